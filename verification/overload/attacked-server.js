@@ -1,5 +1,6 @@
-// A server with two tenants: `node attacked-server.js STORE LIMITS`. Prints its URL and a key of each tenant as JSON,
-// and ends with its input.
+// A server with two tenants: `node attacked-server.js STORE LIMITS TASKS BYTES`. The attacker has TASKS pending tasks
+// with BYTES of data each. Prints its URL and a key of each tenant as JSON, and ends with its input.
+import { randomUUID } from "node:crypto";
 import { openStores } from "leasehold";
 import { createKey, systemEnv } from "leasehold/internal";
 import { createApp, listen } from "leasehold-server";
@@ -9,7 +10,7 @@ const { startOpenTelemetry } = await import(
   new URL("../../packages/leasehold-server/dist/cli/open-telemetry.js", import.meta.url).href
 );
 
-const [, , store, limits] = process.argv;
+const [, , store, limits, tasks, bytes] = process.argv;
 const stores = await openStores(store);
 const { telemetry, metrics, close } = await startOpenTelemetry();
 const env = { ...systemEnv, telemetry };
@@ -22,6 +23,24 @@ const keys = {
   healthy: await keyOf("healthy", "holder"),
   attacker: await keyOf("attacker", "admin"),
 };
+for (let task = 0; task < Number(tasks); task += 1) {
+  await stores.tasks.enqueue([
+    {
+      namespace: "attacker",
+      id: randomUUID(),
+      kind: "large",
+      queue: "default",
+      priority: 0,
+      data: "x".repeat(Number(bytes)),
+      scheduledAt: null,
+      dedupeKey: null,
+      maxAttempts: 3,
+      crashLimit: 3,
+      backoffMs: 1_000,
+      maxBackoffMs: 60_000,
+    },
+  ]);
+}
 const app = createApp({
   ...stores,
   env,

@@ -56,12 +56,12 @@ const ATTACKS = {
     body: TASK_DATA,
     unfinished: true,
   },
-  /** 200 tasks, as large as the server takes them, and lists of them. */
+  /** Lists of tasks of 4 MiB, which were added while the server took them. */
   lists: {
     connections: 16,
     method: "GET",
     path: () => "/api/tasks/pending?limit=200",
-    prepare: 200,
+    tasks: 200,
   },
 };
 
@@ -95,6 +95,8 @@ async function attack(name, { store: given, seconds, unprotected }) {
     scriptOf("attacked-server.js"),
     store,
     JSON.stringify(unprotected ? UNPROTECTED : {}),
+    String(ATTACKS[name].tasks ?? 0),
+    String(4 * MIB - 100),
   ]);
   try {
     const { url, healthy, attacker } = JSON.parse(await said(server.stdout, (line) => line));
@@ -116,7 +118,7 @@ async function attack(name, { store: given, seconds, unprotected }) {
 
 /** @returns how often each status came; `none`: the connection was cut */
 async function attacked(
-  { connections, method, path, body, unfinished, prepare = 0 },
+  { connections, method, path, body, unfinished },
   { url, key, seconds, unprotected },
 ) {
   const agent = new Agent({ keepAlive: true, maxSockets: connections });
@@ -126,11 +128,6 @@ async function attacked(
   const note = (status) => {
     statuses[status] = (statuses[status] ?? 0) + 1;
   };
-  for (let task = 0; task < prepare; task += 1) {
-    note(
-      await send(agent, url, { method: "POST", path: "/api/tasks", headers }, TASK_DATA(announced)),
-    );
-  }
   const endMs = performance.now() + seconds * 1_000;
   const large = body?.(4 * MIB);
   const allowed = body?.(announced);

@@ -9,7 +9,16 @@ interface Figures {
 }
 // A name that the compiler does not follow: it is a script.
 const script = new URL("./judge.js", import.meta.url).href;
-const { wrongWith } = (await import(script)) as { wrongWith(figures: Figures): string | null };
+interface Attack {
+  readonly attack: string;
+  readonly lost: number;
+  readonly because?: object;
+  readonly unprotected: boolean;
+}
+const { wrongWith, wrongWithAttack } = (await import(script)) as {
+  wrongWith(figures: Figures): string | null;
+  wrongWithAttack(figures: Attack): string | null;
+};
 
 const well: Figures = { lost: 0, refused: 1, offeredPerSecond: 201, capacityPerSecond: 100 };
 
@@ -23,4 +32,21 @@ it.each<[string, Partial<Figures>, string]>([
   ["no more than twice its capacity", { offeredPerSecond: 200 }, "the server was not overloaded"],
 ])("fails for %s", (_, more, wrong) => {
   expect(wrongWith({ ...well, ...more })).toBe(wrong);
+});
+
+it.each<[string, Omit<Attack, "attack">, string | null]>([
+  ["passes without a loss", { lost: 0, unprotected: false }, null],
+  [
+    "fails for a loss",
+    { lost: 1, because: { expired: 1 }, unprotected: false },
+    'lists: leases were lost: {"expired":1}',
+  ],
+  ["passes for a loss without the protection", { lost: 1, unprotected: true }, null],
+  [
+    "fails if the protection was not needed",
+    { lost: 0, unprotected: true },
+    "lists: no lease was lost, so the protection was not tested",
+  ],
+])("an attack %s", (_, figures, wrong) => {
+  expect(wrongWithAttack({ attack: "lists", ...figures })).toBe(wrong);
 });
