@@ -9,6 +9,7 @@ import { afterEach, describe, expect, test } from "vitest";
 import { expectProblem, openApp } from "../../../../../tests/support/app.js";
 import type { TaskWatchEvent } from "../../../../leasehold/src/tasks/index.js";
 import { createApp, listen } from "../index.js";
+import { type Listener, UNRESTRICTED } from "./event-stream.js";
 import { EventHub } from "./events.js";
 
 /** A watch that yields what the test pushes. */
@@ -60,8 +61,12 @@ function setUp() {
   const changed = (resource: string) =>
     leases.state.push({ type: "changed", namespace: "default", resource });
   /** Reads in the background until it is cancelled. */
-  const follow = (topics: EventTopic[] = ["leases", "tasks"], lastEventId?: string) => {
-    const reader = hub.stream(topics, lastEventId).getReader();
+  const follow = (
+    topics: EventTopic[] = ["leases", "tasks"],
+    lastEventId?: string,
+    listener: Listener = UNRESTRICTED,
+  ) => {
+    const reader = hub.stream(topics, lastEventId, listener).getReader();
     const reading = { text: "", ended: false, cancel: () => reader.cancel() };
     void (async () => {
       for (;;) {
@@ -128,6 +133,21 @@ describe("the hub", () => {
     await third.cancel();
     await clock.advance(60_000);
     expect([leases.ended, tasks.ended]).toEqual([1, 1]);
+    expect(clock.pendingTimers).toBe(0);
+  });
+
+  test("stops watching a minute after it has ended its last stream, whose listener may no more", async () => {
+    const { clock, hub, leases, follow, establish } = setUp();
+    let isValid = true;
+    const listener = { ...UNRESTRICTED, isStillValid: async () => isValid };
+    const stream = follow(["leases", "tasks"], undefined, listener);
+    await establish();
+    expect(hub.streams.total).toBe(1);
+    isValid = false;
+    await clock.advance(5_000);
+    expect([stream.ended, hub.streams.total, leases.ended]).toEqual([true, 0, 0]);
+    await clock.advance(60_000);
+    expect(leases.ended).toBe(1);
     expect(clock.pendingTimers).toBe(0);
   });
 

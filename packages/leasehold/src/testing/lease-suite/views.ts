@@ -85,7 +85,7 @@ export const views: Section = (test, expect) => {
   });
 
   test("are listed page by page, each once, names of 256 bytes too", async (t) => {
-    const names = ["a", "a\u0001", "%", "_", "é".repeat(128), "é".repeat(127), "🔑".repeat(64)];
+    const names = ["a", "a!", "%", "_", "é".repeat(128), "é".repeat(127), "🔑".repeat(64)];
     await holdAll(t, names);
     const all = await pages(t, { namespace: t.namespace, limit: 100 });
     expect([...all].sort()).toEqual([...names].sort());
