@@ -181,15 +181,21 @@ export class Authenticator {
   }
 
   /**
-   * For a request that waits: a signal that aborts at once when this instance changes the caller's key, and
-   * within 5 s when the key ends otherwise. Call `stop` at the end of the wait.
+   * For a request that waits: a signal that aborts with the request's own, at once when this instance changes the
+   * caller's key, and within 5 s when the key ends otherwise. Call `stop` at the end of the wait.
    */
-  watch(caller: Caller): { readonly signal: AbortSignal; readonly stop: () => void } {
+  watch(
+    caller: Caller,
+    request: AbortSignal,
+  ): { readonly signal: AbortSignal; readonly stop: () => void } {
     const ended = new AbortController();
+    const end = () => ended.abort();
+    if (request.aborted) end();
+    request.addEventListener("abort", end);
     const { clock } = this.#env;
     const check = async () => {
       timer.cancel();
-      if (!(await this.isStillValid(caller))) ended.abort();
+      if (!(await this.isStillValid(caller))) end();
       else if (this.#watching.has(check)) timer = later();
     };
     const later = () => clock.timer(CHECK_WAITING_MS, () => void check(), { background: true });
@@ -197,6 +203,7 @@ export class Authenticator {
     this.#watching.set(check, caller.keyId);
     const stop = () => {
       this.#watching.delete(check);
+      request.removeEventListener("abort", end);
       timer.cancel();
     };
     return { signal: ended.signal, stop };

@@ -144,9 +144,9 @@ async function claimWhileValid(
   claim: (signal: AbortSignal) => Promise<ClaimOutcome>,
 ): Promise<ClaimOutcome> {
   const { authenticator } = services;
-  const key = authenticator.watch(caller);
+  const wait = authenticator.watch(caller, signal);
   try {
-    const outcome = await claim(AbortSignal.any([signal, key.signal]));
+    const outcome = await claim(wait.signal);
     try {
       await authenticator.checkAgain(caller);
     } catch (error) {
@@ -155,7 +155,7 @@ async function claimWhileValid(
     }
     return outcome;
   } finally {
-    key.stop();
+    wait.stop();
   }
 }
 
