@@ -22,7 +22,7 @@ export const MOMENTS = {
 export type Moment = keyof typeof MOMENTS;
 
 /** Room for one: what a client leaves behind refuses the next. */
-const ROOM_FOR_ONE = { inFlight: 1, waiters: 1 };
+const ROOM_FOR_ONE = { inFlight: 1, waiters: 1, streams: 1 };
 
 /**
  * Serves the stores, which the caller closes.

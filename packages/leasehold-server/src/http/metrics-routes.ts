@@ -1,5 +1,4 @@
 import { createRoute, z } from "@hono/zod-openapi";
-import type { Clock } from "leasehold";
 import { type Caller, callerOf, covers } from "./auth/caller.js";
 import type { About } from "./openapi.js";
 import { ProblemError } from "./problems.js";
@@ -9,18 +8,14 @@ const PATH = "/metrics";
 /** Prometheus's media type. */
 const MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8";
 
-/** Scrapes of one instance share a reading for this long. They come every 15 s or so. */
-const FRESH_MS = 1_000;
-
 /** Lines with a label that carries a name, except the one for all other names. */
 const NAMES = /^.*[{,](?:prefix|resource|election)="(?!").*\n/gm;
 
 export function metricsRoute(
   app: App,
   { metrics: read, namespace }: Pick<About, "metrics" | "namespace">,
-  clock: Clock,
 ): void {
-  const latest = read && sharedFor(clock, FRESH_MS, read);
+  const latest = read && shared(read);
   app.openapi(
     createRoute({
       method: "get",
@@ -45,17 +40,14 @@ export function metricsRoute(
   otherMethods(app, PATH, "GET");
 }
 
-/** Reads once for all who ask within `freshMs` of its beginning. A failed reading is not kept. */
-function sharedFor<T>(clock: Clock, freshMs: number, read: () => Promise<T>): () => Promise<T> {
-  let last: { readonly reading: Promise<T>; readonly atMs: number } | undefined;
+/** Reads once for all who ask while a reading is under way. */
+function shared<T>(read: () => Promise<T>): () => Promise<T> {
+  let reading: Promise<T> | undefined;
   return () => {
-    if (last && clock.monotonic() - last.atMs < freshMs) return last.reading;
-    const begun = { reading: read(), atMs: clock.monotonic() };
-    last = begun;
-    begun.reading.catch(() => {
-      if (last === begun) last = undefined;
+    reading ??= read().finally(() => {
+      reading = undefined;
     });
-    return begun.reading;
+    return reading;
   };
 }
 

@@ -50,6 +50,6 @@ export function declareRoutes(app: App, services: Services, about: About): void 
   activityRoutes(app, services);
   resourceRoutes(app, services);
   healthRoutes(app, services, about.version);
-  metricsRoute(app, about, services.env.clock);
+  metricsRoute(app, about);
   openApiRoute(app, about);
 }

@@ -26,7 +26,7 @@ const KEEPING_RATIO = 10;
 const BYTES_A_TOKEN = 4_096;
 const ITEMS_A_TOKEN = 10;
 const RETRY_MS = 1_000;
-/** Of one key. A scraper asks every 15 s or so. */
+/** Of one tenant. A scraper asks every 15 s or so. */
 const METRICS_PER_SECOND = 10;
 /** Refusals of one key per second that are answered at once, and how late the others are answered. */
 const [PROMPT_REFUSALS, LATE_MS] = [20, 1_000];
@@ -107,9 +107,9 @@ export class TenantAdmission {
     const { ratePerSecond } = await this.#tenantsLimits.of(namespace);
     if (ratePerSecond === null) return () => {};
     if (load === "metrics") {
-      const waitMs = this.#rates.take(`metrics ${actor}`, METRICS_PER_SECOND);
+      const waitMs = this.#rates.take(`metrics ${namespace}`, METRICS_PER_SECOND);
       if (waitMs === 0) return () => {};
-      const detail = `this key may read the metrics ${METRICS_PER_SECOND} times per second`;
+      const detail = `this tenant may read the metrics ${METRICS_PER_SECOND} times per second`;
       throw tooMany("TOO_MANY_REQUESTS", detail, waitMs);
     }
     const keeps = load === "keeps";

@@ -44,13 +44,15 @@ export async function sendBatch<Outcome>(
   const { clock } = client.connection.env;
   const deadlineMs = clock.monotonic() + timeoutMs;
   const outcomes: (Outcome | Failed)[] = [];
-  const { maxBodyBytes } = client.connection;
-  const chunks = chunked(requests, Math.min(maxBytes, maxBodyBytes), maxCount);
+  const mostBytes = Math.min(maxBytes, client.connection.maxBodyBytes);
+  const chunks = chunked(requests, mostBytes, maxCount);
   for (let chunk = chunks.shift(); chunk; chunk = chunks.shift()) {
-    const { body, count } = chunk;
+    const { body, count, bytes } = chunk;
     const budgetMs = deadlineMs - clock.monotonic();
     let answer: Answer | Failed;
     try {
+      // Unsent: the answer to a large body is often lost, because the server closes the connection.
+      if (count === 1 && bytes > mostBytes) throw tooLarge(mostBytes);
       answer = await client.send({ method: "POST", path, body, actor, budgetMs });
     } catch (error) {
       if (!isOfOne(error)) throw error;
@@ -66,6 +68,11 @@ export async function sendBatch<Outcome>(
   const notSent = failed("no", unavailable("no", "an earlier call of this batch got no response"));
   while (outcomes.length < requests.length) outcomes.push(notSent);
   return outcomes;
+}
+
+function tooLarge(mostBytes: number): InvalidOptionError {
+  const limit = `at most ${mostBytes} bytes of JSON, by its limit bodyBytes`;
+  return new InvalidOptionError("the request", `is too large: the server takes ${limit}`);
 }
 
 /** The server rejected the whole call because of one request, and applied none. */
@@ -100,12 +107,13 @@ interface Chunk {
   /** A JSON array. */
   readonly body: string;
   readonly count: number;
+  readonly bytes: number;
 }
 
 const encoder = new TextEncoder();
 
 /**
- * Splits the items into JSON arrays within the server's limits; an item above the limit is sent alone.
+ * Splits the items into JSON arrays within the server's limits; an item above the limit is alone in its array.
  */
 export function chunked(
   items: readonly unknown[],
@@ -116,7 +124,8 @@ export function chunked(
   let texts: string[] = [];
   let size = 0;
   const flush = () => {
-    if (texts.length > 0) chunks.push({ body: `[${texts.join(",")}]`, count: texts.length });
+    const count = texts.length;
+    if (count > 0) chunks.push({ body: `[${texts.join(",")}]`, count, bytes: size });
     texts = [];
     size = 0;
   };

@@ -182,7 +182,7 @@ describe("the store", () => {
       calls.push(new URL(url).pathname);
       return app.app.fetch(new Request(url, init));
     }) as typeof globalThis.fetch;
-    const stores = await http({ url: "http://app", fetch }).open(env);
+    const stores = await http({ url: "http://localhost", fetch }).open(env);
     closing.push(
       () => stores.close(),
       () => app.close(),
