@@ -60,6 +60,11 @@ test.each([
   ["http://localhost:4040", { "sec-fetch-site": "same-site" }, 403],
   ["http://localhost:4040", { "sec-fetch-site": "same-origin" }, 201],
   ["http://localhost:4040", { "sec-fetch-site": "none" }, 201],
+  [
+    "http://localhost:4040",
+    { "sec-fetch-site": "same-origin", origin: "https://localhost:4040" },
+    201,
+  ],
 ] as const)("without a key, %s serves a page with %j: %s", async (url, headers, status) => {
   expect((await answer(url, headers)).status).toBe(status);
   // Any host may call, but no page of another origin.

@@ -46,6 +46,8 @@ export function checkKeyless(
 function checkOrigin({ url, headers }: Request): void {
   const site = headers.get("sec-fetch-site");
   const origin = headers.get("origin");
+  // By the browser's own word. Behind a proxy for TLS the origin is another one than this server sees.
+  if (site === "same-origin") return;
   const isForeign = site === "cross-site" || site === "same-site";
   if (!isForeign && (origin === null || origin === new URL(url).origin)) return;
   const page = origin === null ? "a web page of another origin" : `a web page of ${origin}`;
