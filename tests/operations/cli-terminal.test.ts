@@ -1,6 +1,7 @@
 /** Nothing that a store contains reaches a terminal as a control or an invisible character. */
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { connect, defineTask, type Leasehold } from "../../packages/leasehold/src/index.js";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { openStores } from "../../packages/leasehold/src/index.js";
+import { newTaskOf } from "../../packages/leasehold/src/testing/task-suite/new-task.js";
 import { Cli, checkBuild, endAll, leasehold } from "../support/cli.js";
 import { freshPglite } from "../support/pglite.js";
 
@@ -9,6 +10,7 @@ const SLOW = { timeout: 120_000 };
 /** Sets the title, clears the screen, forges a line, C1, bidirectional text, without width, tags. */
 const BAD =
   "\u001b]0;x\u0007\u001b[2J\u001b[8m\r\nFORGED \u009b2J\u0085\u202e\u2066\u200f\u061c\u200b\u2060\ufeff\u2028\u{e0041}end";
+const TASK_ID = "01890000-0000-7000-8000-000000000001";
 const HIDDEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 
 function expectSafe(text: string): void {
@@ -20,12 +22,51 @@ function expectSafe(text: string): void {
 let url: string;
 let server: Cli;
 let removeStore: () => Promise<void>;
-let taskId: string;
-let leases: Leasehold;
+
+/** By the stores themselves: what stands before them refuses such names for something new. */
+async function fill(store: string): Promise<void> {
+  const { leases, tasks, close } = await openStores(store);
+  const key = { namespace: "default", resource: `held ${BAD}` };
+  const holder = `holder ${BAD}`;
+  const metadata = JSON.stringify({ note: `metadata ${BAD}` });
+  for (const digit of ["1", "2"]) {
+    const leaseId = digit.repeat(32);
+    await leases.acquire([{ ...key, leaseId, holder, ttlMs: 600_000, metadata }]);
+    if (digit === "1") await leases.release([{ ...key, leaseId }]);
+  }
+  const watched = { namespace: "default", resource: "watched", leaseId: "4".repeat(32) };
+  await leases.acquire([{ ...watched, holder, ttlMs: 600_000 }]);
+  const named = { kind: `kind ${BAD}`, queue: "default", data: { text: BAD } };
+  const add = (id: string) => tasks.enqueue([newTaskOf({ namespace: "default", id }, named)]);
+  await add(TASK_ID);
+  const claimed = await tasks.claim({
+    namespace: "default",
+    claimId: "3".repeat(32),
+    holder,
+    queues: ["default"],
+    kinds: null,
+    limit: 1,
+    ttlMs: 600_000,
+  });
+  if (claimed.status === "failed") throw claimed.error;
+  const failures = claimed.tasks.map(({ id, leaseId, token }) => ({
+    namespace: "default",
+    id,
+    leaseId,
+    token,
+    error: `error ${BAD}`,
+    retryInMs: null,
+    final: true,
+  }));
+  expect(await tasks.fail(failures)).toMatchObject([{ status: "recorded", state: "dead" }]);
+  await add(TASK_ID.replace(/.$/, "2"));
+  await close();
+}
 beforeAll(async () => {
   checkBuild();
   const { directory, remove } = await freshPglite();
   removeStore = remove;
+  await fill(`pglite:${directory}`);
   server = new Cli([
     "serve",
     "--port",
@@ -38,25 +79,8 @@ beforeAll(async () => {
   url = await server.until(({ err }) =>
     err.map((line) => (JSON.parse(line) as { url?: string }).url).find(Boolean),
   );
-  leases = await connect(url, { holder: `holder ${BAD}`, graceMs: 0 });
-  const hold = { ttlMs: 600_000, autoRenew: false, metadata: { note: `metadata ${BAD}` } };
-  await (await leases.acquire(`held ${BAD}`, hold)).release();
-  await leases.acquire(`held ${BAD}`, hold);
-  const task = defineTask(`kind ${BAD}`, { maxAttempts: 1 });
-  const worker = leases.tasks.work([
-    task.handle(() => {
-      throw new Error(`error ${BAD}`);
-    }),
-  ]);
-  const added = await leases.tasks.enqueue(task, { text: BAD }, { queue: "default" });
-  taskId = added.id;
-  const state = async () => (await leases.tasks.get(taskId))?.state;
-  await vi.waitFor(async () => expect(await state()).toBe("dead"), { ...SLOW, interval: 50 });
-  await worker.close();
-  await leases.tasks.enqueue(task, { text: BAD }, { scheduledAt: new Date(0) });
 }, SLOW.timeout);
 afterAll(async () => {
-  await leases?.close();
   await endAll();
   await removeStore?.();
 });
@@ -105,7 +129,7 @@ describe("names with control and invisible characters", () => {
     "$words",
     SLOW,
     async ({ command: [first = "", ...rest] }) => {
-      const command = first === "tasks" && rest[0] === "show" ? [first, taskId] : [first, ...rest];
+      const command = first === "tasks" && rest[0] === "show" ? [first, TASK_ID] : [first, ...rest];
       for (const json of [[], ["--json"]]) {
         const at = command.indexOf("--");
         const end = at < 0 ? command.length : at;
@@ -123,7 +147,6 @@ describe("names with control and invisible characters", () => {
     ["watch", "watched"],
     ["elect", "watched", "--observe"],
   ])("%s %s", SLOW, async (...command) => {
-    await leases.tryAcquire("watched", { ttlMs: 600_000, autoRenew: false });
     for (const json of [[], ["--json"]]) {
       const watching = new Cli([...command, "--store", url, ...json]);
       await watching.until(({ out }) => out.find((line) => line.includes("holder")));
