@@ -55,6 +55,7 @@ const ATTACKS = {
     path: () => "/api/tasks",
     body: TASK_DATA,
     unfinished: true,
+    takes: "memory",
   },
   /** Lists of tasks of 4 MiB, which were added while the server took them. */
   lists: {
@@ -62,6 +63,7 @@ const ATTACKS = {
     method: "GET",
     path: () => "/api/tasks/pending?limit=200",
     tasks: 200,
+    takes: "memory",
   },
 };
 
@@ -105,7 +107,8 @@ async function attack(name, { store: given, seconds, unprotected }) {
     const held = await letGo();
     const peakMiB = Math.round(peakBytesOf(server.pid) / MIB);
     const engine = store.split(":")[0];
-    return { attack: name, engine, unprotected, seconds, ...held, statuses, peakMiB };
+    const { takes } = ATTACKS[name];
+    return { attack: name, takes, engine, unprotected, seconds, ...held, statuses, peakMiB };
   } finally {
     const ended = new Promise((resolve) => server.once("close", resolve));
     server.stdin.end();

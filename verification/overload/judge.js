@@ -10,12 +10,13 @@ export function wrongWith({ lost, because, refused, offeredPerSecond, capacityPe
 }
 
 /**
- * What an attack has shown: with the protection no lease is lost, without it some are.
- * @param {{ attack: string, lost: number, because?: object, unprotected: boolean }} figures
+ * What an attack has shown: with the protection no lease is lost, without it some are, unless it takes memory only.
+ * @param {{ attack: string, lost: number, because?: object, unprotected: boolean, takes?: "memory" }} figures
  * @returns {string | null} what is wrong
  */
-export function wrongWithAttack({ attack, lost, because, unprotected }) {
+export function wrongWithAttack({ attack, lost, because, unprotected, takes }) {
   if (unprotected) {
+    if (takes === "memory") return null;
     return lost > 0 ? null : `${attack}: no lease was lost, so the protection was not tested`;
   }
   return lost > 0 ? `${attack}: leases were lost: ${JSON.stringify(because)}` : null;

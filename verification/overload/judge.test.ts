@@ -14,6 +14,7 @@ interface Attack {
   readonly lost: number;
   readonly because?: object;
   readonly unprotected: boolean;
+  readonly takes?: "memory";
 }
 const { wrongWith, wrongWithAttack } = (await import(script)) as {
   wrongWith(figures: Figures): string | null;
@@ -46,6 +47,11 @@ it.each<[string, Omit<Attack, "attack">, string | null]>([
     "fails if the protection was not needed",
     { lost: 0, unprotected: true },
     "lists: no lease was lost, so the protection was not tested",
+  ],
+  [
+    "passes without a loss and without the protection if it takes memory",
+    { lost: 0, unprotected: true, takes: "memory" },
+    null,
   ],
 ])("an attack %s", (_, figures, wrong) => {
   expect(wrongWithAttack({ attack: "lists", ...figures })).toBe(wrong);
