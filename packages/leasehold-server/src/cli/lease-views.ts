@@ -9,6 +9,7 @@ import { duration, integer, tenantOf, whereOf, withStore, withStores } from "./o
 import { colors, print } from "./output.js";
 import { pausesFor } from "./pauses.js";
 import { resourceName } from "./resource.js";
+import { quoted } from "./shell.js";
 import { openLeases, openLeasesAndControl } from "./stores.js";
 import { plainTable } from "./table.js";
 import { shown } from "./terminal.js";
@@ -146,7 +147,7 @@ function tableOf({ items, nextCursor }: Page<LeaseView>): string {
     const during = held === null ? "" : formatDuration(held);
     table.push([resource, shownState(state), holder, token, during, leftOf(view)]);
   }
-  const more = nextCursor === null ? [] : [`more: --cursor ${nextCursor}`];
+  const more = nextCursor === null ? [] : [`more: --cursor ${quoted(nextCursor)}`];
   const notes = notesOn(items.flatMap(({ resource, holder }) => [resource, holder]));
   return [table.toString(), ...more, ...notes].join("\n");
 }

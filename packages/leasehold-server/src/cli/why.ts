@@ -9,6 +9,7 @@ import { tenantOf, whereOf, withStores } from "./options.js";
 import { print } from "./output.js";
 import { ifPermitted, pausesFor } from "./pauses.js";
 import { resourceName } from "./resource.js";
+import { quoted } from "./shell.js";
 import { openLeasesAndControl, shownUrl } from "./stores.js";
 import { shown } from "./terminal.js";
 
@@ -135,11 +136,6 @@ function typedFlags(command: Command, isAudited: boolean): string {
     .filter((name) => command.getOptionValueSource(name) === "cli")
     .map((name) => ` --${name} ${quoted(shownUrl(String(command.getOptionValue(name))))}`);
   return `${typed.join("")}${isAudited ? "" : ' --control "$DATABASE"'}`;
-}
-
-/** Quotes text for a shell. */
-function quoted(text: string): string {
-  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
 }
 
 function textOf(
