@@ -4,7 +4,7 @@ import type { LeaseStores, LeaseView } from "leasehold";
 import { formatDuration, type Pause, RESERVED_MS } from "leasehold/internal";
 import { EXIT } from "./exit-codes.js";
 import { Exit } from "./failures.js";
-import { excludesOthers, heldMs } from "./lease-views.js";
+import { endWord, excludesOthers, heldMs } from "./lease-views.js";
 import { tenantOf, whereOf, withStores } from "./options.js";
 import { print } from "./output.js";
 import { ifPermitted, pausesFor } from "./pauses.js";
@@ -164,12 +164,12 @@ function textOf(
 }
 
 function leaseLines(lease: LeaseView, forMs: number | null): string[] {
-  const { state, holder, token, grantId, ttlMs, remainingMs, grantedAt, expiresAt } = lease;
+  const { state, holder, token, grantId, ttlMs, remainingMs, grantedAt } = lease;
   const since = grantedAt === null ? "" : `, since ${grantedAt}`;
   const during = forMs === null ? "" : ` (${formatDuration(forMs)})`;
   const grant = `token ${token}, grant ${grantId}`;
   if (state !== "live") {
-    return [`last holder: ${holder}, ${state} at ${expiresAt ?? "an unknown time"}`, `  ${grant}`];
+    return [`last holder: ${holder}, ${endOf(lease)}`, `  ${grant}`];
   }
   const left = `${formatDuration(remainingMs)} left of ${formatDuration(ttlMs)}`;
   return [
@@ -177,6 +177,12 @@ function leaseLines(lease: LeaseView, forMs: number | null): string[] {
     `  ${grant}`,
     `  ${left}, by the clock of the store`,
   ];
+}
+
+function endOf(lease: LeaseView): string {
+  const { state, expiresAt } = lease;
+  if (state !== "revoked") return `${state} at ${expiresAt ?? "an unknown time"}`;
+  return expiresAt === null ? state : `${state}, ${endWord(lease)} ${expiresAt}`;
 }
 
 const HELP = `
