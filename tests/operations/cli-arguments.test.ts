@@ -1,10 +1,22 @@
 /** Arguments that the command line refuses instead of ignoring them, and lists that say what they leave out. */
+import { execFile } from "node:child_process";
 import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
-import { Cli, checkBuild, endAll, leasehold, type Serving, serve } from "../support/cli.js";
+import { connect } from "../../packages/leasehold/src/index.js";
+import {
+  Cli,
+  checkBuild,
+  endAll,
+  leasehold,
+  MAIN,
+  ownEnvironment,
+  type Serving,
+  serve,
+} from "../support/cli.js";
 
 const SLOW = { timeout: 120_000 };
 
@@ -120,6 +132,40 @@ it("pause --list refuses what it would ignore", async () => {
   for (const args of [["r1"], ["--prefix", "zzz"], ["--queue", "q"]]) {
     await refuses(["pause", "--list", ...args], "--list lists all pauses");
   }
+  for (const option of ["--reason", "--actor"]) {
+    await refuses(["pause", "--list", option, "x"], `${option} has no meaning with --list`);
+  }
+});
+
+it.each([
+  ["--state", "done"],
+  ["--queue", "q"],
+  ["--kind", "k"],
+  ["--limit", "20"],
+  ["--cursor", "c"],
+])("tasks ID refuses %s, which only a list has", async (option, value) => {
+  const { stdout: id } = await run("enqueue", "one-kind");
+  await refuses(["tasks", id, option, value], `${option} has no meaning with the id of a task`);
+});
+
+it("tasks cancel by filters counts without --yes, and succeeds whatever the count", async () => {
+  const cancel = ["tasks", "cancel", "--kind", "counted", "--reason", "r"];
+  const counted = async () => {
+    const { code, stdout } = await run(...cancel);
+    return { code, stdout };
+  };
+  const rest = "none was changed: add --yes to change them";
+  expect(await counted()).toEqual({ code: 0, stdout: "no tasks match" });
+  await run("enqueue", "counted");
+  const one = "1 task matches; it was not changed: add --yes to change it";
+  expect(await counted()).toEqual({ code: 0, stdout: one });
+  await run("enqueue", "counted");
+  expect(await counted()).toEqual({ code: 0, stdout: `2 tasks match; ${rest}` });
+  const { code, stdout } = await run(...cancel, "--json");
+  expect({ code, found: JSON.parse(stdout) as unknown }).toEqual({
+    code: 0,
+    found: { matched: 2, more: false },
+  });
 });
 
 it("elect --observe refuses the options of candidates", async () => {
@@ -153,6 +199,26 @@ it("tasks says that more tasks match, or that none does", async () => {
     nextCursor: null,
   });
   expect((await run("tasks", "--kind", "nokind")).stdout).toMatch(/no tasks match$/);
+});
+
+it("ls prints a cursor that can be pasted into a shell", async () => {
+  await using leases = await connect(server.url);
+  const names = ["paste/a", "paste/it's a $HOME", "paste/z"];
+  for (const name of names) await leases.acquire(name);
+  const page = async (more: string) => {
+    const main = 'leasehold() { "$NODE" "$MAIN" "$@"; }';
+    const command = `${main}; leasehold ls paste/ --limit 1${more}`;
+    const env = { ...ownEnvironment(), NODE: process.execPath, MAIN, LEASEHOLD_STORE: server.url };
+    const { stdout } = await promisify(execFile)("bash", ["-c", command], { env });
+    return stdout;
+  };
+  let more = "";
+  for (const name of names) {
+    const text = await page(more);
+    expect(text).toContain(name);
+    more = /^more:( .*)$/m.exec(text)?.[1] ?? "";
+  }
+  expect(more).toBe("");
 });
 
 it("audit list says that there are more entries", async () => {

@@ -21,7 +21,7 @@ const root = fileURLToPath(new URL("../..", import.meta.url));
 interface Why {
   readonly refused: boolean;
   readonly reasons: readonly { code: string; text: string }[];
-  readonly lease: { holder: string; token: number } | null;
+  readonly lease: { holder: string; token: number; expiresAt: string } | null;
   readonly heldMs: number | null;
   readonly waiters: readonly { holder: string }[] | null;
   readonly paused: readonly object[] | null;
@@ -100,8 +100,20 @@ function explains(where: () => string) {
     const revoked = await why(resource, where());
     expect(revoked).toMatchObject({ code: 75, reasons: [{ code: "revoked" }] });
     expect(revoked.remedies).toHaveLength(1);
+    // The time in the store is when the resource is free, not when the lease was revoked.
+    const freeAt = revoked.lease?.expiresAt;
+    for (const verb of ["why", "show"]) {
+      const { stdout } = await leasehold([verb, resource, "--store", where()]);
+      expect(stdout).toContain(`free at ${freeAt}`);
+      expect(stdout).not.toMatch(/revoked at|expires/);
+    }
     expect(runInShell(revoked.remedies[0]?.command ?? "", where())).toMatchObject({ freeInMs: 0 });
-    expect((await why(resource, where())).code).toBe(0);
+    const after = await why(resource, where());
+    expect(after.code).toBe(0);
+    const ended = await leasehold(["why", resource, "--store", where()]);
+    expect(ended.stdout).toContain(
+      `last holder: web-3, revoked, free since ${after.lease?.expiresAt}`,
+    );
   });
 }
 

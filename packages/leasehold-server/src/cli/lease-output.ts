@@ -1,4 +1,6 @@
 /** Formats a grant for scripts: as JSON, or as lines that a shell evaluates. */
+import { quoted } from "./shell.js";
+
 export interface Granted {
   readonly resource: string;
   /** In wire format, which includes the resource. A secret. */
@@ -16,8 +18,4 @@ export function shellLines({ resource, leaseId, token, remainingMs }: Granted): 
     `export LEASE_TOKEN=${token ?? ""}`,
     `export LEASE_REMAINING_MS=${remainingMs}`,
   ].join("\n");
-}
-
-function quoted(text: string): string {
-  return /^[\w./:@%+-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }

@@ -9,6 +9,7 @@ import { duration, integer, tenantOf, whereOf, withStore, withStores } from "./o
 import { colors, print } from "./output.js";
 import { pausesFor } from "./pauses.js";
 import { resourceName } from "./resource.js";
+import { quoted } from "./shell.js";
 import { openLeases, openLeasesAndControl } from "./stores.js";
 import { plainTable } from "./table.js";
 import { shown } from "./terminal.js";
@@ -146,7 +147,7 @@ function tableOf({ items, nextCursor }: Page<LeaseView>): string {
     const during = held === null ? "" : formatDuration(held);
     table.push([resource, shownState(state), holder, token, during, leftOf(view)]);
   }
-  const more = nextCursor === null ? [] : [`more: --cursor ${nextCursor}`];
+  const more = nextCursor === null ? [] : [`more: --cursor ${quoted(nextCursor)}`];
   const notes = notesOn(items.flatMap(({ resource, holder }) => [resource, holder]));
   return [table.toString(), ...more, ...notes].join("\n");
 }
@@ -155,6 +156,15 @@ function tableOf({ items, nextCursor }: Page<LeaseView>): string {
 function leftOf({ state, remainingMs, freeInMs }: LeaseView): string {
   if (freeInMs !== undefined) return `free in ${formatDuration(freeInMs)}`;
   return state === "live" ? formatDuration(remainingMs) : "";
+}
+
+/**
+ * What `expiresAt` is the time of. A store does not keep when a lease was revoked, but from when on the resource
+ * is free: its expiry, or the time of a revocation that freed it at once.
+ */
+export function endWord({ state, freeInMs }: LeaseView): string {
+  if (state === "revoked") return freeInMs === undefined ? "free since" : "free at";
+  return state === "live" ? "expires" : state;
 }
 
 export function shownState(state: LeaseState): string {
@@ -204,7 +214,8 @@ function detailsOf(resource: string, { lease, before, paused }: Shown): string {
     const left = lease.state === "live" ? `${leftOf(lease)} left` : leftOf(lease);
     lines.push(`holder ${holder}, token ${token}, grant ${grantId}`);
     lines.push(`ttl ${formatDuration(ttlMs)}${left && `, ${left}`}`);
-    const times = { granted: lease.grantedAt, renewed: lease.renewedAt, expires: lease.expiresAt };
+    const { grantedAt, renewedAt, expiresAt } = lease;
+    const times = { granted: grantedAt, renewed: renewedAt, [endWord(lease)]: expiresAt };
     const known = Object.entries(times).filter(([, at]) => at !== null);
     lines.push(known.map(([name, at]) => `${name} ${at}`).join(", "));
     if (metadata !== null) lines.push(`metadata ${metadata}`);
@@ -237,7 +248,8 @@ Examples:
 
 const SHOW_HELP = `
 Earlier holders are shown for stores that keep past grants (SQL stores). Pauses are shown if there is a
-control store.
+control store. Of a revoked lease, a store keeps from when on the resource is free; when and by whom it was
+revoked is in the audit log: leasehold audit list --target RESOURCE
 
 Examples:
   leasehold show deploy/web

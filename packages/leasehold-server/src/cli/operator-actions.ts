@@ -171,6 +171,10 @@ async function listPauses(
   if ([resource, prefix, queue].some((one) => one !== undefined)) {
     throw new UsageError("--list lists all pauses: leave out the resource, --prefix and --queue");
   }
+  for (const name of ["reason", "actor"]) {
+    if (command.getOptionValueSource(name) !== "cli") continue;
+    throw new UsageError(`--${name} has no meaning with --list, which changes nothing`);
+  }
   const stores = await openLeasesAndControl(whereOf(command));
   try {
     const pauses = await operatorOf(stores).pauses.list(tenantOf(command, stores));

@@ -126,15 +126,9 @@ async function act(
       ? await matching(stores.tasks, verb, options)
       : { ids: [...new Set(given.map((id) => id.toLowerCase()))], more: false };
     const { done } = VERBS[verb];
-    const count = more ? `more than ${ids.length}` : String(ids.length);
     if (isFiltered && !options.yes) {
       const matched = { matched: ids.length, more };
-      await print(
-        options.json,
-        matched,
-        () => `${count} tasks match; none was changed: add --yes to change them`,
-      );
-      throw new Exit(ids.length === 0 ? 0 : EXIT.usage);
+      return await print(options.json, matched, () => countOf(ids.length, more));
     }
     const outcomes = ids.length === 0 ? [] : await perform(stores, verb, ids, options);
     const changed = outcomes.filter(({ status }) => status === "ok").length;
@@ -154,6 +148,13 @@ async function act(
   } finally {
     await stores.close();
   }
+}
+
+function countOf(count: number, more: boolean): string {
+  if (count === 0) return "no tasks match";
+  if (count === 1) return "1 task matches; it was not changed: add --yes to change it";
+  const matches = `${more ? "more than " : ""}${count} tasks match`;
+  return `${matches}; none was changed: add --yes to change them`;
 }
 
 /** The newest first. */
@@ -211,9 +212,10 @@ function helpOf(verb: Verb): string {
   const { from } = VERBS[verb];
   return `
 With filters instead of ids, the command counts the matching tasks (by default those that are
-${from.join(", ")}). With --yes, it changes the newest 1,000 of them, in one action with one audit entry.
+${from.join(", ")}) and changes none of them. With --yes, it changes the newest 1,000 of them, in one
+action with one audit entry.
 
-Exit codes: 0 done; 1 at least one of the tasks was not changed; 64 tasks match, and --yes is missing.
+Exit codes: 0 done, or counted without --yes; 1 at least one of the tasks was not changed.
 
 Examples:
   leasehold tasks ${verb} 01890a5d-ac96-774b-bcce-b302099a8057 --reason "handled"

@@ -14,6 +14,7 @@ import {
 import { UsageError } from "./failures.js";
 import { controlWhereOf, integer, notBlank, withStores } from "./options.js";
 import { colors, print } from "./output.js";
+import { quoted } from "./shell.js";
 import { connectTo } from "./stores.js";
 import { plainTable } from "./table.js";
 import { addTaskActions } from "./task-actions.js";
@@ -44,6 +45,7 @@ export function addTasks(program: Command): void {
     .option("--json", "print JSON")
     .addHelpText("after", HELP)
     .action(async (id: string | undefined, options: Options, command: Command) => {
+      if (id !== undefined) refuseOptionsOfLists(command);
       const leasehold = await connectTo(controlWhereOf(command));
       try {
         if (id === undefined) await list(leasehold.tasks, options);
@@ -53,6 +55,13 @@ export function addTasks(program: Command): void {
       }
     });
   addTaskActions(tasks);
+}
+
+function refuseOptionsOfLists(command: Command): void {
+  for (const name of ["state", "queue", "kind", "limit", "cursor"]) {
+    if (command.getOptionValueSource(name) !== "cli") continue;
+    throw new UsageError(`--${name} has no meaning with the id of a task: leave out one of them`);
+  }
 }
 
 async function list(tasks: Tasks, options: Options): Promise<void> {
@@ -78,7 +87,7 @@ async function list(tasks: Tasks, options: Options): Promise<void> {
   ]);
   await print(json, { counts, items, nextCursor, unhandled }, () => {
     const totals = `all tasks: ${TASK_STATES.map((name) => `${name} ${counts[name]}`).join("  ")}`;
-    const more = nextCursor === null ? "" : `\nmore: --cursor ${nextCursor}`;
+    const more = nextCursor === null ? "" : `\nmore: --cursor ${quoted(nextCursor)}`;
     return `${totals}\n${items.length === 0 ? "no tasks match" : tableOf(shown(items))}${more}`;
   });
   for (const found of unhandled) say(`warning: ${warningOf(shown(found))}`);

@@ -4,11 +4,12 @@ import type { LeaseStores, LeaseView } from "leasehold";
 import { formatDuration, type Pause, RESERVED_MS } from "leasehold/internal";
 import { EXIT } from "./exit-codes.js";
 import { Exit } from "./failures.js";
-import { excludesOthers, heldMs } from "./lease-views.js";
+import { endWord, excludesOthers, heldMs } from "./lease-views.js";
 import { tenantOf, whereOf, withStores } from "./options.js";
 import { print } from "./output.js";
 import { ifPermitted, pausesFor } from "./pauses.js";
 import { resourceName } from "./resource.js";
+import { quoted } from "./shell.js";
 import { openLeasesAndControl, shownUrl } from "./stores.js";
 import { shown } from "./terminal.js";
 
@@ -137,11 +138,6 @@ function typedFlags(command: Command, isAudited: boolean): string {
   return `${typed.join("")}${isAudited ? "" : ' --control "$DATABASE"'}`;
 }
 
-/** Quotes text for a shell. */
-function quoted(text: string): string {
-  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
-}
-
 function textOf(
   resource: string,
   { lease, heldMs: forMs, waiters, paused }: Found,
@@ -168,12 +164,12 @@ function textOf(
 }
 
 function leaseLines(lease: LeaseView, forMs: number | null): string[] {
-  const { state, holder, token, grantId, ttlMs, remainingMs, grantedAt, expiresAt } = lease;
+  const { state, holder, token, grantId, ttlMs, remainingMs, grantedAt } = lease;
   const since = grantedAt === null ? "" : `, since ${grantedAt}`;
   const during = forMs === null ? "" : ` (${formatDuration(forMs)})`;
   const grant = `token ${token}, grant ${grantId}`;
   if (state !== "live") {
-    return [`last holder: ${holder}, ${state} at ${expiresAt ?? "an unknown time"}`, `  ${grant}`];
+    return [`last holder: ${holder}, ${endOf(lease)}`, `  ${grant}`];
   }
   const left = `${formatDuration(remainingMs)} left of ${formatDuration(ttlMs)}`;
   return [
@@ -181,6 +177,12 @@ function leaseLines(lease: LeaseView, forMs: number | null): string[] {
     `  ${grant}`,
     `  ${left}, by the clock of the store`,
   ];
+}
+
+function endOf(lease: LeaseView): string {
+  const { state, expiresAt } = lease;
+  if (state !== "revoked") return `${state} at ${expiresAt ?? "an unknown time"}`;
+  return expiresAt === null ? state : `${state}, ${endWord(lease)} ${expiresAt}`;
 }
 
 const HELP = `

@@ -204,8 +204,12 @@ const renewals = z.int().nullable().openapi({
   description: "Renewals through this instance; null: this instance has not recorded the grant.",
 });
 
+const endedAt = z.string().nullable().openapi({
+  description: "When it ceased to exclude others; null: it still does, or the store does not know.",
+});
+
 const GrantRecord = LeaseView.omit({ resource: true })
-  .extend({ renewals, endedAt: z.string().nullable() })
+  .extend({ renewals, endedAt })
   .openapi("GrantRecord");
 
 export const ResourceQuery = z.strictObject({
@@ -246,7 +250,7 @@ const Term = z
     token: Token,
     grantId: z.string(),
     since: z.string().nullable(),
-    endedAt: z.string().nullable(),
+    endedAt,
     state: LeaseState,
     vacantMs: z.number().nullable().openapi({
       description: "Time without a leader before this term; null: unknown.",
@@ -261,7 +265,7 @@ const Election = z
     token: Token.openapi({ description: "Fencing token of the last term." }),
     grantId: z.string(),
     since: z.string().nullable(),
-    endedAt: z.string().nullable(),
+    endedAt,
     state: LeaseState,
     ttlMs: z.number(),
     remainingMs: z.number(),

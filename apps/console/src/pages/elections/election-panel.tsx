@@ -37,9 +37,11 @@ export function ElectionPanel({ election, answeredAtMs }: Props) {
           {leader === null ? (
             <p className="mt-1 font-semibold text-warn">
               no leader{" "}
-              <span className="text-xs font-normal text-muted">
-                since <TimeText at={endedAt} />
-              </span>
+              {endedAt !== null && (
+                <span className="text-xs font-normal text-muted">
+                  since <TimeText at={endedAt} />
+                </span>
+              )}
             </p>
           ) : (
             <div className="mt-1 grid gap-2">
@@ -115,7 +117,7 @@ function Terms({
                 <td className="px-2 py-1.5 text-xs">
                   <span className="inline-flex items-center gap-2">
                     <StateBadge state={state} />
-                    {state !== "live" && <TimeText at={endedAt} />}
+                    {endedAt !== null && <TimeText at={endedAt} />}
                   </span>
                 </td>
                 <td className="py-1.5 pr-4 pl-2 text-xs">

@@ -41,7 +41,7 @@ export function GrantDetails({
             <span className="tabular">{durationText(endMs - startMs)}</span>
           </Line>
         )}
-        {state !== "live" && (
+        {state !== "live" && freeInMs === undefined && (
           <Line name="Ended at">
             <TimeText at={grant.endedAt ?? grant.expiresAt} />
           </Line>

@@ -56,6 +56,13 @@ describe("bars of holders", () => {
     expect(holderBars([expired], NOW)[0]?.ending).toMatch(/not renewed in time/);
     const blocking = grant(5, 55, { state: "revoked", expiresAt: at(65), freeInMs: 5_000 });
     expect(holderBars([blocking], NOW)[0]?.ending).toMatch(/blocked until its expiry/);
+    const over = grant(5, 55, {
+      state: "revoked",
+      expiresAt: at(59),
+      freeInMs: 5_000,
+      endedAt: null,
+    });
+    expect(holderBars([over], NOW)[0]?.endMs).toBe(Date.parse(at(59)));
   });
 
   it("have no position on the axis if the store reports no times", () => {

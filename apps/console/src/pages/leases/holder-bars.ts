@@ -38,8 +38,8 @@ export function holderBars(grants: readonly GrantRecord[], nowMs: number): reado
 
 function endOf(grant: GrantRecord, next: GrantRecord | undefined, nowMs: number): number | null {
   if (blocksUntilMs(grant, nowMs) !== null) return nowMs;
-  const ended =
-    parsed(grant.endedAt) ?? (grant.state === "expired" ? parsed(grant.expiresAt) : null);
+  // Since the answer of the server, the grant may have ended at its expiry.
+  const ended = parsed(grant.endedAt ?? grant.expiresAt);
   return ended ?? parsed(next?.grantedAt ?? null);
 }
 

@@ -128,7 +128,10 @@ function leaderOf({ state, holder }: LeaseView): string | null {
   return state === "live" ? holder : null;
 }
 
-/** The store sets the expiry of an ended grant to the time of its end. */
-export function endedAt({ state, expiresAt }: LeaseView): string | null {
-  return state === "live" ? null : expiresAt;
+/**
+ * When the grant ceased to exclude others: the store sets the expiry of an ended grant to that time. Null: it still
+ * excludes them. One that was revoked at its expiry does so until then; when it was revoked, the store does not keep.
+ */
+export function endedAt({ state, expiresAt, freeInMs }: LeaseView): string | null {
+  return state === "live" || freeInMs !== undefined ? null : expiresAt;
 }

@@ -13,6 +13,23 @@ describe("a resource", () => {
     return { leaseId, grantId, outcome };
   };
 
+  test("has a revoked grant that has no end while it still excludes others", async () => {
+    const app = await open();
+    await take(app, "r", "first");
+    await app.clock.advance(2_000);
+    await app.asked("POST", "/v1/leases/revoke", [
+      { resource: "r", reason: "check", free: "atExpiry" },
+    ]);
+    const shown = () => app.get("/v1/resource?name=r");
+    expect(await shown()).toMatchObject({
+      items: [{ state: "revoked", freeInMs: 3_000, endedAt: null }],
+    });
+    await app.clock.advance(3_000);
+    expect(await shown()).toMatchObject({
+      items: [{ state: "revoked", endedAt: "2020-01-01T12:00:05.000Z" }],
+    });
+  });
+
   test("is returned with its grants, waiters and refusals", async () => {
     const app = await open();
     const { call, clock, get, asked } = app;
