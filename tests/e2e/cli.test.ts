@@ -355,7 +355,7 @@ describe("migrate", SLOW, () => {
 
   it("has nothing to do in memory", async () => {
     const { stdout } = await leasehold(["migrate"], { env: { LEASEHOLD_STORE: "memory:x" } });
-    expect(stdout).toBe("memory:x: nothing to migrate");
+    expect(stdout).toBe("memory:x: memory has no tables: nothing to migrate");
   });
 });
 
