@@ -65,6 +65,32 @@ it("tells the command of its lease in the environment", async () => {
   expect(stdout).not.toMatch(/[0-9a-f]{32}/);
 });
 
+it("says why the renewals failed for which the lease was lost", async () => {
+  const folder = await temporaryFolder();
+  const store = `pglite:${join(folder, "keys")}`;
+  const create = ["keys", "create", "--name", "n", "--role", "admin", "--store", store];
+  const { stdout } = await leasehold(create);
+  const key = stdout.trim();
+  const own = await serve(store);
+  const keyed = { url: own.url.replace("http://", `http://${key}@`) };
+  const running = ["--json", "--verbose"].map((output) =>
+    run(fresh(), ["--ttl", "2s", output], `echo go; ${FOREVER}`, keyed),
+  );
+  for (const each of running) await each.until(({ out }) => out.includes("go"));
+  const { ok } = await fetch(`${own.url}/v1/keys/${key.split("_")[1]}?reason=test`, {
+    method: "DELETE",
+    headers: { authorization: `Bearer ${key}` },
+  });
+  expect(ok).toBe(true);
+  const [json, verbose] = await Promise.all(running.map(({ ended }) => ended));
+  expect([json?.code, verbose?.code]).toEqual([76, 76]);
+  const why = /expired \(its renewals failed: .*\bkey\b.*\)/;
+  const stopping = json?.stderr.split("\n").find((line) => line.includes('"stopping"'));
+  expect(JSON.parse(stopping ?? "")).toMatchObject({ message: expect.stringMatching(why) });
+  expect(verbose?.stderr).toMatch(why);
+  expect(verbose?.stderr).toMatch(/LeaseLostError: [^]*Error: .*\bkey\b/);
+});
+
 it("goes on when the store was unavailable for less than the ttl", async () => {
   const own = await serve();
   const end = join(await temporaryFolder(), "end");

@@ -215,6 +215,33 @@ describeRedis("why, on Redis, explains", () => {
     const { stdout } = await leasehold(["why", resource, "--store", redis.url]);
     expect(stdout).toContain("waiters: none\npauses: this store keeps none");
   });
+
+  it("that a server cannot keep the audit log of another store, and names a database instead", async () => {
+    const resource = fresh();
+    await using leases = await connect(redis.url, { graceMs: 0 });
+    await leases.acquire(resource, { ttlMs: TTL_MS });
+    const stores = ["--store", redis.url, "--control", server.url];
+    const { stdout } = await leasehold(["why", resource, ...stores, "--json"]);
+    const { remedies } = JSON.parse(stdout) as Why;
+    expect(remedies).toHaveLength(2);
+    for (const { command } of remedies) {
+      expect(command.match(/ --control .*/g)).toEqual([' --control "$DATABASE"']);
+    }
+    const operatorActions = [
+      ["revoke", resource, "--reason", "test"],
+      ["pause", resource, "--reason", "test"],
+      ["pause", "--list"],
+      ["resume", resource, "--reason", "test"],
+    ];
+    for (const action of operatorActions) {
+      const { code, stderr } = await leasehold([...action, ...stores]);
+      expect([code, stderr]).toEqual([
+        64,
+        `leasehold: ${server.url} is a server, which keeps the audit log of its own leases alone: ` +
+          `name its database with --control, or pass --store ${server.url} for a lease of that server`,
+      ]);
+    }
+  });
 });
 
 describe("why", () => {

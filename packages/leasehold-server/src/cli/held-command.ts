@@ -114,7 +114,9 @@ function environmentOf({ holder, token, ...right }: Right, resource: string, clo
 
 export function reasonOf({ reason }: { reason: unknown }): string {
   if (reason instanceof LeaseLostError) {
-    return `the lease on "${reason.resource}" is lost: ${reason.reason}`;
+    const { cause } = reason;
+    const because = cause instanceof Error ? ` (its renewals failed: ${cause.message})` : "";
+    return `the lease on "${reason.resource}" is lost: ${reason.reason}${because}`;
   }
   return reason instanceof Error ? reason.message : String(reason);
 }

@@ -3,13 +3,13 @@ import { migrate, type StoreSource } from "leasehold";
 import { systemEnv } from "leasehold/internal";
 import { ENGINES, planBy } from "leasehold/internal/open";
 import { checkDirectories } from "./directories.js";
+import { UsageError } from "./failures.js";
 import { notifier } from "./notices.js";
 import { ownWhereOf, withDatabase } from "./options.js";
 import { print } from "./output.js";
-import { shownUrl } from "./stores.js";
+import { openLeases, shownUrl } from "./stores.js";
 import { plainTable } from "./table.js";
 
-/** Stores in memory have no tables, and a server migrates its own. */
 const HAS_TABLES = /^(pglite|postgres|postgresql):/i;
 
 interface Options {
@@ -37,6 +37,7 @@ export function addMigrate(program: Command): void {
     .action(async (options: Options, command: Command) => {
       const { store, control = store } = ownWhereOf(command);
       const looks = options.dryRun || options.sql || options.status;
+      for (const url of [store, control]) refuseServer(url);
       if (!looks) checkDirectories({ store, control }, notifier(options.json));
       for (const url of new Set([store, control])) {
         await (looks ? printPlan(url, options) : migrateStore(url, options));
@@ -44,15 +45,31 @@ export function addMigrate(program: Command): void {
     });
 }
 
+/** @throws UsageError if a server is behind the URL: the tables are those of its database */
+function refuseServer(url: string): void {
+  if (!/^https?:/i.test(url)) return;
+  throw new UsageError(
+    `${shownUrl(url)} is a server: migrate the database behind it, as in --store postgres://localhost/app`,
+  );
+}
+
 async function migrateStore(url: string, { json }: Options): Promise<void> {
   const store = shownUrl(url);
+  if (!HAS_TABLES.test(url)) {
+    const none = await withoutTables(url);
+    return print(json, { store, applied: [] }, () => `${store}: ${none}`);
+  }
   const applied = await migrate(url);
-  await print(json, { store, applied }, () => {
-    if (!HAS_TABLES.test(url)) return `${store}: nothing to migrate`;
-    return applied.length === 0
-      ? `${store}: up to date`
-      : `${store}: applied ${applied.join(", ")}`;
-  });
+  await print(json, { store, applied }, () =>
+    applied.length === 0 ? `${store}: up to date` : `${store}: applied ${applied.join(", ")}`,
+  );
+}
+
+/** Reaches the store, because a mistyped URL has no tables either. */
+async function withoutTables(url: string): Promise<string> {
+  const stores = await openLeases({ store: url });
+  await stores.close();
+  return `${url.replace(/:.*/s, "")} has no tables: nothing to migrate`;
 }
 
 type Steps = Awaited<ReturnType<NonNullable<StoreSource["plan"]>>>;
@@ -60,10 +77,11 @@ type Steps = Awaited<ReturnType<NonNullable<StoreSource["plan"]>>>;
 async function printPlan(url: string, { sql, status, json }: Options): Promise<void> {
   const store = shownUrl(url);
   const steps = await planBy(ENGINES, url, systemEnv);
+  const none = steps ? "" : await withoutTables(url);
   // Comments, so that the output of --sql is SQL whatever it says.
   const say = (text: string) => `${sql ? "-- " : ""}${store}: ${text}`;
   if (steps === null) {
-    return print(json, { store, steps: [] }, () => say("nothing to migrate"));
+    return print(json, { store, steps: [] }, () => say(none));
   }
   if (status) {
     const shown = steps.map(({ name, appliedAt }) => ({ name, appliedAt }));
@@ -88,6 +106,7 @@ function tableOf(store: string, steps: Steps): string {
 const HELP = `
 Every command that opens a database migrates it first. Run migrate with a privileged database user if
 your other users may not change tables. Migrations only go forward, and may run concurrently.
+Of stores that have no tables it says so, once they answer. A server is refused: migrate its database.
 
 --sql prints one transaction for each step that remains, for a review or for a tool of your own: run them in
 order, as the owner of the schema. Each records itself, so that no step is taken twice.

@@ -20,7 +20,7 @@ import { notifier } from "./notices.js";
 import { integer, notBlank, tenantOf, whereOf, withStores } from "./options.js";
 import { print } from "./output.js";
 import { resourceName } from "./resource.js";
-import { openLeasesAndControl } from "./stores.js";
+import { openLeasesAndControl, shownUrl } from "./stores.js";
 import { plainTable } from "./table.js";
 import { safeJson, shown } from "./terminal.js";
 
@@ -56,12 +56,17 @@ export function withOperatorAction(command: Command, options?: { needsReason?: b
   return withReason(withStores(command), options).option("--json", "print JSON");
 }
 
-/** @throws UsageError if the store keeps no audit log */
-export function operatorOf({ control, operator }: LeaseStores): Operator {
+/**
+ * @param url of the control store, where it is another one
+ * @throws UsageError if neither keeps an audit log
+ */
+export function operatorOf({ control, operator }: LeaseStores, url?: string): Operator {
   const found = control ?? operator;
   if (found) return found;
   throw new UsageError(
-    "this store keeps no audit log, which operator actions need: name a database that keeps one with --control",
+    url === undefined
+      ? "this store keeps no audit log, which operator actions need: name a database that keeps one with --control"
+      : `${shownUrl(url)} is a server, which keeps the audit log of its own leases alone: name its database with --control, or pass --store ${shownUrl(url)} for a lease of that server`,
   );
 }
 
@@ -94,10 +99,12 @@ export function addRevoke(program: Command): void {
     )
     .addHelpText("after", REVOKE_HELP)
     .action(async (resource: string, options: RevokeOptions, command: Command) => {
-      const stores = await openLeasesAndControl(whereOf(command));
+      const where = whereOf(command);
+      const stores = await openLeasesAndControl(where);
       try {
         const namespace = tenantOf(command, stores);
-        const outcome = await revoke(operatorOf(stores), resource, { ...options, namespace });
+        const operator = operatorOf(stores, where.control);
+        const outcome = await revoke(operator, resource, { ...options, namespace });
         await print(options.json, outcome, () => sayRevoked(shown(resource), outcome));
         if (outcome.status !== "revoked") throw new Exit(EXIT.leaseLost);
       } finally {
@@ -175,9 +182,10 @@ async function listPauses(
     if (command.getOptionValueSource(name) !== "cli") continue;
     throw new UsageError(`--${name} has no meaning with --list, which changes nothing`);
   }
-  const stores = await openLeasesAndControl(whereOf(command));
+  const where = whereOf(command);
+  const stores = await openLeasesAndControl(where);
   try {
-    const pauses = await operatorOf(stores).pauses.list(tenantOf(command, stores));
+    const pauses = await operatorOf(stores, where.control).pauses.list(tenantOf(command, stores));
     await print(json, pauses, () => tableOf(pauses));
   } finally {
     await stores.close();
@@ -192,10 +200,11 @@ export async function pauseWhat(
   const { actor, reason, json } = options;
   // Commander does not require it, because --list needs no reason.
   if (!reason) throw new UsageError("required option '--reason <text>' not specified");
-  const stores = await openLeasesAndControl(whereOf(command, notifier(json)));
+  const where = whereOf(command, notifier(json));
+  const stores = await openLeasesAndControl(where);
   try {
     const key = { namespace: tenantOf(command, stores), ...what };
-    const pause = await setPause(operatorOf(stores), key, { actor, reason });
+    const pause = await setPause(operatorOf(stores, where.control), key, { actor, reason });
     await print(json, pause, () => `paused ${key.kind} "${shown(key.name)}"`);
   } finally {
     await stores.close();
@@ -216,11 +225,13 @@ export async function resumeWhat(
   options: ActionOptions,
   command: Command,
 ): Promise<void> {
-  const stores = await openLeasesAndControl(whereOf(command));
+  const where = whereOf(command);
+  const stores = await openLeasesAndControl(where);
   try {
     const { actor, reason } = options;
     const key = { namespace: tenantOf(command, stores), ...what };
-    const wasPaused = await clearPause(operatorOf(stores), key, { actor, reason });
+    const operator = operatorOf(stores, where.control);
+    const wasPaused = await clearPause(operator, key, { actor, reason });
     const name = `${key.kind} "${shown(key.name)}"`;
     const said = wasPaused ? `resumed ${name}` : `${name} was not paused`;
     await print(options.json, { ...key, wasPaused }, () => said);

@@ -129,10 +129,11 @@ function remediesOf(resource: string, { lease, paused }: Found, tail: string): R
 
 /**
  * The options that were typed, with passwords and keys masked, so that the commands reach the same stores.
- * Operator actions need an audit log: if the store keeps none, the user has to name a database.
+ * Operator actions need an audit log: if none is kept, the user has to name a database, instead of the server that
+ * --control may name.
  */
 function typedFlags(command: Command, isAudited: boolean): string {
-  const typed = ["store", "control", "namespace"]
+  const typed = ["store", ...(isAudited ? ["control"] : []), "namespace"]
     .filter((name) => command.getOptionValueSource(name) === "cli")
     .map((name) => ` --${name} ${quoted(shownUrl(String(command.getOptionValue(name))))}`);
   return `${typed.join("")}${isAudited ? "" : ' --control "$DATABASE"'}`;

@@ -1,9 +1,8 @@
 import { PAUSED_HOLDER } from "./paused-holder.js";
 
 /**
- * The errors of the public API. Losing a race is a value, not an error. An error means that an outcome
- * is unknown, that the caller made a mistake, or that the right to continue has ended.
- * Every code has its section in docs/errors.md.
+ * The errors of the public API. Losing a race is a value, not an error. An error means that an outcome is unknown,
+ * that the caller made a mistake, or that the right to continue has ended. Each code has its section in docs/errors.md.
  */
 export type ErrorCode =
   | "LEASE_LOST"
@@ -94,7 +93,7 @@ const LOST_BECAUSE: Readonly<Record<LostReason, string>> = {
 
 /**
  * The lease ended before its work did. It is the reason of `lease.signal`, and `leasehold.run` rejects with it. Stop
- * the work; acquire again if it is still wanted. `reason` says why, `resource` what was leased.
+ * the work; acquire again if it is still wanted. `reason` says why, `resource` what, `cause` why renewals failed.
  * @example
  * ```ts
  * import { connect, LeaseLostError } from "leasehold";
@@ -112,10 +111,11 @@ export class LeaseLostError extends LeaseholdError {
   constructor(
     readonly resource: string,
     readonly reason: LostReason,
+    cause?: LeaseholdError,
   ) {
     const message = `the lease on "${resource}" is lost (${reason}): ${LOST_BECAUSE[reason]}`;
-    const advice = "stop, and acquire again if the work is still wanted";
-    super("LEASE_LOST", `${message}; ${advice}`, { retryable: true, outcome: "unknown" });
+    const init = { retryable: true, outcome: "unknown", cause } as const;
+    super("LEASE_LOST", `${message}; stop, and acquire again if the work is still wanted`, init);
   }
 }
 

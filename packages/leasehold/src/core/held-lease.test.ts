@@ -94,6 +94,39 @@ describe("renewal", () => {
     expect(reasons).toEqual(["expired"]);
   });
 
+  it.each([true, false])(
+    "names the error of the first failed renewal as the cause of an expiry (stopOnRenewError: %s)",
+    async (stopOnRenewError) => {
+      const { clock, store, lease } = await held({ stopOnRenewError });
+      store.faults.renew = "refuse";
+      const failed = await lease.renew().catch((error: unknown) => error);
+      store.faults.renew = "hang";
+      await clock.advance(TTL_MS);
+      expect(lease.signal.reason).toMatchObject({ reason: "expired" });
+      expect(lease.signal.reason.cause).toMatchObject({ code: "STORE_UNAVAILABLE" });
+      if (!stopOnRenewError) expect(lease.signal.reason.cause).toBe(failed);
+    },
+  );
+
+  it("names no error that a later renewal has made good, nor where the store ended it", async () => {
+    const { clock, store, lease } = await held({ autoRenew: false });
+    store.faults.renew = "cut";
+    await expect(lease.renew()).rejects.toMatchObject({ code: "STORE_UNAVAILABLE" });
+    store.faults.renew = "ok";
+    await lease.renew();
+    await clock.advance(TTL_MS);
+    expect(lease.signal.reason).toMatchObject({ reason: "expired" });
+    expect(lease.signal.reason).not.toHaveProperty("cause");
+
+    const other = await held({ autoRenew: false });
+    other.store.faults.renew = "refuse";
+    await expect(other.lease.renew()).rejects.toMatchObject({ code: "STORE_UNAVAILABLE" });
+    other.store.faults.renew = "ok";
+    await other.leases.revoke("r");
+    await expect(other.lease.renew()).rejects.toMatchObject({ reason: "revoked" });
+    expect(other.lease.signal.reason).not.toHaveProperty("cause");
+  });
+
   it.each(["atExpiry", "now"] as const)("ends at once when refused (revoked %s)", async (free) => {
     const { clock, leases, lease, reasons } = await held();
     await leases.revoke("r", { free });

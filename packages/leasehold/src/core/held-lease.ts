@@ -86,6 +86,7 @@ export class HeldLease implements Lease, ScheduledLease {
   #trust: Trust;
   #renewAtMs: number;
   #renewing: Promise<LeaseholdError | undefined> | undefined;
+  #renewalFailure: LeaseholdError | undefined;
   #releasing: Promise<void> | undefined;
   // Created on first use: a process may hold a hundred thousand leases without any listener.
   #controller: AbortController | undefined;
@@ -255,7 +256,8 @@ export class HeldLease implements Lease, ScheduledLease {
   lose(reason: LostReason): void {
     if (this.#state !== "held") return;
     this.#state = "lost";
-    this.#lostError = new LeaseLostError(this.resource, reason);
+    const cause = reason === "expired" ? this.#renewalFailure : undefined;
+    this.#lostError = new LeaseLostError(this.resource, reason, cause);
     this.#scheduler.remove(this);
     this.#controller?.abort(this.#lostError);
     const handlers = [...(this.#handlers ?? [])];
@@ -329,6 +331,7 @@ export class HeldLease implements Lease, ScheduledLease {
     if ((this.#token !== null && outcome.token !== this.#token) || !(outcome.remainingMs > 0)) {
       return this.lose("inconsistent");
     }
+    this.#renewalFailure = undefined;
     const trust = trustFrom(sent, outcome.remainingMs, this.#options);
     if (trust.untilMonotonicMs > this.#trust.untilMonotonicMs) this.#trust = trust;
     this.#renewAtMs = this.#nextRenewalMs(sent.monotonicMs);
@@ -344,6 +347,8 @@ export class HeldLease implements Lease, ScheduledLease {
   #onRenewalFailed(failed: Failed): LeaseholdError {
     const { clock, logger, random } = this.#env;
     const { resource, grantId } = this;
+    // The first one: the last have too little time left to learn more than that.
+    this.#renewalFailure ??= failed.error;
     logger.warn({ err: failed.error, resource, grantId }, "renewal failed");
     if (this.#options.stopOnRenewError) {
       this.lose("expired");

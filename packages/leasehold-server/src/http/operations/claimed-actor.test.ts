@@ -77,6 +77,23 @@ test("a claimed actor that is no name is refused", async () => {
   expect(await entries()).toEqual([]);
 });
 
+test("two different claims in one request are refused, and the same claim twice is one", async () => {
+  const { ask, entries } = await open();
+  const unlock = (header: string, actorId: string) =>
+    ask(
+      "POST",
+      "/v1/locks/force-unlock",
+      { ...UNLOCK, actorId },
+      { headers: { "leasehold-actor": encodeURIComponent(header) } },
+    );
+  const { status, body } = await unlock("alice", "bob");
+  expect([status, body.code, body.errors?.[0].path]).toEqual([422, "INVALID_REQUEST", "actorId"]);
+  expect(await entries()).toEqual([]);
+  expect(await unlock("Zoë", "Zoë")).toMatchObject({ status: 200, body: { claimedActor: "Zoë" } });
+  // Also where the body names the caller.
+  expect(await unlock("\u001b", "bob")).toMatchObject({ status: 422 });
+});
+
 test("FORCE_UNLOCK filters the audit as an alias of lease.revoke", async () => {
   const { ask, entries } = await open();
   const { body } = await ask("POST", "/v1/locks/force-unlock", UNLOCK);

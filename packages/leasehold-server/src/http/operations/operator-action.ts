@@ -20,16 +20,21 @@ export function controlOf({ control }: Pick<Services, "control">): Control {
 /**
  * The caller and the reason, for the audit. Whom the caller claims to be is recorded as a claim: the actor
  * comes from the key alone.
- * @param actorId the claimed actor in the body; default: the one in the header
- * @throws INVALID_REQUEST for a header that is no name
+ * @param actorId the claimed actor in the body, for a header that names none or the same
+ * @throws INVALID_REQUEST for a header that is no name, or another name than the one in the body
  */
 export function byCaller(
   context: Context<AppEnv>,
   reason: string | undefined,
-  actorId: string | undefined = claimedInHeader(context),
+  actorId?: string,
 ): By {
   const by = { actor: callerOf(context).actor, reason: reason ?? null };
-  return actorId === undefined ? by : { ...by, claimedActor: actorId };
+  const claimedActor = claimedInHeader(context) ?? actorId;
+  if (actorId !== undefined && claimedActor !== actorId) {
+    const problem = `is another name than the header ${ACTOR_HEADER} has: send one of them, or the same name`;
+    throw invalid([{ path: "actorId", problem }]);
+  }
+  return claimedActor === undefined ? by : { ...by, claimedActor };
 }
 
 function claimedInHeader(context: Context<AppEnv>): string | undefined {
