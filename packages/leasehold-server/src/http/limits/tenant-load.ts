@@ -32,6 +32,8 @@ interface Occupied {
   bytes: number;
 }
 
+const NOTHING: Readonly<Occupied> = { requests: 0, bytes: 0 };
+
 type Limits = Pick<ServerLimits, "tenantInFlight" | "tenantBodyBytes" | "allBodyBytes">;
 
 export class TenantLoads {
@@ -90,17 +92,16 @@ export class TenantLoads {
       return `the bodies that this instance is reading have ${allBodyBytes} bytes together`;
     }
     if (tenant === null) return null;
-    const before = this.#loads.get(`${load} ${tenant}`);
+    const before = this.#loads.get(`${load} ${tenant}`) ?? NOTHING;
     if (tenantInFlight !== null) {
       const most = this.#mostRequests(load, actor, tenantInFlight);
-      if ((before?.requests ?? 0) >= most) {
+      if (before.requests >= most) {
         return `this tenant has ${most} such requests in flight at this instance, as many as it may`;
       }
     }
     if (tenantBodyBytes === null || bytes === 0) return null;
     // One body of the largest size is always admitted.
-    const isAlone = (before?.bytes ?? 0) === 0;
-    if (isAlone || (before?.bytes ?? 0) + bytes <= tenantBodyBytes) return null;
+    if (before.bytes === 0 || before.bytes + bytes <= tenantBodyBytes) return null;
     return `the bodies of this tenant's requests in flight may have ${tenantBodyBytes} bytes together`;
   }
 
