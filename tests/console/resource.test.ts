@@ -139,6 +139,15 @@ describeChromium("the console's page of a resource", () => {
     await page.getByText("resource.resume").first().waitFor();
   });
 
+  it("notes that a name looks like another one", async () => {
+    await calls.take("p\u0430yment", "ann");
+    const page = await shown.open(pathOf("p\u0430yment"));
+    await page.getByRole("note").getByText("mixes Latin and Cyrillic letters").waitFor();
+    const plain = await shown.open(pathOf("payment"));
+    await plain.getByText("No grants yet").waitFor();
+    expect(await plain.getByRole("note").count()).toBe(0);
+  });
+
   it("is empty at first, and shows the first grant live", async () => {
     const page = await shown.open(pathOf("new/one"));
     await page.getByText("No grants yet").waitFor();

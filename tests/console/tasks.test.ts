@@ -77,6 +77,17 @@ describeChromium("the console's tasks", () => {
       await page.getByRole("region", { name: "input" }).getByText("x ends").waitFor();
     });
 
+    it("shows the beginning of very large data, and all of it on request", async () => {
+      await world.add({ queue: "very-large", kind: "very-large", task_data: "x".repeat(100_000) });
+      const page = await open("/tasks?queue=very-large");
+      await rows(page).getByRole("link", { name: "very-large" }).click();
+      const input = page.getByRole("region", { name: "input" });
+      await page.getByText("The first 20,000 of 100,002 characters.").waitFor();
+      expect((await input.textContent())?.length).toBe(20_001);
+      await page.getByRole("button", { name: "Show all" }).click();
+      await expect.poll(async () => (await input.textContent())?.length).toBe(100_002);
+    });
+
     it("selects by keyboard, with X a range, and changes the selected tasks", async () => {
       await world.addMany(5, { queue: "keys" });
       const page = await open("/tasks?queue=keys");

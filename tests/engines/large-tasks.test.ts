@@ -59,6 +59,34 @@ it("memory: a task that is larger than a claim may be is claimed alone", async (
   await close();
 });
 
+/** The outputs of one namespace are too much together, and do not refuse those of another in the same batch. */
+async function boundsOutputsByNamespace(tasks: TaskStore): Promise<void> {
+  const done = [];
+  for (const namespace of ["one", "one", "other", "one"]) {
+    await tasks.enqueue([newTask(namespace, null)]);
+    const [task] = await claim(tasks, namespace);
+    if (!task) throw new Error("nothing claimed");
+    done.push({ ...task, output: "x".repeat(200 * 1_024) });
+  }
+  const first = await tasks.complete(done);
+  expect(first.map(({ status }) => status)).toEqual(done.map(() => "completed"));
+  const again = await tasks.complete(done);
+  expect(again.map(({ status }) => status)).toEqual(["completed", "failed", "completed", "failed"]);
+  const copies = await tasks.complete([done[2]!, done[0]!, done[0]!, done[2]!]);
+  expect(copies.map(({ status }) => status)).toEqual([
+    "completed",
+    "completed",
+    "failed",
+    "failed",
+  ]);
+}
+
+it("memory: the repeated completes of one namespace leave room for another's", async () => {
+  const { tasks, close } = await openStores("memory:");
+  await boundsOutputsByNamespace(tasks);
+  await close();
+});
+
 describePostgres("PostgreSQL", () => {
   let fresh: FreshDatabase;
   let pool: pg.Pool;
@@ -119,5 +147,15 @@ describePostgres("PostgreSQL", () => {
     const late = await received(() => tasks.heartbeat(held.map((task) => ({ ...task, ttlMs: 9 }))));
     expect(late.outcome).toEqual(held.map(() => ({ status: "refused", reason: "finished" })));
     expect(late.bytes).toBeLessThan(FEW_BYTES);
+    // Of twenty outputs of 320 kB, one: less than what most answers may have, but no task is left without its own.
+    const again = await received(() =>
+      tasks.complete(held.map((task) => ({ ...task, output: 0 }))),
+    );
+    expect(again.outcome.filter(({ status }) => status === "completed")).toHaveLength(1);
+    expect(again.bytes).toBeLessThan(data.length + FEW_BYTES);
+  });
+
+  it("the repeated completes of one namespace leave room for another's", async () => {
+    await boundsOutputsByNamespace(tasks);
   });
 });

@@ -76,6 +76,28 @@ describe.each(CONTROL_ENGINES)("$name", (engine) => {
       expect(tokens).toEqual([...new Set(tokens)].sort((a, b) => a - b));
     });
 
+    it("has larger tokens than before, though tasks with smaller ones were deleted since", async () => {
+      const fixture = fixtureOf();
+      const [often, once] = [fixture.newTask({ priority: 1 }), fixture.newTask()];
+      const tokensOf = async (task: typeof often, times: number) => {
+        await fixture.enqueue([task]);
+        let token = 0;
+        for (let time = 1; time <= times; time += 1) {
+          const held = await fixture.hold();
+          ({ token } = held);
+          if (time < times) await fixture.requeue(held);
+          else await fixture.complete(held, null);
+        }
+        return token;
+      };
+      await tokensOf(once, 1);
+      const last = await tokensOf(often, 5);
+      for (const { id } of [often, once]) {
+        await opened.control.actors.tasks.delete([fixture.key(id)]);
+      }
+      expect(await tokensOf(often, 1)).toBeGreaterThan(last);
+    });
+
     it("is completed by its own holder alone, not by one of its life before", async () => {
       const fixture = fixtureOf();
       const task = fixture.newTask();

@@ -42,6 +42,20 @@ const IDLE = `
   const leasehold = await connect(process.argv[1], { renewIn: "thread" });
   await leasehold.run("idle", () => console.log("ran"));`;
 
+/** Holds again after its last lease, and says what was logged in more than maxBlockedMs. */
+const TWICE = `
+  import { setTimeout as delay } from "node:timers/promises";
+  import { connect } from "leasehold";
+  const logged = [];
+  const log = (_, message) => logged.push(message);
+  const logger = { debug() {}, info() {}, warn: log, error: log };
+  const leasehold = await connect(process.argv[1], { renewIn: "thread", maxBlockedMs: 3_000, logger });
+  for (const resource of ["first", "second", "third"]) {
+    await leasehold.run(resource, { ttlMs: 2_000 }, () => delay(resource === "third" ? 5_000 : 0));
+    await delay(1_500);
+  }
+  console.log(JSON.stringify(logged));`;
+
 function behave(open: () => Promise<{ url: string; remove(): Promise<unknown> }>): void {
   let source: Awaited<ReturnType<typeof open>>;
   let other: Leasehold;
@@ -132,6 +146,12 @@ function behave(open: () => Promise<{ url: string; remove(): Promise<unknown> }>
     holder.process.say("close");
     expect(await holder.process.ended).toMatchObject({ code: 0, stderr: "" });
     expect(await other.get("r")).toMatchObject({ state: "released" });
+  });
+
+  it("shows that it runs when it holds again after its last lease", async () => {
+    const args = ["--input-type=module", "-e", TWICE, source.url];
+    const child = new Child(process.execPath, args, { env: ownEnvironment() });
+    expect(await child.ended).toEqual({ code: 0, stdout: "[]", stderr: "" });
   });
 
   it("keeps no process alive that has nothing else to do", async () => {

@@ -29,8 +29,10 @@ describeRedis("elect, whose Redis is killed", () => {
     expect(JSON.parse(lost)).toMatchObject({ leader: null, unavailable: true });
     await server.start();
     for (const cli of [leader, observer]) await cli.until(({ err }) => err.includes(BACK));
-    const [notice = ""] = await asJson.until(({ err }) => err.length >= 2 && err);
+    // A slow start is reported in the same way, with the time until which it is tried.
+    const notice = await asJson.until(({ err }) => err.find((line) => line.includes('"since"')));
     expect(JSON.parse(notice)).toMatchObject({ event: "retrying", since: expect.any(String) });
+    await asJson.until(({ err }) => err.some((line) => line.includes('"answering"')));
     await observer.until(({ out }) => out.at(-1)?.startsWith("a leads, token "));
     // Each outage is reported once.
     expect(observer.err.filter((line) => SILENT.test(line))).toHaveLength(1);

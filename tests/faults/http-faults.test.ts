@@ -123,7 +123,7 @@ const CALLS: Readonly<Record<string, (world: World, fault: () => void) => Promis
   async requeue(world, fault) {
     const grant = await claim(world);
     fault();
-    expect(await world.client.tasks.requeue([grant])).toEqual([{ status: "returned" }]);
+    expect(await world.client.tasks.requeue([grant])).toMatchObject([{ status: "returned" }]);
     const { failures, crashes, state } = await detailsOf(world, grant.id);
     expect({ failures, crashes, state }).toEqual({ failures: 0, crashes: 0, state: "pending" });
   },

@@ -22,10 +22,12 @@ import {
 import { missingRedis, startRedis } from "../support/redis-engine.js";
 
 /** About 45 s on an idle machine: the longest wait is that of LeaseholdContention, then the window after it. */
-const PATIENT_MS = 240_000;
+const PATIENT_MS = 420_000;
 const OLD_SECONDS = 3;
 /** Between the attempts of a cause that goes on until its alert fires. */
 const AGAIN_MS = 50;
+/** Longer than the longest scaled window: on a busy machine, Prometheus may miss the samples that show a burst. */
+const BURST_AGAIN_MS = 20_000;
 
 /** Longer than a slow store's second, shorter than a scaled window. */
 const BUDGET_MS = 1_500;
@@ -35,6 +37,8 @@ const STORE_ALERTS = [
   "LeaseholdReleasesFail",
   "LeaseholdServerErrors",
 ];
+
+const RATES = ["LeaseholdContention", ...STORE_ALERTS];
 
 const rules = await readFile(
   new URL("../../deploy/prometheus/alerts.yml", import.meta.url),
@@ -87,17 +91,30 @@ describeUnless(missingPrometheus() ?? missingRedis(), "with Prometheus", () => {
         await delay(AGAIN_MS);
       }
     };
-    // Each of these causes happens once, in one burst.
-    await Promise.all([
-      ...Array.from({ length: 6 }, (_, n) => server.loseByExpiry(`expired/${n}`)),
-      server.loseOften("nightly-report", 4),
-      server.dieOnce(),
-      changeLeader(steady.url, 12),
-      refuseStaleWrites(program.telemetry, 4),
-    ]);
-    // These are rates: they last until their alerts fire.
+    // Each of these causes is one burst, which the alerts must show.
+    const burst = (round: number) =>
+      Promise.all([
+        ...Array.from({ length: 6 }, (_, n) => server.loseByExpiry(`expired/${round}/${n}`)),
+        server.loseOften("nightly-report", 4),
+        server.dieOnce(),
+        changeLeader(steady.url, 12),
+        refuseStaleWrites(program.telemetry, 4),
+      ]);
+    const ofBursts = ALERTS.filter((name) => !RATES.includes(name));
+    const bursts = async () => {
+      for (let round = 0; ; round += 1) {
+        await burst(round);
+        const againMs = performance.now() + BURST_AGAIN_MS;
+        while (performance.now() < againMs) {
+          if (ofBursts.every((name) => fired.has(name))) return;
+          await delay(AGAIN_MS);
+        }
+      }
+    };
+    // The others are rates: they last until their alerts fire.
     await redis.process?.stop();
     const causes = [
+      bursts(),
       untilFired(["LeaseholdContention"], () =>
         server.ask("POST", "/v1/locks/acquire", lock("old")),
       ),

@@ -223,7 +223,9 @@ it("ls prints a cursor that can be pasted into a shell", async () => {
 
 it("audit list says that there are more entries", async () => {
   for (const name of ["a", "b"]) await run("pause", name, "--reason", "r");
-  expect((await run("audit", "list", "--limit", "1")).stderr).toContain("more than 1 entries");
+  expect((await run("audit", "list", "--limit", "1")).stderr).toBe(
+    "there is more than 1 entry: raise --limit",
+  );
   expect((await run("audit", "list", "--target", "a")).stderr).toBe("");
 });
 

@@ -90,3 +90,18 @@ it.each([
 ])("%j refuses a blank --holder", async (words, end) =>
   refuses([...words, "--holder", " ", ...end], "must not be blank"),
 );
+
+it.each([
+  ["run", "r", "--metrics-host", "127.0.0.1", "--", "true"],
+  ["elect", "e", "--metrics-host", "127.0.0.1", "--", "true"],
+  ["run", "r", "--metrics-prefix-depth", "2", "--", "true"],
+  ["run", "r", "--no-metrics-names", "--", "true"],
+])("%s %s %s has no effect without --metrics-port", async (...words) =>
+  refuses(words, `${words[2]} has no effect without --metrics-port`),
+);
+
+it("serve refuses the limit none where there must be one, and names those that may be none", async () =>
+  refuses(
+    ["serve", "--limits", "bodyBytes=none"],
+    "limits.bodyBytes must be a number: no limit (none) is for lateMs, leases",
+  ));

@@ -35,22 +35,26 @@ describePostgres("a schema without tables", () => {
     return url.href;
   };
 
-  it("is refused by commands that only read, and created by others", SLOW, async () => {
-    for (const store of [database.url, inSchema("mistyped")]) {
-      for (const words of ["ls", "tasks", "audit verify"]) {
-        const { code, stderr } = await leasehold([...words.split(" "), "--store", store]);
-        expect({ words, code, stderr }).toEqual({
-          words,
-          code: 64,
-          stderr: expect.stringMatching(/ has no Leasehold tables: check .* "leasehold migrate /),
-        });
+  it(
+    "is refused by commands that only read and by doctor, and created by others",
+    SLOW,
+    async () => {
+      for (const store of [database.url, inSchema("mistyped")]) {
+        for (const words of ["ls", "tasks", "audit verify", "doctor"]) {
+          const { code, stderr } = await leasehold([...words.split(" "), "--store", store]);
+          expect({ words, code, stderr }).toEqual({
+            words,
+            code: 64,
+            stderr: expect.stringMatching(/ has no Leasehold tables: check .* "leasehold migrate /),
+          });
+        }
       }
-    }
-    expect(await schemas()).toEqual([]);
-    const made = await leasehold(["enqueue", "k", "--store", inSchema("app")]);
-    expect(made).toMatchObject({ code: 0 });
-    expect(await schemas()).toEqual(["app"]);
-    const listed = await leasehold(["ls", "--store", inSchema("app")]);
-    expect(listed).toMatchObject({ code: 0, stderr: "" });
-  });
+      expect(await schemas()).toEqual([]);
+      const made = await leasehold(["enqueue", "k", "--store", inSchema("app")]);
+      expect(made).toMatchObject({ code: 0 });
+      expect(await schemas()).toEqual(["app"]);
+      const listed = await leasehold(["ls", "--store", inSchema("app")]);
+      expect(listed).toMatchObject({ code: 0, stderr: "" });
+    },
+  );
 });

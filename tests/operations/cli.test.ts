@@ -268,6 +268,7 @@ describePostgres("acts in the database itself", () => {
   });
 
   it("doctor reads the server's settings, and tells a ttl that is too short", async () => {
+    expect(await run(["migrate"], { store: database.url })).toMatchObject({ code: 0 });
     const args = ["doctor", "--ttl", "101ms", "--pause", "5s", "--for", "100ms", "--samples", "20"];
     const { code, json } = await run(args, { store: database.url });
     expect(code).toBe(1);

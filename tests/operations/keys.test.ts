@@ -499,7 +499,7 @@ describePostgres("on the command line", () => {
     expect(table).toContain(id);
     const one = await leasehold("keys", "list", "--limit", "1", "--json");
     expect(JSON.parse(one.out)).toMatchObject([{ id: key.id }]);
-    expect(one.err).toBe("there are more than 1 keys: raise --limit\n");
+    expect(one.err).toBe("there is more than 1 key: raise --limit\n");
     expect(table).not.toContain(made.out.trim().split("_")[2]);
 
     const entries: AuditEntry[] = await json("audit", "list");

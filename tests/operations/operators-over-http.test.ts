@@ -82,7 +82,7 @@ it("keys list asks the server", async () => {
   await expect.poll(async () => (await keys()).stdout).toMatch(/admin .* second +good/);
   const { stdout, stderr } = await keys("--limit", "1", "--json");
   expect(JSON.parse(stdout)).toMatchObject([{ name: "second" }]);
-  expect(stderr).toContain("more than 1 keys");
+  expect(stderr).toContain("there is more than 1 key: raise --limit");
   expect(stdout).not.toContain(key);
 }, 30_000);
 

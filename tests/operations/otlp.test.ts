@@ -1,8 +1,8 @@
 /** `leasehold serve` as a process: what Prometheus scrapes of it, and what a collector is sent. */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { afterAll, expect, it } from "vitest";
-import { Cli, endAll } from "../support/cli.js";
+import { afterAll, expect, it, onTestFinished } from "vitest";
+import { Cli, endAll, leasehold } from "../support/cli.js";
 import { parseMetrics, valueOf } from "../support/metrics.js";
 
 const TRACE_ID = "0af7651916cd43dd8448eb211c80319c";
@@ -72,4 +72,49 @@ it("a collector is sent metrics and traces, which continue the caller's", async 
     expect(text).toContain("locks-of-tests");
     expect(text).not.toContain(CANARY);
   }
+});
+
+it("a collector that refuses what it is sent is reported, once for metrics and once for traces", async () => {
+  let asked = 0;
+  const refusing = createServer((request, response) => {
+    asked += 1;
+    request.resume();
+    response.writeHead(401).end();
+  });
+  await new Promise<void>((resolve) => refusing.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => void refusing.close());
+  const { port } = refusing.address() as AddressInfo;
+  const env = {
+    OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}`,
+    OTEL_METRIC_EXPORT_INTERVAL: "100",
+  };
+  const cli = new Cli(["serve", "--port", "0", "--store", "memory:refused"], { env });
+  const failures = () =>
+    cli.err
+      .map((line) => JSON.parse(line) as { event?: string; level: number; msg: string })
+      .filter(({ event }) => event === "export_failed");
+  await cli.until(() => failures().length === 1);
+  const { level, msg } = failures()[0] ?? {};
+  expect(level).toBe(40);
+  expect(msg).toMatch(/^the collector does not take metrics: .*\(HTTP 401\)$/);
+  expect((await cli.end("SIGTERM")).code).toBe(0);
+  expect(asked).toBeGreaterThan(0);
+  expect(failures()).toHaveLength(1);
+
+  const served = new Cli(["serve", "--port", "0", "--store", "memory:refused"]);
+  const url = await served.until(({ err }) =>
+    err.map((line) => (JSON.parse(line) as { url?: string }).url).find(Boolean),
+  );
+  const run = ["run", "r", "--store", url, "--", "true"];
+  const ran = await leasehold(run, { env });
+  expect(ran).toMatchObject({ code: 0, stdout: "" });
+  const lines = ran.stderr.trim().split("\n").sort();
+  expect(lines).toEqual([
+    expect.stringMatching(
+      /^leasehold: warning: the collector does not take metrics: .*HTTP 401\)$/,
+    ),
+    expect.stringMatching(/^leasehold: warning: the collector does not take traces: .*HTTP 401\)$/),
+  ]);
+  const prometheus = { ...env, OTEL_METRICS_EXPORTER: "prometheus", OTEL_TRACES_EXPORTER: "NONE" };
+  expect(await leasehold(run, { env: prometheus })).toMatchObject({ code: 0, stderr: "" });
 });

@@ -124,6 +124,22 @@ it("callers whose requests share a batch are linked to it, the first being above
   expect(related).toEqual(callers.map((span) => span.spanContext().spanId));
 });
 
+it("a batch has one link for all requests of one caller", async () => {
+  const ids = ["g", "h", "i"].map((id) => `${CANARY}/${id}`);
+  const held = await Promise.all(ids.map((id) => leases.acquire(id)));
+  const release = (at: number) => held[at]?.release() ?? Promise.reject(new Error("not held"));
+  exporter.reset();
+  await Promise.all([
+    telemetry.span("one caller", {}, () => release(0)),
+    telemetry.span("another caller", {}, () => Promise.all([release(1), release(2)])),
+  ]);
+  const first = spanOf("one caller");
+  const batches = exporter.getFinishedSpans().filter((span) => parentOf(span) === first);
+  expect(batches.map(({ name, links }) => [name, links.map(linkedTo)])).toEqual([
+    ["leasehold.store release", [spanOf("another caller").spanContext().spanId]],
+  ]);
+});
+
 it("a failed call fails its span, and says no more than a code", async () => {
   const held = await leases.acquire(`${CANARY}/e`);
   await expect(leases.acquire(`${CANARY}/e`, { waitMs: 0 })).rejects.toThrow(CANARY);

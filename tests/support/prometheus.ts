@@ -7,6 +7,8 @@ import { freePort } from "./postgres.js";
 import { Child, temporaryFolder } from "./processes.js";
 
 const POLL_MS = 100;
+/** Even on a busy machine, alerts that have not come by then never come. */
+const NEVER_MS = 180_000;
 /** Several scrapes fit in the shortest scaled window. */
 const INTERVAL = "500ms";
 
@@ -33,7 +35,7 @@ export interface Prometheus {
   readonly process: Child;
   /** Labels of the alerts that fire now. */
   firing(): Promise<Readonly<Record<string, string>>[]>;
-  /** The first truthy value that `find` makes of the firing alerts. */
+  /** The first truthy value that `find` makes of the firing alerts; rejects with their names after NEVER_MS. */
   until<T>(find: (names: ReadonlySet<string>) => T | false | undefined): Promise<T>;
   /** Resolves when each target has been scraped `count` times. */
   scraped(count: number): Promise<void>;
@@ -95,9 +97,12 @@ export async function startPrometheus(
     firing,
     query,
     async until(find) {
+      const untilMs = performance.now() + NEVER_MS;
       for (;;) {
-        const found = find(new Set((await firing()).map(({ alertname = "" }) => alertname)));
+        const names = new Set((await firing()).map(({ alertname = "" }) => alertname));
+        const found = find(names);
         if (found) return found;
+        if (performance.now() > untilMs) throw new Error(`only these fire: ${[...names]}`);
         await delay(POLL_MS);
       }
     },

@@ -25,7 +25,7 @@ import {
 import { checkLogs, checkRegisters, checkSayings, checkTask } from "./tasks/checks.js";
 import { enqueueAll, makeTasks, runZombie } from "./tasks/clients.js";
 import { type FaultTally, hitWorkers } from "./tasks/faults.js";
-import { NO_SERVER } from "./tasks/processes.js";
+import { NO_SERVER, type ServerProcess } from "./tasks/processes.js";
 import { World } from "./tasks/world.js";
 
 const TASKS = repetitions({ usual: 250, full: 500 });
@@ -73,19 +73,26 @@ async function killServer({ servers }: World): Promise<void> {
 /** For longer than a lease. The servers stay up, say what is the matter, and recover by themselves. */
 async function killDatabase(postgres: PostgresServer, { servers, client }: World): Promise<void> {
   const before = servers.map(({ current }) => current);
-  const urls = servers.map(({ port }) => `http://127.0.0.1:${port}`);
+  /** A connection may be lost, a server may not. */
+  const status = async ({ port, current }: ServerProcess, path: string) => {
+    const answer = await client.once(`http://127.0.0.1:${port}`, "GET", path).catch(() => null);
+    if (!current.up) throw new Error(`${current.how}:\n${current.lines.slice(-20).join("\n")}`);
+    return answer?.status;
+  };
   await postgres.kill9();
   const outage = delay(TTL_MS + 500);
-  for (const url of urls) {
-    expect((await client.once(url, "GET", "/readyz")).status).toBe(503);
-    expect((await client.once(url, "GET", "/healthz")).status).toBe(200);
+  for (const server of servers) {
+    for (const [path, expected] of [["/readyz", 503] as const, ["/healthz", 200] as const]) {
+      const answered = () => status(server, path);
+      expect(await client.until(answered, (value) => value !== undefined)).toBe(expected);
+    }
   }
   await outage;
   await postgres.start();
-  for (const url of urls) {
+  for (const server of servers) {
     await client.until(
-      () => client.once(url, "GET", "/readyz"),
-      ({ status }) => status === 200,
+      () => status(server, "/readyz"),
+      (value) => value === 200,
     );
   }
   expect(servers.map(({ current }) => current)).toEqual(before);

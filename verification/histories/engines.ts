@@ -53,8 +53,8 @@ const ENGINES = {
   zookeeper: {
     // The client repeats a request until it knows whether the first one took effect.
     repeats: true,
-    // A client deletes its expired grants itself: once it is connected, or by the end of its session.
-    lateMs: 3_000,
+    // A client deletes its expired grants itself; if it is cut off, the end of its session does, 2 s later at most.
+    lateMs: ZOOKEEPER_SESSION_MS + 2_000,
     size: { clients: 6, requests: 120 },
     async start() {
       const { port, remove } = await startZooKeeper();

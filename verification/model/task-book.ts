@@ -194,14 +194,16 @@ export class TaskBook {
     const { nowMs } = this;
     if (task && isOwn && grant.result === "failed" && task.state !== "cancelled") {
       this.#site.count("store: fail repeated");
-      return this.#same("fail", task.id, outcome, { status: "recorded", state: task.state });
+      const right = { status: "recorded", repeated: true, state: task.state };
+      return this.#same("fail", task.id, outcome, right);
     }
     this.#site.count(reason === null ? "store: failed" : `store: fail refused, ${reason}`);
     if (reason !== null || !task || !grant) return this.#refused("fail", request, outcome, reason);
     task.failures += 1;
     const isDead = request.final === true || task.failures >= task.maxAttempts;
     this.#end(task, isDead ? "dead" : "pending", "failed");
-    this.#same("fail", task.id, outcome, { status: "recorded", state: task.state });
+    const right = { status: "recorded", repeated: false, state: task.state };
+    this.#same("fail", task.id, outcome, right);
     if (isDead || outcome.status !== "recorded") return;
     const longestMs = Math.min(task.backoffMs * 2 ** (task.failures - 1), task.maxBackoffMs);
     const retryInMs = outcome.retryInMs ?? -1;
@@ -215,12 +217,12 @@ export class TaskBook {
     const isOwn = grant?.leaseId === request.leaseId && grant.token === request.token;
     if (task?.state === "pending" && isOwn && grant.result === "returned") {
       this.#site.count("store: requeue repeated");
-      return this.#same("requeue", task.id, outcome, { status: "returned" });
+      return this.#same("requeue", task.id, outcome, { status: "returned", repeated: true });
     }
     this.#site.count(reason === null ? "store: requeued" : `store: requeue refused, ${reason}`);
     if (reason !== null || !task) return this.#refused("requeue", request, outcome, reason);
     this.#end(task, "pending", "returned");
-    this.#same("requeue", task.id, outcome, { status: "returned" });
+    this.#same("requeue", task.id, outcome, { status: "returned", repeated: false });
   }
 
   cancelled({ id }: Key, outcome: Outcome<"cancel">): void {

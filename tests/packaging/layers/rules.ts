@@ -192,7 +192,9 @@ export const SERVER: Rules = {
   asksForProcess: [],
   node: [
     "http/node.ts",
+    "http/node-answer.ts",
     "http/listen.ts",
+    "http/one-by-one.ts",
     "http/connections.ts",
     "http/console/console-files.ts",
     "cli/",

@@ -78,9 +78,9 @@ export const HTTP = [
   {
     name: "audit-verify-stuck-after-failure",
     what: "A verification that fails is taken for one that still runs.",
-    file: "packages/leasehold-server/src/http/operations/audit-routes.ts",
-    find: "        return verifyAudit(audit, kept).finally(() => {\n          verifying = false;\n        });\n",
-    by: "        return verifyAudit(audit, kept).then((verdict) => {\n          verifying = false;\n          return verdict;\n        });\n",
+    file: "packages/leasehold-server/src/http/operations/verifying.ts",
+    find: "    const verdict = this.#last.then(begin).finally(() => this.#tenants.delete(namespace));\n",
+    by: "    const verdict = this.#last.then(begin);\n    verdict.then(() => this.#tenants.delete(namespace), () => {});\n",
     check: integration("packages/leasehold-server/src/http/operations/verifying.test.ts"),
   },
 ];

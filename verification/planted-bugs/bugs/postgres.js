@@ -146,8 +146,8 @@ export const POSTGRES = [
     name: "sql-expired-position",
     what: "A waiter that was silent for too long keeps its position.",
     file: QUEUE,
-    find: "own.lease_id = i.asked_id AND own.expires_at > c.now",
-    by: "own.lease_id = i.asked_id",
+    find: "own.lease_id = i.asked_id AND own.expires_at > c.now\n        ),",
+    by: "own.lease_id = i.asked_id\n        ),",
     check: leases("as the caller's own position has expired"),
   },
   {

@@ -113,9 +113,9 @@ export const RULES = [
   {
     name: "dead-waiter-blocks-the-queue",
     what: "The queue entries of dead waiters count for ever.",
-    file: QUEUE,
-    find: "return waiters.filter(({ expiresAtMs }) => nowMs < expiresAtMs);",
-    by: "return waiters.filter(({ expiresAtMs }) => nowMs < expiresAtMs + 3_600_000);",
+    file: "packages/leasehold/src/stores/memory/wait-queue.ts",
+    find: "if (nowMs < next.waiter.expiresAtMs) return;",
+    by: "if (nowMs < next.waiter.expiresAtMs + 3_600_000) return;",
     check: conformance(
       "tests/conformance/memory.test.ts",
       "drops the position of a waiter that stops polling",

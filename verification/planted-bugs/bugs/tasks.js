@@ -141,8 +141,8 @@ export const TASKS = [
     name: "notification-lost-before-the-wait",
     what: "A task that arrives while all workers claim wakes no worker that waits afterwards.",
     file: READY,
-    find: "else group.notified = true;",
-    by: "",
+    find: "if (!end) group.notified = true;",
+    by: "if (!end) continue;",
     check: unit("packages/leasehold/src/tasks/ready.test.ts"),
   },
 ];

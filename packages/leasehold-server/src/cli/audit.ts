@@ -26,7 +26,7 @@ import {
 import { print, write } from "./output.js";
 import { allOf, withControl, withControlOrServer } from "./stores.js";
 import { plainTable } from "./table.js";
-import { safeJson, say, shown } from "./terminal.js";
+import { safeJson, sayMore, shown } from "./terminal.js";
 
 /** Entries read at once. */
 const PAGE = 1_000;
@@ -83,7 +83,7 @@ function addList(audit: Command): void {
         claimedActor: claimedActorOf(entry.details),
       }));
       await print(json, items.map(withParsedDetails), () => tableOf(items));
-      if (entries.length > limit) say(`there are more than ${limit} entries: raise --limit`);
+      if (entries.length > limit) sayMore(limit, "entry", "entries");
     });
 }
 
@@ -94,6 +94,12 @@ function actionOf(text: string): string {
   throw new InvalidArgumentError(`It must be one of ${known.join(", ")}.`);
 }
 
+interface VerifyOptions {
+  readonly checkpoint?: string;
+  readonly fromCheckpoint?: boolean;
+  readonly json?: boolean;
+}
+
 function addVerify(audit: Command): void {
   withDatabase(audit.command("verify"))
     .description("verify the hash chain of all entries")
@@ -101,24 +107,27 @@ function addVerify(audit: Command): void {
       "--checkpoint <file>",
       "earlier export, kept elsewhere, that the chain must still contain",
     )
+    .option("--from-checkpoint", "read only the entries behind the checkpoint")
     .option("--json", "print JSON")
     .addHelpText("after", VERIFY_HELP)
-    .action(
-      async ({ checkpoint, json }: { checkpoint?: string; json?: boolean }, command: Command) => {
-        const known = checkpoint === undefined ? CHAIN_BEGIN : await readCheckpoint(checkpoint);
-        const verified = await withControlOrServer(controlWhereOf(command), ({ audit: log }) =>
-          "verify" in log ? log.verify(known) : verifyAudit(log, known),
-        );
-        await print(json, verified, () =>
-          verified.ok && verified.entries === 0
-            ? "no entries: is this the right store?"
-            : verified.ok
-              ? `entries: ${verified.entries}, all unchanged; the last hash is ${verified.head.hash}`
-              : `BROKEN at entry ${verified.seq}: ${verified.problem}`,
-        );
-        if (!verified.ok) throw new Exit(EXIT.failed);
-      },
-    );
+    .action(async ({ checkpoint, fromCheckpoint, json }: VerifyOptions, command: Command) => {
+      if (fromCheckpoint && checkpoint === undefined) {
+        throw new UsageError("--from-checkpoint needs a --checkpoint <file>");
+      }
+      const known = checkpoint === undefined ? CHAIN_BEGIN : await readCheckpoint(checkpoint);
+      const from = fromCheckpoint ? "checkpoint" : "start";
+      const verified = await withControlOrServer(controlWhereOf(command), ({ audit: log }) =>
+        "verify" in log ? log.verify(known, from) : verifyAudit(log, known, from),
+      );
+      await print(json, verified, () =>
+        verified.ok && verified.entries === 0
+          ? "no entries: is this the right store?"
+          : verified.ok
+            ? `entries: ${verified.entries}, ${fromCheckpoint ? `those after ${known.seq}` : "all"} unchanged; the last hash is ${verified.head.hash}`
+            : `BROKEN at entry ${verified.seq}: ${verified.problem}`,
+      );
+      if (!verified.ok) throw new Exit(EXIT.failed);
+    });
 }
 
 function addExport(audit: Command): void {
@@ -134,7 +143,7 @@ function addExport(audit: Command): void {
     });
 }
 
-type Write = (lines: readonly object[]) => Promise<unknown>;
+export type Write = (lines: readonly object[]) => Promise<unknown>;
 
 const toStdout: Write = (lines) => write(textOf(lines));
 
@@ -165,7 +174,7 @@ function textOf(lines: readonly object[]): string {
   return lines.map((line) => `${safeJson(line)}\n`).join("");
 }
 
-async function exportAll(log: AuditLog, write: Write): Promise<void> {
+export async function exportAll(log: Pick<AuditLog, "read">, write: Write): Promise<void> {
   let checkpoint = CHAIN_BEGIN;
   for (;;) {
     const page = await log.read(checkpoint.seq, PAGE);
@@ -177,23 +186,32 @@ async function exportAll(log: AuditLog, write: Write): Promise<void> {
   await write([{ checkpoint }]);
 }
 
-/** The last line of an export, or `{"seq": 12, "hash": "..."}` alone. */
+/**
+ * The last line of an export, or `{"seq": 12, "hash": "..."}` alone. An entry has these two as well: an export that
+ * ends with one was cut off, and would prove less than it seems to.
+ */
 async function readCheckpoint(file: string): Promise<Checkpoint> {
   const text = await readFile(file, "utf8").catch((error: Error) => {
     throw new UsageError(`--checkpoint: ${error.message}`);
   });
   try {
     const line = JSON.parse(text.trimEnd().split("\n").at(-1) ?? "") as {
-      checkpoint?: Partial<Checkpoint>;
+      readonly checkpoint?: Partial<Checkpoint>;
     } & Partial<Checkpoint>;
-    const { seq, hash } = line.checkpoint ?? line;
-    if (Number.isSafeInteger(seq) && /^[0-9a-f]{64}$/.test(hash ?? "")) {
+    const { seq, hash, ...others } = line.checkpoint ?? line;
+    if (
+      Object.keys(others).length === 0 &&
+      Number.isSafeInteger(seq) &&
+      /^[0-9a-f]{64}$/.test(hash ?? "")
+    ) {
       return { seq: seq as number, hash: hash as string };
     }
   } catch {
     // Reported below.
   }
-  throw new UsageError(`--checkpoint: ${file} does not end with a checkpoint`);
+  throw new UsageError(
+    `--checkpoint: ${file} does not end with a checkpoint: an export without its last line was cut off`,
+  );
 }
 
 type Shown = AuditEntry & { readonly claimedActor: string | null };
@@ -239,6 +257,9 @@ Examples:
 
 const VERIFY_HELP = `
 Exit codes: 0 the chain is intact; 1 it is broken, and the output says where.
+
+A server verifies some hundred thousand entries within one request. For a longer chain, give it the last
+checkpoint with --from-checkpoint, or ask the database.
 
 Example:
   leasehold audit verify --checkpoint /mnt/elsewhere/audit.jsonl --json`;

@@ -9,7 +9,9 @@ export function collectorIsNamed(): boolean {
 export function isSent(signal: "METRICS" | "TRACES"): boolean {
   const { env } = process;
   if (env["OTEL_SDK_DISABLED"]?.toLowerCase() === "true") return false;
-  if (env[`OTEL_${signal}_EXPORTER`] === "none") return false;
+  // A list of exporters, of which this program has one.
+  const wanted = env[`OTEL_${signal}_EXPORTER`]?.toLowerCase().match(/[^\s,]+/g);
+  if (wanted && !wanted.includes("otlp")) return false;
   const own = env[`OTEL_EXPORTER_OTLP_${signal}_ENDPOINT`] ?? "";
   return own !== "" || (env["OTEL_EXPORTER_OTLP_ENDPOINT"] ?? "") !== "";
 }

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { decisiveRenewal, judgeLeft } from "./doctor.js";
+import { decisiveRenewal, judgeLeft, judgeTtl } from "./doctor.js";
 
 const TTL = { pauseMs: 1, renewalMs: 1, marginMs: 10, leastMs: 12, advisedMs: 1_000 };
 const production = (leftCount: number) => ({
@@ -26,4 +26,23 @@ it.each([
   ["p99 renewal", 5, { count: 5, p99Ms: 4 }, { count: 100, p99Ms: 5 }],
 ])("calls a %s of %d ms by its name", (what, renewalMs, measured, inProduction) => {
   expect(decisiveRenewal(measured, inProduction)).toEqual({ what, renewalMs });
+});
+
+const BOUNDS = { minMs: 2_000, maxMs: 3_600_000, stepMs: 1 };
+
+it.each([
+  [300, "wrong", "refused by this store: use one from 2.0s to 60m"],
+  [1_999, "wrong", "refused by this store: use one from 2.0s to 60m"],
+  [2_000, "fine", null],
+  [3_600_000, "fine", null],
+  [3_600_001, "wrong", "refused by this store: use one from 2.0s to 60m"],
+])("judges a TTL of %d ms by what the store grants: %s", (ttlMs, verdict, remedy) => {
+  expect(judgeTtl(TTL, ttlMs, BOUNDS)).toMatchObject([{ what: "--ttl", verdict, remedy }]);
+});
+
+it("knows what the library grants of no store", () => {
+  const bounds = { ...BOUNDS, minMs: 1 };
+  const remedy = expect.stringContaining("from 100ms to 60m");
+  expect(judgeTtl(TTL, 99, bounds)).toMatchObject([{ verdict: "wrong", remedy }]);
+  expect(judgeTtl(TTL, 100, bounds)).toMatchObject([{ verdict: "doubtful" }]);
 });

@@ -1,6 +1,6 @@
 import { type Command, Option } from "commander";
 import type { Capabilities, Diagnosis } from "leasehold/internal";
-import { formatDuration, sleep, systemEnv } from "leasehold/internal";
+import { formatDuration, SHORTEST_TTL_MS, sleep, systemEnv } from "leasehold/internal";
 import { checkDirectories } from "./directories.js";
 import { type Measured, measurePauses, measureStore } from "./doctor/measure.js";
 import { type Production, readProduction } from "./doctor/production.js";
@@ -72,7 +72,8 @@ async function examine(command: Command, options: Options): Promise<Report> {
   const where = ownWhereOf(command);
   checkDirectories(where);
   const { store: url } = where;
-  const stores = await openLeases({ store: url });
+  // The doctor examines what is there: tables in a mistyped database would be found healthy.
+  const stores = await openLeases({ store: url, isReading: true });
   const namespace = tenantOf(command, stores);
   const { leases } = stores;
   try {
@@ -98,7 +99,7 @@ async function examine(command: Command, options: Options): Promise<Report> {
       ...judgeClock(measured),
       ...problems,
       ...judgeLeft(production, ttl),
-      ...judgeTtl(ttl, options.ttl),
+      ...judgeTtl(ttl, options.ttl, leases.capabilities.ttl),
     ];
     return {
       store: shownUrl(url),
@@ -160,9 +161,19 @@ export function judgeLeft(
   return [{ what, value, verdict: "doubtful", remedy }];
 }
 
-function judgeTtl({ leastMs, advisedMs }: TtlAdvice, ttlMs: number | undefined): Diagnosis[] {
+/** @param bounds of the TTLs that the store, or its server, grants */
+export function judgeTtl(
+  { leastMs, advisedMs }: TtlAdvice,
+  ttlMs: number | undefined,
+  bounds: Capabilities["ttl"],
+): Diagnosis[] {
   if (ttlMs === undefined) return [];
   const [what, value] = ["--ttl", formatDuration(ttlMs)];
+  const minMs = Math.max(SHORTEST_TTL_MS, bounds.minMs);
+  if (ttlMs < minMs || ttlMs > bounds.maxMs) {
+    const range = `from ${formatDuration(minMs)} to ${formatDuration(bounds.maxMs)}`;
+    return [{ what, value, verdict: "wrong", remedy: `refused by this store: use one ${range}` }];
+  }
   if (ttlMs >= advisedMs) return [{ what, value, verdict: "fine", remedy: null }];
   return [
     ttlMs > leastMs
@@ -243,7 +254,8 @@ server sees the renewals of all its holders; a worker or program, with --metrics
 shows its own pauses. The TTL then survives 999 of 1,000 such events, or all if there were fewer. Without metrics, measure your program with
 perf_hooks.monitorEventLoopDelay of Node and pass the result as --pause.
 
-Exit codes: 0 no check is wrong (some may be doubtful); 1 a check is wrong; 69 the store is unavailable.
+Exit codes: 0 no check is wrong (some may be doubtful); 1 a check is wrong; 69 the store is unavailable;
+64 usage error, or the database has no Leasehold tables.
 
 Examples:
   leasehold doctor --store postgres://localhost/app --ttl 10s

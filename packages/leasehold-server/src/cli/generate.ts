@@ -10,6 +10,7 @@ import {
   steerGenerator,
   systemEnv,
 } from "leasehold/internal";
+import { exportsTo } from "./export-notices.js";
 import { creatingTo, logLevelOption, newLogger, retryingTo } from "./log.js";
 import { notifier } from "./notices.js";
 import { operatorOf, withReason } from "./operator-actions.js";
@@ -99,7 +100,7 @@ function steering(generate: Command, name: string, description: string): Command
 async function run(command: Command, options: RunOptions): Promise<void> {
   const logger = newLogger(options.logLevel);
   const where = whereOf(command, creatingTo(logger));
-  const exporting = await startTelemetry(options);
+  const exporting = await startTelemetry(options, exportsTo(logger));
   const { telemetry, metricsUrl } = exporting;
   const env: Env = { ...systemEnv, logger, telemetry };
   const shutdown = listenForShutdown(env.clock);

@@ -26,7 +26,7 @@ import {
 import { print, saying } from "./output.js";
 import { allOf, withControl, withControlOrServer } from "./stores.js";
 import { plainTable } from "./table.js";
-import { safeJson, say, shown } from "./terminal.js";
+import { safeJson, say, sayMore, shown } from "./terminal.js";
 
 export function addKeys(program: Command): void {
   const keys = program
@@ -99,7 +99,7 @@ function addList(keys: Command): void {
       });
       const items = found.slice(0, limit);
       await print(json, items, () => tableOf(items));
-      if (found.length > limit) say(`there are more than ${limit} keys: raise --limit`);
+      if (found.length > limit) sayMore(limit, "key", "keys");
     });
 }
 

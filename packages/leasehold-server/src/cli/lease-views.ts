@@ -1,14 +1,14 @@
 /** ls and show: print leases for people. */
 import { type Command, Option } from "commander";
 import type { LeaseState, LeaseStore, LeaseView, Page } from "leasehold";
-import type { ListQuery } from "leasehold/internal";
-import { formatDuration } from "leasehold/internal";
+import type { ListQuery, Pause } from "leasehold/internal";
+import { formatDuration, notesOn } from "leasehold/internal";
 import { UsageError } from "./failures.js";
-import { notesOn } from "./name-notes.js";
+import { type KnownLease, knownOf, tokenText } from "./known-lease.js";
 import { duration, integer, tenantOf, whereOf, withStore, withStores } from "./options.js";
 import { colors, print } from "./output.js";
-import { pausesFor } from "./pauses.js";
-import { resourceName } from "./resource.js";
+import { type EnforcedBy, enforcedBy, pausesFor } from "./pauses.js";
+import { resourceName, resourcePrefix } from "./resource.js";
 import { quoted } from "./shell.js";
 import { openLeases, openLeasesAndControl } from "./stores.js";
 import { plainTable } from "./table.js";
@@ -30,7 +30,7 @@ interface ListOptions {
 export function addLs(program: Command): void {
   withStore(program.command("ls"))
     .description("list leases, by resource")
-    .argument("[prefix]", "list only resources that begin with this text", resourceName, "")
+    .argument("[prefix]", "list only resources that begin with this text", resourcePrefix, "")
     .option("--owner <name>", "list only leases of this holder")
     .addOption(
       new Option(
@@ -59,11 +59,12 @@ export function addLs(program: Command): void {
       const stores = await openLeases(whereOf(command));
       const { leases } = stores;
       try {
-        const page = await list(leases, prefix, {
+        const page = await listLeases(leases, prefix, {
           ...options,
           namespace: tenantOf(command, stores),
         });
-        await print(options.json, page, () => tableOf(shown(page)));
+        const known = { ...page, items: page.items.map((view) => knownOf(view, leases)) };
+        await print(options.json, known, () => tableOf(shown(known)));
       } finally {
         await stores.close();
       }
@@ -82,10 +83,10 @@ function refuseFiltersOfLive({ state, expiringWithin, longHeld }: ListOptions): 
 }
 
 /** Stores filter by prefix and state. Some ignore the other filters, so those are applied to each page here. */
-async function list(
+export async function listLeases(
   leases: Pick<LeaseStore, "list">,
   prefix: string,
-  { state, limit, cursor, namespace, ...filters }: ListOptions,
+  { state, limit, cursor, namespace, ...filters }: Omit<ListOptions, "json">,
 ): Promise<Page<LeaseView>> {
   const query: ListQuery = {
     namespace,
@@ -116,7 +117,10 @@ async function list(
 }
 
 /** Whether an acquire of the resource is refused: a revoked lease may exclude others until its expiry. */
-export function excludesOthers({ state, freeInMs }: LeaseView): boolean {
+export function excludesOthers({
+  state,
+  freeInMs,
+}: Pick<LeaseView, "state" | "freeInMs">): boolean {
   return state === "live" || freeInMs !== undefined;
 }
 
@@ -132,20 +136,25 @@ function matches(
 }
 
 /** How long the lease has been held, by the store's clock; null if that is unknown. */
-export function heldMs({ state, grantedAt, expiresAt, remainingMs }: LeaseView): number | null {
+export function heldMs({
+  state,
+  grantedAt,
+  expiresAt,
+  remainingMs,
+}: Omit<KnownLease, "token" | "ttlMs">): number | null {
   if (state !== "live" || grantedAt === null || expiresAt === null) return null;
   const nowMs = Date.parse(expiresAt) - remainingMs;
   return Math.max(0, nowMs - Date.parse(grantedAt));
 }
 
-function tableOf({ items, nextCursor }: Page<LeaseView>): string {
+function tableOf({ items, nextCursor }: Page<KnownLease>): string {
   if (items.length === 0) return "no leases";
   const table = plainTable(["resource", "state", "holder", "token", "held", "left"]);
   for (const view of items) {
     const { resource, state, holder, token } = view;
     const held = heldMs(view);
     const during = held === null ? "" : formatDuration(held);
-    table.push([resource, shownState(state), holder, token, during, leftOf(view)]);
+    table.push([resource, shownState(state), holder, token ?? "", during, leftOf(view)]);
   }
   const more = nextCursor === null ? [] : [`more: --cursor ${quoted(nextCursor)}`];
   const notes = notesOn(items.flatMap(({ resource, holder }) => [resource, holder]));
@@ -153,7 +162,7 @@ function tableOf({ items, nextCursor }: Page<LeaseView>): string {
 }
 
 /** The remaining time of a live lease, or when the resource of a revoked one is free; otherwise empty. */
-function leftOf({ state, remainingMs, freeInMs }: LeaseView): string {
+function leftOf({ state, remainingMs, freeInMs }: KnownLease): string {
   if (freeInMs !== undefined) return `free in ${formatDuration(freeInMs)}`;
   return state === "live" ? formatDuration(remainingMs) : "";
 }
@@ -162,7 +171,7 @@ function leftOf({ state, remainingMs, freeInMs }: LeaseView): string {
  * What `expiresAt` is the time of. A store does not keep when a lease was revoked, but from when on the resource
  * is free: its expiry, or the time of a revocation that freed it at once.
  */
-export function endWord({ state, freeInMs }: LeaseView): string {
+export function endWord({ state, freeInMs }: Pick<LeaseView, "state" | "freeInMs">): string {
   if (state === "revoked") return freeInMs === undefined ? "free since" : "free at";
   return state === "live" ? "expires" : state;
 }
@@ -182,7 +191,8 @@ export function addShow(program: Command): void {
     .option("--json", "print JSON")
     .addHelpText("after", SHOW_HELP)
     .action(async (resource: string, { json }: { json?: boolean }, command: Command) => {
-      const stores = await openLeasesAndControl(whereOf(command));
+      const where = whereOf(command);
+      const stores = await openLeasesAndControl(where);
       const namespace = tenantOf(command, stores);
       try {
         const [[lease], before, paused = []] = await Promise.all([
@@ -193,8 +203,13 @@ export function addShow(program: Command): void {
         if (!lease && paused.length === 0) {
           throw new UsageError(`the store has no lease of "${resource}", now or in the past`);
         }
-        const found = { lease: lease ?? null, before: before?.items ?? [], paused };
-        await print(json, found, () => detailsOf(shown(resource), shown(found)));
+        const found = {
+          lease: lease ? knownOf(lease, stores.leases) : null,
+          before: before?.items ?? [],
+          paused: paused.map((pause) => ({ ...pause, enforcedBy: enforcedBy(pause, stores) })),
+        };
+        const note = noteOnHistory(where.store, stores.history !== undefined);
+        await print(json, found, () => detailsOf(shown(resource), shown(found), note));
       } finally {
         await stores.close();
       }
@@ -202,26 +217,41 @@ export function addShow(program: Command): void {
 }
 
 interface Shown {
-  readonly lease: LeaseView | null;
+  readonly lease: KnownLease | null;
   readonly before: readonly LeaseView[];
-  readonly paused: readonly { kind: string; name: string; actor: string; reason: string }[];
+  readonly paused: readonly (Pause & { readonly enforcedBy: EnforcedBy })[];
 }
 
-function detailsOf(resource: string, { lease, before, paused }: Shown): string {
+/** Why no earlier holders are shown; null if there is nothing to say about the store. */
+function noteOnHistory(store: string, hasHistory: boolean): string | null {
+  // Callers may use a database without a server.
+  if (hasHistory) return "earlier holders: only of leases acquired through a server";
+  if (!/^https?:/i.test(store)) return null;
+  return "earlier holders: not shown through a server; see its console, or pass --store of its database";
+}
+
+/** @param note for a lease without earlier holders */
+function detailsOf(
+  resource: string,
+  { lease, before, paused }: Shown,
+  note: string | null,
+): string {
   const lines = [lease ? `${resource}  ${shownState(lease.state)}` : `${resource}  never held`];
   if (lease) {
     const { holder, token, grantId, ttlMs, metadata } = lease;
     const left = lease.state === "live" ? `${leftOf(lease)} left` : leftOf(lease);
-    lines.push(`holder ${holder}, token ${token}, grant ${grantId}`);
-    lines.push(`ttl ${formatDuration(ttlMs)}${left && `, ${left}`}`);
+    lines.push(`holder ${holder}, ${tokenText(token)}, grant ${grantId}`);
+    const ttl = ttlMs === null ? "" : `ttl ${formatDuration(ttlMs)}`;
+    lines.push([ttl, left].filter(Boolean).join(", "));
     const { grantedAt, renewedAt, expiresAt } = lease;
     const times = { granted: grantedAt, renewed: renewedAt, [endWord(lease)]: expiresAt };
     const known = Object.entries(times).filter(([, at]) => at !== null);
-    lines.push(known.map(([name, at]) => `${name} ${at}`).join(", "));
+    if (known.length > 0) lines.push(known.map(([name, at]) => `${name} ${at}`).join(", "));
     if (metadata !== null) lines.push(`metadata ${metadata}`);
   }
-  for (const { kind, name, actor, reason } of paused) {
-    lines.push(`paused by ${actor} (${kind} "${name}"): ${reason}`);
+  for (const { kind, name, actor, reason, enforcedBy: by } of paused) {
+    const whom = by === "servers" ? " for callers of a server" : "";
+    lines.push(`paused${whom} by ${actor} (${kind} "${name}"): ${reason}`);
   }
   if (before.length > 0) {
     const table = plainTable(["before", "holder", "token", "granted", "ended by"]);
@@ -229,6 +259,8 @@ function detailsOf(resource: string, { lease, before, paused }: Shown): string {
       table.push([shownState(state), holder, token, grantedAt ?? "", expiresAt ?? ""]);
     }
     lines.push(table.toString());
+  } else if (lease && note !== null) {
+    lines.push(note);
   }
   const holders = [...(lease ? [lease] : []), ...before].map(({ holder }) => holder);
   return [...lines, ...notesOn([resource, ...holders])].join("\n");
@@ -237,8 +269,9 @@ function detailsOf(resource: string, { lease, before, paused }: Shown): string {
 const LS_HELP = `
 With --owner, --expiring-within or --long-held, ls reads page after page until it has found --limit leases.
 A note follows names that look like others: with mixed scripts, invisible characters, or not in the form NFC.
-Times are those of the store's clock. Stores without grant times (kubernetes:, zookeeper:, compatibility
-formats) leave "held" empty. To list the leases of tasks, use: leasehold tasks
+Times are those of the store's clock. For leases whose expiry the store does not know as a time, "held" is empty and
+--long-held lists none: those of kubernetes: and of compatibility formats, and locks of other clients on zookeeper:.
+Compatibility formats leave "token" empty too. To list the leases of tasks, use: leasehold tasks
 
 Examples:
   leasehold ls deploy/ --store postgres://localhost/app
@@ -247,7 +280,8 @@ Examples:
   leasehold ls --state any --limit 500`;
 
 const SHOW_HELP = `
-Earlier holders are shown for stores that keep past grants (SQL stores). Pauses are shown if there is a
+Earlier holders are shown for stores that keep past grants (SQL stores), for 7 days, and only those of leases that were
+acquired through a server: the library and the command line on a database record none. Pauses are shown if there is a
 control store. Of a revoked lease, a store keeps from when on the resource is free; when and by whom it was
 revoked is in the audit log: leasehold audit list --target RESOURCE
 

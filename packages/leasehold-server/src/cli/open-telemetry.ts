@@ -15,6 +15,7 @@ import {
 } from "leasehold/internal";
 import { type OpenTelemetryOptions, openTelemetry, type Telemetry } from "leasehold/telemetry";
 import { collectorIsNamed, isSent } from "./collector.js";
+import { type NotifyExport, noticing, sayExport } from "./export-notices.js";
 import { UsageError } from "./failures.js";
 import { type Announced, prometheusText } from "./prometheus.js";
 
@@ -43,14 +44,18 @@ class ManualReader extends MetricReader {
 /**
  * @param names which names appear in metrics
  * @param options.collector whether to send to it; default: if the environment names one
+ * @param options.notify is called when the collector stops taking what is sent; default: writes to stderr
  * @throws UsageError if a collector is named and its exporters are not installed
  */
 export async function startOpenTelemetry(
   names: Pick<OpenTelemetryOptions, "prefixDepth" | "names"> = {},
-  { collector = collectorIsNamed() } = {},
+  {
+    collector = collectorIsNamed(),
+    notify = sayExport,
+  }: { readonly collector?: boolean; readonly notify?: NotifyExport } = {},
 ): Promise<Exporting> {
   const reader = new ManualReader();
-  const otlp = collector ? await openOtlp() : undefined;
+  const otlp = collector ? await openOtlp(notify) : undefined;
   const meterProvider = new MeterProvider({
     readers: [reader, ...(otlp && isSent("METRICS") ? [otlp.reader()] : [])],
     ...(otlp && { resource: otlp.resource }),
@@ -71,14 +76,15 @@ export async function startOpenTelemetry(
       // An unavailable collector must neither make the shutdown fail nor delay the exit of a command.
       const sent = Promise.allSettled([meterProvider.shutdown(), tracerProvider?.shutdown()]);
       await withTimeout(systemClock, CLOSE_TIMEOUT_MS, sent, () => {
-        process.stderr.write(`leasehold: ${NOT_SENT}\n`);
+        const err = new Error(`no answer within ${CLOSE_TIMEOUT_MS / 1_000} s`);
+        const message = "the collector did not take the last metrics and traces";
+        notify({ event: "export_failed", message, err });
       });
     },
   };
 }
 
 const CLOSE_TIMEOUT_MS = 2_000;
-const NOT_SENT = `the collector did not take the last metrics and traces within ${CLOSE_TIMEOUT_MS / 1_000} s`;
 
 const PACKAGES = [
   "context-async-hooks",
@@ -89,8 +95,14 @@ const PACKAGES = [
   "sdk-trace-base",
 ].map((name) => `@opentelemetry/${name}`);
 
+/** OpenTelemetry's reader does not read its variable. */
+function interval(): { readonly exportIntervalMillis?: number } {
+  const exportIntervalMillis = Number(process.env["OTEL_METRIC_EXPORT_INTERVAL"]);
+  return exportIntervalMillis > 0 ? { exportIntervalMillis } : {};
+}
+
 /** Exports over HTTP with JSON. The exporters read the other OTEL_EXPORTER_OTLP_* variables themselves. */
-async function openOtlp() {
+async function openOtlp(notify: NotifyExport) {
   const [hooks, core, metricsOtlp, tracesOtlp, resources, tracing] = await Promise.all([
     import("@opentelemetry/context-async-hooks"),
     import("@opentelemetry/core"),
@@ -114,10 +126,13 @@ async function openOtlp() {
   propagation.setGlobalPropagator(new core.W3CTraceContextPropagator());
   return {
     resource,
-    reader: () =>
-      new PeriodicExportingMetricReader({ exporter: new metricsOtlp.OTLPMetricExporter() }),
+    reader() {
+      const exporter = noticing(new metricsOtlp.OTLPMetricExporter(), "metrics", notify);
+      return new PeriodicExportingMetricReader({ exporter, ...interval() });
+    },
     tracerProvider() {
-      const processor = new tracing.BatchSpanProcessor(new tracesOtlp.OTLPTraceExporter());
+      const exporter = noticing(new tracesOtlp.OTLPTraceExporter(), "traces", notify);
+      const processor = new tracing.BatchSpanProcessor(exporter);
       return new tracing.BasicTracerProvider({ resource, spanProcessors: [processor] });
     },
   };

@@ -19,10 +19,11 @@ import { Exit, UsageError } from "./failures.js";
 import { notifier } from "./notices.js";
 import { integer, notBlank, tenantOf, whereOf, withStores } from "./options.js";
 import { print } from "./output.js";
-import { resourceName } from "./resource.js";
+import { type EnforcedBy, enforcedBy, ifPermitted } from "./pauses.js";
+import { queueName, resourceName, resourcePrefix } from "./resource.js";
 import { openLeasesAndControl, shownUrl } from "./stores.js";
 import { plainTable } from "./table.js";
-import { safeJson, shown } from "./terminal.js";
+import { safeJson, say, shown } from "./terminal.js";
 
 export interface ActionOptions {
   readonly actor: string;
@@ -185,7 +186,9 @@ async function listPauses(
   const where = whereOf(command);
   const stores = await openLeasesAndControl(where);
   try {
-    const pauses = await operatorOf(stores, where.control).pauses.list(tenantOf(command, stores));
+    const operator = operatorOf(stores, where.control);
+    const listed = await operator.pauses.list(tenantOf(command, stores));
+    const pauses = listed.map((pause) => ({ ...pause, enforcedBy: enforcedBy(pause, stores) }));
     await print(json, pauses, () => tableOf(pauses));
   } finally {
     await stores.close();
@@ -205,10 +208,37 @@ export async function pauseWhat(
   try {
     const key = { namespace: tenantOf(command, stores), ...what };
     const pause = await setPause(operatorOf(stores, where.control), key, { actor, reason });
-    await print(json, pause, () => `paused ${key.kind} "${shown(key.name)}"`);
+    await warnOfUnknownQueue(key, stores);
+    const answer = { ...pause, enforcedBy: enforcedBy(pause, stores) };
+    const whom = whoIsRefused(pause, stores);
+    await print(json, answer, () => `paused ${key.kind} "${shown(key.name)}": ${whom}`);
   } finally {
     await stores.close();
   }
+}
+
+/** A queue may be paused before its first task, but more often its name is misspelt. */
+async function warnOfUnknownQueue(
+  { namespace, kind, name }: PauseKey,
+  { tasks }: LeaseStores,
+): Promise<void> {
+  if (kind !== "queue" || !tasks) return;
+  const found = await tasks.list({ namespace, queue: name, limit: 1 }).catch(ifPermitted);
+  if (!found || found.items.length > 0) return;
+  say(
+    `leasehold: no task is in queue "${shown(name)}" yet: check its name, and if it is wrong, resume it`,
+  );
+}
+
+function whoIsRefused({ kind }: Pause, stores: LeaseStores): string {
+  const what = kind === "queue" ? "claims of its tasks" : "acquires";
+  if (stores.operator && !stores.control) {
+    return `this server refuses ${what} at once, others within seconds`;
+  }
+  if (enforcedBy({ kind }, stores) === "store") {
+    return "the store itself refuses acquires at once, those of all callers";
+  }
+  return `servers refuse ${what} within seconds; on the database itself they are granted`;
 }
 
 export function addResume(program: Command): void {
@@ -246,9 +276,9 @@ function withWhat(command: Command): Command {
     .option(
       "--prefix <text>",
       "all resources that begin with this text; '' means all resources, and no tasks",
-      resourceName,
+      resourcePrefix,
     )
-    .option("--queue <name>", "task queue");
+    .option("--queue <name>", "task queue", queueName);
 }
 
 type What = Omit<PauseKey, "namespace">;
@@ -263,11 +293,11 @@ function whatOf(resource: string | undefined, { prefix, queue }: PauseOptions): 
   throw new UsageError("name exactly one: a resource, --prefix TEXT or --queue NAME");
 }
 
-function tableOf(pauses: readonly Pause[]): string {
+function tableOf(pauses: readonly (Pause & { readonly enforcedBy: EnforcedBy })[]): string {
   if (pauses.length === 0) return "nothing is paused";
-  const table = plainTable(["kind", "name", "since", "by", "reason"]);
-  for (const { kind, name, since, actor, reason } of pauses) {
-    table.push([kind, safeJson(name), since, shown(actor), shown(reason)]);
+  const table = plainTable(["kind", "name", "since", "by", "reason", "enforced by"]);
+  for (const { kind, name, since, actor, reason, enforcedBy: by } of pauses) {
+    table.push([kind, safeJson(name), since, shown(actor), shown(reason), by]);
   }
   return table.toString();
 }
@@ -284,8 +314,10 @@ Examples:
   leasehold revoke deploy/web --at now --expected-token 1893499203120000 --reason "stuck since 10:00"`;
 
 const PAUSE_HELP = `
-Holders keep and renew the leases they have. Waiters keep waiting. The store itself enforces the pause of a
-resource, immediately. Servers enforce the pause of a prefix or a queue, within seconds.
+Holders keep and renew the leases they have. Waiters keep waiting. If one database keeps leases and pauses, it
+refuses a paused resource itself, to all callers at once. Servers alone enforce the pause of a prefix or a queue,
+and with --control that of a resource too: they refuse within seconds, and an acquire or a claim on the store itself
+is granted. The command prints which of the two applies; with --json, "enforcedBy" is "store" or "servers".
 
 Examples:
   leasehold pause deploy/web --reason "migration at 12:00"

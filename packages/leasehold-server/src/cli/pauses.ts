@@ -14,6 +14,28 @@ export async function pausesFor(
   return pauses && pausesOf(resource, pauses);
 }
 
+/**
+ * Who refuses acquires because of a pause. `store`: the store itself, every acquire, at once. `servers`: only servers,
+ * within seconds; callers of the store itself are granted what is paused.
+ */
+export type EnforcedBy = "store" | "servers";
+
+/** Servers enforce pauses of prefixes and queues, and those of resources whose leases are kept apart from the pauses. */
+export function enforcedBy(
+  { kind }: Pick<Pause, "kind">,
+  { control }: Pick<LeaseStores, "control">,
+): EnforcedBy {
+  return kind === "resource" && control && !control.leasesApart ? "store" : "servers";
+}
+
+/** Whether a pause refuses the callers of these stores. Without direct access to the pauses, they are a server's. */
+export function refusesHere(
+  pause: Pick<Pause, "kind">,
+  stores: Pick<LeaseStores, "control">,
+): boolean {
+  return stores.control === undefined || enforcedBy(pause, stores) === "store";
+}
+
 /** An API key may lack the right to read more than leases, and a server may keep nothing more. */
 export function ifPermitted(error: unknown): undefined {
   if (error instanceof LeaseholdError && !error.retryable) return undefined;
@@ -31,7 +53,8 @@ export async function withPauses(
   try {
     const stores = await openLeasesAndControl(where);
     try {
-      const [pause] = (await pausesFor({ namespace, resource }, stores)) ?? [];
+      const pauses = (await pausesFor({ namespace, resource }, stores)) ?? [];
+      const pause = pauses.find((one) => refusesHere(one, stores));
       if (!pause) return error;
       const by = `${pause.actor}: ${pause.reason}`;
       return new LeaseUnavailableError(resource, waitedMs, PAUSED_HOLDER, by);

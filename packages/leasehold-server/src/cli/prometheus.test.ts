@@ -37,3 +37,39 @@ c_duration_seconds_count 1
 d_rate_per_second 1.5
 `);
 });
+
+it("writes each announced series of a histogram once, with zeros until it has values", async () => {
+  const reader = new ManualReader();
+  const meter = new MeterProvider({ readers: [reader] }).getMeter("test");
+  const descriptor = { name: "c.duration", unit: "s", description: "" };
+  const never = { ...descriptor, name: "never.duration" };
+  const boundaries = [1, 2];
+  const series = [
+    { of: "a", to: "x" },
+    { of: "b", to: "x" },
+  ];
+  const announced = [descriptor, never].map((one) => ({ descriptor: one, boundaries, series }));
+  const countsOf = async () => {
+    const { resourceMetrics } = await reader.collect();
+    const text = prometheusText(resourceMetrics, announced);
+    return text.split("\n").filter((line) => /_count|le="2"/.test(line));
+  };
+  const zeros = (name: string, of: string) => [
+    `${name}_bucket{of="${of}",to="x",le="2"} 0`,
+    `${name}_count{of="${of}",to="x"} 0`,
+  ];
+  const ofNever = ["a", "b"].flatMap((of) => zeros("never_duration_seconds", of));
+  const none = ["a", "b"].flatMap((of) => zeros("c_duration_seconds", of));
+  expect(await countsOf()).toEqual([...none, ...ofNever]);
+  const histogram = meter.createHistogram("c.duration", {
+    unit: "s",
+    advice: { explicitBucketBoundaries: boundaries },
+  });
+  for (const value of [0.5, 1.5, 3]) histogram.record(value, { to: "x", of: "b" });
+  expect(await countsOf()).toEqual([
+    'c_duration_seconds_bucket{to="x",of="b",le="2"} 2',
+    'c_duration_seconds_count{to="x",of="b"} 3',
+    ...zeros("c_duration_seconds", "a"),
+    ...ofNever,
+  ]);
+});

@@ -40,7 +40,7 @@ export function addRun(program: Command): void {
     .addOption(ttlOption())
     .option(
       "--wait <duration>",
-      "how long to wait for a held resource or an unavailable store; 0 means do not wait (default: no limit, for the store 30s)",
+      "how long to wait for a held resource or an unavailable store; 0 means do not wait, beyond one attempt to connect of up to 5s (default: no limit, for the store 30s)",
       duration,
     )
     .addOption(graceOption())
@@ -111,6 +111,9 @@ holder can acquire the resource: "run" gives up the lease that much earlier. If 
 only the token protects your data in the meantime. If this process is killed with -9, the command is stopped
 in the same way. When the command ends, "run" stops the processes that it left running, and then releases the
 lease. It cannot stop processes that have left the process group (setsid, daemons).
+
+However short --wait is, "run" makes one attempt to connect to the store. If the store does not answer, the attempt
+ends after 5s; PGlite starts in this process, and may take up to 2m.
 
 With --json, each message of "run" itself is one JSON object on stderr, among the lines of the command:
   {"event":"retrying","message":...,"until":...}   the store is unavailable, and "run" tries again until --wait has passed

@@ -15,6 +15,7 @@ import {
 import { LOOPBACK_HOSTS } from "../protocol/index.js";
 import { checkDirectories, directoryOf } from "./directories.js";
 import { logLeaseEvent, logTaskEvent } from "./events-log.js";
+import { exportsTo } from "./export-notices.js";
 import { accessFor, type Exposure, logAccess } from "./exposure.js";
 import { UsageError } from "./failures.js";
 import { creatingTo, logLevelOption, newLogger, retryingTo } from "./log.js";
@@ -61,7 +62,7 @@ export function addServe(program: Command): void {
     .option("--no-console", "serve only the API, without the web console")
     .option(
       "--limits <name=number,...>",
-      `limits of this instance: ${Object.keys(DEFAULT_LIMITS).join(", ")}; "none" for no limit`,
+      `limits of this instance: ${Object.keys(DEFAULT_LIMITS).join(", ")}; "none" for no limit, where there may be none`,
       limitsOf,
     )
     .option(
@@ -91,7 +92,7 @@ async function serve(where: Where, options: Options): Promise<void> {
   checkDirectories(where, creatingTo(logger));
   const shutdown = listenForShutdown(systemEnv.clock);
   const { startOpenTelemetry } = await import("./open-telemetry.js");
-  const exporting = await startOpenTelemetry(namesOf(options));
+  const exporting = await startOpenTelemetry(namesOf(options), { notify: exportsTo(logger) });
   const { telemetry, metrics } = exporting;
   const env: Env = { ...systemEnv, logger, telemetry };
   const stores = await openWhere(where, env, retryingTo(logger));

@@ -17,8 +17,6 @@ import { EXIT } from "./exit-codes.js";
 const SAME_REQUEST_MS = 500;
 /** The message that a parent sends over IPC. */
 export const DRAIN = "drain";
-/** The longest possible timer, which only keeps the process alive. */
-const LONG_MS = 2 ** 31 - 1;
 
 export interface Shutdown {
   /** Aborts when the process should drain. */
@@ -53,7 +51,8 @@ export function listenForShutdown(clock: Clock): Shutdown {
   return {
     signal,
     async requested() {
-      const hold = clock.timer(LONG_MS, () => {});
+      // Only keeps the process alive.
+      const hold = clock.timer(Infinity, () => {});
       if (!signal.aborted) await once(signal, "abort");
       hold.cancel();
     },

@@ -17,11 +17,20 @@ import type { Where } from "./options.js";
 
 type Stored = Pick<Where, "store" | "control" | "isReading">;
 
-/** PGlite needs a few seconds to create a database, and many more on a busy machine. */
-export const CONNECT_TIMEOUT_MS = 30_000;
+const CONNECT_TIMEOUT_MS = 30_000;
+/** PGlite starts in this process: it creates a database in a few seconds, and in many more on a busy machine. */
+const START_TIMEOUT_MS = 120_000;
 const CONNECT_AGAIN_MS = 500;
 
 export type NotifyRetrying = (notice: Extract<Notice, { event: "retrying" }>) => void;
+
+/** PGlite and memory, which are in this process. */
+const isLocal = (url: string) => /^(pglite|memory):/i.test(url);
+
+/** How long a command tries to open these stores, by default. */
+export function patienceMs(...urls: readonly string[]): number {
+  return urls.every(isLocal) ? START_TIMEOUT_MS : CONNECT_TIMEOUT_MS;
+}
 
 type OrUndefined<T> = { readonly [Name in keyof T]?: T[Name] | undefined };
 
@@ -37,19 +46,19 @@ const SAY_AFTER_MS = 1_000;
  * @param notify null: says nothing, and tries once
  */
 async function sayingSo<Opened>(
-  urls: readonly (string | undefined)[],
+  urls: readonly string[],
   open: (timeoutMs: number) => Promise<Opened>,
-  timeoutMs = CONNECT_TIMEOUT_MS,
+  timeoutMs = patienceMs(...urls),
   notify: NotifyRetrying | null = notifier(false),
 ): Promise<Opened> {
   const untilMs = systemClock.monotonic() + timeoutMs;
   // PGlite starts in this process, which takes a while and never fails for a while.
-  const remote = urls.filter((url) => url !== undefined && !/^(pglite|memory):/i.test(url));
+  const remote = urls.filter((url) => !isLocal(url));
   const until = untilOf(timeoutMs);
   let said = false;
   const timer = systemClock.timer(SAY_AFTER_MS, () => {
     said = true;
-    const shown = remote.map((url) => shownUrl(url ?? "")).join(" and ");
+    const shown = remote.map((url) => shownUrl(url)).join(" and ");
     notify?.({ event: "retrying", message: `no connection to ${shown} yet`, until });
   });
   if (!notify || remote.length === 0 || timeoutMs <= SAY_AFTER_MS) timer.cancel();
@@ -77,9 +86,9 @@ function untilOf(leftMs: number): string {
  * mistyped database or schema that all is well.
  * @throws UsageError
  */
-async function checkTables(urls: readonly (string | undefined)[]): Promise<void> {
+async function checkTables(urls: readonly string[]): Promise<void> {
   for (const url of urls) {
-    if (url === undefined || !/^postgres(ql)?:/i.test(url)) continue;
+    if (!/^postgres(ql)?:/i.test(url)) continue;
     const [first] = (await planBy(ENGINES, url, systemEnv)) ?? [];
     if (first?.appliedAt !== null) continue;
     const shown = shownUrl(url);
@@ -96,11 +105,12 @@ export function openWhere(
   notify?: NotifyRetrying,
 ): Promise<Stores> {
   const apart = control === store ? undefined : control;
+  const urls = apart === undefined ? [store] : [store, apart];
   const open = async (leftMs: number) => {
-    if (isReading) await checkTables([store, apart]);
+    if (isReading) await checkTables(urls);
     return openStores(store, apart, env, leftMs);
   };
-  return sayingSo([store, apart], open, undefined, notify);
+  return sayingSo(urls, open, undefined, notify);
 }
 
 /** Connects to the store and the tenant of a command. Commands say by themselves where there is no token. */
@@ -128,7 +138,7 @@ export async function connectWithin(
   holder: string | undefined,
   notify: Notify,
   {
-    waitMs = CONNECT_TIMEOUT_MS,
+    waitMs = patienceMs(where.store),
     telemetry,
     // Notices say what is lost.
     logger = silentLogger,
@@ -140,7 +150,7 @@ export async function connectWithin(
 ): Promise<Leasehold<AnyLease>> {
   const clock = systemClock;
   const untilMs = clock.monotonic() + waitMs;
-  let attemptMs = /^pglite:/i.test(where.store) ? CONNECT_TIMEOUT_MS : ATTEMPT_MS;
+  let attemptMs = isLocal(where.store) ? START_TIMEOUT_MS : ATTEMPT_MS;
   // The first attempt may take longer than the wait.
   const endMs = Math.max(untilMs, clock.monotonic() + attemptMs);
   let said = false;

@@ -23,6 +23,7 @@ import {
 } from "./operator-actions.js";
 import { controlWhereOf, notBlank, tenantOf } from "./options.js";
 import { print } from "./output.js";
+import { queueName } from "./resource.js";
 import { openWhere } from "./stores.js";
 
 type Verb = keyof Actors["tasks"];
@@ -38,6 +39,8 @@ interface VerbSpec {
   /** Also allowed as --state. */
   readonly alsoFrom?: readonly TaskState[];
   readonly what: string;
+  /** For the help: what the result says of tasks that needed no change. */
+  readonly already?: string;
 }
 
 const VERBS: Readonly<Record<Verb, VerbSpec>> = {
@@ -51,6 +54,8 @@ const VERBS: Readonly<Record<Verb, VerbSpec>> = {
     done: "cancelled",
     from: ["pending", "running"],
     what: "cancel pending and running tasks; the store refuses their holders from then on",
+    already: `Tasks that are cancelled already count as cancelled, so a repeated command succeeds too. In the JSON, "changed"
+counts them.`,
   },
   delete: {
     done: "deleted",
@@ -88,7 +93,7 @@ export function addTaskActions(tasks: Command): void {
   }
   withOperatorAction(tasks.command("pause-queue"))
     .description("stop handing out tasks of a queue; running tasks continue")
-    .argument("<queue>", "name of the queue")
+    .argument("<queue>", "name of the queue", queueName)
     .addHelpText(
       "after",
       '\nExamples:\n  leasehold tasks pause-queue mails --reason "provider is down"',
@@ -98,7 +103,7 @@ export function addTaskActions(tasks: Command): void {
     );
   withOperatorAction(tasks.command("resume-queue"))
     .description("resume a paused queue")
-    .argument("<queue>", "name of the queue")
+    .argument("<queue>", "name of the queue", queueName)
     .addHelpText("after", '\nExamples:\n  leasehold tasks resume-queue mails --reason "it is back"')
     .action(async (name: string, options: ActionOptions, command: Command) =>
       resumeWhat({ kind: "queue", name }, options, command),
@@ -157,11 +162,11 @@ function countOf(count: number, more: boolean): string {
   return `${matches}; none was changed: add --yes to change them`;
 }
 
-/** The newest first. */
-async function matching(
+/** The newest first. @internal */
+export async function matching(
   tasks: Pick<TaskStore, "list">,
   verb: Verb,
-  { state, queue, kind, namespace }: Options,
+  { state, queue, kind, namespace }: Pick<Options, "state" | "queue" | "kind" | "namespace">,
 ): Promise<{ ids: string[]; more: boolean }> {
   const query: TaskQuery = {
     namespace,
@@ -209,12 +214,12 @@ function resultOf(outcome: AdminOutcome | undefined): { status: string; state?: 
 }
 
 function helpOf(verb: Verb): string {
-  const { from } = VERBS[verb];
+  const { from, already } = VERBS[verb];
   return `
 With filters instead of ids, the command counts the matching tasks (by default those that are
 ${from.join(", ")}) and changes none of them. With --yes, it changes the newest 1,000 of them, in one
 action with one audit entry.
-
+${already === undefined ? "" : `\n${already}\n`}
 Exit codes: 0 done, or counted without --yes; 1 at least one of the tasks was not changed.
 
 Examples:

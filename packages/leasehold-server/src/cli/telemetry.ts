@@ -8,6 +8,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { type Command, Option } from "commander";
 import type { Telemetry } from "leasehold/telemetry";
+import { type NotifyExport, sayExport } from "./export-notices.js";
 import { UsageError } from "./failures.js";
 import { integer, notBlank } from "./options.js";
 import { say } from "./terminal.js";
@@ -56,7 +57,22 @@ export function withTelemetry(command: Command): Command {
           .env("LEASEHOLD_METRICS_HOST")
           .default("127.0.0.1"),
       ),
-  );
+  ).hook("preAction", (_, action) => refuseWithoutMetrics(action));
+}
+
+/**
+ * An option that says how metrics are served or sent, without any. A variable may be meant for other commands.
+ * @throws UsageError
+ */
+async function refuseWithoutMetrics(command: Command): Promise<void> {
+  const isTyped = (name: string) => command.getOptionValueSource(name) === "cli";
+  if (command.getOptionValue("metricsPort") !== undefined) return;
+  const remedy = "has no effect without --metrics-port";
+  if (isTyped("metricsHost")) throw new UsageError(`--metrics-host ${remedy}`);
+  const { collectorIsNamed } = await import("./collector.js");
+  if (collectorIsNamed()) return;
+  if (isTyped("metricsPrefixDepth")) throw new UsageError(`--metrics-prefix-depth ${remedy}`);
+  if (isTyped("metricsNames")) throw new UsageError(`--no-metrics-names ${remedy}`);
 }
 
 export interface StartedTelemetry {
@@ -73,19 +89,24 @@ export interface StartedTelemetry {
  * If the exporters of a named collector are not installed, it warns and sends nothing.
  * @throws UsageError if the port is in use
  */
-export async function startTelemetry(options: TelemetryOptions): Promise<StartedTelemetry> {
+export async function startTelemetry(
+  options: TelemetryOptions,
+  notify: NotifyExport = sayExport,
+): Promise<StartedTelemetry> {
   const { metricsPort, metricsHost = "127.0.0.1" } = options;
   const { collectorIsNamed } = await import("./collector.js");
   if (metricsPort === undefined && !collectorIsNamed()) {
     return { telemetry: undefined, metricsUrl: undefined, close: async () => {} };
   }
   const { startOpenTelemetry } = await import("./open-telemetry.js");
-  const exporting = await startOpenTelemetry(namesOf(options)).catch((error: unknown) => {
-    if (!(error instanceof UsageError)) throw error;
-    // The variables may be those of the whole machine: they must not stop work that is done under a lease.
-    say(`leasehold: warning: ${error.message}`);
-    return startOpenTelemetry(namesOf(options), { collector: false });
-  });
+  const exporting = await startOpenTelemetry(namesOf(options), { notify }).catch(
+    (error: unknown) => {
+      if (!(error instanceof UsageError)) throw error;
+      // The variables may be those of the whole machine: they must not stop work that is done under a lease.
+      say(`leasehold: warning: ${error.message}`);
+      return startOpenTelemetry(namesOf(options), { collector: false });
+    },
+  );
   if (metricsPort === undefined) {
     return {
       telemetry: exporting.telemetry,

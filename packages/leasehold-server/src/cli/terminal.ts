@@ -35,6 +35,13 @@ export function indented(text: string): string {
   return text.replace(/\n(?! )/g, "\n  ");
 }
 
+/** Says of a list that it is cut. */
+export function sayMore(limit: number, one: string, many: string): void {
+  const found =
+    limit === 1 ? `there is more than 1 ${one}` : `there are more than ${limit} ${many}`;
+  say(`${found}: raise --limit`);
+}
+
 /** Writes a line to stderr. */
 export function say(text: string): void {
   process.stderr.write(`${safeLayout(text)}\n`);

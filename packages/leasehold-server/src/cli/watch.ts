@@ -1,17 +1,24 @@
 /** Prints changes of leases, by comparing the records of the store. */
 import { type Command, Option } from "commander";
-import { LeaseholdError, type LeaseState, type LeaseStore, type LeaseView } from "leasehold";
+import {
+  type Env,
+  LeaseholdError,
+  type LeaseState,
+  type LeaseStore,
+  type LeaseView,
+} from "leasehold";
 import { jittered, systemEnv, Wakeup } from "leasehold/internal";
+import { type KnownLease, knownOf } from "./known-lease.js";
 import { shownState } from "./lease-views.js";
 import { positiveDuration, tenantOf, whereOf, withStore } from "./options.js";
 import { print } from "./output.js";
+import { resourcePrefix } from "./resource.js";
 import { listenForShutdown } from "./shutdown.js";
 import { openLeases } from "./stores.js";
 import { say, shown } from "./terminal.js";
 
 interface Options {
   readonly every: number;
-  readonly namespace: string;
   readonly json?: boolean;
 }
 
@@ -21,10 +28,23 @@ interface Change {
   readonly lease: LeaseView;
 }
 
+type Watched = Pick<LeaseStore, "get" | "list" | "watch">;
+
+interface Watching {
+  readonly env: Env;
+  readonly namespace: string;
+  readonly prefix: string;
+  readonly everyMs: number;
+  /** Ends the watch when it aborts. */
+  readonly signal: AbortSignal;
+  readonly report: (change: Change) => Promise<void>;
+  readonly warn: (message: string) => void;
+}
+
 export function addWatch(program: Command): void {
   withStore(program.command("watch"))
     .description("print changes of leases as they happen, until stopped")
-    .argument("[prefix]", "watch only resources that begin with this text", "")
+    .argument("[prefix]", "watch only resources that begin with this text", resourcePrefix, "")
     .addOption(
       new Option("--every <duration>", "poll interval, in addition to notifications")
         .argParser(positiveDuration)
@@ -38,7 +58,20 @@ export function addWatch(program: Command): void {
       const { leases } = stores;
       try {
         const namespace = tenantOf(command, stores);
-        await watch(leases, prefix, { ...options, namespace }, shutdown.signal);
+        const { every: everyMs, json } = options;
+        await watchLeases(leases, {
+          env: systemEnv,
+          namespace,
+          prefix,
+          everyMs,
+          signal: shutdown.signal,
+          async report(change) {
+            const at = new Date(systemEnv.clock.wall()).toISOString();
+            const printed = { at, event: change.event, lease: printedLease(change, leases) };
+            await print(json, printed, () => lineOf(shown(printed)));
+          },
+          warn: (message) => say(`leasehold: ${shown(message)}`),
+        });
       } finally {
         await stores.close();
       }
@@ -46,40 +79,32 @@ export function addWatch(program: Command): void {
 }
 
 /** A notification says when to poll. Only the records say what happened. */
-async function watch(
-  leases: LeaseStore,
-  prefix: string,
-  { every, namespace, json }: Options,
-  signal: AbortSignal,
-): Promise<void> {
+export async function watchLeases(leases: Watched, watching: Watching): Promise<void> {
+  const { env, everyMs, signal, report, warn } = watching;
   const wakeup = new Wakeup();
-  void follow(leases, namespace, prefix, { signal, wake: wakeup.set });
+  void follow(leases, watching, wakeup.set);
   let known: ReadonlyMap<string, LeaseView> | undefined;
   while (!signal.aborted) {
     try {
-      const now = await liveOf(leases, namespace, prefix);
+      const now = await liveOf(leases, watching);
       const changes = known
         ? await changesOf(leases, known, now)
         : [...now.values()].map((lease): Change => ({ event: "live", lease }));
-      for (const change of changes) {
-        const at = new Date(systemEnv.clock.wall()).toISOString();
-        await print(json, { at, ...change }, () => lineOf(at, shown(change)));
-      }
+      for (const change of changes) await report(change);
       known = now;
     } catch (error) {
       if (!(error instanceof LeaseholdError && error.retryable)) throw error;
-      say(`leasehold: ${shown(error.message)}`);
+      warn(error.message);
     }
-    const pauseMs = jittered(systemEnv.random, Math.max(every, 20), 0.1);
-    await wakeup.wait(systemEnv, pauseMs, signal).catch(() => {});
+    const pauseMs = jittered(env.random, Math.max(everyMs, 20), 0.1);
+    await wakeup.wait(env, pauseMs, signal).catch(() => {});
   }
 }
 
 async function follow(
-  leases: LeaseStore,
-  namespace: string,
-  prefix: string,
-  { signal, wake }: { signal: AbortSignal; wake: () => void },
+  leases: Watched,
+  { namespace, prefix, signal, warn }: Watching,
+  wake: () => void,
 ): Promise<void> {
   // If the subscription fails, polling goes on.
   try {
@@ -87,14 +112,13 @@ async function follow(
       if (event.type === "resync" || event.resource.startsWith(prefix)) wake();
     }
   } catch (error) {
-    if (!signal.aborted) say(`leasehold: notifications have stopped: ${shown(String(error))}`);
+    if (!signal.aborted) warn(`notifications have stopped: ${String(error)}`);
   }
 }
 
 async function liveOf(
-  leases: LeaseStore,
-  namespace: string,
-  prefix: string,
+  leases: Watched,
+  { namespace, prefix }: Watching,
 ): Promise<Map<string, LeaseView>> {
   const found = new Map<string, LeaseView>();
   let cursor: string | null = null;
@@ -114,7 +138,7 @@ async function liveOf(
 
 /** Returns ended grants before new ones. */
 async function changesOf(
-  leases: Pick<LeaseStore, "get">,
+  leases: Watched,
   before: ReadonlyMap<string, LeaseView>,
   now: ReadonlyMap<string, LeaseView>,
 ): Promise<Change[]> {
@@ -133,10 +157,21 @@ async function changesOf(
   return [...ended, ...begun];
 }
 
-function lineOf(at: string, { event, lease }: Change): string {
+/** The state of a lease that has ended without a trace of how is null. */
+function printedLease({ event, lease }: Change, leases: Pick<LeaseStore, "capabilities">) {
+  const known = knownOf(lease, leases);
+  return { ...known, state: event === "ended" ? null : known.state };
+}
+
+interface Printed extends Pick<Change, "event"> {
+  readonly at: string;
+  readonly lease: Pick<KnownLease, "resource" | "holder" | "token">;
+}
+
+function lineOf({ at, event, lease }: Printed): string {
   const { resource, holder, token } = lease;
   const word = event === "acquired" || event === "ended" ? event : shownState(event);
-  return `${at} ${word} ${resource} ${holder} ${token}`;
+  return `${at} ${word} ${resource} ${holder} ${token ?? "-"}`;
 }
 
 const HELP = `

@@ -1,13 +1,14 @@
 /** why: whether an acquire of a resource would be refused now, why, and how an operator can free it. */
 import type { Command } from "commander";
-import type { LeaseStores, LeaseView } from "leasehold";
+import type { LeaseStores } from "leasehold";
 import { formatDuration, type Pause, RESERVED_MS } from "leasehold/internal";
 import { EXIT } from "./exit-codes.js";
 import { Exit } from "./failures.js";
+import { type KnownLease, knownOf, tokenText } from "./known-lease.js";
 import { endWord, excludesOthers, heldMs } from "./lease-views.js";
 import { tenantOf, whereOf, withStores } from "./options.js";
 import { print } from "./output.js";
-import { ifPermitted, pausesFor } from "./pauses.js";
+import { type EnforcedBy, enforcedBy, ifPermitted, pausesFor, refusesHere } from "./pauses.js";
 import { resourceName } from "./resource.js";
 import { quoted } from "./shell.js";
 import { openLeasesAndControl, shownUrl } from "./stores.js";
@@ -30,13 +31,19 @@ interface Remedy {
 
 interface Found {
   /** The last grant, live or ended; null if there was none. */
-  readonly lease: LeaseView | null;
+  readonly lease: KnownLease | null;
   /** How long it has been held, by the store's clock; null if that is unknown. */
   readonly heldMs: number | null;
   /** The head of the queue first; null if the store cannot list waiters. */
   readonly waiters: readonly { readonly holder: string; readonly grantId: string }[] | null;
   /** Null if the store keeps no pauses. */
-  readonly paused: readonly Pause[] | null;
+  readonly paused: readonly PauseHere[] | null;
+}
+
+interface PauseHere extends Pause {
+  readonly enforcedBy: EnforcedBy;
+  /** Whether it refuses an acquire by the way that was asked: on the store itself, or through its server. */
+  readonly refusesHere: boolean;
 }
 
 export function addWhy(program: Command): void {
@@ -72,19 +79,28 @@ async function findOut(stores: LeaseStores, namespace: string, resource: string)
     pausesFor(key, stores),
   ]);
   return {
-    lease,
+    lease: lease && knownOf(lease, stores.leases),
     heldMs: lease && heldMs(lease),
     waiters: waiters ?? null,
-    paused: paused ?? null,
+    paused:
+      paused?.map((pause) => ({
+        ...pause,
+        enforcedBy: enforcedBy(pause, stores),
+        refusesHere: refusesHere(pause, stores),
+      })) ?? null,
   };
+}
+
+function pauseText({ kind, name, actor, reason }: Pause): string {
+  const what = kind === "prefix" ? `everything below "${name}"` : `"${name}"`;
+  return `${actor} has paused ${what}: ${reason}`;
 }
 
 /** The most decisive reason first; none if an acquire is granted. */
 function reasonsOf(resource: string, { lease, waiters, paused }: Found): Reason[] {
-  const reasons: Reason[] = (paused ?? []).map(({ kind, name, actor, reason }) => {
-    const what = kind === "prefix" ? `everything below "${name}"` : `"${name}"`;
-    return { code: "paused", text: `${actor} has paused ${what}: ${reason}` };
-  });
+  const reasons: Reason[] = (paused ?? [])
+    .filter((pause) => pause.refusesHere)
+    .map((pause) => ({ code: "paused", text: pauseText(pause) }));
   if (lease?.state === "live") {
     const text = `"${resource}" is held by ${lease.holder} for another ${formatDuration(lease.remainingMs)}`;
     reasons.push({ code: "held", text: `${text}, unless it renews or releases the lease` });
@@ -109,7 +125,7 @@ function remediesOf(resource: string, { lease, paused }: Found, tail: string): R
   }));
   if (!lease || !excludesOthers(lease)) return remedies;
   const { holder, token } = lease;
-  const only = token > 0 ? ` --expected-token ${token}` : "";
+  const only = token === null ? "" : ` --expected-token ${token}`;
   if (lease.state === "live") {
     remedies.push({
       command: `leasehold revoke ${quoted(resource)}${only} ${because}${tail}`,
@@ -157,6 +173,13 @@ function textOf(
     lines.push(`  ${index + 1}. ${holder}`);
   }
   if (paused === null) lines.push("pauses: this store keeps none");
+  const elsewhere = (paused ?? []).filter((pause) => !pause.refusesHere);
+  if (elsewhere.length > 0) {
+    const granted = "paused for callers of a server; an acquire on the database itself is granted";
+    const refused = "paused for callers of a server, and not for an acquire on the database itself";
+    lines.push(`${reasons.length > 0 ? refused : granted}:`);
+    lines.push(...elsewhere.map((pause) => `  ${pauseText(pause)}`));
+  }
   for (const { text, command, warning } of remedies) {
     lines.push("", `${text}:`, `  ${command}`);
     if (warning !== null) lines.push(`  Warning: ${warning}.`);
@@ -164,15 +187,16 @@ function textOf(
   return lines.join("\n");
 }
 
-function leaseLines(lease: LeaseView, forMs: number | null): string[] {
+function leaseLines(lease: KnownLease, forMs: number | null): string[] {
   const { state, holder, token, grantId, ttlMs, remainingMs, grantedAt } = lease;
   const since = grantedAt === null ? "" : `, since ${grantedAt}`;
   const during = forMs === null ? "" : ` (${formatDuration(forMs)})`;
-  const grant = `token ${token}, grant ${grantId}`;
+  const grant = `${tokenText(token)}, grant ${grantId}`;
   if (state !== "live") {
     return [`last holder: ${holder}, ${endOf(lease)}`, `  ${grant}`];
   }
-  const left = `${formatDuration(remainingMs)} left of ${formatDuration(ttlMs)}`;
+  const of = ttlMs === null ? "" : ` of ${formatDuration(ttlMs)}`;
+  const left = `${formatDuration(remainingMs)} left${of}`;
   return [
     `holder: ${holder}${since}${during}`,
     `  ${grant}`,
@@ -180,7 +204,7 @@ function leaseLines(lease: LeaseView, forMs: number | null): string[] {
   ];
 }
 
-function endOf(lease: LeaseView): string {
+function endOf(lease: KnownLease): string {
   const { state, expiresAt } = lease;
   if (state !== "revoked") return `${state} at ${expiresAt ?? "an unknown time"}`;
   return expiresAt === null ? state : `${state}, ${endWord(lease)} ${expiresAt}`;
@@ -191,6 +215,9 @@ Prints the holder of the resource with the start and the remaining time of its l
 the pauses, and the commands that free the resource. PostgreSQL, PGlite and Redis list all waiters, a server lists
 those that have asked it, other stores list none. The commands repeat the options that you typed; replace *** with
 your password or key, and $DATABASE with the URL of a database that keeps an audit log.
+
+It tells what an acquire gets by the way you ask. Servers alone enforce the pause of a prefix and, with --control, that
+of a resource: on the database itself, an acquire is granted all the same.
 
 Exit codes: 0 an acquire is granted now; 75 it is refused: the resource is held, reserved for a waiter, or paused.
 

@@ -1,5 +1,6 @@
 import { type Command, Option } from "commander";
 import { systemEnv } from "leasehold/internal";
+import { exportsTo } from "./export-notices.js";
 import { Exit } from "./failures.js";
 import { loadHandlers } from "./handlers.js";
 import { creatingTo, logLevelOption, newLogger, retryingTo } from "./log.js";
@@ -58,7 +59,7 @@ async function work(command: Command, options: Options): Promise<void> {
   const logger = newLogger(options.logLevel);
   const where = controlWhereOf(command, creatingTo(logger));
   const shutdown = listenForShutdown(clock);
-  const exporting = await startTelemetry(options);
+  const exporting = await startTelemetry(options, exportsTo(logger));
   const { telemetry, metricsUrl } = exporting;
   const context = telemetry === undefined ? {} : { telemetry };
   const handlers = await loadHandlers(options.handlers, options.option ?? {}, context);

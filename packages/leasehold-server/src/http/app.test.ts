@@ -225,12 +225,15 @@ test("a failed task is retried or dead; a requeued one is pending at once", asyn
   });
   expect([failed.status, failed.body]).toEqual([
     202,
-    { id: first.id, state: "pending", retryInMs: 0 },
+    { id: first.id, state: "pending", retryInMs: 0, repeated: false },
   ]);
   const next = await app.ask("POST", "/api/tasks/next", { processor: "p" });
   const { leaseId, fencingToken } = next.body.tasks[0];
   const returned = await app.ask("PUT", `${first.path}/return`, { leaseId, fencingToken });
-  expect([returned.status, returned.body]).toEqual([202, { id: first.id, state: "pending" }]);
+  expect([returned.status, returned.body]).toEqual([
+    202,
+    { id: first.id, state: "pending", repeated: false },
+  ]);
   const last = await app.ask("POST", "/api/tasks/next", { processor: "p" });
   expect(last.body.tasks[0]).toMatchObject({ failures: 1, attempt: 3 });
   const dead = await app.ask("PUT", `${first.path}/fail`, {
@@ -239,7 +242,7 @@ test("a failed task is retried or dead; a requeued one is pending at once", asyn
     error: "it broke again",
     final: true,
   });
-  expect(dead.body).toEqual({ id: first.id, state: "dead", retryInMs: null });
+  expect(dead.body).toEqual({ id: first.id, state: "dead", retryInMs: null, repeated: false });
   const { body } = await app.ask("GET", "/api/tasks/dead");
   expect(body.items[0]).toMatchObject({ id: first.id, error: "it broke again" });
 });

@@ -31,6 +31,7 @@ import { UnhandledKinds } from "./console/unhandled.js";
 import { Activities } from "./events/activity.js";
 import type { LeaseListener } from "./lease-calls.js";
 import { Admission } from "./limits/admission.js";
+import { Demand } from "./limits/demand.js";
 import { resolveLimits, TenantsLimits } from "./limits/limits.js";
 import { TenantAdmission } from "./limits/tenant-admission.js";
 import { Tenants } from "./limits/tenants.js";
@@ -45,7 +46,7 @@ import {
   tooMany,
   toResponse,
 } from "./problems.js";
-import { type AppEnv, budgetOf, itemsOf, requestIdOf } from "./request.js";
+import { type Answer, type AppEnv, budgetOf, requestIdOf } from "./request.js";
 import { RequestLog } from "./request-log.js";
 import { declareRoutes } from "./routes.js";
 import { newApp } from "./routing.js";
@@ -53,6 +54,8 @@ import { newServices } from "./services.js";
 import { measuredRequests, observeStores } from "./telemetry.js";
 
 const OVERLOADED = tooMany("OVERLOADED", "this instance is overloaded", 1_000);
+/** A key is not checked again for a body that has arrived by then, at the cost of a read where its record is old. */
+const PROMPT_BODY_MS = 1_000;
 
 /**
  * Creates the server as a fetch handler. Serve it with {@link listen}, {@link nodeHandler} or any host that takes a
@@ -164,7 +167,12 @@ export function createApp(options: AppOptions): ServerApp {
       onReplaced: recorder?.record,
     },
   );
+  const noteRefused = () => {
+    admission.refuse();
+    telemetry?.count("leasehold.server.refused", {});
+  };
   const requestLog = new RequestLog(env);
+  const demands = new WeakMap<Request, Demand>();
   let closing = false;
 
   const app = newApp(basePath);
@@ -193,6 +201,7 @@ export function createApp(options: AppOptions): ServerApp {
       throw new ProblemError("CLOSING", "this instance is closing; retry on another one");
     }
     context.set("maxBodyBytes", limits.bodyBytes);
+    context.set("arriving", (read) => read());
     const need = needOf(context);
     if (need === "public") return next();
     const { path, raw } = context.req;
@@ -202,14 +211,38 @@ export function createApp(options: AppOptions): ServerApp {
     const keeps = urgency === "keeps" && (need === "hold" || need === "work");
     const caller = await authenticator.callerOf(raw, keeps, addressOf(context));
     context.set("caller", caller);
+    const checkedMs = env.clock.monotonic();
+    context.set("checkCaller", async () => {
+      if (env.clock.monotonic() - checkedMs < PROMPT_BODY_MS) return;
+      await authenticator.checkAgain(caller, keeps);
+    });
     noteAuthenticated(raw);
-    const leave = await tenantAdmission.enter({ caller, urgency, path, headers: raw.headers });
+    const { headers } = raw;
+    const demand = demands.get(raw);
+    demand?.pause();
+    const admitted = await tenantAdmission.enter({ caller, urgency, path, headers });
+    const { arrive, begin, leave } = admitted;
+    const resume = async () => {
+      if (!demand || demand.resume(caller.keyId === null ? null : caller.namespace)) return;
+      noteRefused();
+      await tenantAdmission.delayRefusal(caller);
+      throw OVERLOADED;
+    };
+    context.set("arriving", async (read) => {
+      demand?.pause();
+      const body = await read();
+      await arrive();
+      await resume();
+      return body;
+    });
+    context.set("begin", begin);
     try {
+      await resume();
       checkBootstrap(caller, route);
       checkMay(caller, need);
       await next();
     } finally {
-      leave(itemsOf(context));
+      leave(answerOf(context));
     }
   });
   app.onError((error, context) => {
@@ -239,8 +272,7 @@ export function createApp(options: AppOptions): ServerApp {
   }
 
   const refuse = (chosenId: string | undefined): Refusal => {
-    admission.refuse();
-    telemetry?.count("leasehold.server.refused", {});
+    noteRefused();
     return refusalOf(OVERLOADED, requestIdOf(chosenId, env));
   };
 
@@ -252,15 +284,16 @@ export function createApp(options: AppOptions): ServerApp {
     },
     async fetch(request, connection) {
       if (urgencies.of(request) !== "demands") return app.fetch(request, connection);
-      const leave = admission.enter();
-      if (!leave) {
+      const demand = new Demand(admission);
+      if (demand.isRefused) {
         const { body, ...init } = refuse(request.headers.get(REQUEST_ID_HEADER) ?? undefined);
         return new Response(body, init);
       }
+      demands.set(request, demand);
       try {
         return await app.fetch(request, connection);
       } finally {
-        leave();
+        demand.end();
       }
     },
     async close() {
@@ -279,4 +312,9 @@ export function createApp(options: AppOptions): ServerApp {
 function addressOf({ env }: Context<AppEnv>): string | undefined {
   const { remoteAddress }: { remoteAddress?: unknown } = env ?? {};
   return typeof remoteAddress === "string" ? remoteAddress : undefined;
+}
+
+function answerOf({ env }: Context<AppEnv>): Answer | undefined {
+  const { answer }: { answer?: Answer } = env ?? {};
+  return typeof answer?.onEnd === "function" ? answer : undefined;
 }

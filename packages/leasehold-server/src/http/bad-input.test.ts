@@ -84,9 +84,15 @@ const INVALID: readonly (readonly [string, string, unknown, string])[] = [
   ["PUT", `/api/tasks/${ID}/complete`, { ...GRANT, output: 1 }, "output"],
   ["PUT", `/api/tasks/${ID}/fail`, GRANT, "error"],
   ["PUT", `/api/tasks/${ID}/fail`, { ...GRANT, error: "", retryInMs: -1 }, "retryInMs"],
+  ["PUT", `/api/tasks/${ID}/fail`, { ...GRANT, error: "", retryInMs: 0, final: true }, "retryInMs"],
   ["PUT", `/api/tasks/${ID}/return`, { ...GRANT, error: "" }, "error"],
   ["POST", "/api/tasks/heartbeat", [{ id: ID, ...GRANT, ttlMs: 1 }], "0.ttlMs"],
   ["POST", "/api/tasks/complete", [], ""],
+  [
+    ...(["POST", "/api/tasks/fail"] as const),
+    [{ id: ID, ...GRANT, error: "", retryInMs: 0, final: true }],
+    "0.retryInMs",
+  ],
   ["POST", "/api/tasks/cancel", [1], "0"],
   ["PUT", "/api/generator/rate", { ratePerSecond: 0 }, "ratePerSecond"],
   ["PUT", "/api/generator/rate", { ratePerSecond: 1_001 }, "ratePerSecond"],
@@ -111,6 +117,8 @@ const INVALID: readonly (readonly [string, string, unknown, string])[] = [
   ["GET", "/v1/leases?renewedOnly=yes", undefined, "renewedOnly"],
   ["GET", "/v1/leases?state=dead", undefined, "state"],
   ["GET", "/v1/leases?limit=0", undefined, "limit"],
+  ["GET", "/v1/leases?state=released&heldForMs=1", undefined, "heldForMs"],
+  ["GET", "/v1/leases?state=expired&expiringWithinMs=1", undefined, "expiringWithinMs"],
   ["POST", "/v1/locks/acquire", { resource: "r" }, "ownerId"],
   ["POST", "/v1/locks/acquire", { resource: "", ownerId: "o" }, "resource"],
   ["POST", "/v1/locks/acquire", { resource: "r", ownerId: "o", ttlSeconds: 0 }, "ttlSeconds"],
@@ -295,7 +303,29 @@ test.each([
   ["POST", `/api/tasks/${ID}/cancel?reason=`, "reason", "must not be blank"],
   ["GET", "/v1/locks?prefix=a&prefix=b", "prefix", "is given more than once"],
   ["GET", "/api/tasks?limit=1&limit=2", "limit", "is given more than once"],
+  ["GET", "/v1/events?of=leases&of=tasks", "of", "is given more than once"],
+  ["GET", "/v1/leases?renewedOnly=true&renewedOnly=true", "renewedOnly", "is given more than once"],
 ])("%s %s has one problem, in words for the caller", async (method, path, field, problem) => {
   const { body } = await app.ask(method, path);
   expect(body.errors).toEqual([{ path: field, problem }]);
+});
+
+test("names at most 20 invalid fields, and says how many there are", async () => {
+  const unknown = Object.fromEntries(Array.from({ length: 3_000 }, (_, index) => [`k${index}`, 1]));
+  const refused = await app.ask("POST", "/api/tasks/next", { processor: "p", ...unknown });
+  expect(refused.body.errors).toHaveLength(20);
+  expect(refused.body.errors[19]).toEqual({ path: "k19", problem: "is not a known field" });
+  expect(refused.body.detail).toBe(
+    "k0: is not a known field (errors has 20 of 3000 invalid fields)",
+  );
+  const few = Object.fromEntries(Object.entries(unknown).slice(0, 20));
+  const all = await app.ask("POST", "/api/tasks/next", { processor: "p", ...few });
+  expect(all.body.errors).toHaveLength(20);
+  expect(all.body.detail).toBe("k0: is not a known field");
+});
+
+test("cuts the name of an unknown field that is very long", async () => {
+  const refused = await app.ask("POST", "/api/tasks/next", { ["x".repeat(60_000)]: 1 });
+  const paths = refused.body.errors.map(({ path }: { path: string }) => path);
+  expect(paths).toContain(`${"x".repeat(256)}…`);
 });

@@ -61,6 +61,17 @@ export function limitConnections(
   };
 }
 
+/** Twice the longest silence of an event stream. */
+const UNREAD_MS = 30_000;
+
+/**
+ * Ends a connection on which an answer is not read. Node's server does so after a time without any data sent or received,
+ * and sets another time when the answer has been sent.
+ */
+export function limitUnread(socket: Socket, afterMs: number = UNREAD_MS): void {
+  socket.setTimeout(afterMs);
+}
+
 /**
  * An IPv4 address as it is, and of an IPv6 address the first 64 bits: `2001:db8:0:1::/64`.
  * @internal

@@ -253,6 +253,33 @@ test("refuses a lease id that names another holder's grant, not the repeated req
   expect(await acquire(a, "a")).toMatchObject({ status: "acquired", token });
 });
 
+test.each([
+  ["whole seconds of a session", { clock: "session", stepMs: 1_000 }],
+  ["a session", { clock: "session", stepMs: 1 }],
+  ["observers", { clock: "observed", stepMs: 1_000 }],
+] as const)(
+  "refuses another holder's lease id at once if %s hide a repetition",
+  async (_, { clock, stepMs }) => {
+    const inner = (await memory().open(manualEnv())).leases;
+    const capabilities = {
+      ...inner.capabilities,
+      clock,
+      ttl: { ...inner.capabilities.ttl, stepMs },
+    };
+    const { env, grant, acquire } = await open({ capabilities });
+    const a = grant();
+    await acquire(a, "a");
+    for (const elapsedMs of [0, 1, 400]) {
+      await env.clock.advance(elapsedMs);
+      expect(await acquire(a, "a")).toMatchObject({ status: "acquired" });
+      expect(await acquire(a, "b")).toMatchObject({
+        status: "failed",
+        error: { code: "INVALID_OPTION", message: expect.stringContaining('the holder "a"') },
+      });
+    }
+  },
+);
+
 test("answers a repeated request although the read that compares holders fails", async () => {
   const get = () => Promise.reject(new Error("down"));
   const { env, grant, acquire } = await open({ get });

@@ -33,6 +33,7 @@ import {
 } from "leasehold/internal";
 import { type Caller, callerOf, checkResources } from "./auth/caller.js";
 import type { Contention } from "./console/contention.js";
+import type { LeaseWaiters } from "./limits/lease-waiters.js";
 import type { Quotas } from "./limits/quotas.js";
 import type { Records } from "./limits/records.js";
 import type { Pauses } from "./operations/pauses.js";
@@ -144,6 +145,7 @@ export interface LeaseCallsOptions {
   readonly leases: LeaseStore;
   readonly quotas: Pick<Quotas, "note">;
   readonly records: Pick<Records, "note">;
+  readonly waiters: Pick<LeaseWaiters, "note">;
   readonly pauses: Pick<Pauses, "covers">;
   readonly contention: Pick<Contention, "note">;
   /** Audits revocations; undefined: they appear only in the log. */
@@ -166,7 +168,7 @@ export interface Named {
  *   change: a batch is sent as a whole or refused with BUDGET_SPENT.
  */
 export function newLeaseCalls(options: LeaseCallsOptions) {
-  const { env, leases, quotas, records, pauses, contention, control } = options;
+  const { env, leases, quotas, records, waiters, pauses, contention, control } = options;
   const { onReplaced, noteRenewed } = options;
   const returnReplaced = onReplaced !== undefined || options.onLeaseEvent !== undefined;
   const lanes = batched(leases, env.clock, { returnReplaced }, env.telemetry);
@@ -205,8 +207,10 @@ export function newLeaseCalls(options: LeaseCallsOptions) {
         const answer =
           (paused && (await refuseIfPaused(paused, leases, asked))) ||
           (await lanes.acquire(asked, timeoutMs));
-        const outcome = (await refuseIfAnothers(answer, leases, asked, cause().tookMs)) ?? answer;
-        if (outcome.status === "held") contention.note("held", namespace, request.resource);
+        const outcome = (await refuseIfAnothers(answer, leases, asked)) ?? answer;
+        const isHeld = outcome.status === "held";
+        if (isHeld) contention.note("held", namespace, request.resource);
+        if (outcome.status !== "failed") waiters.note(namespace, request, isHeld);
         const isAcquired = outcome.status === "acquired";
         const replaced = isAcquired ? outcome.replaced : undefined;
         // The route reserved quota for it, and room for its record.
@@ -229,6 +233,7 @@ export function newLeaseCalls(options: LeaseCallsOptions) {
         const cause = causing(request);
         const outcome = await lanes.release({ namespace, ...request }, timeoutMs);
         if (outcome.status === "released") quotas.note("leases", namespace, -1);
+        if (outcome.status !== "failed") waiters.note(namespace, request, false);
         emit?.(releaseEvent(request, outcome, cause(), tokens), namespace);
         return outcome;
       },
@@ -270,20 +275,21 @@ async function refuseIfPaused(
 
 /**
  * Refuses a lease id that names the grant of another holder: two callers with one lease id would both
- * have the lease. Reads the grant only if not as much of it is left as a new one has; so a repetition within
- * a millisecond, or on a store whose grants count from the call, within the call's own time, passes.
+ * have the lease. Reads the grant unless the outcome shows that it is new: it has replaced another one or, by a
+ * store's clock of milliseconds, as much of it is left as a new one has. So on such a store, a repetition within a
+ * millisecond passes.
  */
 async function refuseIfAnothers(
   outcome: AcquireOutcome,
   leases: Pick<LeaseStore, "capabilities" | "get">,
   { namespace, resource, leaseId, holder, ttlMs }: AcquireRequest,
-  tookMs: number,
 ): Promise<AcquireOutcome | null> {
-  if (outcome.status !== "acquired") return null;
+  if (outcome.status !== "acquired" || outcome.replaced) return null;
   const { clock, ttl } = leases.capabilities;
-  const elapsedMs = clock === "store" ? 0 : tookMs;
   const offMs = outcome.remainingMs - ttlMs;
-  if (offMs >= -1 - elapsedMs && offMs <= ttl.stepMs) return null;
+  // Whole seconds hide a repetition, and so does a session or an observer, for which each answer has all of its TTL.
+  const tellsAge = clock === "store" && ttl.stepMs === 1;
+  if (tellsAge && offMs >= -1 && offMs <= 1) return null;
   // A repeated request after a lost answer must not fail because this read does.
   const [last] = await leases.get([{ namespace, resource }]).catch(() => []);
   if (last?.grantId !== grantIdOf(leaseId) || last.holder === holder) return null;

@@ -5,8 +5,9 @@ import type { Socket } from "node:net";
 import type { Clock, Logger } from "leasehold";
 import { silentLogger, systemClock } from "leasehold/internal";
 import type { ServerApp } from "./app-options.js";
-import { limitConnections } from "./connections.js";
+import { limitConnections, limitUnread } from "./connections.js";
 import { requestListener } from "./node.js";
+import { oneByOne } from "./one-by-one.js";
 
 export interface ListenOptions {
   /** Closed together with the server. */
@@ -96,17 +97,24 @@ export async function listen(options: ListenOptions): Promise<Listening> {
     });
   });
   const authenticated = new WeakSet<Socket>();
-  const handle = requestListener(app, {
+  const answered = new WeakSet<ServerResponse>();
+  const listener = requestListener(app, {
     overrideGlobalObjects: true,
-    onAuthenticated(answered) {
-      const outgoing = answered as ServerResponse;
+    onAnswer(response, hadCaller) {
+      const outgoing = response as ServerResponse;
+      answered.add(outgoing);
+      limitUnread(outgoing.req.socket);
+      if (!hadCaller) return;
       // A pipelined response has no socket of its own yet.
       authenticated.add(outgoing.req.socket);
       if (!outgoing.headersSent) outgoing.removeHeader("keep-alive");
     },
   });
+  const handle = oneByOne((incoming, outgoing) => listener(incoming, outgoing));
   server.on("request", (incoming, outgoing) => {
     const { socket } = incoming;
+    // Node parses on after a connection has been cut off.
+    if (socket.destroyed) return;
     idle.delete(socket);
     answering.get(socket)?.add(outgoing);
     if (closing) outgoing.shouldKeepAlive = false;
@@ -122,6 +130,9 @@ export async function listen(options: ListenOptions): Promise<Listening> {
       if (others?.size === 0 && !authenticated.has(socket)) {
         socket.setTimeout(UNAUTHENTICATED_KEEP_ALIVE_MS);
       }
+      // A pipelined request may wait for longer than an answer may be unread.
+      const [next] = others ?? [];
+      if (next && !answered.has(next)) socket.setTimeout(0);
     });
     handle(incoming, outgoing);
   });

@@ -5,7 +5,9 @@ import { systemClock } from "leasehold/internal";
 import { BUDGET_HEADER, REQUEST_ID_HEADER } from "leasehold/internal/wire";
 import type { ServerApp } from "./app-options.js";
 import { isAuthenticated } from "./auth/authenticated.js";
+import { NodeAnswer } from "./node-answer.js";
 import { ProblemError, refusalOf, toResponse } from "./problems.js";
+import type { BodyChunks } from "./request.js";
 
 /** Node's IncomingMessage with the properties that frameworks add. */
 export interface NodeRequest {
@@ -32,7 +34,7 @@ type Incoming = IncomingMessage & NodeRequest;
 
 interface RequestListenerOptions {
   readonly overrideGlobalObjects: boolean;
-  readonly onAuthenticated?: (outgoing: NodeResponse) => void;
+  readonly onAnswer?: (outgoing: NodeResponse, hadCaller: boolean) => void;
 }
 
 /**
@@ -64,22 +66,26 @@ export function nodeHandler(
  * @param options.overrideGlobalObjects replaces the global Request and Response with faster ones, which
  *   serve a fifth more requests. The results of the global fetch are then no longer `instanceof
  *   Response`, so an app inside another host must not do this
- * @param options.onAuthenticated receives the response to a request that had a caller, before it is sent
+ * @param options.onAnswer receives the response to each request that the app has answered, before it is sent, and whether
+ *   the request had a caller
  */
 export function requestListener(
   app: Pick<ServerApp, "fetch" | "basePath" | "refusal">,
-  { onAuthenticated, ...options }: RequestListenerOptions,
+  { onAnswer, ...options }: RequestListenerOptions,
 ): (incoming: NodeRequest, outgoing: NodeResponse) => void {
   const handle = getRequestListener(
     async (request, { incoming, outgoing }) => {
       const whole = withBody(request, incoming as Incoming);
-      if (whole instanceof ProblemError) return answer(whole);
-      const { remoteAddress } = incoming.socket;
-      const response = await app.fetch(whole, { remoteAddress });
-      if (isAuthenticated(whole)) onAuthenticated?.(outgoing);
+      if (whole instanceof ProblemError) return answerTo(whole);
+      const { socket } = incoming;
+      const { remoteAddress } = socket;
+      const answer = new NodeAnswer(outgoing as ServerResponse, socket);
+      const bodyOfGet = bodyReaderOfGet(incoming as Incoming);
+      const response = await app.fetch(whole, { remoteAddress, answer, bodyOfGet });
+      onAnswer?.(outgoing, isAuthenticated(whole));
       return response;
     },
-    { ...options, errorHandler: (error) => answer(malformed(error)) },
+    { ...options, errorHandler: (error) => answerTo(malformed(error)) },
   );
   return (request, response) => {
     const incoming = request as Incoming;
@@ -143,6 +149,33 @@ function withBody(request: Request, incoming: Incoming): Request | ProblemError 
   return copy(request, isText(body) ? body : JSON.stringify(body));
 }
 
+/** Undefined unless the request is a GET or HEAD that has a body by its headers. */
+function bodyReaderOfGet(incoming: Incoming): (() => BodyChunks) | undefined {
+  const { method, headers } = incoming;
+  if (method !== "GET" && method !== "HEAD") return undefined;
+  const length = headers["content-length"];
+  const hasBody = "transfer-encoding" in headers || (length !== undefined && Number(length) > 0);
+  return hasBody ? () => bodyOfGet(incoming) : undefined;
+}
+
+/** The body of a GET from its current location, as {@link withBody} finds others. */
+async function* bodyOfGet(incoming: Incoming): BodyChunks {
+  const { body, rawBody } = incoming;
+  const parsed = isText(rawBody) ? rawBody : body;
+  if (incoming.readableDidRead) {
+    if (parsed === undefined) return;
+    const text = isText(parsed) ? parsed : JSON.stringify(parsed);
+    yield typeof text === "string" ? new TextEncoder().encode(text) : text;
+    return;
+  }
+  try {
+    yield* incoming.iterator({ destroyOnReturn: false }) as BodyChunks;
+  } finally {
+    // Discards the rest: the next request of the connection comes after it.
+    incoming.resume();
+  }
+}
+
 function copy(
   { url, method, headers, signal }: Request,
   body: NonNullable<RequestInit["body"]> | null,
@@ -161,6 +194,6 @@ function malformed(error: unknown): ProblemError {
 }
 
 /** Without a request id: the app draws it, and these requests did not reach the app. */
-function answer(problem: ProblemError): Response {
+function answerTo(problem: ProblemError): Response {
   return toResponse(problem, "none");
 }

@@ -136,7 +136,11 @@ export function storeProblem(error: LeaseholdError, nothingDone: boolean): Probl
 }
 
 const REFUSED = {
-  expired: { code: "LEASE_EXPIRED", detail: "this grant has expired; abandon the work" },
+  expired: {
+    code: "LEASE_EXPIRED",
+    detail:
+      "this grant has ended: it expired, or its holder or an operator ended it; abandon the work",
+  },
   taken: { code: "LEASE_TAKEN", detail: "a newer grant exists; abandon the work" },
   cancelled: { code: "TASK_CANCELLED", detail: "the task was cancelled; abandon the work" },
   finished: { code: "TASK_FINISHED", detail: "the task has ended; abandon the work" },
@@ -176,10 +180,21 @@ export function unauthenticated(detail: string, hadCredentials = true): ProblemE
   });
 }
 
-export function invalid(errors: NonNullable<Problem["errors"]>): ProblemError {
+/** The most invalid fields that a problem names, and the longest path of one: a small body can have thousands. */
+const [MOST_ERRORS, LONGEST_PATH] = [20, 256];
+
+export function invalid(all: NonNullable<Problem["errors"]>): ProblemError {
+  const errors = all.slice(0, MOST_ERRORS).map((error) => {
+    const { path } = error;
+    return path.length > LONGEST_PATH
+      ? { ...error, path: `${path.slice(0, LONGEST_PATH)}…` }
+      : error;
+  });
   const [first] = errors;
   const detail = first ? `${first.path || "the body"}: ${first.problem}` : "the request is invalid";
-  return new ProblemError("INVALID_REQUEST", detail, { extra: { errors } });
+  const more =
+    all.length > MOST_ERRORS ? ` (errors has ${MOST_ERRORS} of ${all.length} invalid fields)` : "";
+  return new ProblemError("INVALID_REQUEST", `${detail}${more}`, { extra: { errors } });
 }
 
 /** The invalid fields by a schema's issues. */

@@ -15,9 +15,23 @@ import { BUDGET_HEADER } from "leasehold/internal/wire";
 import type { Caller } from "./auth/caller.js";
 import { invalid, ProblemError, storeProblem } from "./problems.js";
 
+/** An answer while it is sent. */
+export interface Answer {
+  /** Bytes that wait to be sent. */
+  readonly unsent: () => number;
+  /** Calls this once when all of it was sent, or its connection was closed. */
+  readonly onEnd: (call: () => void) => void;
+}
+
+export type BodyChunks = AsyncGenerator<Uint8Array, void>;
+
 /** What the host of the app knows of a request's connection. */
 export interface Connection {
   readonly remoteAddress?: string | undefined;
+  /** Of a GET or HEAD with a body, which a Request cannot carry. Read at most once. */
+  readonly bodyOfGet?: (() => BodyChunks) | undefined;
+  /** Without it, a request ends for the app when its answer is handed over. */
+  readonly answer?: Answer;
 }
 
 export interface AppEnv {
@@ -25,6 +39,8 @@ export interface AppEnv {
   Variables: {
     requestId: string;
     caller: Caller;
+    /** Rejects if the caller's key has ended since it was checked, a while ago. Absent where no caller is needed. */
+    checkCaller?: () => Promise<void>;
     arrivedMs: number;
     /** The request has no JSON content type, and its body is read as JSON all the same. */
     assumedJson?: true;
@@ -32,6 +48,13 @@ export interface AppEnv {
     budgetMs: number | null;
     /** The largest body that this server takes. */
     maxBodyBytes: number;
+    /**
+     * Runs what waits for the body. Resolves when the body may be parsed, in the same turn of the event loop.
+     * @throws OVERLOADED, TOO_MANY_REQUESTS
+     */
+    arriving: <T>(read: () => Promise<T>) => Promise<T>;
+    /** To be awaited with the number of items of a body that is an array, before they are checked and served. */
+    begin: (items: number) => Promise<void>;
   };
 }
 
@@ -164,11 +187,13 @@ function checkEncoding({ headers }: Request): void {
 }
 
 /** Reads the body before the validators, which would replace each invalid byte by U+FFFD. */
-async function readText({ req }: Context): Promise<void> {
+async function readText({ req, get }: Context<AppEnv>): Promise<void> {
   if (!req.raw.headers.has("content-type")) return;
-  const bytes = await req.raw.arrayBuffer().catch(() => {
-    throw new ProblemError("MALFORMED_JSON", "the body cannot be read as JSON");
-  });
+  const read = () =>
+    req.raw.arrayBuffer().catch(() => {
+      throw new ProblemError("MALFORMED_JSON", "the body cannot be read as JSON");
+    });
+  const bytes = await get("arriving")(read);
   try {
     Object.assign(req.bodyCache, { text: Promise.resolve(STRICT_UTF_8.decode(bytes)) });
   } catch {
@@ -176,10 +201,22 @@ async function readText({ req }: Context): Promise<void> {
   }
 }
 
-/** The number of items in the body of the request; 0 if it is no array, or was not read. */
-export function itemsOf({ req }: Context<AppEnv>): number {
-  const body: unknown = req.valid("json" as never);
-  return Array.isArray(body) ? body.length : 0;
+const ARRAY = /^\s*\[/;
+
+/** Lets an array begin by the number of its items. It is parsed here once, and not by the validators again. */
+async function beginItems({ req, get }: Context<AppEnv>): Promise<void> {
+  if (req.bodyCache.text === undefined) return;
+  const text = await req.text();
+  if (!ARRAY.test(text)) return;
+  let items: unknown;
+  try {
+    items = JSON.parse(text);
+  } catch {
+    // The validators refuse it.
+    return;
+  }
+  Object.assign(req, { json: async () => items });
+  if (Array.isArray(items)) await get("begin")(items.length);
 }
 
 /**
@@ -198,6 +235,9 @@ export function limitBody(routeBytes: number): MiddlewareHandler<AppEnv> {
       checkEncoding(context.req.raw);
       assumeJson(context);
       await readText(context);
+      // The key may have ended while the body was sent, for as long as its sender liked.
+      await context.get("checkCaller")?.();
+      await beginItems(context);
       await next();
     };
     if (declared === null || headers.has("transfer-encoding")) {

@@ -20,7 +20,7 @@ export function newApp(basePath: string): App {
       if (result.target !== "query") throw invalid(errors);
       // A parameter of one value that is given twice arrives as an array, whose type the schema complains of.
       const isTwice = ({ path, problem }: FieldError) =>
-        problem.startsWith("Invalid input") && (req.queries(path)?.length ?? 0) > 1;
+        /^Invalid (input|option)/.test(problem) && (req.queries(path)?.length ?? 0) > 1;
       throw invalid(
         errors.map((error) =>
           isTwice(error) ? { ...error, problem: "is given more than once" } : error,

@@ -28,6 +28,7 @@ import {
   newLeaseCalls,
 } from "./lease-calls.js";
 import { HistoryBudget } from "./limits/history-budget.js";
+import { LeaseWaiters } from "./limits/lease-waiters.js";
 import { type ServerLimits, servedTtl, type TenantsLimits } from "./limits/limits.js";
 import { type Quota, Quotas } from "./limits/quotas.js";
 import { mostRecords, Records } from "./limits/records.js";
@@ -47,8 +48,9 @@ export interface Services {
   readonly authenticator: Pick<Authenticator, "checkAgain" | "isStillValid" | "watch" | "forget">;
   /** Keys, limits, pauses and the audit; undefined: none. */
   readonly control: Control | undefined;
-  readonly pauses: Pick<Pauses, "covers" | "refresh">;
+  readonly pauses: Pick<Pauses, "covers" | "refresh" | "hasRoom">;
   readonly contention: Contention;
+  readonly waiters: Pick<LeaseWaiters, "check">;
   /** Activity of this instance, by tenant. */
   readonly activities: Activities;
   readonly latencies: Latencies;
@@ -154,6 +156,7 @@ export function newServices(
   const { leases, limits, tenantsLimits } = ports;
   const quotas = new Quotas(env.clock, leases, tasks);
   const records = new Records(env.clock, leases, tasks);
+  const waiters = new LeaseWaiters(env.clock);
   const contention = new Contention(env.clock);
   const historyBudget = new HistoryBudget(env);
   const { onReplaced: onEvery } = listeners;
@@ -162,13 +165,14 @@ export function newServices(
     ((grant: LeaseView) => {
       if (historyBudget.take(grant.namespace)) onEvery(grant);
     });
-  const noted = { ...listeners, quotas, records, contention, onReplaced };
+  const noted = { ...listeners, quotas, records, waiters, contention, onReplaced };
   const callsOf = newLeaseCalls({ ...ports, ...noted });
   const mostOf = async (context: Context<AppEnv>, quota: Quota) =>
     (await tenantsLimits.of(callerOf(context).namespace))[quota];
   return {
     ...ports,
     contention,
+    waiters,
     statistics: new CachedRead(env.clock, (namespace) => statisticsOf(leases, namespace)),
     counts: new CachedRead(env.clock, (namespace) => tasks.counts(namespace)),
     queued: new CachedRead(env.clock, (queue) => queuedIn(tasks, queue)),

@@ -1,10 +1,12 @@
 /** The server's own metrics: its requests, and samples of its stores. */
 import type { Context, MiddlewareHandler } from "hono";
 import type { Clock, Env, LeaseStore } from "leasehold";
-import type { MetricName, Observation } from "leasehold/internal";
 import {
   type GeneratorState,
+  type MetricName,
   measureStalls,
+  nextTurn,
+  type Observation,
   TASK_STATES,
   type TaskStore,
   withTimeout,
@@ -118,6 +120,8 @@ async function oldestMs(leases: LeaseStore, namespace: string): Promise<number> 
   let oldest = 0;
   let cursor: string | null | undefined;
   for (let pages = 0; pages < MAX_PAGES && cursor !== null; pages += 1) {
+    // A store in this process does not yield by itself.
+    if (pages > 0) await nextTurn();
     const after = cursor === undefined ? {} : { cursor };
     const page = await leases.list({ namespace, states: ["live"], limit: PAGE, ...after });
     for (const { grantedAt, expiresAt, remainingMs } of page.items) {

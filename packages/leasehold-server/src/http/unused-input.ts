@@ -3,11 +3,11 @@
  * reason in the body of a route that reads none would be missing in the audit.
  */
 import { z } from "@hono/zod-openapi";
-import type { MiddlewareHandler } from "hono";
+import type { Context, MiddlewareHandler } from "hono";
 import { invariant } from "leasehold/internal";
 import { routeOf } from "./auth/access.js";
 import { invalid } from "./problems.js";
-import type { AppEnv } from "./request.js";
+import type { AppEnv, BodyChunks, Connection } from "./request.js";
 import type { App } from "./routing.js";
 
 /** Probes and scrapers may send a query; an answer of 422 to a probe would have a healthy server restarted. */
@@ -26,13 +26,15 @@ export function refusesUnusedInput(app: App): MiddlewareHandler<AppEnv> {
   return async (context, next) => {
     const { raw, path } = context.req;
     const sent = raw.url.includes("?") ? Object.keys(context.req.queries()) : [];
-    const hasBody = mayHaveBody(raw);
-    if ((sent.length > 0 || hasBody) && !PROBED.has(path)) {
+    const body = bodyOf(context);
+    if ((sent.length > 0 || body) && !PROBED.has(path)) {
       known ??= inputsOf(app);
       // Paths without a route and other methods get a problem of their own.
       const input = known.get(routeOf(context) ?? "");
       if (input) checkQuery(sent, input);
-      if (input && hasBody && !input.hasBody) await checkNoBody(raw, input);
+      if (input && body && !input.hasBody) {
+        await context.get("arriving")(() => checkNoBody(body, input));
+      }
     }
     return next();
   };
@@ -46,16 +48,36 @@ function checkQuery(sent: readonly string[], { query }: Input): void {
   throw invalid(unknown.map((path) => ({ path, problem })));
 }
 
-/** By the headers alone: to read the body stream of a request without a body would cost each release. */
-function mayHaveBody({ method, headers }: Request): boolean {
-  if (method === "GET" || method === "HEAD") return false;
+/**
+ * Null: there is none, by the headers alone: to read the body stream of a request without a body would cost each
+ * release. A Request never carries the body of a GET or HEAD, so the host of the app passes it.
+ */
+function bodyOf({ env, req: { raw } }: Context<AppEnv>): BodyChunks | null {
+  if (raw.method === "GET" || raw.method === "HEAD") {
+    const { bodyOfGet }: Partial<Connection> = env ?? {};
+    return typeof bodyOfGet === "function" ? bodyOfGet() : null;
+  }
+  return mayHaveBody(raw) ? chunksOf(raw.body) : null;
+}
+
+function mayHaveBody({ headers }: Request): boolean {
   const declared = headers.get("content-length");
   if (declared !== null) return Number(declared) > 0;
   return headers.has("transfer-encoding") || headers.has("content-type");
 }
 
+/** Does not cancel the stream when its reader stops: node's handler reads the rest. */
+async function* chunksOf(body: Request["body"]): BodyChunks {
+  const reader = body?.getReader();
+  for (;;) {
+    const chunk = await reader?.read();
+    if (!chunk?.value) return;
+    yield chunk.value;
+  }
+}
+
 /** Many clients send `{}`, or a type without a body: neither says anything. */
-async function checkNoBody({ body }: Request, { query }: Input): Promise<void> {
+async function checkNoBody(body: BodyChunks, { query }: Input): Promise<void> {
   const text = (await startOf(body)).trim();
   if (text === "" || /^\{\s*\}$/.test(text)) return;
   const instead = query.includes("reason") ? ": send the reason as ?reason=" : "";
@@ -63,14 +85,12 @@ async function checkNoBody({ body }: Request, { query }: Input): Promise<void> {
 }
 
 /** The beginning of a body: longer ones are not `{}`, and need not be read whole. */
-async function startOf(body: Request["body"]): Promise<string> {
+async function startOf(body: BodyChunks): Promise<string> {
   const decoder = new TextDecoder();
-  const reader = body?.getReader();
   let text = "";
-  while (text.length <= LONGEST_EMPTY_BODY) {
-    const chunk = await reader?.read();
-    if (!chunk?.value) break;
-    text += decoder.decode(chunk.value, { stream: true });
+  for await (const chunk of body) {
+    text += decoder.decode(chunk, { stream: true });
+    if (text.length > LONGEST_EMPTY_BODY) break;
   }
   return text;
 }

@@ -5,7 +5,7 @@
 import { z } from "@hono/zod-openapi";
 import type * as wire from "leasehold/internal/wire";
 import { LIMITS } from "leasehold/internal/wire";
-import { Cursor, Name, PageOf, QueryInteger, Token } from "./fields.js";
+import { Cursor, Name, ONLY_SERVERS_RECORD, PageOf, QueryInteger, Token } from "./fields.js";
 import { ApiKey, Prefix } from "./keys.js";
 import { Capabilities, LeaseState, LeaseView } from "./leases.js";
 import { Pause } from "./operator.js";
@@ -34,7 +34,9 @@ export const Whoami = z
     control: z
       .boolean()
       .openapi({ description: "Whether the server has pauses, an audit and keys." }),
-    history: z.boolean().openapi({ description: "Whether the server keeps replaced grants." }),
+    history: z.boolean().openapi({
+      description: `Whether the server keeps replaced grants. ${ONLY_SERVERS_RECORD}`,
+    }),
     version: z.string(),
   })
   .openapi("Whoami");
@@ -221,7 +223,9 @@ export const Resource = z
   .object({
     resource: z.string(),
     ...PageOf(GrantRecord).shape,
-    history: z.boolean().openapi({ description: "false: only the last grant is known." }),
+    history: z.boolean().openapi({
+      description: `false: only the last grant is known. ${ONLY_SERVERS_RECORD}`,
+    }),
     pause: z.union([Pause, z.null()]),
     forMs,
     waiters: z
@@ -300,9 +304,9 @@ export const Elections = z
     complete: z
       .boolean()
       .openapi({ description: "false: there are more elections or leases than the server read." }),
-    history: z
-      .boolean()
-      .openapi({ description: "false: only the last term of each election is known." }),
+    history: z.boolean().openapi({
+      description: `false: only the last term of each election is known. ${ONLY_SERVERS_RECORD}`,
+    }),
   })
   .openapi("Elections");
 true satisfies Same<z.infer<typeof Elections>, wire.Elections>;

@@ -52,6 +52,18 @@ export const ttl = {
   ttlSeconds: z.number().positive().max(1e7).optional(),
 };
 
+const RENEWAL_DEFAULT = "Default: the TTL of the last acquire or renewal of this grant.";
+
+/** As {@link ttl}, in a renewal. */
+export const renewalTtl = {
+  ttlMs: ttl.ttlMs.openapi({
+    description: `Duration of the grant in milliseconds. ${RENEWAL_DEFAULT}`,
+  }),
+  ttlSeconds: ttl.ttlSeconds.openapi({
+    description: `Duration of the grant in seconds. ${RENEWAL_DEFAULT}`,
+  }),
+};
+
 export interface TtlFields {
   ttlMs?: number | undefined;
   ttlSeconds?: number | undefined;
@@ -192,3 +204,7 @@ export const Failed = z
   })
   .openapi("Failed");
 true satisfies Same<z.infer<typeof Failed>, wire.Failed>;
+
+/** In the descriptions of `history`. */
+export const ONLY_SERVERS_RECORD =
+  "Earlier grants are those of leases that were acquired through a server: callers of the database itself record none.";

@@ -5,8 +5,10 @@ import {
   Cursor,
   Name,
   NewName,
+  ONLY_SERVERS_RECORD,
   PageOf,
   QueryInteger,
+  renewalTtl,
   ttl,
   withDefaultTtl,
   withOptionalTtl,
@@ -57,7 +59,7 @@ export const LeaseOverview = z
       description: "false: there are more live leases than the server read for this list.",
     }),
     history: z.boolean().openapi({
-      description: "false: only the last grant of each resource is known.",
+      description: `false: only the last grant of each resource is known. ${ONLY_SERVERS_RECORD}`,
     }),
   })
   .openapi("LeaseOverview");
@@ -117,7 +119,7 @@ function namesGrant({ leaseId, resource, holder }: Grantee, context: z.Refinemen
 }
 
 export const RenewLeaseBody = z
-  .strictObject({ ...grantee, ...ttl })
+  .strictObject({ ...grantee, ...renewalTtl })
   .superRefine(namesGrant)
   .transform(withOptionalTtl)
   .openapi("RenewLease");

@@ -194,7 +194,7 @@ export const GetBody = batch(Name);
 export const GetAnswer = z.array(z.union([LeaseView, z.null()]));
 true satisfies Same<z.infer<typeof GetAnswer>, wire.GetAnswer>;
 
-export const LeaseListQuery = z.strictObject({
+const leaseListQuery = z.strictObject({
   prefix: z
     .union([z.literal(""), Name])
     .optional()
@@ -212,8 +212,18 @@ export const LeaseListQuery = z.strictObject({
   limit: QueryInteger(1, LIMITS.page, 100),
   cursor: Cursor.optional(),
 });
+export const LeaseListQuery = leaseListQuery.superRefine(
+  ({ state = ["live"], ...filters }, context) => {
+    if (state.includes("live")) return;
+    for (const path of ["expiringWithinMs", "heldForMs"] as const) {
+      if (filters[path] === undefined) continue;
+      const message = "lists live leases only: leave out state, or add live";
+      context.addIssue({ code: "custom", path: [path], message });
+    }
+  },
+);
 
-export const TaskLeaseListQuery = LeaseListQuery.omit({
+export const TaskLeaseListQuery = leaseListQuery.omit({
   prefix: true,
   holder: true,
   expiringWithinMs: true,

@@ -8,6 +8,7 @@ import {
   NewName,
   PageOf,
   QueryInteger,
+  renewalTtl,
   ttl,
   withDefaultTtl,
   withOptionalTtl,
@@ -56,7 +57,7 @@ const LockHeld = z
 export const LockAnswer = z.union([LockAcquired, LockHeld]).openapi("LockAnswer");
 
 export const LockRenewBody = z
-  .strictObject(ttl)
+  .strictObject(renewalTtl)
   .transform(withOptionalTtl)
   .openapi("LockRenewRequest");
 export const LockRenewed = z

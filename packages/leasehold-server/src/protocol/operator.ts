@@ -118,8 +118,16 @@ export const VerifyQuery = z
       .optional()
       .openapi({ type: "integer", description: "Of a checkpoint that was stored elsewhere." }),
     hash: Hash.optional(),
+    from: z.enum(["start", "checkpoint"]).default("start").openapi({
+      description:
+        "`checkpoint` reads only the entries behind it, for a chain that is too long for one request.",
+    }),
   })
-  .superRefine(({ seq, hash }, context) => {
+  .superRefine(({ seq, hash, from }, context) => {
+    if (from === "checkpoint" && seq === undefined && hash === undefined) {
+      const message = "needs the seq and hash of a checkpoint";
+      context.addIssue({ code: "custom", path: ["from"], message });
+    }
     if ((seq === undefined) === (hash === undefined)) return;
     const path = [seq === undefined ? "seq" : "hash"];
     context.addIssue({ code: "custom", path, message: "is missing: both or neither" });

@@ -6,7 +6,7 @@ import { z } from "@hono/zod-openapi";
 import type * as wire from "leasehold/internal/wire";
 import { batch, Failed, JsonValue, ttl, withDefaultTtl } from "./fields.js";
 import type { Same } from "./same.js";
-import { failure, grant, State } from "./tasks.js";
+import { decidesOnce, failure, grant, State } from "./tasks.js";
 
 /** Any text: a malformed id names no task, so its outcome is `unknown`. */
 const id = z.string().max(256);
@@ -22,7 +22,12 @@ export const CompleteBatch = batch(
   z.strictObject({ id, ...grant, task_output: JsonValue.default(null) }).openapi("CompleteRequest"),
 );
 true satisfies Same<z.input<typeof CompleteBatch>, readonly wire.CompleteRequest[]>;
-export const FailBatch = batch(z.strictObject({ id, ...grant, ...failure }).openapi("FailRequest"));
+export const FailBatch = batch(
+  z
+    .strictObject({ id, ...grant, ...failure })
+    .superRefine(decidesOnce)
+    .openapi("FailRequest"),
+);
 true satisfies Same<z.input<typeof FailBatch>, readonly wire.FailRequest[]>;
 export const ReturnBatch = batch(z.strictObject({ id, ...grant }).openapi("ReturnRequest"));
 true satisfies Same<z.input<typeof ReturnBatch>, readonly wire.ReturnRequest[]>;
@@ -48,11 +53,14 @@ const Completed = z
 const Recorded = z
   .object({
     status: z.literal("recorded"),
+    repeated: z.boolean(),
     state: z.enum(["pending", "dead"]),
     retryInMs: z.number().nullable(),
   })
   .openapi("Recorded");
-const Returned = z.object({ status: z.literal("returned") }).openapi("Returned");
+const Returned = z
+  .object({ status: z.literal("returned"), repeated: z.boolean() })
+  .openapi("Returned");
 const Ok = z.object({ status: z.literal("ok"), state: State }).openapi("Ok");
 const Conflict = z.object({ status: z.literal("conflict"), state: State }).openapi("Conflict");
 const Unknown = z.object({ status: z.literal("unknown") }).openapi("Unknown");

@@ -82,7 +82,7 @@ export const NextBody = z
     }),
     claimId: TaskLeaseId.optional().openapi({
       description:
-        "Chosen by the caller, at random for each claim: a repeated request of the same processor returns the same tasks; of another processor, it is refused. Secret.",
+        "Chosen by the caller, at random for each claim: a repeated request of the same processor returns the same tasks, whatever else it asks for; of another processor, it is refused. Secret.",
     }),
   })
   .transform(withDefaultTtl)
@@ -114,14 +114,26 @@ export const CompleteBody = z
 export const failure = {
   error: z.string(),
   retryInMs: z.int().min(0).max(LONGEST_BACKOFF_MS).nullable().default(null).openapi({
-    description: "Overrides the task's backoff.",
+    description: "Overrides the task's backoff. Must not be combined with `final: true`.",
   }),
   final: z
     .boolean()
     .default(false)
     .openapi({ description: "Make the task dead at once: do not retry." }),
 };
-export const FailBody = z.strictObject({ ...grant, ...failure }).openapi("FailBody");
+/** A task that ends now has no next attempt. */
+export function decidesOnce(
+  { retryInMs, final }: { retryInMs: number | null; final: boolean },
+  context: z.RefinementCtx,
+): void {
+  if (retryInMs === null || !final) return;
+  const message = "must not be combined with final: true, which allows no retry";
+  context.addIssue({ code: "custom", path: ["retryInMs"], message });
+}
+export const FailBody = z
+  .strictObject({ ...grant, ...failure })
+  .superRefine(decidesOnce)
+  .openapi("FailBody");
 export const ReturnBody = z.strictObject(grant).openapi("ReturnBody");
 
 const identity = {
@@ -180,8 +192,21 @@ export const FailAnswer = z
     id: z.string(),
     state: z.enum(["pending", "dead"]),
     retryInMs: z.number().nullable(),
+    repeated: z.boolean().openapi({
+      description:
+        "true: this grant had already failed, and this request changes nothing, whatever it says.",
+    }),
   })
   .openapi("FailAnswer");
+export const ReturnAnswer = z
+  .object({
+    id: z.string(),
+    state: z.literal("pending"),
+    repeated: z
+      .boolean()
+      .openapi({ description: "true: this grant had already returned the task." }),
+  })
+  .openapi("ReturnAnswer");
 export const StateAnswer = z.object({ id: z.string(), state: State }).openapi("StateAnswer");
 
 const Preview = z.string().optional();
@@ -246,7 +271,10 @@ export const TaskDetails = Task.omit({
     task_output: JsonValue,
     error: z.string().nullable().openapi({ description: "Of the last attempt that failed." }),
     progress: JsonValue,
-    attempts: z.array(Attempt).openapi({ description: "Oldest first, the running one included." }),
+    attempts: z.array(Attempt).openapi({
+      description:
+        "Oldest first, the running one included. The last 100 at most, and as many as have 1 MiB of errors and progress together.",
+    }),
   })
   .openapi("TaskDetails");
 true satisfies Same<z.infer<typeof TaskDetails>, wire.TaskDetails>;
@@ -271,6 +299,10 @@ const filters = {
 export const StateListQuery = z.strictObject(filters);
 export const ListQuery = z.strictObject({
   ...filters,
+  id: z
+    .union([Uuid.transform((id) => [id]), z.array(Uuid).max(LIMITS.page)])
+    .optional()
+    .openapi({ type: "array", items: { type: "string", format: "uuid" } }),
   state: z
     .union([State.transform((state) => [state]), z.array(State)])
     .optional()

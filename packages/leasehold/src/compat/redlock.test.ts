@@ -1,7 +1,14 @@
 import { expect, it, vi } from "vitest";
 import { HeldLease } from "../core/held-lease.js";
-import { InvalidOptionError } from "../core/index.js";
-import Redlock, { type Settings } from "./redlock.js";
+import {
+  InvalidOptionError,
+  LeaseLostError,
+  StoreMisconfiguredError,
+  StoreUnavailableError,
+} from "../core/index.js";
+import type { Env } from "../env/index.js";
+import { memory } from "../stores/memory/index.js";
+import Redlock, { ExecutionError, type Settings } from "./redlock.js";
 
 const MISSPELT = { retryCuont: 3 } as Partial<Settings>;
 const REFUSED = {
@@ -32,4 +39,194 @@ it("leaves no lock behind if the renewal after an acquire of several resources f
   const lock = await redlock.acquire(["b", "a"], 10_000, { retryCount: 0 });
   await redlock.release(lock);
   await redlock.quit();
+});
+
+/** A client whose leases are what the test makes of them. */
+function fakeClient() {
+  const leftMs = new Map<string, number>();
+  const renewed: [resource: string, ttlMs: number][] = [];
+  const client = {
+    /** Of the lock that was acquired last. */
+    ending: new AbortController(),
+    leftMs,
+    renewed,
+    renew: async () => {},
+    acquired: async () => {},
+    isAlive: true,
+    asked: [] as object[],
+    releases: 0,
+    closes: 0,
+    async acquireAll(resources: readonly string[], options: object) {
+      client.asked.push({ resources: [...resources], ...options });
+      await client.acquired();
+      client.ending = new AbortController();
+      return {
+        leases: resources.map((resource, index) => ({
+          resource,
+          token: 7 + index,
+          leaseId: `id-${resource}`,
+          remainingMs: () => leftMs.get(resource) ?? 5_000,
+          renew: async ({ ttlMs }: { ttlMs: number }) => {
+            await client.renew();
+            renewed.push([resource, ttlMs]);
+          },
+        })),
+        signal: client.ending.signal,
+        checkAlive: () => client.isAlive,
+        release: async () => void (client.releases += 1),
+      };
+    },
+    close: async () => void (client.closes += 1),
+  };
+  return client;
+}
+const QUICK = { retryDelay: 1, retryJitter: 0 };
+const unavailable = () => new StoreUnavailableError("it is down", { outcome: "none" });
+const failing = (times: number, made: () => Error = unavailable) => {
+  let calls = 0;
+  return async () => {
+    calls += 1;
+    if (calls <= times) throw made();
+  };
+};
+
+it("sends an extension again retryCount times, and shows each attempt", async () => {
+  for (const [fails, retryCount] of [
+    [2, 2],
+    [3, 2],
+    [1, 0],
+    [5, -1],
+  ] as const) {
+    const client = fakeClient();
+    const redlock = new Redlock([client], { ...QUICK, retryCount });
+    const errors: Error[] = [];
+    redlock.on("error", (error) => errors.push(error));
+    const lock = await redlock.acquire(["a"], 1_000);
+    client.renew = failing(fails);
+    const extended = await redlock.extend(lock, 2_000).catch((error: unknown) => error);
+    const isEnough = retryCount === -1 || fails <= retryCount;
+    const { attempts } = extended as ExecutionError;
+    expect(attempts).toHaveLength(isEnough ? fails + 1 : retryCount + 1);
+    const votes = (await Promise.all(attempts)).map(({ votesFor }) => votesFor.size);
+    expect(votes).toEqual(attempts.map((_, at) => (isEnough && at === fails ? 1 : 0)));
+    expect(extended instanceof ExecutionError).toBe(!isEnough);
+    expect(errors).toHaveLength(isEnough ? fails : retryCount + 1);
+    expect(client.renewed).toEqual(isEnough ? [["a", 2_000]] : []);
+  }
+});
+
+it("emits an error once, however often it is met", async () => {
+  const client = fakeClient();
+  const redlock = new Redlock([client], { ...QUICK, retryCount: 5 });
+  const errors: Error[] = [];
+  redlock.on("error", (error) => errors.push(error));
+  const lock = await redlock.acquire(["a"], 1_000);
+  const error = unavailable();
+  client.renew = failing(3, () => error);
+  expect((await redlock.extend(lock, 1_000)).attempts).toHaveLength(4);
+  expect(errors).toEqual([error]);
+});
+
+it("sends no extension again for a lock that has ended, nor what another attempt cannot change", async () => {
+  const client = fakeClient();
+  const redlock = new Redlock([client], QUICK);
+  const lock = await redlock.acquire(["a"], 1_000);
+  client.renew = async () => {
+    client.isAlive = false;
+    throw unavailable();
+  };
+  await expect(redlock.extend(lock, 1_000)).rejects.toMatchObject({ attempts: { length: 1 } });
+  client.renew = failing(9, () => new InvalidOptionError("ttlMs", "is wrong"));
+  await expect(redlock.extend(lock, 1_000)).rejects.toMatchObject({ code: "INVALID_OPTION" });
+  client.acquired = failing(9);
+  // The client has waited and tried again already.
+  await expect(redlock.acquire(["b"], 1_000)).rejects.toMatchObject({ attempts: { length: 1 } });
+  expect(client.asked).toHaveLength(2);
+});
+
+it("waits and renews as its settings and those of one call say", async () => {
+  const client = fakeClient();
+  const redlock = new Redlock([client], { retryCount: 3, retryDelay: 50, driftFactor: 0.2 });
+  await redlock.acquire(["a"], 900);
+  await redlock.acquire(["a"], 900, { retryCount: -1, driftFactor: 0.1 });
+  await redlock.acquire(["a"], 900, { retryCount: 0 });
+  await redlock.using(["a"], 900, async () => {});
+  await redlock.using(["a"], 900, { automaticExtensionThreshold: 700 }, async () => {});
+  const common = { resources: ["a"], ttlMs: 900, driftRatio: 0.2, autoRenew: false };
+  expect(client.asked).toEqual([
+    { ...common, waitMs: 150 },
+    { ...common, waitMs: Number.POSITIVE_INFINITY, driftRatio: 0.1 },
+    { ...common, waitMs: 0 },
+    { ...common, waitMs: 150, autoRenew: true, renewIntervalMs: 300 },
+    { ...common, waitMs: 150, autoRenew: true, renewIntervalMs: 200 },
+  ]);
+  expect(client.renewed).toEqual([]);
+  await redlock.acquire(["a", "b"], 900);
+  expect(client.renewed).toEqual([
+    ["a", 900],
+    ["b", 900],
+  ]);
+});
+
+it("trusts a lock of several resources as long as the first of them, and no longer once replaced", async () => {
+  const client = fakeClient();
+  const redlock = new Redlock([client]);
+  const lock = await redlock.acquire(["a", "b"], 10_000);
+  expect(lock.value).toBe("id-a,id-b");
+  expect([...lock.tokens]).toEqual([
+    ["a", 7],
+    ["b", 8],
+  ]);
+  client.leftMs.set("a", 60_000).set("b", 2_000);
+  const leftMs = lock.expiration - Date.now();
+  expect(leftMs).toBeLessThanOrEqual(2_000);
+  const longer = await lock.extend(10_000);
+  expect(lock.expiration).toBe(0);
+  expect(longer.expiration).toBeGreaterThan(0);
+  client.leftMs.set("b", 0);
+  expect(longer.expiration).toBe(0);
+  await expect(redlock.extend(longer, 10_000)).rejects.toBeInstanceOf(ExecutionError);
+});
+
+it("says why the lock of a routine was lost, once, and passes on what the routine throws", async () => {
+  const client = fakeClient();
+  const redlock = new Redlock([client]);
+  const errors: Error[] = [];
+  redlock.on("error", (error) => errors.push(error));
+  const reason = new LeaseLostError("a", "revoked");
+  const thrown = new Error("of the routine");
+  const using = redlock.using(["a"], 1_000, async (signal) => {
+    expect(signal.error).toBeUndefined();
+    client.isAlive = false;
+    client.ending.abort(reason);
+    expect(signal.error).toMatchObject({ name: "ExecutionError", cause: reason });
+    throw thrown;
+  });
+  await expect(using).rejects.toBe(thrown);
+  expect(errors).toEqual([reason]);
+  expect(client.releases).toBe(1);
+});
+
+it("opens its client again after an attempt that failed, and closes it once", async () => {
+  let opens = 0;
+  const closed = vi.fn(async () => {});
+  const source = {
+    async open(env: Env) {
+      opens += 1;
+      if (opens === 1) throw new StoreMisconfiguredError("not yet");
+      const stores = await memory().open(env);
+      return { ...stores, close: closed };
+    },
+  };
+  const redlock = new Redlock([source]);
+  await expect(redlock.acquire(["a"], 1_000)).rejects.toMatchObject({
+    code: "STORE_MISCONFIGURED",
+  });
+  const lock = await redlock.acquire(["a"], 1_000);
+  await redlock.acquire(["b"], 1_000);
+  expect(opens).toBe(2);
+  await lock.release();
+  await Promise.all([redlock.quit(), redlock.quit()]);
+  expect(closed).toHaveBeenCalledTimes(1);
+  await expect(redlock.acquire(["a"], 1_000)).rejects.toMatchObject({ name: "ExecutionError" });
 });

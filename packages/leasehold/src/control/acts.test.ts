@@ -48,6 +48,13 @@ async function open() {
 }
 
 describe("a key", () => {
+  it("has each prefix once", async () => {
+    const { env, control } = await open();
+    const order = { ...HOLDER, prefixes: ["b/", "a/", "b/"] };
+    const { key } = await createKey(control, env.random, order, BY);
+    expect(key.prefixes).toEqual(["b/", "a/"]);
+  });
+
   it("is created with the rights that were ordered, and shown once", async () => {
     const { env, control, lastEntry } = await open();
     const { key, text } = await createKey(control, env.random, HOLDER, BY);

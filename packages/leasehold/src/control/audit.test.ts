@@ -5,6 +5,7 @@ import {
   type AuditLog,
   beforeSeq,
   CHAIN_BEGIN,
+  type Checkpoint,
   chained,
   type NewAuditEntry,
   verifyAudit,
@@ -108,6 +109,38 @@ it("names the first entry that was changed", async () => {
     );
   }
   expect(await verifyAudit(logOf(entries, at(8)))).toMatchObject({ ok: false, seq: 9 });
+});
+
+it("reads from a checkpoint on only what is behind it", async () => {
+  const entries = chainOf(20);
+  const at = (n: number) => entries[n - 1] as AuditEntry;
+  const asked: number[] = [];
+  const verify = (chain: readonly AuditEntry[], checkpoint: Checkpoint) => {
+    const log = logOf(chain, at(20));
+    const read: typeof log.read = (afterSeq, limit) => {
+      asked.push(afterSeq);
+      return log.read(afterSeq, limit);
+    };
+    return verifyAudit({ ...log, read }, checkpoint, "checkpoint");
+  };
+  const { seq, hash } = at(20);
+  expect(await verify(entries, at(12))).toEqual({
+    ok: true,
+    entries: 20,
+    head: { seq, hash },
+  });
+  expect(asked).toEqual([11, 12, 15, 18, 20]);
+  const changed = (n: number) =>
+    entries.map((entry) => (entry.seq === n ? { ...entry, actor: "key:2" } : entry));
+  expect(await verify(changed(13), at(12))).toMatchObject({ ok: false, seq: 13 });
+  // It was verified when the checkpoint was exported.
+  expect(await verify(changed(5), at(12))).toMatchObject({ ok: true });
+  expect(await verify(entries, { seq: 12, hash: at(1).hash })).toMatchObject({
+    ok: false,
+    seq: 12,
+  });
+  expect(await verify(entries, { seq: 21, hash })).toMatchObject({ ok: false, seq: 21 });
+  expect(await verify(entries, CHAIN_BEGIN)).toMatchObject({ ok: true, entries: 20 });
 });
 
 it("a cursor is what a page has given", () => {

@@ -160,19 +160,28 @@ export type Verification =
   | { readonly ok: false; readonly seq: number; readonly problem: string };
 
 /**
- * Reads the whole chain, page by page, and compares its end with the end that the writers keep. A chain
+ * Reads the chain, page by page, and compares its end with the end that the writers keep. A chain
  * that was cut off or continued by hand differs from it, unless that record was changed too.
  * @param checkpoint exported earlier and kept elsewhere: the chain must still contain it
+ * @param from `checkpoint` reads only the entries behind it: those before it were verified earlier
  */
 export async function verifyAudit(
   log: Pick<AuditLog, "read" | "head">,
   checkpoint: Checkpoint = CHAIN_BEGIN,
+  from: "start" | "checkpoint" = "start",
 ): Promise<Verification> {
   const wrong = (seq: number, problem: string): Verification => ({ ok: false, seq, problem });
   const known = [{ ...checkpoint, of: "of the checkpoint" }];
   const before = await endOf(log);
   if (before) known.push({ ...before, of: "that was written last" });
   let end = CHAIN_BEGIN;
+  if (from === "checkpoint" && checkpoint.seq > 0) {
+    const { seq, hash } = checkpoint;
+    const [entry] = await log.read(seq - 1, 1);
+    if (entry?.seq !== seq) return wrong(seq, `entry ${seq} is missing, the one of the checkpoint`);
+    if (entry.hash !== hash) return wrong(seq, `entry ${seq} is not the one of the checkpoint`);
+    end = checkpoint;
+  }
   for (;;) {
     const page = await log.read(end.seq, 1_000);
     for (const entry of page) {

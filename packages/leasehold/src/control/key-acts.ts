@@ -39,7 +39,7 @@ export async function createKey(
   checkOrder(order);
   const { id, text, digest } = newKeyText(random);
   const { namespace, name, role, lifetimeMs } = order;
-  const prefixes = role === "holder" ? order.prefixes : [];
+  const prefixes = role === "holder" ? [...new Set(order.prefixes)] : [];
   const key = await control.perform(
     { ...by, namespace, action: "key.create", target: id },
     async ({ keys }) => {

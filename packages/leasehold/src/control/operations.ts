@@ -86,7 +86,7 @@ export interface Operator {
 export interface RemoteOperator extends Operator {
   readonly audit: Pick<AuditLog, "list"> & {
     /** As `verifyAudit`; the server reads the chain. */
-    verify(checkpoint: Checkpoint): Promise<Verification>;
+    verify(checkpoint: Checkpoint, from?: "start" | "checkpoint"): Promise<Verification>;
   };
   readonly keys: Pick<KeyStore, "list">;
   readonly limits: LimitStore;

@@ -89,6 +89,7 @@ test("a call reaches the operator with what was asked, within its time", async (
     pauses: { list: note },
     audit: { list: note, verify: note },
     keys: { list: note },
+    limits: { read: note },
     perform: async (_: unknown, work: (actors: unknown) => Promise<{ value: unknown }>) =>
       (await work(actors)).value,
   } as unknown as RemoteOperator;
@@ -96,7 +97,7 @@ test("a call reaches the operator with what was asked, within its time", async (
   const query = { namespace: "n" };
   const checkpoint = { seq: 1, hash: "h" };
   await retrying.audit.list(query);
-  await retrying.audit.verify(checkpoint);
+  await retrying.audit.verify(checkpoint, "checkpoint");
   await retrying.keys.list(query);
   await retrying.pauses.list("n");
   const pause = { namespace: "n", kind: "queue", name: "q", actor: "a", reason: "r" } as const;
@@ -109,7 +110,7 @@ test("a call reaches the operator with what was asked, within its time", async (
   });
   expect(asked).toEqual([
     [query],
-    [checkpoint],
+    [checkpoint, "checkpoint"],
     [query],
     ["n"],
     [pause],

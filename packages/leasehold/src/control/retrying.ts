@@ -11,7 +11,7 @@ export function retryingOperator(operator: RemoteOperator, env: Env): RemoteOper
   return {
     audit: {
       list: (query) => retrying.read(() => audit.list(query)),
-      verify: (checkpoint) => retrying.read(() => audit.verify(checkpoint)),
+      verify: (checkpoint, from) => retrying.read(() => audit.verify(checkpoint, from)),
     },
     keys: { list: (query) => retrying.read(() => keys.list(query)) },
     limits: { read: (namespace) => retrying.read(() => limits.read(namespace)) },

@@ -36,6 +36,7 @@ import { giveUp, hold, type LeaseContext } from "./context.js";
 import { type LeaseholdError, LeaseUnavailableError, StoreUnavailableError } from "./errors.js";
 import { HeldLease } from "./held-lease.js";
 import type { ResolvedOptions } from "./options.js";
+import { retryAfterMsOf } from "./retrying.js";
 import { instant, trustFrom, trustLeftMs } from "./trust.js";
 import { type Contender, type Held, Waiter } from "./waiter.js";
 
@@ -233,7 +234,8 @@ export async function attempt(
               : outcome.error;
           if (!outcome.retryable) throw failure;
       }
-      const pauseMs = backoff.nextMs();
+      // Never less than the delay that the store named: a server that refuses by a limit says so for a while.
+      const pauseMs = retryAfterMsOf(failure) + backoff.nextMs();
       if (clock.monotonic() + pauseMs >= giveUpAtMs) throw failure;
       await sleep(clock, pauseMs, { signal: abort.signal });
     }

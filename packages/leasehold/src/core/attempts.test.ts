@@ -72,6 +72,28 @@ describe("an attempt without an answer", () => {
   });
 });
 
+describe("an attempt that is refused by a limit", () => {
+  const limit = () =>
+    new StoreUnavailableError("at most 1 lease", { outcome: "none", retryAfterMs: 60_000 });
+
+  it("is not repeated before the store said, and its error is the store's own", async () => {
+    const { clock, env, store } = leasesWorld();
+    let calls = 0;
+    const refusing = acquiringBy(store, async () => {
+      calls += 1;
+      return failing(limit())();
+    });
+    const leases = new LeaseClient(refusing, { env }, { close: undefined });
+    const trying = leases.tryAcquire("r").catch((error: unknown) => error);
+    await clock.advance(2 * BUDGET_MS);
+    expect(await trying).toMatchObject({
+      code: "STORE_UNAVAILABLE",
+      message: expect.stringContaining("at most 1 lease"),
+    });
+    expect(calls).toBe(1);
+  });
+});
+
 describe("a grant that is of no use", () => {
   it.each([
     ["has ended before", 1],

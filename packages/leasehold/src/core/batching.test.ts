@@ -182,3 +182,27 @@ it("an acquire is sent with its time, and with what shall be returned beside its
   await lanes.release(grant, 300);
   expect(sent).toEqual([{ timeoutMs: 700, returnReplaced: true }, { timeoutMs: 300 }]);
 });
+
+it("every lane traces its calls as part of what their callers do", async () => {
+  const { clock } = manualEnv();
+  const send = async (requests: readonly unknown[]) => requests.map(() => ({ status: "ended" }));
+  const store = { acquire: send, renew: send, release: send } as unknown as LeaseStore;
+  let caller = "";
+  const within: unknown[] = [];
+  const telemetry = {
+    here: () => ({ of: caller }),
+    within(of: unknown, work: () => unknown) {
+      within.push(of);
+      return work();
+    },
+  } as unknown as Telemetry;
+  const lanes = batched(store, clock, {}, telemetry);
+  const grant = { namespace: "n", resource: "r", leaseId: "x" };
+  caller = "an acquire";
+  await lanes.acquire({ ...grant, holder: "h", ttlMs: 1_000 }, 700);
+  caller = "a renewal";
+  await lanes.renew({ ...grant, ttlMs: 1_000 }, 700);
+  caller = "a release";
+  await lanes.release(grant, 300);
+  expect(within).toEqual([[{ of: "an acquire" }], [{ of: "a renewal" }], [{ of: "a release" }]]);
+});

@@ -87,6 +87,21 @@ it("notifies listeners of a resource until they leave", async () => {
   await closing;
 });
 
+it("watches the leases of its namespace alone", async () => {
+  const { env, store, b } = leasesWorld();
+  const options = { env, namespace: "tenant" };
+  const a = new LeaseClient(store, options, { close: undefined });
+  const stop = new AbortController();
+  const events = a.watch({ signal: stop.signal })[Symbol.asyncIterator]();
+  expect((await events.next()).value).toEqual({ type: "resync" });
+  const changed = events.next();
+  await (await b.acquire("of another")).release();
+  await (await a.acquire("own")).release();
+  expect((await changed).value).toMatchObject({ type: "changed", resource: "own" });
+  stop.abort();
+  await events.return?.();
+});
+
 it("says what its store promises", () => {
   const { store, a } = leasesWorld();
   expect(a.capabilities).toBe(store.capabilities);
@@ -106,6 +121,24 @@ describe("revoke", () => {
     expect(await b.get("r")).toMatchObject({ state: "revoked", remainingMs: 0, freeInMs });
     expect(await b.revoke("r", { expectedToken: 9 })).toEqual({ status: "otherToken" });
     expect(await b.revoke("none")).toEqual({ status: "notHeld" });
+  });
+
+  it("asks the store with all of its options, and the namespace of its client", async () => {
+    const { env, store } = leasesWorld();
+    const asked: unknown[] = [];
+    const revoke: typeof store.revoke = (requests) => {
+      asked.push(...requests);
+      return store.revoke(requests);
+    };
+    const options = { env, namespace: "tenant" };
+    const leases = new LeaseClient({ ...store, revoke }, options, { close: undefined });
+    const given = { expectedToken: 9, free: "now", reason: "maintenance" } as const;
+    await leases.revoke("r", given);
+    await leases.revoke("r");
+    expect(asked).toEqual([
+      { namespace: "tenant", resource: "r", ...given },
+      { namespace: "tenant", resource: "r", free: "atExpiry" },
+    ]);
   });
 
   it("rejects with the store's error", async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { leasesWorld } from "../../../../tests/support/leases-world.js";
+import { LEASE_TTL_MS, leasesWorld } from "../../../../tests/support/leases-world.js";
 import type { ManualClock } from "../testing/index.js";
 import { LeaseClient } from "./client.js";
 import { ClosedError } from "./errors.js";
@@ -83,6 +83,38 @@ describe("close", () => {
     await closing;
     expect(await acquiring).toBeInstanceOf(ClosedError);
     expect(await b.tryAcquire("r")).not.toBeNull();
+  });
+
+  it.each<[string, (leases: LeaseClient, clock: ManualClock) => unknown]>([
+    [
+      "a waiter's position in the queue",
+      (leases) => leases.acquire("held").catch((error: unknown) => error),
+    ],
+    [
+      "a lost lease",
+      async (leases, clock) => {
+        const lease = await leases.acquire("lost", { autoRenew: false });
+        clock.jumpWall(LEASE_TTL_MS);
+        return lease.checkAlive() ? expect.fail("not lost") : lease.release();
+      },
+    ],
+  ])("closes the store only when %s has been released", async (_, begin) => {
+    const { env, clock, store, b } = leasesWorld();
+    await b.acquire("held");
+    let isClosed = false;
+    const options = { env, defaults: { ttlMs: LEASE_TTL_MS } };
+    const close = async () => void (isClosed = true);
+    const leases = new LeaseClient(store, options, { close });
+    store.faults.release = "hold";
+    const begun = begin(leases, clock);
+    await clock.advance(100);
+    const closing = leases.close();
+    await clock.advance(100);
+    expect([isClosed, store.calls.release]).toEqual([false, 1]);
+    store.open();
+    await closing;
+    await begun;
+    expect(isClosed).toBe(true);
   });
 
   it("releases after graceMs what its caller has acquired and not released", async () => {

@@ -327,6 +327,32 @@ describe("acquire", () => {
     expect(await a.get("r")).toMatchObject({ state: "released" });
   });
 
+  it("keeps no timer of its wait, whether it gets the lease at once, later or not", async () => {
+    const { a, b, clock } = leasesWorld();
+    const first = await a.acquire("r", { waitMs: 600_000, autoRenew: false });
+    const waiting = b.acquire("r", { waitMs: 600_000, autoRenew: false });
+    const failing = expect(b.acquire("r", { waitMs: 100 })).rejects.toMatchObject({
+      code: "LEASE_UNAVAILABLE",
+    });
+    await clock.advance(200);
+    await failing;
+    await first.release();
+    await clock.advance(1_000);
+    await (await waiting).release();
+    expect(clock.pendingTimers).toBe(0);
+  });
+
+  it("renews by itself for the TTL of the lease, whatever a caller has renewed it for once", async () => {
+    const { a, clock } = leasesWorld();
+    const lease = await a.acquire("r");
+    await lease.renew({ ttlMs: 10 * LEASE_TTL_MS });
+    expect((await a.get("r"))?.ttlMs).toBe(10 * LEASE_TTL_MS);
+    await clock.advance(20 * LEASE_TTL_MS);
+    expect(lease.checkAlive()).toBe(true);
+    expect((await a.get("r"))?.ttlMs).toBe(LEASE_TTL_MS);
+    await lease.release();
+  });
+
   it("waits through an outage of the store", async () => {
     const { a, clock, store } = leasesWorld();
     store.faults.acquire = "refuse";

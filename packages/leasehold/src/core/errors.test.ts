@@ -108,3 +108,10 @@ it("is of the store if it is none of ours", () => {
     outcome: "unknown",
   });
 });
+
+it("says of a taken lease what the store knows: its id is not the current grant's", () => {
+  // Nothing may hold the resource: it can have been released, and this id can be one that never held it.
+  const { message } = new LeaseLostError("r", "taken");
+  expect(message).toContain("this lease id is not the current grant's");
+  expect(message).not.toContain("another holder");
+});

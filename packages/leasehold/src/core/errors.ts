@@ -22,7 +22,7 @@ export type ErrorCode =
 export type LostReason =
   /** It expired before a renewal was confirmed. */
   | "expired"
-  /** The store has granted the resource to another holder. */
+  /** The lease id is not that of the current grant: the resource was granted again, or never under this id. */
   | "taken"
   /** An operator ended it. */
   | "revoked"
@@ -85,7 +85,7 @@ export class LeaseholdError extends Error {
 
 const LOST_BECAUSE: Readonly<Record<LostReason, string>> = {
   expired: "its time passed without a renewal that was confirmed",
-  taken: "the store has granted it to another holder",
+  taken: "this lease id is not the current grant's: granted again, or never under this id",
   revoked: "an operator has ended it",
   gone: "the store no longer knows it",
   inconsistent: "the store contradicts what it said before",

@@ -67,6 +67,21 @@ describe("renewal", () => {
     },
   );
 
+  it("is sent a third of the ttl after the last one was sent, however late that was answered", async () => {
+    const { clock, store, lease } = await held();
+    store.faults.renew = "hold";
+    const renewing = lease.renew();
+    await clock.advance(700);
+    store.faults.renew = "ok";
+    store.open();
+    await renewing;
+    expect(store.calls.renew).toBe(1);
+    // The jitter is a tenth, so the next one is due 200 to 400 ms after the answer.
+    await clock.advance(450);
+    expect(store.calls.renew).toBe(2);
+    await lease.release();
+  });
+
   it("does not bring a lost lease back when a late answer says renewed", async () => {
     const { clock, store, lease, reasons, live } = await held();
     await clock.advance(TTL_MS / 6);
@@ -265,6 +280,17 @@ describe("onLost", () => {
     lease.onLost((reason) => seen.push(reason));
     await clock.settle();
     expect(seen).toEqual(["expired"]);
+  });
+
+  it("calls a function once for each time that it was subscribed, and not unsubscribed", async () => {
+    const { clock, lease } = await held({ autoRenew: false });
+    const seen: string[] = [];
+    const handler = (reason: string) => seen.push(reason);
+    const leaves = [lease.onLost(handler), lease.onLost(handler), lease.onLost(handler)];
+    leaves[0]?.();
+    leaves[0]?.();
+    await clock.advance(TTL_MS);
+    expect(seen).toEqual(["expired", "expired"]);
   });
 
   it("does not fire for a release", async () => {

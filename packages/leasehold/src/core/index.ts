@@ -50,11 +50,13 @@ export {
   kindOf,
   LEASE_STATES,
   type LeaseOptions,
+  SHORTEST_TTL_MS,
   withoutUndefined,
 } from "./options.js";
 export { PAUSED_HOLDER } from "./paused-holder.js";
 export type * from "./port.js";
 export {
+  acquireAt,
   acquireInTurn,
   LONGEST_WAITER_MS,
   liveWaiters,
@@ -62,11 +64,20 @@ export {
   type QueuedWaiter,
   RESERVED_MS,
   reservedForMs,
+  waiterOf,
 } from "./queue.js";
 export { RenewalScheduler } from "./renewal-scheduler.js";
 export { asReadError, Retrying, retryingLeases } from "./retrying.js";
 export type { ReusableLease } from "./reusable-lease.js";
-export { type Decide, decideAcquire, decideRelease, decideRenew, inRounds } from "./rounds.js";
+export {
+  type Decide,
+  decideAcquire,
+  grantText,
+  inRounds,
+  longest,
+  type Merging,
+  oncePerGrant,
+} from "./rounds.js";
 export { type Decision, type LeaseRecord, rules } from "./rules.js";
 export type { OnUnavailable, RunOptions, Work } from "./run.js";
 export { checkInTransaction, type SqlTransaction } from "./sql-transaction.js";

@@ -11,7 +11,7 @@ function world() {
   const store = faultyStore(env);
   const client = (holder: string, release: LeaseStore["release"] = store.release) =>
     new LeaseClient({ ...store, release }, { env, holder }, { close: undefined });
-  return { clock: env.clock, store, client, a: client("a"), b: client("b") };
+  return { env, clock: env.clock, store, client, a: client("a"), b: client("b") };
 }
 
 it("holds all, in the order asked for, and gives all back", async () => {
@@ -36,6 +36,22 @@ it("waits for all of them together no longer than waitMs", async () => {
   expect(await refused).toMatchObject({ code: "LEASE_UNAVAILABLE", resource: "m" });
 });
 
+it("waits for all of them together no longer than the default waitMs of its client", async () => {
+  const { env, clock, store, b } = world();
+  const options = { env, holder: "a", defaults: { waitMs: 1_500 } };
+  const a = new LeaseClient(store, options, { close: undefined });
+  await b.acquire("a", { ttlMs: 1_000, autoRenew: false });
+  await b.acquire("m");
+  let hasEnded = false;
+  const refused = a.acquireAll(["a", "m"]).catch((error: unknown) => error);
+  void refused.then(() => (hasEnded = true));
+  await clock.advance(1_499);
+  expect(hasEnded).toBe(false);
+  await clock.advance(1);
+  expect(hasEnded).toBe(true);
+  expect(await refused).toMatchObject({ code: "LEASE_UNAVAILABLE", resource: "m" });
+});
+
 it("rejects if a release is not confirmed, when the others have been released", async () => {
   const { clock, client, store, b } = world();
   const error = new StoreUnavailableError("cut", { outcome: "unknown" });
@@ -48,6 +64,36 @@ it("rejects if a release is not confirmed, when the others have been released", 
   const releasing = all.release().catch((error: unknown) => error);
   await clock.advance(1_000);
   expect(await releasing).toMatchObject({ code: "STORE_UNAVAILABLE" });
+  expect(await b.tryAcquire("m")).not.toBeNull();
+});
+
+it("rejects with the first error only when the others have been released, too", async () => {
+  const { clock, client, store, b } = world();
+  const error = new StoreUnavailableError("cut", { outcome: "unknown" });
+  const failed = (retryable: boolean) =>
+    ({ status: "failed", applied: "no", retryable, error }) as const;
+  let tries = 0;
+  const a = client("a", async (requests) => {
+    const outcomes = await store.release(requests.filter(({ resource }) => resource === "none"));
+    for (const { resource, ...grant } of requests) {
+      if (resource === "m") tries += 1;
+      if (resource === "m" && tries > 1) {
+        outcomes.push(...(await store.release([{ resource, ...grant }])));
+      } else {
+        outcomes.push(failed(resource === "m"));
+      }
+    }
+    return outcomes;
+  });
+  const group = await a.acquireAll(["a", "m"]);
+  let isSettled = false;
+  const releasing = group.release().catch((thrown: unknown) => thrown);
+  void releasing.then(() => (isSettled = true));
+  await clock.settle();
+  // "a" has failed for good, but "m" is tried again.
+  expect([tries, isSettled]).toEqual([1, false]);
+  await clock.advance(1_000);
+  expect(await releasing).toBe(error);
   expect(await b.tryAcquire("m")).not.toBeNull();
 });
 
@@ -152,6 +198,48 @@ it("never waits in a circle", async () => {
   await clock.advance(60_000);
   await both;
   expect(rounds).toBe(20);
+});
+
+it.each(["first", "last"])("aborts its signal when the %s of them alone is lost", async (lost) => {
+  const { clock, a, b } = world();
+  const group = await a.acquireAll(["first", "last"], { ttlMs: 1_000 });
+  await b.revoke(lost, { free: "now" });
+  await clock.advance(500);
+  expect(group.signal.reason).toMatchObject({ code: "LEASE_LOST", resource: lost });
+  expect(group.checkAlive()).toBe(false);
+  expect(group.leases.map((lease) => lease.checkAlive())).toEqual([
+    lost !== "first",
+    lost !== "last",
+  ]);
+  await group.release();
+});
+
+it("notices the loss of each when it is checked, after the first that is lost, too", async () => {
+  const { clock, a } = world();
+  const group = await a.acquireAll(["a", "m", "z"], { ttlMs: 1_000 });
+  const lost: string[] = [];
+  for (const lease of group.leases) lease.onLost(() => lost.push(lease.resource));
+  clock.jumpWall(1_000);
+  expect(group.checkAlive()).toBe(false);
+  expect(lost).toEqual(["a", "m", "z"]);
+  await group.release();
+});
+
+it("logs each release that its disposal could not confirm", async () => {
+  const warned: unknown[] = [];
+  const warn = ({ resource }: { resource?: string }, message: string) =>
+    void warned.push([message, resource]);
+  const { env, clock, store, client } = world();
+  Object.assign(env, { logger: { ...env.logger, warn } });
+  const group = await client("a").acquireAll(["a", "m"]);
+  store.faults.release = "refuse";
+  const disposing = group[Symbol.asyncDispose]();
+  await clock.advance(1_000);
+  await disposing;
+  expect(warned.sort()).toEqual([
+    ["lease not released", "a"],
+    ["lease not released", "m"],
+  ]);
 });
 
 it("begins anew when one is lost while the next is waited for", async () => {

@@ -75,6 +75,15 @@ describe("a lease", () => {
     expect(other.lease.signal.aborted).toBe(false);
   });
 
+  it("does not abort its signal when it is released, nor later", async () => {
+    const { leases, lease, clock } = await held();
+    const { signal } = lease;
+    await lease.release();
+    await clock.advance(2 * TTL_MS);
+    await leases.close();
+    expect([signal.aborted, lease.signal.aborted]).toEqual([false, false]);
+  });
+
   it("is interrupted once, and only while it is held", async () => {
     const { lease } = await held();
     lease.interrupt("first");

@@ -66,6 +66,28 @@ it("times an acquire by its outcome, and traces it", async () => {
   await lease.release();
 });
 
+it("times each attempt of a reusable lease by its outcome", async () => {
+  const { clock, client, store, valuesOf } = await open();
+  const lease = await client().acquire("r");
+  const reusable = client().reusableLease("r", { acquireRetries: 1, acquireRetryDelayMs: 100 });
+  const refused = reusable.acquire();
+  await clock.advance(200);
+  expect(await refused).toBe(false);
+  await lease.release();
+  store.faults.acquire = "hold";
+  const acquiring = reusable.acquire();
+  await clock.advance(300);
+  store.open();
+  expect(await acquiring).toBe(true);
+  await reusable.release();
+  expect(valuesOf(ACQUIRE)).toEqual([
+    [{ outcome: "acquired" }, 0],
+    [{ outcome: "held" }, 0],
+    [{ outcome: "held" }, 0],
+    [{ outcome: "acquired" }, 300],
+  ]);
+});
+
 it("counts what is held, and for how long, until the release", async () => {
   const { clock, client, valuesOf, collect } = await open();
   const leases = client();

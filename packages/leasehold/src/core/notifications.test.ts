@@ -105,6 +105,23 @@ describe("the notifications of a client", () => {
     expect(watches).toHaveLength(2);
     expect(warned).toHaveLength(1);
   });
+
+  it("come from one watch alone if the next waiter comes while a broken one pauses", async () => {
+    const { clock, watches, notifications } = watched();
+    let notified = 0;
+    const subscribe = () => notifications.subscribe("r", () => (notified += 1));
+    const leave = subscribe();
+    await clock.settle();
+    watches[0]?.fail(new Error("broken"));
+    await clock.settle();
+    leave();
+    subscribe();
+    await clock.advance(10_000);
+    expect(watches).toHaveLength(2);
+    watches[1]?.send(changed("r"));
+    await clock.settle();
+    expect(notified).toBe(1);
+  });
 });
 
 describe("a wakeup", () => {

@@ -85,7 +85,7 @@ export interface ResolvedOptions {
 }
 
 /** Below this, timers and networks are too coarse to tell a live lease from a dead one. */
-const SHORTEST_TTL_MS = 100;
+export const SHORTEST_TTL_MS = 100;
 /** Renewals are moved by this ratio either way. */
 export const RENEW_JITTER_RATIO = 0.1;
 

@@ -146,10 +146,13 @@ export interface ListQuery {
   readonly expiringWithinMs?: number;
   /** Only live grants that were made at least this long ago. */
   readonly heldForMs?: number;
-  /** At most this many; default 100. */
+  /**
+   * At most this many; default 100. A store may end a page early if few match a filter: the page then has fewer,
+   * or none, and still a cursor.
+   */
   readonly limit?: number;
   /**
-   * `nextCursor` of the page before, which is `cursorAfter` its last resource. A store that is given other text
+   * `nextCursor` of the page before, which is `cursorAfter` the last resource that it read. A store that is given other text
    * throws INVALID_OPTION, as `resourceOfCursor` does.
    */
   readonly cursor?: string;

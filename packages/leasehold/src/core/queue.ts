@@ -109,15 +109,24 @@ function reservedMs(record: LeaseRecord | null, ahead: number, nowMs: number): n
   return Math.max(0, record.expiresAtMs + reservedForMs(ahead) - nowMs);
 }
 
+/** The waiter of a refused request; null if its caller does not wait. */
+export function waiterOf(
+  { leaseId, holder, queueMs = 0 }: Pick<AcquireRequest, "leaseId" | "holder" | "queueMs">,
+  nowMs: number,
+): QueuedWaiter | null {
+  if (queueMs <= 0) return null;
+  return { leaseId, holder, expiresAtMs: nowMs + Math.min(queueMs, LONGEST_WAITER_MS) };
+}
+
 /** Adds the waiter of a refused request: in its old position, or at the end. */
 function withWaiter(
   waiters: readonly QueuedWaiter[],
-  { leaseId, holder, queueMs = 0 }: { leaseId: string; holder: string; queueMs?: number },
+  request: AcquireRequest,
   nowMs: number,
 ): readonly QueuedWaiter[] {
-  if (queueMs <= 0) return waiters;
-  const expiresAtMs = nowMs + Math.min(queueMs, LONGEST_WAITER_MS);
-  const waiter: QueuedWaiter = { leaseId, holder, expiresAtMs };
+  const waiter = waiterOf(request, nowMs);
+  if (!waiter) return waiters;
+  const { leaseId, expiresAtMs } = waiter;
   const at = waiters.findIndex((one) => one.leaseId === leaseId);
   if (at < 0) return [...waiters, waiter];
   // Never shorter than promised before.
@@ -152,12 +161,35 @@ export function acquireInTurn(
   paused = false,
 ): Decision<AcquireOutcome> & { readonly waiters: readonly QueuedWaiter[] } {
   const live = liveWaiters(waiters, nowMs);
-  const ahead = waitersAhead(live, request.leaseId);
+  const position = {
+    ahead: waitersAhead(live, request.leaseId),
+    holder: live[0]?.holder ?? "",
+  };
+  const { waiter, ...decision } = acquireAt(position, record, request, nowMs, token, paused);
+  if (waiter === "waits") return { ...decision, waiters: withWaiter(live, request, nowMs) };
+  return { ...decision, waiters: withoutServed(live, request.leaseId) };
+}
+
+/**
+ * `acquireInTurn` for a store that knows the position of a request without its list of waiters.
+ * @param position how many live waiters are ahead of the request, and the holder of the first one
+ * @returns also what becomes of the waiter of the request: it is added or refreshed if the caller waits; or it is
+ *   removed, with those ahead of it
+ */
+export function acquireAt(
+  position: { readonly ahead: number; readonly holder: string },
+  record: LeaseRecord | null,
+  request: AcquireRequest,
+  nowMs: number,
+  token: (last: number) => number,
+  paused: boolean,
+): Decision<AcquireOutcome> & { readonly waiter: "waits" | "served" } {
+  const { ahead, holder } = position;
   const isRepeated = record?.leaseId === request.leaseId;
   if (paused && !isRepeated) {
     return {
       record,
-      waiters: withWaiter(live, request, nowMs),
+      waiter: "waits",
       outcome: {
         status: "held",
         holder: PAUSED_HOLDER,
@@ -171,27 +203,19 @@ export function acquireInTurn(
   if (keptMs > 0) {
     return {
       record,
-      waiters: withWaiter(live, request, nowMs),
-      outcome: {
-        status: "held",
-        holder: live[0]?.holder ?? "",
-        grantId: null,
-        remainingMs: keptMs,
-        ahead,
-      },
+      waiter: "waits",
+      outcome: { status: "held", holder, grantId: null, remainingMs: keptMs, ahead },
     };
   }
   const decision = acquire(record, request, nowMs, token);
   const { outcome } = decision;
-  if (outcome.status !== "held") {
-    return { ...decision, waiters: withoutServed(live, request.leaseId) };
-  }
-  if (!request.queueMs) return { ...decision, waiters: live };
+  if (outcome.status !== "held") return { ...decision, waiter: "served" };
+  if (!request.queueMs) return { ...decision, waiter: "waits" };
   // A waiter learns when to attempt: after the current grant and the reservations of the waiters ahead.
   const remainingMs = (outcome.remainingMs ?? 0) + reservedForMs(ahead);
   return {
     record: decision.record,
-    waiters: withWaiter(live, request, nowMs),
+    waiter: "waits",
     outcome: { ...outcome, remainingMs, ahead },
   };
 }

@@ -70,4 +70,24 @@ describe("RenewalScheduler", () => {
     await clock.advance(100);
     expect(times).toEqual([10, 20, 30]);
   });
+
+  it("wakes all leases once after each suspend, and none early after that", async () => {
+    const clock = manualClock();
+    const scheduler = new RenewalScheduler(clock);
+    let wakes = 0;
+    const scheduled = {
+      wake() {
+        wakes += 1;
+        scheduler.schedule(scheduled, clock.monotonic() + 60_000);
+      },
+    };
+    scheduler.schedule(scheduled, 60_000);
+    for (let suspends = 1; suspends <= 3; suspends += 1) {
+      clock.jumpWall(3_600_000);
+      await clock.advance(10_000);
+      expect(wakes).toBe(suspends);
+    }
+    scheduler.remove(scheduled);
+    expect(clock.pendingTimers).toBe(0);
+  });
 });

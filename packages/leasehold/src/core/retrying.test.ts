@@ -56,6 +56,14 @@ describe("a batch", () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
+  test("that keeps failing is sent less and less often", async () => {
+    const { batch, tries } = scripted(failed("no"));
+    await batch(["a"], { timeoutMs: 8_000 });
+    // At 25 ms at first, then at 400 ms.
+    expect(tries.length).toBeGreaterThan(15);
+    expect(tries.length).toBeLessThan(45);
+  });
+
   test("of nothing is sent too: the store may have something to say", async () => {
     const { batch, tries } = scripted([]);
     expect(await batch([])).toEqual([]);

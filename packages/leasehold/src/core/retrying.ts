@@ -184,6 +184,7 @@ function failedBy(error: LeaseholdError): Failed {
   return { status: "failed", applied, retryable: error.retryable, error };
 }
 
-function retryAfterMsOf(error: LeaseholdError): number {
+/** The delay before a retry that the store named; 0 if it named none. */
+export function retryAfterMsOf(error: LeaseholdError): number {
   return error instanceof StoreUnavailableError ? (error.retryAfterMs ?? 0) : 0;
 }

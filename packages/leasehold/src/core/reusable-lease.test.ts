@@ -143,6 +143,37 @@ describe("Lease", () => {
     expect(seen).toEqual(["expired", "expired"]);
   });
 
+  it("calls a function once for each time that it was subscribed, and not unsubscribed", async () => {
+    const { env, lease } = world();
+    const a = lease("a");
+    const seen: string[] = [];
+    const handler = (reason: string) => seen.push(reason);
+    const leave = a.onLost(handler);
+    a.onLost(handler);
+    leave();
+    leave();
+    await a.acquire();
+    env.clock.jumpWall(2 * TTL_MS);
+    expect(a.checkAlive()).toBe(false);
+    expect(seen).toEqual(["expired"]);
+  });
+
+  it("calls a handler that another one has subscribed for the next loss, not for the same", async () => {
+    const { env, lease } = world();
+    const a = lease("a");
+    const seen: string[] = [];
+    const leave = a.onLost(() => {
+      leave();
+      a.onLost((reason) => seen.push(reason));
+    });
+    for (const losses of [[], ["expired"]]) {
+      await a.acquire();
+      env.clock.jumpWall(2 * TTL_MS);
+      expect(a.checkAlive()).toBe(false);
+      expect(seen).toEqual(losses);
+    }
+  });
+
   it("releases a grant that the store renewed after its loss, when it acquires again", async () => {
     const { lease, clock, store } = world();
     const a = lease("a");

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { grantIdOf } from "../env/index.js";
 import { StoreUnavailableError } from "./errors.js";
-import type { AcquireOutcome, AcquireRequest, Failed } from "./port.js";
-import { decideAcquire, decideRelease, decideRenew, inRounds } from "./rounds.js";
+import type { AcquireOutcome, AcquireRequest, Failed, RenewOutcome, RenewRequest } from "./port.js";
+import { decideAcquire, grantText, inRounds, longest, oncePerGrant } from "./rounds.js";
 
 const error = new StoreUnavailableError("no answer", { outcome: "unknown" });
 const failed: Failed = { status: "failed", applied: "maybe", retryable: true, error };
@@ -129,35 +129,95 @@ describe("acquires of one key in a batch", () => {
     expect(after(held, request("second", waits), request("first", waits))).toBeNull();
   });
 
+  it("answer a copy alike, unless it waits for longer", () => {
+    const reserved = { ...heldBy("other"), grantId: null } as AcquireOutcome;
+    for (const outcome of [heldBy("other"), reserved, { status: "ended" } as const]) {
+      expect(after(outcome, request("first"))).toBe(outcome);
+      const waits = request("first", { queueMs: 100 });
+      expect(after(outcome, waits, waits)).toBe(outcome);
+      expect(after(outcome, waits)).toBeNull();
+      expect(after(outcome, { ...waits, queueMs: 101 }, waits)).toBeNull();
+    }
+  });
+
   it("after an ended lease id: the store decides", () => {
     expect(after({ status: "ended" }, request("second"))).toBeNull();
   });
 });
 
-describe("a copy of what the store has just decided", () => {
-  const key = { namespace: "n", resource: "r" };
-  const renewed = {
-    status: "renewed",
-    token: 1,
-    ttlMs: 10,
-    remainingMs: 9,
-    expiresAt: null,
-  } as const;
-  const lost = { status: "lost", reason: "expired" } as const;
-
-  it("is a renewal: answered alike, unless it asks for a longer TTL or has another lease id", () => {
-    const request = { ...key, leaseId: "a", ttlMs: 10 };
-    const after = (outcome: typeof renewed | typeof lost) => ({ request, outcome });
-    expect(decideRenew(request, after(renewed))).toBe(renewed);
-    expect(decideRenew({ ...request, ttlMs: 11 }, after(renewed))).toBe(null);
-    expect(decideRenew({ ...request, ttlMs: 11 }, after(lost))).toBe(lost);
-    expect(decideRenew({ ...request, leaseId: "b" }, after(lost))).toBe(null);
+describe("requests of grants", () => {
+  const grant = (leaseId: string, ttlMs = 10) => ({
+    namespace: "n",
+    resource: "r",
+    leaseId,
+    ttlMs,
   });
 
-  it("is a release: answered alike, unless it has another lease id", () => {
-    const request = { ...key, leaseId: "a" };
-    const before = { request, outcome: { status: "released" } as const };
-    expect(decideRelease(request, before)).toEqual({ status: "released" });
-    expect(decideRelease({ ...request, leaseId: "b" }, before)).toBe(null);
+  it("are sent once per grant, all in one call, and answered in their order", async () => {
+    const calls: string[][] = [];
+    const outcomes = await oncePerGrant(
+      [grant("a"), grant("b"), grant("a"), { ...grant("a"), resource: "s" }],
+      grantText,
+      async (some) => {
+        calls.push(some.map(({ resource, leaseId }) => `${resource}/${leaseId}`));
+        return some.map(({ resource, leaseId }) => `done ${resource}/${leaseId}`);
+      },
+    );
+    expect(calls).toEqual([["r/a", "r/b", "s/a"]]);
+    expect(outcomes).toEqual(["done r/a", "done r/b", "done r/a", "done s/a"]);
+  });
+
+  it("are sent as one, and each is answered its share", async () => {
+    const outcomes = await oncePerGrant(
+      ["a1", "b1", "a3", "a2", "a3"],
+      (request) => request.slice(0, 1),
+      async (some) => some.map((request) => `done ${request}`),
+      {
+        merge: (earlier, later) => (later > earlier ? later : earlier),
+        share: (outcome, request, isBehind) =>
+          `${request} ${isBehind ? "behind" : "before"} ${outcome}`,
+      },
+    );
+    expect(outcomes).toEqual([
+      "a1 before done a3",
+      "done b1",
+      "done a3",
+      "a2 behind done a3",
+      "a3 behind done a3",
+    ]);
+  });
+
+  it("are for renewals the longest of them, and those before it are answered their own TTL", async () => {
+    const renewed = (ttlMs: number, remainingMs: number): RenewOutcome => ({
+      status: "renewed",
+      token: 1,
+      ttlMs,
+      remainingMs,
+      expiresAt: "2030-01-01T00:00:00.000Z",
+    });
+    const sent: number[] = [];
+    const renew = (...ttls: number[]) =>
+      oncePerGrant<RenewRequest, RenewOutcome>(
+        ttls.map((ttlMs) => grant("a", ttlMs)),
+        grantText,
+        async (some) =>
+          some.map(({ ttlMs }) => {
+            sent.push(ttlMs);
+            return renewed(3_000, 2_990);
+          }),
+        longest(1_000),
+      );
+    expect(await renew(1_500, 3_000, 200)).toEqual([
+      renewed(2_000, 2_000),
+      renewed(3_000, 2_990),
+      renewed(3_000, 2_990),
+    ]);
+    expect(await renew(3_000, 3_000)).toEqual([renewed(3_000, 2_990), renewed(3_000, 2_990)]);
+    expect(sent).toEqual([3_000, 3_000]);
+  });
+
+  it("are lost for each of them alike", () => {
+    const lost = { status: "lost", reason: "expired" } as const;
+    expect(longest(1).share?.(lost, grant("a"), true)).toBe(lost);
   });
 });

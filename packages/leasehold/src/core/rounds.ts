@@ -6,6 +6,9 @@
  *   round 1    a1 b1    c1        the first of each key
  *   round 2          a2           unless a1's outcome says already what becomes of it
  *   round 3                a3
+ *
+ * Requests of grants need no rounds: at most one grant of a key is current, and only its request changes anything.
+ * The requests of one grant are sent as one.
  */
 import { grantIdOf, zip } from "../env/index.js";
 import { StoreUnavailableError } from "./errors.js";
@@ -13,8 +16,7 @@ import type {
   AcquireOutcome,
   AcquireRequest,
   Failed,
-  ReleaseOutcome,
-  ReleaseRequest,
+  Grant,
   RenewOutcome,
   RenewRequest,
 } from "./port.js";
@@ -91,10 +93,10 @@ function notSent(before: Failed): Failed {
 export const decideAcquire: Decide<AcquireRequest, AcquireOutcome> = (request, before) => {
   const { outcome } = before;
   const isSame = request.leaseId === before.request.leaseId;
-  // Only the store can assign a queue position.
-  if (request.queueMs && !isSame) return null;
+  // Only the store can assign a queue position, or keep it for longer.
+  if ((request.queueMs ?? 0) > ((isSame && before.request.queueMs) || 0)) return null;
+  if (isSame) return outcome;
   if (outcome.status === "acquired") {
-    if (isSame) return outcome;
     return {
       status: "held",
       holder: before.request.holder,
@@ -110,13 +112,60 @@ export const decideAcquire: Decide<AcquireRequest, AcquireOutcome> = (request, b
   return null;
 };
 
-/** For renewals: a copy changes nothing more, unless it asks for longer. */
-export const decideRenew: Decide<RenewRequest, RenewOutcome> = (request, before) => {
-  if (request.leaseId !== before.request.leaseId) return null;
-  const asksForMore = request.ttlMs > before.request.ttlMs;
-  return before.outcome.status === "renewed" && asksForMore ? null : before.outcome;
-};
+/** How several requests of one grant are sent as one. */
+export interface Merging<Request, Outcome> {
+  /** One request that does what both do. Default: the earlier one. */
+  readonly merge?: (earlier: Request, later: Request) => Request;
+  /** What the outcome of the merged request is to each other one, before or behind it. Default: the same. */
+  readonly share?: (outcome: Outcome, request: Request, isBehind: boolean) => Outcome;
+}
 
-/** For releases: a copy is answered as the first. */
-export const decideRelease: Decide<ReleaseRequest, ReleaseOutcome> = (request, before) =>
-  request.leaseId === before.request.leaseId ? before.outcome : null;
+/**
+ * Sends the requests of each grant once, all in one call.
+ * @param grantOf a text that is unique per grant
+ * @param send one outcome per request, in order
+ * @returns one outcome per request, in order
+ */
+export async function oncePerGrant<Request, Outcome>(
+  requests: readonly Request[],
+  grantOf: (request: Request) => string,
+  send: (merged: readonly Request[]) => Promise<readonly Outcome[]>,
+  { merge = (earlier) => earlier, share = (outcome) => outcome }: Merging<Request, Outcome> = {},
+): Promise<Outcome[]> {
+  const merged = new Map<string, Request>();
+  const grants = requests.map((request) => {
+    const grant = grantOf(request);
+    const earlier = merged.get(grant);
+    merged.set(grant, earlier === undefined ? request : merge(earlier, request));
+    return grant;
+  });
+  const outcomes = await send([...merged.values()]);
+  if (merged.size === requests.length) return [...outcomes];
+  const outcomeOf = new Map(zip([...merged.keys()], outcomes));
+  const passed = new Set<string>();
+  return zip(requests, grants).map(([request, grant]) => {
+    const outcome = outcomeOf.get(grant) as Outcome;
+    if (passed.has(grant) || merged.get(grant) !== request) {
+      return share(outcome, request, passed.has(grant));
+    }
+    passed.add(grant);
+    return outcome;
+  });
+}
+
+/** Unique per grant: neither namespaces nor resources contain a NUL. */
+export function grantText({ namespace, resource, leaseId }: Grant): string {
+  return `${namespace}\0${resource}\0${leaseId}`;
+}
+
+/** For renewals: the longest is sent. Those before it are answered as if they had been sent before it. */
+export function longest(stepMs: number): Merging<RenewRequest, RenewOutcome> {
+  return {
+    merge: (earlier, later) => (later.ttlMs > earlier.ttlMs ? later : earlier),
+    share(outcome, request, isBehind) {
+      if (isBehind || outcome.status !== "renewed") return outcome;
+      const ttlMs = Math.ceil(request.ttlMs / stepMs) * stepMs;
+      return { ...outcome, ttlMs, remainingMs: Math.min(ttlMs, outcome.remainingMs) };
+    },
+  };
+}

@@ -19,7 +19,7 @@ function open() {
     onTestFinished(() => void leases.close());
     return leases;
   };
-  return { clock: env.clock, store, logged, valuesOf, a: client("a"), b: client("b") };
+  return { env, clock: env.clock, store, logged, valuesOf, a: client("a"), b: client("b") };
 }
 const unavailable = (holder: string) =>
   expect.objectContaining({ code: "LEASE_UNAVAILABLE", resource: "r", holder });
@@ -109,9 +109,89 @@ it("counts waiters while they wait", async () => {
   await lease.release();
 });
 
+it("counts no waiter that has left the local queue behind its head", async () => {
+  const { clock, valuesOf, a, b } = open();
+  const lease = await b.acquire("r");
+  const head = a.acquire("r");
+  const leave = new AbortController();
+  const behind = a.acquire("r", { signal: leave.signal }).catch(() => "left");
+  await clock.advance(500);
+  leave.abort();
+  expect(await behind).toBe("left");
+  await lease.release();
+  await clock.advance(500);
+  await (await head).release();
+  const changes = valuesOf("leasehold.lease.waiters").map(([, by]) => by);
+  expect(changes.reduce((sum, by) => sum + by, 0)).toBe(0);
+});
+
+it("asks for a position in the store's queue for no longer than it waits", async () => {
+  const { clock, store, a, b } = open();
+  const lease = await a.acquire("r");
+  const { acquire } = store;
+  const kept: number[] = [];
+  store.acquire = (requests) => {
+    for (const { queueMs = 0 } of requests) kept.push(clock.monotonic() + queueMs);
+    return acquire(requests);
+  };
+  const waiting = b.acquire("r", { waitMs: 300 }).catch(() => "in vain");
+  await clock.advance(300);
+  expect(await waiting).toBe("in vain");
+  expect(kept.length).toBeGreaterThan(1);
+  expect(Math.max(...kept)).toBeLessThanOrEqual(301);
+  await lease.release();
+});
+
 it("stores the metadata of the grant", async () => {
   const { a } = open();
   const lease = await a.acquire("r", { metadata: { host: "h" } });
   expect((await a.get("r"))?.metadata).toBe('{"host":"h"}');
   await lease.release();
+});
+
+it("is ended by a release in a namespace of its own, without a poll", async () => {
+  const { env, clock, store } = open();
+  const client = (holder: string) => {
+    const options = { env, holder, namespace: "tenant", defaults: { ttlMs: 30_000 } };
+    return new LeaseClient(store, options, { close: undefined });
+  };
+  const [a, b] = [client("a"), client("b")];
+  const lease = await a.acquire("r");
+  let hasIt = false;
+  const waiting = b.acquire("r").then(() => (hasIt = true));
+  await clock.advance(5_000);
+  await lease.release();
+  // No poll comes without the clock.
+  await clock.settle();
+  expect(hasIt).toBe(true);
+  await waiting;
+  for (const leases of [a, b]) {
+    const closing = leases.close();
+    await clock.advance(5_000);
+    await closing;
+  }
+});
+
+it("ends for all impatient callers of a client with the same failed attempt", async () => {
+  const { clock, store, a } = open();
+  store.faults.acquire = "refuse";
+  let failures = 0;
+  const callers = Array.from({ length: 5 }, () =>
+    a.run("r", { onUnavailable: "fail" }, () => "worked").catch(() => (failures += 1)),
+  );
+  // An attempt takes 5 s, and the callers behind the first do not make one of their own.
+  await clock.advance(5_000);
+  expect(failures).toBe(5);
+  await Promise.all(callers);
+});
+
+it("for an unavailable store asks it less and less often", async () => {
+  const { clock, store, a } = open();
+  store.faults.acquire = "refuse";
+  const trying = a.tryAcquire("r").catch(() => "in vain");
+  await clock.advance(5_000);
+  expect(await trying).toBe("in vain");
+  // At 25 ms at first, then at 200 ms: about thirty calls, instead of two hundred.
+  expect(store.calls.acquire).toBeGreaterThan(15);
+  expect(store.calls.acquire).toBeLessThan(60);
 });

@@ -294,6 +294,24 @@ describe("runIfLeader", () => {
     await leading;
   });
 
+  it("reject with LEASE_LOST what ran while the machine was suspended, before any timer does", async () => {
+    const { clock, node } = electorsWorld();
+    const { elector, stop, lead } = node("a");
+    const leading = lead();
+    await clock.advance(100);
+    let isAborted = false;
+    const work = elector.runIfLeader((signal) => {
+      clock.jumpWall(ELECTOR_TTL_MS);
+      isAborted = signal.aborted;
+      return "written without a right to";
+    });
+    await expect(work).rejects.toMatchObject({ code: "LEASE_LOST", reason: "expired" });
+    expect(isAborted).toBe(false);
+    stop.abort();
+    await clock.settle();
+    await leading;
+  });
+
   it("step down when a guard has seen a newer leader", async () => {
     const { clock, node } = electorsWorld();
     const { elector, stop, lead } = node("a");

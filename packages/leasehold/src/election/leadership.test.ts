@@ -61,13 +61,22 @@ it("groups shards by the name before them, whatever that is", () => {
     shards.map((group) => [
       group.name,
       group.coordinator?.resource,
-      group.members.map(({ member }) => member),
-      group.shards.map(({ shard }) => shard),
+      group.members.map(({ member, view: { resource } }) => [member, resource]),
+      group.shards.map(({ shard, view: { resource } }) => [shard, resource]),
     ]),
   ).toEqual([
-    [name, `${name}/coordinator`, [], [9, 10]],
-    ["b", undefined, ["one/two"], []],
+    [
+      name,
+      `${name}/coordinator`,
+      [],
+      [
+        [9, `${name}/shards/9`],
+        [10, `${name}/shards/10`],
+      ],
+    ],
+    ["b", undefined, [["one/two", "b/members/one/two"]], []],
   ]);
+  expect(shards[1]).toHaveProperty("coordinator", null);
 });
 
 it("says how long the election was without a leader, if both times are known", () => {
@@ -76,5 +85,9 @@ it("says how long the election was without a leader, if both times are known", (
     view("r", { state: "expired", expiresAt: "2020-01-01T12:00:08.000Z", grantedAt: null }),
     view("r", { state: "released", expiresAt: "2020-01-01T12:00:01.000Z" }),
   ];
-  expect(termsOf(grants).map(({ vacantMs }) => vacantMs)).toEqual([1_500, null, null]);
+  expect(termsOf(grants)).toEqual([
+    { view: grants[0], vacantMs: 1_500 },
+    { view: grants[1], vacantMs: null },
+    { view: grants[2], vacantMs: null },
+  ]);
 });

@@ -92,4 +92,24 @@ describe("a member name", () => {
     expect(warned(TWICE)).toEqual([]);
     await second.shards.close();
   });
+
+  it("is reported again when a third client has got it", async () => {
+    const { clock, member, warned } = world(4);
+    const first = member("worker", { holder: "host-1" });
+    await clock.advance(3_000);
+    const third = member("worker", { holder: "host-3" });
+    await clock.advance(1_000);
+    const second = member("worker", { holder: "host-2" });
+    await clock.advance(10 * SHARDS_TTL_MS);
+    await first.shards.close();
+    await clock.advance(10 * SHARDS_TTL_MS);
+    expect(third.shards.held).toHaveLength(4);
+    expect(warned(TWICE)).toEqual([
+      { name: "jobs", member: "worker", holder: "host-1" },
+      { name: "jobs", member: "worker", holder: "host-1" },
+      { name: "jobs", member: "worker", holder: "host-3" },
+    ]);
+    for (const { shards } of [second, third]) await shards.close();
+    expect(clock.pendingTimers).toBe(0);
+  });
 });

@@ -123,6 +123,28 @@ describe("an observer", () => {
     await observing;
   });
 
+  it("keeps a leader that has renewed its lease for as long as the store said last", async () => {
+    const { clock, observe, changes, lead, stop, answerBy } = open("poll");
+    const leader = await lead();
+    const observing = observe();
+    for (let round = 0; round < 5; round += 1) {
+      await clock.advance(1_200);
+      await leader.renew();
+    }
+    await clock.advance(500);
+    const seenAtMs = clock.monotonic();
+    answerBy(down);
+    await clock.advance(1_000);
+    expect(changes).toEqual([[0, "b", false]]);
+    await clock.advance(TTL_MS);
+    expect(changes).toHaveLength(2);
+    const [atMs, name, unavailable] = changes[1] ?? [];
+    expect([name, unavailable]).toEqual([null, true]);
+    expect(atMs).toBeGreaterThan(seenAtMs + 1_000);
+    stop.abort();
+    await observing;
+  });
+
   it("says at once that the leader is unknown if the first poll fails, and retries each second", async () => {
     const { clock, observe, polls, changes, stop, answerBy, answerAgain } = open();
     answerBy(down);

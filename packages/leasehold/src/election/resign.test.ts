@@ -77,6 +77,24 @@ describe("resign", () => {
     expect(subscriptions.filter(({ aborted }) => !aborted)).toEqual([]);
   });
 
+  it("ends when the named successor leads, not before", async () => {
+    const { clock, node } = electorsWorld();
+    const [a, b] = [node("a"), node("b")];
+    const leadingA = a.lead();
+    await clock.advance(100);
+    let hasEnded = false;
+    const resigned = a.elector.resign({ successor: "b" }).then(() => (hasEnded = true));
+    await clock.advance(1_000);
+    // The term has been over for long, but b has not come yet.
+    expect([a.elector.state, hasEnded]).toEqual(["waiting", false]);
+    const leadingB = b.lead();
+    await clock.advance(1_000);
+    expect([b.elector.state, hasEnded]).toEqual(["leading", true]);
+    for (const { leases } of [a, b]) await leases.close();
+    await Promise.all([resigned, leadingA, leadingB]);
+    expect(clock.pendingTimers).toBe(0);
+  });
+
   it.each([
     ["has no metadata", undefined],
     ["has other metadata", { host: "h" }],

@@ -173,6 +173,28 @@ describe("Shards", () => {
     expect(warn.mock.calls).toEqual([]);
   });
 
+  it("has left when its lease as the coordinator is released, too", async () => {
+    const { clock, join, store } = shardsWorld(2);
+    const { release } = store;
+    let open = () => {};
+    const opened = new Promise<void>((resolve) => (open = resolve));
+    store.release = async (requests) => {
+      if (requests.some(({ resource }) => resource === "jobs/coordinator")) await opened;
+      return release(requests);
+    };
+    const { shards, leases } = join("a");
+    await clock.advance(3_000);
+    expect(shards.coordinates).toBe(true);
+    let hasLeft = false;
+    const closing = shards.close().then(() => (hasLeft = true));
+    await clock.advance(1_000);
+    expect(hasLeft).toBe(false);
+    open();
+    await clock.advance(1_000);
+    await closing;
+    expect(await leases.get("jobs/coordinator")).toMatchObject({ state: "released" });
+  });
+
   it("joins once, and not after its end", async () => {
     const { clock, join, starts } = shardsWorld(2);
     const { shards } = join("a");

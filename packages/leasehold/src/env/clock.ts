@@ -10,7 +10,7 @@ export interface Clock {
   /** Milliseconds since an arbitrary origin. Never goes back; stops during a suspend. */
   monotonic(): number;
   /**
-   * Calls `callback` once, `delayMs` from now (at once for zero or less).
+   * Calls `callback` once, `delayMs` from now: at once for zero or less, never for Infinity.
    * A timer holds the process open unless `background` is set.
    */
   timer(delayMs: number, callback: () => void, options?: { background?: boolean }): Timer;
@@ -29,9 +29,17 @@ export const systemClock: Clock = {
   wall: () => Date.now(),
   monotonic: () => performance.now(),
   timer(delayMs, callback, options) {
-    const handle = setTimeout(callback, Math.min(Math.max(0, delayMs), LONGEST_DELAY_MS));
-    // Browsers return a number: there a timer holds nothing open.
-    if (options?.background && typeof handle === "object") handle.unref();
+    let handle: ReturnType<typeof setTimeout>;
+    const start = (leftMs: number) => {
+      const restMs = leftMs - LONGEST_DELAY_MS;
+      handle =
+        restMs > 0
+          ? setTimeout(start, LONGEST_DELAY_MS, restMs)
+          : setTimeout(callback, Math.max(0, leftMs));
+      // Browsers return a number: there a timer holds nothing open.
+      if (options?.background && typeof handle === "object") handle.unref();
+    };
+    start(delayMs);
     return { cancel: () => clearTimeout(handle) };
   },
 };

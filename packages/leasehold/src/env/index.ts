@@ -29,6 +29,7 @@ export {
   type MetricOf,
   seriesOf,
 } from "./metrics.js";
+export { notesOn } from "./name-notes.js";
 export { type Address, otherProtocolAt, type Protocol } from "./protocols.js";
 export { jittered, type Random, systemRandom } from "./random.js";
 export { Recent } from "./recent.js";

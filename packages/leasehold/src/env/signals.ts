@@ -42,8 +42,6 @@ interface Host {
 }
 
 const SAME_REQUEST_MS = 500;
-/** As long as a timer can be: it only holds the process open. */
-const LONG_MS = 2 ** 31 - 1;
 
 // Of the process, as the signals are.
 const registered = new Set<ClosedBySignals>();
@@ -84,7 +82,7 @@ function onSignal(signal: ClosingSignal): void {
 
 async function closeAll(signal: ClosingSignal): Promise<void> {
   // What is waited for may be nothing that holds the process open.
-  const hold = systemClock.timer(LONG_MS, () => {});
+  const hold = systemClock.timer(Infinity, () => {});
   // Again for what was opened meanwhile.
   for (let due = concerned(signal); due.length > 0; due = concerned(signal)) {
     await Promise.all(

@@ -8,6 +8,7 @@ import {
   type FreshDatabase,
   freshDatabase,
 } from "../../../../tests/support/postgres.js";
+import { recordedTelemetry } from "../../../../tests/support/recorded-telemetry.js";
 import { StaleTokenError } from "../core/index.js";
 import {
   FENCE_TABLE,
@@ -118,6 +119,42 @@ describe("fence on PGlite", () => {
     });
     await write(11);
     expect(() => sqlGuard(db as never)).toThrow(/transaction must be a function/);
+  });
+
+  it("guards in its own namespace and schema, and in no other one", async () => {
+    await db.exec(FENCE_TABLE);
+    const other = FENCE_TABLE.replaceAll("leasehold.", "elsewhere.");
+    await db.exec(
+      other.replace("SCHEMA IF NOT EXISTS leasehold", "SCHEMA IF NOT EXISTS elsewhere"),
+    );
+    const guarded = (options: Parameters<typeof sqlGuard>[1]) =>
+      sqlGuard<SqlTransaction>((work) => db.transaction(work), options);
+    await guarded({ namespace: "a" }).guard(RESOURCE, 11, () => {});
+    await guarded({ namespace: "b" }).guard(RESOURCE, 5, () => {});
+    await guarded({ namespace: "a", schema: "elsewhere" }).guard(RESOURCE, 5, () => {});
+    await db.transaction((tx) => fence(tx, RESOURCE, 1));
+    const kept = (schema: string) =>
+      db.query(`SELECT namespace, token::int FROM ${schema}.fence ORDER BY namespace`);
+    expect((await kept("leasehold")).rows).toEqual([
+      { namespace: "a", token: 11 },
+      { namespace: "b", token: 5 },
+      { namespace: "default", token: 1 },
+    ]);
+    expect((await kept("elsewhere")).rows).toEqual([{ namespace: "a", token: 5 }]);
+    await db.exec("DROP SCHEMA elsewhere CASCADE");
+  });
+
+  it("counts each refusal once in the telemetry, of a guard and of the function alone", async () => {
+    await db.exec(FENCE_TABLE);
+    const { telemetry, valuesOf } = recordedTelemetry();
+    const guard = sqlGuard<SqlTransaction>((work) => db.transaction(work), { telemetry });
+    await guard.guard(RESOURCE, 11, () => {});
+    await expect(guard.guard(RESOURCE, 10, () => {})).rejects.toBeInstanceOf(StaleTokenError);
+    expect(valuesOf("leasehold.fence.refusals")).toEqual([[{}, 1]]);
+    const pass = db.transaction((tx) => fence(tx, RESOURCE, 9, { telemetry }));
+    await expect(pass).rejects.toBeInstanceOf(StaleTokenError);
+    expect(valuesOf("leasehold.fence.refusals")).toHaveLength(2);
+    expect(guard.refusals).toBe(1);
   });
 
   it("is a function in the database that any SQL client can call", async () => {

@@ -80,3 +80,13 @@ it("counts its refusals in the telemetry", async () => {
   await expect(guard.guard("r", 1, () => {})).rejects.toMatchObject({ code: "STALE_TOKEN" });
   expect(counted).toEqual(["leasehold.fence.refusals"]);
 });
+
+it("keeps the token of each of many resources", async () => {
+  const guard = memoryGuard();
+  const resources = Array.from({ length: 5_000 }, (_, index) => `r${index}`);
+  for (const resource of resources) await guard.guard(resource, 2, () => {});
+  for (const resource of resources) {
+    await expect(guard.guard(resource, 1, () => {})).rejects.toMatchObject({ lastToken: 2 });
+  }
+  expect(guard.refusals).toBe(resources.length);
+});

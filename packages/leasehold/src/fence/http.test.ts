@@ -1,7 +1,7 @@
 /** The guard in front of real servers. */
 import { once } from "node:events";
 import { request } from "node:http";
-import { afterEach, describe, expect, it, vi } from "vitest";
+import { afterEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { FENCED_SERVERS, type Site } from "../../../../tests/support/fenced-servers.js";
 import { silentLogger } from "../env/index.js";
 import { fencing, memoryGuard } from "./index.js";
@@ -59,6 +59,22 @@ describe.each(FENCED_SERVERS)("fencing in %s", (_, start) => {
     gates[1]?.();
     expect((await newer).status).toBe(200);
     expect((await late).status).toBe(412);
+  });
+
+  it("lets the next holder in after a handler that failed", async () => {
+    // Hono prints what its handlers throw.
+    const printed = vi.spyOn(console, "error").mockImplementation(() => {});
+    onTestFinished(() => printed.mockRestore());
+    const store = memoryGuard();
+    let fails = true;
+    open = await start(async () => {
+      if (fails) throw new Error("the handler failed");
+      return "done";
+    }, store);
+    expect((await post(10)).status).toBe(500);
+    fails = false;
+    expect(await post(11)).toMatchObject({ status: 200, text: "done" });
+    expect((await post(10)).status).toBe(412);
   });
 
   it("is left by a client that disconnects while it waits", async () => {

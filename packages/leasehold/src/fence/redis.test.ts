@@ -1,11 +1,12 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { endAll } from "../../../../tests/support/processes.js";
+import { recordedTelemetry } from "../../../../tests/support/recorded-telemetry.js";
 import {
   describeRedis,
   type RedisServer,
   startRedis,
 } from "../../../../tests/support/redis-engine.js";
-import { type RedisGuard, redisGuard } from "./index.js";
+import { type RedisGuard, type Refusal, redisGuard } from "./index.js";
 
 describeRedis("the guard of Redis", () => {
   let server: RedisServer;
@@ -47,6 +48,27 @@ describeRedis("the guard of Redis", () => {
     expect(await Promise.all(all)).toContain("refused");
     const order = ((await server.ask("LRANGE", "order", "0", "-1")) as string[]).map(Number);
     expect(order).toEqual([...order].sort((a, b) => a - b));
+  });
+
+  it("keeps the tokens of each namespace, and tells whose write it refused", async () => {
+    const refused: Refusal[] = [];
+    const { telemetry, valuesOf } = recordedTelemetry();
+    const onRefused = (refusal: Refusal) => void refused.push(refusal);
+    const guardOf = (namespace: string) =>
+      redisGuard((...command) => server.ask(...command), { namespace, onRefused, telemetry });
+    const write = (namespace: string, token: number) =>
+      guardOf(namespace).write("shared", token, { script: "return 1" });
+    // A namespace may contain what stands between the parts of a key.
+    for (const [namespace, token] of [
+      ["a", 11],
+      ["b", 5],
+      ["1:a", 3],
+    ] as const) {
+      expect(await write(namespace, token)).toBe(1);
+    }
+    await expect(write("b", 4)).rejects.toMatchObject({ code: "STALE_TOKEN", lastToken: 5 });
+    expect(refused).toEqual([{ namespace: "b", resource: "shared", token: 4, lastToken: 5 }]);
+    expect(valuesOf("leasehold.fence.refusals")).toEqual([[{}, 1]]);
   });
 
   it("keeps the token of a write that failed half-way, and what an empty one answers", async () => {

@@ -1,6 +1,9 @@
 import { expect, it } from "vitest";
-import type { Logger } from "../env/index.js";
+import { grantIdOf, type Logger } from "../env/index.js";
 import { connect } from "../index.js";
+import { MemoryLeaseState, MemoryLeaseStore } from "../stores/memory/store.js";
+import { manualEnv } from "../testing/index.js";
+import { loggedLeases } from "./lease-log.js";
 
 it("logs acquired, contended, renewed and lost leases with operation, token and latency", async () => {
   const lines: Record<string, unknown>[] = [];
@@ -37,4 +40,69 @@ it("logs acquired, contended, renewed and lost leases with operation, token and 
   );
   // No lease id is in the log.
   expect(JSON.stringify(lines)).not.toContain(lease.leaseId);
+});
+
+it("names the token and the grant of each request of a batch, as far as this client knows them", async () => {
+  const env = manualEnv();
+  const lines: Record<string, unknown>[] = [];
+  const log = (fields: object) => void lines.push({ ...fields });
+  const logger: Logger = { debug: log, info: log, warn: log, error: log };
+  const store = new MemoryLeaseStore(new MemoryLeaseState(env.clock));
+  const logged = loggedLeases(store, { ...env, logger });
+  const request = (leaseId: string, resource: string) => ({
+    namespace: "n",
+    resource,
+    leaseId,
+    holder: leaseId,
+    ttlMs: 10_000,
+  });
+  const [a, b, c] = [request("a", "r"), request("b", "s"), request("c", "s")];
+  // Of this grant, the client sees no token.
+  await store.acquire([request("unseen", "t")]);
+  await logged.acquire([a, b, c, request("d", "t")]);
+  await store.revoke([{ namespace: "n", resource: "r", free: "now" }]);
+  await logged.renew([b, a, request("e", "t")]);
+  const grantId = ({ leaseId }: { leaseId: string }) => grantIdOf(leaseId);
+  expect(lines.map(({ durationMs, ...line }) => line)).toMatchObject([
+    { event: "lock_acquired", resource: "r", ownerId: "a", grantId: grantId(a), fencingToken: 1 },
+    { event: "lock_acquired", resource: "s", ownerId: "b", grantId: grantId(b), fencingToken: 1 },
+    {
+      event: "lock_contended",
+      ownerId: "c",
+      heldBy: "b",
+      grantId: grantId(b),
+      fencingToken: 1,
+    },
+    { event: "lock_contended", resource: "t", heldBy: "unseen", fencingToken: null },
+    { event: "lock_renewed", resource: "s", grantId: grantId(b), ttlSeconds: 10 },
+    { event: "lock_renewal_failed", resource: "r", fencingToken: 1, reason: "revoked" },
+    { event: "lock_renewal_failed", resource: "t", fencingToken: null, reason: "taken" },
+  ]);
+});
+
+it("is the store itself without a logger", () => {
+  const env = manualEnv();
+  const store = new MemoryLeaseStore(new MemoryLeaseState(env.clock));
+  expect(loggedLeases(store, env)).toBe(store);
+});
+
+it("passes the options of each call on to its store", async () => {
+  const env = manualEnv();
+  const log = () => {};
+  const logger: Logger = { debug: log, info: log, warn: log, error: log };
+  const store = new MemoryLeaseStore(new MemoryLeaseState(env.clock));
+  const seen: unknown[] = [];
+  const note = async (requests: readonly unknown[], options: unknown) => {
+    seen.push(options);
+    return requests.map(() => ({ status: "none" })) as never[];
+  };
+  Object.assign(store, { acquire: note, renew: note, release: note, revoke: note });
+  const logged = loggedLeases(store, { ...env, logger });
+  const given = { timeoutMs: 700 };
+  const grant = { namespace: "n", resource: "r", leaseId: "a" };
+  await logged.acquire([{ ...grant, holder: "h", ttlMs: 10_000 }], given);
+  await logged.renew([{ ...grant, ttlMs: 10_000 }], given);
+  await logged.release([grant], given);
+  await logged.revoke([{ namespace: "n", resource: "r", free: "now" }], given);
+  expect(seen).toEqual([given, given, given, given]);
 });

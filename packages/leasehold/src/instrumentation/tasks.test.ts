@@ -1,6 +1,8 @@
 import { expect, it } from "vitest";
+import { recordedTelemetry } from "../../../../tests/support/recorded-telemetry.js";
 import type { Telemetry } from "../env/index.js";
 import { memory } from "../stores/memory/index.js";
+import type { TaskStore } from "../tasks/index.js";
 import { manualEnv } from "../testing/index.js";
 import { newTaskOf } from "../testing/task-suite/new-task.js";
 import { measuredTasks } from "./tasks.js";
@@ -97,4 +99,97 @@ it("counts each tenant's events and times its run, though two tenants have a tas
   const ofEach = ["enqueued", "claimed"];
   expect(events).toEqual([...ofEach, ...ofEach, "completed", "completed"]);
   await stores.close();
+});
+
+async function measured(capabilities: Partial<TaskStore["capabilities"]> = {}) {
+  const env = manualEnv();
+  const { telemetry, valuesOf } = recordedTelemetry();
+  const { tasks: inner } = await memory().open(env);
+  if (!inner) throw new Error("no task store");
+  const over = { capabilities: { ...inner.capabilities, ...capabilities } };
+  const tasks = measuredTasks(Object.assign(inner, over), { telemetry, clock: env.clock });
+  const key = { namespace: "a", id: "019a0000-0000-7000-8000-000000000001" };
+  let claims = 0;
+  const claim = async (waitMs?: number) => {
+    claims += 1;
+    const request = { namespace: "a", claimId: `${claims}`, holder: "h", queues: ["queue"] };
+    const waits = waitMs === undefined ? {} : { waitMs };
+    const more = { kinds: null, limit: 1, ttlMs: 10_000, ...waits };
+    const outcome = await tasks.claim({ ...request, ...more });
+    const [task] = outcome.status === "claimed" ? outcome.tasks : [];
+    return task && { ...task, namespace: "a" };
+  };
+  const counted = () =>
+    valuesOf("leasehold.task.events").map(([labels]) => (labels as { event: string }).event);
+  return { tasks, clock: env.clock, key, claim, counted, valuesOf };
+}
+
+it("times a run until its report, though the store has refused a heartbeat before", async () => {
+  const { tasks, clock, key, claim, counted, valuesOf } = await measured();
+  await tasks.enqueue([newTaskOf(key)]);
+  const task = (await claim()) ?? expect.unreachable();
+  await clock.advance(1_000);
+  await tasks.cancel([key]);
+  await tasks.heartbeat([{ ...task, ttlMs: 10_000 }]);
+  expect(valuesOf("leasehold.task.run.duration")).toEqual([]);
+  await clock.advance(4_000);
+  await tasks.complete([{ ...task, output: null }]);
+  await tasks.complete([{ ...task, output: null }]);
+  expect(valuesOf("leasehold.task.run.duration")).toEqual([[{ outcome: "refused" }, 5_000]]);
+  expect(counted().filter((event) => event === "refused")).toHaveLength(3);
+});
+
+it("counts what became of a task over several attempts, each once", async () => {
+  const { tasks, clock, key, claim, counted, valuesOf } = await measured();
+  const added = newTaskOf(key, { maxAttempts: 2, crashLimit: 1, backoffMs: 0, dedupeKey: "d" });
+  const other = { ...added, id: key.id.replace(/1$/, "2") };
+  await tasks.enqueue([added, other, added]);
+  const first = (await claim()) ?? expect.unreachable();
+  await clock.advance(2_000);
+  await tasks.fail([{ ...first, error: "no", retryInMs: 3_000 }]);
+  await clock.advance(3_500);
+  const second = (await claim()) ?? expect.unreachable();
+  await clock.advance(1_000);
+  await tasks.requeue([second]);
+  await claim();
+  await clock.advance(10_000);
+  await tasks.reap();
+  await tasks.reap();
+  await tasks.retry([key]);
+  await tasks.cancel([key]);
+  expect(counted()).toEqual([
+    "enqueued",
+    "duplicate",
+    "claimed",
+    "failed",
+    "claimed",
+    "returned",
+    "claimed",
+    "expired",
+    "dead",
+    "retried",
+    "cancelled",
+  ]);
+  expect(valuesOf("leasehold.task.run.duration")).toEqual([
+    [{ outcome: "failed" }, 2_000],
+    [{ outcome: "returned" }, 1_000],
+    [{ outcome: "expired" }, 10_000],
+  ]);
+  // From when it was due, at each attempt.
+  const waits = valuesOf("leasehold.task.wait.duration").map(([, ms]) => ms);
+  expect(waits).toEqual([0, 500, 1_500]);
+});
+
+it("does not take the wait of an idle worker for the latency of its store", async () => {
+  const claims = (of: Awaited<ReturnType<typeof measured>>) =>
+    of.valuesOf("leasehold.store.duration").map(([labels]) => labels);
+  const label = { store: "tasks", operation: "claim", outcome: "ok" };
+  const remote = await measured({ remoteWait: true });
+  await remote.claim(2_000);
+  expect(claims(remote)).toEqual([]);
+  await remote.claim();
+  expect(claims(remote)).toEqual([label]);
+  const local = await measured();
+  await local.claim(2_000);
+  expect(claims(local)).toEqual([label]);
 });

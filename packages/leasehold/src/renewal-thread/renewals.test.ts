@@ -1,7 +1,7 @@
 /** Both sides of a renewal thread in one simulated world, in which the timers of the main thread can be blocked. */
 import { expect, it } from "vitest";
 import { type Fault, faultyStore } from "../../../../tests/support/faulty-store.js";
-import { type AcquireOptions, LeaseClient } from "../core/index.js";
+import { type AcquireOptions, LeaseClient, type LeaseStore } from "../core/index.js";
 import { type Clock, type Logger, silentLogger } from "../env/index.js";
 import { manualEnv } from "../testing/index.js";
 import { Answers } from "./answers.js";
@@ -241,4 +241,63 @@ it("leaves a lease without autoRenew alone", async () => {
   await clock.advance(TTL_MS);
   expect(store.calls.renew).toBe(0);
   expect(reasons).toEqual(["expired"]);
+});
+
+const RESOURCES = ["a", "b", "c", "d", "e", "f", "g", "h"];
+it("reports each renewal of a batch under its resource, and wakes the lease that was lost alone", async () => {
+  const env = manualEnv();
+  const { inner } = faultyStore(env);
+  const posts: FromThread[] = [];
+  const post = (message: FromThread) => void posts.push(message);
+  const lastRunMs = () => env.clock.monotonic();
+  const batches: number[] = [];
+  // Those that come due meanwhile go with the next call.
+  const renew: LeaseStore["renew"] = async (requests, options) => {
+    batches.push(requests.length);
+    await new Promise<void>((resolve) => env.clock.timer(200, resolve));
+    return inner.renew(requests, options);
+  };
+  const store = { renew } as LeaseStore;
+  const renewals = new Renewals({ store, env, maxBlockedMs: 60_000, lastRunMs, post });
+  const namespace = "default";
+  const answers = new Map<string, Answers>();
+  for (const [id, resource] of RESOURCES.entries()) {
+    const request = { namespace, resource, leaseId: `id-${resource}`, holder: "me", ttlMs: TTL_MS };
+    const [outcome] = await inner.acquire([request]);
+    if (outcome?.status !== "acquired") throw new Error("not acquired");
+    const { token, remainingMs } = outcome;
+    const sent = { monotonicMs: env.clock.monotonic(), wallMs: env.clock.wall() };
+    const shared = new Answers();
+    answers.set(resource, shared);
+    renewals.start({
+      type: "start",
+      id,
+      namespace,
+      granted: { ...request, sent, token, remainingMs } as unknown as Start["granted"],
+      options: {
+        ttlMs: TTL_MS,
+        autoRenew: true,
+        renewIntervalMs: TTL_MS / 3,
+        marginMs: 10,
+        driftRatio: 0.01,
+        stopOnRenewError: false,
+      },
+      answers: shared.memory,
+    });
+  }
+  for (const resource of ["a", "h"]) await inner.revoke([{ namespace, resource, free: "now" }]);
+  renewals.stop(2);
+  await env.clock.advance(TTL_MS * 0.6);
+  expect(Math.max(...batches)).toBeGreaterThan(1);
+  const counted = posts.flatMap((message) => (message.type === "renewals" ? [message] : []));
+  expect(counted.reduce((sum, { renewed }) => sum + renewed, 0)).toBe(RESOURCES.length - 3);
+  const lost = counted.flatMap(({ others }) => others.map(({ resource }) => resource));
+  expect(lost.sort()).toEqual(["a", "h"]);
+  const woken = posts.flatMap((message) => (message.type === "wake" ? [message.id] : []));
+  expect(woken.sort()).toEqual([0, 7]);
+  expect(answers.get("b")?.read()?.answer).toMatchObject({ status: "renewed" });
+  expect(answers.get("a")?.read()?.answer).toEqual({ status: "lost", reason: "revoked" });
+  expect(answers.get("c")?.read()).toBeUndefined();
+  renewals.close();
+  expect(env.clock.pendingTimers).toBe(0);
 });

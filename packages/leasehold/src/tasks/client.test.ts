@@ -26,6 +26,31 @@ describe("enqueue", () => {
     expect(await tasks.counts()).toMatchObject({ pending: 1 });
   });
 
+  it("answers in the order of the tasks, though calls failed for some of them", async () => {
+    const { clock, client, store } = tasksWorld();
+    const cut = {
+      status: "failed",
+      applied: "no",
+      retryable: true,
+      error: new Error("cut") as never,
+    } as const;
+    let calls = 0;
+    const enqueue: TaskStore["enqueue"] = async (tasks, options) => {
+      calls += 1;
+      const outcomes = await store.enqueue(tasks, options);
+      return outcomes.map((outcome, at) => (calls < 3 && at % 2 === 0 ? cut : outcome));
+    };
+    const tasks = client("me", { enqueue });
+    const ids = [5, 2, 4, 1, 3].map((digit) => `019a0000-0000-7000-8000-00000000000${digit}`);
+    const enqueued = tasks.enqueueAll(
+      echo,
+      ids.map((id) => ({ id, data: id })),
+    );
+    await clock.advance(5_000);
+    expect(await enqueued).toEqual(ids.map((id) => ({ status: "enqueued", id })));
+    expect(calls).toBeGreaterThan(2);
+  });
+
   it("names the field that is wrong, and sends nothing", async () => {
     const { tasks } = tasksWorld();
     const typed = defineTask("typed", {
@@ -64,6 +89,11 @@ it("looking says what is wrong with its query", async () => {
     [() => tasks.get("7"), "id"],
     [() => tasks.list({ state: "dead" } as object), "state"],
     [() => tasks.list({ limit: 0 }), "limit"],
+    [() => tasks.list({ ids: "7" } as object), "ids"],
+    [
+      () => tasks.list({ ids: [`${"f".repeat(8)}-0000-7000-8000-${"0".repeat(12)}`, "7"] }),
+      "ids.1",
+    ],
     [() => tasks.leases({ limit: 1.5 }), "limit"],
     [() => tasks.leases({ queue: "q" } as object), "queue"],
   ];

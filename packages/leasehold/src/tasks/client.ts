@@ -1,5 +1,4 @@
 /** The tasks of one namespace: enqueue, list, cancel and retry them, and start workers. */
-
 import {
   ClosedError,
   checkArray,
@@ -28,6 +27,7 @@ import {
   checkDefaults,
   checkDefinition,
   checkId,
+  checkIds,
   checkScheduledAt,
   TASK_DEFAULTS,
   type TaskDefaults,
@@ -68,9 +68,8 @@ export interface EnqueueTaskOptions extends TaskDefaults {
   /** At most one unfinished task exists per kind and key. Enqueueing a second one returns the id of the first. */
   dedupeKey?: string;
   /**
-   * A UUID chosen by the caller. Enqueueing the same task again adds and changes nothing: its other options, such as
-   * `priority` or `scheduledAt`, stay as they are. Another kind, queue or data under the same id is TASK_CONFLICT.
-   * Default: a new UUIDv7.
+   * A UUID chosen by the caller; default: a new UUIDv7. Enqueueing the same task again adds and changes nothing: its other
+   * options, such as `priority`, stay as they are. Another kind, queue or data under the same id is TASK_CONFLICT.
    */
   id?: string;
   /** A client in a SQL transaction. The task is added in it, and exists once the transaction commits. */
@@ -103,9 +102,9 @@ export const DEFAULTS = {
   maxBackoffMs: 3_600_000,
 } as const satisfies Required<TaskDefaults>;
 
-/** Called by `connect()`. It is a function, so that the public type of `Tasks` has no constructor. */
 /** For the command line; undefined if the store cannot group its tasks. */
 export let dueKindsOf: (tasks: Tasks) => DueKinds | undefined;
+/** Called by `connect()`. It is a function, so that the public type of `Tasks` has no constructor. */
 export let tasksOver: (store: TaskStore, options: TasksOptions, owned: Owned) => TasksClient;
 
 /** A `Tasks` with its `close`, which is not public: `Leasehold.close` calls it. */
@@ -278,7 +277,8 @@ export class Tasks {
    * ```
    */
   async list(query: Omit<TaskQuery, "namespace"> = {}): Promise<Page<TaskView>> {
-    checkPage(query, { states: true, queue: true, kind: true }, TASK_STATES);
+    checkPage(query, { ids: true, states: true, queue: true, kind: true }, TASK_STATES);
+    checkIds(query.ids);
     return this.#store.list({ ...query, namespace: this.namespace });
   }
 

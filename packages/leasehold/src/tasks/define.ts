@@ -1,6 +1,7 @@
 /** Kinds of tasks and their handlers, with the types of data and output kept together. */
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import {
+  checkArray,
   checkFunction,
   checkInteger,
   checkKnown,
@@ -159,9 +160,16 @@ export function checkDefinition(definition: unknown): void {
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 /** @throws InvalidOptionError */
-export function checkId(id: unknown): void {
+export function checkId(id: unknown, path = "id"): void {
   if (typeof id === "string" && UUID.test(id)) return;
-  throw new InvalidOptionError("id", "must be a UUID");
+  throw new InvalidOptionError(path, "must be a UUID");
+}
+
+/** @throws InvalidOptionError */
+export function checkIds(ids: unknown): void {
+  if (ids === undefined) return;
+  checkArray("ids", ids);
+  for (const [at, id] of ids.entries()) checkId(id, `ids.${at}`);
 }
 
 /** @throws InvalidOptionError */

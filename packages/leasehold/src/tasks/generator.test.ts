@@ -117,3 +117,25 @@ it("says so when the store does not take its tasks", async () => {
   expect(errors).toContainEqual({ err: error, tasks: expect.any(Number) });
   await generator.close();
 });
+
+it("logs the wanted state when it begins to lead, and each change", async () => {
+  const logged: unknown[] = [];
+  const info = (fields: object, message?: string) => void logged.push({ ...fields, message });
+  const env = manualEnv({ logger: { ...silentLogger, info } });
+  const { leases, tasks, generator: state } = await memory().open(env);
+  const client = new LeaseClient(leases, { env, holder: "a" }, { close: undefined });
+  const generator = new Generator(client, tasks, state);
+  const next = async () => {
+    await env.clock.advance(1_000);
+    return logged.splice(0);
+  };
+  const token = expect.any(Number);
+  expect(await next()).toContainEqual({ token, message: "leading, but generation is stopped" });
+  await state.write("default", { running: true, ratePerSecond: 2 });
+  expect(await next()).toEqual([{ token, ratePerSecond: 2, message: "generating" }]);
+  await state.write("default", { ratePerSecond: 3 });
+  expect(await next()).toEqual([]);
+  await state.write("default", { running: false });
+  expect(await next()).toEqual([{ token, message: "leading, but generation is stopped" }]);
+  await generator.close();
+});

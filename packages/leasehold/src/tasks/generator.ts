@@ -63,13 +63,19 @@ export class Generator implements AsyncDisposable {
   async #generate(lease: Lease): Promise<void> {
     const { env, namespace } = this.#leases;
     const { clock, logger } = env;
-    logger.info({ token: lease.token }, "generating");
+    const { token } = lease;
+    let wasRunning: boolean | undefined;
     let lastMs = clock.monotonic();
     let owed = 0;
     while (!lease.signal.aborted) {
       await sleep(clock, TICK_MS, { signal: lease.signal }).catch(() => {});
       try {
         const { running, ratePerSecond } = await this.#state.read(namespace);
+        if (running !== wasRunning) {
+          if (running) logger.info({ token, ratePerSecond }, "generating");
+          else logger.info({ token }, "leading, but generation is stopped");
+          wasRunning = running;
+        }
         const nowMs = clock.monotonic();
         const elapsedMs = Math.min(nowMs - lastMs, LONGEST_BURST_MS);
         lastMs = nowMs;

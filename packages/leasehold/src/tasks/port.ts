@@ -90,8 +90,9 @@ export interface EnqueueOptions extends CallOptions {
 export interface ClaimRequest {
   readonly namespace: string;
   /**
-   * 128 random bits. A repeated claim of the same holder returns the same tasks; of another holder, it is refused
-   * while one of them still runs. Secret, because lease ids are derived from it.
+   * 128 random bits. A repeated claim of the same holder returns the same tasks, those that still run, whatever queues,
+   * kinds, limit and TTL it asks for; of another holder, it is refused while one of them still runs. Secret, because
+   * lease ids are derived from it.
    */
   readonly claimId: string;
   readonly holder: string;
@@ -147,8 +148,8 @@ export interface TaskGrant extends TaskKey {
 }
 
 /**
- * expired: the grant has expired, whether or not another holder took over; taken: a newer grant
- * exists; cancelled; finished: done or dead already; unknown: no such task.
+ * expired: the grant has expired, or ended by a fail, a requeue or an operator, and no newer one exists; taken: a newer
+ * grant exists; cancelled; finished: done or dead already; unknown: no such task.
  */
 export type RefusalReason = "expired" | "taken" | "cancelled" | "finished" | "unknown";
 export interface Refused {
@@ -167,8 +168,8 @@ export interface CompleteRequest extends TaskGrant {
   readonly output: Json;
 }
 /**
- * A repeated complete of the same grant returns the stored output. In a batch, those whose outputs would exceed 16 MiB
- * together fail with `applied: "no"`, except for the first: repeat them in another batch.
+ * A repeated complete of the same grant returns the stored output. In a batch, those of one namespace whose outputs
+ * would exceed 256 KiB together fail with `applied: "no"`, except for the first: repeat them in another batch.
  */
 export type CompleteOutcome =
   | { readonly status: "completed"; readonly repeated: boolean; readonly output: Json }
@@ -182,9 +183,12 @@ export interface FailRequest extends TaskGrant {
   /** The error is permanent: the task is dead at once, even with attempts left. */
   readonly final?: boolean;
 }
+/** A repeated fail of the same grant changes nothing, whatever it says: the outcome is that of the first. */
 export type FailOutcome =
   | {
       readonly status: "recorded";
+      /** This grant had recorded a failure before, which counts; the content of this request does not. */
+      readonly repeated: boolean;
       readonly state: "pending" | "dead";
       /** How long until it may be claimed again; null when dead. */
       readonly retryInMs: number | null;
@@ -193,7 +197,10 @@ export type FailOutcome =
   | Failed;
 
 /** Back to pending, at once and without counting as a failure or a crash. */
-export type RequeueOutcome = { readonly status: "returned" } | Refused | Failed;
+export type RequeueOutcome =
+  | { readonly status: "returned"; readonly repeated: boolean }
+  | Refused
+  | Failed;
 
 /** `conflict`: the task's state does not allow it. */
 export type AdminOutcome =
@@ -263,12 +270,17 @@ export interface TaskDetails extends TaskView {
   readonly data: Json;
   readonly output: Json;
   readonly progress: Json;
-  /** Oldest first, including the running one. */
+  /**
+   * Oldest first, including the running one. The last 100 at most, of which older ones are left out if all their
+   * errors and progress exceed 1 MiB: `attempt` is the number of each.
+   */
   readonly attempts: readonly Attempt[];
 }
 
 export interface TaskQuery {
   readonly namespace: string;
+  /** Only tasks with one of these ids; default any. Unlike `get`, this reads no payload as a whole. */
+  readonly ids?: readonly string[];
   readonly states?: readonly TaskState[];
   readonly queue?: string;
   readonly kind?: string;

@@ -3,21 +3,26 @@
  * it, and a notification wakes only as many of them as there may be tasks:
  *
  *   store ── ready(queue) ──▶ group of equal queues and kinds ──▶ its longest waiter claims
- *                                                                   │ got all it could take
- *                                                                   ▼
+ *                             (a few groups at once,                │ got all it could take
+ *                              the others follow)                   ▼
  *                                                          the next waiter claims, and so on
+ *
+ * A notification names no kind, so it concerns every group with the queue. With a thousand groups, as many claims
+ * at once would delay all other calls of the store: a few claim, and each that ends wakes the next group.
  *
  * A claim that comes back with less than its limit has emptied the queue for its group, so the chain
  * stops there. Nothing is lost between a claim and the wait after it: a notification that finds the
  * whole group claiming is kept for the first caller that waits again. If a woken caller has gone, the next
  * one is woken. The poll finds tasks without a notification (a task becomes due, one was missed).
  */
-import { type Env, jittered, sleep, type Timer, zip } from "../env/index.js";
+import { type Env, jittered, nextTurn, sleep, type Timer, zip } from "../env/index.js";
 import type { ClaimedTask, ClaimOptions, ClaimOutcome, ClaimRequest, TaskStore } from "./port.js";
 
 /** A task that becomes due without a notification is found after at most this time, plus jitter. */
 const POLL_MS = 1_000;
 const RESUBSCRIBE_MS = 1_000;
+/** Claims by notification that are under way at once, and that begin in one turn of the event loop. */
+const AWAKE_AT_ONCE = 4;
 const NOTHING: ClaimOutcome = { status: "claimed", tasks: [] };
 
 /** Callers that want the same tasks. */
@@ -47,6 +52,9 @@ export class Ready {
   readonly #namespace: string;
   readonly #env: Env;
   readonly #groups = new Map<string, Group>();
+  /** Groups with a notification that has woken no waiter yet, in order. */
+  readonly #notified = new Set<Group>();
+  #awake = 0;
   readonly #closing = new AbortController();
   #following: Promise<void> | undefined;
   #poll: Timer | undefined;
@@ -74,16 +82,17 @@ export class Ready {
     const { clock } = this.#env;
     const deadlineMs = clock.monotonic() + waitMs;
     const leave = waitMs > 0 && !this.#closing.signal.aborted ? this.#enter(request) : undefined;
+    let claim = () => this.#store.claim(once, options);
     try {
       for (;;) {
-        const outcome = await this.#store.claim(once, options);
+        const outcome = await claim();
         if (outcome.status === "failed") return outcome;
         if (outcome.tasks.length > 0) {
           if (signal?.aborted && !repeatable) {
             await this.#requeue(outcome.tasks);
             return NOTHING;
           }
-          if (leave && outcome.tasks.length >= request.limit) notify(leave.group);
+          if (leave && outcome.tasks.length >= request.limit) this.#notify(leave.group);
           return outcome;
         }
         const leftMs = deadlineMs - clock.monotonic();
@@ -94,6 +103,7 @@ export class Ready {
         ) {
           return outcome;
         }
+        claim = () => this.#claimAwake(once, options);
       }
     } finally {
       leave?.();
@@ -105,6 +115,14 @@ export class Ready {
     this.#closing.abort();
     for (const { waiting } of this.#groups.values()) for (const end of waiting) end(false);
     await this.#following;
+  }
+
+  async #claimAwake(request: ClaimRequest, options: ClaimOptions): Promise<ClaimOutcome> {
+    try {
+      return await this.#store.claim(request, options);
+    } finally {
+      this.#claimed();
+    }
   }
 
   #enter({ queues, kinds }: ClaimRequest): { (): void; group: Group } {
@@ -119,7 +137,9 @@ export class Ready {
     this.#arm();
     const leave = () => {
       group.members -= 1;
-      if (group.members === 0) this.#groups.delete(name);
+      if (group.members > 0) return;
+      this.#groups.delete(name);
+      this.#notified.delete(group);
     };
     return Object.assign(leave, { group });
   }
@@ -132,10 +152,6 @@ export class Ready {
   ): Promise<boolean> {
     const gone = () => signal?.aborted || this.#closing.signal.aborted;
     if (gone()) return false;
-    if (group.notified) {
-      group.notified = false;
-      return true;
-    }
     const notified = await new Promise<boolean>((resolve) => {
       const end = (notified: boolean) => {
         group.waiting.delete(end);
@@ -147,10 +163,40 @@ export class Ready {
       const timer = this.#env.clock.timer(timeoutMs, over);
       signal?.addEventListener("abort", over);
       group.waiting.add(end);
+      if (group.notified) this.#notify(group);
     });
     if (!notified || !gone()) return notified;
-    notify(group);
+    this.#notify(group);
+    this.#claimed();
     return false;
+  }
+
+  /** Wakes the longest waiter of the group, or the first that waits again, after those of groups notified before. */
+  #notify(group: Group): void {
+    group.notified = false;
+    this.#notified.add(group);
+    this.#wake();
+  }
+
+  #wake(): void {
+    for (const group of this.#notified) {
+      if (this.#awake >= AWAKE_AT_ONCE) return;
+      this.#notified.delete(group);
+      const [end] = group.waiting;
+      if (!end) group.notified = true;
+      else {
+        this.#awake += 1;
+        end(true);
+      }
+    }
+  }
+
+  /** A woken caller has claimed, or has gone. The next one may be woken in the next turn of the event loop. */
+  #claimed(): void {
+    void nextTurn().then(() => {
+      this.#awake -= 1;
+      this.#wake();
+    });
   }
 
   #arm(): void {
@@ -159,7 +205,7 @@ export class Ready {
       jittered(random, POLL_MS, 0.25),
       () => {
         this.#poll = undefined;
-        for (const group of this.#groups.values()) notify(group);
+        for (const group of this.#groups.values()) this.#notify(group);
         if (this.#groups.size > 0 && !this.#closing.signal.aborted) this.#arm();
       },
       { background: true },
@@ -173,7 +219,7 @@ export class Ready {
       try {
         for await (const event of this.#store.watch(this.#namespace, { signal })) {
           for (const group of this.#groups.values()) {
-            if (event.type === "resync" || group.queues.has(event.queue)) notify(group);
+            if (event.type === "resync" || group.queues.has(event.queue)) this.#notify(group);
           }
         }
       } catch (err) {
@@ -197,11 +243,4 @@ export class Ready {
       this.#env.logger.warn(fields, "could not requeue a task whose claimer has gone");
     }
   }
-}
-
-/** Wakes the longest waiter of the group, or the first that waits again. */
-function notify(group: Group): void {
-  const [end] = group.waiting;
-  if (end) end(true);
-  else group.notified = true;
 }

@@ -38,7 +38,7 @@ export interface TaskRecord extends Omit<NewTask, "data" | "scheduledAt"> {
   readonly finishedAtMs: number | null;
   /** The last grant: running, or how it ended. */
   readonly last: AttemptRecord | null;
-  /** The grants before it, oldest first. */
+  /** The grants before it, oldest first: at most 99. */
   readonly earlier: readonly AttemptRecord[];
 }
 

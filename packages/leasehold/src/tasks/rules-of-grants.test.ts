@@ -204,7 +204,12 @@ describe("fail", () => {
   it("lets the task wait for its next attempt, and repeated says how long", () => {
     const record = running({ backoffMs: 1_000 });
     const { outcome, record: after } = rules.fail(record, failure(record), 100, 0);
-    expect(outcome).toEqual({ status: "recorded", state: "pending", retryInMs: 500 });
+    expect(outcome).toEqual({
+      status: "recorded",
+      repeated: false,
+      state: "pending",
+      retryInMs: 500,
+    });
     const waiting = after as TaskRecord;
     expect(waiting).toMatchObject({
       state: "pending",
@@ -217,7 +222,7 @@ describe("fail", () => {
     const again = (nowMs: number) => rules.fail(waiting, failure(waiting), nowMs, 0.9);
     expect(again(250)).toEqual({
       record: waiting,
-      outcome: { status: "recorded", state: "pending", retryInMs: 350 },
+      outcome: { status: "recorded", repeated: true, state: "pending", retryInMs: 350 },
     });
     expect(again(700).outcome).toMatchObject({ retryInMs: 0 });
     const next = claimed(waiting, 600, OTHER_CLAIM).record;
@@ -238,12 +243,12 @@ describe("fail", () => {
   ])("%s ends the task, and repeated says so", (_, change, more) => {
     const record = running(change);
     const first = rules.fail(record, failure(record, more), 100, 0);
-    const outcome = { status: "recorded", state: "dead", retryInMs: null };
+    const outcome = { status: "recorded", repeated: false, state: "dead", retryInMs: null };
     expect(first.outcome).toEqual(outcome);
     expect(first.record).toMatchObject({ state: "dead", failures: 1, finishedAtMs: 100 });
     const dead = first.record as TaskRecord;
     const again = rules.fail(dead, failure(dead), 9_000, 0);
-    expect(again).toEqual({ record: dead, outcome });
+    expect(again).toEqual({ record: dead, outcome: { ...outcome, repeated: true } });
     const cancelled = { ...dead, state: "cancelled" as const };
     expect(rules.fail(cancelled, failure(dead), 9_000, 0).outcome).toEqual(refused("cancelled"));
   });
@@ -261,12 +266,12 @@ describe("requeue", () => {
   it("gives the task back to its place, and repeated is answered alike", () => {
     const record = running();
     const { outcome, record: after } = rules.requeue(record, grantOf(record), 100);
-    expect(outcome).toEqual({ status: "returned" });
+    expect(outcome).toEqual({ status: "returned", repeated: false });
     const back = after as TaskRecord;
     expect(back).toMatchObject({ state: "pending", scheduledAtMs: 0, failures: 0, crashes: 0 });
     expect(back.last).toMatchObject({ result: "returned", endedAtMs: 100 });
     const again = rules.requeue(back, grantOf(record), 9_000);
-    expect(again).toEqual({ record: back, outcome: { status: "returned" } });
+    expect(again).toEqual({ record: back, outcome: { status: "returned", repeated: true } });
     const other = rules.requeue(back, { ...grantOf(record), token: 9 }, 100);
     expect(other).toEqual({ record: back, outcome: refused("taken") });
     const next = claimed(back, 200, OTHER_CLAIM).record;

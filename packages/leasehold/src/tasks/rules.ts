@@ -13,6 +13,7 @@
  * A claim that was requeued or cancelled counts as neither.
  */
 import { invariant, taskLeaseId } from "../env/index.js";
+import { ATTEMPTS_KEPT } from "./payloads.js";
 import type {
   AdminOutcome,
   ClaimedTask,
@@ -110,7 +111,7 @@ export function claim(
     ...record,
     state: "running",
     last,
-    earlier: before ? [...record.earlier, before] : record.earlier,
+    earlier: before ? [...record.earlier, before].slice(1 - ATTEMPTS_KEPT) : record.earlier,
   };
   return { record: claimed, outcome: claimedTask(claimed, last, nowMs) };
 }
@@ -197,12 +198,13 @@ export function fail(
   random: number,
 ): Decision<FailOutcome> {
   if (record && isOwn(record, request) && record.last?.result === "failed") {
+    const again = { status: "recorded", repeated: true } as const;
     if (record.state === "pending") {
       const retryInMs = Math.max(0, record.scheduledAtMs - nowMs);
-      return { record, outcome: { status: "recorded", state: "pending", retryInMs } };
+      return { record, outcome: { ...again, state: "pending", retryInMs } };
     }
     if (record.state === "dead") {
-      return { record, outcome: { status: "recorded", state: "dead", retryInMs: null } };
+      return { record, outcome: { ...again, state: "dead", retryInMs: null } };
     }
   }
   const grant = liveGrant(record, request, nowMs);
@@ -213,13 +215,13 @@ export function fail(
   if (request.final || failures >= grant.record.maxAttempts) {
     return {
       record: { ...failed, state: "dead", finishedAtMs: nowMs },
-      outcome: { status: "recorded", state: "dead", retryInMs: null },
+      outcome: { status: "recorded", repeated: false, state: "dead", retryInMs: null },
     };
   }
   const retryInMs = request.retryInMs ?? backoffMs(grant.record, failures, random);
   return {
     record: { ...failed, state: "pending", scheduledAtMs: nowMs + retryInMs },
-    outcome: { status: "recorded", state: "pending", retryInMs },
+    outcome: { status: "recorded", repeated: false, state: "pending", retryInMs },
   };
 }
 
@@ -247,14 +249,14 @@ export function requeue(
   if (record && isOwn(record, request)) {
     const { state, last } = record;
     if (state === "pending" && last?.result === "returned") {
-      return { record, outcome: { status: "returned" } };
+      return { record, outcome: { status: "returned", repeated: true } };
     }
   }
   const grant = liveGrant(record, request, nowMs);
   if ("reason" in grant) return { record, outcome: grant };
   return {
     record: { ...ended(grant, "returned", nowMs), state: "pending" },
-    outcome: { status: "returned" },
+    outcome: { status: "returned", repeated: false },
   };
 }
 

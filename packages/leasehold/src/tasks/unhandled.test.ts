@@ -2,7 +2,8 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { connect, type Leasehold } from "../index.js";
 import { defineTask } from "./define.js";
-import { dueKindsOf, unhandledKinds } from "./index.js";
+import { dueKindsOf, type TaskState, type TaskView, unhandledKinds } from "./index.js";
+import type { DueKind } from "./port.js";
 
 const LATER_MS = 20_000;
 
@@ -48,5 +49,95 @@ describe.each([["memory"], ["pglite"]])("due tasks by kind in %s", (engine) => {
     const list = tasks.list.bind(tasks);
     const [many] = await unhandledKinds({ list }, surroundings);
     expect(many).toMatchObject({ kind: "many", complete: false });
+  });
+});
+
+describe("kinds that no worker handles", () => {
+  const NOW_MS = Date.UTC(2020, 0, 1);
+  const at = (agoMs: number) => new Date(NOW_MS - agoMs).toISOString();
+  const due = (kind: string, change: Partial<DueKind> = {}): DueKind => ({
+    queue: "default",
+    kind,
+    tasks: 1,
+    dueAt: at(60_000),
+    startedAt: null,
+    ...change,
+  });
+  /** @param tasks those of each kind, by state */
+  const find = (
+    kinds: readonly DueKind[],
+    around: Partial<Parameters<typeof unhandledKinds>[1]> = {},
+    tasks: Record<string, Partial<Record<TaskState, Partial<TaskView>>>> = {},
+  ) =>
+    unhandledKinds(
+      {
+        dueKinds: async () => kinds,
+        list: async ({ kind = "", queue, states = [] }) => ({
+          items: states.flatMap((state) => {
+            const task = tasks[`${queue}/${kind}`]?.[state];
+            return task ? [task as TaskView] : [];
+          }),
+          nextCursor: null,
+        }),
+      },
+      { nowMs: NOW_MS, claimers: [], pausedQueues: [], ...around },
+    );
+  const names = async (...given: Parameters<typeof find>) =>
+    (await find(...given)).map(({ queue, kind }) => `${queue}/${kind}`);
+
+  it("are those that no claim of their queue names, in a queue that is not paused", async () => {
+    const kinds = [
+      due("a"),
+      due("b"),
+      due("a", { queue: "other" }),
+      due("a", { queue: "any" }),
+      due("a", { queue: "paused" }),
+    ];
+    const claimers = [
+      { queues: ["default"], kinds: ["a"] },
+      { queues: ["elsewhere", "any"], kinds: null },
+    ];
+    const pausedQueues = ["paused"];
+    expect(await names(kinds, { claimers, pausedQueues })).toEqual(["default/b", "other/a"]);
+  });
+
+  it("are those of which none runs, and none was taken or ended within two minutes", async () => {
+    const [recent, before] = [at(119_000), at(120_000)];
+    const kinds = ["runs", "ended", "endedBefore", "retried", "retriedBefore", "other"].map(
+      (kind) => due(kind),
+    );
+    const started = [due("started", { startedAt: recent }), due("old", { startedAt: before })];
+    const tasks = {
+      "default/runs": { running: {} },
+      "default/ended": { dead: { finishedAt: recent } },
+      "default/endedBefore": { done: { finishedAt: before } },
+      "default/retried": { pending: { startedAt: recent } },
+      "default/retriedBefore": { pending: { startedAt: before } },
+      // Of another queue.
+      "else/other": { running: {} },
+    };
+    expect(await names([...kinds, ...started], {}, tasks)).toEqual([
+      "default/endedBefore",
+      "default/retriedBefore",
+      "default/other",
+      "default/old",
+    ]);
+  });
+
+  it("are the twenty with the most tasks, the largest first", async () => {
+    const kinds = Array.from({ length: 40 }, (_, tasks) => due(`k${tasks}`, { tasks }));
+    const found = await find(kinds);
+    expect(found.map(({ tasks }) => tasks)).toEqual(
+      Array.from({ length: 20 }, (_, rank) => 39 - rank),
+    );
+    expect(found[0]).toEqual({
+      queue: "default",
+      kind: "k39",
+      tasks: 39,
+      complete: true,
+      dueAt: at(60_000),
+    });
+    const [many] = await find([due("many", { tasks: 19_999 }), due("one")]);
+    expect(many?.complete).toBe(false);
   });
 });

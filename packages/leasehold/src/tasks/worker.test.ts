@@ -62,6 +62,30 @@ describe("Worker", () => {
     expect(await tasks.get(id)).toMatchObject({ state: "done", attempt: 1, crashes: 0 });
   });
 
+  it("carries progress with the next heartbeat too if one fails", async () => {
+    const { clock, client, store } = tasksWorld();
+    let failures = 0;
+    const heartbeat: TaskStore["heartbeat"] = async (requests) => {
+      if (failures === 2 || !requests.some(({ progress }) => progress !== undefined)) {
+        return store.heartbeat(requests);
+      }
+      failures += 1;
+      const error = new Error("cut off") as never;
+      return requests.map(() => ({ status: "failed", applied: "no", retryable: true, error }));
+    };
+    const worker = client("me", { heartbeat });
+    const { id } = await worker.enqueue(echo, null);
+    const { runs, handler } = stepped();
+    worker.work([handler], { ttlMs: TTL_MS });
+    await clock.advance(10);
+    runs[0]?.context.progress({ percent: 40 });
+    await clock.advance(10 * TTL_MS);
+    expect(failures).toBe(2);
+    expect(await worker.get(id)).toMatchObject({ state: "running", progress: { percent: 40 } });
+    runs[0]?.end();
+    await clock.advance(10);
+  });
+
   it("abandons at once when the lease is lost, and reports nothing", async () => {
     const { clock, client, store } = tasksWorld();
     const cut: TaskStore["heartbeat"] = async (requests) =>

@@ -32,7 +32,7 @@ export interface NextRequest extends Ttl {
   readonly queues?: readonly string[];
   /** Only tasks of these kinds; null, the default: of any. */
   readonly kinds?: readonly string[] | null;
-  /** Chosen by the caller: a repeated request of the same processor returns the same tasks. Secret. */
+  /** Chosen by the caller: a repeated request of the same processor returns the same tasks, whatever else it asks. Secret. */
   readonly claimId?: string;
 }
 /** The server answers 204 without a body if there is no task. */

@@ -1,6 +1,7 @@
 /** One resource: its holders over time, waiters, refused late calls, and operator actions. */
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { Link, useParams } from "@tanstack/react-router";
+import { notesOn } from "leasehold/internal";
 import type { GrantRecord, Resource } from "leasehold/internal/wire";
 import { useState } from "react";
 import { useFilters } from "../../app/filters.js";
@@ -122,6 +123,11 @@ function ResourceHead({
           Leases
         </Link>
       </p>
+      {notesOn([resource]).map((note) => (
+        <p key={note} role="note" className="mb-2 text-xs text-warn">
+          {note}
+        </p>
+      ))}
       <PageHead
         title={
           <span className="flex flex-wrap items-center gap-x-3 gap-y-1">

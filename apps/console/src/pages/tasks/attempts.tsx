@@ -3,6 +3,7 @@ import { Link } from "@tanstack/react-router";
 import type { TaskDetails } from "leasehold/internal/wire";
 import { Badge, type Tone } from "../../ui/badge.js";
 import { ExpiryBar } from "../../ui/expiry-bar.js";
+import { beginning } from "../../ui/json-view.js";
 import { Empty } from "../../ui/states.js";
 import { durationText, TimeText, useNow } from "../../ui/time.js";
 import { Token } from "../../ui/token.js";
@@ -112,7 +113,7 @@ function AttemptRow({ attempt, taskId, span, nowMs, answeredAtMs, remainingMs }:
       </dl>
       {error !== null && (
         <pre className="overflow-x-auto rounded-md bg-danger-soft px-3 py-2 font-mono text-xs whitespace-pre-wrap break-words text-danger">
-          {error}
+          {beginning(error, 4_000)}
         </pre>
       )}
       {progress !== null && <Progress value={progress} />}

@@ -1,5 +1,6 @@
 /** The progress that a worker has reported: a fraction, a count out of a total, or any other JSON. */
 import type { TaskDetails } from "leasehold/internal/wire";
+import { beginning } from "../../ui/json-view.js";
 
 type Json = TaskDetails["progress"];
 
@@ -24,7 +25,7 @@ export function Progress({ value }: { readonly value: Json }) {
   if (!known) {
     return (
       <p className="truncate text-xs text-muted">
-        progress <span className="font-mono text-ink">{JSON.stringify(value)}</span>
+        progress <span className="font-mono text-ink">{beginning(JSON.stringify(value), 500)}</span>
       </p>
     );
   }

@@ -6,14 +6,14 @@ import { ENGINES, openBy } from "leasehold/internal/open";
 import type { OpenedLeaseStore } from "leasehold/testing";
 import { UsageError } from "../failures.js";
 import { loadModule } from "../modules.js";
-import { CONNECT_TIMEOUT_MS, shownUrl } from "../stores.js";
+import { patienceMs, shownUrl } from "../stores.js";
 
 /**
  * Opens the store behind a URL.
  * @throws UsageError if it supports only one namespace, as a server does
  */
 export async function openUrl(url: string): Promise<OpenedLeaseStore> {
-  const stores = await openBy(ENGINES, url, systemEnv, CONNECT_TIMEOUT_MS);
+  const stores = await openBy(ENGINES, url, systemEnv, patienceMs(url));
   try {
     await stores.leases.get([{ namespace: "suite-probe", resource: "probe" }]);
   } catch (error) {

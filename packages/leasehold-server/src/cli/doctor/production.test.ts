@@ -1,5 +1,8 @@
-import { expect, it } from "vitest";
-import { productionOf } from "./production.js";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { expect, it, onTestFinished } from "vitest";
+import { productionOf, readProduction } from "./production.js";
 
 /** A histogram with `counts` events up to each boundary in seconds. */
 function histogram(name: string, counts: Readonly<Record<string, number>>, labels = ""): string {
@@ -43,4 +46,36 @@ it("has nothing of a process that has renewed nothing", () => {
     leastLeftMs: null,
     leftCount: 0,
   });
+});
+
+async function serving(text: string): Promise<string> {
+  const server = createServer((_, response) => response.end(text)).listen(0, "127.0.0.1");
+  onTestFinished(() => void server.close());
+  await once(server, "listening");
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/healthz`;
+}
+
+it.each([
+  ["a page", "<!doctype html><p>leasehold_store_duration_seconds</p>"],
+  ["the answer of a health check", '{"status":"ok"}'],
+  ["the metrics of another program", "# TYPE up gauge\nup 1\n"],
+  ["nothing", ""],
+])("says of %s that it has no series of Leasehold", async (_, text) => {
+  const url = await serving(text);
+  expect(await readProduction("memory:", url)).toEqual({
+    production: null,
+    problems: [
+      {
+        what: "metrics of production",
+        value: `${url} has no series of Leasehold`,
+        verdict: "doubtful",
+        remedy: "check the address, or leave --metrics out",
+      },
+    ],
+  });
+});
+
+it("takes the metrics of a process that has recorded nothing yet", async () => {
+  const url = await serving("# HELP leasehold_process_stall_seconds x\n");
+  expect(await readProduction("memory:", url)).toMatchObject({ problems: [] });
 });

@@ -70,6 +70,9 @@ export async function readProduction(
       const remedy = isAddress ? WRONG_ADDRESS : "pass a key that may read metrics";
       return problem(`${url.href} returned ${status}`, remedy);
     }
+    if (!hasSeries(text)) {
+      return problem(`${url.href} has no series of Leasehold`, WRONG_ADDRESS);
+    }
     return { production: productionOf(text, url.href), problems: [] };
   } catch {
     return problem(`${url.href} did not answer`, WRONG_ADDRESS);
@@ -87,6 +90,11 @@ async function read(url: URL, key: string): Promise<{ status: number; text: stri
     giveUp.abort();
     throw new Error("no answer");
   });
+}
+
+/** Whether the text is metrics of Leasehold, and not another page that was answered with 200. */
+function hasSeries(text: string): boolean {
+  return /^(# (HELP|TYPE) )?leasehold_\w+[ {]/m.test(text);
 }
 
 /** @param source shown in the report @internal */

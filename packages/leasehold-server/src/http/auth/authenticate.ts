@@ -160,14 +160,16 @@ export class Authenticator {
 
   /**
    * Checks the caller of a long request again.
+   * @param acceptsStale as for the first check
    * @throws UNAUTHENTICATED if its key has ended; STORE_UNAVAILABLE if the key cannot be read
    */
-  async checkAgain({ keyId }: Caller): Promise<void> {
+  async checkAgain({ keyId, bootstrap }: Caller, acceptsStale = false): Promise<void> {
+    if (bootstrap) return;
     if (keyId === null) {
       if (this.#requiresKeys) throw unauthenticated("requests now need an API key", false);
       return;
     }
-    const record = await this.#recordOf(keyId);
+    const record = await this.#recordOf(keyId, acceptsStale);
     if (!record) throw unauthenticated("this key is gone");
     this.#checkStillValid(record);
   }

@@ -12,7 +12,7 @@ export const TASK_PREFIX = "task:";
  */
 export function checkNoTask(path: string, resource: string): void {
   if (!resource.startsWith(TASK_PREFIX)) return;
-  const problem = `must not begin with ${TASK_PREFIX}: /api/tasks/next acquires the leases on tasks`;
+  const problem = `must not begin with "${TASK_PREFIX}": /api/tasks/next acquires the leases on tasks`;
   throw invalid([{ path, problem }]);
 }
 

@@ -39,3 +39,25 @@ it("does not keep a failure", async () => {
   isDown = false;
   expect(await cached.of("a")).toBe("up");
 });
+
+it("abandons a read that hangs, and a late failure of it leaves the answer of the next", async () => {
+  const clock = manualClock();
+  const reads: { resolve: (value: string) => void; reject: (error: Error) => void }[] = [];
+  const cached = new CachedRead(
+    clock,
+    () => new Promise<string>((resolve, reject) => reads.push({ resolve, reject })),
+  );
+  const hanging = cached.of("a").catch(() => "failed");
+  await clock.advance(9_999);
+  void cached.of("a").catch(() => {});
+  expect(reads).toHaveLength(1);
+  await clock.advance(1);
+  const next = cached.of("a");
+  expect(reads).toHaveLength(2);
+  reads[1]?.resolve("next");
+  expect(await next).toBe("next");
+  reads[0]?.reject(new Error("late"));
+  expect(await hanging).toBe("failed");
+  expect(await cached.of("a")).toBe("next");
+  expect(reads).toHaveLength(2);
+});

@@ -5,7 +5,7 @@
  * cursor for the next page.
  */
 import type { LeaseView, Page } from "leasehold";
-import { cursorAfter, type ListQuery } from "leasehold/internal";
+import { cursorAfter, type ListQuery, nextTurn } from "leasehold/internal";
 
 type Filter = Pick<ListQuery, "holder" | "expiringWithinMs" | "heldForMs">;
 
@@ -34,6 +34,8 @@ export async function filteredPage(
   // Nearly all leases match where `keeps` alone decides.
   let next: ListQuery = isPlain ? query : { ...query, limit: READ_AT_ONCE };
   for (let reads = 0; reads < MAX_READS; reads += 1) {
+    // A store in this process does not yield by itself.
+    if (reads > 0) await nextTurn();
     const { items: found, nextCursor } = await read(next);
     items.push(...found.filter((view) => matches(view, query) && (keeps?.(view) ?? true)));
     if (items.length > limit) {

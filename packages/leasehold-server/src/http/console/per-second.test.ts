@@ -1,6 +1,6 @@
 import { manualClock } from "leasehold/testing";
 import { expect, it } from "vitest";
-import { PerSecond } from "./per-second.js";
+import { beganAt, PerSecond } from "./per-second.js";
 
 it("keeps the counts of each second, and no more, however long it runs", async () => {
   const clock = manualClock();
@@ -33,4 +33,11 @@ it("sets the value of the current second alone", async () => {
     await clock.advance(1_000);
   }
   expect(gauge.of("depth", 3)).toEqual([8, 10, 0]);
+});
+
+it("names the time at which the first of its seconds began", async () => {
+  const clock = manualClock();
+  await clock.advance(10_250);
+  const at = (ms: number) => new Date(clock.wall() + ms).toISOString();
+  expect([beganAt(clock, 1), beganAt(clock, 60)]).toEqual([at(-250), at(-59_250)]);
 });

@@ -2,9 +2,11 @@
 import { randomUUID } from "node:crypto";
 import type { Logger } from "leasehold";
 import type { NewTask } from "leasehold/port";
+import { memory } from "leasehold/stores/memory";
 import { manualEnv } from "leasehold/testing";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { openTestApp, PROCESSOR } from "../../../../../tests/support/app.js";
+import { openTenants } from "../../../../../tests/support/tenants.js";
 
 const NONE: readonly object[] = [];
 
@@ -92,6 +94,38 @@ test("tasks that are not due yet, and tasks of paused queues, are not reported",
   await clock.advance(20_000);
   expect(await unhandled()).toMatchObject([{ queue: "default", tasks: 1, dueAt: later }]);
   expect(warnings).toHaveLength(1);
+});
+
+test("the same kind of several tenants is logged for each, and once", async () => {
+  const logged: { namespace?: string }[] = [];
+  const warn = (fields: object) => void logged.push(fields);
+  const none = () => {};
+  const env = manualEnv({ logger: { debug: none, info: none, warn, error: warn } });
+  const stores = await memory().open(env);
+  const { app, ask, newKey } = openTenants(stores, env);
+  onTestFinished(async () => {
+    await app.close();
+    await stores.close();
+  });
+  const keys = await Promise.all(["a", "b", "c"].map((tenant) => newKey(tenant, "admin")));
+  for (const { text } of keys.slice(0, 2)) {
+    const { status } = await ask(text, {
+      method: "POST",
+      path: "/api/tasks",
+      body: { task_data: 1 },
+    });
+    expect(status).toBe(201);
+  }
+  await env.clock.advance(60_000);
+  expect(logged.map(({ namespace }) => namespace)).toEqual(["a", "b"]);
+  // Only one of the tenants has a worker.
+  const next = { method: "POST", path: "/api/tasks/next", body: { processor: PROCESSOR } };
+  expect((await ask(keys[0]!.text, next)).status).toBe(200);
+  const unhandledOf = async ({ text: key }: { text: string }) => {
+    const { text } = await ask(key, { method: "GET", path: "/v1/workers" });
+    return JSON.parse(text).unhandled.length;
+  };
+  expect(await Promise.all(keys.map(unhandledOf))).toEqual([0, 1, 0]);
 });
 
 const BACKLOG = [

@@ -30,8 +30,10 @@ export function activityRoutes(app: App, services: Services): void {
         ...onlyProblems("INVALID_REQUEST", "LIMIT_REACHED", "CLOSING", "INTERNAL"),
       },
     }),
-    (context) => {
+    async (context) => {
       const { of, last } = context.req.valid("query");
+      // They are made and sent like the items of a batch.
+      await context.get("begin")(last);
       const caller = callerOf(context);
       const stream = services.tenants.of(caller.namespace).activity({
         topics: of ? [of] : ACTIVITY_TOPICS,

@@ -27,7 +27,7 @@ import {
   activityOfTask,
   renewals,
 } from "./activities.js";
-import { type Followed, type Listener, Ring, Streams } from "./event-stream.js";
+import { type Followed, type Listener, PIECE_LENGTH, Ring, Streams } from "./event-stream.js";
 
 /** Characters of a task's error; the task's record has the whole text. */
 const MAX_ERROR_CHARACTERS = 500;
@@ -148,7 +148,7 @@ export class TenantActivity {
   close(): void {
     this.#closed = true;
     this.#timer?.cancel();
-    this.#streams.wake();
+    this.#streams.end();
   }
 
   #after(
@@ -157,18 +157,31 @@ export class TenantActivity {
     last: number,
     sees: Listener["sees"],
   ): ReturnType<Followed["after"]> {
-    const visible = (news: readonly [number, LazyActivity][]) =>
-      news.filter(([, { value }]) => topics.includes(value.topic) && sees(value.resource));
-    const text = (news: readonly [number, LazyActivity][]) =>
-      news.map(([number, activity]) => activity.textIn(this.#ring, number)).join("");
+    const isVisible = ({ value }: LazyActivity) =>
+      topics.includes(value.topic) && sees(value.resource);
     const end = this.#ring.last;
     const missed = position === null ? null : this.#ring.after(position);
-    if (missed) return { text: text(visible(missed)), position: end };
-    const past =
-      last > 0 ? visible(this.#ring.after(end - this.#ring.kept) ?? []).slice(-last) : [];
+    if (missed) return this.#piece(missed, isVisible, end);
+    const kept = last > 0 ? (this.#ring.after(end - this.#ring.kept) ?? []) : [];
+    const past = [...kept].filter(([, activity]) => isVisible(activity)).slice(-last);
     const [first] = past;
     const from = first ? first[0] - 1 : end;
-    return { text: this.#ring.format(from, "resync", {}) + text(past), position: end };
+    const { text, position: reached } = this.#piece(past, isVisible, end);
+    return { text: this.#ring.format(from, "resync", {}) + text, position: reached };
+  }
+
+  /** The beginning of the activities as one text; the reader takes the next one when it has read this. */
+  #piece(
+    news: Iterable<[number, LazyActivity]>,
+    isVisible: (activity: LazyActivity) => boolean,
+    end: number,
+  ): { readonly text: string; readonly position: number } {
+    let text = "";
+    for (const [number, activity] of news) {
+      if (text.length >= PIECE_LENGTH) return { text, position: number - 1 };
+      if (isVisible(activity)) text += activity.textIn(this.#ring, number);
+    }
+    return { text, position: end };
   }
 
   #renew(topic: "lease" | "task"): void {

@@ -1,11 +1,14 @@
 /**
  * Server-sent events: a ring of recent, numbered events, and streams that read it from their own position
- * when their client reads. A stream has no queue of its own.
+ * when their client reads and they are served. A stream has no queue of its own.
  */
 import type { Clock, Random } from "leasehold";
 import { newLeaseId } from "leasehold/internal";
 import { Counts } from "../limits/counts.js";
+import { FeedTurns, type Reader } from "./feed-turns.js";
 
+/** A stream sends so much at a time, in characters, so that one that is not read takes no more. */
+export const PIECE_LENGTH = 32_768;
 /** Proxies and clients close connections that are silent for longer. */
 const ALIVE_MS = 15_000;
 /** A check reads an ageing key anew and the next one sees it, so a silent stream ends within 5 s after its key. */
@@ -46,13 +49,15 @@ export class Ring<Event> {
     return epoch === this.#epoch && Number(number) <= this.#last ? Number(number) : null;
   }
 
-  /** The numbered events after a position; null if some of them are no longer kept. */
-  after(position: number): [number, Event][] | null {
-    if (this.#last - position > this.kept) return null;
-    return Array.from({ length: this.#last - position }, (_, index) => {
-      const before = position + index;
-      return [before + 1, this.#kept[before % this.#capacity] as Event];
-    });
+  /** The numbered events after a position, to be read at once; null if some of them are no longer kept. */
+  after(position: number): Iterable<[number, Event]> | null {
+    return this.#last - position > this.kept ? null : this.#from(position);
+  }
+
+  *#from(position: number): Generator<[number, Event]> {
+    for (let before = position; before < this.#last; before += 1) {
+      yield [before + 1, this.#kept[before % this.#capacity] as Event];
+    }
   }
 
   format(number: number, name: string, data: object): string {
@@ -96,10 +101,11 @@ export const UNRESTRICTED: Listener = {
 const encoder = new TextEncoder();
 
 /** The source of a response's body. */
-export class EventStream {
+export class EventStream implements Reader {
   #feed: Followed | null = null;
   #position: number | null = null;
   #left = false;
+  #mayRead = false;
   #woken = () => {};
 
   constructor(
@@ -107,6 +113,7 @@ export class EventStream {
     readonly lastEventId: string | undefined,
     readonly listener: Pick<Listener, "isStillValid">,
     readonly membership: Membership,
+    readonly turns: FeedTurns,
   ) {}
 
   async pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
@@ -122,11 +129,18 @@ export class EventStream {
 
   cancel(): void {
     this.#left = true;
+    this.turns.leave(this);
     this.membership.leave();
     this.#woken();
   }
 
-  wake(): void {
+  grant(): void {
+    this.#mayRead = true;
+    this.#woken();
+  }
+
+  /** Checks the feed and the listener. */
+  check(): void {
     this.#woken();
   }
 
@@ -140,19 +154,27 @@ export class EventStream {
   /** Resolves with the next text to send, or null at the end. */
   async #next(feed: Followed): Promise<string | null> {
     const sinceMs = this.clock.monotonic();
+    if (!this.#mayRead) this.turns.ask(this);
     while (!feed.stopped && !this.#left && (await this.listener.isStillValid())) {
-      const next = feed.after(this.#position);
-      if (next) this.#position = next.position;
-      if (next?.text) return next.text;
+      const text = this.#mayRead && this.#read(feed);
+      if (text) return text;
       // Events that this caller may not see do not keep its connection alive.
       if (this.clock.monotonic() - sinceMs >= ALIVE_MS) return ALIVE;
-      await this.#nextEvent();
+      await this.#nextTurn();
     }
     return null;
   }
 
-  /** Resolves when there may be events, or when the listener must be checked. */
-  #nextEvent(): Promise<void> {
+  #read(feed: Followed): string {
+    this.#mayRead = false;
+    const next = this.turns.read(this, () => feed.after(this.#position));
+    if (next) this.#position = next.position;
+    if (next !== undefined && !next?.text) this.turns.askAtNews(this);
+    return next?.text ?? "";
+  }
+
+  /** Resolves when it may read, or when the listener must be checked. */
+  #nextTurn(): Promise<void> {
     return new Promise((resolve) => {
       const timer = this.clock.timer(CHECK_LISTENER_MS, resolve, { background: true });
       this.#woken = () => {
@@ -166,11 +188,13 @@ export class EventStream {
 /** A set of streams. Each joins at its first read and leaves when it is cancelled or ends. */
 export class Streams {
   readonly #clock: Clock;
+  readonly #turns: FeedTurns;
   readonly #open = new Set<EventStream>();
   readonly #counts = new Counts<string | null>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
+    this.#turns = new FeedTurns(clock);
   }
 
   /** Open streams by key. */
@@ -185,7 +209,7 @@ export class Streams {
     join: () => Followed | null,
     left: () => void = () => {},
   ): ReadableStream {
-    const stream = new EventStream(this.#clock, lastEventId, listener, {
+    const membership: Membership = {
       join: () => {
         const followed = listener.hasRoom?.() === false ? null : join();
         if (followed) {
@@ -198,12 +222,19 @@ export class Streams {
         if (this.#open.delete(stream)) this.#counts.add(listener.keyId, -1);
         left();
       },
-    });
+    };
+    const stream = new EventStream(this.#clock, lastEventId, listener, membership, this.#turns);
     // No reading ahead: an unread stream uses no memory.
     return new ReadableStream(stream, { highWaterMark: 0 });
   }
 
+  /** Has the streams read what is new, a few in each turn of the event loop. */
   wake(): void {
-    for (const stream of this.#open) stream.wake();
+    this.#turns.noteNews();
+  }
+
+  /** Ends the streams, without waiting for turns. Their feeds must have stopped. */
+  end(): void {
+    for (const stream of this.#open) stream.check();
   }
 }

@@ -18,7 +18,14 @@ import type { Env, LeaseStore, Timer } from "leasehold";
 import type { TaskStore } from "leasehold/internal";
 import { jittered, sleep } from "leasehold/internal";
 import type { EventTopic } from "leasehold/internal/wire";
-import { type Followed, type Listener, Ring, Streams, UNRESTRICTED } from "./event-stream.js";
+import {
+  type Followed,
+  type Listener,
+  PIECE_LENGTH,
+  Ring,
+  Streams,
+  UNRESTRICTED,
+} from "./event-stream.js";
 
 const KEPT_EVENTS = 1_000;
 /** How long the watches stay after the last stream, for clients that reconnect. */
@@ -70,7 +77,7 @@ export class EventHub {
   close(): Promise<void> {
     this.#closed = true;
     this.#stop();
-    this.#streams.wake();
+    this.#streams.end();
     return this.#stopped;
   }
 
@@ -156,15 +163,16 @@ class Feed {
     if (!news && !topics.every((topic) => this.#established.has(topic))) return null;
     const resync = { text: this.#ring.format(last, "resync", {}), position: last };
     if (!news) return resync;
-    const texts: string[] = [];
+    let text = "";
     for (const [number, { topic, name, data }] of news) {
+      if (text.length >= PIECE_LENGTH) return { text, position: number - 1 };
       if (!topics.includes(topic)) continue;
       // After a resync the client reads everything again, so the other events are unnecessary.
       if (name === "resync") return resync;
       if (!sees("resource" in data ? data.resource : null)) continue;
-      texts.push(this.#ring.format(number, name, data));
+      text += this.#ring.format(number, name, data);
     }
-    return { text: texts.join(""), position: last };
+    return { text, position: last };
   }
 
   #onEstablished(topic: EventTopic): void {

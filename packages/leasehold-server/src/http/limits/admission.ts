@@ -2,7 +2,7 @@
  * Load shedding. An overloaded instance serves requests of holders first.
  *
  *   keeps    renew, release, heartbeat, complete, fail, return, /healthz, /metrics,
- *            revoke, force-unlock, /v1/pauses: they can end an overload              always
+ *            revoke, force-unlock, changes of pauses: they can end an overload       always
  *   waits    /api/tasks/next, /v1/events, /v1/activity          up to the tenant's limit
  *   demands  all else: acquire, enqueue, lists                  while few are in flight and the event
  *                                                               loop is on time, else 429
@@ -11,8 +11,11 @@
  * renewal behind them does not wait either. A slow or distant store does not count as queueing: the
  * measure is how much longer demands take than the fastest recent one.
  *
+ * A demand counts from when its body has arrived (demand.ts). Of each tenant with keys, at most half of the room counts,
+ * and it may use no more: the rest is for the others.
+ *
  * Without it, a flood of demands would fill the stores' queues and the event loop, and renewals would
- * arrive after their leases' expiry. Refusing a demand is cheap: it happens before its body is read.
+ * arrive after their leases' expiry. Refusing a demand is cheap: if the room is full, it happens before its body is read.
  * urgency.ts has the routes of each.
  */
 import type { Clock, Env, Logger, Timer } from "leasehold";
@@ -22,6 +25,8 @@ import type { ServerLimits } from "./limits.js";
 const SAMPLE_MS = 50;
 /** The initial and the minimum limit. */
 const [FIRST_ROOM, LEAST_ROOM] = [256, 32];
+/** The part of the limit that one tenant may use. */
+const TENANT_SHARE = 0.5;
 /** One reduction leaves at least this share of the limit. */
 const LARGEST_STEP = 0.25;
 /** Lower bound of the fastest time, which grows by a factor and so must not be 0. */
@@ -44,6 +49,8 @@ export class Admission {
   /** When the limit was last reduced. */
   #shrunkMs = -Infinity;
   #inFlight = 0;
+  /** Those whose tenant is known, by tenant. */
+  readonly #ofTenants = new Map<string, number>();
   #sampling: Timer | undefined;
   #lateMs = 0;
   /** Refused demands since the last log line. */
@@ -62,20 +69,46 @@ export class Admission {
   }
 
   get isFull(): boolean {
-    return this.#inFlight >= this.#room || this.#lateMs > this.#latestMs;
+    return this.#counted >= this.#room || this.#lateMs > this.#latestMs;
   }
 
-  /** @returns the function to call when the demand is answered; null if it is refused */
-  enter(): (() => void) | null {
+  /**
+   * @param tenant null: it is not known, or callers cannot be distinguished
+   * @returns the function to call when the demand is answered, or paused; null if it is refused
+   */
+  enter(tenant: string | null = null): ((why?: "answered" | "paused") => void) | null {
     if (this.isFull) return null;
-    const wasFull = this.#inFlight + 1 >= this.#room;
-    this.#inFlight += 1;
+    const ofTenant = tenant === null ? 0 : (this.#ofTenants.get(tenant) ?? 0) + 1;
+    const share = this.#share;
+    if (ofTenant > share) return null;
+    const wasFull = this.#counted + 1 >= this.#room || ofTenant === share;
+    this.#count(tenant, 1);
     this.#scheduleSample();
     const beginMs = this.#clock.monotonic();
-    return () => {
-      this.#inFlight -= 1;
-      this.#learn(this.#clock.monotonic() - beginMs, beginMs, wasFull);
+    return (why = "answered") => {
+      this.#count(tenant, -1);
+      if (why === "answered") this.#learn(this.#clock.monotonic() - beginMs, beginMs, wasFull);
     };
+  }
+
+  get #share(): number {
+    return Math.ceil(this.#room * TENANT_SHARE);
+  }
+
+  /** After a reduction, a tenant may have more in flight than its share. That must not refuse the others. */
+  get #counted(): number {
+    const share = this.#share;
+    let beyond = 0;
+    for (const count of this.#ofTenants.values()) beyond += Math.max(0, count - share);
+    return this.#inFlight - beyond;
+  }
+
+  #count(tenant: string | null, change: 1 | -1): void {
+    this.#inFlight += change;
+    if (tenant === null) return;
+    const count = (this.#ofTenants.get(tenant) ?? 0) + change;
+    if (count > 0) this.#ofTenants.set(tenant, count);
+    else this.#ofTenants.delete(tenant);
   }
 
   /** Raises the limit by one while demands do not queue; otherwise reduces it to what the store can serve. */

@@ -18,7 +18,10 @@ export interface ServerLimits {
   readonly shortestTtlMs: number;
   /** The longest TTL. Default 3,600,000 ms: longer work renews, so that a crash does not block for long. */
   readonly longestTtlMs: number;
-  /** Maximum number of concurrent requests, without renewals, releases and waits. Default 1,000. */
+  /**
+   * Maximum number of concurrent requests whose bodies have arrived, without renewals, releases and waits; one tenant
+   * may have half of them. Default 1,000.
+   */
   readonly inFlight: number;
   /**
    * Longest acceptable queueing delay, in milliseconds. While such requests delay each other for longer,
@@ -58,8 +61,8 @@ export interface ServerLimits {
    */
   readonly bodyBytes: number;
   /**
-   * Requests of one tenant in flight, without waits: of renewals and releases, and of all others, each. Default 256;
-   * null: unlimited. Only tenants with keys can be distinguished.
+   * Requests of one tenant in flight: of renewals and releases, of claims whose bodies have not arrived, and of all
+   * others, each. Default 256; null: unlimited. Only tenants with keys can be distinguished.
    */
   readonly tenantInFlight: number | null;
   /** Bytes of the bodies of one tenant's requests in flight. Default 1 MiB; null: unlimited. */
@@ -133,6 +136,10 @@ export function resolveLimits(limits: Partial<ServerLimits> = {}): ServerLimits 
   const resolved = { ...DEFAULT_LIMITS, ...limits };
   for (const [name, value] of Object.entries(resolved)) {
     if (value === null && UNLIMITED.has(name)) continue;
+    if (value === null) {
+      const message = `must be a number: no limit (none) is for ${[...UNLIMITED].join(", ")}`;
+      throw new InvalidOptionError(`limits.${name}`, message);
+    }
     checkInteger(`limits.${name}`, value, 1, Number.MAX_SAFE_INTEGER);
   }
   checkInteger("limits.bodyBytes", resolved.bodyBytes, LIMITS.bodyBytes, LIMITS.payloadBodyBytes);

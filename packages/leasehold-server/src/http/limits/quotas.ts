@@ -4,7 +4,8 @@
  * limit by a few seconds' worth, until the next count.
  */
 import type { Clock, LeaseStore } from "leasehold";
-import type { TaskStore } from "leasehold/internal";
+import { nextTurn, type TaskStore } from "leasehold/internal";
+import { countAbsent } from "./known-tasks.js";
 
 export type Quota = "leases" | "tasks";
 
@@ -21,7 +22,7 @@ interface Count {
 export class Quotas {
   readonly #clock: Clock;
   readonly #countOf: Readonly<Record<Quota, (namespace: string, most: number) => Promise<number>>>;
-  /** How many of these are no live lease or no task. Counts no further than one above `most`. */
+  /** How many of these are no live lease or no task. Counts no further than {@link countAbsent}. */
   readonly #areAbsent: Readonly<
     Record<Quota, (namespace: string, names: readonly string[], most: number) => Promise<number>>
   >;
@@ -31,7 +32,7 @@ export class Quotas {
   constructor(
     clock: Clock,
     leases: Pick<LeaseStore, "list" | "get">,
-    tasks: Pick<TaskStore, "counts" | "get">,
+    tasks: Pick<TaskStore, "counts" | "list">,
   ) {
     this.#clock = clock;
     this.#areAbsent = {
@@ -39,14 +40,7 @@ export class Quotas {
         const last = await leases.get(resources.map((resource) => ({ namespace, resource })));
         return last.filter((view) => view?.state !== "live").length;
       },
-      async tasks(namespace, ids, most) {
-        let absent = 0;
-        for (const id of ids) {
-          if ((await tasks.get({ namespace, id })) === null) absent += 1;
-          if (absent > most) break;
-        }
-        return absent;
-      },
+      tasks: (namespace, ids, most) => countAbsent(tasks, namespace, ids, most),
     };
     this.#countOf = {
       leases: (namespace, most) => countLive(leases, namespace, most),
@@ -147,6 +141,8 @@ async function countLive(
   let count = 0;
   let cursor: string | undefined;
   do {
+    // A store in this process does not yield by itself.
+    if (cursor !== undefined) await nextTurn();
     const page = await leases.list({
       namespace,
       states: ["live"],

@@ -1,5 +1,6 @@
 import { manualClock } from "leasehold/testing";
 import { expect, it } from "vitest";
+import { Quotas } from "./quotas.js";
 import { mostRecords, Records } from "./records.js";
 
 type Query = { states?: readonly string[]; limit?: number; cursor?: string };
@@ -28,7 +29,9 @@ function recordsOver(contents: { leases: number; tasks: number; pageMs?: number 
       if (contents.tasks < 0) throw new Error("unavailable");
       return { pending: 0, running: 0, done: contents.tasks, dead: 0, cancelled: 0 };
     },
-    get: async ({ id }: { id: string }) => (id.startsWith("known") ? {} : null),
+    list: async ({ ids = [] }: { ids?: readonly string[] }) => ({
+      items: ids.filter((id) => id.startsWith("known")),
+    }),
   };
   const ports = [leases, tasks] as unknown as [
     ConstructorParameters<typeof Records>[1],
@@ -65,6 +68,7 @@ it("admits all until the first count, and then as many as there is room for", as
 it("counts records in all states, and no further than the limit", async () => {
   const { clock, records, queries } = recordsOver({ leases: 5_000, tasks: 0 });
   await records.take("leases", "n", ["a"], 2_000);
+  await clock.settle();
   await clock.settle();
   expect(queries).toEqual([
     { namespace: "n", limit: 1_000 },
@@ -120,4 +124,33 @@ it("counts tasks in all states, and tries again after a count that failed", asyn
   expect(await take(["known 1", "known 2"])).toBe(true);
   expect(await take(["known 1", "new"])).toBe(false);
   expect(await take(["known 1", null])).toBe(false);
+});
+
+it("lets others go on between the pages that it counts", async () => {
+  const pagesAt: number[] = [];
+  let turn = 0;
+  const list = async ({ cursor = "0" }: Query) => {
+    pagesAt.push(turn);
+    const at = Number(cursor) + 1;
+    return { items: [{}], nextCursor: at < 5 ? `${at}` : null };
+  };
+  const ports = [{ list }, {}] as unknown as [
+    ConstructorParameters<typeof Records>[1],
+    ConstructorParameters<typeof Records>[2],
+  ];
+  const clock = manualClock();
+  const count = async (begin: () => Promise<unknown>) => {
+    pagesAt.length = 0;
+    turn = 0;
+    await Promise.all([
+      begin(),
+      (async () => {
+        for (; turn < 20; turn += 1) await clock.settle();
+      })(),
+    ]);
+    expect(pagesAt).toHaveLength(5);
+    expect(new Set(pagesAt).size).toBe(5);
+  };
+  await count(() => new Records(clock, ...ports).take("leases", "n", ["a"], 10));
+  await count(() => new Quotas(clock, ...ports).remaining("leases", "n", 10));
 });

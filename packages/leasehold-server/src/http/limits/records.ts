@@ -7,7 +7,8 @@
  * Between counts, which are a minute apart or more, this instance adds its own changes.
  */
 import type { Clock, LeaseStore } from "leasehold";
-import type { TaskStore } from "leasehold/internal";
+import { nextTurn, type TaskStore } from "leasehold/internal";
+import { countAbsent } from "./known-tasks.js";
 import type { Quota } from "./quotas.js";
 
 /** Enough for tenants with a small limit that choose a new name for each lease. */
@@ -34,7 +35,7 @@ interface Count {
 export class Records {
   readonly #clock: Clock;
   readonly #leases: Pick<LeaseStore, "list" | "get">;
-  readonly #tasks: Pick<TaskStore, "counts" | "get">;
+  readonly #tasks: Pick<TaskStore, "counts" | "list">;
   readonly #counts = new Map<string, Count>();
   /** Counts that are being made, with the changes meanwhile. */
   readonly #counting = new Map<string, { changes: number }>();
@@ -42,7 +43,7 @@ export class Records {
   constructor(
     clock: Clock,
     leases: Pick<LeaseStore, "list" | "get">,
-    tasks: Pick<TaskStore, "counts" | "get">,
+    tasks: Pick<TaskStore, "counts" | "list">,
   ) {
     this.#clock = clock;
     this.#leases = leases;
@@ -109,6 +110,8 @@ export class Records {
     let count = 0;
     let cursor: string | null = null;
     do {
+      // A store in this process does not yield by itself.
+      if (cursor !== null) await nextTurn();
       const after: { cursor?: string } = cursor === null ? {} : { cursor };
       const page = await this.#leases.list({ namespace, limit: PAGE, ...after });
       count += page.items.length;
@@ -122,7 +125,7 @@ export class Records {
     return counts.reduce((sum, count) => sum + count, 0);
   }
 
-  /** How many of these have no record. Counts no further than one above `room`. */
+  /** How many of these have no record. Counts no further than {@link countAbsent}. */
   async #absent(
     quota: Quota,
     namespace: string,
@@ -130,15 +133,11 @@ export class Records {
     room: number,
   ): Promise<number> {
     const names = named.filter((name) => name !== null);
-    let absent = named.length - names.length;
     if (quota === "leases") {
       const views = await this.#leases.get(names.map((resource) => ({ namespace, resource })));
       return views.filter((view) => view === null).length;
     }
-    for (const id of names) {
-      if (absent > room) break;
-      if ((await this.#tasks.get({ namespace, id })) === null) absent += 1;
-    }
-    return absent;
+    const added = named.length - names.length;
+    return added + (await countAbsent(this.#tasks, namespace, names, room - added));
   }
 }

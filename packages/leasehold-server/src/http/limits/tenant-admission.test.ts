@@ -4,17 +4,18 @@ import { expect, it, onTestFinished } from "vitest";
 import { openTenants } from "../../../../../tests/support/tenants.js";
 import { TEST_LIMITS } from "../../../../../tests/support/test-limits.js";
 import { memory } from "../../../../leasehold/src/stores/memory/index.js";
+import type { Caller } from "../auth/caller.js";
 import { createApp } from "../index.js";
 import { DEFAULT_LIMITS } from "./limits.js";
 import { TenantAdmission } from "./tenant-admission.js";
 
-const CALLER = {
+const CALLER: Caller = {
   namespace: "a",
   role: "holder",
   prefixes: [""],
   actor: "key:1",
   keyId: "1",
-} as const;
+};
 
 function setUp(ratePerSecond: number | null) {
   const env = manualEnv();
@@ -26,7 +27,10 @@ function setUp(ratePerSecond: number | null) {
     const headers = new Headers({ "content-length": `${bytes}` });
     for (let count = 0; count < 2_000; count += 1) {
       try {
-        (await admission.enter({ caller, urgency, path: "/v1/leases/renew", headers }))(items);
+        const path = "/v1/leases/renew";
+        const { begin, leave } = await admission.enter({ caller, urgency, path, headers });
+        await begin(items);
+        leave();
       } catch {
         return count;
       }
@@ -53,6 +57,25 @@ it.each([
   },
 );
 
+it("a request that its key's rate refuses occupies nothing", async () => {
+  const { env, admission } = setUp(1);
+  const enter = (caller = CALLER) =>
+    admission.enter({
+      caller,
+      urgency: "demands",
+      path: "/v1/leases/acquire",
+      headers: new Headers(),
+    });
+  // At most 256 of them may be in flight.
+  const answers = Array.from({ length: 300 }, async () => (await enter()).leave());
+  const settled = Promise.allSettled(answers);
+  await env.clock.advance(60_000);
+  const refused = (await settled).filter(({ status }) => status === "rejected");
+  expect(refused.length).toBeGreaterThan(290);
+  const keys = Array.from({ length: 100 }, (_, index) => `${index}`);
+  await Promise.all(keys.map((keyId) => enter({ ...CALLER, actor: `key:${keyId}`, keyId })));
+});
+
 it("a key owes what its requests turned out to cost", async () => {
   const { env, sent } = setUp(100);
   // The last one costs 101 and finds 1 token or more: the debt is paid before the next.
@@ -69,8 +92,8 @@ it("no rate counts where there is none, and none without keys", async () => {
   expect(await setUp(1).sent("demands", 16_384, 0, anyone)).toBe(Number.POSITIVE_INFINITY);
 });
 
-it("one large request begins in each turn of the event loop, and small ones at once", async () => {
-  const { admission } = setUp(null);
+/** @returns the turn of the event loop in which each request begins that arrives in the same one */
+async function turnsOf(begins: readonly (() => Promise<unknown>)[]) {
   let turn = 0;
   let counting = true;
   const count = () => {
@@ -78,14 +101,46 @@ it("one large request begins in each turn of the event loop, and small ones at o
     if (counting) setImmediate(count);
   };
   setImmediate(count);
-  const began = async (bytes: number) => {
-    const headers = new Headers({ "content-length": `${bytes}` });
-    await admission.enter({ caller: CALLER, urgency: "keeps", path: "/v1/leases/renew", headers });
-    return turn;
-  };
-  const turns = await Promise.all([100_000, 100_000, 100_000, 100, 100_000].map(began));
+  const turns = await Promise.all(begins.map(async (begin) => begin().then(() => turn)));
   counting = false;
-  expect(turns).toEqual([1, 2, 3, 0, 4]);
+  return turns;
+}
+
+it("one large request begins in each turn of the event loop, and small ones at once", async () => {
+  const { admission } = setUp(null);
+  const began = (bytes: number, items: number) => async () => {
+    const headers = new Headers({ "content-length": `${bytes}` });
+    const arriving = {
+      caller: CALLER,
+      urgency: "keeps",
+      path: "/v1/leases/renew",
+      headers,
+    } as const;
+    const { arrive, begin } = await admission.enter(arriving);
+    await arrive();
+    await begin(items);
+  };
+  const large = began(100_000, 1_000);
+  const many = began(10_000, 21);
+  expect(await turnsOf([large, large, began(100, 1), large, began(10_000, 20)])).toEqual([
+    1, 2, 0, 3, 0,
+  ]);
+  expect(await turnsOf([many, began(100, 1), many, many])).toEqual([1, 0, 2, 3]);
+});
+
+it("large bodies of claims have the limit and the turns of others, until they may be parsed", async () => {
+  const { admission } = setUp(null);
+  const headers = new Headers({ "content-length": "65536" });
+  const enter = () =>
+    admission.enter({ caller: CALLER, urgency: "waits", path: "/api/tasks/next", headers });
+  const entered = await Promise.all(Array.from({ length: 16 }, enter));
+  await expect(enter()).rejects.toThrow("1048576 bytes together");
+  const turns = await turnsOf(entered.map(({ arrive }) => arrive));
+  expect(turns).toEqual(Array.from({ length: 16 }, (_, index) => index + 1));
+  const [first] = entered;
+  first?.leave();
+  expect(await Promise.all(Array.from({ length: 16 }, enter))).toHaveLength(16);
+  await expect(enter()).rejects.toThrow("1048576 bytes together");
 });
 
 async function open(limits: object) {
@@ -160,4 +215,20 @@ it("a body above the announced limit is 413, and one of this size is taken", asy
   const refused = await ask(a, "/api/tasks", task(100_001));
   expect(refused.status).toBe(413);
   expect(await refused.json()).toMatchObject({ detail: "at most 100000 bytes" });
+});
+
+it("a small body with many items is served in a turn of its own, and counts although it is wrong", async () => {
+  const { env, a, ask } = await open({ ratePerSecond: 20 });
+  const renew = (items: unknown[]) =>
+    ask(a, "/v1/leases/renew", { method: "POST", body: JSON.stringify(items) });
+  // Authentication and limits are read and kept.
+  await renew([]);
+  const one = { leaseId: `cg.${"0".repeat(32)}`, ttlMs: 5_000 };
+  const many = Array.from({ length: 100 }, () => one);
+  const turns = await turnsOf([many, [one], many, many].map((items) => () => renew(items)));
+  expect(turns[1]).toBeLessThan(turns[0] ?? 0);
+  expect(new Set(turns).size).toBe(4);
+  await env.clock.advance(1_000);
+  await renew(Array.from({ length: 5_000 }, () => ({})));
+  expect((await renew([one])).status).toBe(429);
 });

@@ -7,24 +7,29 @@
  *
  *   metrics       1                                               of 10 a second
  *
- * The number of items is known only when the body has been parsed, and is charged afterwards: the key then owes it.
+ * The number of items is known only when the body has been parsed, and is charged then: the key owes it.
  *
- * One large request begins in each turn of the event loop, so that the small ones of other tenants are served in
- * between, however many large ones have arrived. A key that is refused again and again gets its refusals late: one
+ * One large request begins in each turn of the event loop, when its body has arrived, so that the small ones of other
+ * tenants are served in between, however many large ones have arrived: large is a body above 16 KiB, and a smaller one with more than 20
+ * items. A key that is refused again and again gets its refusals late: one
  * that retries at once would otherwise keep the instance busy with refusing.
  */
 import type { Clock } from "leasehold";
 import { nextTurn, sleep } from "leasehold/internal";
 import type { Caller } from "../auth/caller.js";
 import { tooMany } from "../problems.js";
+import type { Answer } from "../request.js";
 import { Rates, type ServerLimits, type TenantsLimits } from "./limits.js";
 import { bodyBytesOf, type Load, SMALL_BYTES, TenantLoads } from "./tenant-load.js";
+import { UNREAD_BYTES, UnreadAnswers } from "./unread-answers.js";
 import type { Urgency } from "./urgency.js";
 
 /** A caller renews each lease that it acquires several times within each TTL. */
 const KEEPING_RATIO = 10;
 const BYTES_A_TOKEN = 4_096;
 const ITEMS_A_TOKEN = 10;
+/** A request with at most so many items waits for no turn. */
+const FEW_ITEMS = 20;
 const RETRY_MS = 1_000;
 /** Of one tenant. A scraper asks every 15 s or so. */
 const METRICS_PER_SECOND = 10;
@@ -38,12 +43,26 @@ export interface Arriving {
   readonly headers: Headers;
 }
 
+/** A request that was admitted. */
+export interface Admitted {
+  /**
+   * To be called when the body has arrived, before it is parsed. Resolves when it may be parsed, which must follow in
+   * the same turn of the event loop.
+   */
+  readonly arrive: () => Promise<void>;
+  /** Charges the items of the parsed body. Resolves when the request may go on: many items wait for a turn. */
+  readonly begin: (items: number) => Promise<void>;
+  /** To be called when the request is answered. It is in flight until its answer was sent, where that is known. */
+  readonly leave: (answer?: Answer) => void;
+}
+
 export class TenantAdmission {
   readonly #limits: ServerLimits;
   readonly #tenantsLimits: Pick<TenantsLimits, "of">;
   readonly #clock: Clock;
   readonly #rates: Rates;
   readonly #loads: TenantLoads;
+  readonly #unread = new UnreadAnswers();
   /** When the last of the large requests that have arrived begins. */
   #begun: Promise<void> = Promise.resolve();
 
@@ -55,35 +74,53 @@ export class TenantAdmission {
     this.#loads = new TenantLoads(clock, limits);
   }
 
-  /**
-   * @returns the function to call when the request is answered, with the number of items in its body
-   * @throws TOO_MANY_REQUESTS
-   */
-  async enter(arriving: Arriving): Promise<(items: number) => void> {
+  /** @throws TOO_MANY_REQUESTS */
+  async enter(arriving: Arriving): Promise<Admitted> {
     try {
       return await this.#enter(arriving);
     } catch (error) {
-      const { actor, keyId } = arriving.caller;
-      const isPrompt =
-        keyId === null || this.#rates.take(`refusals ${actor}`, PROMPT_REFUSALS) === 0;
-      if (!isPrompt) await sleep(this.#clock, LATE_MS, { background: true });
+      await this.delayRefusal(arriving.caller);
       throw error;
     }
   }
 
-  async #enter({ caller, urgency, path, headers }: Arriving): Promise<(items: number) => void> {
+  /** To be awaited before a refusal is answered. */
+  async delayRefusal({ actor, keyId }: Caller): Promise<void> {
+    const isPrompt = keyId === null || this.#rates.take(`refusals ${actor}`, PROMPT_REFUSALS) === 0;
+    if (!isPrompt) await sleep(this.#clock, LATE_MS, { background: true });
+  }
+
+  async #enter({ caller, urgency, path, headers }: Arriving): Promise<Admitted> {
     const bytes = bodyBytesOf(headers, this.#limits.bodyBytes);
     const load = loadOf(urgency, path);
     const charge = await this.#checkRate(caller, load, bytes);
-    const leave = load === "waits" ? () => {} : this.#occupy(caller, load, bytes);
-    if (bytes > SMALL_BYTES) {
-      this.#begun = this.#begun.then(nextTurn);
-      await this.#begun;
+    const tenant = caller.keyId === null ? null : caller.namespace;
+    if (tenant !== null && load !== "keeps" && this.#unread.isFull(tenant)) {
+      const detail = `this tenant has not read answers of ${UNREAD_BYTES} bytes together: retry in 1 s`;
+      throw tooMany("TOO_MANY_REQUESTS", detail, RETRY_MS);
     }
-    return (items) => {
-      leave();
-      charge(items);
+    const waits = load === "waits";
+    const left = once(waits && bytes === 0 ? () => {} : this.#occupy(caller, load, bytes));
+    const isLarge = bytes > SMALL_BYTES;
+    const arrive = async () => {
+      if (isLarge) await this.#turn();
+      // The wait itself has limits of its own.
+      if (waits) left();
     };
+    const begin = async (items: number) => {
+      charge(items);
+      if (items > FEW_ITEMS && !isLarge) await this.#turn();
+    };
+    const leave = (answer?: Answer) => {
+      if (answer && tenant !== null) this.#unread.add(tenant, answer, left);
+      else left();
+    };
+    return { arrive, begin, leave };
+  }
+
+  #turn(): Promise<void> {
+    this.#begun = this.#begun.then(nextTurn);
+    return this.#begun;
   }
 
   /** Notes that a caller has renewed a live lease. */
@@ -99,7 +136,7 @@ export class TenantAdmission {
   /** Renewals and releases have a budget of their own, so that other requests cannot use it up. */
   async #checkRate(
     { namespace, actor, keyId }: Caller,
-    load: Load | "waits",
+    load: Load,
     bytes: number,
   ): Promise<(items: number) => void> {
     // Without keys, callers cannot be distinguished.
@@ -132,6 +169,14 @@ export class TenantAdmission {
   }
 }
 
-function loadOf(urgency: Urgency, path: string): Load | "waits" {
+function loadOf(urgency: Urgency, path: string): Load {
   return path.endsWith("/metrics") ? "metrics" : urgency;
+}
+
+function once(call: () => void): () => void {
+  let called = false;
+  return () => {
+    if (!called) call();
+    called = true;
+  };
 }

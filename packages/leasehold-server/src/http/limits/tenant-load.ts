@@ -1,7 +1,7 @@
 /**
  * What the requests of one tenant occupy at once, bounded so that they do not delay those of another:
  *
- *   requests in flight     keeps, demands and metrics separately
+ *   requests in flight     keeps, demands, metrics and waits that send their body, separately
  *   bytes of their bodies  a body is parsed in one go, and nothing else is served meanwhile
  *
  *   tenant a  ████████████████▌ its next one is refused (429)
@@ -15,8 +15,8 @@ import type { Clock } from "leasehold";
 import type { ServerLimits } from "./limits.js";
 import type { Urgency } from "./urgency.js";
 
-/** Requests that are bounded together. Waits have a limit of their own. */
-export type Load = Exclude<Urgency, "waits"> | "metrics";
+/** Requests that are bounded together. Of a wait only its body counts: the wait itself has a limit of its own. */
+export type Load = Urgency | "metrics";
 
 /** Bodies up to this size count as requests only, and wait for no turn. */
 export const SMALL_BYTES = 16_384;
@@ -107,7 +107,7 @@ export class TenantLoads {
 
   #mostRequests(load: Load, actor: string, tenantInFlight: number): number {
     if (load === "metrics") return METRICS;
-    if (load === "demands") return tenantInFlight;
+    if (load !== "keeps") return tenantInFlight;
     const renewedMs = this.#renewed.get(actor) ?? -Infinity;
     const isLive = this.#clock.monotonic() - renewedMs <= RECENT_MS;
     return isLive ? tenantInFlight : Math.ceil(tenantInFlight * (1 - RESERVED));

@@ -14,6 +14,7 @@ import type { Listener } from "../events/event-stream.js";
 import { EventHub } from "../events/events.js";
 import type { Pauses } from "../operations/pauses.js";
 import { type ProblemError, tooMany } from "../problems.js";
+import { ClaimSlots } from "./claim-slots.js";
 import { Counts } from "./counts.js";
 import type { ServerLimits } from "./limits.js";
 
@@ -28,6 +29,7 @@ interface Shared {
 
 export class Tenant {
   readonly #ready: Ready;
+  readonly #slots: ClaimSlots;
   readonly #events: EventHub;
   readonly #limits: Shared["limits"];
   readonly #activity: () => TenantActivity;
@@ -36,11 +38,18 @@ export class Tenant {
 
   constructor(namespace: string, shared: Shared) {
     const { env, leases, tasks, pauses, activities, limits } = shared;
+    const slots = new ClaimSlots(env.clock);
+    this.#slots = slots;
     const claims = {
       capabilities: tasks.capabilities,
-      async claim(request: ClaimRequest, options?: ClaimOptions): Promise<ClaimOutcome> {
-        const queues = await pauses.openQueues(namespace, request.queues);
-        return tasks.claim({ ...request, queues }, options);
+      async claim(request: ClaimRequest, options: ClaimOptions = {}): Promise<ClaimOutcome> {
+        const call = async (within: ClaimOptions) => {
+          const queues = await pauses.openQueues(namespace, request.queues);
+          return tasks.claim({ ...request, queues }, within);
+        };
+        // A claim that waits in the store would hold its slots meanwhile.
+        if (tasks.capabilities.remoteWait) return call(options);
+        return slots.run(request, options, (timeoutMs) => call({ ...options, timeoutMs }));
       },
       requeue: tasks.requeue.bind(tasks),
       watch: tasks.watch.bind(tasks),
@@ -92,6 +101,7 @@ export class Tenant {
 
   /** Ends the waits and the notification streams. */
   async close(): Promise<void> {
+    this.#slots.close();
     await Promise.all([this.#ready.close(), this.#events.close()]);
   }
 

@@ -63,6 +63,7 @@ it.each([
   ["DELETE", "/api/leases"],
   ["POST", "/below/api/tasks/next"],
   ["GET", "/pauses"],
+  ["GET", "/v1/pauses"],
 ])("an overloaded server refuses %s %s, which is no urgent route", async (method, target) => {
   const { refuses } = await openFull();
   expect(await refuses(method, target)).toEqual([true, true]);

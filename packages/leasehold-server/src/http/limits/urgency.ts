@@ -39,7 +39,6 @@ export const URGENT: Readonly<Record<string, Urgency>> = {
   "POST /v1/leases/release": "keeps",
   "POST /v1/leases/revoke": "keeps",
 
-  "GET /v1/pauses": "keeps",
   "PUT /v1/pauses": "keeps",
   "DELETE /v1/pauses": "keeps",
 

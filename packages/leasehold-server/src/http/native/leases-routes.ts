@@ -67,6 +67,7 @@ export function leaseRoutes(app: App, services: Services): void {
         return { ...grant, ...defined(request) };
       });
       const resources = requests.map(({ resource }) => resource);
+      services.waiters.check(callerOf(context).namespace, requests);
       await services.reserveQuota(context, "leases", resources);
       const calls = services.leaseCalls(context, requests);
       const outcomes = await Promise.all(requests.map(calls.acquire));

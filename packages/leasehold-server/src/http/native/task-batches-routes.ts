@@ -20,7 +20,6 @@ import { toWireOutcome } from "./outcomes.js";
 
 const ONE_EACH = "One outcome per request, in order.";
 const WRONG = bodyProblems();
-
 /** Declared before the routes of one task. */
 export function taskBatchRoutes(app: App, services: Services): void {
   const { batchedTasks } = services;

@@ -22,7 +22,10 @@ import type { Services } from "../services.js";
 
 const TAGS = ["tasks"];
 
-type Filters = z.infer<typeof StateListQuery> & { states?: TaskState[] | undefined };
+type Filters = z.infer<typeof StateListQuery> & {
+  ids?: string[] | undefined;
+  states?: TaskState[] | undefined;
+};
 
 /** Path names and their states. `started` and `processed` are names of the compatibility format. */
 const LISTS: Readonly<Record<string, TaskState>> = {
@@ -57,8 +60,8 @@ export function taskListRoutes(app: App, services: Services): void {
       responses,
     }),
     async (context) => {
-      const { state: states, ...query } = context.req.valid("query");
-      return context.json(await page(context, { ...query, states }), 200);
+      const { id: ids, state: states, ...query } = context.req.valid("query");
+      return context.json(await page(context, { ...query, ids, states }), 200);
     },
   );
   otherMethods(app, "/api/tasks", "GET", "POST");

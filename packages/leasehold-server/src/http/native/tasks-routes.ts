@@ -22,8 +22,8 @@ import {
   HeartbeatBody,
   NextAnswer,
   NextBody,
+  ReturnAnswer,
   ReturnBody,
-  StateAnswer,
   TaskParams,
 } from "../../protocol/index.js";
 import { type Caller, callerOf } from "../auth/caller.js";
@@ -98,6 +98,7 @@ export function queueRoutes(app: App, services: Services): void {
     async (context) => {
       const { processor, claimId, waitMs, ttlField, ...wanted } = context.req.valid("json");
       checkTtl(ttlField, wanted.ttlMs, services.ttl.tasks);
+      await context.get("begin")(wanted.queues.length + (wanted.kinds?.length ?? 0));
       const budget = services.budget(context);
       const caller = callerOf(context);
       const { namespace } = caller;
@@ -249,7 +250,8 @@ export function holderRoutes(app: App, services: Services): void {
       );
       if (outcome.status === "failed") throw failed(outcome);
       if (outcome.status === "refused") throw await refusal(services, context, grant, outcome);
-      return context.json({ id, state: outcome.state, retryInMs: outcome.retryInMs }, 202);
+      const { state, retryInMs: leftMs, repeated } = outcome;
+      return context.json({ id, state, retryInMs: leftMs, repeated }, 202);
     },
   );
 
@@ -257,7 +259,7 @@ export function holderRoutes(app: App, services: Services): void {
     createRoute({
       ...about("return", "Requeue a task at once, without counting a failure"),
       request: { params: TaskParams, ...jsonBody(ReturnBody) },
-      responses: { 202: answers("Pending again.", StateAnswer), ...HOLDER_PROBLEMS },
+      responses: { 202: answers("Pending again.", ReturnAnswer), ...HOLDER_PROBLEMS },
     }),
     async (context) => {
       const { id } = context.req.valid("param");
@@ -267,7 +269,7 @@ export function holderRoutes(app: App, services: Services): void {
       const outcome = await batchedTasks.requeue.submit(grant, services.budget(context).storeMs());
       if (outcome.status === "failed") throw failed(outcome);
       if (outcome.status === "refused") throw await refusal(services, context, grant, outcome);
-      return context.json({ id, state: "pending" as const }, 202);
+      return context.json({ id, state: "pending" as const, repeated: outcome.repeated }, 202);
     },
   );
   for (const operation of ["heartbeat", "complete", "fail", "return"]) {
@@ -292,7 +294,7 @@ async function refusal(
     (attempt) => attempt.grantId === grantId && attempt.token === token,
   );
   if (wasGranted) return refused(outcome);
-  const detail = "no attempt of this task has this leaseId and fencingToken";
+  const detail = "no recent attempt of this task has this leaseId and fencingToken";
   return new ProblemError("UNKNOWN_LEASE", detail);
 }
 

@@ -4,7 +4,6 @@ import {
   claimedActorOf,
   type AuditEntry as Entry,
   type Verification as Verdict,
-  verifyAudit,
 } from "leasehold/internal";
 import {
   AuditListQuery,
@@ -14,16 +13,15 @@ import {
   VerifyQuery,
 } from "../../protocol/index.js";
 import { callerOf } from "../auth/caller.js";
-import { tooMany } from "../problems.js";
 import { type App, answers, otherMethods, problems } from "../routing.js";
 import type { Services } from "../services.js";
 import { controlOf } from "./operator-action.js";
+import { Verifications } from "./verifying.js";
 
 const TAGS = ["operator"];
 
 export function auditRoutes(app: App, services: Services): void {
-  /** One verification at a time: the chain may be long, and the read continues if the client disconnects. */
-  let verifying = false;
+  const verifications = new Verifications(services.env.clock);
   const refusals = problems("INVALID_REQUEST", "NO_CONTROL");
 
   app.openapi(
@@ -57,7 +55,7 @@ export function auditRoutes(app: App, services: Services): void {
       method: "get",
       path: "/v1/audit/verify",
       tags: TAGS,
-      summary: "Verify the whole audit chain, of all tenants",
+      summary: "Verify the audit chain of all tenants, whole or from a checkpoint on",
       request: { query: VerifyQuery },
       responses: {
         200: answers("Whether the chain is intact, or its first wrong entry.", Verification),
@@ -66,16 +64,13 @@ export function auditRoutes(app: App, services: Services): void {
     }),
     async (context) => {
       const { audit } = controlOf(services);
-      const { seq, hash } = context.req.valid("query");
+      const { seq, hash, from } = context.req.valid("query");
       const kept = seq === undefined || hash === undefined ? undefined : { seq, hash };
-      if (verifying) throw tooMany("OVERLOADED", "this instance already verifies the chain", 1_000);
-      const verify = () => {
-        verifying = true;
-        return verifyAudit(audit, kept).finally(() => {
-          verifying = false;
-        });
-      };
-      const verdict = await services.budget(context).read(verify);
+      const { namespace } = callerOf(context);
+      const budget = services.budget(context);
+      const verdict = await budget.read(() =>
+        verifications.verify(audit, namespace, [kept, from], budget.storeMs()),
+      );
       return context.json(toWireVerdict(verdict), 200);
     },
   );

@@ -45,7 +45,9 @@ function claimedInHeader(context: Context<AppEnv>): string | undefined {
   throw invalid([{ path: ACTOR_HEADER, problem: "must be a percent-encoded name" }]);
 }
 
+/** Null for bytes that should be percent-encoded too: a header has no character set, so they have no one meaning. */
 function decoded(text: string): string | null {
+  if (!/^[\x20-\x7e]*$/.test(text)) return null;
   try {
     return decodeURIComponent(text);
   } catch {

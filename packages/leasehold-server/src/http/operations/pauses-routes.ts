@@ -1,11 +1,11 @@
 /** /v1/pauses: the tenant's paused resources, prefixes and queues. */
 import { createRoute } from "@hono/zod-openapi";
-import { clearPause, type Pause as StoredPause, setPause } from "leasehold/internal";
+import { clearPause, type PauseKey, type Pause as StoredPause, setPause } from "leasehold/internal";
 import { LIMITS } from "leasehold/internal/wire";
 import { Pause, PauseBody, PauseList, Resumed, ResumeQuery } from "../../protocol/index.js";
 import { callerOf, checkNoTask } from "../auth/caller.js";
 import { tooMany } from "../problems.js";
-import { limitBody } from "../request.js";
+import { type Budget, limitBody } from "../request.js";
 import { type App, answers, bodyProblems, jsonBody, otherMethods, problems } from "../routing.js";
 import type { Services } from "../services.js";
 import { byCaller, controlOf } from "./operator-action.js";
@@ -44,7 +44,10 @@ export function pauseRoutes(app: App, services: Services): void {
       middleware: limitBody(LIMITS.bodyBytes),
       request: jsonBody(PauseBody),
       responses: {
-        200: answers("The pause. An existing pause is returned unchanged.", Pause),
+        200: answers(
+          "The pause. An existing one keeps its `since`, and has this reason and actor from now on.",
+          Pause,
+        ),
         ...bodyProblems("LIMIT_REACHED", "NO_CONTROL"),
       },
     }),
@@ -54,12 +57,7 @@ export function pauseRoutes(app: App, services: Services): void {
       const control = controlOf(services);
       const { namespace } = callerOf(context);
       const by = { ...byCaller(context, reason), reason };
-      const known = await services.budget(context).read(() => control.pauses.list(namespace));
-      const again = known.some((pause) => pause.kind === kind && pause.name === name);
-      if (!again && known.length >= MAX_PAUSES) {
-        const detail = `a tenant may have at most ${MAX_PAUSES} pauses: end some, or pause a prefix`;
-        throw tooMany("LIMIT_REACHED", detail, 5_000);
-      }
+      await checkRoom(services, services.budget(context), { namespace, kind, name });
       const pause = () => setPause(control, { namespace, kind, name }, by);
       const stored = await services.budget(context).change(pause);
       services.activities.of(namespace).notePause("paused", stored, stored);
@@ -93,6 +91,16 @@ export function pauseRoutes(app: App, services: Services): void {
     },
   );
   otherMethods(app, PATH, "GET", "PUT", "DELETE");
+}
+
+/** @throws LIMIT_REACHED */
+async function checkRoom({ pauses }: Services, budget: Budget, key: PauseKey): Promise<void> {
+  if (await budget.read(() => pauses.hasRoom(key, MAX_PAUSES))) return;
+  // Another instance may have ended pauses, or set this one, since the last read.
+  await budget.read(() => pauses.refresh());
+  if (await budget.read(() => pauses.hasRoom(key, MAX_PAUSES))) return;
+  const detail = `a tenant may have at most ${MAX_PAUSES} pauses: end some, or pause a prefix`;
+  throw tooMany("LIMIT_REACHED", detail, 5_000);
 }
 
 /** Applies the change here at once. A failed read is only logged: the next one follows within a second. */

@@ -4,6 +4,7 @@ import { manualEnv } from "leasehold/testing";
 import { expect, it, onTestFinished } from "vitest";
 import { openApp } from "../../../../../tests/support/app.js";
 import { withLeasesApart } from "../../../../leasehold/src/control/index.js";
+import { nextTurn, systemEnv } from "../../../../leasehold/src/env/index.js";
 import { Pauses } from "./pauses.js";
 
 const pause = (kind: Pause["kind"], name: string): Pause => ({
@@ -60,21 +61,109 @@ it("grants nothing before the first read, then continues with the known pauses",
   expect(pauses.covers(key("r"))).toBe(false);
 });
 
-it("ignores a list that was read before the last one", async () => {
+it("shares one read under way and one after it, and waits for a read that began after the call", async () => {
+  const { env, pauses, answers } = open();
+  const reads: ((list: readonly Pause[]) => void)[] = [];
+  answers(() => new Promise((resolve) => reads.push(resolve)));
+  const answered: string[] = [];
+  const refresh = (name: string) => pauses.refresh().then(() => answered.push(name));
+  const first = [refresh("a"), refresh("b")];
+  await env.clock.settle();
+  expect(reads).toHaveLength(1);
+  const second = [refresh("c"), refresh("d"), refresh("e")];
+  await env.clock.settle();
+  expect(reads).toHaveLength(1);
+  reads[0]?.([]);
+  await Promise.all(first);
+  await env.clock.settle();
+  expect(answered).toEqual(["a", "b"]);
+  expect(reads).toHaveLength(2);
+  reads[1]?.([pause("prefix", "r")]);
+  await Promise.all(second);
+  expect(pauses.covers(key("r"))).toBe(true);
+  expect(reads).toHaveLength(2);
+});
+
+it("reads again after a shared read has failed", async () => {
   const { pauses, answers } = open();
-  let endFirst = (_: readonly Pause[]) => {};
-  answers(
-    () =>
-      new Promise((resolve) => {
-        endFirst = resolve;
-      }),
-  );
-  const slow = pauses.refresh();
+  answers(async () => Promise.reject(new Error("unavailable")));
+  const failing = [pauses.refresh(), pauses.refresh()];
+  for (const refreshed of failing) await expect(refreshed).rejects.toThrow("unavailable");
   answers(async () => [pause("prefix", "r")]);
   await pauses.refresh();
-  endFirst([]);
-  await slow;
   expect(pauses.covers(key("r"))).toBe(true);
+});
+
+/** An app whose reads of all pauses are counted, and wait while there is a gate. */
+async function counted() {
+  const { control, ...stores } = await memory().open(systemEnv);
+  if (!control) throw new Error("memory keeps a control");
+  const reads = { ofAll: 0, ofTenant: 0, set: 0 };
+  const gate: { open?: Promise<void>; onSet?: () => void } = {};
+  const app = await openApp({
+    ...stores,
+    control: {
+      ...control,
+      pauses: {
+        async list(namespace) {
+          reads[namespace === null ? "ofAll" : "ofTenant"] += 1;
+          await gate.open;
+          return control.pauses.list(namespace);
+        },
+      },
+      async perform(...args) {
+        const value = await control.perform(...args);
+        reads.set += 1;
+        gate.onSet?.();
+        return value;
+      },
+    },
+  });
+  onTestFinished(() => app.close());
+  const put = (name: string) => app.ask("PUT", "/v1/pauses", { kind: "prefix", name, reason: "x" });
+  return { app, control, reads, gate, put };
+}
+
+it("reads the pauses for many concurrent changes as often as for two", async () => {
+  const { app, reads, gate, put } = await counted();
+  await put("first");
+  Object.assign(reads, { ofAll: 0, ofTenant: 0, set: 0 });
+  let release = () => {};
+  gate.open = new Promise((resolve) => {
+    release = resolve;
+  });
+  const allSet = new Promise<void>((resolve) => {
+    gate.onSet = () => reads.set === 20 && resolve();
+  });
+  const names = Array.from({ length: 20 }, (_, at) => `billing/${at}`);
+  const answers = names.map(put);
+  await allSet;
+  await nextTurn();
+  release();
+  for (const { status } of await Promise.all(answers)) expect(status).toBe(200);
+  expect(reads.ofTenant).toBe(0);
+  // The background read may be among them.
+  expect(reads.ofAll).toBeLessThanOrEqual(3);
+  const acquired = await app.ask("POST", "/v1/locks/acquire", {
+    resource: "billing/19/x",
+    ownerId: "o",
+  });
+  expect(acquired.body).toMatchObject({ acquired: false, ownerId: "paused" });
+});
+
+it("limits the pauses of a tenant, and takes into account what other instances have changed", async () => {
+  const { control, put } = await counted();
+  const at = { namespace: "default", kind: "prefix", actor: "a", reason: "r" } as const;
+  for (let made = 0; made < 999; made += 1) {
+    await control.actors.pauses.set({ ...at, name: `made/${made}` });
+  }
+  const statusOf = async (name: string) => (await put(name)).status;
+  expect(await statusOf("a")).toBe(200);
+  expect(await statusOf("b")).toBe(429);
+  expect(await statusOf("made/1")).toBe(200);
+  await control.actors.pauses.clear({ ...at, name: "made/2" });
+  expect(await statusOf("c")).toBe(200);
+  expect(await statusOf("d")).toBe(429);
 });
 
 it("pauses a resource whose lease is in another store than the pause", async () => {

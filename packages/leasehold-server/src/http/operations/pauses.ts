@@ -13,18 +13,15 @@
  */
 
 import type { Env } from "leasehold";
-import type { Control, Key, Pause } from "leasehold/internal";
-import { type Repeating, repeat } from "leasehold/internal";
+import type { Control, Key, Pause, PauseKey } from "leasehold/internal";
+import { nextTurn, type Repeating, repeat } from "leasehold/internal";
 
 const REFRESH_MS = 1_000;
 /** A name that no queue can have. */
 const NOWHERE = "";
 
-interface Known {
-  readonly resources: Set<string>;
-  readonly prefixes: string[];
-  readonly queues: Set<string>;
-}
+/** The names that are paused in one namespace, by kind. */
+type Known = Readonly<Record<Pause["kind"], Set<string>>>;
 
 export class Pauses {
   readonly #control: Pick<Control, "pauses" | "leasesApart"> | undefined;
@@ -32,8 +29,10 @@ export class Pauses {
   /** By namespace; null until the first read. */
   #known: ReadonlyMap<string, Known> | null = null;
   #first: Promise<void> | undefined;
-  #begun = 0;
-  #applied = 0;
+  /** The read under way, or the last one. */
+  #reading: Promise<void> = Promise.resolve();
+  /** The read that begins next; undefined: no caller waits for one. */
+  #next: Promise<void> | undefined;
 
   /** @param control undefined: there are no pauses */
   constructor(control: Pick<Control, "pauses" | "leasesApart"> | undefined, env: Env) {
@@ -42,15 +41,34 @@ export class Pauses {
     this.#refreshing = repeat(env, "read the pauses", REFRESH_MS, () => this.refresh());
   }
 
-  /** Reads the pauses. Of concurrent reads, the one that began last takes effect. */
-  async refresh(): Promise<void> {
+  /**
+   * Reads the pauses, including every change that was made before this call. Callers share reads: at most one
+   * is under way, and one follows it for all callers that came meanwhile.
+   */
+  refresh(): Promise<void> {
+    this.#next ??= this.#readNext();
+    return this.#next;
+  }
+
+  async #readNext(): Promise<void> {
+    // Callers of the same turn share a read, even if the store answers within the turn.
+    await Promise.all([nextTurn(), this.#reading.catch(() => {})]);
+    this.#next = undefined;
+    this.#reading = this.#read();
+    await this.#reading;
+  }
+
+  async #read(): Promise<void> {
     if (!this.#control) return;
-    this.#begun += 1;
-    const number = this.#begun;
-    const known = sorted(await this.#control.pauses.list(null));
-    if (number < this.#applied) return;
-    this.#applied = number;
-    this.#known = known;
+    this.#known = byNamespace(await this.#control.pauses.list(null));
+  }
+
+  /** Whether the tenant has this pause, or fewer than `most` of all kinds, as far as this instance knows. */
+  async hasRoom({ namespace, kind, name }: PauseKey, most: number): Promise<boolean> {
+    if (!this.#known) await this.#firstRead();
+    const known = this.#known?.get(namespace);
+    if (!known || known[kind].has(name)) return true;
+    return known.resource.size + known.prefix.size + known.queue.size < most;
   }
 
   /**
@@ -69,7 +87,7 @@ export class Pauses {
   async openQueues(namespace: string, queues: readonly string[]): Promise<readonly string[]> {
     if (!this.#control) return queues;
     if (!this.#known) await this.#firstRead();
-    const paused = this.#known?.get(namespace)?.queues;
+    const paused = this.#known?.get(namespace)?.queue;
     if (!paused) return queues;
     const open = queues.filter((queue) => !paused.has(queue));
     return open.length > 0 ? open : [NOWHERE];
@@ -82,8 +100,9 @@ export class Pauses {
   #covers({ namespace, resource }: Key): boolean {
     const paused = this.#known?.get(namespace);
     if (!paused) return false;
-    if (this.#control?.leasesApart && paused.resources.has(resource)) return true;
-    return paused.prefixes.some((prefix) => resource.startsWith(prefix));
+    if (this.#control?.leasesApart && paused.resource.has(resource)) return true;
+    for (const prefix of paused.prefix) if (resource.startsWith(prefix)) return true;
+    return false;
   }
 
   #firstRead(): Promise<void> {
@@ -94,14 +113,16 @@ export class Pauses {
   }
 }
 
-function sorted(pauses: readonly Pause[]): ReadonlyMap<string, Known> {
-  const known = new Map<string, Known>();
+function byNamespace(pauses: readonly Pause[]): ReadonlyMap<string, Known> {
+  const all = new Map<string, Known>();
   for (const { namespace, kind, name } of pauses) {
-    const own = known.get(namespace) ?? { resources: new Set(), prefixes: [], queues: new Set() };
-    known.set(namespace, own);
-    if (kind === "resource") own.resources.add(name);
-    else if (kind === "prefix") own.prefixes.push(name);
-    else own.queues.add(name);
+    const known = all.get(namespace) ?? {
+      resource: new Set(),
+      prefix: new Set(),
+      queue: new Set(),
+    };
+    all.set(namespace, known);
+    known[kind].add(name);
   }
-  return known;
+  return all;
 }

@@ -1,12 +1,11 @@
 /** The tenant's limit of live tasks, for retries: they bring dead and cancelled tasks to life. */
 import type { Context } from "hono";
-import type { AdminOutcome, TaskState } from "leasehold/internal";
+import type { AdminOutcome, TaskState, TaskStore } from "leasehold/internal";
 import { callerOf } from "../auth/caller.js";
+import { knownTasks } from "../limits/known-tasks.js";
 import type { AppEnv } from "../request.js";
 import type { Services } from "../services.js";
 
-/** Tasks that are read at once. */
-const STEP = 50;
 /** A retry of a task in another state adds no live task. */
 const ENDED: readonly TaskState[] = ["dead", "cancelled"];
 
@@ -68,12 +67,10 @@ async function countEnded(
 ): Promise<number> {
   const { namespace } = callerOf(context);
   const budget = services.budget(context);
+  const list: TaskStore["list"] = (query) => budget.read(() => services.tasks.list(query));
   let ended = 0;
-  for (let from = 0; from < ids.length; from += STEP) {
-    const step = ids.slice(from, from + STEP);
-    const read = () => Promise.all(step.map((id) => services.tasks.get({ namespace, id })));
-    const found = await budget.read(read);
-    ended += found.filter((task) => task && ENDED.includes(task.state)).length;
+  for await (const { found } of knownTasks({ list }, namespace, ids)) {
+    ended += found.filter(({ state }) => ENDED.includes(state)).length;
   }
   return ended;
 }

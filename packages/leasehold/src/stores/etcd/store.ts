@@ -3,7 +3,7 @@
  * transactions.
  */
 import type * as port from "../../core/index.js";
-import { decideAcquire, inRounds } from "../../core/index.js";
+import { decideAcquire, grantText, inRounds, longest, oncePerGrant } from "../../core/index.js";
 import type { EtcdClient } from "./connection.js";
 import { release, renew, revoke } from "./decide.js";
 import { acquire } from "./decide-acquire.js";
@@ -65,7 +65,13 @@ export class EtcdLeaseStore implements port.LeaseStore {
     requests: readonly port.RenewRequest[],
     options?: port.CallOptions,
   ): Promise<port.RenewOutcome[]> {
-    return this.#send(requests, { decide: renew, guess: false }, options);
+    const rules = { decide: renew, guess: false };
+    return oncePerGrant(
+      requests,
+      grantText,
+      this.#settling(rules, options),
+      longest(this.capabilities.ttl.stepMs),
+    );
   }
 
   release(
@@ -112,9 +118,15 @@ export class EtcdLeaseStore implements port.LeaseStore {
     options?: port.CallOptions,
     decideNext?: Parameters<typeof inRounds<Request, Outcome>>[3],
   ): Promise<(Outcome | port.Failed)[]> {
+    return inRounds(requests, keyText, this.#settling(rules, options), decideNext);
+  }
+
+  #settling<Request extends port.Key, Outcome>(
+    rules: Rules<Request, Outcome>,
+    options?: port.CallOptions,
+  ): (some: readonly Request[]) => Promise<(Outcome | port.Failed)[]> {
     const deadlineMs = deadlineOf(this.#client, options);
-    const send = (round: readonly Request[]) => this.#transactor.settle(round, rules, deadlineMs);
-    return inRounds(requests, keyText, send, decideNext);
+    return (some) => this.#transactor.settle(some, rules, deadlineMs);
   }
 }
 

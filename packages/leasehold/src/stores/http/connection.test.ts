@@ -1,3 +1,4 @@
+import { getEventListeners } from "node:events";
 import { afterEach, describe, expect, test } from "vitest";
 import { openApp } from "../../../../../tests/support/app.js";
 import { TEST_LIMITS } from "../../../../../tests/support/test-limits.js";
@@ -134,6 +135,14 @@ describe("one call", () => {
     expect(await send()).toMatchObject({ ...closed, applied: "no", error: { code: "CLOSED" } });
     expect(sent).toHaveLength(2);
     expect(clock.pendingTimers).toBe(0);
+  });
+
+  test("leaves no listener on a signal that outlives it, whatever its result", async () => {
+    const { signal } = new AbortController();
+    const steps: Step[] = [{ status: 200, body: [] }, { status: 503 }, { code: "ECONNRESET" }];
+    const { send } = scripted(...steps, "silence");
+    for (let round = 0; round < 4; round += 1) await send({ signal });
+    expect(getEventListeners(signal, "abort")).toEqual([]);
   });
 
   test("throws on errors that only the caller can fix, naming the field", async () => {

@@ -237,7 +237,9 @@ export function readAnswer(response: Response, text: string): Answer | Failed {
   if (status !== 429 && status !== 503) return failed("maybe", unavailable("maybe", detail));
   const seconds = Number(response.headers.get("retry-after"));
   const pause = seconds > 0 ? { retryAfterMs: seconds * 1_000 } : {};
-  return failed("no", unavailable("no", detail, pause));
+  if (status === 503) return failed("no", unavailable("no", detail, pause));
+  const refused = `the server refused, by a limit: ${detail}`;
+  return failed("no", new StoreUnavailableError(refused, { outcome: "none", ...pause }));
 }
 
 /**

@@ -43,7 +43,8 @@ export class HttpOperator implements RemoteOperator {
   readonly pauses = { list: (namespace: string | null) => this.#paused(namespace) };
   readonly audit = {
     list: (query: AuditQuery) => this.#audited(query),
-    verify: (checkpoint: Checkpoint) => this.#verified(checkpoint),
+    verify: (checkpoint: Checkpoint, from: "start" | "checkpoint" = "start") =>
+      this.#verified(checkpoint, from),
   };
   readonly keys = { list: (query: KeyQuery) => this.#keys(query) };
   readonly limits = { read: (namespace: string) => this.#limits(namespace) };
@@ -128,8 +129,8 @@ export class HttpOperator implements RemoteOperator {
     return { items: entries, nextCursor };
   }
 
-  async #verified({ seq, hash }: Checkpoint): Promise<Verification> {
-    const kept = seq > 0 ? queryOf({ seq, hash }) : "";
+  async #verified({ seq, hash }: Checkpoint, from: "start" | "checkpoint"): Promise<Verification> {
+    const kept = seq > 0 ? queryOf({ seq, hash, ...(from === "checkpoint" && { from }) }) : "";
     const answer = await this.#sent({ method: "GET", path: `/v1/audit/verify${kept}` });
     const verdict = answer as wire.Verification;
     const { ok, problem } = verdict;

@@ -134,7 +134,9 @@ export class HttpTaskStore implements TaskStore {
 
   async fail(requests: readonly FailRequest[], options?: CallOptions): Promise<FailOutcome[]> {
     const bodies = requests.map(({ error, retryInMs, final = false, ...grant }) => {
-      const body = { ...this.#grant(grant), error, retryInMs, final };
+      // A final failure has no next attempt, and the server refuses a delay beside it.
+      const delayMs = final ? null : retryInMs;
+      const body = { ...this.#grant(grant), error, retryInMs: delayMs, final };
       return body satisfies wire.FailRequest;
     });
     return this.#send<FailOutcome>("/api/tasks/fail", bodies, options);
@@ -161,12 +163,13 @@ export class HttpTaskStore implements TaskStore {
     return status === 404 ? null : fromWireDetails(body as wire.TaskDetails);
   }
 
-  async list({ namespace, states, limit, ...filters }: TaskQuery): Promise<Page<TaskView>> {
+  async list({ namespace, ids, states, limit, ...filters }: TaskQuery): Promise<Page<TaskView>> {
     this.#client.checkNamespace(namespace);
-    // A query cannot express an empty list of states.
-    if (states?.length === 0) return { items: [], nextCursor: null };
+    // A query cannot express an empty list.
+    if (ids?.length === 0 || states?.length === 0) return { items: [], nextCursor: null };
     const query = queryOf({
       ...filters,
+      id: ids,
       state: states,
       limit: limit === undefined ? undefined : Math.min(limit, LIMITS.page),
     });

@@ -1,6 +1,7 @@
 /** Watches a scripted server under a manual clock. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { watchAbortListeners } from "../../../../../tests/support/abort-listeners.js";
 import { manualEnv } from "../../testing/index.js";
 import { LIMITS } from "../../wire/index.js";
 import { HttpClient } from "./connection.js";
@@ -118,6 +119,30 @@ describe("watching a server", () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
+  test("leaves no listener behind, neither at a reconnect nor at its end", async () => {
+    const listeners = watchAbortListeners();
+    const { clock, connection, connections, ending, ended } = follow("stream");
+    for (let round = 1; round <= 20; round += 1) {
+      (await connection()).break();
+      while (connections.length === round) await clock.advance(1_000);
+    }
+    // That of the connection, and that of its client.
+    expect(listeners()).toBeLessThanOrEqual(2);
+    ending.abort();
+    await ended;
+    expect(listeners()).toBe(0);
+  });
+
+  test("resumes after the last event that had an id, though others came after it", async () => {
+    const { clock, connection, connections } = follow("stream");
+    const first = await connection();
+    first.write(`${event(7, "a")}event: lease\ndata: {"resource":"b"}\n\n`);
+    await clock.settle();
+    first.break();
+    await clock.advance(200);
+    expect(connections[1]?.headers["last-event-id"]).toBe("e.7");
+  });
+
   test("backs off between attempts, and resets the backoff after a stable stream", async () => {
     const { clock, connections, ending } = follow(new TypeError("refused"));
     await clock.advance(60_000);
@@ -156,6 +181,19 @@ describe("watching a server", () => {
       expect(connections.length, `${status}`).toBe(status === 503 || status === 429 ? 1 : 2);
       await clock.advance(2_000);
       expect(connections).toHaveLength(2);
+    }
+  });
+
+  test("heeds a requested delay once: later breaks cost the backoff alone", async () => {
+    const refused = { status: 503, headers: { "retry-after": "20" }, body: "<html>" };
+    const { clock, connections } = follow(refused, "stream");
+    await clock.advance(21_000);
+    expect(connections).toHaveLength(2);
+    await clock.advance(10_000);
+    for (const count of [3, 4]) {
+      connections.at(-1)?.break();
+      await clock.advance(1_000);
+      expect(connections).toHaveLength(count);
     }
   });
 

@@ -23,6 +23,7 @@ import type { Clock } from "../../env/index.js";
 import type { MemoryGeneratorState } from "./control-generator.js";
 import { memoryKeys, type StoredKey } from "./control-keys.js";
 import { compareUtf8 } from "./keys.js";
+import { SortedList } from "./sorted-list.js";
 import type { MemoryLeaseStore } from "./store.js";
 import type { MemoryTaskStore } from "./tasks.js";
 
@@ -31,6 +32,8 @@ export class MemoryControlState {
   readonly entries: AuditEntry[] = [];
   readonly limits = new Map<string, TenantLimits>();
   readonly pauses = new Map<string, Pause>();
+  /** The same, in the order of lists. */
+  readonly sortedPauses = new SortedList<Pause>(comparePauses);
   /** In insertion order. */
   readonly keys = new Map<string, StoredKey>();
   keysAdded = 0;
@@ -108,24 +111,35 @@ function pausesOf(state: MemoryControlState, leases: MemoryLeaseStore): PauseSto
   };
   return {
     async list(namespace) {
-      const found = [...state.pauses].filter(
-        ([, pause]) => namespace === null || pause.namespace === namespace,
-      );
-      return found.sort(([, a], [, b]) => comparePauses(a, b)).map(([, pause]) => pause);
+      const { sortedPauses } = state;
+      if (namespace === null) return [...sortedPauses.from()];
+      const found: Pause[] = [];
+      for (const pause of sortedPauses.from({ ...FIRST_PAUSE, namespace })) {
+        if (pause.namespace !== namespace) break;
+        found.push(pause);
+      }
+      return found;
     },
     async set(pause) {
-      const since = state.pauses.get(nameOf(pause))?.since ?? state.nowText();
-      const stored = { ...pause, since };
+      const before = state.pauses.get(nameOf(pause));
+      const stored = { ...pause, since: before?.since ?? state.nowText() };
       state.pauses.set(nameOf(pause), stored);
+      if (before) state.sortedPauses.delete(before);
+      state.sortedPauses.add(stored);
       apply(pause, true);
       return stored;
     },
     async clear(key) {
       apply(key, false);
+      const before = state.pauses.get(nameOf(key));
+      if (before) state.sortedPauses.delete(before);
       return state.pauses.delete(nameOf(key));
     },
   };
 }
+
+/** No pause of its namespace comes before it. */
+const FIRST_PAUSE = { kind: "prefix", name: "", actor: "", reason: "", since: "" } as const;
 
 function comparePauses(a: Pause, b: Pause): number {
   return (

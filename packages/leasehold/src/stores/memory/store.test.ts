@@ -2,6 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { manualEnv } from "../../testing/index.js";
 import { memory } from "./index.js";
+import { MemoryLeaseState, MemoryLeaseStore } from "./store.js";
 
 const KEY = { namespace: "n", resource: "r" };
 const REQUEST = { ...KEY, leaseId: "l", holder: "h", ttlMs: 1_000 };
@@ -56,5 +57,29 @@ describe("the memory store", () => {
     expect(await leases.revoke([{ ...KEY, free: "atExpiry" }])).toMatchObject([
       { freeInMs: 1_000 },
     ]);
+  });
+
+  it("shows the same times while the two clocks drift apart by less than a second", async () => {
+    const env = manualEnv({ wallMs: Date.UTC(2021, 0, 1) });
+    const { leases } = await memory().open(env);
+    await leases.acquire([REQUEST]);
+    env.clock.jumpWall(999);
+    expect(await leases.get([KEY])).toMatchObject([{ expiresAt: "2021-01-01T00:00:01.000Z" }]);
+    env.clock.jumpWall(1);
+    expect(await leases.get([KEY])).toMatchObject([{ expiresAt: "2021-01-01T00:00:02.000Z" }]);
+  });
+
+  it("collects only grants that ended before the given time, and expired waiters with them", async () => {
+    const env = manualEnv();
+    const state = new MemoryLeaseState(env.clock);
+    const leases = new MemoryLeaseStore(state);
+    await leases.acquire([REQUEST, { ...REQUEST, leaseId: "waiter", queueMs: 500 }]);
+    const { waitQueue } = state.namespace("n");
+    expect(waitQueue.get("r")).toHaveLength(1);
+    await env.clock.advance(2_000);
+    expect(await leases.collect(1_000)).toBe(0);
+    expect(waitQueue.get("r")).toEqual([]);
+    await env.clock.advance(1);
+    expect(await leases.collect(1_000)).toBe(1);
   });
 });

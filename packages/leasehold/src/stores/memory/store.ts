@@ -3,7 +3,7 @@
 import {
   type AcquireOutcome,
   type AcquireRequest,
-  acquireInTurn,
+  acquireAt,
   type Capabilities,
   ClosedError,
   type Decision,
@@ -23,8 +23,10 @@ import {
   rules,
   viewOf,
   type WatchEvent,
+  waiterOf,
 } from "../../core/index.js";
 import { type Env, type EventQueue, grantIdOf } from "../../env/index.js";
+import { LeaseRecords } from "./lease-records.js";
 import { listOf } from "./views.js";
 import { WaitQueue } from "./wait-queue.js";
 import { follow } from "./watch.js";
@@ -60,7 +62,7 @@ export class MemoryLeaseState {
     let namespace = this.namespaces.get(name);
     if (!namespace) {
       namespace = {
-        records: new Map(),
+        records: new LeaseRecords(),
         waitQueue: new WaitQueue(),
         paused: new Set(),
         tokenFloor: 0,
@@ -73,7 +75,7 @@ export class MemoryLeaseState {
 }
 
 interface Namespace {
-  readonly records: Map<string, LeaseRecord>;
+  readonly records: LeaseRecords;
   readonly waitQueue: WaitQueue;
   /** Resources paused by operators. */
   readonly paused: Set<string>;
@@ -112,16 +114,18 @@ export class MemoryLeaseStore implements LeaseStore {
       const outcome = this.#decide<AcquireOutcome>(request, (record, nowMs, namespace) => {
         const { waitQueue, tokenFloor, paused } = namespace;
         const token = (last: number) => rules.nextToken(last, tokenFloor, this.#state.clockToken());
-        const before = waitQueue.get(request.resource);
-        const decision = acquireInTurn(
-          record,
-          before,
-          request,
-          nowMs,
-          token,
-          paused.has(request.resource),
-        );
-        waitQueue.set(request.resource, decision.waiters);
+        const { resource, leaseId } = request;
+        const position = {
+          ahead: waitQueue.ahead(resource, leaseId, nowMs),
+          holder: waitQueue.first(resource, nowMs)?.holder ?? "",
+        };
+        const isPaused = paused.has(resource);
+        const decision = acquireAt(position, record, request, nowMs, token, isPaused);
+        if (decision.waiter === "served") waitQueue.serve(resource, leaseId);
+        else {
+          const waiter = waiterOf(request, nowMs);
+          if (waiter) waitQueue.put(resource, waiter);
+        }
         if (record && decision.record !== record) replaced = this.#view(request, record);
         return decision;
       });
@@ -148,7 +152,8 @@ export class MemoryLeaseStore implements LeaseStore {
       this.#decide<ReleaseOutcome>(request, (record, nowMs, namespace) => {
         const decision = rules.release(record, request, nowMs);
         if (decision.record === record) {
-          const passedOn = namespace.waitQueue.withdraw(request.resource, request.leaseId);
+          const { resource, leaseId } = request;
+          const passedOn = namespace.waitQueue.withdraw(resource, leaseId, nowMs);
           const isFree = !record || !rules.excludes(record, nowMs);
           if (passedOn && isFree) this.#notify(namespace, request, nowMs);
         }
@@ -177,7 +182,7 @@ export class MemoryLeaseStore implements LeaseStore {
 
   async list(query: ListQuery): Promise<Page<LeaseView>> {
     this.#assertOpen();
-    const records = this.#state.namespaces.get(query.namespace)?.records ?? [];
+    const records = this.#state.namespaces.get(query.namespace)?.records;
     const nowMs = this.#state.clock.monotonic();
     return listOf(records, query, nowMs, (key, record) => this.#view(key, record));
   }

@@ -1,14 +1,13 @@
 /** The tasks of one namespace in memory, with an index for each order of access. */
 import type { NewTask, TaskState } from "../../tasks/port.js";
-import { isUnfinished, type TaskRecord } from "../../tasks/record.js";
+import { isUnfinished, storedId, type TaskRecord } from "../../tasks/record.js";
+import { SortedList } from "./sorted-list.js";
+import { compareIds, inClaimOrder, Lanes } from "./task-lanes.js";
 
-/**
- * Pending tasks of one queue, kind and priority, ordered by due time: if the first is not due, none is.
- */
-interface Lane {
-  readonly queue: string;
-  readonly kind: string;
-  readonly tasks: SortedList<TaskRecord>;
+/** The pending tasks of one queue: of all kinds, and of each. */
+interface Queue {
+  readonly all: Lanes;
+  readonly kinds: Map<string, Lanes>;
 }
 
 export class TaskIndex {
@@ -21,8 +20,9 @@ export class TaskIndex {
   };
   readonly #records = new Map<string, TaskRecord>();
   readonly #ids = new SortedList<string>(compareIds);
-  readonly #lanes = new Map<string, Lane>();
-  readonly #running = new Set<string>();
+  /** Holds only queues and kinds with pending tasks. */
+  readonly #queues = new Map<string, Queue>();
+  readonly #running = new SortedList<string>(compareIds);
   /** The unfinished task of each kind and dedupeKey. */
   readonly #deduped = new Map<string, string>();
 
@@ -52,43 +52,63 @@ export class TaskIndex {
     return id === undefined || id === task.id ? null : this.get(id);
   }
 
-  /** The first pending task that is due. */
+  /**
+   * The pending tasks that are due, in the order of claims. The caller makes each one running before it asks for
+   * the next. Kinds that are not asked for cost nothing.
+   */
   due(
     queues: readonly string[],
     kinds: readonly string[] | null,
     nowMs: number,
-  ): TaskRecord | null {
-    let best: TaskRecord | null = null;
-    for (const { queue, kind, tasks } of this.#lanes.values()) {
-      const [first] = tasks.items;
-      if (!first || first.scheduledAtMs > nowMs) continue;
-      if (!queues.includes(queue) || (kinds && !kinds.includes(kind))) continue;
-      if (!best || compareClaim(first, best) < 0) best = first;
-    }
-    return best;
+  ): Generator<TaskRecord, void, void> {
+    return inClaimOrder(this.#asked(new Set(queues), kinds && new Set(kinds)), nowMs);
   }
 
-  /** Every pending task that was due by then. */
-  *dueBy(atMs: number): Generator<TaskRecord, void, void> {
-    for (const { tasks } of this.#lanes.values()) {
-      for (const task of tasks.items) {
-        if (task.scheduledAtMs > atMs) break;
-        yield task;
+  *#asked(
+    queues: ReadonlySet<string>,
+    kinds: ReadonlySet<string> | null,
+  ): Generator<Lanes, void, void> {
+    for (const name of queues) {
+      const queue = this.#queues.get(name);
+      if (queue && !kinds) yield queue.all;
+      for (const kind of (queue && kinds) ?? []) {
+        const lanes = queue?.kinds.get(kind);
+        if (lanes) yield lanes;
       }
     }
   }
 
+  /** Every pending task that was due by then. */
+  *dueBy(atMs: number): Generator<TaskRecord, void, void> {
+    for (const { kinds } of this.#queues.values()) {
+      for (const lanes of kinds.values()) yield* lanes.dueBy(atMs);
+    }
+  }
+
   running(): TaskRecord[] {
-    return [...this.#running].flatMap((id) => this.#records.get(id) ?? []);
+    return [...this.#recordsOf(this.#running.from())];
+  }
+
+  /** Running tasks, newest id first, starting before `cursor`. */
+  runningNewestFirst(cursor: string | undefined): Generator<TaskRecord, void, void> {
+    return this.#recordsOf(this.#running.backFrom(cursor));
   }
 
   /** Newest id first, starting before `cursor`. */
-  *newestFirst(cursor: string | undefined): Generator<TaskRecord, void, void> {
-    const { items } = this.#ids;
-    let index = cursor === undefined ? items.length : this.#ids.position(cursor);
-    while (index > 0) {
-      index -= 1;
-      const record = this.get(items[index] ?? null);
+  newestFirst(cursor: string | undefined): Generator<TaskRecord, void, void> {
+    return this.#recordsOf(this.#ids.backFrom(cursor));
+  }
+
+  /** Those of these ids, newest id first, starting before `cursor`. */
+  newestOf(ids: readonly string[], cursor: string | undefined): Generator<TaskRecord, void, void> {
+    const stored = new Set(ids.map(storedId).filter((id) => id !== null));
+    const wanted = [...stored].filter((id) => cursor === undefined || id < cursor);
+    return this.#recordsOf(wanted.sort().reverse());
+  }
+
+  *#recordsOf(ids: Iterable<string>): Generator<TaskRecord, void, void> {
+    for (const id of ids) {
+      const record = this.#records.get(id);
       if (record) yield record;
     }
   }
@@ -97,7 +117,7 @@ export class TaskIndex {
     const { id, state } = record;
     this.counts[state] += 1;
     if (state === "running") this.#running.add(id);
-    if (state === "pending") this.#lane(record).tasks.add(record);
+    if (state === "pending") this.#enqueue(record);
     const name = dedupeName(record);
     if (name !== null && isUnfinished(state)) this.#deduped.set(name, id);
   }
@@ -106,72 +126,30 @@ export class TaskIndex {
     const { id, state } = record;
     this.counts[state] -= 1;
     if (state === "running") this.#running.delete(id);
-    if (state === "pending") {
-      const { tasks } = this.#lane(record);
-      tasks.delete(record);
-      if (tasks.items.length === 0) this.#lanes.delete(laneName(record));
-    }
+    if (state === "pending") this.#dequeue(record);
     const name = dedupeName(record);
     if (name !== null && isUnfinished(state)) this.#deduped.delete(name);
   }
 
-  #lane(record: TaskRecord): Lane {
-    const name = laneName(record);
-    let lane = this.#lanes.get(name);
-    if (!lane) {
-      const { queue, kind } = record;
-      lane = { queue, kind, tasks: new SortedList(compareClaim) };
-      this.#lanes.set(name, lane);
-    }
-    return lane;
+  #enqueue(record: TaskRecord): void {
+    const queue: Queue = this.#queues.get(record.queue) ?? { all: new Lanes(), kinds: new Map() };
+    this.#queues.set(record.queue, queue);
+    queue.all.add(record);
+    const lanes = queue.kinds.get(record.kind) ?? new Lanes();
+    queue.kinds.set(record.kind, lanes);
+    lanes.add(record);
   }
-}
 
-function laneName({ queue, kind, priority }: TaskRecord): string {
-  return JSON.stringify([queue, kind, priority]);
+  #dequeue(record: TaskRecord): void {
+    const queue = this.#queues.get(record.queue);
+    const lanes = queue?.kinds.get(record.kind);
+    queue?.all.delete(record);
+    lanes?.delete(record);
+    if (lanes?.isEmpty) queue?.kinds.delete(record.kind);
+    if (queue?.all.isEmpty) this.#queues.delete(record.queue);
+  }
 }
 
 function dedupeName({ kind, dedupeKey }: Pick<NewTask, "kind" | "dedupeKey">): string | null {
   return dedupeKey === null ? null : JSON.stringify([kind, dedupeKey]);
-}
-
-/** The order of claims. */
-function compareClaim(a: TaskRecord, b: TaskRecord): number {
-  return a.priority - b.priority || a.scheduledAtMs - b.scheduledAtMs || compareIds(a.id, b.id);
-}
-
-function compareIds(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0;
-}
-
-/** A sorted array. Most tasks are appended at the end and taken from the front; both are cheap. */
-class SortedList<T> {
-  readonly items: T[] = [];
-  readonly #compare: (a: T, b: T) => number;
-
-  constructor(compare: (a: T, b: T) => number) {
-    this.#compare = compare;
-  }
-
-  add(item: T): void {
-    this.items.splice(this.position(item), 0, item);
-  }
-
-  delete(item: T): void {
-    const position = this.position(item);
-    if (position === 0) this.items.shift();
-    else this.items.splice(position, 1);
-  }
-
-  /** The index of the item, or its insertion point. */
-  position(item: T): number {
-    let low = 0;
-    let high = this.items.length;
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      if (this.#compare(this.items[middle] as T, item) < 0) low = middle + 1;
-      else high = middle;
-    }
-    return low;
-  }
 }

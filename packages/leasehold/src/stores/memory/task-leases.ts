@@ -10,7 +10,7 @@ import {
 import type { TaskLeaseQuery } from "../../tasks/port.js";
 import type { AttemptRecord, TaskRecord } from "../../tasks/record.js";
 import type { TaskIndex } from "./task-index.js";
-import { grantsOf, iso, viewAttempt } from "./task-views.js";
+import { grantsOf, iso, viewGrant } from "./task-views.js";
 
 /** A grant and its task. */
 interface Found {
@@ -38,7 +38,7 @@ export function leasesOf(tasks: TaskIndex, query: TaskLeaseQuery, nowMs: number)
   return {
     items: page.map(({ record: { id }, grant }) => {
       const remainingMs = Math.max(0, Math.ceil(grant.expiresAtMs - nowMs));
-      const term = { ...viewAttempt(grant), expiresAt: iso(grant.expiresAtMs), remainingMs };
+      const term = { ...viewGrant(grant), expiresAt: iso(grant.expiresAtMs), remainingMs };
       return taskLease({ namespace, id }, term);
     }),
     nextCursor:
@@ -60,11 +60,8 @@ function* newestFirst(
   for (const grant of begun ? grantsOf(begun).toReversed() : []) {
     if (begun && after && grant.attempt < after.attempt) yield { record: begun, grant };
   }
-  const records = onlyLive
-    ? tasks.running().sort((a, b) => (a.id > b.id ? -1 : 1))
-    : tasks.newestFirst(after?.id);
+  const records = onlyLive ? tasks.runningNewestFirst(after?.id) : tasks.newestFirst(after?.id);
   for (const record of records) {
-    if (after && record.id >= after.id) continue;
     for (const grant of grantsOf(record).toReversed()) yield { record, grant };
   }
 }

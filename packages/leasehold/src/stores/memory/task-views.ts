@@ -2,7 +2,7 @@
 
 import { InvalidOptionError } from "../../core/index.js";
 import { grantIdOf } from "../../env/index.js";
-import { listedPayloads, listedText } from "../../tasks/payloads.js";
+import { fittingAttempts, listedPayloads, listedText } from "../../tasks/payloads.js";
 import type {
   Attempt,
   DueKind,
@@ -92,11 +92,11 @@ export function dueKindsOf(
  * @throws InvalidOptionError for a cursor that no page returned
  */
 export function listOf(tasks: TaskIndex, query: TaskQuery, nowMs: number): Page<TaskView> {
-  const { states, queue, kind, limit = 100, cursor } = query;
+  const { ids, states, queue, kind, limit = 100, cursor } = query;
   const before = cursor === undefined ? undefined : storedId(cursor);
   if (before === null) throw new InvalidOptionError("cursor", "must come from a page of tasks");
   const found: TaskRecord[] = [];
-  for (const record of tasks.newestFirst(before)) {
+  for (const record of ids ? tasks.newestOf(ids, before) : tasks.newestFirst(before)) {
     if (states && !states.includes(record.state)) continue;
     if (queue !== undefined && record.queue !== queue) continue;
     if (kind !== undefined && record.kind !== kind) continue;
@@ -118,7 +118,7 @@ export function detailsOf(record: TaskRecord, nowMs: number): TaskDetails {
     output: decode(output),
     error,
     progress: last ? decode(last.progress) : null,
-    attempts: grantsOf(record).map(viewAttempt),
+    attempts: fittingAttempts(grantsOf(record)).map(viewAttempt),
   };
 }
 
@@ -127,7 +127,13 @@ export function grantsOf({ earlier, last }: TaskRecord): readonly AttemptRecord[
   return last ? [...earlier, last] : earlier;
 }
 
-export function viewAttempt(attempt: AttemptRecord): Attempt {
+function viewAttempt(attempt: AttemptRecord): Attempt {
+  const { error, progress } = attempt;
+  return { ...viewGrant(attempt), error, progress: decode(progress) };
+}
+
+/** Without the progress, which may be large. */
+export function viewGrant(attempt: AttemptRecord): Omit<Attempt, "error" | "progress"> {
   return {
     attempt: attempt.attempt,
     holder: attempt.holder,
@@ -138,8 +144,6 @@ export function viewAttempt(attempt: AttemptRecord): Attempt {
     heartbeatAt: isoOrNull(attempt.heartbeatAtMs),
     endedAt: isoOrNull(attempt.endedAtMs),
     result: attempt.result,
-    error: attempt.error,
-    progress: decode(attempt.progress),
   };
 }
 

@@ -9,7 +9,7 @@ import {
 } from "../../core/index.js";
 import type { Env, EventQueue } from "../../env/index.js";
 import { refuseAnothersClaim } from "../../tasks/claims.js";
-import { byteLength, RETURNED_BYTES, tooMuchOutput } from "../../tasks/payloads.js";
+import { byteLength, CLAIMED_BYTES, RepeatedOutputs, tooMuchOutput } from "../../tasks/payloads.js";
 import type {
   AdminOutcome,
   ClaimedTask,
@@ -155,11 +155,10 @@ export class MemoryTaskStore implements TaskStore {
     }
     const claimed: ClaimedTask[] = [];
     let bytes = 0;
-    while (claimed.length < limit) {
-      const due = tasks.due(queues, kinds, nowMs);
-      if (!due) break;
+    for (const due of tasks.due(queues, kinds, nowMs)) {
+      if (claimed.length >= limit) break;
       bytes += byteLength(due.data);
-      if (bytes > RETURNED_BYTES && claimed.length > 0) {
+      if (bytes > CLAIMED_BYTES && claimed.length > 0) {
         notify(namespace, due, nowMs);
         break;
       }
@@ -181,14 +180,12 @@ export class MemoryTaskStore implements TaskStore {
   }
 
   async complete(requests: readonly CompleteRequest[]): Promise<CompleteOutcome[]> {
-    let bytes = 0;
+    const repeated = new RepeatedOutputs();
     return this.#decide<CompleteRequest, CompleteOutcome>(requests, (record, request, nowMs) => {
       const decision = rules.complete(record, request, nowMs);
       const { outcome } = decision;
       if (outcome.status !== "completed" || !outcome.repeated || !record) return decision;
-      const own = byteLength(record.output);
-      bytes += own;
-      return bytes > RETURNED_BYTES && bytes > own
+      return repeated.exceeds(request.namespace, byteLength(record.output))
         ? { record, outcome: tooMuchOutput() }
         : decision;
     });

@@ -11,8 +11,8 @@ import {
   seenFor,
   untilMs,
 } from "./lease-rows.js";
-import { afterMs, grantId, SAME_KEY } from "./statements.js";
-import { FIRST_WAITER, WAITING, waitersBefore } from "./wait-queue.js";
+import { afterMs, type Columns, grantId, SAME_KEY } from "./statements.js";
+import { FIRST_WAITER, seenInTurn, WAITING, waitersBefore } from "./wait-queue.js";
 
 export interface AcquireRow {
   /** Null for a new row, which is identified by its key. */
@@ -46,22 +46,23 @@ const IS_PAUSED = "(s.paused AND s.lease_id <> s.asked_id)";
 const floorOf = (row: string) =>
   `(SELECT f.token + 1 FROM leasehold.token_floor f WHERE f.namespace = ${row}.namespace)`;
 
+/** Whether the row, as seen or as locked, may be granted to the request `asked`. */
+const mayHave = (row: string, asked: string) =>
+  `${row}.lease_id <> ${asked}.asked_id AND NOT ${excludes(row)} AND NOT ${isKept(row, `${asked}.turns`)}
+        AND NOT ${row}.paused`;
+const COLUMNS: Columns = [
+  ["asked_id", "text"],
+  ["asked_by", "text"],
+  ["asked_ms", "int"],
+  ["queue_ms", "int"],
+  ["asked_metadata", "text"],
+];
+
 /** The outcomes decided by a plain read, which suffices for most batches. */
-const seenAndLocked = (waits: boolean) => `${seenFor(
-  [
-    ["asked_id", "text"],
-    ["asked_by", "text"],
-    ["asked_ms", "int"],
-    ["queue_ms", "int"],
-    ["asked_metadata", "text"],
-  ],
-  waitersBefore(waits ? "true" : `NOT ${excludes("s")}`),
-)},
+const seenAndLocked = (seen: string) => `${seen},
   ${lockedWhere(
     "s.namespace, s.resource, s.asked_id, s.asked_by, s.asked_ms, s.queue_ms, s.asked_metadata",
-    (row) =>
-      `${row}.lease_id <> s.asked_id AND NOT ${excludes(row)} AND NOT ${isKept(row, "s.turns")}
-        AND NOT ${row}.paused`,
+    (row) => mayHave(row, "s"),
   )}`;
 
 const UNSEEN = `seen s CROSS JOIN clock c
@@ -140,22 +141,33 @@ FROM outcome o CROSS JOIN clock c`;
 
 /** Values: namespaces, resources, leaseIds, holders, ttlMs, queueMs, metadata. */
 export const ACQUIRE = acquire({
-  locked: seenAndLocked(false),
+  locked: seenAndLocked(seenFor(COLUMNS, waitersBefore(`NOT ${excludes("s")}`))),
   fresh: UNSEEN,
   decided: DECIDED,
   more: "",
 });
+const WAITS = `,
+  ${WAITING}`;
 /**
  * The statement for batches with waiters. It adds a waiter for each refused request, and deletes the
  * waiters that were served or passed over. It is separate because planning costs time, and most batches
  * have no such request.
  */
 export const ACQUIRE_OR_WAIT = acquire({
-  locked: seenAndLocked(true),
+  locked: seenAndLocked(seenFor(COLUMNS, waitersBefore("true"))),
   fresh: UNSEEN,
   decided: DECIDED,
-  more: `,
-  ${WAITING}`,
+  more: WAITS,
+});
+/**
+ * The statement for batches in which several requests contend for a key, of which some wait. It takes them
+ * all, with different lease ids. It is separate because the order within each key costs time.
+ */
+export const ACQUIRE_CONTENDED = acquire({
+  locked: seenAndLocked(seenInTurn(COLUMNS, mayHave("i", "i"))),
+  fresh: UNSEEN,
+  decided: DECIDED,
+  more: WAITS,
 });
 
 const ASKED = `(

@@ -1,9 +1,11 @@
 /**
- * How the lease store runs a batch. A key may occur several times in a batch, but only once in each
- * statement.
+ * How the lease store runs a batch. A key may occur several times in a batch. An acquire may change it for
+ * the next one, so each statement has it once, but where acquires wait for it, once with each lease id. Of
+ * renewals and releases only those of the current grant change it, so each statement has each grant once.
  *
  *   batch ─ rounds of different keys ─▶ statement ─ each returned row is a decision
- *                                          ▲  └─ no row: another transaction held the lock
+ *         └ the different grants ─────▶    ▲  └─ no row: another transaction held the lock, or
+ *                                          │     this statement grants the key to another request
  *                                          └──────── retry with a new read
  */
 
@@ -12,8 +14,12 @@ import {
   ClosedError,
   type Decide,
   type Failed,
+  type Grant,
+  grantText,
   inRounds,
   type Key,
+  type Merging,
+  oncePerGrant,
   StoreUnavailableError,
 } from "../../core/index.js";
 import { type Clock, invariant, zip } from "../../env/index.js";
@@ -26,6 +32,8 @@ import { askAgain } from "./locked-rows.js";
 /** A statement for requests on different keys: its values, and the meaning of its rows. */
 export interface Statement<Request, Outcome, Row> {
   readonly sql: Sql;
+  /** A statement has one request for each such text. By default, this is the key. */
+  readonly roundOf?: (request: Request) => string;
   text(requests: readonly Request[]): string;
   /** The values, one array per column. */
   values(requests: readonly Request[]): Parameter[];
@@ -39,7 +47,7 @@ export interface Statement<Request, Outcome, Row> {
 }
 /** The rows, at most one per request. Requests without a row are undecided. */
 interface Row {
-  /** The number of the request, from 1; if absent, the key identifies it. */
+  /** The number of the request, from 1; if absent, the row is that of the first request for the key. */
   readonly n: number | null;
   readonly namespace?: string | null;
   readonly resource?: string | null;
@@ -65,11 +73,37 @@ export class LeaseCalls {
   decide<Request extends Key, Outcome extends { readonly status: string }, Answer extends Row>(
     statement: Statement<Request, Outcome, Answer>,
     requests: readonly Request[],
-    { timeoutMs = DEFAULT_TIMEOUT_MS }: CallOptions = {},
+    options?: CallOptions,
     next?: Decide<Request, Outcome>,
   ): Promise<(Outcome | Failed)[]> {
+    return inRounds(
+      requests,
+      statement.roundOf ?? keyText,
+      this.#sending(statement, options),
+      next,
+    );
+  }
+
+  /** The same for requests that change nothing but the grant that they name. */
+  decideGrants<
+    Request extends Grant,
+    Outcome extends { readonly status: string },
+    Answer extends Row,
+  >(
+    statement: Statement<Request, Outcome, Answer>,
+    requests: readonly Request[],
+    options?: CallOptions,
+    merging?: Merging<Request, Outcome | Failed>,
+  ): Promise<(Outcome | Failed)[]> {
+    return oncePerGrant(requests, grantText, this.#sending(statement, options), merging);
+  }
+
+  #sending<Request extends Key, Outcome extends { readonly status: string }, Answer extends Row>(
+    statement: Statement<Request, Outcome, Answer>,
+    { timeoutMs = DEFAULT_TIMEOUT_MS }: CallOptions = {},
+  ): (some: readonly Request[]) => Promise<(Outcome | Failed)[]> {
     const deadlineMs = this.#clock.monotonic() + timeoutMs;
-    const send = async (round: readonly Request[]) => {
+    return async (round) => {
       const outcomes = new Array<Outcome | Failed | null>(round.length).fill(null);
       const entries = round.map((request, index) => ({ request, index }));
       let isFirst = true;
@@ -82,7 +116,6 @@ export class LeaseCalls {
       });
       return zip(round, outcomes).map(([request, outcome]) => outcome ?? rowLocked(request));
     };
-    return inRounds(requests, keyText, send, next);
   }
 
   /** Runs one statement. The outcome of a request that it did not decide is null. */
@@ -117,13 +150,19 @@ export class LeaseCalls {
 
 /**
  * Returns a function from a row to the index of its request. Only the rows of acquires carry a key instead of
- * a number; the first such row creates the map by key.
+ * a number: of those for one key only the first can create it. The first such row creates the map by key.
  */
 function indexIn(requests: readonly Key[]): (row: Row) => number {
   let byKey: Map<string, number> | undefined;
   return ({ n, namespace, resource }) => {
     if (n !== null) return n - 1;
-    byKey ??= new Map(requests.map((request, index) => [keyText(request), index]));
+    if (!byKey) {
+      byKey = new Map();
+      for (const [index, request] of requests.entries()) {
+        const key = keyText(request);
+        if (!byKey.has(key)) byKey.set(key, index);
+      }
+    }
     const index = byKey.get(keyText({ namespace: namespace ?? "", resource: resource ?? "" }));
     invariant(index !== undefined, "rows of requests");
     return index;

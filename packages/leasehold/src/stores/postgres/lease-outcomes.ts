@@ -13,9 +13,10 @@ import type {
 } from "../../core/index.js";
 import { invariant } from "../../env/index.js";
 import type { Sql } from "./connection.js";
-import { keyColumns } from "./keys.js";
+import { keyColumns, keyText } from "./keys.js";
 import {
   ACQUIRE,
+  ACQUIRE_CONTENDED,
   ACQUIRE_ONE,
   ACQUIRE_OR_WAIT,
   type AcquireRow,
@@ -34,10 +35,24 @@ import { safeToken, termOf, viewOf } from "./views.js";
 /** Waiters that wait longer are renewed meanwhile; the SQL has its own, smaller bound. */
 const LONGEST_QUEUE_MS = 2 ** 31 - 1;
 
-export function acquiring(sql: Sql): Statement<AcquireRequest, AcquireOutcome, AcquireRow> {
+/** @param requests the whole batch: which statement takes it depends on all of them */
+export function acquiring(
+  sql: Sql,
+  requests: readonly AcquireRequest[],
+): Statement<AcquireRequest, AcquireOutcome, AcquireRow> {
+  const awaited = new Set(requests.filter(({ queueMs }) => queueMs).map(keyText));
+  const isAwaited = (request: AcquireRequest) => awaited.has(keyText(request));
+  // For the other keys, the outcome of the first request decides the rest without the store.
+  const isContended = awaited.size > 0 && requests.filter(isAwaited).length > awaited.size;
+  const uncontended = (batch: readonly AcquireRequest[]) =>
+    batch.some(({ queueMs }) => queueMs) ? ACQUIRE_OR_WAIT : ACQUIRE;
   return {
     sql,
-    text: (batch) => (batch.some(({ queueMs }) => queueMs) ? ACQUIRE_OR_WAIT : ACQUIRE),
+    ...(isContended && {
+      roundOf: (request: AcquireRequest) =>
+        isAwaited(request) ? `${keyText(request)}\0${request.leaseId}` : keyText(request),
+    }),
+    text: isContended ? () => ACQUIRE_CONTENDED : uncontended,
     values: (batch) => [
       ...keyColumns(batch),
       batch.map(({ leaseId }) => leaseId),

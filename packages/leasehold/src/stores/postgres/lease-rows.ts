@@ -15,7 +15,7 @@ export const CLOCK = `clock AS MATERIALIZED (
     SELECT t.now, (extract(epoch FROM t.now) * 1000000)::bigint AS token
     FROM (SELECT clock_timestamp() AS now) t
   )`;
-const KEY: Columns = [
+export const KEY: Columns = [
   ["namespace", "text"],
   ["resource", "text"],
 ];

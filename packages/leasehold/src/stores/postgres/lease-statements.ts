@@ -1,6 +1,6 @@
 /**
  * The statements of the lease store. Each decides a batch of requests on different keys by the rules in
- * core/rules.ts, and commits by itself.
+ * core/rules.ts, and commits by itself. Only ACQUIRE_CONTENDED takes several requests for a key.
  *
  *   seen ───────────────────────── the outcomes that a plain read decides: held, ended, taken ...
  *    └─ locked ─────────────────── rows that may change, in key order

@@ -8,10 +8,21 @@ import {
   startPostgres,
 } from "../../../../../tests/support/postgres.js";
 import type { AcquireOutcome, AcquireRequest, LeaseStore } from "../../core/index.js";
-import { type Clock, grantIdOf, newLeaseId, systemClock, systemEnv } from "../../env/index.js";
+import {
+  type Clock,
+  grantIdOf,
+  newLeaseId,
+  systemClock,
+  systemEnv,
+  systemRandom,
+  taskIds,
+} from "../../env/index.js";
+import type { ClaimedTask } from "../../tasks/port.js";
+import { newTaskOf } from "../../testing/task-suite/new-task.js";
 import { openPostgres, type PostgresDatabase } from "./index.js";
 
 const namespace = "n";
+const newTaskId = taskIds(systemClock, systemRandom);
 function request(resource: string, change: Partial<AcquireRequest> = {}): AcquireRequest {
   const leaseId = newLeaseId(systemEnv.random);
   const holder = `holder of ${grantIdOf(leaseId)}`;
@@ -87,6 +98,65 @@ describePostgres("the lease store on a server", () => {
     await admin.query("ROLLBACK");
     const [again] = await storeOf(0).renew(requests.slice(7, 8));
     expect(again).toMatchObject({ status: "renewed" });
+  });
+
+  it("decides 300 grants of one key, or of one task, in one statement", async () => {
+    const { leases, tasks } = databases[0] as PostgresDatabase;
+    const held = request("of many");
+    await acquireOne(leases, held);
+    const asked = Array.from({ length: 300 }, (_, index) =>
+      index === 150 ? held : request("of many", { ttlMs: 1_000 + index }),
+    );
+    const outcomesOf = async <Outcome extends { status: string }>(
+      call: () => Promise<readonly Outcome[]>,
+    ): Promise<string[]> => {
+      const sent = vi.spyOn(pg.Client.prototype, "query");
+      const outcomes = await call();
+      // One decides; tasks that it has passed over are read by a second one.
+      expect(sent.mock.calls.length).toBeLessThan(5);
+      sent.mockRestore();
+      return outcomes.map(({ status }) => status);
+    };
+    const forHolder = (current: string, others: string) =>
+      asked.map((one) => (one === held ? current : others));
+    const again = { ...held, ttlMs: 90_000 };
+    expect(await outcomesOf(() => leases.renew([...asked, again, held]))).toEqual([
+      ...forHolder("renewed", "lost"),
+      "renewed",
+      "renewed",
+    ]);
+    expect(await leases.get([held])).toMatchObject([{ ttlMs: 90_000 }]);
+    expect(await outcomesOf(() => leases.release([...asked, held]))).toEqual([
+      ...forHolder("released", "notHeld"),
+      "released",
+    ]);
+
+    const task = newTaskOf({ namespace, id: newTaskId() });
+    await tasks.enqueue([task]);
+    const claimed = await tasks.claim({
+      namespace,
+      claimId: newLeaseId(systemEnv.random),
+      holder: "h",
+      queues: [task.queue],
+      kinds: null,
+      limit: 1,
+      ttlMs: 60_000,
+    });
+    const [grant] = (claimed as { tasks: readonly ClaimedTask[] }).tasks as [ClaimedTask];
+    const beats = Array.from({ length: 300 }, (_, progress) => ({
+      namespace,
+      id: task.id,
+      leaseId: progress % 2 === 0 ? grant.leaseId : newLeaseId(systemEnv.random),
+      token: grant.token,
+      ttlMs: 60_000,
+      progress,
+    }));
+    const each = (own: string) => beats.map((_, index) => (index % 2 === 0 ? own : "refused"));
+    expect(await outcomesOf(() => tasks.heartbeat(beats))).toEqual(each("renewed"));
+    expect((await tasks.get(task))?.progress).toBe(298);
+    const completions = beats.map((beat, output) => ({ ...beat, output }));
+    expect(await outcomesOf(() => tasks.complete(completions))).toEqual(each("completed"));
+    expect((await tasks.get(task))?.output).toBe(0);
   });
 
   it("renews what a late acquire has locked for the rest of its statement", async () => {

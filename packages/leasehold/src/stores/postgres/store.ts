@@ -7,12 +7,11 @@ import {
   type Capabilities,
   cursorAfter,
   decideAcquire,
-  decideRelease,
-  decideRenew,
   type Key,
   type LeaseStore,
   type LeaseView,
   type ListQuery,
+  longest,
   type Page,
   type ReleaseOutcome,
   type ReleaseRequest,
@@ -65,15 +64,16 @@ export class PostgresLeaseStore implements LeaseStore {
   }
 
   acquire(requests: readonly AcquireRequest[], options?: CallOptions): Promise<AcquireOutcome[]> {
-    return this.#calls.decide(acquiring(this.#general), requests, options, decideAcquire);
+    const statement = acquiring(this.#general, requests);
+    return this.#calls.decide(statement, requests, options, decideAcquire);
   }
 
   renew(requests: readonly RenewRequest[], options?: CallOptions): Promise<RenewOutcome[]> {
-    return this.#calls.decide(renewing(this.#control), requests, options, decideRenew);
+    return this.#calls.decideGrants(renewing(this.#control), requests, options, longest(1));
   }
 
   release(requests: readonly ReleaseRequest[], options?: CallOptions): Promise<ReleaseOutcome[]> {
-    return this.#calls.decide(releasing(this.#control), requests, options, decideRelease);
+    return this.#calls.decideGrants(releasing(this.#control), requests, options);
   }
 
   revoke(requests: readonly RevokeRequest[], options?: CallOptions): Promise<RevokeOutcome[]> {

@@ -1,8 +1,8 @@
 /**
- * How the task store runs a batch. A task may occur several times in a batch, but only once in each
- * statement.
+ * How the task store runs a batch. A task may occur several times in a batch, but each grant on it only once
+ * in the statement: at most one of the grants is current, and only its request changes anything.
  *
- *   batch ─ rounds of different tasks ─▶ statement ─ returns a row per change
+ *   batch ─ the different grants ─────▶ statement ─ returns a row per change
  *                                           └─ the rest ─▶ TASK_STATE ─ refused, repeated ...
  *                                                             └─ only a lock was in the way: retry
  */
@@ -10,9 +10,9 @@
 import {
   type CallOptions,
   ClosedError,
-  type Decide,
   type Failed,
-  inRounds,
+  type Merging,
+  oncePerGrant,
   StoreUnavailableError,
 } from "../../core/index.js";
 import type { Clock } from "../../env/index.js";
@@ -46,9 +46,9 @@ export interface Statement<Request, Outcome, Row extends ChangedRow> {
   /** The outcome if the statement changed the task. */
   changed(row: Row, request: Request): Outcome;
   /** The outcome if it skipped the task, given the task's state; null if only a lock was in its way. */
-  passedOver(skipped: TaskStateRow | null): Outcome | null;
-  /** The outcome of the next request for the same task, given this one's. Default: ask the store. */
-  readonly next?: (before: Outcome) => Outcome;
+  passedOver(skipped: TaskStateRow | null, request: Request): Outcome | null;
+  /** How the requests of the same grant, or for the same task, are sent as one. */
+  readonly merging?: Merging<Request, Outcome | Failed>;
 }
 
 export class TaskCalls {
@@ -87,8 +87,7 @@ export class TaskCalls {
   }
 
   /**
-   * Returns one outcome per request, in order, with one statement per occurrence of a task in the
-   * batch.
+   * Returns one outcome per request, in order.
    */
   decide<
     Request extends TaskKey & Partial<TaskGrant>,
@@ -100,15 +99,14 @@ export class TaskCalls {
     options?: CallOptions,
   ): Promise<(Outcome | Failed)[]> {
     const run = this.within(statement.sql, options);
-    const { next, state = TASK_STATE } = statement;
-    const decideNext: Decide<Request, Outcome> = (_, { outcome }) => next?.(outcome) ?? null;
+    const { merging, state = TASK_STATE } = statement;
     const send = async (round: readonly Request[]) => {
       const outcomes = new Array<Outcome | Failed>(round.length);
       const entries: (Entry<Request> & { index: number })[] = [];
       for (const [index, request] of round.entries()) {
         const grant = storedGrant(request);
         if (grant) entries.push({ grant, request, index });
-        else outcomes[index] = statement.passedOver(null) ?? inTheWay(request);
+        else outcomes[index] = statement.passedOver(null, request) ?? inTheWay(request);
       }
       const left = await askAgain(this.#clock, entries, async (asked) => {
         let open = asked;
@@ -123,8 +121,8 @@ export class TaskCalls {
           for (const row of await run<TaskStateRow>(state, grantColumns(open))) {
             skippedRows.set(row.n, row);
           }
-          for (const [position, { index }] of open.entries()) {
-            const outcome = statement.passedOver(skippedRows.get(position + 1) ?? null);
+          for (const [position, { index, request }] of open.entries()) {
+            const outcome = statement.passedOver(skippedRows.get(position + 1) ?? null, request);
             if (outcome) outcomes[index] = outcome;
           }
           return open.filter(({ index }) => !outcomes[index]);
@@ -136,7 +134,7 @@ export class TaskCalls {
       for (const { index, request } of left) outcomes[index] = inTheWay(request);
       return outcomes;
     };
-    return inRounds<Request, Outcome>(requests, keyText, send, decideNext);
+    return oncePerGrant(requests, grantText, send, merging);
   }
 }
 
@@ -164,6 +162,11 @@ function storedGrant(request: TaskKey & Partial<TaskGrant>): TaskGrant | null {
 /** Namespaces contain no NUL. */
 export function keyText({ namespace, id }: TaskKey): string {
   return `${namespace}\0${id.toLowerCase()}`;
+}
+
+/** Unique per grant, or per task if the request names none. */
+function grantText(request: TaskKey & Partial<TaskGrant>): string {
+  return `${keyText(request)}\0${request.leaseId}\0${request.token}`;
 }
 
 export function keyColumns(entries: readonly Entry<TaskKey>[]): Parameter[] {

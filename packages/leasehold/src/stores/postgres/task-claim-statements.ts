@@ -5,9 +5,9 @@
  *      │                            └─ due tasks whose data is too much ─▶ notified
  *      └──── repeated claim ─▶ own
  */
-import { RETURNED_BYTES } from "../../tasks/payloads.js";
-import { afterMs } from "./statements.js";
-import { CLOCK, micros, NOTIFIED, notifiedOf, SAME_TASK } from "./task-statements.js";
+import { CLAIMED_BYTES } from "../../tasks/payloads.js";
+import { afterMs, unnested } from "./statements.js";
+import { CLOCK, KEY, micros, NOTIFIED, notifiedOf, SAME_TASK } from "./task-statements.js";
 
 /** `taskLeaseId` */
 const leaseId = (claimId: string, id: string) =>
@@ -100,7 +100,7 @@ WITH ${CLOCK},
   -- The size of a value is in its header: no data is read here.
   measured AS MATERIALIZED (
     SELECT p.namespace, p.queue, p.id, p.bytes = sum(p.bytes) OVER upto
-      OR sum(p.bytes) OVER upto <= ${RETURNED_BYTES} AS fits
+      OR sum(p.bytes) OVER upto <= ${CLAIMED_BYTES} AS fits
     FROM picked p WINDOW upto AS (ORDER BY ${IN_ORDER("p")} ROWS UNBOUNDED PRECEDING)
   ),
   -- This statement has locked them, so a concurrent claim may have found nothing.
@@ -133,3 +133,9 @@ ORDER BY ${IN_ORDER("x")}`;
 export const FORGET_CLAIMS = `
 DELETE FROM leasehold.claim
 WHERE claimed_at < clock_timestamp() - $1::float8 * interval '1 millisecond'`;
+
+/** Deletes old attempts. Values: namespaces, ids, the attempts up to which. */
+export const FORGET_ATTEMPTS = `
+DELETE FROM leasehold.attempt a
+USING ${unnested([...KEY, ["attempt", "int"]])}
+WHERE a.namespace = i.namespace AND a.task_id = i.id AND a.attempt <= i.attempt`;

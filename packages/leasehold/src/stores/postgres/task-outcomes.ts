@@ -1,6 +1,6 @@
 /** The values that each task operation sends, and the meaning of the returned rows. */
 import type { Random } from "../../env/index.js";
-import { byteLength, RETURNED_BYTES, tooMuchOutput } from "../../tasks/payloads.js";
+import { byteLength, RepeatedOutputs, tooMuchOutput } from "../../tasks/payloads.js";
 import type {
   AdminOutcome,
   ClaimedTask,
@@ -53,12 +53,22 @@ export function renewing(sql: Sql): Statement<HeartbeatRequest, HeartbeatOutcome
       ...termOf({ ttlMs, expiresAt, now }),
     }),
     passedOver: refused,
+    // The longest of the TTLs, with the last progress.
+    merging: {
+      merge: (earlier, later) => {
+        const { progress = earlier.progress } = later;
+        const { ttlMs } = later.ttlMs > earlier.ttlMs ? later : earlier;
+        return { ...later, ttlMs, ...(progress === undefined ? {} : { progress }) };
+      },
+      share: (outcome, { ttlMs }) =>
+        outcome.status === "renewed" ? { ...outcome, ttlMs } : outcome,
+    },
   };
 }
 
-/** For one batch, because it counts the returned outputs. The same task may occur in several statements of a batch. */
+/** For one batch, because it counts the returned outputs. */
 export function completing(sql: Sql): Statement<CompleteRequest, CompleteOutcome, ChangedRow> {
-  let bytes = 0;
+  const repeated = new RepeatedOutputs();
   return {
     sql,
     text: COMPLETE,
@@ -72,13 +82,21 @@ export function completing(sql: Sql): Statement<CompleteRequest, CompleteOutcome
       repeated: false,
       output: decode(encodeJson(output)),
     }),
-    passedOver(skipped) {
+    passedOver(skipped, { namespace }) {
       if (!skipped?.own || skipped.state !== "done") return refused(skipped);
       const { output = null } = skipped;
-      const own = byteLength(output ?? "");
-      bytes += own;
-      if (output === null || (bytes > RETURNED_BYTES && bytes > own)) return tooMuchOutput();
+      if (output === null || repeated.exceeds(namespace, byteLength(output))) {
+        return tooMuchOutput();
+      }
       return { status: "completed", repeated: true, output: decode(output) };
+    },
+    merging: {
+      share(outcome, { namespace }, isBehind) {
+        if (!isBehind || outcome.status !== "completed") return outcome;
+        return repeated.exceeds(namespace, byteLength(encodeJson(outcome.output)))
+          ? tooMuchOutput()
+          : { ...outcome, repeated: true };
+      },
     },
   };
 }
@@ -94,11 +112,12 @@ export function failing(sql: Sql, random: Random): Statement<FailRequest, FailOu
       entries.map(({ request }) => request.final ?? false),
       entries.map(() => random.float()),
     ],
-    changed: recorded,
+    changed: (row) => recorded(row, false),
     passedOver: (skipped) =>
       skipped?.own && skipped.result === "failed" && isRecorded(skipped)
-        ? recorded(skipped)
+        ? recorded(skipped, true)
         : refused(skipped),
+    merging: { share: shareRepeated },
   };
 }
 
@@ -107,11 +126,12 @@ export function requeueing(sql: Sql): Statement<TaskGrant, RequeueOutcome, Chang
     sql,
     text: GIVE_BACK,
     values: grantColumns,
-    changed: () => ({ status: "returned" }),
+    changed: () => ({ status: "returned", repeated: false }),
     passedOver: (skipped) =>
       skipped?.own && skipped.result === "returned" && skipped.state === "pending"
-        ? { status: "returned" }
+        ? { status: "returned", repeated: true }
         : refused(skipped),
+    merging: { share: shareRepeated },
   };
 }
 
@@ -127,7 +147,6 @@ export function cancelling(sql: Sql): Statement<TaskKey, AdminOutcome, ChangedRo
       if (state === "cancelled") return { status: "ok", state };
       return state === "done" || state === "dead" ? { status: "conflict", state } : null;
     },
-    next: (before) => before,
   };
 }
 
@@ -143,7 +162,6 @@ export function retrying(sql: Sql): Statement<TaskKey, AdminOutcome, ChangedRow>
       const conflict = state === "running" || state === "done" || (state !== "pending" && rival);
       return conflict ? { status: "conflict", state } : null;
     },
-    next: (before) => before,
   };
 }
 
@@ -158,7 +176,10 @@ export function deleting(sql: Sql): Statement<TaskKey, AdminOutcome, DeletedRow>
       const { state } = skipped;
       return isUnfinished(state) ? { status: "conflict", state } : null;
     },
-    next: (before) => (before.status === "ok" ? { status: "unknown" } : before),
+    merging: {
+      share: (outcome, _, isBehind) =>
+        isBehind && outcome.status === "ok" ? { status: "unknown" } : outcome,
+    },
   };
 }
 
@@ -173,9 +194,18 @@ function isRecorded(skipped: Pick<TaskStateRow, "state" | "retryInMs">): skipped
   return skipped.state === "pending" || skipped.state === "dead";
 }
 
-function recorded({ state, retryInMs }: Recorded): FailOutcome {
+/** Of several requests of one grant in a batch, all but the first repeat it. */
+function shareRepeated<Outcome extends FailOutcome | RequeueOutcome>(
+  outcome: Outcome,
+  _: TaskGrant,
+  isBehind: boolean,
+): Outcome {
+  return isBehind && "repeated" in outcome ? { ...outcome, repeated: true } : outcome;
+}
+
+function recorded({ state, retryInMs }: Recorded, repeated: boolean): FailOutcome {
   const leftMs = state === "dead" ? null : Math.max(0, Math.ceil(retryInMs));
-  return { status: "recorded", state, retryInMs: leftMs };
+  return { status: "recorded", repeated, state, retryInMs: leftMs };
 }
 
 export function claimedTask(row: ClaimedRow): ClaimedTask {

@@ -18,7 +18,7 @@
  *
  * Names: c the clock, i the input, t the task, h as held, x as changed. Times go out in microseconds.
  */
-import { RETURNED_BYTES } from "../../tasks/payloads.js";
+import { REPEATED_BYTES } from "../../tasks/payloads.js";
 import { CHANNEL } from "./connection.js";
 import { afterMs, type Columns, grantId, unnested } from "./statements.js";
 
@@ -250,10 +250,10 @@ FROM ${unnested(GRANT)} JOIN leasehold.task t ON ${SAME_TASK("t", "i")} CROSS JO
 /** Finds why a statement skipped a task. Values: namespaces, ids, leaseIds, tokens. */
 export const TASK_STATE = taskState("");
 const OUTPUT_BYTES = "CASE WHEN o.own THEN octet_length(t.output) END";
-const UP_TO_HERE = `sum(${OUTPUT_BYTES}) OVER (ORDER BY i.n ROWS UNBOUNDED PRECEDING)`;
-/** Like {@link TASK_STATE}, with the outputs of the request's own tasks, up to a bound but at least one. */
+const UP_TO_HERE = `sum(${OUTPUT_BYTES}) OVER (PARTITION BY i.namespace ORDER BY i.n ROWS UNBOUNDED PRECEDING)`;
+/** Like {@link TASK_STATE}, with the outputs of the request's own tasks, up to a bound but at least one of each namespace. */
 export const TASK_STATE_AND_OUTPUT = taskState(`
-  CASE WHEN o.own AND (${UP_TO_HERE} <= ${RETURNED_BYTES} OR ${UP_TO_HERE} = octet_length(t.output))
+  CASE WHEN o.own AND (${UP_TO_HERE} <= ${REPEATED_BYTES} OR ${UP_TO_HERE} = octet_length(t.output))
     THEN t.output END AS output,`);
 
 export interface ReapedRow {

@@ -1,6 +1,12 @@
 /** Views of tasks: read-only statements, and their rows as views. */
 import { InvalidOptionError } from "../../core/index.js";
-import { LISTED_BYTES, listedPayloads, PREVIEW_LENGTH } from "../../tasks/payloads.js";
+import {
+  ATTEMPTS_BYTES,
+  ATTEMPTS_KEPT,
+  LISTED_BYTES,
+  listedPayloads,
+  PREVIEW_LENGTH,
+} from "../../tasks/payloads.js";
 import type {
   Attempt,
   DueKind,
@@ -83,7 +89,10 @@ export interface DetailsRow extends PlainRow {
   /** A JSON array of {@link StoredAttempt}, oldest first; null if there are none. */
   readonly attempts: string | null;
 }
-/** Values: namespace, id. A single statement, so that the attempts are consistent with the task. */
+/**
+ * Values: namespace, id. A single statement, so that the attempts are consistent with the task. The size of a text is
+ * in its header: no text is read that is not returned.
+ */
 export const GET = `
 SELECT ${COLUMNS}, t.data, t.output, t.error, t.progress, t.ttl_ms AS "ttlMs", (
     SELECT json_agg(json_build_object('attempt', a.attempt, 'holder', a.holder,
@@ -91,7 +100,15 @@ SELECT ${COLUMNS}, t.data, t.output, t.error, t.progress, t.ttl_ms AS "ttlMs", (
       'startedAt', ${micros("a.started_at")}, 'heartbeatAt', ${micros("a.heartbeat_at")},
       'endedAt', ${micros("a.ended_at")}, 'result', a.result, 'error', a.error,
       'progress', a.progress) ORDER BY a.attempt)::text
-    FROM leasehold.attempt a WHERE a.namespace = t.namespace AND a.task_id = t.id
+    FROM (
+      SELECT e.*, row_number() OVER newest AS place,
+        sum(coalesce(octet_length(e.error), 0) + coalesce(octet_length(e.progress), 0)) OVER newest
+          + coalesce(CASE WHEN t.state = 'running' THEN octet_length(t.progress) END, 0) AS bytes
+      FROM leasehold.attempt e WHERE e.namespace = t.namespace AND e.task_id = t.id
+      WINDOW newest AS (ORDER BY e.attempt DESC ROWS UNBOUNDED PRECEDING)
+    ) a
+    WHERE a.attempt > t.attempt - ${ATTEMPTS_KEPT}
+      AND (a.bytes <= ${ATTEMPTS_BYTES} OR (a.place = 1 AND t.state <> 'running'))
   ) AS attempts
 FROM leasehold.task t WHERE t.namespace = $1 AND t.id = $2::uuid`;
 
@@ -135,6 +152,10 @@ export function listSql(query: TaskQuery, limit: number): [text: string, values:
     values.push(value);
     conditions.push(condition(`$${values.length}`));
   };
+  if (query.ids) {
+    const ids = query.ids.map(storedId).filter((id) => id !== null);
+    add((value) => `t.id = ANY (${value}::uuid[])`, ids);
+  }
   if (query.states) add((value) => `t.state = ANY (${value}::text[])`, query.states);
   if (query.queue !== undefined) add((value) => `t.queue = ${value}`, query.queue);
   if (query.kind !== undefined) add((value) => `t.kind = ${value}`, query.kind);

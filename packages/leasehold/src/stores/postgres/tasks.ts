@@ -8,6 +8,7 @@ import {
 } from "../../core/index.js";
 import type { Clock, Random } from "../../env/index.js";
 import { refuseAnothersClaim } from "../../tasks/claims.js";
+import { ATTEMPTS_KEPT } from "../../tasks/payloads.js";
 import type {
   AdminOutcome,
   ClaimOptions,
@@ -41,8 +42,13 @@ import { storedId, storedTask } from "../../tasks/record.js";
 import type { Schema, Sql } from "./connection.js";
 import { failedOutcome, storeError } from "./failures.js";
 import type { Connections } from "./shared.js";
-import { TaskCalls } from "./task-calls.js";
-import { type ClaimedRow, claimSql, FORGET_CLAIMS } from "./task-claim-statements.js";
+import { type Run, TaskCalls } from "./task-calls.js";
+import {
+  type ClaimedRow,
+  claimSql,
+  FORGET_ATTEMPTS,
+  FORGET_CLAIMS,
+} from "./task-claim-statements.js";
 import { enqueue, runIn } from "./task-enqueue.js";
 import { type LeaseRow, leasePage, leasesSql } from "./task-leases.js";
 import {
@@ -75,6 +81,8 @@ const REAPED_AT_ONCE = 1_000;
 /** A client repeats a claim within seconds, if at all. */
 const CLAIMS_KEPT_MS = 600_000;
 const FORGET_EVERY_MS = 60_000;
+/** Attempts of a task. */
+const FORGET_ATTEMPTS_EVERY = 10;
 
 export class PostgresTaskStore implements TaskStore {
   readonly capabilities: TaskCapabilities;
@@ -145,6 +153,7 @@ export class PostgresTaskStore implements TaskStore {
         holder,
         rows.map((row) => row.holder),
       );
+      await this.#forgetAttempts(request, rows, run);
       return refused ?? { status: "claimed", tasks: rows.map(claimedTask) };
     } catch (error) {
       return failedOutcome(error);
@@ -239,6 +248,23 @@ export class PostgresTaskStore implements TaskStore {
       await this.#calls.within(this.#general)(FORGET_CLAIMS, [CLAIMS_KEPT_MS]);
     }
     return reaped;
+  }
+
+  /** Every so often, so that a claim of such a task costs no second statement. If it fails, the claim is repeated. */
+  async #forgetAttempts(
+    { namespace }: ClaimRequest,
+    claimed: readonly ClaimedRow[],
+    run: Run,
+  ): Promise<void> {
+    const long = claimed.filter(
+      ({ attempt }) => attempt > ATTEMPTS_KEPT && attempt % FORGET_ATTEMPTS_EVERY === 0,
+    );
+    if (long.length === 0) return;
+    await run(FORGET_ATTEMPTS, [
+      long.map(() => namespace),
+      long.map(({ id }) => id),
+      long.map(({ attempt }) => attempt - ATTEMPTS_KEPT),
+    ]);
   }
 
   async *watch(

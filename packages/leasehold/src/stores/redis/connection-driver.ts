@@ -108,7 +108,7 @@ export function driverByClient(client: RedisClient | RedisClusterClient): Driver
       name: "Redis of the given client",
       prefix,
       seeds: [],
-      open: (address) => own.duplicate({ ...OPTIONS, ...address }),
+      open: (address) => own.duplicate({ ...OPTIONS, ...(address && withHost(address)) }),
     };
   }
   const [node] = client.nodes("all");
@@ -120,8 +120,13 @@ export function driverByClient(client: RedisClient | RedisClusterClient): Driver
     name: "Redis Cluster of the given client",
     prefix,
     seeds: [],
-    open: (address) => node.duplicate({ ...OPTIONS, ...(address && map(address)) }),
+    open: (address) => node.duplicate({ ...OPTIONS, ...(address && withHost(map(address))) }),
   };
+}
+
+/** A cluster may leave out its hosts: the client's own is meant then. */
+function withHost({ host, port }: Address): Partial<Address> {
+  return host === "" ? { port } : { host, port };
 }
 
 /** Maps a node's address by the client's `natMap`. */

@@ -94,7 +94,9 @@ export class Servers {
     for (const node of known) {
       try {
         const answer = await this.#to(node, "general").call(deadlineMs, "cluster", "slots");
-        const slots = slotsOf(answer, node);
+        // Without an address, the driver opens the first of its seeds.
+        const [seed] = this.driver.seeds;
+        const slots = slotsOf(answer, node ?? (seed && nameOf(seed)));
         // Updates the map in place, because calls in flight read it again.
         if (!this.#slots) this.#slots = slots;
         else for (const [slot, owner] of slots) this.#slots.set(slot, owner);

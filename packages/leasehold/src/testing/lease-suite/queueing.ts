@@ -139,6 +139,22 @@ export const queueing: Section = (test, expect) => {
     },
     every(needsQueue, needsPush),
   );
+
+  test(
+    "wakes the second waiter when the holder and the first one release in one call",
+    async (t) => {
+      const watching = await t.watch();
+      const held = await t.hold();
+      const [first, second] = waitersOf(t, 2) as [AcquireRequest, AcquireRequest];
+      await expectAhead(t, expect, [first, second], [0, 1]);
+      const statuses = (await t.releaseAll([held, first])).map(({ status }) => status);
+      expect(statuses).toEqual(["released", "notHeld"]);
+      const woken = grantIdOf(second.leaseId);
+      await t.until("it is woken", () => watching.changed.some(({ wakes }) => wakes === woken));
+      await watching.stop();
+    },
+    every(needsQueue, needsPush),
+  );
 };
 
 function waitersOf(t: Fixture, count: number): AcquireRequest[] {

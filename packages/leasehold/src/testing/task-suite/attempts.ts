@@ -1,4 +1,4 @@
-/** Tokens grow, and nothing of what happened to a task is forgotten. */
+/** Tokens grow, and the last attempts at a task are kept, with all that happened in them. */
 import { grantIdOf } from "../../env/index.js";
 import type { Held, Section } from "./fixture.js";
 
@@ -34,6 +34,34 @@ export const attempts: Section = (test, expect) => {
         await end(held);
       }
     }
+  });
+
+  test("keeps the last hundred attempts of a task that is returned again and again", async (fixture) => {
+    const { id } = await fixture.add();
+    for (let attempt = 1; attempt <= 120; attempt += 1) await fixture.requeue(await fixture.hold());
+    const numbers = async () => (await fixture.view({ id })).attempts.map(({ attempt }) => attempt);
+    expect(await numbers()).toEqual(Array.from({ length: 100 }, (_, index) => 21 + index));
+    const running = await fixture.hold();
+    expect(await numbers()).toEqual(Array.from({ length: 100 }, (_, index) => 22 + index));
+    await fixture.complete(running);
+    expect(await numbers()).toHaveLength(100);
+  });
+
+  test("returns the last attempts whose errors and progress have 1 MiB together", async (fixture) => {
+    const { id } = await fixture.add({ maxAttempts: 100 });
+    const large = "x".repeat(100_000);
+    const fail = async () => {
+      const held = await fixture.hold();
+      await fixture.heartbeat(held, { progress: large });
+      await fixture.fail(held, { error: large, retryInMs: 0 });
+    };
+    const numbers = async () => (await fixture.view({ id })).attempts.map(({ attempt }) => attempt);
+    for (let attempt = 1; attempt <= 6; attempt += 1) await fail();
+    expect(await numbers()).toEqual([2, 3, 4, 5, 6]);
+    const held = await fixture.hold();
+    expect(await numbers()).toEqual([2, 3, 4, 5, 6, 7]);
+    await fixture.heartbeat(held, { progress: large });
+    expect(await numbers()).toEqual([3, 4, 5, 6, 7]);
   });
 
   test("keeps every attempt: who, which grant, when, how it ended", async (fixture) => {

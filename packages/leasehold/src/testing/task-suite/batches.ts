@@ -83,14 +83,14 @@ export const batches: Section = (test, expect) => {
     const failure = { ...failed, error: "once", retryInMs: 60_000 };
     const recorded = await fixture.failAll([failure, { ...failure, error: "twice" }]);
     expect(recorded).toMatchObject([
-      { status: "recorded", state: "pending", retryInMs: 60_000 },
-      { status: "recorded", state: "pending" },
+      { status: "recorded", repeated: false, state: "pending", retryInMs: 60_000 },
+      { status: "recorded", repeated: true, state: "pending" },
     ]);
     expect(await fixture.view(failed)).toMatchObject({ failures: 1, error: "once" });
     const held = await fixture.addAndHold();
     expect(await fixture.requeueAll([grantOf(held), grantOf(held)])).toEqual([
-      { status: "returned" },
-      { status: "returned" },
+      { status: "returned", repeated: false },
+      { status: "returned", repeated: true },
     ]);
     const ok = (state: string) => ({ status: "ok", state });
     expect(await fixture.cancelAll([held, failed, held])).toEqual([

@@ -148,6 +148,10 @@ export const claiming: Section = (test, expect) => {
     const ofGrant = (tasks: typeof first) =>
       tasks.map(({ id, leaseId, token, attempt }) => ({ id, leaseId, token, attempt }));
     expect(ofGrant(again)).toEqual(ofGrant(first));
+    const other = { queues: ["other"], kinds: ["other"], limit: 1, ttlMs: 2 * LONG_TTL_MS };
+    const otherwise = await fixture.claim({ ...request, ...other });
+    expect(ofGrant(otherwise)).toEqual(ofGrant(first));
+    expect(otherwise.map(({ ttlMs }) => ttlMs)).toEqual([LONG_TTL_MS, LONG_TTL_MS]);
     expect((await fixture.claim({ limit: 100 })).map(({ id }) => id)).toEqual(ids.slice(2));
   });
 

@@ -54,7 +54,8 @@ export const completing: Section = (test, expect) => {
     const { fail, ...refused } = refusedAll("finished");
     const { fail: repeated, ...answers } = await fixture.useAll(held);
     expect(answers).toEqual(refused);
-    expect(repeated).toEqual({ status: "recorded", state: "dead", retryInMs: null });
+    const recorded = { status: "recorded", repeated: true, state: "dead", retryInMs: null };
+    expect(repeated).toEqual(recorded);
     expect(await fixture.useAll({ ...held, leaseId: "f".repeat(32) })).toEqual({
       ...refused,
       fail,

@@ -26,6 +26,7 @@ export const failing: Section = (test, expect) => {
     const held = await fixture.hold();
     expect(await fixture.fail(held, { error: "failure 4" })).toEqual({
       status: "recorded",
+      repeated: false,
       state: "dead",
       retryInMs: null,
     });
@@ -50,7 +51,12 @@ export const failing: Section = (test, expect) => {
     // By then 86,400,000 x 2^n is beyond 64 bits.
     for (let failures = 1; failures <= 45; failures += 1) {
       const outcome = await fixture.fail(await fixture.hold());
-      expect(outcome).toEqual({ status: "recorded", state: "pending", retryInMs: 0 });
+      expect(outcome).toEqual({
+        status: "recorded",
+        repeated: false,
+        state: "pending",
+        retryInMs: 0,
+      });
     }
   });
 
@@ -58,6 +64,7 @@ export const failing: Section = (test, expect) => {
     const held = await fixture.addAndHold({ backoffMs: HOUR_MS, maxBackoffMs: HOUR_MS });
     expect(await fixture.fail(held, { retryInMs: 0 })).toEqual({
       status: "recorded",
+      repeated: false,
       state: "pending",
       retryInMs: 0,
     });
@@ -71,6 +78,7 @@ export const failing: Section = (test, expect) => {
     const held = await fixture.addAndHold({ maxAttempts: 100 });
     expect(await fixture.fail(held, { final: true, retryInMs: 0, error: "hopeless" })).toEqual({
       status: "recorded",
+      repeated: false,
       state: "dead",
       retryInMs: null,
     });
@@ -83,9 +91,10 @@ export const failing: Section = (test, expect) => {
 
   test("counts a failure once, however often it is reported", async (fixture) => {
     const held = await fixture.addAndHold();
-    await fixture.fail(held, { retryInMs: HOUR_MS, error: "first" });
-    const again = await fixture.fail(held, { retryInMs: 0, error: "second" });
-    expect(again).toMatchObject({ status: "recorded", state: "pending" });
+    const first = await fixture.fail(held, { retryInMs: HOUR_MS, error: "first" });
+    expect(first).toMatchObject({ status: "recorded", state: "pending", repeated: false });
+    const again = await fixture.fail(held, { retryInMs: 0, error: "second", final: true });
+    expect(again).toMatchObject({ status: "recorded", state: "pending", repeated: true });
     const leftMs = again.status === "recorded" ? (again.retryInMs ?? 0) : 0;
     expect(leftMs).toBeGreaterThan(HOUR_MS / 2);
     expect(leftMs).toBeLessThanOrEqual(HOUR_MS);
@@ -117,8 +126,8 @@ export const failing: Section = (test, expect) => {
     for (let attempt = 1; attempt <= 5; attempt += 1) {
       const held = await fixture.hold({ limit: 1 });
       expect(held).toMatchObject({ id: first, attempt, failures: 0, crashes: 0 });
-      expect(await fixture.requeue(held)).toEqual({ status: "returned" });
-      expect(await fixture.requeue(held)).toEqual({ status: "returned" });
+      expect(await fixture.requeue(held)).toEqual({ status: "returned", repeated: false });
+      expect(await fixture.requeue(held)).toEqual({ status: "returned", repeated: true });
       expect(await fixture.complete(held)).toEqual({ status: "refused", reason: "expired" });
       expect(await fixture.heartbeat(held)).toEqual({ status: "refused", reason: "expired" });
     }

@@ -109,7 +109,7 @@ export const mixedBatches: Section = (test, expect) => {
       expect(outcome).toEqual(isStrange ? refused : own);
     }
     for (const [{ isStrange }, outcome] of zip(returned, requeued)) {
-      expect(outcome).toEqual(isStrange ? refused : { status: "returned" });
+      expect(outcome).toEqual(isStrange ? refused : { status: "returned", repeated: false });
     }
     const diesOf = ({ id }: Held, index: number) =>
       failureOf(index).final || task.get(id)?.maxAttempts === 1;
@@ -117,7 +117,12 @@ export const mixedBatches: Section = (test, expect) => {
       const { id } = held;
       if (isStrange) expect(outcome, id).toEqual(refused);
       else if (diesOf(held, index)) {
-        expect(outcome, id).toEqual({ status: "recorded", state: "dead", retryInMs: null });
+        expect(outcome, id).toEqual({
+          status: "recorded",
+          repeated: false,
+          state: "dead",
+          retryInMs: null,
+        });
       } else {
         expect(outcome, id).toMatchObject({ status: "recorded", state: "pending" });
         const retryInMs = outcome.status === "recorded" ? (outcome.retryInMs ?? 0) : 0;

@@ -90,6 +90,28 @@ export const views: Section = (test, expect) => {
     expect(second.nextCursor).toBe(null);
   });
 
+  test("lists tasks by their ids", async (fixture) => {
+    const ids = await fixture.addAll(Array.from({ length: 5 }, (_, index) => ({ data: index })));
+    const [first = "", second = "", third = "", fourth = ""] = ids;
+    const absent = "ffffffff-0000-7000-8000-000000000000";
+    const { namespace } = fixture;
+    const listed = async (query: Omit<TaskQuery, "namespace">) => {
+      const { items, nextCursor } = await fixture.store.list({ namespace, ...query });
+      return [items.map(({ data }) => data), nextCursor];
+    };
+    // The second is given twice, once in another spelling.
+    const wanted = [second, absent, fourth, second.toUpperCase(), first];
+    expect(await listed({ ids: wanted })).toEqual([[3, 1, 0], null]);
+    expect(await listed({ ids: wanted, limit: 2 })).toEqual([[3, 1], second]);
+    expect(await listed({ ids: wanted, cursor: second })).toEqual([[0], null]);
+    expect(await listed({ ids: wanted, cursor: third })).toEqual([[1, 0], null]);
+    expect(await listed({ ids: wanted, states: ["done"] })).toEqual([[], null]);
+    expect(await listed({ ids: [absent] })).toEqual([[], null]);
+    expect(await listed({ ids: [] })).toEqual([[], null]);
+    const abroad = await fixture.store.list({ namespace: `${namespace}-other`, ids });
+    expect(abroad.items).toEqual([]);
+  });
+
   test("lists 100 by default", async (fixture) => {
     await fixture.addAll(Array.from({ length: 101 }, () => ({})));
     const page = await fixture.store.list({ namespace: fixture.namespace });

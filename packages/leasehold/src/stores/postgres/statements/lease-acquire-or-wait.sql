@@ -13,15 +13,20 @@
 -- lines 30 to 100 of lease-acquire.sql
   ),
   noted AS (
-    INSERT INTO leasehold.waiter AS w (namespace, resource, lease_id, holder, expires_at)
+    INSERT INTO leasehold.waiter AS w (namespace, resource, lease_id, holder, expires_at, place)
+    OVERRIDING SYSTEM VALUE
     SELECT o.namespace, o.resource, o.asked_id, o.asked_by,
-      c.now + least(o.queue_ms, 60000) * interval '1 millisecond'
+      c.now + least(o.queue_ms, 60000) * interval '1 millisecond', pg_current_xact_id()::text::bigint * 1048576 + o.n
     FROM outcome o CROSS JOIN clock c
     WHERE o.status = 'held' AND o.queue_ms > 0 AND NOT EXISTS (
       -- The waiter's expiry is late enough: frequent polls need not write each time.
-      SELECT FROM leasehold.waiter w
-      WHERE w.namespace = o.namespace AND w.resource = o.resource AND w.lease_id = o.asked_id
-        AND w.expires_at > c.now + least(o.queue_ms, 60000) / 2 * interval '1 millisecond'
+      SELECT FROM (
+              SELECT w.* FROM leasehold.waiter w
+              WHERE w.namespace = o.namespace AND w.resource = o.resource
+                AND w.lease_id >= o.asked_id AND w.lease_id <= o.asked_id
+              ORDER BY w.lease_id LIMIT 1
+            ) own
+      WHERE own.expires_at > c.now + least(o.queue_ms, 60000) / 2 * interval '1 millisecond'
     )
     ORDER BY o.namespace COLLATE "C", o.resource COLLATE "C", o.asked_id COLLATE "C"
     ON CONFLICT (namespace, resource, lease_id) DO UPDATE

@@ -23,7 +23,10 @@
     RETURNING k.n, l.namespace, l.resource
   ),
   ticket AS MATERIALIZED (
-    SELECT w.*, coalesce((s.ended IS DISTINCT FROM 'released' AND s.expires_at > c.now), false) AS excluded
+    -- A resource that this very statement releases is reserved for its first waiter, as one that was free before.
+    SELECT w.*, coalesce((s.ended IS DISTINCT FROM 'released' AND s.expires_at > c.now), false) AND NOT EXISTS (
+      SELECT FROM released r WHERE r.namespace = s.namespace AND r.resource = s.resource
+    ) AS excluded
     FROM seen s CROSS JOIN clock c CROSS JOIN LATERAL (
       SELECT w.namespace, w.resource, w.lease_id FROM leasehold.waiter w
       WHERE w.namespace = s.namespace AND w.resource = s.resource AND w.lease_id = s.asked_id

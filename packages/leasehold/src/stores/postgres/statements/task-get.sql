@@ -13,6 +13,14 @@ SELECT t.id::text AS id, t.kind, t.queue, t.priority, t.state, t.dedupe_key AS "
       'startedAt', (extract(epoch FROM a.started_at) * 1000000)::bigint, 'heartbeatAt', (extract(epoch FROM a.heartbeat_at) * 1000000)::bigint,
       'endedAt', (extract(epoch FROM a.ended_at) * 1000000)::bigint, 'result', a.result, 'error', a.error,
       'progress', a.progress) ORDER BY a.attempt)::text
-    FROM leasehold.attempt a WHERE a.namespace = t.namespace AND a.task_id = t.id
+    FROM (
+      SELECT e.*, row_number() OVER newest AS place,
+        sum(coalesce(octet_length(e.error), 0) + coalesce(octet_length(e.progress), 0)) OVER newest
+          + coalesce(CASE WHEN t.state = 'running' THEN octet_length(t.progress) END, 0) AS bytes
+      FROM leasehold.attempt e WHERE e.namespace = t.namespace AND e.task_id = t.id
+      WINDOW newest AS (ORDER BY e.attempt DESC ROWS UNBOUNDED PRECEDING)
+    ) a
+    WHERE a.attempt > t.attempt - 100
+      AND (a.bytes <= 1048576 OR (a.place = 1 AND t.state <> 'running'))
   ) AS attempts
 FROM leasehold.task t WHERE t.namespace = $1 AND t.id = $2::uuid

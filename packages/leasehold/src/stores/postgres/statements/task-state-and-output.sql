@@ -1,4 +1,5 @@
--- Like task-state, with the outputs that the holders of the request have stored, up to 16 MiB.
+-- Like task-state, with the outputs that the holders of the request have stored, up to 256 KiB of
+-- each namespace.
 -- $1 namespaces
 -- $2 ids
 -- $3 leaseIds
@@ -6,7 +7,7 @@
 
 WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now)
 SELECT i.n::int AS n, t.state, t.result, o.own, coalesce(c.now < t.expires_at, false) AS live,
-  CASE WHEN o.own AND (sum(CASE WHEN o.own THEN octet_length(t.output) END) OVER (ORDER BY i.n ROWS UNBOUNDED PRECEDING) <= 16777216 OR sum(CASE WHEN o.own THEN octet_length(t.output) END) OVER (ORDER BY i.n ROWS UNBOUNDED PRECEDING) = octet_length(t.output))
+  CASE WHEN o.own AND (sum(CASE WHEN o.own THEN octet_length(t.output) END) OVER (PARTITION BY i.namespace ORDER BY i.n ROWS UNBOUNDED PRECEDING) <= 262144 OR sum(CASE WHEN o.own THEN octet_length(t.output) END) OVER (PARTITION BY i.namespace ORDER BY i.n ROWS UNBOUNDED PRECEDING) = octet_length(t.output))
     THEN t.output END AS output,
   (extract(epoch FROM t.scheduled_at - c.now) * 1000)::float8 AS "retryInMs",
   EXISTS (

@@ -1,0 +1,59 @@
+/** Reports when a collector stops taking what is sent to it: the exporters drop it silently. */
+import type pino from "pino";
+import { say } from "./terminal.js";
+
+export interface ExportNotice {
+  readonly event: "export_failed" | "export_resumed";
+  readonly message: string;
+  readonly err?: Error;
+}
+export type NotifyExport = (notice: ExportNotice) => void;
+
+/** On stderr, of a command without a log. */
+export const sayExport: NotifyExport = ({ message, err }) =>
+  say(`leasehold: warning: ${message}${err ? `: ${reasonOf(err)}` : ""}`);
+
+export function exportsTo(logger: pino.Logger): NotifyExport {
+  return ({ event, message, err }) => {
+    if (err === undefined) logger.info({ event }, message);
+    else logger.warn({ event, err }, `${message}: ${reasonOf(err)}`);
+  };
+}
+
+/** With the status of an HTTP answer, whose text says little. */
+function reasonOf(error: Error): string {
+  const { code } = error as { code?: unknown };
+  const reason = error.message || error.name;
+  return typeof code === "number" ? `${reason} (HTTP ${code})` : reason;
+}
+
+interface Exporter<Batch> {
+  export(
+    batch: Batch,
+    done: (result: { readonly code: number; readonly error?: Error }) => void,
+  ): void;
+}
+
+/** Makes the exporter report its first failure, and the first success after it. */
+export function noticing<Batch, E extends Exporter<Batch>>(
+  exporter: E,
+  signal: "metrics" | "traces",
+  notify: NotifyExport,
+): E {
+  const send = exporter.export.bind(exporter);
+  let isFailing = false;
+  exporter.export = (batch, done) =>
+    send(batch, (result) => {
+      const failed = result.code !== 0;
+      if (failed && !isFailing) {
+        const err = result.error ?? new Error("no reason was given");
+        notify({ event: "export_failed", message: `the collector does not take ${signal}`, err });
+      }
+      if (!failed && isFailing) {
+        notify({ event: "export_resumed", message: `the collector takes ${signal} again` });
+      }
+      isFailing = failed;
+      done(result);
+    });
+  return exporter;
+}

@@ -1,0 +1,78 @@
+/** The options with which commands that run under a lease ask for it. */
+import type { AnyLease, Leasehold } from "leasehold";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { graceAndMargin } from "./held-command.js";
+import { loadProgram } from "./program.js";
+import type * as stores from "./stores.js";
+import { connectWithin } from "./stores.js";
+
+vi.mock("./stores.js", async (original) => ({
+  ...(await original<typeof stores>()),
+  connectWithin: vi.fn(),
+}));
+
+const OPTIONS = ["--store", "postgres://127.0.0.1/none", "--ttl", "10s"];
+
+/** The options of each request for a lease. */
+let asked: object[] = [];
+let listeners: Map<string | symbol, unknown[]>;
+
+beforeEach(() => {
+  asked = [];
+  listeners = new Map(
+    process.eventNames().map((name) => [name, process.listeners(name as "exit")]),
+  );
+  const leasehold = {
+    capabilities: { tokens: true },
+    namespace: "default",
+    elector: (_: string, options: object) => {
+      asked.push(options);
+      return { lead: async () => Promise.reject(new Error("enough")) };
+    },
+    run: async (_: string, options: object) => {
+      asked.push(options);
+      throw new Error("enough");
+    },
+    close: async () => {},
+  };
+  vi.mocked(connectWithin).mockResolvedValue(leasehold as unknown as Leasehold<AnyLease>);
+});
+
+// The commands listen for signals until their process ends.
+afterEach(() => {
+  for (const name of process.eventNames()) {
+    for (const listener of process.listeners(name as "exit")) {
+      if (!listeners.get(name)?.includes(listener)) process.off(name, listener);
+    }
+  }
+});
+
+async function start(...args: string[]): Promise<void> {
+  const { program } = await loadProgram(args[0]);
+  await expect(program.parseAsync(["node", "leasehold", ...args])).rejects.toThrow("enough");
+}
+
+test("elect gives the leadership up early enough to stop the command", async () => {
+  await start("elect", "n", ...OPTIONS, "--", "true");
+  await start("elect", "n", ...OPTIONS, "--grace", "4s", "--", "true");
+  // The elector waits for the end of the killed processes too.
+  expect(asked).toEqual([
+    { ttlMs: 10_000, marginMs: 2_050, graceMs: 7_000 },
+    { ttlMs: 10_000, marginMs: 4_050, graceMs: 9_000 },
+  ]);
+});
+
+test("run gives the lease up early enough to stop the command", async () => {
+  await start("run", "r", ...OPTIONS, "--", "true");
+  await start("run", "r", ...OPTIONS, "--grace", "4s", "--", "true");
+  expect(asked).toMatchObject([
+    { ttlMs: 10_000, marginMs: 2_050 },
+    { ttlMs: 10_000, marginMs: 4_050 },
+  ]);
+});
+
+test("the grace is at most half of the TTL, and a short TTL has a smaller margin", () => {
+  expect(graceAndMargin(10_000, 5_000)).toEqual({ graceMs: 5_000, marginMs: 5_050 });
+  expect(() => graceAndMargin(10_000, 5_001)).toThrow("--grace must be at most half of --ttl");
+  expect(graceAndMargin(100)).toEqual({ graceMs: 20, marginMs: 30 });
+});

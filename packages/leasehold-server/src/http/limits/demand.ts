@@ -1,0 +1,40 @@
+/**
+ * One demand at the admission of the instance. It counts while the server works on it, and not while its client sends the
+ * body: a slow client must not look like a slow store, and unfinished bodies must not take the room of other tenants.
+ */
+import type { Admission } from "./admission.js";
+
+export class Demand {
+  readonly #admission: Admission;
+  #leave: ReturnType<Admission["enter"]>;
+
+  constructor(admission: Admission) {
+    this.#admission = admission;
+    this.#leave = admission.enter();
+  }
+
+  get isRefused(): boolean {
+    return this.#leave === null;
+  }
+
+  /** It waits for its client, or for what bounds its tenant. */
+  pause(): void {
+    this.#leave?.("paused");
+    this.#leave = null;
+  }
+
+  /**
+   * Counts it from now on, as one of this tenant.
+   * @returns false if it is refused
+   */
+  resume(tenant: string | null): boolean {
+    this.pause();
+    this.#leave = this.#admission.enter(tenant);
+    return !this.isRefused;
+  }
+
+  end(): void {
+    this.#leave?.();
+    this.#leave = null;
+  }
+}

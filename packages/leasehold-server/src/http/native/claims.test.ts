@@ -1,0 +1,142 @@
+/** Claims whose caller may no longer have them, and enqueues that fail in part. */
+
+import { StoreUnavailableError } from "leasehold";
+import type { ClaimRequest, EnqueueOutcome, Failed, TaskStore } from "leasehold/internal";
+import { newLeaseId, systemEnv } from "leasehold/internal";
+import { memory } from "leasehold/stores/memory";
+import { manualEnv } from "leasehold/testing";
+import { expect, onTestFinished, test } from "vitest";
+import { expectProblem, openTestApp } from "../../../../../tests/support/app.js";
+import { openTenants } from "../../../../../tests/support/tenants.js";
+
+/** The store with some of its methods replaced. */
+function withMethods(store: TaskStore, methods: Partial<TaskStore>): TaskStore {
+  return new Proxy(store, {
+    get(target, name: keyof TaskStore) {
+      const value = methods[name] ?? target[name];
+      return typeof value === "function" ? value.bind(target) : value;
+    },
+  });
+}
+
+test("tasks that a waiting claim takes after its key has ended are all requeued at once", async () => {
+  const env = manualEnv();
+  const stores = await memory().open(env);
+  let claimed = async () => {};
+  const tasks = withMethods(stores.tasks, {
+    async claim(request: ClaimRequest) {
+      const outcome = await stores.tasks.claim(request);
+      if (outcome.status === "claimed" && outcome.tasks.length > 0) await claimed();
+      return outcome;
+    },
+  });
+  const { app, ask, newKey } = openTenants({ ...stores, tasks }, env);
+  onTestFinished(async () => {
+    await app.close();
+    await stores.close();
+  });
+  const [admin, worker] = [await newKey("a", "admin"), await newKey("a", "holder")];
+  const send = async (text: string, method: string, path: string, body?: unknown) => {
+    const answer = await ask(text, { method, path, ...(body === undefined ? {} : { body }) });
+    return { status: answer.status, body: answer.text === "" ? null : JSON.parse(answer.text) };
+  };
+  const three = [{ task_data: 1 }, { task_data: 2 }, { task_data: 3 }];
+  await send(admin.text, "POST", "/api/tasks", three);
+  claimed = async () => {
+    claimed = async () => {};
+    await send(admin.text, "DELETE", `/v1/keys/${worker.key.id}?reason=test`);
+  };
+  // It could be repeated under this id, but not without the key.
+  const claimId = newLeaseId(env.random);
+  const next = { processor: "w", claimId, waitMs: 10_000, limit: 3 };
+  expect((await send(worker.text, "POST", "/api/tasks/next", next)).status).toBe(401);
+  await env.clock.advance(100);
+  const { items } = (await send(admin.text, "GET", "/api/tasks")).body;
+  expect(items.map(({ state }: { state: string }) => state)).toEqual([
+    "pending",
+    "pending",
+    "pending",
+  ]);
+  const again = { processor: "other", limit: 3 };
+  expect((await send(admin.text, "POST", "/api/tasks/next", again)).body.tasks).toHaveLength(3);
+});
+
+test("no timer of a waiting claim stays, however it ends", async () => {
+  const env = manualEnv();
+  const { ask } = await openTestApp({ env });
+  await ask("GET", "/api/tasks");
+  await env.clock.settle();
+  const before = env.clock.pendingTimers;
+  const wait = (signal?: AbortSignal) =>
+    ask("POST", "/api/tasks/next", { processor: "w", waitMs: 5_000 }, signal ? { signal } : {});
+  const timedOut = wait();
+  await env.clock.advance(5_000);
+  expect((await timedOut).status).toBe(204);
+  const served = wait();
+  await env.clock.settle();
+  await ask("POST", "/api/tasks", { task_data: 1 });
+  await env.clock.advance(1_000);
+  expect((await served).status).toBe(200);
+  const gone = new AbortController();
+  const aborted = wait(gone.signal);
+  await env.clock.settle();
+  gone.abort();
+  await aborted;
+  // Subscriptions end a while after the last wait.
+  await env.clock.advance(600_000);
+  expect(env.clock.pendingTimers).toBeLessThanOrEqual(before);
+});
+
+test("a waiting claim that the store rejects leaves no timer", async () => {
+  const env = manualEnv();
+  const stores = await memory().open(env);
+  const tasks = withMethods(stores.tasks, {
+    claim: () => Promise.reject(new Error("a driver bug")),
+  });
+  const { ask } = await openTestApp({ ...stores, tasks, env });
+  /** The timers that stay after so many claims. */
+  const timersAfter = async (claims: number) => {
+    for (let claim = 0; claim < claims; claim += 1) {
+      const answer = ask("POST", "/api/tasks/next", { processor: "w", waitMs: 5_000 });
+      await env.clock.settle();
+      expect((await answer).status).toBe(500);
+    }
+    await env.clock.advance(600_000);
+    return env.clock.pendingTimers;
+  };
+  const before = await timersAfter(1);
+  expect(await timersAfter(3)).toBe(before);
+});
+
+const failed = (applied: "no" | "maybe"): Failed => ({
+  status: "failed",
+  applied,
+  retryable: true,
+  error: new StoreUnavailableError("it is down", {
+    outcome: applied === "no" ? "none" : "unknown",
+  }),
+});
+
+test.each<[string, ("no" | "maybe" | "ok")[], number]>([
+  ["none was enqueued", ["no", "no"], 503],
+  ["one may have been", ["no", "maybe"], 504],
+  ["one was", ["no", "ok"], 504],
+])("an array of which %s is answered as a whole", async (_, results, status) => {
+  const stores = await memory().open(systemEnv);
+  const tasks = withMethods(stores.tasks, {
+    enqueue: async (added) =>
+      added.map(({ id }, index): EnqueueOutcome => {
+        const result = results[index] ?? "ok";
+        if (result !== "ok") return failed(result);
+        return {
+          status: "enqueued",
+          id,
+          state: "pending",
+          scheduledAt: new Date(0).toISOString(),
+        } as unknown as EnqueueOutcome;
+      }),
+  });
+  const { ask } = await openTestApp({ tasks });
+  const answer = await ask("POST", "/api/tasks", [{ task_data: 1 }, { task_data: 2 }]);
+  expectProblem(answer, status, status === 503 ? "STORE_UNAVAILABLE" : "OUTCOME_UNKNOWN");
+});

@@ -1,0 +1,59 @@
+/** Limits of the port's routes, for each request of a batch. */
+import { KEEP_ENDED_MS, newLeaseId } from "leasehold/internal";
+import { toWireLeaseId } from "leasehold/internal/wire";
+import { memory } from "leasehold/stores/memory";
+import { manualEnv } from "leasehold/testing";
+import { expect, onTestFinished, test } from "vitest";
+import { openTenants } from "../../../../../tests/support/tenants.js";
+
+async function open() {
+  const env = manualEnv();
+  const stores = await memory().open(env);
+  const tenants = openTenants(stores, env, { shortestTtlMs: 1_000, longestTtlMs: 60_000 });
+  onTestFinished(async () => {
+    await tenants.app.close();
+    await stores.close();
+  });
+  const { text } = await tenants.newKey("a", "admin");
+  const send = async (path: string, body: unknown, key = text) => {
+    const answer = await tenants.ask(key, { method: "POST", path, body });
+    return { status: answer.status, body: JSON.parse(answer.text) };
+  };
+  const grant = (resource: string) => toWireLeaseId(resource, newLeaseId(env.random));
+  return { ...tenants, env, send, grant };
+}
+
+test.each(["acquire", "renew"])(
+  "each TTL of a batch to %s must be in the range",
+  async (operation) => {
+    const { send, grant } = await open();
+    for (const ttlMs of [999, 60_001]) {
+      const requests = [5_000, ttlMs].map((each, index) => ({
+        leaseId: grant(`r${index}`),
+        ttlMs: each,
+        ...(operation === "acquire" && { holder: "h" }),
+      }));
+      const { status, body } = await send(`/v1/leases/${operation}`, requests);
+      expect([status, body.errors?.[0]?.path]).toEqual([422, "1.ttlMs"]);
+    }
+  },
+);
+
+test("a key collects no records that the hourly collection would keep", async () => {
+  const { send } = await open();
+  const collect = (olderThanMs: number) =>
+    send("/v1/leases/collect", { olderThanMs, reason: "test" });
+  expect((await collect(KEEP_ENDED_MS - 1)).status).toBe(422);
+  expect(await collect(KEEP_ENDED_MS)).toEqual({ status: 200, body: { collected: 0 } });
+});
+
+test("a key that is rotated without an overlap is refused at once", async () => {
+  const { ask, newKey, send } = await open();
+  const { key, text } = await newKey("a", "viewer");
+  const read = { method: "GET", path: "/v1/whoami" };
+  expect((await ask(text, read)).status).toBe(200);
+  const rotated = await send(`/v1/keys/${key.id}/rotate`, { overlapMs: 0, reason: "test" });
+  expect(rotated.status, JSON.stringify(rotated.body)).toBe(201);
+  expect((await ask(text, read)).status).toBe(401);
+  expect((await ask(rotated.body.key, read)).status).toBe(200);
+});

@@ -1,0 +1,37 @@
+/**
+ * Serves the requests of a connection one after another, as their answers are sent. Node parses all that a client sends at
+ * once, two thousand requests in 64 KiB, and would serve them all in the same turn of the event loop.
+ */
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+
+/**
+ * A client that has sent so many requests before it was answered is cut off.
+ * @internal
+ */
+export const MOST_UNANSWERED = 64;
+
+type Serve = (incoming: IncomingMessage, outgoing: ServerResponse) => void;
+
+export function oneByOne(serve: Serve): Serve {
+  /** Of connections with a request that is being served: those that wait for its answer. */
+  const waiting = new WeakMap<Socket, Parameters<Serve>[]>();
+  const begin = (incoming: IncomingMessage, outgoing: ServerResponse): void => {
+    const { socket } = incoming;
+    outgoing.once("close", () => {
+      const next = waiting.get(socket)?.shift();
+      if (next && !socket.destroyed) begin(...next);
+      else waiting.delete(socket);
+    });
+    serve(incoming, outgoing);
+  };
+  return (incoming, outgoing) => {
+    const { socket } = incoming;
+    const others = waiting.get(socket);
+    if (!others) {
+      waiting.set(socket, []);
+      begin(incoming, outgoing);
+    } else if (others.length + 1 < MOST_UNANSWERED) others.push([incoming, outgoing]);
+    else socket.destroy();
+  };
+}

@@ -1,0 +1,247 @@
+/** Watches a scripted etcd under a manual clock. */
+import { expect, it } from "vitest";
+import { watchAbortListeners } from "../../../../../tests/support/abort-listeners.js";
+import type { WatchEvent } from "../../core/index.js";
+import { manualEnv } from "../../testing/index.js";
+import { EtcdClient } from "./connection.js";
+import { placeOf, toBase64 } from "./keys.js";
+import { Watches } from "./watch.js";
+
+interface Stream {
+  /** What was asked for. */
+  readonly create: { readonly start_revision?: string; readonly key: string };
+  say(message: object): void;
+  break(): void;
+  cancelled: boolean;
+}
+
+function open() {
+  const env = manualEnv();
+  const streams: Stream[] = [];
+  const server = { isDown: false };
+  const fetch = async (_url: unknown, init?: RequestInit): Promise<Response> => {
+    if (server.isDown) throw new TypeError("fetch failed");
+    const { create_request: create } = JSON.parse(String(init?.body)) as {
+      create_request: Stream["create"];
+    };
+    let controller!: ReadableStreamDefaultController<Uint8Array>;
+    const body = new ReadableStream<Uint8Array>({
+      start: (given) => {
+        controller = given;
+      },
+    });
+    init?.signal?.addEventListener("abort", () => {
+      stream.cancelled = true;
+      controller.error(init.signal?.reason);
+    });
+    const bytes = (message: object) => new TextEncoder().encode(`${JSON.stringify(message)}\n`);
+    const stream: Stream = {
+      create,
+      say: (message) => controller.enqueue(bytes(message)),
+      break: () => controller.error(new TypeError("terminated")),
+      cancelled: false,
+    };
+    streams.push(stream);
+    return new Response(body);
+  };
+  const client = new EtcdClient({ endpoints: ["http://etcd:2379"], user: null, fetch, env });
+  const watches = new Watches(client, "");
+  const follow = (namespace = "n") => {
+    const events: WatchEvent[] = [];
+    const stop = new AbortController();
+    const ended = (async () => {
+      for await (const event of watches.follow(namespace, stop.signal)) events.push(event);
+    })();
+    ended.catch(() => {});
+    return { events, ended, signal: stop.signal, stop: () => stop.abort() };
+  };
+  /** The open stream, from the message that it has begun. */
+  const created = async (revision: number): Promise<Stream> => {
+    await env.clock.settle();
+    const stream = streams.at(-1);
+    if (!stream) throw new Error("no stream");
+    stream.say({ result: { header: { revision: `${revision}` }, created: true } });
+    await env.clock.settle();
+    return stream;
+  };
+  return { clock: env.clock, client, watches, server, streams, follow, created };
+}
+
+const RESYNC = { type: "resync" };
+const deletion = (key: string, revision: number) => ({
+  type: "DELETE",
+  kv: { key: toBase64(key), mod_revision: `${revision}` },
+});
+const message = (revision: number, ...events: object[]) => ({
+  result: { header: { revision: `${revision}` }, events },
+});
+const freed = (resource: string, revision: number) =>
+  deletion(`${placeOf("", { namespace: "n", resource }).locks}7f`, revision);
+const bell = (resource: string, grantId: string, revision: number) =>
+  deletion(placeOf("", { namespace: "n", resource }).bells + grantId, revision);
+const changed = (resource: string, wakes?: string) => ({
+  type: "changed",
+  namespace: "n",
+  resource,
+  ...(wakes !== undefined && { wakes }),
+});
+
+it("goes on after each break from the last revision, without a gap and without a resync", async () => {
+  const { clock, streams, follow, created } = open();
+  const { events, stop, ended } = follow();
+  let stream = await created(10);
+  for (let round = 1; round <= 5; round += 1) {
+    stream.say(message(10 + round, freed(`r${round}`, 10 + round)));
+    await clock.settle();
+    stream.break();
+    await clock.advance(10_000);
+    expect(streams).toHaveLength(round + 1);
+    stream = await created(10 + round);
+  }
+  expect(streams.map(({ create }) => create.start_revision)).toEqual([
+    undefined,
+    "12",
+    "13",
+    "14",
+    "15",
+    "16",
+  ]);
+  expect(events).toEqual([RESYNC, ...[1, 2, 3, 4, 5].map((round) => changed(`r${round}`))]);
+  stop();
+  await ended;
+  expect(stream.cancelled).toBe(true);
+  expect(clock.pendingTimers).toBe(0);
+});
+
+it("sends a resync after each gap: a compaction, and a revision that went back", async () => {
+  const { clock, streams, follow, created } = open();
+  const { events } = follow();
+  const resyncs = () => events.filter(({ type }) => type === "resync").length;
+  let stream = await created(10);
+  for (let round = 1; round <= 3; round += 1) {
+    stream.break();
+    await clock.advance(10_000);
+    await clock.settle();
+    const revision = { revision: "90" };
+    const compacted = { header: revision, canceled: true, compact_revision: "80" };
+    const wentBack = { header: { revision: "1" }, created: true };
+    streams.at(-1)?.say({ result: round === 2 ? wentBack : compacted });
+    await clock.advance(10_000);
+    expect(streams.at(-1)?.create.start_revision, `round ${round}`).toBeUndefined();
+    stream = await created(100);
+    expect(resyncs()).toBe(1 + round);
+  }
+});
+
+it("wakes the waiter whose bell rang, and all of a resource that was freed without one", async () => {
+  const { clock, follow, created } = open();
+  const { events } = follow();
+  const stream = await created(10);
+  stream.say(message(11, freed("a", 11), bell("a", "first", 11), freed("b", 11)));
+  // Another change of the same resource in the same message is another one.
+  stream.say(message(13, bell("a", "second", 12), freed("a", 13)));
+  stream.say(message(14, { ...freed("c", 14), type: "PUT" }, deletion("elsewhere", 14)));
+  await clock.settle();
+  expect(events.slice(1)).toEqual([
+    changed("a", "first"),
+    changed("b"),
+    changed("a", "second"),
+    changed("a"),
+  ]);
+});
+
+it("has one stream for all watchers of a namespace, from the first to the last of them", async () => {
+  const { clock, streams, follow, created } = open();
+  const [first, second, other] = [follow(), follow(), follow("other")];
+  await clock.settle();
+  expect(streams).toHaveLength(2);
+  const shared = streams[0];
+  const began = { header: { revision: "10" }, created: true };
+  shared?.say({ result: began });
+  await clock.settle();
+  const third = follow();
+  await clock.settle();
+  expect(streams).toHaveLength(2);
+  for (const { events } of [first, second, third]) expect(events).toEqual([RESYNC]);
+  expect(other.events).toEqual([]);
+  first.stop();
+  second.stop();
+  await Promise.all([first.ended, second.ended]);
+  shared?.say(message(11, freed("a", 11)));
+  await clock.settle();
+  expect(third.events).toEqual([RESYNC, changed("a")]);
+  expect(first.events).toEqual([RESYNC]);
+  third.stop();
+  await third.ended;
+  expect(shared?.cancelled).toBe(true);
+  // The next watcher begins a stream of its own.
+  const late = follow();
+  await created(20);
+  expect(streams).toHaveLength(3);
+  expect(late.events).toEqual([RESYNC]);
+});
+
+it("reconnects at once after a connection that lasted, however long an outage was before", async () => {
+  const { clock, server, streams, follow, created } = open();
+  follow();
+  for (let outage = 1; outage <= 3; outage += 1) {
+    const stream = await created(10);
+    await clock.advance(6_000);
+    server.isDown = true;
+    stream.break();
+    await clock.advance(120_000);
+    server.isDown = false;
+    while (streams.length === outage) await clock.advance(1_000);
+    const next = await created(10);
+    await clock.advance(6_000);
+    next.break();
+    await clock.advance(200);
+    expect(streams.length, `after outage ${outage}`).toBe(outage + 2);
+    streams.splice(0, 1);
+  }
+});
+
+it("drops a stream that is silent for 30 s, and no other", async () => {
+  const { clock, streams, follow, created } = open();
+  follow();
+  const stream = await created(10);
+  for (let round = 1; round <= 5; round += 1) {
+    await clock.advance(29_000);
+    stream.say(message(10 + round));
+  }
+  await clock.settle();
+  expect(streams).toHaveLength(1);
+  await clock.advance(31_000);
+  expect(stream.cancelled).toBe(true);
+  expect(streams.length).toBeGreaterThan(1);
+});
+
+it("ends all watchers with an error that no reconnect heals, and watches again when asked", async () => {
+  const { clock, streams, follow, created } = open();
+  const [first, second] = [follow(), follow()];
+  const stream = await created(10);
+  stream.say({ error: { message: "etcdserver: permission denied" } });
+  for (const { ended } of [first, second]) {
+    await expect(ended).rejects.toMatchObject({ code: "STORE_MISCONFIGURED" });
+  }
+  await clock.advance(60_000);
+  expect(streams).toHaveLength(1);
+  const late = follow();
+  await created(20);
+  expect(late.events).toEqual([RESYNC]);
+});
+
+it("leaves no listener behind, neither at a reconnect nor at its end", async () => {
+  const listeners = watchAbortListeners();
+  const { clock, streams, follow, created } = open();
+  const { stop, ended } = follow();
+  for (let round = 1; round <= 20; round += 1) {
+    (await created(10)).break();
+    while (streams.length === round) await clock.advance(1_000);
+  }
+  // The test's own fetch adds one to each request.
+  expect(listeners()).toBeLessThanOrEqual(2);
+  stop();
+  await ended;
+  expect(listeners()).toBeLessThanOrEqual(1);
+});

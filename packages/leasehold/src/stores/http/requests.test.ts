@@ -1,0 +1,161 @@
+/** What the stores of a server ask of it: never more than it takes, and nothing after they are closed. */
+import { afterEach, expect, test } from "vitest";
+import type { KeyQuery, Pause } from "../../control/index.js";
+import { newLeaseId, systemRandom } from "../../env/index.js";
+import { manualEnv } from "../../testing/index.js";
+import { LIMITS } from "../../wire/index.js";
+import { http } from "./index.js";
+
+const closing: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0)) await close();
+});
+
+interface Asked {
+  readonly path: string;
+  readonly query: URLSearchParams;
+  readonly body: unknown;
+  readonly headers: Record<string, string>;
+  readonly signal: AbortSignal;
+}
+
+/** @param answer default: an empty page */
+async function open(answer?: (asked: Asked) => Response | Promise<Response>) {
+  const env = manualEnv();
+  const calls: Asked[] = [];
+  const ttl = { minMs: 1, maxMs: 60_000, stepMs: 1 };
+  const capabilities = { namespace: "default", leases: { ttl }, tasks: { ttl } };
+  const fetch = async (url: string, init: RequestInit): Promise<Response> => {
+    const { pathname, searchParams } = new URL(url);
+    if (pathname === "/v1/capabilities") return Response.json(capabilities);
+    const body: unknown = init.body ? JSON.parse(init.body as string) : null;
+    const headers = init.headers as Record<string, string>;
+    const signal = init.signal as AbortSignal;
+    const asked = { path: pathname, query: searchParams, body, headers, signal };
+    calls.push(asked);
+    return answer?.(asked) ?? Response.json({ items: [], nextCursor: null, tasks: [] });
+  };
+  const source = http({ url: "http://server", fetch: fetch as typeof globalThis.fetch });
+  const stores = await source.open(env);
+  closing.push(() => stores.close());
+  const { operator } = stores;
+  if (!operator || !("audit" in operator)) throw new Error("no operator");
+  return { env, calls, stores, operator };
+}
+
+const namespace = "default";
+
+test("a page has no more items than the server's largest", async () => {
+  const { calls, stores, operator } = await open();
+  const { leases, tasks } = stores;
+  const many = { namespace, limit: 10_000 };
+  await leases.list(many);
+  await tasks.list(many);
+  await tasks.leases(many);
+  await operator.audit.list(many);
+  await operator.keys.list(many satisfies KeyQuery);
+  expect(calls.map(({ path, query }) => [path, query.get("limit")])).toEqual(
+    ["/v1/leases", "/api/tasks", "/api/tasks/leases", "/v1/audit", "/v1/keys"].map((path) => [
+      path,
+      String(LIMITS.page),
+    ]),
+  );
+  calls.length = 0;
+  const few = { namespace, limit: 7, cursor: "c" };
+  await leases.list(few);
+  await tasks.list(few);
+  await tasks.leases(few);
+  expect(calls.map(({ query }) => [query.get("limit"), query.get("cursor")])).toEqual(
+    Array(3).fill(["7", "c"]),
+  );
+});
+
+test("no state at all is no page of all states", async () => {
+  const { calls, stores } = await open();
+  const none = { items: [], nextCursor: null };
+  expect(await stores.leases.list({ namespace, states: [] })).toEqual(none);
+  expect(await stores.tasks.list({ namespace, states: [] })).toEqual(none);
+  expect(await stores.tasks.leases({ namespace, states: [] })).toEqual(none);
+  expect(calls).toEqual([]);
+});
+
+test("a wait is no longer than the server's longest, and its answer has 5 s more", async () => {
+  const { calls, stores } = await open();
+  const claim = { namespace, holder: "h", queues: ["q"], kinds: null, ttlMs: 1_000 };
+  const claimId = newLeaseId(systemRandom);
+  await stores.tasks.claim({ ...claim, claimId, limit: 5_000, waitMs: 90_000.7 });
+  await stores.tasks.claim({ ...claim, claimId, limit: 2, waitMs: 1_500.5 });
+  expect(calls.map(({ body }) => body)).toMatchObject([
+    { limit: LIMITS.claim, waitMs: LIMITS.waitMs },
+    { limit: 2, waitMs: 1_500 },
+  ]);
+  expect(Number(calls[1]?.headers["leasehold-budget-ms"])).toBeGreaterThanOrEqual(6_500);
+  await stores.tasks.claim({ ...claim, claimId, limit: 2, queues: [] });
+  expect(calls).toHaveLength(2);
+});
+
+test("an acquire waits in the queue no longer than the server's longest", async () => {
+  const { calls, stores } = await open(() => Response.json([{ status: "ended" }]));
+  const leaseId = newLeaseId(systemRandom);
+  const request = { namespace, resource: "r", leaseId, holder: "h", ttlMs: 1_000 };
+  await stores.leases.acquire([{ ...request, queueMs: Number.POSITIVE_INFINITY }]);
+  await stores.leases.acquire([{ ...request, queueMs: 5 }]);
+  await stores.leases.acquire([request]);
+  expect(calls.map(({ body }) => (body as { queueMs?: number }[])[0]?.queueMs)).toEqual([
+    LIMITS.queueMs,
+    5,
+    undefined,
+  ]);
+});
+
+test("a close ends the calls of all its stores at once", async () => {
+  const { env, calls, stores, operator } = await open(
+    ({ signal }) =>
+      new Promise<Response>((_, reject) => {
+        signal.addEventListener("abort", () => reject(signal.reason as Error), { once: true });
+      }),
+  );
+  const key = { namespace, resource: "r" };
+  const asked = [
+    stores.leases.get([key]),
+    stores.tasks.counts(namespace),
+    stores.generator?.read(namespace),
+    operator.pauses.list(namespace),
+    stores.waiters?.(key),
+  ].map((call) => expect(call).rejects.toMatchObject({ code: "CLOSED" }));
+  await env.clock.settle();
+  expect(calls).toHaveLength(5);
+  await stores.close();
+  await Promise.all(asked);
+  expect(env.clock.pendingTimers).toBe(0);
+});
+
+test("what an operator reads and sets is tried again while the server is unavailable", async () => {
+  let calls = 0;
+  const pause = { kind: "queue", name: "q", actor: "me", reason: "why", since: "now" } as const;
+  const { env, operator } = await open(({ path }) => {
+    calls += 1;
+    if (calls % 2 === 1) return Response.json({}, { status: 503 });
+    const paused = path === "/v1/pauses" && calls === 4 ? pause : { items: [pause] };
+    return Response.json(paused);
+  });
+  const advanced = async <T>(call: Promise<T>): Promise<T> => {
+    await env.clock.advance(5_000);
+    return call;
+  };
+  const paused: Pause = { namespace, ...pause };
+  expect(await advanced(operator.pauses.list(namespace))).toEqual([paused]);
+  const act = {
+    namespace,
+    actor: "me",
+    action: "queue.pause",
+    target: "q",
+    reason: "why",
+  } as const;
+  const set = operator.perform(act, async ({ pauses }) => {
+    const value = await pauses.set({ namespace, ...pause });
+    return { value, details: {} };
+  });
+  expect(await advanced(set)).toEqual(paused);
+  expect(calls).toBe(4);
+});

@@ -1,0 +1,217 @@
+/** What one client writes, and what others make of it by their own clocks. */
+import { afterEach, expect, it } from "vitest";
+import { type KubeApi, startKubeApi } from "../../../../../tests/support/kube-api.js";
+import type { Env } from "../../env/index.js";
+import { manualEnv } from "../../testing/index.js";
+import { openCluster } from "./index.js";
+
+const closing: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0)) await close();
+});
+
+const KEY = { namespace: "default", resource: "r" };
+const request = (leaseId: string, ttlMs = 10_000) => ({ ...KEY, leaseId, holder: leaseId, ttlMs });
+
+async function start() {
+  const api = await startKubeApi();
+  closing.push(() => api.close());
+  const env = manualEnv();
+  return { api, env, clock: env.clock, open: () => open(api, env) };
+}
+
+/** A client with observations of its own. */
+async function open(api: KubeApi, env: Env) {
+  const { Agent } = await import("node:http");
+  const agent = new Agent({ keepAlive: true });
+  const cluster = {
+    server: `http://127.0.0.1:${api.port}`,
+    namespace: undefined,
+    access: async () => ({ headers: { authorization: "Bearer admin" }, agent }),
+    close: () => agent.destroy(),
+  };
+  const stores = await openCluster(cluster, "leases", env);
+  closing.unshift(() => stores.close());
+  return stores.leases;
+}
+
+it("puts off nothing by repeating a revocation: contenders count from the first one", async () => {
+  const { api, clock, open } = await start();
+  const [holder, operator, contender] = [await open(), await open(), await open()];
+  await holder.acquire([request("mine")]);
+  const revoke = () => operator.revoke([{ ...KEY, free: "atExpiry" }]);
+  const acquire = () => contender.acquire([request("theirs")]);
+  expect(await revoke()).toMatchObject([{ status: "revoked", freeInMs: 10_000 }]);
+  expect(await acquire()).toMatchObject([{ status: "held" }]);
+  const written = api.read("leases", "r");
+  for (let round = 0; round < 25; round += 1) {
+    await clock.advance(400);
+    const [revoked] = await revoke();
+    if (round < 24) expect(revoked).toMatchObject({ freeInMs: 10_000 - 400 * (round + 1) });
+  }
+  expect(api.read("leases", "r")).toEqual(written);
+  expect(await acquire()).toMatchObject([{ status: "acquired" }]);
+});
+
+it("trusts a renewal that other clients cannot tell from the last write only as long as that one", async () => {
+  const { clock, open } = await start();
+  const holder = await open();
+  const renew = async () => (await holder.renew([request("mine")]))[0];
+  await holder.acquire([request("mine")]);
+  await clock.advance(300);
+  expect(await renew()).toMatchObject({ status: "renewed", remainingMs: 9_700 });
+  await clock.advance(600);
+  expect(await renew()).toMatchObject({ status: "renewed", remainingMs: 9_100 });
+  // The renew time is in another second.
+  await clock.advance(100);
+  expect(await renew()).toMatchObject({ status: "renewed", remainingMs: 10_000 });
+});
+
+it("writes a new time at each renewal, also within a millisecond", async () => {
+  const { api, open } = await start();
+  const holder = await open();
+  await holder.acquire([request("mine")]);
+  const times = new Set([api.read("leases", "r")?.spec["renewTime"]]);
+  for (let round = 0; round < 3; round += 1) {
+    await holder.renew([request("mine")]);
+    times.add(api.read("leases", "r")?.spec["renewTime"]);
+  }
+  // Another write of the same time would change nothing for those who watch.
+  expect(times.size).toBeGreaterThanOrEqual(2);
+});
+
+it("lasts no longer than its TTL, whatever fraction of a millisecond the clock shows", async () => {
+  const { api, clock, open } = await start();
+  const holder = await open();
+  // From here on, sums of floating-point numbers have a larger last digit.
+  await clock.advance(16_000);
+  for (let round = 0; round < 20; round += 1) {
+    await clock.advance(0.001);
+    await holder.acquire([request(`${round}`, 60_000)]);
+    expect(api.read("leases", "r")?.spec["leaseDurationSeconds"]).toBe(60);
+    await holder.release([request(`${round}`)]);
+  }
+});
+
+it("counts a repeated acquire from its own write, and writes again where another client made it", async () => {
+  const { api, clock, open } = await start();
+  const [first, second] = [await open(), await open()];
+  await clock.advance(60_000);
+  await first.acquire([request("mine")]);
+  const written = api.read("leases", "r");
+  await clock.advance(3_000);
+  await first.get([KEY]);
+  expect(await first.acquire([request("mine")])).toMatchObject([
+    { status: "acquired", remainingMs: 7_000 },
+  ]);
+  expect(api.read("leases", "r")).toEqual(written);
+  // A process that has read the lease id somewhere does not know since when others see the grant.
+  expect(await second.acquire([request("mine")])).toMatchObject([
+    { status: "acquired", remainingMs: 10_000 },
+  ]);
+  expect(api.read("leases", "r")).not.toEqual(written);
+});
+
+it("refuses nothing by what it remembers: another process may have renewed the grant", async () => {
+  const { clock, open } = await start();
+  const [first, second] = [await open(), await open()];
+  await first.acquire([request("mine")]);
+  await clock.advance(8_000);
+  expect(await second.renew([request("mine")])).toMatchObject([{ status: "renewed" }]);
+  await clock.advance(4_000);
+  expect(await first.renew([request("mine")])).toMatchObject([{ status: "renewed" }]);
+  await clock.advance(9_000);
+  expect(await second.release([request("mine")])).toEqual([{ status: "released" }]);
+});
+
+it("keeps what others wrote into the object, through every operation", async () => {
+  const { api, clock, open } = await start();
+  const store = await open();
+  await store.acquire([request("first")]);
+  const stored = api.read("leases", "r");
+  await put(api, {
+    metadata: {
+      ...stored?.metadata,
+      annotations: { ...stored?.metadata.annotations, "example.com/owner": "team" },
+      labels: { ...stored?.metadata.labels, app: "billing" },
+      finalizers: ["example.com/keep"],
+    },
+    spec: { ...stored?.spec, strategy: "OldestEmulationVersion" },
+  });
+  const check = () => {
+    expect(api.read("leases", "r")).toMatchObject({
+      metadata: {
+        annotations: { "example.com/owner": "team" },
+        labels: { app: "billing" },
+        finalizers: ["example.com/keep"],
+      },
+      spec: { strategy: "OldestEmulationVersion" },
+    });
+  };
+  await store.renew([request("first")]);
+  check();
+  await store.release([request("first")]);
+  check();
+  await store.acquire([request("second")]);
+  check();
+  await store.revoke([{ ...KEY, free: "atExpiry" }]);
+  check();
+  await store.revoke([{ ...KEY, free: "now" }]);
+  check();
+  await clock.advance(1_000);
+  expect(await store.collect(0)).toBe(1);
+  check();
+  expect(api.read("leases", "r")?.metadata.annotations).not.toHaveProperty("leasehold.dev/grant");
+});
+
+it("counts the transitions of a lease, and its tokens grow though the server's clock goes back", async () => {
+  const { api, open } = await start();
+  const store = await open();
+  const stored = () => api.read("leases", "r");
+  await store.acquire([request("0")]);
+  const ahead = Number(stored()?.metadata.annotations?.["leasehold.dev/token"]) + 1e12;
+  const annotations = { ...stored()?.metadata.annotations, "leasehold.dev/token": `${ahead}` };
+  await put(api, { ...stored(), metadata: { ...stored()?.metadata, annotations } });
+  for (let round = 1; round <= 3; round += 1) {
+    await store.revoke([{ ...KEY, free: "now" }]);
+    expect(await store.acquire([request(`${round}`)])).toMatchObject([{ token: ahead + round }]);
+    await store.renew([request(`${round}`)]);
+    expect(stored()?.spec["leaseTransitions"]).toBe(round);
+  }
+});
+
+it("collects an expired grant by when it expired, not by its last renewal", async () => {
+  const { clock, open } = await start();
+  const [holder, operator] = [await open(), await open()];
+  await holder.acquire([request("mine", 60_000)]);
+  expect(await operator.collect(30_000)).toBe(0);
+  await clock.advance(60_000 + 29_000);
+  expect(await operator.collect(30_000)).toBe(0);
+  await clock.advance(1_001);
+  expect(await operator.collect(30_000)).toBe(1);
+  expect(await operator.get([KEY])).toEqual([null]);
+});
+
+it("collects nothing of a client of another kind that holds the lease, or has held it last", async () => {
+  const { api, clock, open } = await start();
+  const store = await open();
+  await store.acquire([request("mine")]);
+  await store.revoke([{ ...KEY, free: "now" }]);
+  const stored = api.read("leases", "r");
+  const spec = { ...stored?.spec, holderIdentity: "controller_1", leaseDurationSeconds: 15 };
+  await put(api, { ...stored, spec });
+  const theirs = api.read("leases", "r");
+  for (let round = 0; round < 3; round += 1) {
+    expect(await store.collect(0)).toBe(0);
+    await clock.advance(20_000);
+  }
+  expect(api.read("leases", "r")).toEqual(theirs);
+});
+
+async function put(api: KubeApi, lease: object): Promise<void> {
+  const url = `http://127.0.0.1:${api.port}/apis/coordination.k8s.io/v1/namespaces/leases/leases/r`;
+  const body = JSON.stringify({ apiVersion: "coordination.k8s.io/v1", kind: "Lease", ...lease });
+  const headers = { authorization: "Bearer admin" };
+  const response = await fetch(url, { method: "PUT", headers, body });
+  expect(response.status).toBe(200);
+}

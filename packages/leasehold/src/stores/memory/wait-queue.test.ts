@@ -1,0 +1,80 @@
+/** That a queue position costs the same however many waiters there are, and is the one that the rules state. */
+import { expect, it } from "vitest";
+import { acquireInTurn, type QueuedWaiter } from "../../core/index.js";
+import { manualEnv, seededRandom } from "../../testing/index.js";
+import { MemoryLeaseState, MemoryLeaseStore } from "./store.js";
+
+const KEY = { namespace: "n", resource: "r" };
+const request = (leaseId: string, queueMs = 10_000) => ({
+  ...KEY,
+  leaseId,
+  holder: `holder of ${leaseId}`,
+  ttlMs: 3_600_000,
+  queueMs,
+});
+
+it("decides beside many waiters without looking at all of them", async () => {
+  let reads = 0;
+  const state = new MemoryLeaseState(manualEnv().clock);
+  const store = new MemoryLeaseStore(state);
+  await store.acquire([request("held")]);
+  for (let number = 0; number < 5_000; number += 1) {
+    state.namespace("n").waitQueue.put("r", {
+      holder: "w",
+      get leaseId() {
+        reads += 1;
+        return `waiter ${number}`;
+      },
+      get expiresAtMs() {
+        reads += 1;
+        return 5_000;
+      },
+    });
+  }
+  reads = 0;
+  const names = Array.from({ length: 50 }, (_, number) => `new ${number}`);
+  const outcomes = await store.acquire(names.map((name) => request(name)));
+  expect(outcomes.map((outcome) => outcome.status === "held" && outcome.ahead)).toEqual(
+    names.map((_, number) => 5_000 + number),
+  );
+  expect(await store.acquire([request("waiter 4321")])).toMatchObject([{ ahead: 4_321 }]);
+  expect(await store.release(names.map((name) => request(name)))).toMatchObject(
+    names.map(() => ({ status: "notHeld" })),
+  );
+  expect(await store.acquire([request("last")])).toMatchObject([{ ahead: 5_000 }]);
+  expect(reads).toBeLessThan(5_000);
+});
+
+it("answers and orders the waiters as the rules for lists of waiters do", async () => {
+  const random = seededRandom(5);
+  const below = (most: number) => Math.floor(random.float() * most);
+  const env = manualEnv();
+  const state = new MemoryLeaseState(env.clock);
+  const store = new MemoryLeaseStore(state);
+  const { records, waitQueue } = state.namespace("n");
+  let model: readonly QueuedWaiter[] = [];
+  const seen = new Set<string>();
+  for (let step = 0; step < 3_000; step += 1) {
+    await env.clock.advance(below(100));
+    const leaseId = `${Math.floor(step / 100)} ${below(20)}`;
+    const nowMs = env.clock.monotonic();
+    if (below(10) === 0) {
+      const [released] = await store.release([{ ...KEY, leaseId }]);
+      if (released?.status !== "released") {
+        model = model.filter((waiter) => waiter.leaseId !== leaseId);
+      }
+      continue;
+    }
+    const asked = { ...request(leaseId, below(4) * 700), ttlMs: 400 };
+    const isPaused = below(20) === 0;
+    store.setPaused(KEY, isPaused);
+    const record = records.get("r") ?? null;
+    const expected = acquireInTurn(record, model, asked, nowMs, (last) => last + 1, isPaused);
+    const [outcome] = await store.acquire([asked]);
+    expect(outcome).toMatchObject(expected.outcome);
+    expect(waitQueue.get("r")).toEqual(expected.waiters);
+    model = expected.waiters;
+    seen.add(outcome?.status ?? "");
+  }
+  expect([...seen].sort()).toEqual(["acquired", "ended", "held"]);
+});

@@ -1,0 +1,107 @@
+/** How a client ends what its session would keep alive. */
+import { expect, it } from "vitest";
+import { SerialExecutor } from "../../env/index.js";
+import { manualClock } from "../../testing/index.js";
+import { Own } from "./own.js";
+
+interface One {
+  readonly id: string;
+  untilMs: number;
+}
+
+function open() {
+  const clock = manualClock();
+  const turns = new SerialExecutor();
+  const ends: [id: string, atMs: number][] = [];
+  const server = { isDown: false };
+  const own: Own<One> = new Own<One>(clock, turns, async ({ id }) => {
+    ends.push([id, clock.monotonic()]);
+    if (server.isDown) throw new Error("no connection");
+    own.forget(id);
+  });
+  const put = (id: string, untilMs: number): One => {
+    const one = { id, untilMs };
+    own.put(one);
+    return one;
+  };
+  return { clock, turns, ends, server, own, put };
+}
+
+it("ends each at its own expiry, and what was extended meanwhile at its new one", async () => {
+  const { clock, ends, own, put } = open();
+  const extended = put("extended", 1_000);
+  put("b", 3_000);
+  put("a", 2_000);
+  await clock.advance(900);
+  extended.untilMs = 5_000;
+  await clock.advance(9_000);
+  expect(ends).toEqual([
+    ["a", 2_000],
+    ["b", 3_000],
+    ["extended", 5_000],
+  ]);
+  expect(own.get("a")).toBeUndefined();
+  expect(clock.pendingTimers).toBe(0);
+});
+
+it("tries a failed end again each second until it succeeds, and at once on a new connection", async () => {
+  const { clock, ends, server, own, put } = open();
+  server.isDown = true;
+  put("due", 1_000);
+  put("later", 60_000);
+  await clock.advance(4_500);
+  expect(ends.map(([, atMs]) => atMs)).toEqual([1_000, 2_000, 3_000, 4_000]);
+  own.hurry();
+  await clock.advance(0);
+  expect(ends).toHaveLength(5);
+  server.isDown = false;
+  own.hurry();
+  await clock.advance(0);
+  expect(ends.at(-1)).toEqual(["due", 4_500]);
+  await clock.advance(50_000);
+  expect(ends).toHaveLength(6);
+  expect(clock.pendingTimers).toBe(1);
+});
+
+it("ends nothing that its holder renews or releases in the same moment", async () => {
+  const { clock, turns, ends, own, put } = open();
+  const renewed = put("renewed", 1_000);
+  put("released", 1_000);
+  let answer = () => {};
+  const answered = new Promise<void>((resolve) => {
+    answer = resolve;
+  });
+  // These were sent before the expiry, and are answered after it.
+  void turns.run("renewed", async () => {
+    await answered;
+    renewed.untilMs = 3_000;
+  });
+  void turns.run("released", async () => {
+    await answered;
+    own.forget("released");
+  });
+  await clock.advance(1_500);
+  expect(ends).toEqual([]);
+  answer();
+  await clock.advance(1_000);
+  expect(ends).toEqual([]);
+  await clock.advance(1_000);
+  expect(ends).toEqual([["renewed", 3_000]]);
+  expect(clock.pendingTimers).toBe(0);
+});
+
+it("has one timer for each, and none once it is closed", async () => {
+  const { clock, ends, own, put } = open();
+  put("a", 1_000);
+  put("a", 2_000);
+  put("b", 2_000);
+  expect(clock.pendingTimers).toBe(2);
+  own.forget("b");
+  expect(clock.pendingTimers).toBe(1);
+  own.close();
+  put("late", 1_000);
+  expect(own.get("late")).toBeUndefined();
+  expect(clock.pendingTimers).toBe(0);
+  await clock.advance(10_000);
+  expect(ends).toEqual([]);
+});
