@@ -6,7 +6,7 @@ import { describeRedis } from "../../tests/support/redis-engine.js";
 import { describeZooKeeper } from "../../tests/support/zookeeper-engine.js";
 import { makeHistories } from "./campaign.js";
 import { type HistoryEngineName, onEngine } from "./engines.js";
-import { expectRightHistories } from "./share.js";
+import { expectRightHistories, ROUNDS_TIMEOUT_MS } from "./share.js";
 
 afterAll(() => endAll());
 
@@ -26,9 +26,10 @@ const SHARES: readonly Share[] = [
 
 for (const { engine, describeEngine, count, requests } of SHARES) {
   describeEngine(`histories on ${engine}`, () => {
-    it("are right through the fault proxy", () =>
+    it("are right through the fault proxy", { timeout: ROUNDS_TIMEOUT_MS }, () =>
       onEngine(engine, (target) =>
         expectRightHistories((options) => makeHistories(target, options), { count, requests }),
-      ));
+      ),
+    );
   });
 }

@@ -6,10 +6,8 @@ import { expect, it } from "vitest";
 import { repetitions } from "../../tests/support/full.js";
 import { describePostgres, freshDatabase } from "../../tests/support/postgres.js";
 import { type JudgedHistory, makeHistories, runCampaign } from "./campaign.js";
-import { expectRightHistories } from "./share.js";
+import { expectRightHistories, ROUNDS_TIMEOUT_MS } from "./share.js";
 import { type HistoryTarget, httpTarget, postgresTarget } from "./targets.js";
-
-const TIMEOUT_MS = 120_000;
 
 const ANSWERS = [
   "acquire acquired",
@@ -28,7 +26,7 @@ it(
       requests: 60,
       answers: ANSWERS,
     }),
-  TIMEOUT_MS,
+  ROUNDS_TIMEOUT_MS,
 );
 
 it(
@@ -59,7 +57,7 @@ it(
     expect(verdicts).toEqual({ right: 0, wrong: 3, unknown: 0 });
     expect(wrong[0]?.explanation.join("\n")).toContain("no order explains: ");
   },
-  TIMEOUT_MS,
+  ROUNDS_TIMEOUT_MS,
 );
 
 describePostgres("histories on PostgreSQL", () => {
@@ -80,6 +78,6 @@ describePostgres("histories on PostgreSQL", () => {
         await drop();
       }
     },
-    TIMEOUT_MS,
+    ROUNDS_TIMEOUT_MS,
   );
 });

@@ -3,6 +3,9 @@ import { expect } from "vitest";
 import type { Campaign, CampaignOptions, JudgedHistory } from "./campaign.js";
 import { sums } from "./targets.js";
 
+/** Enough for all rounds: a machine with much else to do takes a minute for one. */
+export const ROUNDS_TIMEOUT_MS = 400_000;
+
 /** On a machine that is busy, a round can pass without a single renewal in time. */
 const MAX_ROUNDS = 6;
 

@@ -19,21 +19,30 @@ export interface Access {
   readonly bootstrapToken?: string;
 }
 
+/** The API keys of a store: some are valid, all have ended, or there never was one. */
+export type KeysState = "valid" | "ended" | "none";
+
+export async function keysStateOf({ control }: Pick<Stores, "control">): Promise<KeysState> {
+  if (await control?.keys.any()) return "valid";
+  return (await control?.keys.existed()) ? "ended" : "none";
+}
+
 /**
  * A server that only this machine reaches requires keys from the first key on. A server that other
  * machines reach always requires keys, unless --insecure-no-keys is given.
  * @throws UsageError if other machines could reach the server and it could not know who they are
  */
-export async function accessFor(
+export function accessFor(
   { host, requireKeys = false, insecureNoKeys = false }: Exposure,
   { control }: Pick<Stores, "control">,
-): Promise<Access> {
+  keys: KeysState,
+): Access {
   if (requireKeys && insecureNoKeys) {
     throw new UsageError("--require-keys and --insecure-no-keys exclude each other: give one");
   }
   if (requireKeys) {
     if (!control) throw new UsageError(`--require-keys: this store keeps no keys: ${KEY_STORES}`);
-    if (await control.keys.existed()) return { auth: "keys" };
+    if (keys !== "none") return { auth: "keys" };
     return { auth: "keys", bootstrapToken: `lh_bootstrap_${newLeaseId(systemRandom)}` };
   }
   if (isLoopback(host) || insecureNoKeys) return { auth: "ifAny" };
@@ -42,25 +51,25 @@ export async function accessFor(
       `${REFUSED(host)}, because this store keeps none: ${KEY_STORES}, and ${REMEDY}`,
     );
   }
-  if (await control.keys.any()) return { auth: "keys" };
+  if (keys === "valid") return { auth: "keys" };
   throw new UsageError(`${REFUSED(host)}: ${REMEDY}`);
 }
 
 /** Logs who may use a server that has begun to listen, if callers with keys are not all who may. */
-export async function logAccess(
+export function logAccess(
   logger: Logger,
   { host }: Exposure,
-  { control }: Pick<Stores, "control">,
+  keys: KeysState,
   { bootstrapToken }: Access,
-): Promise<void> {
+): void {
   if (bootstrapToken !== undefined) {
     const fields = { event: "bootstrap_token" };
     logger.info(fields, "no API key yet: the token on stdout creates the first one, an admin's");
     process.stdout.write(`${bootstrapToken}\n`);
     return;
   }
-  if (await control?.keys.any()) return;
-  if (await control?.keys.existed()) {
+  if (keys === "valid") return;
+  if (keys === "ended") {
     const remedy = "create one on the store with leasehold keys create";
     logger.warn(
       { event: "no_valid_key" },

@@ -1,6 +1,7 @@
 import { openStores } from "leasehold";
 import { createKey, systemRandom } from "leasehold/internal";
 import { expect, it, onTestFinished } from "vitest";
+import { keysStateOf } from "./exposure.js";
 import { warnOfNoEffect } from "./no-effect.js";
 
 type Given = Parameters<typeof warnOfNoEffect>[1];
@@ -16,7 +17,9 @@ async function warned(given: Given, { withKey = false, withControl = true } = {}
   }
   const lines: object[] = [];
   const warn = (fields: object, message?: string) => void lines.push({ ...fields, message });
-  await warnOfNoEffect({ warn }, given, withControl ? stores : { leases: stores.leases });
+  const { leases } = stores;
+  const used = withControl ? { leases, control } : { leases, control: undefined };
+  warnOfNoEffect({ warn }, given, used, await keysStateOf(used));
   return lines;
 }
 

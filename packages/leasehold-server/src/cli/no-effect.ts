@@ -1,6 +1,7 @@
 /** Options of a server that change nothing with its store and its keys. */
 import type { Logger, Stores } from "leasehold";
 import type { ServerLimits } from "../http/index.js";
+import type { KeysState } from "./exposure.js";
 
 interface Given {
   readonly insecureNoKeys?: boolean;
@@ -8,14 +9,15 @@ interface Given {
 }
 
 /** Logs a warning for each given option that has no effect, and says why. */
-export async function warnOfNoEffect(
+export function warnOfNoEffect(
   logger: Pick<Logger, "warn">,
   { insecureNoKeys = false, limits = {} }: Given,
   { control, leases }: Pick<Stores, "control" | "leases">,
-): Promise<void> {
+  keys: KeysState,
+): void {
   const warn = (option: string, why: string) =>
     logger.warn({ event: "no_effect", option }, `${option} has no effect: ${why}`);
-  const hasKeys = (await control?.keys.any()) ?? false;
+  const hasKeys = keys === "valid";
   if (insecureNoKeys && hasKeys) {
     warn("--insecure-no-keys", "there is an API key, so every request needs one");
   }

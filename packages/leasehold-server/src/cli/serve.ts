@@ -16,7 +16,7 @@ import { LOOPBACK_HOSTS } from "../protocol/index.js";
 import { checkDirectories, directoryOf } from "./directories.js";
 import { logLeaseEvent, logTaskEvent } from "./events-log.js";
 import { exportsTo } from "./export-notices.js";
-import { accessFor, type Exposure, logAccess } from "./exposure.js";
+import { accessFor, type Exposure, keysStateOf, logAccess } from "./exposure.js";
 import { UsageError } from "./failures.js";
 import { creatingTo, logLevelOption, newLogger, retryingTo } from "./log.js";
 import { warnOfNoEffect } from "./no-effect.js";
@@ -97,7 +97,9 @@ async function serve(where: Where, options: Options): Promise<void> {
   const env: Env = { ...systemEnv, logger, telemetry };
   const stores = await openWhere(where, env, retryingTo(logger));
   try {
-    const access = await accessFor(options, stores);
+    // Asked before it listens: from then on it outlives a store that fails.
+    const keys = await keysStateOf(stores);
+    const access = accessFor(options, stores, keys);
     const files = options.console ? await consoleOrSay(logger) : null;
     const app = createApp({
       ...stores,
@@ -122,8 +124,8 @@ async function serve(where: Where, options: Options): Promise<void> {
     const directory = directoryOf(where.store);
     const placed = directory === undefined ? {} : { directory };
     logger.info({ url: server.url, ...page, store, ...placed, ...control }, message);
-    await logAccess(logger, options, stores, access);
-    await warnOfNoEffect(logger, options, stores);
+    logAccess(logger, options, keys, access);
+    warnOfNoEffect(logger, options, stores, keys);
     await shutdown.requested();
     logger.info({}, "draining");
     await server.close();
