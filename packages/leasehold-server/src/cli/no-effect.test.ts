@@ -1,7 +1,5 @@
 import { openStores } from "leasehold";
-import { createKey, systemRandom } from "leasehold/internal";
 import { expect, it, onTestFinished } from "vitest";
-import { keysStateOf } from "./exposure.js";
 import { warnOfNoEffect } from "./no-effect.js";
 
 type Given = Parameters<typeof warnOfNoEffect>[1];
@@ -9,17 +7,10 @@ type Given = Parameters<typeof warnOfNoEffect>[1];
 async function warned(given: Given, { withKey = false, withControl = true } = {}) {
   const stores = await openStores("memory:");
   onTestFinished(() => stores.close());
-  const { control } = stores;
-  if (withKey && control) {
-    const order = { namespace: "n", name: "n", role: "admin", prefixes: [] } as const;
-    const by = { actor: "cli:test", reason: null };
-    await createKey(control, systemRandom, { ...order, lifetimeMs: null }, by);
-  }
   const lines: object[] = [];
   const warn = (fields: object, message?: string) => void lines.push({ ...fields, message });
-  const { leases } = stores;
-  const used = withControl ? { leases, control } : { leases, control: undefined };
-  warnOfNoEffect({ warn }, given, used, await keysStateOf(used));
+  const used = withControl ? stores : { leases: stores.leases };
+  warnOfNoEffect({ warn }, given, used, withKey ? "valid" : "none");
   return lines;
 }
 
