@@ -1,6 +1,6 @@
 /** Retries of more tasks than are read at once, near the tenant's limit of live tasks. */
 import { manualEnv } from "leasehold/testing";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { expectProblem, openTestApp } from "../../../../../tests/support/app.js";
 import { TEST_LIMITS } from "../../../../../tests/support/test-limits.js";
 
@@ -40,4 +40,32 @@ test("quota that a retry does not use is free at once", async () => {
   }
   const added = Array.from({ length: 10 }, () => ({ task_data: 1 }));
   expect((await ask("POST", "/api/tasks", added)).status).toBe(201);
+});
+
+test("quota of a retry that throws is free at once, however often it does", async () => {
+  const { ask, stores } = await openTestApp({
+    env: manualEnv(),
+    limits: { ...TEST_LIMITS, tasks: 10 },
+  });
+  const { control } = stores;
+  if (!control) throw new Error("no control");
+  const add = (count: number) =>
+    ask(
+      "POST",
+      "/api/tasks",
+      Array.from({ length: count }, () => ({ task_data: 1 })),
+    );
+  const ids = (await add(4)).body.map(({ id }: { id: string }) => id);
+  await ask("POST", "/api/tasks/cancel", ids);
+  const failing = vi.spyOn(control, "perform").mockRejectedValue(new Error("a driver bug"));
+  const bulk = { operation: "retry", filter: {}, reason: "test" };
+  for (let times = 0; times < 3; times += 1) {
+    expect((await ask("POST", "/api/tasks/retry", ids)).status).toBe(500);
+    expect((await ask("POST", `/api/tasks/${ids[0]}/retry`)).status).toBe(500);
+    expect((await ask("POST", "/api/tasks/bulk", bulk)).status).toBe(500);
+  }
+  failing.mockRestore();
+  // The four cancelled ones count until the tasks are counted anew.
+  expect((await add(6)).status).toBe(201);
+  expectProblem(await add(1), 429, "LIMIT_REACHED");
 });

@@ -49,15 +49,24 @@ export async function reserveForMatching(
   return { ids: tasks.map(({ id }) => id).filter((id) => !left.has(id)), reserved };
 }
 
-/** Returns the quota of tasks that were not retried. */
-export function returnUnused(
+/**
+ * Runs the retry that the quota was reserved for, and returns the quota of tasks that were not retried: of all, if the
+ * retry throws. It may have been carried out then, which the next count of the tasks will show.
+ */
+export async function withReserved(
   services: Services,
   context: Context<AppEnv>,
   reserved: number,
-  outcomes: readonly AdminOutcome[],
-): void {
-  const retried = outcomes.filter(({ status }) => status === "ok").length;
-  services.returnQuota(context, "tasks", Math.max(0, reserved - retried));
+  retry: () => Promise<AdminOutcome[]>,
+): Promise<AdminOutcome[]> {
+  let retried = 0;
+  try {
+    const outcomes = await retry();
+    retried = outcomes.filter(({ status }) => status === "ok").length;
+    return outcomes;
+  } finally {
+    services.returnQuota(context, "tasks", Math.max(0, reserved - retried));
+  }
 }
 
 async function countEnded(

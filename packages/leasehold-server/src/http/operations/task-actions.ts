@@ -8,7 +8,7 @@ import { ProblemError } from "../problems.js";
 import type { AppEnv } from "../request.js";
 import type { Services } from "../services.js";
 import { byCaller, controlOf } from "./operator-action.js";
-import { reserveForIds, reserveForMatching, returnUnused } from "./retry-quota.js";
+import { reserveForIds, reserveForMatching, withReserved } from "./retry-quota.js";
 
 export type TaskAction = "cancel" | "retry" | "delete";
 
@@ -55,11 +55,9 @@ export async function runTaskAction(
   ids: readonly string[],
   reason: string | undefined,
 ): Promise<AdminOutcome[]> {
-  if (operation !== "retry") return perform(services, context, operation, ids, reason);
-  const reserved = await reserveForIds(services, context, ids);
-  const outcomes = await perform(services, context, operation, ids, reason);
-  returnUnused(services, context, reserved, outcomes);
-  return outcomes;
+  const act = () => perform(services, context, operation, ids, reason);
+  if (operation !== "retry") return act();
+  return withReserved(services, context, await reserveForIds(services, context, ids), act);
 }
 
 async function perform(
@@ -117,9 +115,9 @@ export async function runBulkAction(
     operation === "retry"
       ? await reserveForMatching(services, context, tasks)
       : { ids: tasks.map(({ id }) => id), reserved: 0 };
+  const act = () => perform(services, context, operation, ids, reason, { filter });
   const outcomes =
-    ids.length === 0 ? [] : await perform(services, context, operation, ids, reason, { filter });
-  returnUnused(services, context, reserved, outcomes);
+    ids.length === 0 ? [] : await withReserved(services, context, reserved, act);
   const changed = outcomes.filter(({ status }) => status === "ok").length;
   const matched = tasks.length;
   const [conflicts, overLimit] = [outcomes.length - changed, matched - ids.length];
