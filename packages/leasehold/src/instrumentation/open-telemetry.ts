@@ -146,7 +146,7 @@ export function openTelemetry(options: OpenTelemetryOptions = {}): Telemetry {
     here: () => current.active(),
     within(contexts, work) {
       const [first = ROOT_CONTEXT, ...others] = contexts as readonly Context[];
-      return current.with(first.setValue(LINKS, linksOf(others)), work);
+      return current.with(first.setValue(LINKS, linksOf(first, others)), work);
     },
     outgoing() {
       const headers: Record<string, string> = {};
@@ -240,12 +240,14 @@ function isAdded(name: MetricName): name is MetricOf<"counter" | "upDown"> {
 }
 
 /** Callers share a batched call. Its span is a child of the first caller's span, with links to the others. */
-function linksOf(contexts: readonly Context[]): Link[] {
+function linksOf(first: Context, others: readonly Context[]): Link[] {
   const links = new Map<string, Link>();
-  for (const one of contexts) {
+  for (const one of others) {
     const context = trace.getSpanContext(one);
     if (context) links.set(context.spanId, { context });
   }
+  // Other requests of the first caller are below its span already.
+  links.delete(trace.getSpanContext(first)?.spanId ?? "");
   return [...links.values()];
 }
 
