@@ -136,6 +136,22 @@ describe("the hub", () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
+  test("a stream that was never read ends no later one", async () => {
+    const { clock, hub, leases, follow, establish } = setUp();
+    const first = follow();
+    await establish();
+    const unread = hub.stream(["leases"], undefined);
+    await first.cancel();
+    await clock.advance(30_000);
+    await unread.cancel();
+    const later = follow();
+    await clock.advance(600_000);
+    expect([later.ended, leases.watches, leases.ended]).toEqual([false, 1, 0]);
+    await later.cancel();
+    await clock.advance(60_000);
+    expect([leases.ended, clock.pendingTimers]).toEqual([1, 0]);
+  });
+
   test("stops watching a minute after it has ended its last stream, whose listener may no more", async () => {
     const { clock, hub, leases, follow, establish } = setUp();
     let isValid = true;

@@ -113,6 +113,26 @@ it("gives every tenant the server's limits where no store keeps others", async (
   expect(await limits.of("a")).toEqual({ leases: 3, tasks: null, ratePerSecond: 1_000 });
 });
 
+it("applies each of a tenant's own limits before the server's", async () => {
+  const none = { leases: null, tasks: null, ratePerSecond: null };
+  const kept: Readonly<Record<string, object>> = {
+    a: { ...none, leases: 1 },
+    b: { ...none, tasks: 2 },
+    c: { ...none, ratePerSecond: 3 },
+  };
+  const read = async (namespace: string) => kept[namespace] ?? none;
+  const control = { limits: { read } } as unknown as ConstructorParameters<typeof TenantsLimits>[1];
+  const server = { leases: 70, tasks: 80, ratePerSecond: 90 };
+  const limits = new TenantsLimits({ ...DEFAULT_LIMITS, ...server }, control, manualClock());
+  const all = await Promise.all(["a", "b", "c", "d"].map((namespace) => limits.of(namespace)));
+  expect(all).toEqual([
+    { ...server, leases: 1 },
+    { ...server, tasks: 2 },
+    { ...server, ratePerSecond: 3 },
+    server,
+  ]);
+});
+
 it("does not wait long for a store that hangs, and uses its late answer", async () => {
   const clock = manualClock();
   const answers: ((leases: number) => void)[] = [];

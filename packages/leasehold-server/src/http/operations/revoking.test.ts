@@ -1,7 +1,9 @@
+import { StoreUnavailableError } from "leasehold";
 import { BUDGET_HEADER } from "leasehold/internal/wire";
 import { manualEnv } from "leasehold/testing";
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
 import { type Asked, openApp, openTestApp } from "../../../../../tests/support/app.js";
+import { recordedTelemetry } from "../../../../../tests/support/recorded-telemetry.js";
 
 async function hold(ask: Asked["ask"], resource: string): Promise<void> {
   const { body } = await ask("POST", "/v1/locks/acquire", {
@@ -116,4 +118,43 @@ it("returns an outcome for each request of a batch, also after the budget is spe
     ],
   });
   await close();
+});
+
+it("counts each revocation by its outcome, also those that have one entry together", async () => {
+  const { telemetry, valuesOf } = recordedTelemetry();
+  const { ask } = await openTestApp({ env: { ...manualEnv(), telemetry } });
+  await hold(ask, "held");
+  const revoke = (...resources: string[]) =>
+    ask(
+      "POST",
+      "/v1/leases/revoke",
+      resources.map((resource) => ({ resource, free: "now", reason: "test" })),
+    );
+  await revoke("x", "held", "y");
+  await revoke("z");
+  const outcomes = valuesOf("leasehold.lease.revokes").map(([of]) => of);
+  expect(outcomes.map((of) => (of as { outcome: string }).outcome).toSorted()).toEqual([
+    "notHeld",
+    "notHeld",
+    "notHeld",
+    "revoked",
+  ]);
+});
+
+it.each([
+  ["none", "no"],
+  ["unknown", "maybe"],
+] as const)("enters a revocation that the store failed, with the outcome %s", async (outcome, applied) => {
+  const asked = await openTestApp();
+  const { ask, stores } = asked;
+  await hold(ask, "a");
+  const error = new StoreUnavailableError("it is down", { outcome });
+  const failed = { status: "failed", applied, retryable: true, error } as const;
+  vi.spyOn(stores.leases, "revoke").mockResolvedValue([failed]);
+  const requests = [{ resource: "a", free: "now", expectedToken: 7, reason: "test" }];
+  const { body } = await ask("POST", "/v1/leases/revoke", requests);
+  expect(body).toMatchObject([{ status: "failed", applied }]);
+  const { code } = error;
+  const details = { free: "now", expectedToken: 7, status: "failed", applied, code };
+  expect((await entriesOf(asked)).at(-1)).toMatchObject({ phase: "result", details });
 });

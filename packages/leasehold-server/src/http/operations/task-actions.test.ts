@@ -1,7 +1,9 @@
-/** Actions on the tasks that match a filter. */
-import { systemEnv, taskIds } from "leasehold/internal";
+/** Actions on many tasks: by their ids, or on those that match a filter. */
+import { systemEnv, type TaskEvent, taskIds } from "leasehold/internal";
+import { manualEnv } from "leasehold/testing";
 import { expect, test } from "vitest";
-import { openTestApp } from "../../../../../tests/support/app.js";
+import { held, openTestApp } from "../../../../../tests/support/app.js";
+import { recordedTelemetry } from "../../../../../tests/support/recorded-telemetry.js";
 import { newTaskOf } from "../../../../leasehold/src/testing/task-suite/new-task.js";
 
 /** A bulk action reads 100 pages of 200 tasks at most. */
@@ -28,4 +30,33 @@ test("a bulk action that stops before it has read all tasks says that there may 
   expect(await bulk("2020-01-01T00:00:00.000Z")).toMatchObject({
     body: { matched: 0, changed: 0, more: false },
   });
+});
+
+test.each([
+  ["cancel", "cancelled", ["unknown", "conflict", "ok"]],
+  ["retry", "retried", ["unknown", "ok", "conflict"]],
+  ["delete", "deleted", ["unknown", "ok", "conflict"]],
+])("%s of many tasks gives each its own outcome, in the answer, the audit, the events and the metrics", async (operation, type, statuses) => {
+  const events: TaskEvent[] = [];
+  const { telemetry, valuesOf } = recordedTelemetry();
+  const env = { ...manualEnv(), telemetry };
+  const app = await openTestApp({ env, onTaskEvent: (event) => void events.push(event) });
+  const dead = await held(app, { maxAttempts: 1 });
+  await app.ask("PUT", `${dead.path}/fail`, { ...dead.grant, error: "broken", final: true });
+  const running = await held(app);
+  const unknown = "ffffffff-0000-7000-8000-000000000000";
+  const ids = [unknown, dead.id, running.id];
+  const before = events.length;
+  const { body } = await app.ask("POST", `/api/tasks/${operation}`, ids);
+  expect(body.map(({ status }: { status: string }) => status)).toEqual(statuses);
+  const { items } = (await app.ask("GET", `/v1/audit?action=task.${operation}`)).body;
+  const tasks = Object.fromEntries(ids.map((id, index) => [id, statuses[index]]));
+  expect(items[0]).toMatchObject({ target: "3 tasks", details: { changed: 1, tasks } });
+  const changed = operation === "delete" ? [] : [ids[statuses.indexOf("ok")]];
+  const found = events.slice(before).filter((event) => event.type === type);
+  expect(found.map((event) => event.id)).toEqual(changed);
+  const counted = valuesOf("leasehold.task.events");
+  expect(counted.filter(([of]) => (of as { event: string }).event === type)).toHaveLength(
+    changed.length,
+  );
 });

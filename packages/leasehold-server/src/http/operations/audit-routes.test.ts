@@ -1,0 +1,30 @@
+/** What /v1/audit shows of entries that this server has not written itself. */
+import { expect, test } from "vitest";
+import { openTestApp } from "../../../../../tests/support/app.js";
+
+test("shows details that are no JSON object as they are, between others", async () => {
+  const { ask, stores } = await openTestApp();
+  const entry = {
+    namespace: "default",
+    actor: "cli:me",
+    action: "lease.revoke",
+    target: "r",
+    reason: null,
+    phase: "done",
+  } as const;
+  const all = ['{"free":"now","claimedActor":"zoe"}', "edited by hand", "null", "7", "{}"];
+  await stores.control?.audit.append(all.map((details) => ({ ...entry, details })));
+  const { status, body } = await ask("GET", "/v1/audit");
+  expect(status).toBe(200);
+  const shown = body.items.map(({ details, claimedActor }: Record<string, unknown>) => [
+    details,
+    claimedActor,
+  ]);
+  expect(shown.toReversed()).toEqual([
+    [{ free: "now" }, "zoe"],
+    [{ unreadable: "edited by hand" }, null],
+    [{ unreadable: "null" }, null],
+    [{ unreadable: "7" }, null],
+    [{}, null],
+  ]);
+});
