@@ -313,6 +313,18 @@ describe("the hub", () => {
     expect(clock.pendingTimers).toBe(0);
     await hub.close();
   });
+
+  test("leaves no timer when it closes within the minute after its last stream", async () => {
+    const { clock, hub, leases, follow, establish } = setUp();
+    const stream = follow();
+    await establish();
+    leases.push({ type: "changed", namespace: "default", resource: "a", wakes: "b" });
+    await clock.settle();
+    expect(stream.text).toContain('data: {"resource":"a","wakes":"b"}\n');
+    await stream.cancel();
+    await hub.close();
+    expect(clock.pendingTimers).toBe(0);
+  });
 });
 
 describe("GET /v1/events", () => {

@@ -6,6 +6,7 @@ import type { LeaseEvent } from "../lease-calls.js";
 import { TenantActivity } from "./activity.js";
 import { UNRESTRICTED } from "./event-stream.js";
 import { EventHub } from "./events.js";
+import { FeedTurns } from "./feed-turns.js";
 
 const LOST: LeaseEvent = {
   type: "lost",
@@ -168,4 +169,28 @@ test("a stream that waits for a turn ends with its key", async () => {
   await env.clock.advance(1_000);
   await turns();
   expect(read.ended).toBe(200);
+});
+
+test("a long text uses up the reads of others for a while, also of a stream that comes when those have left", async () => {
+  const { clock } = manualEnv();
+  const turns = new FeedTurns(clock);
+  const granted: string[] = [];
+  const reader = (name: string) => ({ grant: () => void granted.push(name) });
+  const [long, leaving, later] = [reader("long"), reader("leaving"), reader("later")];
+  turns.ask(long);
+  // As much as 5,000 reads, of the 4,000 in a second.
+  turns.read(long, () => ({ text: "x".repeat(5_000 * 4_096) }));
+  await nextTurn();
+  await nextTurn();
+  turns.ask(leaving);
+  await nextTurn();
+  await nextTurn();
+  turns.leave(leaving);
+  expect([granted, clock.pendingTimers]).toEqual([["long"], 0]);
+  turns.ask(later);
+  await clock.advance(100);
+  await nextTurn();
+  expect(granted).toEqual(["long"]);
+  await clock.advance(300);
+  expect(granted).toEqual(["long", "later"]);
 });

@@ -1,4 +1,4 @@
-/** What /v1/audit shows of entries that this server has not written itself. */
+/** What /v1/audit shows of entries. */
 import { expect, test } from "vitest";
 import { openTestApp } from "../../../../../tests/support/app.js";
 
@@ -26,5 +26,18 @@ test("shows details that are no JSON object as they are, between others", async 
     [{ unreadable: "null" }, null],
     [{ unreadable: "7" }, null],
     [{}, null],
+  ]);
+});
+
+test("enters which limits were set, and to what", async () => {
+  const { ask } = await openTestApp();
+  const change = { leases: 5, tasks: null };
+  expect((await ask("PUT", "/v1/limits", { ...change, reason: "agreed" })).status).toBe(200);
+  expect((await ask("PUT", "/v1/limits", { ratePerSecond: 7, reason: "more" })).status).toBe(200);
+  const { items } = (await ask("GET", "/v1/audit?action=limits.set")).body;
+  const entries = items.filter(({ phase }: { phase: string }) => phase !== "intent");
+  expect(entries).toMatchObject([
+    { target: "default", reason: "more", details: { ratePerSecond: 7 } },
+    { target: "default", reason: "agreed", details: change },
   ]);
 });

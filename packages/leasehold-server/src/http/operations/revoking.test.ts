@@ -144,17 +144,20 @@ it("counts each revocation by its outcome, also those that have one entry togeth
 it.each([
   ["none", "no"],
   ["unknown", "maybe"],
-] as const)("enters a revocation that the store failed, with the outcome %s", async (outcome, applied) => {
-  const asked = await openTestApp();
-  const { ask, stores } = asked;
-  await hold(ask, "a");
-  const error = new StoreUnavailableError("it is down", { outcome });
-  const failed = { status: "failed", applied, retryable: true, error } as const;
-  vi.spyOn(stores.leases, "revoke").mockResolvedValue([failed]);
-  const requests = [{ resource: "a", free: "now", expectedToken: 7, reason: "test" }];
-  const { body } = await ask("POST", "/v1/leases/revoke", requests);
-  expect(body).toMatchObject([{ status: "failed", applied }]);
-  const { code } = error;
-  const details = { free: "now", expectedToken: 7, status: "failed", applied, code };
-  expect((await entriesOf(asked)).at(-1)).toMatchObject({ phase: "result", details });
-});
+] as const)(
+  "enters a revocation that the store failed, with the outcome %s",
+  async (outcome, applied) => {
+    const asked = await openTestApp();
+    const { ask, stores } = asked;
+    await hold(ask, "a");
+    const error = new StoreUnavailableError("it is down", { outcome });
+    const failed = { status: "failed", applied, retryable: true, error } as const;
+    vi.spyOn(stores.leases, "revoke").mockResolvedValue([failed]);
+    const requests = [{ resource: "a", free: "now", expectedToken: 7, reason: "test" }];
+    const { body } = await ask("POST", "/v1/leases/revoke", requests);
+    expect(body).toMatchObject([{ status: "failed", applied }]);
+    const { code } = error;
+    const details = { free: "now", expectedToken: 7, status: "failed", applied, code };
+    expect((await entriesOf(asked)).at(-1)).toMatchObject({ phase: "result", details });
+  },
+);

@@ -116,8 +116,7 @@ export async function runBulkAction(
       ? await reserveForMatching(services, context, tasks)
       : { ids: tasks.map(({ id }) => id), reserved: 0 };
   const act = () => perform(services, context, operation, ids, reason, { filter });
-  const outcomes =
-    ids.length === 0 ? [] : await withReserved(services, context, reserved, act);
+  const outcomes = ids.length === 0 ? [] : await withReserved(services, context, reserved, act);
   const changed = outcomes.filter(({ status }) => status === "ok").length;
   const matched = tasks.length;
   const [conflicts, overLimit] = [outcomes.length - changed, matched - ids.length];
