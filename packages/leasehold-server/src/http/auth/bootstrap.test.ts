@@ -50,11 +50,12 @@ test.each([
 });
 
 test("the first key must be an admin's, and the token remains after an invalid request", async () => {
-  expectProblem(
-    await ask("POST", "/v1/keys", { ...ADMIN, role: "viewer" }),
-    422,
-    "INVALID_REQUEST",
-  );
+  for (const role of ["viewer", "operator", "holder"]) {
+    const prefixes = role === "holder" ? { prefixes: [""] } : {};
+    const refused = await ask("POST", "/v1/keys", { ...ADMIN, role, ...prefixes });
+    expectProblem(refused, 422, "INVALID_REQUEST");
+    expect(refused.body.detail).toContain("of the first key must be admin");
+  }
   expectProblem(await ask("POST", "/v1/keys", { name: "" }), 422, "INVALID_REQUEST");
   expect((await ask("POST", "/v1/keys", ADMIN)).status).toBe(201);
 });

@@ -69,6 +69,24 @@ describe("activity", () => {
     }
   });
 
+  test("has a release that came too late as a refused one, once", async () => {
+    const { call, grant, clock, follow } = await open();
+    const [a, b] = [grant("r"), grant("r")];
+    const held = await call("acquire", { leaseId: a.leaseId, holder: "a", ttlMs: 5_000 });
+    await clock.advance(5_000);
+    await call("acquire", { leaseId: b.leaseId, holder: "b", ttlMs: 5_000 });
+    const follower = follow();
+    await clock.settle();
+    for (let times = 0; times < 2; times += 1) await call("release", { leaseId: a.leaseId });
+    await clock.settle();
+    const { grantId } = a;
+    const ofA = { topic: "lease", resource: "r", holder: "a", token: held.token, grantId };
+    expect(received(follower)).toEqual([
+      "resync",
+      { ...NOTHING, ...ofA, type: "refused", operation: "release", reason: "notHeld" },
+    ]);
+  });
+
   test("of tasks and pauses is streamed too, filtered by topic", async () => {
     const { asked, ask, clock, follow } = await open();
     const [all, operators] = [follow("?of=task"), follow("?of=operator")];

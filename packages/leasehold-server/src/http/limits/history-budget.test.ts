@@ -30,6 +30,11 @@ it("logs once a minute how many it left out", async () => {
   expect(lines).toEqual([]);
   await clock.advance(60_000);
   expect(lines).toEqual([{ event: "history_left_out", leftOut: 50 }]);
+  await clock.advance(600_000);
+  taken("n", 150);
+  await clock.advance(60_000);
+  const fields = { event: "history_left_out", leftOut: 150 - 18 };
+  expect(lines.slice(1)).toEqual([fields]);
 });
 
 it("follows a changed limit", async () => {

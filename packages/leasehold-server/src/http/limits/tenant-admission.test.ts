@@ -86,6 +86,33 @@ it("a key owes what its requests turned out to cost", async () => {
   expect(await sent("demands", 0)).toBe(100);
 });
 
+it("all keys of a tenant together may read the metrics ten times per second", async () => {
+  const { env, admission } = setUp(100);
+  const scrape = async (namespace: string, keyId: string) => {
+    const caller = { ...CALLER, namespace, keyId, actor: `key:${keyId}` };
+    const arriving = {
+      caller,
+      urgency: "keeps",
+      path: "/metrics",
+      headers: new Headers(),
+    } as const;
+    const entered = await admission.enter(arriving).catch(() => null);
+    entered?.leave();
+    return entered !== null;
+  };
+  const admitted = async (namespace: string, keyIds: readonly string[]) => {
+    const all: boolean[] = [];
+    for (const keyId of keyIds) all.push(await scrape(namespace, keyId));
+    return all.filter(Boolean).length;
+  };
+  const twelve = Array.from({ length: 12 }, (_, n) => `${n % 3}`);
+  for (let second = 0; second < 3; second += 1) {
+    expect(await admitted("a", twelve)).toBe(10);
+    expect(await admitted("b", twelve)).toBe(10);
+    await env.clock.advance(1_000);
+  }
+});
+
 it("no rate counts where there is none, and none without keys", async () => {
   expect(await setUp(null).sent("demands", 16_384)).toBe(Number.POSITIVE_INFINITY);
   const anyone = { ...CALLER, keyId: null } as unknown as typeof CALLER;

@@ -3,6 +3,7 @@ import { memory } from "leasehold/stores/memory";
 import { manualEnv } from "leasehold/testing";
 import { expect, it, onTestFinished, vi } from "vitest";
 import { openTenants } from "../../../../../tests/support/tenants.js";
+import { ClaimSlots } from "../limits/claim-slots.js";
 
 const QUEUES = Array.from({ length: 100 }, (_, at) => `q${at}`);
 
@@ -25,7 +26,7 @@ async function open(ratePerSecond: number) {
     return (await tenants.app.fetch(request)).status;
   };
   const keyOf = async (namespace: string) => (await tenants.newKey(namespace, "admin")).text;
-  return { tasks, claim, keyOf };
+  return { tasks, claim, keyOf, close: () => tenants.app.close() };
 }
 
 it("of one tenant's claims of many queues, one is in the store at a time, and other tenants claim meanwhile", async () => {
@@ -51,6 +52,28 @@ it("of one tenant's claims of many queues, one is in the store at a time, and ot
   release();
   expect(await Promise.all(claims)).toEqual([204, 204, 204, 204, 204]);
   expect(Object.fromEntries(most)).toEqual({ a: 1, b: 1 });
+});
+
+it("a claim that waits for its turn when the server closes gets no tasks, and never reaches the store", async () => {
+  const { tasks, claim, keyOf, close } = await open(1_000);
+  const key = await keyOf("a");
+  let release = () => {};
+  const released = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  const inStore = vi.spyOn(tasks, "claim").mockImplementation(async () => {
+    await released;
+    return { status: "claimed", tasks: [] };
+  });
+  const arrived = vi.spyOn(ClaimSlots.prototype, "run");
+  onTestFinished(() => arrived.mockRestore());
+  const claims = Array.from({ length: 3 }, () => claim(key, { queues: QUEUES }));
+  await vi.waitUntil(() => arrived.mock.calls.length === 3 && inStore.mock.calls.length > 0);
+  const closed = close();
+  release();
+  expect(await Promise.all(claims)).toEqual([204, 204, 204]);
+  await closed;
+  expect(inStore).toHaveBeenCalledTimes(1);
 });
 
 it("charges a claim for its queues and kinds", async () => {

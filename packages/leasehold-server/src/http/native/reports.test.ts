@@ -50,3 +50,36 @@ test("another return of the same grant says that it repeats", async () => {
   const { body } = await app.ask("POST", "/api/tasks/return", [{ id, leaseId, fencingToken }]);
   expect(body).toEqual([{ status: "returned", repeated: true }]);
 });
+
+test("each failure of a batch has its own error, delay and whether it is final", async () => {
+  const app = await openTestApp();
+  const [a, b, c] = [await held(app), await held(app), await held(app)];
+  const report = ({ id, grant: { leaseId, fencingToken } }: typeof a, more: object) => ({
+    id,
+    leaseId,
+    fencingToken,
+    ...more,
+  });
+  const { body } = await app.ask("POST", "/api/tasks/fail", [
+    report(a, { error: "first", retryInMs: 3_600_000 }),
+    report(b, { error: "second", final: true }),
+    report(c, { error: "third", retryInMs: 0 }),
+  ]);
+  expect(body.map(({ state }: { state: string }) => state)).toEqual(["pending", "dead", "pending"]);
+  expect(body[0].retryInMs).toBeGreaterThan(3_000_000);
+  expect(body[2].retryInMs).toBe(0);
+  const errors = [a, b, c].map(async ({ path }) => (await app.ask("GET", path)).body.error);
+  expect(await Promise.all(errors)).toEqual(["first", "second", "third"]);
+});
+
+test("each TTL of a batch of heartbeats must be in the range", async () => {
+  const app = await openTestApp();
+  const { id, grant } = await held(app);
+  const { leaseId, fencingToken } = grant;
+  const beat = (ttlMs: number) => ({ id, leaseId, fencingToken, ttlMs });
+  const { status, body } = await app.ask("POST", "/api/tasks/heartbeat", [
+    beat(10_000),
+    beat(3_600_000_000),
+  ]);
+  expect([status, body.errors?.[0]?.path]).toEqual([422, "1.ttlMs"]);
+});
