@@ -12,7 +12,7 @@ interface Call {
 }
 
 /**
- * A store whose clock is `offsetMs` ahead, and whose renewals take so long.
+ * A store whose clock is `offsetMs` ahead, and whose renewals take these times.
  * @param renewals each with the part of its time after which the store reads its clock
  */
 function open(renewals: readonly (readonly [tookMs: number, readAt: number] | Error)[]) {
@@ -52,7 +52,7 @@ function open(renewals: readonly (readonly [tookMs: number, readAt: number] | Er
   return { calls, state, measure };
 }
 
-it("renews a lease of its own as often as it is told, and takes the clock from the fastest answer", async () => {
+it("renews a lease of its own for each sample, and takes the clock from the fastest answer", async () => {
   const { calls, measure } = open([
     [40, 1],
     [10, 0.5],

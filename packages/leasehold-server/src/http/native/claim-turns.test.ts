@@ -54,7 +54,7 @@ it("of one tenant's claims of many queues, one is in the store at a time, and ot
   expect(Object.fromEntries(most)).toEqual({ a: 1, b: 1 });
 });
 
-it("a claim that waits for its turn when the server closes gets no tasks, and never reaches the store", async () => {
+it("a claim that waits for others when the server closes gets no tasks, and never reaches the store", async () => {
   const { tasks, claim, keyOf, close } = await open(1_000);
   const key = await keyOf("a");
   let release = () => {};
