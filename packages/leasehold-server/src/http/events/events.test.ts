@@ -116,7 +116,6 @@ describe("the hub", () => {
     await clock.settle();
     expect(leases.watches + tasks.watches, "an unread stream causes no watch").toBe(0);
     await unread.cancel();
-
     const first = follow();
     await establish();
     const second = follow(["tasks"]);
