@@ -2,11 +2,13 @@ import { createServer, type IncomingMessage, request, type Server } from "node:h
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import express from "express";
-import { LIMITS } from "leasehold/internal/wire";
-import { afterEach, expect, test } from "vitest";
+import { BUDGET_HEADER, LIMITS } from "leasehold/internal/wire";
+import { manualEnv } from "leasehold/testing";
+import { afterEach, expect, test, vi } from "vitest";
 import { type Asked, openApp } from "../../../../tests/support/app.js";
 import { exerciseGuest } from "../../../../tests/support/guest.js";
 import { nodeHandler } from "./index.js";
+import { requestListener } from "./node.js";
 
 const ends: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
@@ -188,4 +190,25 @@ test("answers requests that cannot be parsed", async () => {
   expect(answer.statusCode).toBe(400);
   expect(answer.headers["content-type"]).toBe("application/problem+json");
   expect(JSON.parse(await text(answer))).toMatchObject({ code: "MALFORMED_REQUEST" });
+});
+
+test("answers late once many callers without a key were refused in a second", async () => {
+  const { clock } = manualEnv();
+  const app = { basePath: "", fetch: async () => new Response(null, { status: 401 }) };
+  const [url] = await serve(requestListener(app, { overrideGlobalObjects: false, clock }));
+  const statusOf = async (headers = {}) => (await fetch(url, { headers })).status;
+  const prompt = Array.from({ length: 200 }, () => statusOf());
+  expect(new Set(await Promise.all(prompt))).toEqual(new Set([401]));
+  let answered = 0;
+  const late = [{}, {}, { [BUDGET_HEADER]: "1000" }].map(async (headers) => {
+    expect(await statusOf(headers)).toBe(401);
+    answered += 1;
+  });
+  await vi.waitUntil(() => clock.pendingTimers === 4);
+  expect(answered).toBe(0);
+  await clock.advance(500);
+  await vi.waitUntil(() => answered === 1);
+  await clock.advance(1_500);
+  await Promise.all(late);
+  expect(await statusOf()).toBe(401);
 });

@@ -1,10 +1,12 @@
 /** The app as a request handler for node's HTTP server and the frameworks built on it. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { getRequestListener } from "@hono/node-server";
+import type { Clock } from "leasehold";
 import { systemClock } from "leasehold/internal";
 import { BUDGET_HEADER, REQUEST_ID_HEADER } from "leasehold/internal/wire";
 import type { ServerApp } from "./app-options.js";
 import { isAuthenticated } from "./auth/authenticated.js";
+import { Sampler } from "./limits/sampler.js";
 import { NodeAnswer } from "./node-answer.js";
 import { ProblemError, refusalOf, toResponse } from "./problems.js";
 import type { BodyChunks } from "./request.js";
@@ -28,12 +30,16 @@ export interface NodeResponse {
 /** With 10,000 connections this makes at most 5,000 refusals per second, which an instance can afford. */
 const REFUSED_AFTER_MS = 2_000;
 
+/** Enough for programs that are set up wrongly. Beyond it, whoever asks at full speed is kept waiting. */
+const PROMPT_UNAUTHENTICATED = { most: 200, everyMs: 1_000 };
+
 const FRAGMENT = new ProblemError("MALFORMED_REQUEST", "the request target must not contain #");
 
 type Incoming = IncomingMessage & NodeRequest;
 
 interface RequestListenerOptions {
   readonly overrideGlobalObjects: boolean;
+  readonly clock?: Clock;
   readonly onAnswer?: (outgoing: NodeResponse, hadCaller: boolean) => void;
 }
 
@@ -71,8 +77,11 @@ export function nodeHandler(
  */
 export function requestListener(
   app: Pick<ServerApp, "fetch" | "basePath" | "refusal">,
-  { onAnswer, ...options }: RequestListenerOptions,
+  { onAnswer, clock = systemClock, ...options }: RequestListenerOptions,
 ): (incoming: NodeRequest, outgoing: NodeResponse) => void {
+  const prompt = new Sampler(clock, PROMPT_UNAUTHENTICATED, () => {});
+  const late = (afterMs: number, answer: () => void) =>
+    clock.timer(afterMs, answer, { background: true });
   const handle = getRequestListener(
     async (request, { incoming, outgoing }) => {
       const whole = withBody(request, incoming as Incoming);
@@ -82,6 +91,10 @@ export function requestListener(
       const answer = new NodeAnswer(outgoing as ServerResponse, socket);
       const bodyOfGet = bodyReaderOfGet(incoming as Incoming);
       const response = await app.fetch(whole, { remoteAddress, answer, bodyOfGet });
+      if (response.status === 401 && !prompt.admits()) {
+        const afterMs = refusedAfterMs(incoming.headers[BUDGET_HEADER]);
+        await new Promise<void>((resolve) => late(afterMs, resolve));
+      }
       onAnswer?.(outgoing, isAuthenticated(whole));
       return response;
     },
@@ -104,9 +117,7 @@ export function requestListener(
     const refusal = app.refusal?.({ method, url: target, requestId });
     if (refusal) {
       const answer = () => outgoing.writeHead(refusal.status, refusal.headers).end(refusal.body);
-      systemClock.timer(refusedAfterMs(incoming.headers[BUDGET_HEADER]), answer, {
-        background: true,
-      });
+      late(refusedAfterMs(incoming.headers[BUDGET_HEADER]), answer);
       return;
     }
     // The call reads it before it returns.
@@ -117,7 +128,7 @@ export function requestListener(
 }
 
 /**
- * How long to delay the refusals of an overloaded instance: clients that retry at once would crowd out
+ * How long to delay the refusals of an overloaded instance, and those of many callers without a valid key: clients that retry at once would crowd out
  * all others, renewals included. At most half of the time that the caller waits.
  */
 function refusedAfterMs(budget: string | string[] | undefined): number {

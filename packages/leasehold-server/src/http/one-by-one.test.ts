@@ -10,11 +10,13 @@ const requests = (from: number, end: number) =>
     (_, at) => `GET /${from + at} HTTP/1.1\r\nHost: a\r\n\r\n`,
   ).join("");
 
-/** A server that answers when the test says so. */
-async function open() {
+/** A server that answers when the test says so, or as `serve` does. */
+async function open(serve?: Parameters<typeof oneByOne>[0]) {
   const serving: { url: string; outgoing: ServerResponse }[] = [];
   const server = createServer(
-    oneByOne((incoming, outgoing) => serving.push({ url: incoming.url ?? "", outgoing })),
+    oneByOne(
+      serve ?? ((incoming, outgoing) => void serving.push({ url: incoming.url ?? "", outgoing })),
+    ),
   );
   await once(server.listen(0, "127.0.0.1"), "listening");
   const { port } = server.address() as AddressInfo;
@@ -92,4 +94,22 @@ test("a connection that was answered may send again", async () => {
     answer(2 * round + 1);
   }
   expect(await served(6)).toEqual(["/0", "/1", "/10", "/11", "/20", "/21"]);
+});
+
+test("a turn of the event loop serves one request of a connection, and accepts others between", async () => {
+  let turn = 0;
+  let counting = setImmediate(function count() {
+    turn += 1;
+    counting = setImmediate(count);
+  });
+  onTestFinished(() => clearImmediate(counting));
+  const turns: number[] = [];
+  const { dial } = await open((_, outgoing) => {
+    turns.push(turn);
+    outgoing.end();
+  });
+  const { socket } = await dial();
+  socket.write(requests(0, MOST_UNANSWERED));
+  while (turns.length < MOST_UNANSWERED) await new Promise((resolve) => setImmediate(resolve));
+  expect(new Set(turns).size).toBe(MOST_UNANSWERED);
 });

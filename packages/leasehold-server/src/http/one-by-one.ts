@@ -1,6 +1,8 @@
 /**
  * Serves the requests of a connection one after another, as their answers are sent. Node parses all that a client sends at
- * once, two thousand requests in 64 KiB, and would serve them all in the same turn of the event loop.
+ * once, two thousand requests in 64 KiB, and would serve them all in the same turn of the event loop. A turn serves at most
+ * one of each connection, because a server accepts one new connection a turn (libuv since 1.45): with long turns it would
+ * accept none for seconds, and a holder that needs one would lose its lease.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
@@ -9,7 +11,7 @@ import type { Socket } from "node:net";
  * A client that has sent so many requests before it was answered is cut off.
  * @internal
  */
-export const MOST_UNANSWERED = 64;
+export const MOST_UNANSWERED = 16;
 
 type Serve = (incoming: IncomingMessage, outgoing: ServerResponse) => void;
 
@@ -19,9 +21,11 @@ export function oneByOne(serve: Serve): Serve {
   const begin = (incoming: IncomingMessage, outgoing: ServerResponse): void => {
     const { socket } = incoming;
     outgoing.once("close", () => {
-      const next = waiting.get(socket)?.shift();
-      if (next && !socket.destroyed) begin(...next);
-      else waiting.delete(socket);
+      setImmediate(() => {
+        const next = waiting.get(socket)?.shift();
+        if (next && !socket.destroyed) begin(...next);
+        else waiting.delete(socket);
+      });
     });
     serve(incoming, outgoing);
   };
