@@ -30,7 +30,7 @@ export interface NodeResponse {
 /** With 10,000 connections this makes at most 5,000 refusals per second, which an instance can afford. */
 const REFUSED_AFTER_MS = 2_000;
 
-/** Enough for programs that are set up wrongly. Beyond it, whoever asks at full speed is kept waiting. */
+/** Enough for programs that are set up wrongly. Any caller beyond it is kept waiting, as one that asks at full speed is. */
 const PROMPT_UNAUTHENTICATED = { most: 200, everyMs: 1_000 };
 
 const FRAGMENT = new ProblemError("MALFORMED_REQUEST", "the request target must not contain #");

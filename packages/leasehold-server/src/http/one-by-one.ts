@@ -6,6 +6,7 @@
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
+import { nextTurn } from "leasehold/internal";
 
 /**
  * A client that has sent so many requests before it was answered is cut off.
@@ -21,7 +22,7 @@ export function oneByOne(serve: Serve): Serve {
   const begin = (incoming: IncomingMessage, outgoing: ServerResponse): void => {
     const { socket } = incoming;
     outgoing.once("close", () => {
-      setImmediate(() => {
+      void nextTurn().then(() => {
         const next = waiting.get(socket)?.shift();
         if (next && !socket.destroyed) begin(...next);
         else waiting.delete(socket);
