@@ -1,13 +1,13 @@
 // What a hostile tenant can do to another one's leases, with the limits that protect and without them.
-import { randomUUID } from "node:crypto";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { Agent, request } from "node:http";
+import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { ATTACKS, MIB } from "./attack-kinds.js";
 import { wrongWithAttack } from "./judge.js";
 import { child, hold, said, scriptOf } from "./processes.js";
 
-const MIB = 1_048_576;
 const HOLDERS = 20;
 /** As the server was before it had them. */
 const UNPROTECTED = {
@@ -16,55 +16,6 @@ const UNPROTECTED = {
   tenantBodyBytes: null,
   allBodyBytes: null,
   ratePerSecond: null,
-};
-
-const emptyObjects = (bytes) => `[${"{},".repeat(Math.floor(bytes / 3) - 1)}{}]`;
-const bogusRenewals = () => {
-  const one = () => ({
-    leaseId: `Ym9ndXM.${randomUUID().replaceAll("-", "")}`,
-    ttlMs: 30_000,
-  });
-  return JSON.stringify(Array.from({ length: 1_000 }, one));
-};
-const TASK_DATA = (bytes) => `{"task_data":${emptyObjects(bytes - 20)}}`;
-
-/**
- * Each has this many connections, and sends the next request as soon as one is answered. Those with bodies send
- * them as large as the server was before it bounded them, and on every other connection as large as it allows.
- */
-const ATTACKS = {
-  complete: {
-    connections: 16,
-    method: "PUT",
-    path: () => `/api/tasks/${randomUUID()}/complete`,
-    body: (bytes) =>
-      `{"leaseId":"${"0".repeat(32)}","fencingToken":1,"task_output":${emptyObjects(bytes - 100)}}`,
-  },
-  enqueue: { connections: 32, method: "POST", path: () => "/api/tasks", body: TASK_DATA },
-  metrics: { connections: 250, method: "GET", path: () => "/metrics" },
-  renewals: {
-    connections: 100,
-    method: "POST",
-    path: () => "/v1/leases/renew",
-    body: bogusRenewals,
-  },
-  /** Bodies that never end. */
-  uploads: {
-    connections: 500,
-    method: "POST",
-    path: () => "/api/tasks",
-    body: TASK_DATA,
-    unfinished: true,
-    takes: "memory",
-  },
-  /** Lists of tasks of 4 MiB, which were added while the server took them. */
-  lists: {
-    connections: 16,
-    method: "GET",
-    path: () => "/api/tasks/pending?limit=200",
-    tasks: 200,
-    takes: "memory",
-  },
 };
 
 /**
@@ -107,8 +58,18 @@ async function attack(name, { store: given, seconds, unprotected }) {
     const held = await letGo();
     const peakMiB = Math.round(peakBytesOf(server.pid) / MIB);
     const engine = store.split(":")[0];
-    const { takes } = ATTACKS[name];
-    return { attack: name, takes, engine, unprotected, seconds, ...held, statuses, peakMiB };
+    const { takes, lasting } = ATTACKS[name];
+    return {
+      attack: name,
+      takes,
+      lasting,
+      engine,
+      unprotected,
+      seconds,
+      ...held,
+      statuses,
+      peakMiB,
+    };
   } finally {
     const ended = new Promise((resolve) => server.once("close", resolve));
     server.stdin.end();
@@ -120,10 +81,9 @@ async function attack(name, { store: given, seconds, unprotected }) {
 }
 
 /** @returns how often each status came; `none`: the connection was cut */
-async function attacked(
-  { connections, method, path, body, unfinished },
-  { url, key, seconds, unprotected },
-) {
+async function attacked(kind, { url, key, seconds, unprotected }) {
+  const { connections, body, ahead, also } = kind;
+  if (ahead !== undefined) return attackedAhead(kind, { url, seconds });
   const agent = new Agent({ keepAlive: true, maxSockets: connections });
   const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
   const announced = await maxBodyBytes(url, headers);
@@ -135,14 +95,48 @@ async function attacked(
   const large = body?.(4 * MIB);
   const allowed = body?.(announced);
   const attacker = async (_, index) => {
-    const text = index % 2 === 0 || unprotected ? large : allowed;
+    const isOdd = index % 2 === 1;
+    const { method, path, each, unfinished } = (isOdd && also) || kind;
+    const shared = isOdd && !unprotected ? allowed : large;
     while (performance.now() < endMs) {
       const target = { method, path: path(), headers };
-      note(await send(agent, url, target, text, unfinished ? endMs : undefined));
+      note(await send(agent, url, target, each?.() ?? shared, unfinished ? endMs : undefined));
     }
   };
   await Promise.all(Array.from({ length: connections }, attacker));
   agent.destroy();
+  return statuses;
+}
+
+/** Callers without a key, who send `ahead` requests and as many again when those are answered. */
+async function attackedAhead({ connections, method, path, ahead }, { url, seconds }) {
+  const { host, hostname, port } = new URL(url);
+  const text = `${method} ${path()} HTTP/1.1\r\nhost: ${host}\r\n\r\n`.repeat(ahead);
+  const statuses = {};
+  const endMs = performance.now() + seconds * 1_000;
+  const caller = () =>
+    new Promise((resolve) => {
+      const socket = connect(Number(port), hostname, () => socket.write(text));
+      const ending = setTimeout(() => socket.destroy(), endMs - performance.now());
+      let unanswered = ahead;
+      socket.setEncoding("latin1").on("data", (answers) => {
+        for (const [, status] of answers.matchAll(/HTTP\/1\.1 (\d+)/g)) {
+          statuses[status] = (statuses[status] ?? 0) + 1;
+          unanswered -= 1;
+        }
+        if (unanswered > 0) return;
+        unanswered = ahead;
+        socket.write(text);
+      });
+      socket.on("error", ignored).once("close", () => {
+        clearTimeout(ending);
+        resolve();
+      });
+    });
+  const attacker = async () => {
+    while (performance.now() < endMs) await caller();
+  };
+  await Promise.all(Array.from({ length: connections }, attacker));
   return statuses;
 }
 
@@ -153,7 +147,7 @@ async function maxBodyBytes(url, headers) {
   return (await answer.json()).maxBodyBytes ?? 4 * MIB;
 }
 
-/** @param unfinishedUntilMs the last byte of the body is not sent before this time */
+/** @param unfinishedUntilMs when a request ends whose last byte is not sent, or a stream */
 function send(agent, url, { method, path, headers }, text, unfinishedUntilMs) {
   return new Promise((resolve) => {
     const length = text === undefined ? {} : { "content-length": Buffer.byteLength(text) };
@@ -166,10 +160,9 @@ function send(agent, url, { method, path, headers }, text, unfinishedUntilMs) {
     sending.once("socket", (socket) => {
       if (socket.listenerCount("error", ignored) === 0) socket.on("error", ignored);
     });
-    if (text === undefined) sending.end();
-    else if (unfinishedUntilMs === undefined) sending.end(text);
-    else {
-      sending.write(text.slice(0, -1));
+    if (unfinishedUntilMs === undefined || text === undefined) sending.end(text);
+    else sending.write(text.slice(0, -1));
+    if (unfinishedUntilMs !== undefined) {
       setTimeout(() => sending.destroy(), unfinishedUntilMs - performance.now());
     }
   });

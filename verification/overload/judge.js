@@ -10,13 +10,14 @@ export function wrongWith({ lost, because, refused, offeredPerSecond, capacityPe
 }
 
 /**
- * What an attack has shown: with the protection no lease is lost, without it some are, unless it takes memory only.
- * @param {{ attack: string, lost: number, because?: object, unprotected: boolean, takes?: "memory" }} figures
+ * What an attack has shown: with the protection no lease is lost, without it some are, unless it takes memory only or what
+ * protects has no switch.
+ * @param {{ attack: string, lost: number, because?: object, unprotected: boolean, takes?: "memory", lasting?: boolean }} figures
  * @returns {string | null} what is wrong
  */
-export function wrongWithAttack({ attack, lost, because, unprotected, takes }) {
+export function wrongWithAttack({ attack, lost, because, unprotected, takes, lasting }) {
   if (unprotected) {
-    if (takes === "memory") return null;
+    if (takes === "memory" || lasting) return null;
     return lost > 0 ? null : `${attack}: no lease was lost, so the protection was not tested`;
   }
   return lost > 0 ? `${attack}: leases were lost: ${JSON.stringify(because)}` : null;

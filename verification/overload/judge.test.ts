@@ -15,6 +15,7 @@ interface Attack {
   readonly because?: object;
   readonly unprotected: boolean;
   readonly takes?: "memory";
+  readonly lasting?: boolean;
 }
 const { wrongWith, wrongWithAttack } = (await import(script)) as {
   wrongWith(figures: Figures): string | null;
@@ -51,6 +52,11 @@ it.each<[string, Omit<Attack, "attack">, string | null]>([
   [
     "passes without a loss and without the protection if it takes memory",
     { lost: 0, unprotected: true, takes: "memory" },
+    null,
+  ],
+  [
+    "passes without a loss where what protects has no switch",
+    { lost: 0, unprotected: true, lasting: true },
     null,
   ],
 ])("an attack %s", (_, figures, wrong) => {

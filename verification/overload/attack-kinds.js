@@ -1,0 +1,118 @@
+// The attacks of `npm run overload -- --attack NAME`: what is sent, from how many connections.
+import { randomUUID } from "node:crypto";
+
+export const MIB = 1_048_576;
+
+const emptyObjects = (bytes) => `[${"{},".repeat(Math.floor(bytes / 3) - 1)}{}]`;
+const bogusRenewals = (count = 1_000) => {
+  const one = () => ({
+    leaseId: `Ym9ndXM.${randomUUID().replaceAll("-", "")}`,
+    ttlMs: 30_000,
+  });
+  return JSON.stringify(Array.from({ length: count }, one));
+};
+const TASK_DATA = (bytes) => `{"task_data":${emptyObjects(bytes - 20)}}`;
+
+/** Claims of queues that nobody else uses. */
+const claimOf = (queues, more) => JSON.stringify({ processor: "p", queues, ...more });
+
+/**
+ * Each has this many connections, and sends the next request as soon as one is answered. Those with bodies send
+ * them as large as the server was before it bounded them, and on every other connection as large as it allows.
+ *
+ * - `body` is shared by all requests of one size, `each` is made for each of them, and `also` is what half of the
+ *   connections send instead.
+ * - `ahead`: without a key, and so many requests before the first answer.
+ * - `takes: "memory"`: no leases even without protection.
+ * - `lasting`: what protects cannot be switched off, so nothing need be lost with --unprotected.
+ */
+export const ATTACKS = {
+  complete: {
+    connections: 16,
+    method: "PUT",
+    path: () => `/api/tasks/${randomUUID()}/complete`,
+    body: (bytes) =>
+      `{"leaseId":"${"0".repeat(32)}","fencingToken":1,"task_output":${emptyObjects(bytes - 100)}}`,
+  },
+  enqueue: { connections: 32, method: "POST", path: () => "/api/tasks", body: TASK_DATA },
+  metrics: { connections: 250, method: "GET", path: () => "/metrics" },
+  renewals: {
+    connections: 100,
+    method: "POST",
+    path: () => "/v1/leases/renew",
+    body: () => bogusRenewals(),
+  },
+  /** Bodies that never end. */
+  uploads: {
+    connections: 500,
+    method: "POST",
+    path: () => "/api/tasks",
+    body: TASK_DATA,
+    unfinished: true,
+    takes: "memory",
+  },
+  /** Lists of tasks of 4 MiB, which were added while the server took them. */
+  lists: {
+    connections: 16,
+    method: "GET",
+    path: () => "/api/tasks/pending?limit=200",
+    tasks: 200,
+    takes: "memory",
+  },
+  /** No key, at full speed. */
+  keyless: {
+    connections: 400,
+    method: "GET",
+    path: () => "/v1/capabilities",
+    ahead: 1,
+    lasting: true,
+  },
+  pipelining: {
+    connections: 400,
+    method: "GET",
+    path: () => "/v1/capabilities",
+    ahead: 15,
+    lasting: true,
+  },
+  /** Claims of 100 queues, each of which the store looks up. */
+  queues: {
+    connections: 100,
+    method: "POST",
+    path: () => "/api/tasks/next",
+    each: () => claimOf(Array.from({ length: 100 }, randomUUID), { waitMs: 0 }),
+    lasting: true,
+  },
+  /** Claims that wait, with padding, and end together. */
+  waits: {
+    connections: 400,
+    method: "POST",
+    path: () => "/api/tasks/next",
+    each: () => claimOf([randomUUID()], { waitMs: 2_000 }) + " ".repeat(60_000),
+    lasting: true,
+  },
+  /** Tasks that wake claims of as many queues as there are connections. */
+  notifications: {
+    connections: 200,
+    method: "POST",
+    path: () => "/api/tasks/next",
+    each: () => claimOf([randomUUID()], { waitMs: 10_000 }),
+    also: { method: "POST", path: () => "/api/tasks", each: () => '{"task_data":1}' },
+    lasting: true,
+  },
+  pauses: {
+    connections: 100,
+    method: "PUT",
+    path: () => "/v1/pauses",
+    each: () => JSON.stringify({ kind: "queue", name: randomUUID(), reason: "attack" }),
+    lasting: true,
+  },
+  /** Streams that are told of renewals that are refused. */
+  streams: {
+    connections: 500,
+    method: "GET",
+    path: () => "/v1/activity",
+    unfinished: true,
+    also: { method: "POST", path: () => "/v1/leases/renew", each: () => bogusRenewals(20) },
+    lasting: true,
+  },
+};
