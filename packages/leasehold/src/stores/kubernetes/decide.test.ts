@@ -17,17 +17,28 @@ async function start() {
   const api = await startKubeApi();
   closing.push(() => api.close());
   const env = manualEnv();
-  return { api, env, clock: env.clock, open: () => open(api, env) };
+  return {
+    api,
+    env,
+    clock: env.clock,
+    open: (before?: () => Promise<void>) => open(api, env, before),
+  };
 }
 
-/** A client with observations of its own. */
-async function open(api: KubeApi, env: Env) {
+/**
+ * A client with observations of its own.
+ * @param before awaited before each of its requests is sent
+ */
+async function open(api: KubeApi, env: Env, before: () => Promise<void> = async () => {}) {
   const { Agent } = await import("node:http");
   const agent = new Agent({ keepAlive: true });
   const cluster = {
     server: `http://127.0.0.1:${api.port}`,
     namespace: undefined,
-    access: async () => ({ headers: { authorization: "Bearer admin" }, agent }),
+    access: async () => {
+      await before();
+      return { headers: { authorization: "Bearer admin" }, agent };
+    },
     close: () => agent.destroy(),
   };
   const stores = await openCluster(cluster, "leases", env);
@@ -152,7 +163,7 @@ it("keeps what others wrote into the object, through every operation", async () 
   check();
   await store.release([request("first")]);
   check();
-  await store.acquire([request("second")]);
+  await store.acquire([{ ...request("second"), metadata: "private" }]);
   check();
   await store.revoke([{ ...KEY, free: "atExpiry" }]);
   check();
@@ -161,7 +172,10 @@ it("keeps what others wrote into the object, through every operation", async () 
   await clock.advance(1_000);
   expect(await store.collect(0)).toBe(1);
   check();
-  expect(api.read("leases", "r")?.metadata.annotations).not.toHaveProperty("leasehold.dev/grant");
+  const { annotations, labels } = api.read("leases", "r")?.metadata ?? {};
+  const kept = ["namespace", "resource", "token"].map((name) => `leasehold.dev/${name}`);
+  expect(Object.keys(annotations ?? {}).toSorted()).toEqual(["example.com/owner", ...kept]);
+  expect(Object.keys(labels ?? {}).toSorted()).toEqual(["app", "leasehold.dev/namespace"]);
 });
 
 it("counts the transitions of a lease, and its tokens grow though the server's clock goes back", async () => {
@@ -190,6 +204,31 @@ it("collects an expired grant by when it expired, not by its last renewal", asyn
   await clock.advance(1_001);
   expect(await operator.collect(30_000)).toBe(1);
   expect(await operator.get([KEY])).toEqual([null]);
+});
+
+it("neither collects nor counts a grant that was replaced after the list", async () => {
+  const { clock, open } = await start();
+  let requests = 0;
+  let beforeWrite = async () => {};
+  const holder = await open();
+  const collector = await open(async () => {
+    requests += 1;
+    if (requests === 2) await beforeWrite();
+  });
+  const collect = () => {
+    requests = 0;
+    return collector.collect(0);
+  };
+  await holder.acquire([request("first")]);
+  await holder.release([request("first")]);
+  await clock.advance(1_000);
+  beforeWrite = async () => void (await holder.acquire([request("second")]));
+  expect(await collect()).toBe(0);
+  expect(await holder.get([KEY])).toMatchObject([{ holder: "second", state: "live" }]);
+  beforeWrite = async () => {};
+  await holder.release([request("second")]);
+  await clock.advance(1_000);
+  expect(await collect()).toBe(1);
 });
 
 it("collects nothing of a client of another kind that holds the lease, or has held it last", async () => {

@@ -285,9 +285,17 @@ describe("in a pod", () => {
     expect(await leases.renew([other])).toMatchObject([{ status: "renewed" }]);
     expect(api.requests).toHaveLength(1);
 
+    // This one expires after the list that precedes a watch.
+    api.tokens.set("fourth", ["*"]);
+    await writeFile(join(directory, "token"), "fourth");
+    const expiring = vi.spyOn(api.requests, "push").mockImplementation((asked) => {
+      if (asked.includes("watch=1")) api.tokens.delete("third");
+      return 0;
+    });
     const controller = new AbortController();
     const events = leases.watch("default", { signal: controller.signal })[Symbol.asyncIterator]();
     expect(await events.next()).toEqual({ done: false, value: { type: "resync" } });
+    expiring.mockRestore();
     controller.abort();
     await events.next();
   });
