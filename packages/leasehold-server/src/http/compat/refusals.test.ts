@@ -52,6 +52,19 @@ describe("a renewal", () => {
   });
 });
 
+test("a lease id with the fencing token of another grant is refused, and with its own accepted", async () => {
+  const { ask, lock } = await open();
+  const { leaseId, fencingToken } = await lock("a");
+  for (const [method, path] of [
+    ["PUT", "/api/leases/renew"],
+    ["DELETE", "/api/leases/release"],
+  ] as const) {
+    const wrong = await ask(method, path, { leaseId, fencingToken: fencingToken + 1 });
+    expect([404, 409]).toContain(wrong.status);
+    expect((await ask(method, path, { leaseId, fencingToken })).status).toBeLessThan(300);
+  }
+});
+
 describe("LEASE_TAKEN", () => {
   test("is for former holders: a caller that never held the lease gets UNKNOWN_LEASE", async () => {
     const { ask, lock } = await open();

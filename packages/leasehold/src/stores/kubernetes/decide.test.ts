@@ -254,3 +254,13 @@ async function put(api: KubeApi, lease: object): Promise<void> {
   const response = await fetch(url, { method: "PUT", headers, body });
   expect(response.status).toBe(200);
 }
+
+it("trusts a renewal that looks like another client's write for no longer than contenders wait", async () => {
+  const { clock, open } = await start();
+  const [holder, restarted] = [await open(), await open()];
+  await holder.acquire([request("mine")]);
+  // In the same second: contenders see no change, and count from the grant.
+  await clock.advance(400);
+  const [renewed] = await restarted.renew([request("mine")]);
+  expect(renewed).toMatchObject({ status: "renewed", remainingMs: 9_000 });
+});

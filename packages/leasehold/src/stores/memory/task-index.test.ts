@@ -138,3 +138,13 @@ it("lists grants on tasks without reading their progress", async () => {
     attempts: [{ progress: { half: "done" } }],
   });
 });
+
+it("lists a task once whose id was deleted and added again", () => {
+  const index = new TaskIndex();
+  for (let round = 0; round < 3; round += 1) {
+    for (const number of [1, 2]) index.put(pending(number));
+    index.delete(pending(1));
+  }
+  index.put(pending(1));
+  expect([...index.newestFirst(undefined)].map(({ id }) => id)).toEqual([idOf(2), idOf(1)]);
+});

@@ -120,4 +120,17 @@ export const cancelling: Section = (test, expect) => {
     expect(started.length).toBeGreaterThan(0);
     expect((await fixture.store.counts(fixture.namespace)).pending).toBe(2);
   });
+
+  test("starts over, in one batch, the tasks of one dedupeKey in each namespace", async (fixture) => {
+    const dedupeKey = "shared";
+    const own = await fixture.add({ dedupeKey });
+    const foreign = fixture.newTask({ dedupeKey, namespace: `${fixture.namespace}-other` });
+    await fixture.enqueue([foreign]);
+    const both = [own, { namespace: foreign.namespace, id: foreign.id }];
+    await fixture.cancelAll(both);
+    const pending = { status: "ok", state: "pending" };
+    expect(await fixture.retryAll(both)).toEqual([pending, pending]);
+    expect((await fixture.store.counts(fixture.namespace)).pending).toBe(1);
+    expect((await fixture.store.counts(foreign.namespace)).pending).toBe(1);
+  });
 };
