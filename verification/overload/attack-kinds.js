@@ -13,7 +13,7 @@ const bogusRenewals = (count = 1_000) => {
 };
 const TASK_DATA = (bytes) => `{"task_data":${emptyObjects(bytes - 20)}}`;
 
-/** Claims of queues that nobody else uses. */
+/** Claims of queues of the attacker's own. */
 const claimOf = (queues, more) => JSON.stringify({ processor: "p", queues, ...more });
 
 /**
@@ -106,7 +106,7 @@ export const ATTACKS = {
     each: () => JSON.stringify({ kind: "queue", name: randomUUID(), reason: "attack" }),
     lasting: true,
   },
-  /** Streams that are told of renewals that are refused. */
+  /** Streams that report renewals that are refused. */
   streams: {
     connections: 500,
     method: "GET",

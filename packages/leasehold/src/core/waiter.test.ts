@@ -136,7 +136,7 @@ describe("a waiter", () => {
 });
 
 describe("the local queue", () => {
-  it("keeps the callers behind one that is aborted in its turn", async () => {
+  it("keeps the callers behind a head that is aborted", async () => {
     const queue = new LocalQueue();
     const [first, second] = [new Abort(), new Abort()];
     const others = new Abort();
