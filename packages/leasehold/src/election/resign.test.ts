@@ -46,6 +46,28 @@ describe("resign", () => {
     await Promise.all([leading, leadingB]);
   });
 
+  it("to a successor resolves when its announcement has been released, not before", async () => {
+    const { clock, node, store } = electorsWorld();
+    let open = () => {};
+    const gate = new Promise<void>((resolve) => (open = resolve));
+    const release = store.release.bind(store);
+    store.release = async (requests, ...rest) => {
+      if (requests.some(({ resource }) => resource.endsWith("/successor"))) await gate;
+      return release(requests, ...rest);
+    };
+    const [a, b] = [node("a"), node("b")];
+    const both = [a.lead(), b.lead()];
+    await clock.advance(100);
+    let hasResigned = false;
+    const resigning = a.elector.resign({ successor: "b" }).then(() => (hasResigned = true));
+    await clock.advance(1_000);
+    expect([b.elector.state, hasResigned]).toEqual(["leading", false]);
+    open();
+    await resigning;
+    for (const { leases } of [b, a]) await leases.close();
+    await Promise.all(both);
+  });
+
   it("lets the named successor lead, even if another candidate waited longer", async () => {
     const warn = vi.fn();
     const { clock, node, store } = electorsWorld({ logger: { ...silentLogger, warn } });
