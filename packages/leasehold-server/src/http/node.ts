@@ -128,8 +128,8 @@ export function requestListener(
 }
 
 /**
- * How long to delay the refusals of an overloaded instance, and those of many callers without a valid key: clients that retry at once would crowd out
- * all others, renewals included. At most half of the time that the caller waits.
+ * How long to delay the refusals of an overloaded instance, and those of many callers without a valid key: clients
+ * that retry at once would crowd out all others, renewals included. At most half of the time that the caller waits.
  */
 function refusedAfterMs(budget: string | string[] | undefined): number {
   const halfMs = Number(budget ?? Infinity) / 2;
