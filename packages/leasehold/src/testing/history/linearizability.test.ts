@@ -77,6 +77,14 @@ describe("histories that are right", () => {
       revoke([20, 21], { expectedToken: 6 }, revoked(6)),
       acquire([30, 31], "B", acquired(7)),
     ],
+    "a revoke that names the token of a lost answer, and came after a later grant": [
+      acquire([0, 1], "A", acquired(7)),
+      acquire([200, 201], "B", "unknown"),
+      acquire([270, 310], "C", acquired(9)),
+      revoke([230, 400], { expectedToken: 8 }, { status: "otherToken" }),
+      acquire([250, 390], "D", held("B", 18)),
+      acquire([311, 340], "E", held("C", 90)),
+    ],
     "requests that overlap, in the order that fits": [
       acquire([0, 40], "A", held("B")),
       acquire([5, 35], "B", acquired(4)),

@@ -10,7 +10,7 @@
  *   c3        ├── release ─────────── ?            no answer: at any time from here on, or never
  *
  * What keeps it short, and loses no order that is right:
- * - a refusal that tells nothing new of the time is decided at once, alone;
+ * - a refusal that adds nothing to what is known of the time and the token is decided at once, alone;
  * - no grant is passed over whose token an answer that is left tells, or that such an answer shows;
  * - of two ways to the same answers, that with fewer unanswered requests used up allows more.
  * Mostly an unanswered request matters where nothing else goes on. So a first search tries them only
@@ -163,12 +163,14 @@ class Search {
     return { ...frame, candidates: [...lost, ...answers.reverse()] };
   }
 
-  /** Where a refusal leads that tells nothing new: whatever comes later goes as well behind it. */
+  /** Where a refusal leads that adds nothing to what is known: whatever comes later goes as well behind it. */
   #free(state: State, index: number, untilMs: number): State | null {
     const entry = this.#entry(index);
     if (!REFUSALS.has(entry.outcome?.status ?? "")) return null;
     const [reached, ...others] = step(state, entry, untilMs, this.#limits);
-    const same = reached && others.length === 0 && contains(reached.end, state.end);
+    if (!reached || others.length > 0) return null;
+    // A token that it rules out may be the one that the grant has in the right order.
+    const same = textOf(reached) === textOf(state) && contains(reached.end, state.end);
     return same ? reached : null;
   }
 
