@@ -50,6 +50,7 @@ export const SQL_ENGINES: readonly Engine<OpenedSql>[] = [
     async open() {
       const database = await freshDatabase();
       const pool = new pg.Pool({ connectionString: database.url });
+      pool.on("connect", (client) => client.on("error", () => {}));
       const [stores, other] = await Promise.all([
         openPostgres({ url: database.url }, systemEnv),
         openPostgres({ url: database.url }, systemEnv),

@@ -1,5 +1,6 @@
 /** What a test needs of the run's PostgreSQL server: a database of its own. */
 import { randomBytes } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
 import pg from "pg";
 import { describe, inject, it } from "vitest";
 import { askDesk } from "./desk.js";
@@ -49,6 +50,8 @@ async function ask(): Promise<string> {
   return askDesk(postgres.askPort, "PostgreSQL server");
 }
 
+const [LOOKS, LOOK_EACH_MS] = [20, 25];
+
 export interface FreshDatabase {
   readonly url: string;
   /** Ends the sessions of those who still use it. */
@@ -59,21 +62,39 @@ export interface FreshDatabase {
 export async function freshDatabase(server?: { url: string }): Promise<FreshDatabase> {
   const url = server?.url ?? (await postgresUrl());
   const name = `leasehold_${randomBytes(6).toString("hex")}`;
-  await asAdmin(url, `CREATE DATABASE ${name}`);
+  await asAdmin(url, (admin) => admin.query(`CREATE DATABASE ${name}`));
   const own = new URL(url);
   own.pathname = `/${name}`;
   return {
     url: own.href,
-    drop: () => asAdmin(url, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`),
+    drop: () =>
+      asAdmin(url, async (admin) => {
+        await mostHaveLeft(admin, name);
+        await admin.query(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
+      }),
   };
 }
 
-async function asAdmin(url: string, statement: string): Promise<void> {
+/**
+ * Waits a moment for sessions whose clients are closing. A pool has ended before its connections have, and one of those
+ * that the server ends first emits an error, which no listener handles.
+ */
+async function mostHaveLeft(admin: pg.Client, database: string): Promise<void> {
+  for (let look = 0; look < LOOKS; look += 1) {
+    const { rows } = await admin.query("SELECT FROM pg_stat_activity WHERE datname = $1", [
+      database,
+    ]);
+    if (rows.length === 0) return;
+    await delay(LOOK_EACH_MS);
+  }
+}
+
+async function asAdmin(url: string, act: (admin: pg.Client) => Promise<unknown>): Promise<void> {
   const client = new pg.Client({ connectionString: url });
   client.on("error", () => {});
   await client.connect();
   try {
-    await client.query(statement);
+    await act(client);
   } finally {
     await client.end();
   }
