@@ -50,6 +50,7 @@ export const SQL_ENGINES: readonly Engine<OpenedSql>[] = [
     async open() {
       const database = await freshDatabase();
       const pool = new pg.Pool({ connectionString: database.url });
+      // Tests here end sessions, also those that no query uses.
       pool.on("connect", (client) => client.on("error", () => {}));
       const [stores, other] = await Promise.all([
         openPostgres({ url: database.url }, systemEnv),

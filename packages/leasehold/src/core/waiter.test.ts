@@ -1,9 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { grantIdOf } from "../env/index.js";
 import { manualEnv } from "../testing/index.js";
-import { Abort } from "./aborting.js";
 import { RESERVED_MS } from "./queue.js";
-import { LocalQueue, Waiter } from "./waiter.js";
+import { Waiter } from "./waiter.js";
 
 /** Held for long by another client, with so many waiters before us. */
 const held = (ahead: number) => ({ holder: "x", remainingMs: 3_600_000, ahead });
@@ -132,27 +131,5 @@ describe("a waiter", () => {
     const { signal } = new AbortController();
     await waiter.untilNextAttempt(held(0), 10, Infinity, signal);
     expect(env.clock.monotonic()).toBe(0);
-  });
-});
-
-describe("the local queue", () => {
-  it("keeps the callers behind a head that is aborted", async () => {
-    const queue = new LocalQueue();
-    const [first, second] = [new Abort(), new Abort()];
-    const others = new Abort();
-    await queue.enter("r", first, true);
-    const contending = queue.enter("r", second, true);
-    let behind = 0;
-    for (let caller = 0; caller < 2; caller += 1) {
-      void queue.enter("r", others, true).then(() => (behind += 1));
-    }
-    queue.leave("r");
-    await contending;
-    second.abort(new Error("too late"));
-    for (const granted of [1, 2]) {
-      queue.leave("r");
-      await new Promise((resolve) => setImmediate(resolve));
-      expect(behind).toBe(granted);
-    }
   });
 });
