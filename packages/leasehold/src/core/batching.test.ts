@@ -124,13 +124,50 @@ describe("Batcher", () => {
     expect(await short).toMatchObject({ status: "failed", applied: "maybe" });
   });
 
-  it("sends what one call cannot hold in a second call beside it", async () => {
+  it("never takes every caller, so that the store works while callers are answered", async () => {
     const { batcher, calls, clock } = lane();
-    const outcomes = Array.from({ length: 1_500 }, (_, at) => batcher.submit(`${at}`, 1_000));
+    const sizes = () => calls.map(({ requests }) => requests.length);
+    const answered: number[] = [];
+    // Each caller comes back once it is answered.
+    const caller = async (at: number) => {
+      for (let round = 0; round < 3; round += 1) {
+        expect(await batcher.submit(`${at}/${round}`, 1_000)).toBe(`${at}/${round}!`);
+        answered.push(calls.length);
+      }
+    };
+    const callers = Array.from({ length: 300 }, (_, at) => caller(at));
     await clock.settle();
-    expect(calls.map(({ requests }) => requests.length)).toEqual([1_000, 500]);
-    for (const call of calls) call.answer();
-    expect((await Promise.all(outcomes)).at(-1)).toBe("1499!");
+    expect(sizes()).toEqual([100, 100]);
+    calls[0]?.answer();
+    await clock.settle();
+    expect(sizes()).toEqual([100, 100, 100]);
+    // The next call was sent before the callers of the first one went on.
+    expect(new Set(answered)).toEqual(new Set([3]));
+    for (let next = 1; next < 9; next += 1) {
+      calls[next]?.answer();
+      await clock.settle();
+    }
+    await Promise.all(callers);
+    expect(sizes()).toEqual(Array(9).fill(100));
+  });
+
+  it("sends few callers together: a call costs more than its requests", async () => {
+    const { batcher, calls, clock } = lane();
+    for (let at = 0; at < 20; at += 1) void batcher.submit(`${at}`, 1_000);
+    await clock.settle();
+    expect(calls.map(({ requests }) => requests.length)).toEqual([16, 4]);
+  });
+
+  it("bounds a call, however many callers there are", async () => {
+    const { batcher, calls, clock } = lane();
+    const outcomes = Array.from({ length: 4_500 }, (_, at) => batcher.submit(`${at}`, 1_000));
+    await clock.settle();
+    for (let next = 0; next < calls.length; next += 1) {
+      calls[next]?.answer();
+      await clock.settle();
+    }
+    expect((await Promise.all(outcomes)).at(-1)).toBe("4499!");
+    expect(calls.map(({ requests }) => requests.length)).toEqual([1_000, 1_000, 1_000, 1_000, 500]);
   });
 
   it("takes an answer that the store gives at the end of its time", async () => {

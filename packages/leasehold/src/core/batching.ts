@@ -6,8 +6,15 @@
  *   store     [ a ]───────────▶[ c d e ]─┼──▶
  *                 [ b ]─────────────────▶[ f g ]
  *
- * An idle caller waits for nothing, a busy store sees few, large statements: two at a time, so that it
- * works on one while the answers to the other are on their way.
+ * An idle caller waits for nothing, and a busy store sees few, large statements. A statement never takes
+ * every caller: then the store would be idle while this process handles the answers, and this process while
+ * the store works. By Little's law a lane with n callers and k places keeps each place busy if a statement
+ * takes n / k of them; this process is one place and each statement in flight another. So a statement takes
+ *
+ *   callers of the lane / (MOST_IN_FLIGHT + 1)
+ *
+ * of the callers that wait, are in flight, or have just been answered and are likely to return. Where that
+ * is few, it takes SMALLEST_SHARE of them, because a statement costs more than its requests.
  */
 import {
   type Clock,
@@ -15,7 +22,6 @@ import {
   type Telemetry,
   type TraceContext,
   withTimeout,
-  zip,
 } from "../env/index.js";
 import { asStoreError, StoreUnavailableError } from "./errors.js";
 import type {
@@ -32,7 +38,9 @@ import type {
 
 /** Of a few hundred requests a statement's fixed cost is spread thin; more only adds latency. */
 const LARGEST_BATCH = 1_000;
-/** More would make them smaller, and meet each other's rows. */
+/** A statement costs a store about as much as this many of its requests. */
+const SMALLEST_SHARE = 16;
+/** One at work, one on its way. More would make them smaller, and meet each other's rows. */
 const MOST_IN_FLIGHT = 2;
 /** A store bounds its calls itself; this long after the bound we stop believing that it does. */
 const OVERRUN_MS = 50;
@@ -47,10 +55,13 @@ interface Waiting<Request, Outcome> {
   readonly resolve: (outcome: Outcome | Failed) => void;
 }
 
-/** One lane to a store: few calls in flight, everything that arrives meanwhile in the next. */
+/** One lane to a store: few calls in flight, and what arrives meanwhile is shared out among the next. */
 export class Batcher<Request, Outcome> {
   #waiting: Waiting<Request, Outcome>[] = [];
-  #flying = 0;
+  /** Calls in flight, and the requests in them. */
+  #calls = 0;
+  #requests = 0;
+  #isGathering = false;
 
   constructor(
     readonly send: (requests: Request[], options: CallOptions) => Promise<Outcome[]>,
@@ -67,21 +78,39 @@ export class Batcher<Request, Outcome> {
       const deadlineMs = this.clock.monotonic() + timeoutMs;
       const from = this.telemetry?.here();
       this.#waiting.push({ request, timeoutMs, deadlineMs, from, resolve });
-      if (this.#flying >= MOST_IN_FLIGHT) return;
-      this.#flying += 1;
+      if (this.#calls >= MOST_IN_FLIGHT || this.#isGathering) return;
+      this.#isGathering = true;
       // The callers of this very moment go together.
-      queueMicrotask(() => void this.#fly());
+      queueMicrotask(() => {
+        this.#isGathering = false;
+        this.#sendWaiting(0);
+      });
     });
   }
 
-  async #fly(): Promise<void> {
-    while (this.#waiting.length > 0) {
-      const batch = this.#unlessOverdue(this.#waiting.splice(0, LARGEST_BATCH));
-      if (batch.length === 0) continue;
-      const outcomes = await this.#call(batch);
-      for (const [{ resolve }, outcome] of zip(batch, outcomes)) resolve(outcome);
+  /** @param answered how many callers are answered right now */
+  #sendWaiting(answered: number): void {
+    while (this.#waiting.length > 0 && this.#calls < MOST_IN_FLIGHT) {
+      const batch = this.#unlessOverdue(this.#waiting.splice(0, this.#share(answered)));
+      if (batch.length > 0) void this.#fly(batch);
     }
-    this.#flying -= 1;
+  }
+
+  #share(answered: number): number {
+    const callers = this.#waiting.length + this.#requests + answered;
+    const share = Math.ceil(callers / (MOST_IN_FLIGHT + 1));
+    return Math.min(LARGEST_BATCH, Math.max(SMALLEST_SHARE, share));
+  }
+
+  async #fly(batch: Waiting<Request, Outcome>[]): Promise<void> {
+    this.#calls += 1;
+    this.#requests += batch.length;
+    const outcomes = await this.#call(batch);
+    this.#calls -= 1;
+    this.#requests -= batch.length;
+    // First, so that the store works while the callers go on.
+    this.#sendWaiting(batch.length);
+    for (const [at, { resolve }] of batch.entries()) resolve(outcomes[at] as Outcome | Failed);
   }
 
   /**
@@ -90,16 +119,16 @@ export class Batcher<Request, Outcome> {
    */
   #unlessOverdue(batch: Waiting<Request, Outcome>[]): Waiting<Request, Outcome>[] {
     const nowMs = this.clock.monotonic();
-    const [kept, overdue] = [[], []] as [typeof batch, typeof batch];
-    for (const entry of batch) (entry.deadlineMs > nowMs ? kept : overdue).push(entry);
-    for (const { resolve, timeoutMs } of overdue) {
+    if (!batch.some(({ deadlineMs }) => deadlineMs <= nowMs)) return batch;
+    return batch.filter(({ deadlineMs, resolve, timeoutMs }) => {
+      if (deadlineMs > nowMs) return true;
       const error = new StoreUnavailableError(
         `not sent: the store was busy for longer than ${Math.round(timeoutMs)} ms`,
         { outcome: "none" },
       );
       resolve({ status: "failed", applied: "no", retryable: true, error });
-    }
-    return kept;
+      return false;
+    });
   }
 
   /** Sends a batch; one outcome per request, failed ones included. Never rejects. */

@@ -374,11 +374,12 @@ describe("batching", () => {
   it("sends concurrent acquires and due renewals together", async () => {
     const { a, clock, store } = leasesWorld();
     const leases = await Promise.all(Array.from({ length: 500 }, (_, i) => a.acquire(`r${i}`)));
-    expect(store.calls.acquire).toBeLessThanOrEqual(2);
+    // A call takes a third of the callers, so that the store works on one while others are answered.
+    expect(store.calls.acquire).toBe(3);
     await clock.advance(5 * LEASE_TTL_MS);
     expect(leases.every((lease) => lease.checkAlive())).toBe(true);
     await Promise.all(leases.map((lease) => lease.release()));
-    expect(store.calls.release).toBeLessThanOrEqual(2);
+    expect(store.calls.release).toBe(3);
     expect(clock.pendingTimers).toBe(0);
   });
 });
