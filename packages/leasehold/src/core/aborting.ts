@@ -10,6 +10,8 @@
 export class Abort {
   #aborted = false;
   #reason: unknown;
+  /** The first listener, and further ones: most calls have one at a time. */
+  #listener: (() => void) | undefined;
   #listeners: Set<() => void> | undefined;
   #controller: AbortController | undefined;
 
@@ -34,6 +36,7 @@ export class Abort {
     this.#aborted = true;
     this.#reason = reason;
     this.#controller?.abort(reason);
+    this.#listener?.();
     for (const listener of this.#listeners ?? []) listener();
   }
 
@@ -46,20 +49,32 @@ export class Abort {
     return new Promise((resolve, reject) => {
       const onAbort = () => reject(this.#reason);
       if (this.#aborted) return onAbort();
-      this.#listeners ??= new Set();
-      this.#listeners.add(onAbort);
-      const unlisten = () => this.#listeners?.delete(onAbort);
+      this.#listen(onAbort);
       promise.then(
         (value) => {
-          unlisten();
+          this.#unlisten(onAbort);
           resolve(value);
         },
         (error: unknown) => {
-          unlisten();
+          this.#unlisten(onAbort);
           reject(error);
         },
       );
     });
+  }
+
+  #listen(listener: () => void): void {
+    if (!this.#listener) {
+      this.#listener = listener;
+      return;
+    }
+    this.#listeners ??= new Set();
+    this.#listeners.add(listener);
+  }
+
+  #unlisten(listener: () => void): void {
+    if (this.#listener === listener) this.#listener = undefined;
+    else this.#listeners?.delete(listener);
   }
 }
 
@@ -74,15 +89,16 @@ export class Aborting {
     const abort = new Abort();
     const followed = signals.filter((signal) => signal !== undefined);
     for (const signal of followed) signal.throwIfAborted();
-    for (const signal of followed) this.#follow(signal, abort);
+    for (const signal of followed) this.follow(signal, abort);
     try {
       return await call(abort);
     } finally {
-      for (const signal of followed) this.#unfollow(signal, abort);
+      for (const signal of followed) this.unfollow(signal, abort);
     }
   }
 
-  #follow(signal: AbortSignal, abort: Abort): void {
+  /** Aborts it when the signal does, until `unfollow`. */
+  follow(signal: AbortSignal, abort: Abort): void {
     let follower = this.#followers.get(signal);
     if (!follower) {
       const calls = new Set<Abort>();
@@ -97,10 +113,44 @@ export class Aborting {
     follower.calls.add(abort);
   }
 
-  #unfollow(signal: AbortSignal, abort: Abort): void {
+  unfollow(signal: AbortSignal, abort: Abort): void {
     const follower = this.#followers.get(signal);
     if (!follower?.calls.delete(abort) || follower.calls.size > 0) return;
     this.#followers.delete(signal);
     signal.removeEventListener("abort", follower.pass);
+  }
+}
+
+/** The calls of a client in flight: its end aborts them, and waits for theirs. */
+export class Calls {
+  readonly #inFlight = new Set<Abort>();
+  readonly #aborting = new Aborting();
+  readonly #waiting = new Set<() => void>();
+
+  /**
+   * Runs the call with an abort that follows the signal, if there is one.
+   * @throws the signal's reason
+   */
+  async run<T>(signal: AbortSignal | undefined, call: (abort: Abort) => Promise<T>): Promise<T> {
+    signal?.throwIfAborted();
+    const abort = new Abort();
+    this.#inFlight.add(abort);
+    if (signal) this.#aborting.follow(signal, abort);
+    try {
+      return await call(abort);
+    } finally {
+      if (signal) this.#aborting.unfollow(signal, abort);
+      this.#inFlight.delete(abort);
+      if (this.#inFlight.size === 0) for (const resolve of this.#waiting) resolve();
+    }
+  }
+
+  abort(reason: unknown): void {
+    for (const abort of this.#inFlight) abort.abort(reason);
+  }
+
+  /** Resolves when no call is in flight. */
+  async ended(): Promise<void> {
+    if (this.#inFlight.size > 0) await new Promise<void>((resolve) => this.#waiting.add(resolve));
   }
 }

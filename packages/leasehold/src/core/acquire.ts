@@ -30,10 +30,10 @@
  * *A notification is lost*: each waiter polls as well.
  * *A waiter gives up*: a release under its lease id frees its position.
  */
-import { Backoff, newLeaseId, sleep, type Timer } from "../env/index.js";
+import { Backoff, type LeaseId, newLeaseId, sleep, type Timer } from "../env/index.js";
 import type { Abort } from "./aborting.js";
 import { giveUp, hold, type LeaseContext } from "./context.js";
-import { type LeaseholdError, LeaseUnavailableError, StoreUnavailableError } from "./errors.js";
+import { LeaseholdError, LeaseUnavailableError, StoreUnavailableError } from "./errors.js";
 import { HeldLease } from "./held-lease.js";
 import type { ResolvedOptions } from "./options.js";
 import { retryAfterMsOf } from "./retrying.js";
@@ -46,6 +46,8 @@ const RETRY = { firstMs: 25, longestMs: 200 };
 /** A wait of this length is logged, once, with the holder that is waited for. */
 const LONG_WAIT_MS = 10_000;
 const MAYBE_NESTED = "waiting for a lease of this very client: a run within a run waits for ever";
+/** Who is waited for in the local queue. */
+const LOCAL: Held = { holder: "another caller of this client", remainingMs: null };
 /** Tells the end of `waitMs` from the caller's own abort. */
 const OVERDUE = new Error("waitMs is over");
 
@@ -58,8 +60,8 @@ export interface WaitManner {
 }
 
 /**
- * Waits for the lease, at most `options.waitMs`. Even a caller in a hurry gets an answer: the first
- * attempt is not cut short.
+ * Acquires the lease, within `options.waitMs` once it is refused. A caller that is alone asks without a position in the
+ * store's wait queue, a timer or a subscription: it needs them when it is refused.
  * @param abort ends the wait; aborted here when the time is over
  * @throws LeaseUnavailableError when the time is over; the reason when aborted
  */
@@ -68,20 +70,76 @@ export async function acquire(
   resource: string,
   options: ResolvedOptions,
   abort: Abort,
-  { isPatient = true, isStandby = false }: WaitManner,
+  manner: WaitManner,
+): Promise<HeldLease> {
+  const { localQueue } = context;
+  const sinceMs = Number.isFinite(options.waitMs) ? context.env.clock.monotonic() : 0;
+  if (context.held.has(resource) || !localQueue.enterIdle(resource)) {
+    return wait(context, resource, options, abort, manner, sinceMs);
+  }
+  const contender: Contender = { leaseId: newLeaseId(context.env.random), queueMs: 0 };
+  let refused: Held | LeaseholdError | undefined;
+  try {
+    const answer = await attempt(context, resource, options, abort, contender);
+    if (answer instanceof HeldLease) return answer;
+    refused = answer;
+  } catch (error) {
+    refused = toWaitOut(context, resource, error, abort, manner);
+  } finally {
+    if (!refused) localQueue.leave(resource);
+  }
+  const first = { ...contender, answer: refused };
+  return wait(context, resource, options, abort, manner, sinceMs, first);
+}
+
+/**
+ * The error of an attempt, if the caller waits until the store answers again.
+ * @throws it, if not
+ */
+function toWaitOut(
+  { env, localQueue }: LeaseContext,
+  resource: string,
+  error: unknown,
+  abort: Abort,
+  { isPatient = true }: WaitManner,
+): LeaseholdError {
+  if (abort.aborted || !(error instanceof LeaseholdError) || !error.retryable) throw error;
+  // Impatient callers in the local queue need not find out one after the other.
+  localQueue.fail(resource, error);
+  if (!isPatient) throw error;
+  env.logger.warn({ err: error, resource }, "waiting for a store that does not answer");
+  return error;
+}
+
+/**
+ * Waits for the lease, at most `options.waitMs`. Even a caller in a hurry gets an answer: the first
+ * attempt is not cut short.
+ * @param sinceMs when the caller began to wait, by the monotonic clock
+ * @param first the lease id of the first attempt and its answer; undefined: there was none, and the caller is not yet
+ *   the head of the local queue
+ */
+async function wait(
+  context: LeaseContext,
+  resource: string,
+  options: ResolvedOptions,
+  abort: Abort,
+  manner: WaitManner,
+  sinceMs: number,
+  first?: { readonly leaseId: LeaseId; readonly answer: Held | LeaseholdError },
 ): Promise<HeldLease> {
   const { capabilities, env, localQueue, namespace } = context;
-  const deadlineMs = env.clock.monotonic() + options.waitMs;
+  const { isPatient = true, isStandby = false } = manner;
+  const deadlineMs = sinceMs + options.waitMs;
   const leftMs = () => deadlineMs - env.clock.monotonic();
   // The store's latest answer, for the error that says why the wait was in vain.
-  let last: Held | LeaseholdError = { holder: "another caller of this client", remainingMs: null };
+  let last: Held | LeaseholdError = first?.answer ?? LOCAL;
   let mayCutShort = true;
   const deadline = Number.isFinite(options.waitMs)
-    ? env.clock.timer(options.waitMs, () => mayCutShort && abort.abort(OVERDUE))
+    ? env.clock.timer(leftMs(), () => mayCutShort && abort.abort(OVERDUE))
     : undefined;
-  const waiter = new Waiter(env, capabilities.watch);
+  const waiter = new Waiter(env, capabilities.watch, first?.leaseId);
   let unsubscribe: (() => void) | undefined;
-  let isHead = false;
+  let isHead = first !== undefined;
   // Whether the store may keep a position for us.
   let isQueued = false;
   let longWait: Timer | undefined;
@@ -100,43 +158,43 @@ export async function acquire(
   };
   env.telemetry?.change("leasehold.lease.waiters", {}, 1);
   try {
-    if (localQueue.isBusy(resource)) noteWait();
-    await localQueue.enter(resource, abort, isPatient);
-    isHead = true;
-    for (let attempts = 0; ; attempts += 1) {
+    if (!isHead) {
+      if (localQueue.isBusy(resource)) noteWait();
+      await localQueue.enter(resource, abort, isPatient);
+      isHead = true;
+    }
+    for (let attempts = first ? 1 : 0; ; attempts += 1) {
+      if (attempts > 0) {
+        if (leftMs() <= 0) throw OVERDUE;
+        noteWait();
+        unsubscribe ??= context.notifications.subscribe(resource, waiter.notify);
+        // An attempt at once, now with a position in the wait queue, sees what happened before the subscription;
+        // the short pauses after it see what was in flight meanwhile.
+        if (attempts > 1 || context.held.has(resource)) {
+          const held = last instanceof Error ? null : last;
+          await waiter.untilNextAttempt(held, attempts - 1, leftMs(), abort.signal);
+        }
+      }
       const own = context.held.get(resource);
       if (own) {
         // This client holds it: there is nothing to ask the store before that ends.
         last = { holder: own.holder, remainingMs: own.remainingMs() || null };
-      } else {
-        mayCutShort = attempts > 0;
-        waiter.stay(leftMs());
-        const attempting = attempt(context, resource, options, abort, waiter);
-        const answer = await attempting.catch((error: LeaseholdError) => {
-          if (abort.aborted || !error.retryable) throw error;
-          // Impatient callers in the local queue need not find out one after the other.
-          localQueue.fail(resource, error);
-          if (!isPatient) throw error;
-          env.logger.warn({ err: error, resource }, "waiting for a store that does not answer");
-          return error;
-        });
+        continue;
+      }
+      mayCutShort = attempts > 0;
+      if (attempts > 0) waiter.stay(leftMs());
+      try {
+        const answer = await attempt(context, resource, options, abort, waiter);
         if (answer instanceof HeldLease) {
           isQueued = false;
           return answer;
         }
-        isQueued ||= !(answer instanceof Error);
+        isQueued ||= waiter.queueMs > 0;
         last = answer;
-        mayCutShort = true;
+      } catch (error) {
+        last = toWaitOut(context, resource, error, abort, manner);
       }
-      if (leftMs() <= 0) throw OVERDUE;
-      noteWait();
-      unsubscribe ??= context.notifications.subscribe(resource, waiter.notify);
-      // The first `held` has put us into the queue. A second attempt at once sees what happened before
-      // that; the short pauses after it see what was in flight meanwhile.
-      if (own || attempts > 0) {
-        const held = last instanceof Error ? null : last;
-        await waiter.untilNextAttempt(held, attempts, leftMs(), abort.signal);
-      }
+      mayCutShort = true;
     }
   } catch (error) {
     if (error !== OVERDUE) throw error;
@@ -168,16 +226,11 @@ export async function attempt(
 ): Promise<HeldLease | Held> {
   const { env, namespace, holder } = context;
   const { clock, random } = env;
-  const backoff = new Backoff(random, RETRY);
-  const giveUpAtMs = clock.monotonic() + Math.min(options.ttlMs / 2, ATTEMPT_BUDGET_MS);
+  let backoff: Backoff | undefined;
+  let giveUpAtMs: number | undefined;
   const { ttlMs, metadata } = options;
   const { queueMs } = contender;
-  const request = {
-    namespace,
-    resource,
-    holder,
-    ttlMs,
-    leaseId: contender.leaseId,
+  const more = {
     ...(metadata !== undefined && { metadata }),
     ...(queueMs > 0 && { queueMs }),
   };
@@ -190,9 +243,11 @@ export async function attempt(
     for (;;) {
       const { leaseId } = contender;
       const sent = instant(clock);
+      giveUpAtMs ??= sent.monotonicMs + Math.min(ttlMs / 2, ATTEMPT_BUDGET_MS);
       const timeoutMs = Math.max(1, giveUpAtMs - sent.monotonicMs);
       maybe = true;
-      answer = context.batched.acquire({ ...request, leaseId }, timeoutMs);
+      const request = { namespace, resource, leaseId, holder, ttlMs, ...more };
+      answer = context.batched.acquire(request, timeoutMs);
       const outcome = await abort.race(answer);
       // The answer may have come first, and the abort before it was read.
       abort.throwIfAborted();
@@ -235,6 +290,7 @@ export async function attempt(
           if (!outcome.retryable) throw failure;
       }
       // Never less than the delay that the store named: a server that refuses by a limit says so for a while.
+      backoff ??= new Backoff(random, RETRY);
       const pauseMs = retryAfterMsOf(failure) + backoff.nextMs();
       if (clock.monotonic() + pauseMs >= giveUpAtMs) throw failure;
       await sleep(clock, pauseMs, { signal: abort.signal });

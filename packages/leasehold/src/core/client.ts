@@ -1,6 +1,6 @@
 /** The client: everything that a program does with leases starts here. */
 import { type Env, invariant, newHolder, systemEnv, withTimeout } from "../env/index.js";
-import { type Abort, Aborting } from "./aborting.js";
+import { type Abort, Aborting, Calls } from "./aborting.js";
 import { acquire, attempt, type WaitManner } from "./acquire.js";
 import { batched } from "./batching.js";
 import { type LeaseContext, tracked } from "./context.js";
@@ -86,6 +86,7 @@ export class LeaseClient implements AsyncDisposable {
   readonly #graceMs: number;
   readonly #owned: Owned;
   readonly #closing = new AbortController();
+  readonly #calls = new Calls();
   readonly #running = new Set<Promise<unknown>>();
   #closed: Promise<void> | undefined;
   readonly #nesting: Nesting;
@@ -279,6 +280,7 @@ export class LeaseClient implements AsyncDisposable {
     const { env, held } = this.#context;
     const closed = new ClosedError();
     this.#closing.abort(closed);
+    this.#calls.abort(closed);
     for (const lease of held.values()) lease.interrupt(closed);
     await withTimeout(env.clock, this.#graceMs, this.#drained(), () => {});
     const kept = [...held.values()].filter((lease) => lease.isWorkedUnder);
@@ -300,6 +302,7 @@ export class LeaseClient implements AsyncDisposable {
 
   /** Resolves when no work runs and nothing is held. */
   async #drained(): Promise<void> {
+    await this.#calls.ended();
     await Promise.allSettled(this.#running);
     await Promise.all(
       [...this.#context.held.values()].map(
@@ -315,11 +318,9 @@ export class LeaseClient implements AsyncDisposable {
   ): Promise<HeldLease> {
     const resolved = this.#resolve(resource, options);
     if (this.#nesting.isUnder(this.#context.held.get(resource))) throw new NestedRunError(resource);
-    const waiting = this.#abortable(resolved, (abort) =>
+    return this.#abortable(resolved, (abort) =>
       acquire(this.#context, resource, resolved, abort, manner),
     );
-    // The store stays open until the queue position is freed.
-    return this.#untilSettled(waiting);
   }
 
   /** Falls back to a NoLease while the store is unavailable, if the caller accepts that. */
@@ -387,8 +388,7 @@ export class LeaseClient implements AsyncDisposable {
   }
 
   #abortable<T>({ signal }: ResolvedOptions, call: (abort: Abort) => Promise<T>): Promise<T> {
-    return measureAcquire(this.env, () =>
-      this.#context.aborting.run([signal, this.#closing.signal], call),
-    );
+    // The store stays open until the call has ended, and so a queue position was freed.
+    return measureAcquire(this.env, () => this.#calls.run(signal, call));
   }
 }

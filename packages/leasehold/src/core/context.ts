@@ -69,7 +69,11 @@ class ActionsOnGrant implements GrantActions {
   }
 
   release(timeoutMs: number): Promise<ReleaseOutcome> {
-    return tracked(this.context.releasing, this.context.batched.release(this.#grant(), timeoutMs));
+    return this.context.batched.release(this.#grant(), timeoutMs);
+  }
+
+  keepOpenFor(call: Promise<unknown>): void {
+    void tracked(this.context.releasing, call);
   }
 
   ended(lease: HeldLease): void {

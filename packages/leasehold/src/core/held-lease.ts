@@ -47,6 +47,8 @@ export interface GrantActions {
   /** @throws INVALID_OPTION for a TTL that the store does not grant */
   checkTtl?(ttlMs: number): void;
   release(timeoutMs: number): Promise<ReleaseOutcome>;
+  /** The store stays open for a call that no caller waits for. */
+  keepOpenFor?(call: Promise<unknown>): void;
   /** The grant is over for its holder: lost or released. */
   ended?(lease: HeldLease): void;
   /** Set if another thread renews the grant as well. */
@@ -367,7 +369,7 @@ export class HeldLease implements Lease, ScheduledLease {
       // The work has stopped. If the store may still list the grant, free it for contenders.
       const reason = this.#lostError?.reason;
       if (reason === "expired" || reason === "inconsistent")
-        void this.#actions.release(RELEASE_TIMEOUT_MS);
+        this.#actions.keepOpenFor?.(this.#actions.release(RELEASE_TIMEOUT_MS));
       return;
     }
     invariant(this.#state === "held", "a lease is released once");
@@ -389,10 +391,11 @@ export class HeldLease implements Lease, ScheduledLease {
   async #sendRelease(): Promise<void> {
     // The client has closed its store: when the work ends at last, the grant expires by itself.
     if (this.#isLeftBehind) return;
-    const backoff = new Backoff(this.#env.random, RELEASE_RETRY);
+    let backoff: Backoff | undefined;
     for (let tries = 1; ; tries += 1) {
       const outcome = await this.#actions.release(RELEASE_TIMEOUT_MS);
       if (outcome.status !== "failed") return;
+      backoff ??= new Backoff(this.#env.random, RELEASE_RETRY);
       if (!outcome.retryable || tries === RELEASE_TRIES) throw outcome.error;
       await sleep(this.#env.clock, backoff.nextMs());
     }

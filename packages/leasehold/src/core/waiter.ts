@@ -59,10 +59,10 @@ export class Waiter implements Contender {
   /** By the monotonic clock: when to attempt at the latest. */
   #attemptAtMs = 0;
 
-  constructor(env: Env, watch: Capabilities["watch"]) {
+  constructor(env: Env, watch: Capabilities["watch"], leaseId = newLeaseId(env.random)) {
     this.#env = env;
     this.#watch = watch;
-    this.leaseId = newLeaseId(env.random);
+    this.leaseId = leaseId;
   }
 
   /**
@@ -172,11 +172,19 @@ interface Queued {
  * clients: a hundred waiting callers cost the store what one does.
  */
 export class LocalQueue {
-  readonly #queues = new Map<string, Queued[]>();
+  /** Who waits behind the head of each resource; null: there is only the head, as nearly always. */
+  readonly #queues = new Map<string, Queued[] | null>();
 
   /** Whether a caller would wait for others of this client. */
   isBusy(resource: string): boolean {
     return this.#queues.has(resource);
+  }
+
+  /** Makes the caller the head if there is none. */
+  enterIdle(resource: string): boolean {
+    if (this.#queues.has(resource)) return false;
+    this.#queues.set(resource, null);
+    return true;
   }
 
   /**
@@ -185,11 +193,9 @@ export class LocalQueue {
    */
   enter(resource: string, abort: Abort, patient: boolean): Promise<void> {
     abort.throwIfAborted();
-    const queue = this.#queues.get(resource);
-    if (!queue) {
-      this.#queues.set(resource, []);
-      return Promise.resolve();
-    }
+    if (this.enterIdle(resource)) return Promise.resolve();
+    const queue = this.#queues.get(resource) ?? [];
+    this.#queues.set(resource, queue);
     const { signal } = abort;
     return new Promise((resolve, reject) => {
       const leave = (reason: unknown) => {
