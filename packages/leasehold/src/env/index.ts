@@ -18,6 +18,7 @@ export {
   taskLeaseId,
   withoutLeaseIds,
 } from "./ids.js";
+export { isoTime } from "./iso-time.js";
 export { isolated } from "./listener.js";
 export { type Logger, silentLogger } from "./logger.js";
 export {

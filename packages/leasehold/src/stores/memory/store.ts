@@ -4,6 +4,7 @@ import {
   type AcquireOutcome,
   type AcquireRequest,
   acquireAt,
+  type CallOptions,
   type Capabilities,
   ClosedError,
   type Decision,
@@ -25,7 +26,7 @@ import {
   type WatchEvent,
   waiterOf,
 } from "../../core/index.js";
-import { type Env, type EventQueue, grantIdOf } from "../../env/index.js";
+import { type Env, type EventQueue, grantIdOf, isoTime } from "../../env/index.js";
 import { LeaseRecords } from "./lease-records.js";
 import { listOf } from "./views.js";
 import { WaitQueue } from "./wait-queue.js";
@@ -55,7 +56,7 @@ export class MemoryLeaseState {
   wallAt(storeMs: number): string {
     const originMs = this.clock.wall() - this.clock.monotonic();
     if (Math.abs(originMs - this.#originMs) >= JUMP_MS) this.#originMs = originMs;
-    return new Date(this.#originMs + storeMs).toISOString();
+    return isoTime(Math.floor(this.#originMs + storeMs));
   }
 
   namespace(name: string): Namespace {
@@ -108,17 +109,17 @@ export class MemoryLeaseStore implements LeaseStore {
     this.#state = state;
   }
 
-  async acquire(requests: readonly AcquireRequest[]): Promise<AcquireOutcome[]> {
+  async acquire(
+    requests: readonly AcquireRequest[],
+    { returnReplaced = false }: CallOptions = {},
+  ): Promise<AcquireOutcome[]> {
     return requests.map((request) => {
       let replaced: LeaseView | undefined;
       const outcome = this.#decide<AcquireOutcome>(request, (record, nowMs, namespace) => {
         const { waitQueue, tokenFloor, paused } = namespace;
         const token = (last: number) => rules.nextToken(last, tokenFloor, this.#state.clockToken());
         const { resource, leaseId } = request;
-        const position = {
-          ahead: waitQueue.ahead(resource, leaseId, nowMs),
-          holder: waitQueue.first(resource, nowMs)?.holder ?? "",
-        };
+        const position = waitQueue.position(resource, leaseId, nowMs);
         const isPaused = paused.has(resource);
         const decision = acquireAt(position, record, request, nowMs, token, isPaused);
         if (decision.waiter === "served") waitQueue.serve(resource, leaseId);
@@ -126,11 +127,14 @@ export class MemoryLeaseStore implements LeaseStore {
           const waiter = waiterOf(request, nowMs);
           if (waiter) waitQueue.put(resource, waiter);
         }
-        if (record && decision.record !== record) replaced = this.#view(request, record);
+        if (returnReplaced && record && decision.record !== record) {
+          replaced = this.#view(request, record);
+        }
         return decision;
       });
       if (outcome.status === "acquired") {
-        return { ...this.#withTerm(outcome), ...(replaced && { replaced }) };
+        const granted = this.#withTerm(outcome);
+        return replaced ? { ...granted, replaced } : granted;
       }
       if (outcome.status !== "held") return outcome;
       const { remainingMs } = outcome;
@@ -261,8 +265,9 @@ export class MemoryLeaseStore implements LeaseStore {
   #withTerm<Outcome extends { remainingMs: number }>(
     outcome: Outcome,
   ): Outcome & { expiresAt: string } {
+    const remainingMs = Math.floor(outcome.remainingMs);
     const expiresAt = this.#state.wallAt(this.#state.clock.monotonic() + outcome.remainingMs);
-    return { ...outcome, remainingMs: Math.floor(outcome.remainingMs), expiresAt };
+    return { ...outcome, remainingMs, expiresAt };
   }
 
   #view(key: Key, record: LeaseRecord): LeaseView {

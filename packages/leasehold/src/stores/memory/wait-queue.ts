@@ -7,6 +7,13 @@ interface Arrived {
   readonly arrival: number;
 }
 
+/** Where a request stands: how many live waiters are ahead of it, and who is the first of them. */
+interface Position {
+  readonly ahead: number;
+  readonly holder: string;
+}
+const NO_WAITERS: Position = { ahead: 0, holder: "" };
+
 export class WaitQueue {
   /** Holds only resources that have at least one waiter. */
   readonly #waiters = new Map<string, Waiters>();
@@ -19,9 +26,11 @@ export class WaitQueue {
     return this.#live(resource, nowMs)?.first?.waiter;
   }
 
-  /** How many live waiters are ahead of this lease id: all of them if it has none. */
-  ahead(resource: string, leaseId: string, nowMs: number): number {
-    return this.#live(resource, nowMs)?.ahead(leaseId) ?? 0;
+  /** Of a lease id without a waiter, all are ahead. */
+  position(resource: string, leaseId: string, nowMs: number): Position {
+    const live = this.#waiters.size > 0 ? this.#live(resource, nowMs) : undefined;
+    if (!live) return NO_WAITERS;
+    return { ahead: live.ahead(leaseId), holder: live.first?.waiter.holder ?? "" };
   }
 
   /** Adds a waiter at the end, or replaces it in its old position, never for a shorter time. */

@@ -1,5 +1,6 @@
 /** Views of tasks: read-only statements, and their rows as views. */
 import { InvalidOptionError } from "../../core/index.js";
+import { isoTime } from "../../env/index.js";
 import {
   ATTEMPTS_BYTES,
   ATTEMPTS_KEPT,
@@ -241,7 +242,7 @@ export function decode(text: string | null): Json {
 }
 
 export function iso(micros: number): string {
-  return new Date(Math.floor(micros / 1_000)).toISOString();
+  return isoTime(Math.floor(micros / 1_000));
 }
 
 export function isoOrNull(micros: number | null): string | null {

@@ -1,7 +1,7 @@
 /** Views of leases: read-only statements, and their rows as views. */
 
 import type { LeaseState, LeaseView } from "../../core/index.js";
-import { invariant } from "../../env/index.js";
+import { invariant, isoTime } from "../../env/index.js";
 import { CLOCK, epochMs, excludes, isLive, seenFor, untilMs } from "./lease-rows.js";
 import { afterMs, grantId } from "./statements.js";
 
@@ -80,7 +80,7 @@ export function termOf({
  * Truncates to milliseconds; stored times are exact to the microsecond, which a float cannot represent.
  */
 function isoOf(epochMs: number): string {
-  return new Date(Math.floor(epochMs + 0.0005)).toISOString();
+  return isoTime(Math.floor(epochMs + 0.0005));
 }
 
 export function safeToken(token: number): number {

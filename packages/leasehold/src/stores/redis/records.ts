@@ -1,7 +1,7 @@
 /** Decodes script replies: outcomes of acquires, durations, and views of records. */
 
 import type { AcquireOutcome, AcquireRequest, Key, LeaseView, Term } from "../../core/index.js";
-import { invariant } from "../../env/index.js";
+import { invariant, isoTime } from "../../env/index.js";
 import type { Reply, Texts } from "./scripts-call.js";
 
 export function acquireOutcome(
@@ -50,16 +50,9 @@ export function tokenOf(text: number | Texts[number] | undefined): number {
   return token;
 }
 
-let lastTime = { ms: 0, text: "1970-01-01T00:00:00.000Z" };
-/**
- * Formats microseconds since 1970 as ISO 8601. Caches the last value, because most times of a batch are
- * equal.
- */
+/** Formats microseconds since 1970 as ISO 8601. */
 function timeOf(us: number): string {
-  const ms = Math.floor(us / 1_000);
-  if (lastTime.ms === ms) return lastTime.text;
-  lastTime = { ms, text: new Date(ms).toISOString() };
-  return lastTime.text;
+  return isoTime(Math.floor(us / 1_000));
 }
 
 /**
