@@ -6,8 +6,21 @@
  * AbortSignal.any costs more than an acquire does.
  */
 
+/** A call that can be aborted. */
+export interface Abortable {
+  abort(reason: unknown): void;
+}
+
+/** An {@link Abortable} with its neighbours among the calls in flight of a client. */
+export interface Call extends Abortable {
+  before?: Call | undefined;
+  after?: Call | undefined;
+}
+
 /** An AbortController whose signal is created on first use: most calls end without one. */
-export class Abort {
+export class Abort implements Call {
+  before: Call | undefined;
+  after: Call | undefined;
   #aborted = false;
   #reason: unknown;
   /** The first listener, and further ones: most calls have one at a time. */
@@ -79,7 +92,7 @@ export class Abort {
 }
 
 export class Aborting {
-  readonly #followers = new Map<AbortSignal, { calls: Set<Abort>; pass: () => void }>();
+  readonly #followers = new Map<AbortSignal, { calls: Set<Abortable>; pass: () => void }>();
 
   /** Runs the call with an abort that follows the first of the signals. */
   async run<T>(
@@ -98,10 +111,10 @@ export class Aborting {
   }
 
   /** Aborts it when the signal does, until `unfollow`. */
-  follow(signal: AbortSignal, abort: Abort): void {
+  follow(signal: AbortSignal, abort: Abortable): void {
     let follower = this.#followers.get(signal);
     if (!follower) {
-      const calls = new Set<Abort>();
+      const calls = new Set<Abortable>();
       const pass = () => {
         this.#followers.delete(signal);
         for (const call of calls) call.abort(signal.reason);
@@ -113,7 +126,7 @@ export class Aborting {
     follower.calls.add(abort);
   }
 
-  unfollow(signal: AbortSignal, abort: Abort): void {
+  unfollow(signal: AbortSignal, abort: Abortable): void {
     const follower = this.#followers.get(signal);
     if (!follower?.calls.delete(abort) || follower.calls.size > 0) return;
     this.#followers.delete(signal);
@@ -121,36 +134,56 @@ export class Aborting {
   }
 }
 
-/** The calls of a client in flight: its end aborts them, and waits for theirs. */
+/**
+ * The calls of a client in flight: its end aborts them, and waits for theirs. They are a linked list, because a set that
+ * each acquire enters and leaves costs more than the acquire.
+ */
 export class Calls {
-  readonly #inFlight = new Set<Abort>();
+  #last: Call | undefined;
   readonly #aborting = new Aborting();
   readonly #waiting = new Set<() => void>();
 
-  /**
-   * Runs the call with an abort that follows the signal, if there is one.
-   * @throws the signal's reason
-   */
+  /** Adds a call; it is aborted with the signal as well, if there is one. */
+  begin(call: Call, signal: AbortSignal | undefined): void {
+    call.before = this.#last;
+    if (this.#last) this.#last.after = call;
+    this.#last = call;
+    if (signal) this.#aborting.follow(signal, call);
+  }
+
+  end(call: Call, signal: AbortSignal | undefined): void {
+    if (signal) this.#aborting.unfollow(signal, call);
+    const { before, after } = call;
+    if (before) before.after = after;
+    if (after) after.before = before;
+    else this.#last = before;
+    call.before = undefined;
+    call.after = undefined;
+    if (!this.#last) for (const resolve of this.#waiting) resolve();
+  }
+
+  /** Runs the call, always, with an abort that follows the signal, if there is one. */
   async run<T>(signal: AbortSignal | undefined, call: (abort: Abort) => Promise<T>): Promise<T> {
-    signal?.throwIfAborted();
     const abort = new Abort();
-    this.#inFlight.add(abort);
-    if (signal) this.#aborting.follow(signal, abort);
+    if (signal?.aborted) abort.abort(signal.reason);
+    this.begin(abort, signal);
     try {
       return await call(abort);
     } finally {
-      if (signal) this.#aborting.unfollow(signal, abort);
-      this.#inFlight.delete(abort);
-      if (this.#inFlight.size === 0) for (const resolve of this.#waiting) resolve();
+      this.end(abort, signal);
     }
   }
 
   abort(reason: unknown): void {
-    for (const abort of this.#inFlight) abort.abort(reason);
+    for (let call = this.#last; call; ) {
+      const { before } = call;
+      call.abort(reason);
+      call = before;
+    }
   }
 
   /** Resolves when no call is in flight. */
   async ended(): Promise<void> {
-    if (this.#inFlight.size > 0) await new Promise<void>((resolve) => this.#waiting.add(resolve));
+    if (this.#last) await new Promise<void>((resolve) => this.#waiting.add(resolve));
   }
 }

@@ -34,14 +34,14 @@ import { Backoff, type LeaseId, newLeaseId, sleep, type Timer } from "../env/ind
 import type { Abort } from "./aborting.js";
 import { giveUp, hold, type LeaseContext } from "./context.js";
 import { LeaseholdError, LeaseUnavailableError, StoreUnavailableError } from "./errors.js";
+import { ATTEMPT_BUDGET_MS, attemptFirst, type FirstAttempt } from "./first-attempt.js";
 import { HeldLease } from "./held-lease.js";
 import type { ResolvedOptions } from "./options.js";
+import type { AcquireOutcome } from "./port.js";
 import { retryAfterMsOf } from "./retrying.js";
 import { instant, trustFrom, trustLeftMs } from "./trust.js";
 import { type Contender, type Held, Waiter } from "./waiter.js";
 
-/** One attempt takes at most this long, and at most half of the TTL. */
-const ATTEMPT_BUDGET_MS = 5_000;
 const RETRY = { firstMs: 25, longestMs: 200 };
 /** A wait of this length is logged, once, with the holder that is waited for. */
 const LONG_WAIT_MS = 10_000;
@@ -62,34 +62,75 @@ export interface WaitManner {
 /**
  * Acquires the lease, within `options.waitMs` once it is refused. A caller that is alone asks without a position in the
  * store's wait queue, a timer or a subscription: it needs them when it is refused.
- * @param abort ends the wait; aborted here when the time is over
  * @throws LeaseUnavailableError when the time is over; the reason when aborted
  */
-export async function acquire(
+export function acquire(
   context: LeaseContext,
   resource: string,
   options: ResolvedOptions,
+  manner: WaitManner,
+): Promise<HeldLease> {
+  const { calls, held, localQueue } = context;
+  const { signal } = options;
+  signal?.throwIfAborted();
+  if (held.has(resource) || !localQueue.enterIdle(resource)) {
+    const sinceMs = context.env.clock.monotonic();
+    return calls.run(signal, (abort) => wait(context, resource, options, abort, manner, sinceMs));
+  }
+  return attemptFirst(
+    context,
+    resource,
+    options,
+    () => localQueue.leave(resource),
+    (first) => calls.run(signal, (abort) => acquireAfter(first, abort, manner)),
+  );
+}
+
+/** Goes on after a first attempt that was not simply granted, as the head of the local queue. */
+async function acquireAfter(
+  first: FirstAttempt,
   abort: Abort,
   manner: WaitManner,
 ): Promise<HeldLease> {
-  const { localQueue } = context;
-  const sinceMs = Number.isFinite(options.waitMs) ? context.env.clock.monotonic() : 0;
-  if (context.held.has(resource) || !localQueue.enterIdle(resource)) {
-    return wait(context, resource, options, abort, manner, sinceMs);
-  }
-  const contender: Contender = { leaseId: newLeaseId(context.env.random), queueMs: 0 };
+  const { context, options, sent } = first;
+  const { resource, leaseId } = first.request;
+  const contender: Contender = { leaseId, queueMs: 0 };
   let refused: Held | LeaseholdError | undefined;
   try {
-    const answer = await attempt(context, resource, options, abort, contender);
+    const answer = await attempt(context, resource, options, abort, contender, first);
     if (answer instanceof HeldLease) return answer;
     refused = answer;
   } catch (error) {
     refused = toWaitOut(context, resource, error, abort, manner);
   } finally {
-    if (!refused) localQueue.leave(resource);
+    if (!refused) context.localQueue.leave(resource);
   }
-  const first = { ...contender, answer: refused };
-  return wait(context, resource, options, abort, manner, sinceMs, first);
+  const known = { leaseId: contender.leaseId, answer: refused };
+  return wait(context, resource, options, abort, manner, sent.monotonicMs, known);
+}
+
+/**
+ * Acquires the lease if it is free, without waiting.
+ * @returns who holds it, when it is certain that another client does
+ * @throws STORE_UNAVAILABLE when that is not certain; the reason when aborted
+ */
+export function tryAcquire(
+  context: LeaseContext,
+  resource: string,
+  options: ResolvedOptions,
+): Promise<HeldLease | Held> {
+  options.signal?.throwIfAborted();
+  return attemptFirst(
+    context,
+    resource,
+    options,
+    () => {},
+    (first) =>
+      context.calls.run(options.signal, (abort) => {
+        const contender: Contender = { leaseId: first.request.leaseId, queueMs: 0 };
+        return attempt(context, resource, options, abort, contender, first);
+      }),
+  );
 }
 
 /**
@@ -214,6 +255,7 @@ async function wait(
 /**
  * Takes the lease if it is free.
  * @param contender under which lease id, which is replaced when it can no longer be used
+ * @param first a call under that lease id that was sent and answered already
  * @returns who holds it, when it is certain that another client does
  * @throws STORE_UNAVAILABLE when that is not certain; the reason when aborted
  */
@@ -223,6 +265,7 @@ export async function attempt(
   options: ResolvedOptions,
   abort: Abort,
   contender: Contender = { leaseId: newLeaseId(context.env.random), queueMs: 0 },
+  first?: Pick<FirstAttempt, "sent" | "outcome">,
 ): Promise<HeldLease | Held> {
   const { env, namespace, holder } = context;
   const { clock, random } = env;
@@ -238,16 +281,22 @@ export async function attempt(
   // that nothing uses yet: so it is from sending until its answer has been read.
   let unknown = false;
   let maybe = false;
-  let answer: ReturnType<typeof context.batched.acquire> | undefined;
+  let answer: Promise<AcquireOutcome> | undefined;
+  let begun = first;
   try {
     for (;;) {
       const { leaseId } = contender;
-      const sent = instant(clock);
+      const sent = begun?.sent ?? instant(clock);
       giveUpAtMs ??= sent.monotonicMs + Math.min(ttlMs / 2, ATTEMPT_BUDGET_MS);
       const timeoutMs = Math.max(1, giveUpAtMs - sent.monotonicMs);
       maybe = true;
-      const request = { namespace, resource, leaseId, holder, ttlMs, ...more };
-      answer = context.batched.acquire(request, timeoutMs);
+      if (begun?.outcome) {
+        answer = Promise.resolve(begun.outcome);
+        begun = undefined;
+      } else {
+        const request = { namespace, resource, leaseId, holder, ttlMs, ...more };
+        answer = context.batched.acquire(request, timeoutMs);
+      }
       const outcome = await abort.race(answer);
       // The answer may have come first, and the abort before it was read.
       abort.throwIfAborted();

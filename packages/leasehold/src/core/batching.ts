@@ -45,19 +45,21 @@ const MOST_IN_FLIGHT = 2;
 /** A store bounds its calls itself; this long after the bound we stop believing that it does. */
 const OVERRUN_MS = 50;
 
-interface Waiting<Request, Outcome> {
+/** A request that waits for its batch, and what its outcome is for. */
+export interface Submission<Request, Outcome> {
   readonly request: Request;
   readonly timeoutMs: number;
   /** When the caller no longer cares, by the monotonic clock. */
   readonly deadlineMs: number;
   /** What the caller is part of, where that is traced. */
   readonly from: TraceContext | undefined;
-  readonly resolve: (outcome: Outcome | Failed) => void;
+  /** Called once. Must not throw. */
+  settle(outcome: Outcome | Failed): void;
 }
 
 /** One lane to a store: few calls in flight, and what arrives meanwhile is shared out among the next. */
 export class Batcher<Request, Outcome> {
-  #waiting: Waiting<Request, Outcome>[] = [];
+  #waiting: Submission<Request, Outcome>[] = [];
   /** Calls in flight, and the requests in them. */
   #calls = 0;
   #requests = 0;
@@ -74,19 +76,25 @@ export class Batcher<Request, Outcome> {
    * that no caller is held up by another's patience.
    */
   submit(request: Request, timeoutMs: number): Promise<Outcome | Failed> {
-    return new Promise((resolve) => {
+    return new Promise((settle) => {
       const deadlineMs = this.clock.monotonic() + timeoutMs;
-      const from = this.telemetry?.here();
-      this.#waiting.push({ request, timeoutMs, deadlineMs, from, resolve });
-      if (this.#calls >= MOST_IN_FLIGHT || this.#isGathering) return;
-      this.#isGathering = true;
-      // The callers of this very moment go together.
-      queueMicrotask(() => {
-        this.#isGathering = false;
-        this.#sendWaiting(0);
-      });
+      this.add({ request, timeoutMs, deadlineMs, from: this.telemetry?.here(), settle });
     });
   }
+
+  /** As `submit`, without a promise. */
+  add(submission: Submission<Request, Outcome>): void {
+    this.#waiting.push(submission);
+    if (this.#calls >= MOST_IN_FLIGHT || this.#isGathering) return;
+    this.#isGathering = true;
+    // The callers of this very moment go together.
+    queueMicrotask(this.#gathered);
+  }
+
+  readonly #gathered = (): void => {
+    this.#isGathering = false;
+    this.#sendWaiting(0);
+  };
 
   /** @param answered how many callers are answered right now */
   #sendWaiting(answered: number): void {
@@ -102,7 +110,7 @@ export class Batcher<Request, Outcome> {
     return Math.min(LARGEST_BATCH, Math.max(SMALLEST_SHARE, share));
   }
 
-  async #fly(batch: Waiting<Request, Outcome>[]): Promise<void> {
+  async #fly(batch: Submission<Request, Outcome>[]): Promise<void> {
     this.#calls += 1;
     this.#requests += batch.length;
     const outcomes = await this.#call(batch);
@@ -110,29 +118,31 @@ export class Batcher<Request, Outcome> {
     this.#requests -= batch.length;
     // First, so that the store works while the callers go on.
     this.#sendWaiting(batch.length);
-    for (const [at, { resolve }] of batch.entries()) resolve(outcomes[at] as Outcome | Failed);
+    for (let at = 0; at < batch.length; at += 1)
+      batch[at]?.settle(outcomes[at] as Outcome | Failed);
   }
 
   /**
    * Drops what waited for longer than its caller does. Sent all the same, it could take effect after
    * the caller has given up on it, and its release has come and gone in another lane.
    */
-  #unlessOverdue(batch: Waiting<Request, Outcome>[]): Waiting<Request, Outcome>[] {
+  #unlessOverdue(batch: Submission<Request, Outcome>[]): Submission<Request, Outcome>[] {
     const nowMs = this.clock.monotonic();
     if (!batch.some(({ deadlineMs }) => deadlineMs <= nowMs)) return batch;
-    return batch.filter(({ deadlineMs, resolve, timeoutMs }) => {
+    return batch.filter((submission) => {
+      const { deadlineMs, timeoutMs } = submission;
       if (deadlineMs > nowMs) return true;
       const error = new StoreUnavailableError(
         `not sent: the store was busy for longer than ${Math.round(timeoutMs)} ms`,
         { outcome: "none" },
       );
-      resolve({ status: "failed", applied: "no", retryable: true, error });
+      submission.settle({ status: "failed", applied: "no", retryable: true, error });
       return false;
     });
   }
 
   /** Sends a batch; one outcome per request, failed ones included. Never rejects. */
-  #call(batch: Waiting<Request, Outcome>[]): Promise<(Outcome | Failed)[]> {
+  #call(batch: Submission<Request, Outcome>[]): Promise<(Outcome | Failed)[]> {
     const timeoutMs = batch.reduce((least, { timeoutMs }) => Math.min(least, timeoutMs), Infinity);
     const fail = (error: unknown): (Outcome | Failed)[] => {
       const failed = failedMaybe(error);
@@ -150,7 +160,7 @@ export class Batcher<Request, Outcome> {
     );
   }
 
-  async #sendAll(batch: Waiting<Request, Outcome>[], timeoutMs: number): Promise<Outcome[]> {
+  async #sendAll(batch: Submission<Request, Outcome>[], timeoutMs: number): Promise<Outcome[]> {
     const requests = batch.map(({ request }) => request);
     const send = () => this.send(requests, Number.isFinite(timeoutMs) ? { timeoutMs } : {});
     if (!this.telemetry) return send();
@@ -174,6 +184,8 @@ export function failedMaybe(error: unknown): Failed {
  */
 export interface BatchedStore {
   acquire(request: AcquireRequest, timeoutMs: number): Promise<AcquireOutcome>;
+  /** The same, for a caller that needs no promise of the outcome. */
+  addAcquire(submission: Submission<AcquireRequest, AcquireOutcome>): void;
   renew(request: RenewRequest, timeoutMs: number): Promise<RenewOutcome>;
   release(request: ReleaseRequest, timeoutMs: number): Promise<ReleaseOutcome>;
 }
@@ -185,8 +197,11 @@ export function batched(
   tell: Pick<CallOptions, "returnReplaced"> = {},
   telemetry?: Telemetry,
 ): BatchedStore {
+  const { returnReplaced } = tell;
   const acquire = new Batcher<AcquireRequest, AcquireOutcome>(
-    (requests, options) => store.acquire(requests, { ...options, ...tell }),
+    returnReplaced === undefined
+      ? (requests, options) => store.acquire(requests, options)
+      : (requests, options) => store.acquire(requests, { ...options, returnReplaced }),
     clock,
     telemetry,
   );
@@ -194,6 +209,7 @@ export function batched(
   const release = new Batcher(store.release.bind(store), clock, telemetry);
   return {
     acquire: (request, timeoutMs) => acquire.submit(request, timeoutMs),
+    addAcquire: (submission) => acquire.add(submission),
     renew: (request, timeoutMs) => renew.submit(request, timeoutMs),
     release: (request, timeoutMs) => release.submit(request, timeoutMs),
   };

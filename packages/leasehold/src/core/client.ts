@@ -1,7 +1,7 @@
 /** The client: everything that a program does with leases starts here. */
 import { type Env, invariant, newHolder, systemEnv, withTimeout } from "../env/index.js";
-import { type Abort, Aborting, Calls } from "./aborting.js";
-import { acquire, attempt, type WaitManner } from "./acquire.js";
+import { Aborting, Calls } from "./aborting.js";
+import { acquire, tryAcquire, type WaitManner } from "./acquire.js";
 import { batched } from "./batching.js";
 import { type LeaseContext, tracked } from "./context.js";
 import {
@@ -69,6 +69,8 @@ const REUSABLE: Readonly<Record<keyof LeaseOptions, true>> = {
   acquireRetryDelayMs: true,
 };
 
+const PATIENTLY: WaitManner = {};
+
 /** What a client closes at its end; `close` is undefined where the caller does. */
 export interface Owned {
   readonly close: (() => Promise<void>) | undefined;
@@ -86,7 +88,6 @@ export class LeaseClient implements AsyncDisposable {
   readonly #graceMs: number;
   readonly #owned: Owned;
   readonly #closing = new AbortController();
-  readonly #calls = new Calls();
   readonly #running = new Set<Promise<unknown>>();
   #closed: Promise<void> | undefined;
   readonly #nesting: Nesting;
@@ -122,6 +123,7 @@ export class LeaseClient implements AsyncDisposable {
       holder,
       held: new Map(),
       aborting: new Aborting(),
+      calls: new Calls(),
       closing: this.#closing.signal,
       releasing: new Set(),
     };
@@ -280,7 +282,7 @@ export class LeaseClient implements AsyncDisposable {
     const { env, held } = this.#context;
     const closed = new ClosedError();
     this.#closing.abort(closed);
-    this.#calls.abort(closed);
+    this.#context.calls.abort(closed);
     for (const lease of held.values()) lease.interrupt(closed);
     await withTimeout(env.clock, this.#graceMs, this.#drained(), () => {});
     const kept = [...held.values()].filter((lease) => lease.isWorkedUnder);
@@ -302,7 +304,7 @@ export class LeaseClient implements AsyncDisposable {
 
   /** Resolves when no work runs and nothing is held. */
   async #drained(): Promise<void> {
-    await this.#calls.ended();
+    await this.#context.calls.ended();
     await Promise.allSettled(this.#running);
     await Promise.all(
       [...this.#context.held.values()].map(
@@ -311,16 +313,21 @@ export class LeaseClient implements AsyncDisposable {
     );
   }
 
-  async #acquire(
+  /** No async function, whose promise would only pass another one on. */
+  #acquire(
     resource: string,
     options: AcquireOptions,
-    manner: WaitManner = {},
+    manner: WaitManner = PATIENTLY,
   ): Promise<HeldLease> {
-    const resolved = this.#resolve(resource, options);
-    if (this.#nesting.isUnder(this.#context.held.get(resource))) throw new NestedRunError(resource);
-    return this.#abortable(resolved, (abort) =>
-      acquire(this.#context, resource, resolved, abort, manner),
-    );
+    try {
+      const resolved = this.#resolve(resource, options);
+      const isNested = this.#nesting.isUnder(this.#context.held.get(resource));
+      if (isNested) throw new NestedRunError(resource);
+      if (!this.env.telemetry) return acquire(this.#context, resource, resolved, manner);
+      return measureAcquire(this.env, () => acquire(this.#context, resource, resolved, manner));
+    } catch (error) {
+      return Promise.reject(error);
+    }
   }
 
   /** Falls back to a NoLease while the store is unavailable, if the caller accepts that. */
@@ -370,7 +377,7 @@ export class LeaseClient implements AsyncDisposable {
 
   async #attempt(resource: string, options: AcquireOptions): Promise<HeldLease | Held> {
     const resolved = this.#resolve(resource, options);
-    return this.#abortable(resolved, (abort) => attempt(this.#context, resource, resolved, abort));
+    return measureAcquire(this.env, () => tryAcquire(this.#context, resource, resolved));
   }
 
   /** @throws CLOSED */
@@ -385,10 +392,5 @@ export class LeaseClient implements AsyncDisposable {
     checkObject("options", options);
     if (Object.keys(options).length === 0) return this.#resolved;
     return resolveOptions(options, this.defaults, this.#context.capabilities.ttl);
-  }
-
-  #abortable<T>({ signal }: ResolvedOptions, call: (abort: Abort) => Promise<T>): Promise<T> {
-    // The store stays open until the call has ended, and so a queue position was freed.
-    return measureAcquire(this.env, () => this.#calls.run(signal, call));
   }
 }

@@ -1,6 +1,6 @@
 /** The state that the leases of one client share, and the operations on their grants. */
 import type { Env } from "../env/index.js";
-import type { Aborting } from "./aborting.js";
+import type { Aborting, Calls } from "./aborting.js";
 import type { BatchedStore } from "./batching.js";
 import { type GrantActions, HeldLease } from "./held-lease.js";
 import { measureEnded, measureHeld } from "./measure.js";
@@ -23,6 +23,8 @@ export interface LeaseContext {
   /** Every lease of the client that has not ended, by its resource. */
   readonly held: Map<string, HeldLease>;
   readonly aborting: Aborting;
+  /** Its acquires in flight. */
+  readonly calls: Calls;
   /** Aborts when the client closes. */
   readonly closing: AbortSignal;
   /** Releases in flight that no caller waits for: the store stays open for them. */

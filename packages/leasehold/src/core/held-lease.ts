@@ -17,14 +17,12 @@
  * run, and records the loss itself. It first reads what a renewal thread has achieved meanwhile.
  */
 import {
-  Backoff,
   type Env,
   type GrantId,
   grantIdOf,
   invariant,
   jittered,
   type LeaseId,
-  sleep,
 } from "../env/index.js";
 import {
   ClosedError,
@@ -37,7 +35,8 @@ import type { GrantedLease, KeepOptions } from "./grant.js";
 import type { Lease, LostHandler } from "./lease.js";
 import { checkFunction, checkKnown, RENEW_JITTER_RATIO } from "./options.js";
 import type { Failed, ReleaseOutcome, RenewOutcome } from "./port.js";
-import { type RenewalScheduler, type ScheduledLease, TOGETHER_MS } from "./renewal-scheduler.js";
+import { RELEASE_TIMEOUT_MS, releaseAgain } from "./release-again.js";
+import { type RenewalScheduler, type Scheduled, TOGETHER_MS } from "./renewal-scheduler.js";
 import type { RenewalAnswer, ThreadRenewals } from "./thread.js";
 import { type Instant, instant, type Trust, trustFrom, trustLeftMs } from "./trust.js";
 
@@ -59,12 +58,9 @@ export interface GrantActions {
 const SHORTEST_RETRY_MS = 5;
 /** A renewal may be sent early by this part of its interval, to join a batch. */
 const EARLY_RATIO = 0.05;
-const RELEASE_TRIES = 3;
-const RELEASE_RETRY = { firstMs: 50, longestMs: 100 };
-const RELEASE_TIMEOUT_MS = 5_000;
 
 /** A {@link Lease}, and what the core does with it. */
-export class HeldLease implements Lease, ScheduledLease {
+export class HeldLease implements Lease {
   readonly resource: string;
   readonly holder: string;
   declare readonly token: number;
@@ -95,6 +91,7 @@ export class HeldLease implements Lease, ScheduledLease {
   #handlers: Set<LostHandler> | undefined;
   #interrupted: unknown;
   #onEnd: (() => void) | undefined;
+  #scheduled: Scheduled | undefined;
 
   constructor(
     granted: GrantedLease,
@@ -138,6 +135,15 @@ export class HeldLease implements Lease, ScheduledLease {
   /** Of an UnfencedLease. */
   get isExclusive(): true {
     return true;
+  }
+
+  /** Set by the scheduler. An accessor, so that printing the lease does not print it. */
+  get scheduled(): Scheduled | undefined {
+    return this.#scheduled;
+  }
+
+  set scheduled(scheduled: Scheduled | undefined) {
+    this.#scheduled = scheduled;
   }
 
   get leaseId(): LeaseId {
@@ -377,7 +383,10 @@ export class HeldLease implements Lease, ScheduledLease {
     this.#scheduler.remove(this);
     this.#handlers = undefined;
     try {
-      await this.#sendRelease();
+      // If the client has closed its store: when the work ends at last, the grant expires by itself.
+      if (this.#isLeftBehind) return;
+      const outcome = await this.#actions.release(RELEASE_TIMEOUT_MS);
+      if (outcome.status === "failed") await releaseAgain(this.#actions, outcome, this.#env);
     } finally {
       this.#end();
     }
@@ -386,18 +395,5 @@ export class HeldLease implements Lease, ScheduledLease {
   #end(): void {
     this.#actions.ended?.(this);
     this.#onEnd?.();
-  }
-
-  async #sendRelease(): Promise<void> {
-    // The client has closed its store: when the work ends at last, the grant expires by itself.
-    if (this.#isLeftBehind) return;
-    let backoff: Backoff | undefined;
-    for (let tries = 1; ; tries += 1) {
-      const outcome = await this.#actions.release(RELEASE_TIMEOUT_MS);
-      if (outcome.status !== "failed") return;
-      backoff ??= new Backoff(this.#env.random, RELEASE_RETRY);
-      if (!outcome.retryable || tries === RELEASE_TRIES) throw outcome.error;
-      await sleep(this.#env.clock, backoff.nextMs());
-    }
   }
 }

@@ -209,8 +209,8 @@ export function acquireAt(
   }
   const decision = acquire(record, request, nowMs, token);
   const { outcome } = decision;
-  if (outcome.status !== "held") return { ...decision, waiter: "served" };
-  if (!request.queueMs) return { ...decision, waiter: "waits" };
+  if (outcome.status !== "held") return { record: decision.record, outcome, waiter: "served" };
+  if (!request.queueMs) return { record: decision.record, outcome, waiter: "waits" };
   // A waiter learns when to attempt: after the current grant and the reservations of the waiters ahead.
   const remainingMs = (outcome.remainingMs ?? 0) + reservedForMs(ahead);
   return {

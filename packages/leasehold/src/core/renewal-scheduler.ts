@@ -14,11 +14,18 @@ export interface ScheduledLease {
    * @internal
    */
   wake(): void;
+  /**
+   * Its next wake-up. Kept here instead of in a map: a map that leases enter and leave all the time costs more than
+   * the rest of the scheduler.
+   * @internal
+   */
+  scheduled?: Scheduled | undefined;
 }
 
-interface Entry {
+/** When a lease is woken. */
+export interface Scheduled {
   readonly atMs: number;
-  /** Undefined in a stale entry, so that a removed lease can be garbage-collected. */
+  /** Undefined if it is stale, so that a removed lease can be garbage-collected. */
   lease: ScheduledLease | undefined;
 }
 
@@ -42,8 +49,9 @@ const SUSPENDED_MS = 10;
 
 export class RenewalScheduler {
   readonly #clock: Clock;
-  readonly #current = new Map<ScheduledLease, Entry>();
-  #heap = new TinyQueue<Entry>([], byTime);
+  /** How many leases are scheduled. The other entries of the heap are stale. */
+  #count = 0;
+  #heap = new TinyQueue<Scheduled>([], byTime);
   #timer: Timer | undefined;
   #timerAtMs = Number.POSITIVE_INFINITY;
   /** How far the wall clock was ahead of the monotonic one at the last comparison. */
@@ -60,28 +68,35 @@ export class RenewalScheduler {
    */
   schedule(lease: ScheduledLease, atMs: number): void {
     if (atMs === Number.POSITIVE_INFINITY) return this.remove(lease);
-    const entry: Entry = { atMs, lease };
     this.#forget(lease);
-    this.#current.set(lease, entry);
-    if (this.#heap.length > REBUILD_ABOVE && this.#heap.length > 4 * this.#current.size) {
-      this.#heap = new TinyQueue([...this.#current.values()], byTime);
-    } else {
-      this.#heap.push(entry);
+    const entry: Scheduled = { atMs, lease };
+    lease.scheduled = entry;
+    this.#count += 1;
+    this.#heap.push(entry);
+    if (this.#heap.length > REBUILD_ABOVE && this.#heap.length > 4 * this.#count) {
+      this.#heap = new TinyQueue(
+        this.#heap.data.filter(({ lease }) => lease),
+        byTime,
+      );
     }
     if (!this.#timer || atMs < this.#timerAtMs) this.#arm();
   }
 
   remove(lease: ScheduledLease): void {
-    this.#forget(lease);
     // A timer that fires too early only sets the next one.
-    if (!this.#current.delete(lease) || this.#current.size > 0) return;
+    if (!this.#forget(lease) || this.#count > 0) return;
     this.#heap = new TinyQueue([], byTime);
     this.#arm();
   }
 
-  #forget(lease: ScheduledLease): void {
-    const entry = this.#current.get(lease);
-    if (entry) entry.lease = undefined;
+  /** Whether it was scheduled. */
+  #forget(lease: ScheduledLease): boolean {
+    const entry = lease.scheduled;
+    if (!entry) return false;
+    entry.lease = undefined;
+    lease.scheduled = undefined;
+    this.#count -= 1;
+    return true;
   }
 
   /** Sets the timer for the earliest entry; none without leases, so that the process may end. */
@@ -105,7 +120,7 @@ export class RenewalScheduler {
   #fire(): void {
     this.#timer = undefined;
     try {
-      for (const lease of this.#suspended() ? [...this.#current.keys()] : this.#due()) lease.wake();
+      for (const lease of this.#suspended() ? this.#all() : this.#due()) lease.wake();
     } finally {
       this.#arm();
     }
@@ -118,6 +133,12 @@ export class RenewalScheduler {
     return gainedMs > SUSPENDED_MS;
   }
 
+  /** In the order in which they are due. */
+  #all(): ScheduledLease[] {
+    const entries = this.#heap.data.filter(({ lease }) => lease).sort(byTime);
+    return entries.flatMap(({ lease }) => lease ?? []);
+  }
+
   #due(): ScheduledLease[] {
     const nowMs = this.#clock.monotonic();
     const due: ScheduledLease[] = [];
@@ -125,14 +146,15 @@ export class RenewalScheduler {
     const untilMs = next && next.atMs <= nowMs ? nowMs + TOGETHER_MS : nowMs;
     for (; next && next.atMs <= untilMs; next = this.#heap.peek()) {
       this.#heap.pop();
-      if (!next.lease) continue;
-      this.#current.delete(next.lease);
-      due.push(next.lease);
+      const { lease } = next;
+      if (!lease) continue;
+      this.#forget(lease);
+      due.push(lease);
     }
     return due;
   }
 }
 
-function byTime(a: Entry, b: Entry): number {
+function byTime(a: Scheduled, b: Scheduled): number {
   return a.atMs - b.atMs;
 }
