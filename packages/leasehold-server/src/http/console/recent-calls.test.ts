@@ -84,6 +84,19 @@ test("keeps a waiter from its first attempt until it stops polling, is granted, 
   expect(recent.contended()).toEqual({ resources: 0, waiting: 0 });
 });
 
+test("waiters of a store without positions are in the order of their first attempts", async () => {
+  const { clock } = manualEnv();
+  const recent = new RecentCalls(clock);
+  const ask = (asked: string, holder: string, resource = "r") =>
+    recent.note({ ...HELD, resource, asked, holder, ahead: null, queueMs: 60_000 });
+  ask(ID[0], "first");
+  await clock.advance(1_000);
+  for (let n = 0; n < 1_500; n += 1) ask(`${n}`.padStart(16, "a"), "another", "another");
+  ask(ID[1], "second");
+  ask(ID[0], "first");
+  expect(recent.waiters("r").map(({ holder }) => holder)).toEqual(["first", "second"]);
+});
+
 test("a contender that does not wait is no waiter", () => {
   const recent = new RecentCalls(manualEnv().clock);
   recent.note({ ...HELD, asked: ID[0], holder: "b", ahead: null, queueMs: null });
