@@ -19,7 +19,11 @@ test("the first failure of each outage is reported, and its end; the exporter's 
   const error = new Error("refused");
   const script = [0, 1, 1, 0, 0, 1, 0].map((code) => (code ? { code, error } : { code }));
   for (const result of script) send(result);
-  const down = { event: "export_failed", message: "the collector does not take traces", err: error };
+  const down = {
+    event: "export_failed",
+    message: "the collector does not take traces",
+    err: error,
+  };
   const up = { event: "export_resumed", message: "the collector takes traces again" };
   expect(notices).toEqual([down, up, down, up]);
   expect(results).toEqual(script);
