@@ -27,14 +27,14 @@ function open({ isPrepared = false } = {}) {
   const connection = new Connection();
   const prepared = new Prepared();
   if (isPrepared) prepared.enable();
-  let connect = async () => connection as unknown as PgPoolClient;
+  let connect = async (): Promise<PgPoolClient> => connection;
   const sql = poolSql({ connect: () => connect() }, clock, prepared);
   /** Lets the next queries wait for their connection. */
   const hold = () => {
     let go = () => {};
     connect = () =>
       new Promise((resolve) => {
-        go = () => resolve(connection as unknown as PgPoolClient);
+        go = () => resolve(connection);
       });
     return () => go();
   };
@@ -58,7 +58,7 @@ it("a query leaves no listener on its connection, whether or not it fails", asyn
   expect(clock.pendingTimers).toBe(0);
 });
 
-it("a connection that comes too late is given back unused", async () => {
+it("a connection that comes too late is released unused", async () => {
   const { clock, connection, hold, sql } = open();
   const go = hold();
   const late = expect(sql.query("SELECT 1", [], { timeoutMs: 50 })).rejects.toMatchObject({
@@ -120,7 +120,7 @@ it("a bounded number of statements is prepared; others run without a name", asyn
   expect(connection.asked.at(-1)?.[1], "one that was prepared before").toBeDefined();
 });
 
-it("a failed transaction is rolled back before its connection is given back", async () => {
+it("a failed transaction is rolled back before its connection is released", async () => {
   const { connection, sql } = open();
   const texts: string[] = [];
   connection.onQuery = (text) => {
