@@ -270,6 +270,24 @@ describePostgres("in PostgreSQL", () => {
     expect(await control.keys.any()).toBe(false);
   });
 
+  it("waiters that have expired are collected with the leases, and no others", async () => {
+    const { leases } = database;
+    const request = (holder: string, queueMs = 0) => ({
+      namespace: "waiters",
+      resource: "r",
+      holder,
+      leaseId: newLeaseId(systemRandom),
+      ttlMs: 60_000,
+      ...(queueMs > 0 && { queueMs }),
+    });
+    await leases.acquire([request("holder")]);
+    await leases.acquire([request("dead", 60_000), request("alive", 60_000)]);
+    await admin.query(`UPDATE leasehold.waiter SET expires_at = ${OLD} WHERE holder = 'dead'`);
+    await leases.collect(60_000);
+    const { rows } = await admin.query("SELECT holder FROM leasehold.waiter");
+    expect(rows).toEqual([{ holder: "alive" }]);
+  });
+
   it("grants of the history are collected by their end, or by their record where they had none", async () => {
     const key = { namespace: "history", resource: "r" };
     const grant = {

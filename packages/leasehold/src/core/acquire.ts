@@ -38,7 +38,7 @@ import { ATTEMPT_BUDGET_MS, attemptFirst, type FirstAttempt } from "./first-atte
 import { HeldLease } from "./held-lease.js";
 import type { ResolvedOptions } from "./options.js";
 import type { AcquireOutcome } from "./port.js";
-import { retryAfterMsOf } from "./retrying.js";
+import { asUnknown, retryAfterMsOf } from "./retrying.js";
 import { instant, trustFrom, trustLeftMs } from "./trust.js";
 import { type Contender, type Held, Waiter } from "./waiter.js";
 
@@ -317,25 +317,18 @@ export async function attempt(
           contender.leaseId = newLeaseId(random);
           failure = unavailable(
             `the store's answer for "${resource}" took longer than the lease (ttlMs = ${options.ttlMs}): raise ttlMs`,
-            "none",
           );
           break;
         }
         case "ended":
           contender.leaseId = newLeaseId(random);
           unknown = false;
-          failure = unavailable(
-            `a grant of "${resource}" ended before the store's answer arrived`,
-            "none",
-          );
+          failure = unavailable(`a grant of "${resource}" ended before the store's answer arrived`);
           break;
         case "failed":
           unknown ||= outcome.applied === "maybe";
           maybe = unknown;
-          failure =
-            unknown && outcome.applied === "no"
-              ? unavailable(outcome.error.message, "unknown", outcome.error)
-              : outcome.error;
+          failure = unknown && outcome.applied === "no" ? asUnknown(outcome.error) : outcome.error;
           if (!outcome.retryable) throw failure;
       }
       // Never less than the delay that the store named: a server that refuses by a limit says so for a while.
@@ -357,6 +350,6 @@ function heldBy({ holder, remainingMs, ahead }: Held): Held {
   return { holder, remainingMs, ...(ahead !== undefined && { ahead }) };
 }
 
-function unavailable(message: string, outcome: "none" | "unknown", cause?: unknown) {
-  return new StoreUnavailableError(message, { outcome, cause });
+function unavailable(message: string): StoreUnavailableError {
+  return new StoreUnavailableError(message, { outcome: "none" });
 }

@@ -94,6 +94,28 @@ describe("an attempt that is refused by a limit", () => {
   });
 });
 
+describe("an attempt without an answer that a limit then refuses", () => {
+  it("is not repeated before the store said", async () => {
+    const { clock, env, store } = leasesWorld();
+    const lost = new StoreUnavailableError("cut off", { outcome: "unknown" });
+    const limit = new StoreUnavailableError("at most 1 lease", {
+      outcome: "none",
+      retryAfterMs: 60_000,
+    });
+    let calls = 0;
+    const refusing = acquiringBy(store, async () => {
+      calls += 1;
+      const [applied, error] = calls === 1 ? (["maybe", lost] as const) : (["no", limit] as const);
+      return [{ status: "failed", applied, retryable: true, error }];
+    });
+    const leases = new LeaseClient(refusing, { env }, { close: undefined });
+    const trying = leases.tryAcquire("r").catch((error: unknown) => error);
+    await clock.advance(2 * BUDGET_MS);
+    expect(await trying).toMatchObject({ outcome: "unknown", retryAfterMs: 60_000, cause: limit });
+    expect(calls).toBe(2);
+  });
+});
+
 describe("a grant that is of no use", () => {
   it.each([
     ["has ended before", 1],
@@ -110,6 +132,20 @@ describe("a grant that is of no use", () => {
     await clock.advance(500);
     expect(await trying).toMatchObject({ code: "STORE_UNAVAILABLE", outcome: "none" });
     expect(await a.get("r")).toMatchObject({ state: "released", token: 1 });
+  });
+
+  it("leaves nothing unknown though the answer before it was lost", async () => {
+    const { a, clock, store } = leasesWorld();
+    store.faults.acquire = "cut";
+    const trying = a.tryAcquire("r", { ttlMs: 1_000 }).catch((error: unknown) => error);
+    await clock.settle();
+    store.faults.acquire = "hold";
+    await clock.advance(50);
+    clock.jumpWall(1_000);
+    store.faults.acquire = "refuse";
+    store.open();
+    await clock.advance(500);
+    expect(await trying).toMatchObject({ code: "STORE_UNAVAILABLE", outcome: "none" });
   });
 
   it("is followed by a new one if it has ended before its answer arrives", async () => {

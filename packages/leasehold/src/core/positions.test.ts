@@ -75,6 +75,22 @@ describe("a position in the store", () => {
     expect(await c.tryAcquire("r")).not.toBeNull();
   });
 
+  it("is freed at once when its waiter goes, though its last attempt has failed", async () => {
+    const { clock, store, a, b, c } = world();
+    const held = await a.acquire("r");
+    const abort = new AbortController();
+    const gone = b.acquire("r", { ttlMs: 1_000, signal: abort.signal }).catch(() => "gone");
+    await clock.advance(100);
+    store.faults.acquire = "refuse";
+    await clock.advance(1_000);
+    abort.abort();
+    expect(await gone).toBe("gone");
+    store.faults.acquire = "ok";
+    await clock.settle();
+    await held.release();
+    expect(await c.tryAcquire("r")).not.toBeNull();
+  });
+
   it("is kept for its waiter against those who come later", async () => {
     const { clock, store, a, b, c } = world();
     const held = await a.acquire("r");

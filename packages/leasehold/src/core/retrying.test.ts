@@ -125,13 +125,22 @@ describe("a batch", () => {
     expect(clock.monotonic() - startMs).toBeLessThan(50);
   });
 
-  test("is never sent again sooner than it is asked to", async () => {
-    const { batch, tries } = scripted([failed("no"), failed("no", 1_000)], failed("no", 1_000));
-    await batch(["a", "b"], { timeoutMs: 10_000 });
+  test("is never sent again sooner than one of its requests is asked to", async () => {
+    const [soon, late] = [failed("no"), failed("no", 1_000)];
+    const { batch, tries } = scripted([soon, late, soon], [late, soon, soon], late);
+    await batch(["a", "b", "c"], { timeoutMs: 10_000 });
     expect(tries.length).toBeGreaterThan(5);
     for (const [index, { atMs }] of tries.slice(1).entries()) {
       expect(atMs - (tries[index]?.atMs ?? 0)).toBeGreaterThanOrEqual(1_000);
     }
+  });
+
+  test("waits as long as it is asked to, though an earlier answer was lost", async () => {
+    const { batch, tries } = scripted(failed("maybe"), failed("no", 2_000));
+    expect(await batch(["a"])).toMatchObject([
+      { applied: "maybe", error: { outcome: "unknown", retryAfterMs: 2_000 } },
+    ]);
+    expect(tries).toHaveLength(2);
   });
 
   test("has 5 s where it does not say", async () => {

@@ -172,11 +172,15 @@ function afterAll(before: { readonly status: string } | undefined, failed: Faile
   const maybe = before && isFailed(before) && before.applied === "maybe";
   if (!maybe || failed.applied === "maybe") return failed;
   const { error } = failed;
-  const known =
-    error instanceof StoreUnavailableError
-      ? new StoreUnavailableError(error.message, { outcome: "unknown", cause: error })
-      : error;
+  const known = error instanceof StoreUnavailableError ? asUnknown(error) : error;
   return { ...failed, applied: "maybe", error: known };
+}
+
+/** The error of a call that had no effect, after one that may have had. The delay that it names still counts. */
+export function asUnknown(error: LeaseholdError): StoreUnavailableError {
+  const retryAfterMs = retryAfterMsOf(error);
+  const pause = retryAfterMs > 0 ? { retryAfterMs } : {};
+  return new StoreUnavailableError(error.message, { outcome: "unknown", cause: error, ...pause });
 }
 
 function failedBy(error: LeaseholdError): Failed {

@@ -81,6 +81,22 @@ describe("a member name", () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
+  it("that another client gets after many terms of the first is reported as soon", async () => {
+    const { clock, member, store, warned } = world(4);
+    const first = member("worker", { holder: "host-1" });
+    await clock.advance(3_000);
+    const others = ["host-2", "host-3"].map((holder) => member("worker", { holder }));
+    await clock.advance(100 * SHARDS_TTL_MS);
+    expect(warned(TWICE)).toHaveLength(2);
+    await store.inner.revoke([
+      { namespace: "default", resource: "jobs/members/worker", free: "now" },
+    ]);
+    await clock.advance(10 * SHARDS_TTL_MS);
+    // One of the others has the name now, and two wait for it.
+    expect(warned(TWICE)).toHaveLength(4);
+    for (const { shards } of [first, ...others]) await shards.close();
+  });
+
   it("of a predecessor that died is not reported", async () => {
     const { clock, member, warned } = world(4);
     const first = member("worker", { holder: "host-1" });

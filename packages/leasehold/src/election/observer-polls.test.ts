@@ -46,6 +46,7 @@ function open(watch: "push" | "poll" = "push") {
   };
   return {
     clock,
+    client,
     leases,
     logged,
     stop,
@@ -141,6 +142,24 @@ describe("an observer", () => {
     const [atMs, name, unavailable] = changes[1] ?? [];
     expect([name, unavailable]).toEqual([null, true]);
     expect(atMs).toBeGreaterThan(seenAtMs + 1_000);
+    stop.abort();
+    await observing;
+  });
+
+  it("says at once that a leader is unknown if the last one has resigned long before its expiry", async () => {
+    const { clock, client, observe, changes, stop, answerBy } = open("poll");
+    const leader = await client("b").acquire("n", { ttlMs: 60_000, autoRenew: false });
+    const observing = observe();
+    await clock.advance(100);
+    await leader.release();
+    await clock.advance(900);
+    answerBy(down);
+    await clock.advance(2_000);
+    expect(changes.map(([, name, unavailable]) => [name, unavailable])).toEqual([
+      ["b", false],
+      [null, false],
+      [null, true],
+    ]);
     stop.abort();
     await observing;
   });

@@ -100,10 +100,15 @@ test("does not call a heartbeat refused that its own holder's report has overtak
   const stale = await claim("stale");
   await env.clock.advance(1_500);
   await store.reap();
+  const failing = await claim("failing");
+  await store.fail([{ ...failing, error: "broken", retryInMs: 0 }]);
+  const leaving = await claim("leaving");
+  await store.requeue([leaving]);
   const owner = await claim("owner");
   await store.complete([{ ...owner, output: 1 }]);
   events.length = 0;
-  await store.heartbeat([owner, stale].map((grant) => ({ ...grant, ttlMs: 1_000 })));
+  const grants = [owner, leaving, stale, failing];
+  await store.heartbeat(grants.map((grant) => ({ ...grant, ttlMs: 1_000 })));
   expect(events).toMatchObject([{ type: "refused", holder: "stale", reason: "finished" }]);
 });
 

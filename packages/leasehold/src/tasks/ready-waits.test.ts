@@ -169,6 +169,29 @@ test("a caller that goes, or a close, while its claim is on its way ends it with
   }
 });
 
+test("a notification that finds the whole group claiming costs one claim more", async () => {
+  const { clock, ready, store, asked, task, wait } = await readyWorld();
+  const claim = store.claim.bind(store);
+  for (let round = 0; round < 3; round += 1) {
+    let isFirst = true;
+    store.claim = async (...args) => {
+      const outcome = await claim(...args);
+      if (!isFirst) return outcome;
+      isFirst = false;
+      // Of a kind that the caller does not take, while its empty claim is on its way back.
+      await store.enqueue([task({ kind: "other" })]);
+      await clock.settle();
+      return outcome;
+    };
+    asked.claims = 0;
+    wait({ kinds: ["a"], waitMs: 500 });
+    await clock.advance(100);
+    expect(asked.claims).toBe(2);
+    await clock.advance(500);
+  }
+  await ready.close();
+});
+
 test("a notification that has woken a caller which goes before it claims wakes the next one", async () => {
   const { clock, store, asked, task, wait } = await readyWorld();
   const gone = new AbortController();

@@ -181,8 +181,9 @@ test("the reaper returns the tasks of dead workers; a store that is reaped for n
   await reaper.stop();
   expect(clock.pendingTimers).toBe(0);
   const behind = { ...store, capabilities: { ...store.capabilities, reaps: true } };
-  await startReaper(behind, env).stop();
+  const none = startReaper(behind, env);
   expect(clock.pendingTimers).toBe(0);
+  await none.stop();
 });
 
 test("notices tasks without a poll though the subscription has broken three times", async () => {

@@ -140,4 +140,33 @@ describe("kinds that no worker handles", () => {
     const [many] = await find([due("many", { tasks: 19_999 }), due("one")]);
     expect(many?.complete).toBe(false);
   });
+
+  it("are counted by a page of tasks if the store cannot group them: due since the later of two times", async () => {
+    const task = (kind: string, createdAgoMs: number, dueAgoMs: number, startedAgoMs?: number) =>
+      ({
+        queue: "default",
+        kind,
+        createdAt: at(createdAgoMs),
+        scheduledAt: at(dueAgoMs),
+        startedAt: startedAgoMs === undefined ? null : at(startedAgoMs),
+      }) as TaskView;
+    const page = [
+      task("a", 20_000, 20_000),
+      task("a", 50_000, 70_000),
+      task("a", 90_000, 30_000),
+      task("not due for long", 90_000, 9_999),
+      task("taken", 300_000, 60_000, 119_000),
+      task("taken", 300_000, 60_000, 200_000),
+      task("taken", 300_000, 60_000),
+      task("also taken", 300_000, 60_000, 200_000),
+      task("also taken", 300_000, 60_000, 119_000),
+    ];
+    const list = async ({ kind }: { kind?: string }) => {
+      return { items: kind === undefined ? page : [], nextCursor: null };
+    };
+    const around = { nowMs: NOW_MS, claimers: [], pausedQueues: [] };
+    expect(await unhandledKinds({ list }, around)).toEqual([
+      { queue: "default", kind: "a", tasks: 3, complete: true, dueAt: at(50_000) },
+    ]);
+  });
 });

@@ -64,12 +64,26 @@ test("an ended term that the history has already is listed once", async () => {
 test("a failed read of the history is not kept", async () => {
   const { state, list } = history();
   const terms = new Terms(manualEnv().clock, { list });
+  const current = leaseView("r", { token: 3 });
   state.fails = true;
   for (let times = 0; times < 2; times += 1) {
-    await expect(terms.of(leaseView("r"))).rejects.toThrow("unavailable");
+    await expect(terms.of(current)).rejects.toThrow("unavailable");
   }
   state.fails = false;
-  expect(await terms.of(leaseView("r", { token: 3 }))).toHaveLength(3);
+  expect(await terms.of(current)).toHaveLength(3);
+});
+
+test("earlier terms are read for the first 50 of many elections", async () => {
+  const { state, list } = history();
+  const elections = Array.from({ length: 60 }, (_, index) => ({
+    kind: "elector" as const,
+    view: leaseView(`r${index}`, { token: 3, grantId: "3".repeat(16) }),
+  }));
+  const statistics = { held: 60, ended: 0, complete: true, shards: [], elections };
+  const { items } = await electionsOf(statistics, new Terms(manualEnv().clock, { list }));
+  expect(state.reads).toHaveLength(50);
+  const counts = items.map(({ terms }) => terms.length);
+  expect(counts).toEqual([...Array(50).fill(3), ...Array(10).fill(1)]);
 });
 
 test("a long list is truncated, and marked incomplete", async () => {

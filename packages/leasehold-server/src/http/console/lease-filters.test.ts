@@ -62,6 +62,19 @@ it.each([
   },
 );
 
+it("fills each page before it returns it, but for the last", async () => {
+  const { read } = storeOf(10_000);
+  const { sizes } = await everything(read, { holder: "b", limit: 300 });
+  expect(sizes).toEqual([300, 300, 300, 300, 300, 300, 200]);
+});
+
+it("takes no ended lease for one that is about to expire", async () => {
+  const ended = { ...view(1), state: "released" as const, remainingMs: 0 };
+  const read = async () => ({ items: [ended, view(2)], nextCursor: null });
+  const query = { namespace: "n", limit: 10, expiringWithinMs: 5_000 };
+  expect((await filteredPage(read, query)).items).toEqual([view(2)]);
+});
+
 it("reads 10,000 leases in one request, and continues in the next", async () => {
   const { reads, read } = storeOf(25_000);
   const { found, sizes } = await everything(read, { holder: "absent" });

@@ -76,6 +76,61 @@ test("counts task events", async () => {
   });
 });
 
+test("counts each kind of event in its own row", async () => {
+  const { asked, ask, call, grant, get, clock } = await open();
+  const take = async (resource: string, holder: string) => {
+    const { leaseId } = grant(resource);
+    await call("acquire", { leaseId, holder, ttlMs: 1_000 });
+    return leaseId;
+  };
+  const renew = async (leaseId: string, times: number) => {
+    for (let n = 0; n < times; n += 1) await call("renew", { leaseId, ttlMs: 1_000 });
+  };
+  const [expired, taken] = [await take("expired", "a"), await take("taken", "a")];
+  await asked("POST", "/api/tasks", [{ task_data: 1 }, { task_data: 2 }]);
+  const claim = { processor: "w", limit: 2 };
+  const { tasks } = await asked("POST", "/api/tasks/next", claim);
+  await clock.advance(40_000);
+  await take("taken", "b");
+  const revoked = [];
+  for (const resource of ["r1", "r2", "r3"]) {
+    revoked.push(await take(resource, "a"));
+    await asked("POST", "/v1/leases/revoke", [{ resource, reason: "test", free: "now" }]);
+  }
+  await renew(expired, 3);
+  await renew(taken, 4);
+  await renew(revoked[0] ?? "", 5);
+  await renew(grant("never").leaseId, 6);
+  for (let n = 0; n < 7; n += 1) {
+    const { id, leaseId, fencingToken } = tasks[0];
+    await ask("PUT", `/api/tasks/${id}/complete`, { leaseId, fencingToken });
+  }
+  const { series } = await get("/v1/overview?seconds=60");
+  const sum = (row: number[]) => row.reduce((all, count) => all + count, 0);
+  const sums = (rows: Record<string, number[]>) =>
+    Object.fromEntries(Object.entries(rows).map(([name, row]) => [name, sum(row)]));
+  const { lost, ...leases } = series.leases;
+  expect(sums(leases)).toEqual({
+    acquired: 6,
+    contended: 0,
+    renewed: 0,
+    released: 0,
+    revoked: 3,
+    reclaimed: 1,
+  });
+  expect(sums(lost)).toEqual({ expired: 3, taken: 4, revoked: 5, gone: 6 });
+  const { pending: _pending, running: _running, ...counted } = series.tasks;
+  expect(sums(counted)).toEqual({
+    enqueued: 2,
+    claimed: 2,
+    heartbeats: 0,
+    completed: 0,
+    failed: 0,
+    expired: 2,
+    refused: 7,
+  });
+});
+
 test("is returned also while the store is unavailable", async () => {
   const { stores } = await openTestApp();
   const unavailable = () =>

@@ -1,5 +1,6 @@
 /** The claims that an instance records. */
 
+import { LONGEST_WAITER_MS } from "leasehold/internal";
 import { manualEnv } from "leasehold/testing";
 import { expect, test } from "vitest";
 import { RecentCalls } from "./recent-calls.js";
@@ -83,6 +84,19 @@ test("keeps a waiter from its first attempt until it stops polling, is granted, 
   expect(recent.contended()).toEqual({ resources: 0, waiting: 0 });
 });
 
+test("waiters of a store without positions are in the order of their first attempts", async () => {
+  const { clock } = manualEnv();
+  const recent = new RecentCalls(clock);
+  const ask = (asked: string, holder: string, resource = "r") =>
+    recent.note({ ...HELD, resource, asked, holder, ahead: null, queueMs: 60_000 });
+  ask(ID[0], "first");
+  await clock.advance(1_000);
+  for (let n = 0; n < 1_500; n += 1) ask(`${n}`.padStart(16, "a"), "another", "another");
+  ask(ID[1], "second");
+  ask(ID[0], "first");
+  expect(recent.waiters("r").map(({ holder }) => holder)).toEqual(["first", "second"]);
+});
+
 test("a contender that does not wait is no waiter", () => {
   const recent = new RecentCalls(manualEnv().clock);
   recent.note({ ...HELD, asked: ID[0], holder: "b", ahead: null, queueMs: null });
@@ -110,8 +124,36 @@ test("each end of a grant is news once", () => {
     true,
     false,
   ]);
+  // A revoked holder may still release before the expiry, and repeat that.
+  expect(recent.note({ ...GRANTED, grantId: "3".repeat(16) })).toBe(true);
+  const late = (["lost", "released", "released"] as const).map((type) => end(type, "3".repeat(16)));
+  expect(late).toEqual([true, true, false]);
   // A grant of another instance.
   expect([end("released", "f".repeat(16)), end("notHeld", "f".repeat(16))]).toEqual([true, false]);
+});
+
+test("a grant that is renewed stays known, however many short ones follow it", () => {
+  const recent = new RecentCalls(manualEnv().clock);
+  const long = "f".repeat(16);
+  recent.note({ ...GRANTED, grantId: long });
+  for (let n = 0; n < 40_000; n += 1) {
+    recent.note({ ...GRANTED, grantId: `${n}`.padStart(16, "0") });
+    if (n % 5_000 === 0) {
+      recent.note({ ...CAUSE, type: "renewed", grantId: long, token: 1, ttlMs: 1 });
+    }
+  }
+  expect(recent.grant(long)).toMatchObject({ holder: "a", renewals: 8 });
+  expect(recent.grant("0".repeat(16))).toBeUndefined();
+});
+
+test("a waiter that asks for longer than a store keeps it counts for as long as a store does", async () => {
+  const { clock } = manualEnv();
+  const recent = new RecentCalls(clock);
+  recent.note({ ...HELD, asked: ID[0], holder: "b", ahead: 0, queueMs: 3_600_000 });
+  await clock.advance(LONGEST_WAITER_MS - 1);
+  expect(recent.waits(ID[0])).toBe(true);
+  await clock.advance(1);
+  expect(recent.waits(ID[0])).toBe(false);
 });
 
 test("the latest refusals of the wanted resources come first", () => {

@@ -5,6 +5,16 @@ import { memory } from "leasehold/stores/memory";
 import { expect, onTestFinished, test } from "vitest";
 import { statisticsOf } from "./statistics.js";
 
+test("reads 10 pages at most, and says that there are more", async () => {
+  let reads = 0;
+  const list = async () => {
+    reads += 1;
+    return { items: [], nextCursor: "more" };
+  };
+  expect(await statisticsOf({ list }, "n")).toMatchObject({ complete: false });
+  expect(reads).toBe(10);
+});
+
 test("counts page by page, and lets other requests run in between", async () => {
   const { leases, close } = await memory().open(systemEnv);
   onTestFinished(() => close());

@@ -89,6 +89,8 @@ test("tasks that are not due yet, and tasks of paused queues, are not reported",
   await add({ scheduled_at: later });
   await ask("PUT", "/v1/pauses", { kind: "queue", name: "held", reason: "test" });
   await add({ queue: "held" });
+  // Of a resource that has the name of a queue.
+  await ask("PUT", "/v1/pauses", { kind: "resource", name: "default", reason: "test" });
   await clock.advance(65_000);
   expect(await unhandled()).toEqual(NONE);
   await clock.advance(20_000);

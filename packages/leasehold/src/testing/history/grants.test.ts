@@ -83,6 +83,57 @@ it("takes what such a revoke has ended for ended also where grants follow that w
   expect(properties([...before, acquired(60, "C", 3)])).toEqual(["overlap"]);
 });
 
+it("takes the first of several answers, releases and revokes, in whatever order they come", () => {
+  const releaseAt = (invokeMs: number): HistoryEntry => ({
+    client: "c",
+    operation: "release",
+    request: { namespace: "default", resource: "r", leaseId: "A" },
+    invokeMs,
+    returnMs: invokeMs + 1,
+    result: "ok",
+    outcome: { status: "released" },
+  });
+  const [first, next] = [acquired(0, "A", 1), acquired(20, "B", 2)];
+  for (const releases of [
+    [releaseAt(10), releaseAt(50)],
+    [releaseAt(50), releaseAt(10)],
+  ]) {
+    expect(properties([first, ...releases, next])).toEqual([]);
+  }
+  // B had its answer while A was held; a repetition of B came after A's end.
+  const [early, again] = [acquired(50, "B", 2), acquired(140, "B", 2)];
+  for (const answers of [
+    [early, again],
+    [again, early],
+  ]) {
+    expect(properties([first, ...answers])).toEqual(["overlap"]);
+  }
+  const three = [first, acquired(50, "B", 2), acquired(60, "C", 3)];
+  expect(properties([...three, revoke(55), revoke(40)])).toEqual([]);
+});
+
+it("counts a renewal that comes before the grant, and compares tokens with all that were asked before", () => {
+  const renewed = {
+    ...acquired(50, "A", 1),
+    operation: "renew",
+    outcome: { status: "renewed", token: 1, ttlMs: 400, remainingMs: 400, expiresAt: null },
+  } as HistoryEntry;
+  expect(properties([renewed, acquired(0, "A", 1), acquired(300, "B", 2)])).toEqual(["overlap"]);
+  const backwards = [acquired(300, "A", 1), acquired(100, "B", 2), acquired(200, "C", 3)];
+  expect(properties(backwards)).toEqual(["order", "overlap", "order", "overlap"]);
+});
+
+it("reports 100 violations at most, of all resources together", () => {
+  const history = ["r", "s"].flatMap((resource) =>
+    Array.from({ length: 81 }, (_, at) => acquired(at * 10, `${at}`, at + 1, resource)),
+  );
+  const { violations } = checkGrants(history);
+  expect(violations.map(({ resource }) => resource)).toEqual([
+    ...Array(80).fill("r"),
+    ...Array(20).fill("s"),
+  ]);
+});
+
 it("judges hundreds of thousands of grants in one pass, and finds the one that is wrong", () => {
   const grants = 200_000;
   const resources = 100;
