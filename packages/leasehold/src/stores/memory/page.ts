@@ -3,6 +3,7 @@
 /**
  * Records that one page passes over, so that a filter which few match does not hold up the event loop. The page has
  * a cursor then, and fewer records than asked for, or none.
+ * @internal
  */
 export const MOST_PASSED_OVER = 10_000;
 
