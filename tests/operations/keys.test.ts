@@ -594,6 +594,7 @@ describePostgres("on the command line", () => {
     const failing = ["audit", "export", "--out", file, "--control", nothing];
     expect((await leasehold(...failing)).code).toBe(64);
     expect(await readFile(file, "utf8")).toBe(`${lines.join("\n")}\n`);
+    await expect(stat(`${file}.part`)).rejects.toMatchObject({ code: "ENOENT" });
 
     const verify = ["audit", "verify", "--checkpoint", file];
     expect(await leasehold(...verify)).toMatchObject({

@@ -13,6 +13,11 @@ const bogusRenewals = (count = 1_000) => {
 };
 const TASK_DATA = (bytes) => `{"task_data":${emptyObjects(bytes - 20)}}`;
 
+const DRIPPING = { unfinished: true, drips: true };
+/** A read of as many leases as a body of this size names. */
+const readOf = (bytes) =>
+  JSON.stringify([...Array(Math.floor(bytes / 300))].map(() => "r".repeat(250)));
+
 /** Claims of queues of the attacker's own. */
 const claimOf = (queues, more) => JSON.stringify({ processor: "p", queues, ...more });
 
@@ -23,6 +28,9 @@ const claimOf = (queues, more) => JSON.stringify({ processor: "p", queues, ...mo
  * - `body` is shared by all requests of one size, `each` is made for each of them, and `also` is what half of the
  *   connections send instead.
  * - `ahead`: without a key, and so many requests before the first answer.
+ * - `unfinished`: the last byte of a body is not sent, and no answer is waited for after the attack.
+ * - `drips`: of a body, a byte at a time is sent.
+ * - `viewer`: by a key that may only read.
  * - `takes: "memory"`: no leases even without protection.
  * - `lasting`: what protects cannot be switched off, so nothing need be lost with --unprotected.
  */
@@ -113,6 +121,17 @@ export const ATTACKS = {
     path: () => "/v1/activity",
     unfinished: true,
     also: { method: "POST", path: () => "/v1/leases/renew", each: () => bogusRenewals(20) },
+    lasting: true,
+  },
+  /** Bodies of a reader that arrive a byte at a time and never end: large ones, and small ones, which are more at once. */
+  drips: {
+    connections: 500,
+    method: "POST",
+    path: () => "/v1/leases/get",
+    each: () => readOf(60_000),
+    also: { method: "POST", path: () => "/v1/leases/get", each: () => readOf(12_000), ...DRIPPING },
+    ...DRIPPING,
+    viewer: true,
     lasting: true,
   },
 };

@@ -1,5 +1,5 @@
 // A server with two tenants: `node attacked-server.js STORE LIMITS TASKS BYTES`. The attacker has TASKS pending tasks
-// with BYTES of data each. Prints its URL and a key of each tenant as JSON, and ends with its input.
+// with BYTES of data each. Prints its URL, a key of each tenant and one of a viewer as JSON, and ends with its input.
 import { randomUUID } from "node:crypto";
 import { openStores } from "leasehold";
 import { createKey, systemEnv } from "leasehold/internal";
@@ -22,6 +22,7 @@ const keyOf = async (namespace, role) => {
 const keys = {
   healthy: await keyOf("healthy", "holder"),
   attacker: await keyOf("attacker", "admin"),
+  viewer: await keyOf("attacker", "viewer"),
 };
 for (let task = 0; task < Number(tasks); task += 1) {
   await stores.tasks.enqueue([

@@ -9,6 +9,7 @@ import { wrongWithAttack } from "./judge.js";
 import { child, hold, said, scriptOf } from "./processes.js";
 
 const HOLDERS = 20;
+const DRIP_MS = 50;
 /** As the server was before it had them. */
 const UNPROTECTED = {
   bodyBytes: 4 * MIB,
@@ -52,9 +53,12 @@ async function attack(name, { store: given, seconds, unprotected }) {
     String(4 * MIB - 100),
   ]);
   try {
-    const { url, healthy, attacker } = JSON.parse(await said(server.stdout, (line) => line));
+    const { url, healthy, attacker, viewer } = JSON.parse(
+      await said(server.stdout, (line) => line),
+    );
     const letGo = await hold(url.replace("//", `//${healthy}@`), HOLDERS);
-    const statuses = await attacked(ATTACKS[name], { url, key: attacker, seconds, unprotected });
+    const key = ATTACKS[name].viewer ? viewer : attacker;
+    const statuses = await attacked(ATTACKS[name], { url, key, seconds, unprotected });
     const held = await letGo();
     const peakMiB = Math.round(peakBytesOf(server.pid) / MIB);
     const engine = store.split(":")[0];
@@ -96,10 +100,10 @@ async function attacked(kind, { url, key, seconds, unprotected }) {
   const allowed = body?.(announced);
   const attacker = async (_, index) => {
     const isOdd = index % 2 === 1;
-    const { method, path, each, unfinished } = (isOdd && also) || kind;
+    const { method, path, each, unfinished, drips = false } = (isOdd && also) || kind;
     const shared = isOdd && !unprotected ? allowed : large;
     while (performance.now() < endMs) {
-      const target = { method, path: path(), headers };
+      const target = { method, path: path(), headers, drips };
       note(await send(agent, url, target, each?.() ?? shared, unfinished ? endMs : undefined));
     }
   };
@@ -148,7 +152,7 @@ async function maxBodyBytes(url, headers) {
 }
 
 /** @param unfinishedUntilMs when a request ends whose last byte is not sent, or a stream */
-function send(agent, url, { method, path, headers }, text, unfinishedUntilMs) {
+function send(agent, url, { method, path, headers, drips }, text, unfinishedUntilMs) {
   return new Promise((resolve) => {
     const length = text === undefined ? {} : { "content-length": Buffer.byteLength(text) };
     const sending = request(url + path, { agent, method, headers: { ...headers, ...length } });
@@ -161,11 +165,25 @@ function send(agent, url, { method, path, headers }, text, unfinishedUntilMs) {
       if (socket.listenerCount("error", ignored) === 0) socket.on("error", ignored);
     });
     if (unfinishedUntilMs === undefined || text === undefined) sending.end(text);
+    else if (drips) drip(sending, text);
     else sending.write(text.slice(0, -1));
     if (unfinishedUntilMs !== undefined) {
       setTimeout(() => sending.destroy(), unfinishedUntilMs - performance.now());
     }
   });
+}
+
+/** Sends a byte at a time, but for the last one, until the request is answered or ends. */
+function drip(sending, text) {
+  let sent = 0;
+  const dripping = setInterval(() => {
+    if (sent === text.length - 1) return;
+    sending.write(text[sent]);
+    sent += 1;
+  }, DRIP_MS);
+  sending.once("close", () => clearInterval(dripping));
+  // A refused one makes room for the next.
+  sending.once("response", (answer) => answer.once("end", () => sending.destroy()));
 }
 
 /** The most memory that a process has had; 0 where the system does not tell. */

@@ -162,12 +162,18 @@ async function toFile(path: string, exported: (write: Write) => Promise<void>): 
     throw new UsageError(`--out: ${error.message}`);
   });
   try {
-    await exported((lines) => file.appendFile(textOf(lines)));
-    await file.sync();
-  } finally {
-    await file.close();
+    try {
+      await exported((lines) => file.appendFile(textOf(lines)));
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    await rename(part, path);
+  } catch (error) {
+    // It would look like an export that still runs.
+    await rm(part, { force: true });
+    throw error;
   }
-  await rename(part, path);
 }
 
 function textOf(lines: readonly object[]): string {

@@ -224,7 +224,8 @@ async function warnOfUnknownQueue(
 ): Promise<void> {
   if (kind !== "queue" || !tasks) return;
   const found = await tasks.list({ namespace, queue: name, limit: 1 }).catch(ifPermitted);
-  if (!found || found.items.length > 0) return;
+  // A page without tasks may have a next one.
+  if (!found || found.items.length > 0 || found.nextCursor !== null) return;
   say(
     `leasehold: no task is in queue "${shown(name)}" yet: check its name, and if it is wrong, resume it`,
   );

@@ -88,8 +88,10 @@ export interface Services {
    * @throws LIMIT_REACHED if none remains, unless none is wanted
    */
   reserveUpTo(context: Context<AppEnv>, quota: Quota, wanted: number): Promise<number>;
-  /** Returns a reservation that was not used. */
+  /** Returns a reservation that was not used, but not the room for its records. */
   returnQuota(context: Context<AppEnv>, quota: Quota, unused: number): void;
+  /** Returns what {@link Services.reserveQuota} has reserved for tasks that were not added. */
+  returnTasks(context: Context<AppEnv>, unused: number): void;
   /** Draws ids for tasks without one. The ids of one request are in its order. */
   readonly newTaskId: () => string;
   readonly batchedTasks: BatchedTasks;
@@ -227,6 +229,11 @@ export function newServices(
     },
     returnQuota(context, quota, unused) {
       if (unused > 0) quotas.note(quota, callerOf(context).namespace, -unused);
+    },
+    returnTasks(context, unused) {
+      const { namespace } = callerOf(context);
+      quotas.note("tasks", namespace, -unused);
+      records.note("tasks", namespace, -unused);
     },
     leaseCalls: (context, named) => callsOf(context, budget(context), named),
   };

@@ -355,7 +355,10 @@ export interface TaskStore {
   /** Makes dead or cancelled tasks pending again, and pending ones due now. Failures and crashes return to 0. */
   retry(tasks: readonly TaskKey[]): Promise<AdminOutcome[]>;
   get(task: TaskKey): Promise<TaskDetails | null>;
-  /** Newest id first. Reads no payload as a whole that a view does not have: a page of large tasks must stay small. */
+  /**
+   * Newest id first. Reads no payload as a whole that a view does not have: a page of large tasks must stay small. A page
+   * may have fewer than `limit` tasks, or none, and a cursor all the same: those passed over are bounded in memory.
+   */
   list(query: TaskQuery): Promise<Page<TaskView>>;
   counts(namespace: string): Promise<Record<TaskState, number>>;
   /** Due pending tasks by queue and kind. Optional: without it, readers look at a page of `list`. */

@@ -99,6 +99,31 @@ test("a wait ends with its time and with its signal; a notification for a caller
   await ready.close();
 });
 
+test("a caller that leaves after it was woken, and before the store claims for it, passes the wake-up on", async () => {
+  const { clock, ready, store, task, wait } = await readyWorld();
+  const claim = store.claim.bind(store);
+  const gone = new AbortController();
+  const first = wait({ holder: "first" }, gone.signal);
+  await clock.settle();
+  const second = wait({ holder: "second" });
+  await clock.settle();
+  // As a claim that waits for a slot of its tenant.
+  let isWoken = false;
+  store.claim = async (request, options = {}) => {
+    if (request.holder !== "first") return claim(request, options);
+    isWoken = true;
+    await new Promise((resolve) => options.signal?.addEventListener("abort", resolve));
+    return { status: "claimed", tasks: [] };
+  };
+  await store.enqueue([task()]);
+  await clock.settle();
+  expect([isWoken, second.got]).toEqual([true, null]);
+  gone.abort();
+  await clock.settle();
+  expect([first.got, second.got]).toEqual([0, 1]);
+  await ready.close();
+});
+
 test("a task claimed for a caller that has gone is requeued", async () => {
   const { clock, ready, store, tasks, task, request } = await readyWorld();
   await store.enqueue([task()]);

@@ -103,7 +103,7 @@ export class Ready {
         ) {
           return outcome;
         }
-        claim = () => this.#claimAwake(once, options);
+        claim = () => this.#claimAwake(leave.group, once, options);
       }
     } finally {
       leave?.();
@@ -117,9 +117,17 @@ export class Ready {
     await this.#following;
   }
 
-  async #claimAwake(request: ClaimRequest, options: ClaimOptions): Promise<ClaimOutcome> {
+  async #claimAwake(
+    group: Group,
+    request: ClaimRequest,
+    options: ClaimOptions,
+  ): Promise<ClaimOutcome> {
     try {
-      return await this.#store.claim(request, options);
+      const outcome = await this.#store.claim(request, options);
+      // A caller that leaves before the store has looked for it: the task is still there for the next one.
+      const isEmpty = outcome.status === "failed" || outcome.tasks.length === 0;
+      if (isEmpty && options.signal?.aborted) this.#notify(group);
+      return outcome;
     } finally {
       this.#claimed();
     }

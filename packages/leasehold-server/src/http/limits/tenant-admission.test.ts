@@ -155,6 +155,34 @@ it("one large request begins in each turn of the event loop, and small ones at o
   expect(await turnsOf([many, began(100, 1), many, many])).toEqual([1, 0, 2, 3]);
 });
 
+it("many small requests of a tenant share turns, and another tenant's renewal does not wait for them", async () => {
+  const { admission } = setUp(null);
+  const renew = (namespace: string, items: number) => async () => {
+    const caller = { ...CALLER, namespace };
+    const headers = new Headers({ "content-length": "100" });
+    const path = "/v1/leases/renew";
+    const { arrive, begin } = await admission.enter({ caller, urgency: "keeps", path, headers });
+    await arrive();
+    await begin(items);
+  };
+  const flood = Array.from({ length: 60 }, () => renew("a", 20));
+  const turns = await turnsOf([...flood, renew("b", 1)]);
+  expect(turns.pop()).toBe(0);
+  const inTurn = new Map<number, number>();
+  for (const turn of turns) inTurn.set(turn, (inTurn.get(turn) ?? 0) + 1);
+  expect(Math.max(...inTurn.values())).toBeLessThanOrEqual(5);
+});
+
+it("requests without keys, which cannot be distinguished, wait for no turn", async () => {
+  const { admission } = setUp(null);
+  const caller: Caller = { ...CALLER, keyId: null, actor: "anyone" };
+  const begin = async () => {
+    const arriving = { caller, urgency: "keeps", path: "/x", headers: new Headers() } as const;
+    await (await admission.enter(arriving)).begin(20);
+  };
+  expect(new Set(await turnsOf(Array.from({ length: 60 }, () => begin)))).toEqual(new Set([0]));
+});
+
 it("large bodies of claims have the limit and the turns of others, until they may be parsed", async () => {
   const { admission } = setUp(null);
   const headers = new Headers({ "content-length": "65536" });

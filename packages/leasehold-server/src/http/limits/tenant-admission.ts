@@ -15,11 +15,12 @@
  * that retries at once would otherwise keep the instance busy with refusing.
  */
 import type { Clock } from "leasehold";
-import { nextTurn, sleep } from "leasehold/internal";
+import { sleep } from "leasehold/internal";
 import type { Caller } from "../auth/caller.js";
 import { tooMany } from "../problems.js";
 import type { Answer } from "../request.js";
 import { Rates, type ServerLimits, type TenantsLimits } from "./limits.js";
+import { REQUEST_WORK, RequestTurns } from "./request-turns.js";
 import { bodyBytesOf, type Load, SMALL_BYTES, TenantLoads } from "./tenant-load.js";
 import { UNREAD_BYTES, UnreadAnswers } from "./unread-answers.js";
 import type { Urgency } from "./urgency.js";
@@ -63,8 +64,7 @@ export class TenantAdmission {
   readonly #rates: Rates;
   readonly #loads: TenantLoads;
   readonly #unread = new UnreadAnswers();
-  /** When the last of the large requests that have arrived begins. */
-  #begun: Promise<void> = Promise.resolve();
+  readonly #turns = new RequestTurns();
 
   constructor(clock: Clock, limits: ServerLimits, tenantsLimits: Pick<TenantsLimits, "of">) {
     this.#clock = clock;
@@ -102,25 +102,26 @@ export class TenantAdmission {
     const waits = load === "waits";
     const left = once(waits && bytes === 0 ? () => {} : this.#occupy(caller, load, bytes));
     const isLarge = bytes > SMALL_BYTES;
+    const begun = async (work: number) => {
+      // Without keys, a renewal would wait for the flood of others.
+      if (tenant !== null) await this.#turns.small(`${load} ${tenant}`, work);
+    };
+    await begun(REQUEST_WORK);
     const arrive = async () => {
-      if (isLarge) await this.#turn();
+      if (isLarge) await this.#turns.large();
       // The wait itself has limits of its own.
       if (waits) left();
     };
     const begin = async (items: number) => {
       charge(items);
-      if (items > FEW_ITEMS && !isLarge) await this.#turn();
+      if (items <= FEW_ITEMS) await begun(items);
+      else if (!isLarge) await this.#turns.large();
     };
     const leave = (answer?: Answer) => {
       if (answer && tenant !== null) this.#unread.add(tenant, answer, left);
       else left();
     };
     return { arrive, begin, leave };
-  }
-
-  #turn(): Promise<void> {
-    this.#begun = this.#begun.then(nextTurn);
-    return this.#begun;
   }
 
   /** Notes that a caller has renewed a live lease. */

@@ -8,6 +8,7 @@ import { manualEnv } from "leasehold/testing";
 import { expect, onTestFinished, test } from "vitest";
 import { expectProblem, openTestApp } from "../../../../../tests/support/app.js";
 import { openTenants } from "../../../../../tests/support/tenants.js";
+import { TEST_LIMITS } from "../../../../../tests/support/test-limits.js";
 
 /** The store with some of its methods replaced. */
 function withMethods(store: TaskStore, methods: Partial<TaskStore>): TaskStore {
@@ -139,4 +140,37 @@ test.each<[string, ("no" | "maybe" | "ok")[], number]>([
   const { ask } = await openTestApp({ tasks });
   const answer = await ask("POST", "/api/tasks", [{ task_data: 1 }, { task_data: 2 }]);
   expectProblem(answer, status, status === 503 ? "STORE_UNAVAILABLE" : "OUTCOME_UNKNOWN");
+});
+
+test("quota of tasks that were not added is free at once, however often adding them fails", async () => {
+  const env = manualEnv();
+  const stores = await memory().open(env);
+  let answer: (() => Promise<EnqueueOutcome[]>) | undefined;
+  const tasks = withMethods(stores.tasks, {
+    enqueue: (added, options) => answer?.() ?? stores.tasks.enqueue(added, options),
+  });
+  const limits = { ...TEST_LIMITS, tasks: 4, recordsPerTask: 1 };
+  const { ask } = await openTestApp({ ...stores, tasks, env, limits });
+  const add = (count: number) =>
+    ask(
+      "POST",
+      "/api/tasks",
+      Array.from({ length: count }, () => ({ kind: "k", dedupeKey: "same", task_data: 1 })),
+    );
+  const failures: [() => Promise<EnqueueOutcome[]>, number][] = [
+    [async () => [failed("no"), failed("no"), failed("no")], 503],
+    [async () => [failed("maybe"), failed("maybe"), failed("maybe")], 504],
+    [() => Promise.reject(new Error("a driver bug")), 504],
+  ];
+  for (const [failure, status] of failures) {
+    answer = failure;
+    for (let times = 0; times < 3; times += 1) expect((await add(3)).status).toBe(status);
+  }
+  answer = undefined;
+  // Duplicates add nothing either.
+  expect((await add(1)).status).toBe(201);
+  for (let times = 0; times < 3; times += 1) expect((await add(3)).status).toBe(201);
+  const others = Array.from({ length: 3 }, () => ({ task_data: 1 }));
+  expect((await ask("POST", "/api/tasks", others)).status).toBe(201);
+  expectProblem(await add(1), 429, "LIMIT_REACHED");
 });

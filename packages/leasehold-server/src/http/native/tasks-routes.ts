@@ -28,7 +28,7 @@ import {
 } from "../../protocol/index.js";
 import { type Caller, callerOf } from "../auth/caller.js";
 import { failed, ProblemError, refused } from "../problems.js";
-import { type AppEnv, checkTtl, limitBody } from "../request.js";
+import { type AppEnv, checkTtl, forgetBody, limitBody } from "../request.js";
 import { type App, answers, bodyProblems, jsonBody, otherMethods } from "../routing.js";
 import type { Services } from "../services.js";
 
@@ -69,9 +69,12 @@ export function queueRoutes(app: App, services: Services): void {
         "tasks",
         wanted.map(({ id = null }) => id),
       );
-      const timeoutMs = services.budget(context).storeMs();
-      const added = wanted.map((task) => newTask(task, namespace, services));
-      const enqueued = allEnqueued(await batchedTasks.enqueue(added, timeoutMs));
+      const add = async () => {
+        const timeoutMs = services.budget(context).storeMs();
+        const added = wanted.map((task) => newTask(task, namespace, services));
+        return batchedTasks.enqueue(added, timeoutMs);
+      };
+      const enqueued = allEnqueued(await withReserved(services, context, wanted.length, add));
       const [first] = enqueued;
       invariant(first, "one outcome per task");
       if (Array.isArray(body)) return context.json(enqueued, 201);
@@ -121,6 +124,7 @@ export function queueRoutes(app: App, services: Services): void {
           caller.keyId,
         );
       const { signal } = context.req.raw;
+      if (request.waitMs > 0) forgetBody(context);
       const outcome =
         request.waitMs > 0
           ? await claimWhileValid(services, caller, signal, claim)
@@ -312,6 +316,26 @@ function newTask(
     data: task_data,
     scheduledAt: scheduled_at,
   };
+}
+
+/**
+ * Adds the tasks that quota was reserved for, and returns the quota of those that were not added: of all, if adding
+ * throws. They may have been added then, or by a call without an answer, which the next count of the tasks will show.
+ */
+async function withReserved(
+  services: Services,
+  context: Context<AppEnv>,
+  reserved: number,
+  add: () => Promise<EnqueueOutcome[]>,
+): Promise<EnqueueOutcome[]> {
+  let added = 0;
+  try {
+    const outcomes = await add();
+    added = outcomes.filter(({ status }) => status === "enqueued").length;
+    return outcomes;
+  } finally {
+    services.returnTasks(context, reserved - added);
+  }
 }
 
 /** Throws unless all tasks were enqueued. If only some were, the outcome of the request is unknown. */

@@ -23,6 +23,7 @@ import type { Clock } from "../../env/index.js";
 import type { MemoryGeneratorState } from "./control-generator.js";
 import { memoryKeys, type StoredKey } from "./control-keys.js";
 import { compareUtf8 } from "./keys.js";
+import { backFrom, pageOf } from "./page.js";
 import { SortedList } from "./sorted-list.js";
 import type { MemoryLeaseStore } from "./store.js";
 import type { MemoryTaskStore } from "./tasks.js";
@@ -84,17 +85,17 @@ function auditOf(state: MemoryControlState): AuditLog {
     },
     async list(query: AuditQuery): Promise<Page<AuditEntry>> {
       const { namespace, target, actions, limit = 100 } = query;
-      const before = beforeSeq(query);
-      const found = entries.filter(
+      // The numbers have no gaps.
+      const end = Math.min(entries.length, (beforeSeq(query) ?? Infinity) - 1);
+      const { found, last } = pageOf(
+        backFrom(entries, end),
+        limit,
         (entry) =>
-          (before === null || entry.seq < before) &&
           (namespace === null || entry.namespace === namespace) &&
           (target === undefined || entry.target === target) &&
           (!actions || actions.includes(entry.action)),
       );
-      const items = found.slice(-limit).toReversed();
-      const more = found.length > items.length;
-      return { items, nextCursor: more ? String(items.at(-1)?.seq) : null };
+      return { items: found, nextCursor: last && String(last.seq) };
     },
     read: async (afterSeq, limit) => entries.slice(afterSeq, afterSeq + limit),
     head: async () => {

@@ -9,6 +9,7 @@ import {
 } from "../../tasks/leases.js";
 import type { TaskLeaseQuery } from "../../tasks/port.js";
 import type { AttemptRecord, TaskRecord } from "../../tasks/record.js";
+import { pageOf } from "./page.js";
 import type { TaskIndex } from "./task-index.js";
 import { grantsOf, iso, viewGrant } from "./task-views.js";
 
@@ -24,27 +25,19 @@ interface Found {
 export function leasesOf(tasks: TaskIndex, query: TaskLeaseQuery, nowMs: number): Page<LeaseView> {
   const { namespace, states, renewedOnly = false, limit = 100, cursor } = query;
   const after = cursor === undefined ? null : taskLeasePosition(cursor);
-  const found: Found[] = [];
   const onlyLive = states?.every((state) => state === "live") ?? false;
-  for (const { record, grant } of newestFirst(tasks, after, onlyLive)) {
+  const { found, last } = pageOf(newestFirst(tasks, after, onlyLive), limit, ({ grant }) => {
     const state = taskLeaseState(grant.result, nowMs < grant.expiresAtMs);
-    if (states && !states.includes(state)) continue;
-    if (renewedOnly && grant.heartbeatAtMs === null) continue;
-    found.push({ record, grant });
-    if (found.length > limit) break;
-  }
-  const page = found.slice(0, limit);
-  const last = page.at(-1);
+    if (states && !states.includes(state)) return false;
+    return !renewedOnly || grant.heartbeatAtMs !== null;
+  });
   return {
-    items: page.map(({ record: { id }, grant }) => {
+    items: found.map(({ record: { id }, grant }) => {
       const remainingMs = Math.max(0, Math.ceil(grant.expiresAtMs - nowMs));
       const term = { ...viewGrant(grant), expiresAt: iso(grant.expiresAtMs), remainingMs };
       return taskLease({ namespace, id }, term);
     }),
-    nextCursor:
-      last && found.length > limit
-        ? taskLeaseCursor({ id: last.record.id, attempt: last.grant.attempt })
-        : null,
+    nextCursor: last && taskLeaseCursor({ id: last.record.id, attempt: last.grant.attempt }),
   };
 }
 

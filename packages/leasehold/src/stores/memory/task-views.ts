@@ -14,6 +14,7 @@ import type {
   TaskView,
 } from "../../tasks/port.js";
 import { type AttemptRecord, storedId, type TaskRecord } from "../../tasks/record.js";
+import { pageOf } from "./page.js";
 import type { TaskIndex } from "./task-index.js";
 
 /** Without payloads. */
@@ -95,19 +96,16 @@ export function listOf(tasks: TaskIndex, query: TaskQuery, nowMs: number): Page<
   const { ids, states, queue, kind, limit = 100, cursor } = query;
   const before = cursor === undefined ? undefined : storedId(cursor);
   if (before === null) throw new InvalidOptionError("cursor", "must come from a page of tasks");
-  const found: TaskRecord[] = [];
-  for (const record of ids ? tasks.newestOf(ids, before) : tasks.newestFirst(before)) {
-    if (states && !states.includes(record.state)) continue;
-    if (queue !== undefined && record.queue !== queue) continue;
-    if (kind !== undefined && record.kind !== kind) continue;
-    found.push(record);
-    if (found.length > limit) break;
-  }
-  const page = found.slice(0, limit);
-  return {
-    items: page.map((record) => listedOf(record, nowMs)),
-    nextCursor: found.length > limit ? (page.at(-1)?.id ?? null) : null,
-  };
+  const records = ids ? tasks.newestOf(ids, before) : tasks.newestFirst(before);
+  const { found, last } = pageOf(
+    records,
+    limit,
+    (record) =>
+      (!states || states.includes(record.state)) &&
+      (queue === undefined || record.queue === queue) &&
+      (kind === undefined || record.kind === kind),
+  );
+  return { items: found.map((record) => listedOf(record, nowMs)), nextCursor: last && last.id };
 }
 
 export function detailsOf(record: TaskRecord, nowMs: number): TaskDetails {

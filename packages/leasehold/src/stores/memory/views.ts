@@ -11,12 +11,7 @@ import {
 } from "../../core/index.js";
 import { compareUtf8 } from "./keys.js";
 import type { LeaseRecords } from "./lease-records.js";
-
-/**
- * Records that one page passes over, so that a filter which few match does not hold up the event loop. The page has
- * a cursor then, and fewer leases than asked for, or none.
- */
-const MOST_PASSED_OVER = 10_000;
+import { pageOf } from "./page.js";
 
 export function listOf(
   records: LeaseRecords | undefined,
@@ -26,21 +21,28 @@ export function listOf(
 ): Page<LeaseView> {
   const { namespace, prefix = "", limit = 100, cursor } = query;
   const after = cursor === undefined ? "" : resourceOfCursor(cursor);
-  const items: LeaseView[] = [];
-  let passedOver = 0;
-  let last = "";
-  for (const [resource, record] of records?.from(later(prefix, after)) ?? []) {
+  const { found, last } = pageOf(
+    recordsAfter(records?.from(later(prefix, after)) ?? [], after, prefix),
+    limit,
+    ([, record]) => matches(record, query, nowMs),
+  );
+  return {
+    items: found.map(([resource, record]) => view({ namespace, resource }, record)),
+    nextCursor: last && cursorAfter(last[0]),
+  };
+}
+
+function* recordsAfter(
+  records: Iterable<readonly [string, LeaseRecord]>,
+  after: string,
+  prefix: string,
+): Generator<readonly [string, LeaseRecord], void, void> {
+  for (const record of records) {
+    const [resource] = record;
     if (resource === after) continue;
-    if (!resource.startsWith(prefix)) break;
-    const isWanted = matches(record, query, nowMs);
-    if (isWanted ? items.length === limit : passedOver === MOST_PASSED_OVER) {
-      return { items, nextCursor: cursorAfter(last) };
-    }
-    if (isWanted) items.push(view({ namespace, resource }, record));
-    else passedOver += 1;
-    if (isWanted || passedOver === MOST_PASSED_OVER) last = resource;
+    if (!resource.startsWith(prefix)) return;
+    yield record;
   }
-  return { items, nextCursor: null };
 }
 
 function later(a: string, b: string): string {

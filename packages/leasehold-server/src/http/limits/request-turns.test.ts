@@ -1,0 +1,45 @@
+/** Small requests share a turn of the event loop, by tenant, up to a bound. */
+import { nextTurn } from "leasehold/internal";
+import { expect, it } from "vitest";
+import { RequestTurns } from "./request-turns.js";
+
+/** @returns in which turn each request begins, in the order in which they begin */
+function began(
+  turns: RequestTurns,
+  requests: readonly (readonly [sender: string, work: number])[],
+) {
+  let turn = 0;
+  const begun: string[] = [];
+  // Counts before the requests are served in a turn.
+  const counting = (async () => {
+    for (; begun.length < requests.length; turn += 1) await nextTurn();
+  })();
+  const all = requests.map(async ([sender, work], index) => {
+    await turns.small(sender, work);
+    begun.push(`${turn} ${sender}${index}`);
+  });
+  return Promise.all([counting, ...all]).then(() => begun);
+}
+
+it("what exceeds a tenant's part of a turn begins in the next ones, in order", async () => {
+  const requests = Array.from({ length: 7 }, () => ["a", 40] as const);
+  const begun = await began(new RequestTurns(), requests);
+  // The third one has exceeded the turn by 20.
+  expect(begun).toEqual(["0 a0", "0 a1", "0 a2", "1 a3", "1 a4", "2 a5", "2 a6"]);
+});
+
+it("a tenant does not wait for another one", async () => {
+  const requests = [...Array.from({ length: 50 }, () => ["a", 100] as const), ["b", 25] as const];
+  const begun = await began(new RequestTurns(), requests);
+  expect(begun.slice(0, 2)).toEqual(["0 a0", "0 b50"]);
+  expect(begun.at(-1)).toBe("49 a49");
+});
+
+it("a turn without requests leaves nothing to the next one", async () => {
+  const turns = new RequestTurns();
+  const four = Array.from({ length: 4 }, () => ["a", 50] as const);
+  for (let round = 0; round < 3; round += 1) {
+    expect(await began(turns, four)).toEqual(["0 a0", "0 a1", "1 a2", "1 a3"]);
+    for (let turn = 0; turn < 3; turn += 1) await nextTurn();
+  }
+});

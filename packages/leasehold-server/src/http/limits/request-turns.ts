@@ -1,0 +1,74 @@
+/**
+ * In which turn of the event loop the requests of a tenant begin. All that has arrived would otherwise be served in one
+ * turn, and a request of another tenant, which needs a few turns until it is answered, would wait for as many of those:
+ *
+ *   without    [ a a a a a a a a a a a a b ]──▶[ a a a a a a a a a a a a b ]──▶ b is answered
+ *   with       [ a a b ]─▶[ a a b ]─▶ b is answered ─▶[ a a ]─▶[ a a ]
+ *
+ * Large requests take a turn each, one after the other, whichever tenant sends them. Small ones share a turn, up to so
+ * many units of work for each tenant and kind of load; the others follow in the next turns, in order. A tenant that
+ * sends less than that waits for nothing.
+ */
+import { nextTurn } from "leasehold/internal";
+
+/** What a request costs without its items, in items. */
+export const REQUEST_WORK = 5;
+/** Of one tenant and kind of load: a few milliseconds. */
+const WORK_PER_TURN = 100;
+
+interface Queue {
+  /** What is left of this turn; negative if the last request has exceeded it. */
+  left: number;
+  readonly waiting: { readonly work: number; readonly begin: () => void }[];
+}
+
+export class RequestTurns {
+  readonly #queues = new Map<string, Queue>();
+  /** When the last of the large requests begins. */
+  #begun: Promise<void> = Promise.resolve();
+  #scheduled = false;
+
+  /** Resolves in a turn in which no other large request begins. */
+  large(): Promise<void> {
+    this.#begun = this.#begun.then(nextTurn);
+    return this.#begun;
+  }
+
+  /**
+   * Resolves when the request may go on: at once, or in a later turn.
+   * @param sender a tenant, and a kind of load
+   */
+  async small(sender: string, work: number): Promise<void> {
+    const queue = this.#queues.get(sender) ?? { left: WORK_PER_TURN, waiting: [] };
+    this.#queues.set(sender, queue);
+    this.#schedule();
+    if (queue.left > 0 && queue.waiting.length === 0) {
+      queue.left -= work;
+      return;
+    }
+    await new Promise<void>((begin) => queue.waiting.push({ work, begin }));
+  }
+
+  #schedule(): void {
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    void nextTurn().then(() => {
+      this.#scheduled = false;
+      for (const [sender, queue] of this.#queues) this.#serve(sender, queue);
+      if (this.#queues.size > 0) this.#schedule();
+    });
+  }
+
+  #serve(sender: string, queue: Queue): void {
+    queue.left = Math.min(WORK_PER_TURN, queue.left + WORK_PER_TURN);
+    let served = 0;
+    for (const { work, begin } of queue.waiting) {
+      if (queue.left <= 0) break;
+      queue.left -= work;
+      served += 1;
+      begin();
+    }
+    queue.waiting.splice(0, served);
+    if (queue.left === WORK_PER_TURN) this.#queues.delete(sender);
+  }
+}
