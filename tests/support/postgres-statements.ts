@@ -99,13 +99,11 @@ export const STORE_CALLS: readonly Call[] = [
   [({ diagnose }) => diagnose(), sql("diagnose", "Reads the settings that `doctor` judges.")],
   [
     ({ leases }) => leases.acquire([acquire]),
-    variantOf(
-      "lease-acquire",
-      sql(
-        "lease-acquire-one",
-        "Grants one lease if it is free, not paused and without waiters. If not, it returns no row: lease-acquire decides.",
-        "namespace resource leaseId holder ttlMs metadata",
-      ),
+    sql(
+      "lease-acquire-free",
+      "Grants each lease of a batch that is free, not paused and without waiters. Its one row lists their numbers: lease-acquire decides the others.",
+      "namespace holder ttlMs metadata resources leaseIds",
+      [{ token: 1, now: 0, granted: null, created: null, names: null }],
     ),
     sql(
       "lease-acquire",
@@ -141,6 +139,12 @@ export const STORE_CALLS: readonly Call[] = [
   [
     ({ leases }) => leases.renew([{ ...lease, ttlMs: 30_000 }]),
     sql(
+      "lease-renew-live",
+      "Renews each grant of a batch that is live. Its one row lists their numbers and tokens: lease-renew decides the others.",
+      "namespace ttlMs resources leaseIds",
+      [{ now: 0, renewed: null }],
+    ),
+    sql(
       "lease-renew",
       "Renews each grant that is live. For the others it returns why they are lost.",
       "namespaces resources leaseIds ttlMs",
@@ -148,6 +152,12 @@ export const STORE_CALLS: readonly Call[] = [
   ],
   [
     ({ leases }) => leases.release([lease]),
+    sql(
+      "lease-release-held",
+      "Ends each grant of a batch that no caller waits for. Its one row lists their numbers: lease-release decides the others.",
+      "namespace resources leaseIds",
+      [{ released: null }],
+    ),
     variantOf(
       "lease-renew",
       sql(

@@ -42,8 +42,11 @@ export async function inRounds<Request, Outcome extends { readonly status: strin
   send: (round: readonly Request[]) => Promise<readonly (Outcome | Failed)[]>,
   decide: Decide<Request, Outcome> = () => null,
 ): Promise<(Outcome | Failed)[]> {
+  const keys = requests.map(keyOf);
+  if (keys.length === 0) return [];
+  if (new Set(keys).size === keys.length) return [...(await send(requests))];
   const outcomes = new Array<Outcome | Failed>(requests.length);
-  let waiting = requests.map((request, index) => ({ request, index, key: keyOf(request) }));
+  let waiting = zip(requests, keys).map(([request, key], index) => ({ request, index, key }));
   while (waiting.length > 0) {
     const round = new Map<string, (typeof waiting)[number]>();
     for (const entry of waiting) if (!round.has(entry.key)) round.set(entry.key, entry);
@@ -132,15 +135,14 @@ export async function oncePerGrant<Request, Outcome>(
   send: (merged: readonly Request[]) => Promise<readonly Outcome[]>,
   { merge = (earlier) => earlier, share = (outcome) => outcome }: Merging<Request, Outcome> = {},
 ): Promise<Outcome[]> {
+  const grants = requests.map(grantOf);
+  if (new Set(grants).size === grants.length) return [...(await send(requests))];
   const merged = new Map<string, Request>();
-  const grants = requests.map((request) => {
-    const grant = grantOf(request);
+  for (const [request, grant] of zip(requests, grants)) {
     const earlier = merged.get(grant);
     merged.set(grant, earlier === undefined ? request : merge(earlier, request));
-    return grant;
-  });
+  }
   const outcomes = await send([...merged.values()]);
-  if (merged.size === requests.length) return [...outcomes];
   const outcomeOf = new Map(zip([...merged.keys()], outcomes));
   const passed = new Set<string>();
   return zip(requests, grants).map(([request, grant]) => {

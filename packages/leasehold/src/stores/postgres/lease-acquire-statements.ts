@@ -6,12 +6,11 @@ import {
   excludes,
   isLive,
   lockedWhere,
-  ROW,
   SAME_PLACE,
   seenFor,
   untilMs,
 } from "./lease-rows.js";
-import { afterMs, type Columns, grantId, SAME_KEY } from "./statements.js";
+import { afterMs, type Columns, grantId } from "./statements.js";
 import { FIRST_WAITER, seenInTurn, WAITING, waitersBefore } from "./wait-queue.js";
 
 export interface AcquireRow {
@@ -168,26 +167,4 @@ export const ACQUIRE_CONTENDED = acquire({
   fresh: UNSEEN,
   decided: DECIDED,
   more: WAITS,
-});
-
-const ASKED = `(
-      SELECT 1 AS n, $1::text AS namespace, $2::text AS resource, $3::text AS asked_id,
-        $4::text AS asked_by, $5::int AS asked_ms, 0 AS queue_ms, $6::text AS asked_metadata
-    ) s`;
-/**
- * The statement for a single request. It returns a row only if it grants, and requires an empty wait
- * queue. For a lone caller most of a statement's time is the setup of its parts, so this statement has
- * few. Values: namespace, resource, leaseId, holder, ttlMs, metadata.
- */
-export const ACQUIRE_ONE = acquire({
-  locked: `locked AS MATERIALIZED (
-    SELECT s.*, ${ROW} FROM ${ASKED} CROSS JOIN clock c JOIN leasehold.lease l ON ${SAME_KEY("l", "s")}
-    WHERE l.lease_id <> s.asked_id AND NOT ${excludes("l")} AND NOT l.paused AND NOT EXISTS (
-      SELECT FROM leasehold.waiter w WHERE ${SAME_KEY("w", "s")} AND w.expires_at > c.now
-    )
-    FOR NO KEY UPDATE OF l SKIP LOCKED
-  )`,
-  fresh: `${ASKED} CROSS JOIN clock c WHERE (SELECT count(*) FROM granted) = 0`,
-  decided: "",
-  more: "",
 });

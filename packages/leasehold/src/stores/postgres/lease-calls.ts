@@ -3,10 +3,11 @@
  * the next one, so each statement has it once, but where acquires wait for it, once with each lease id. Of
  * renewals and releases only those of the current grant change it, so each statement has each grant once.
  *
- *   batch ─ rounds of different keys ─▶ statement ─ each returned row is a decision
- *         └ the different grants ─────▶    ▲  └─ no row: another transaction held the lock, or
- *                                          │     this statement grants the key to another request
- *                                          └──────── retry with a new read
+ *   batch ─ rounds of different keys ─▶ lean statement, if the requests are alike
+ *         └ the different grants ─────▶    └─▶ statement ─ each returned row is a decision
+ *                                                 ▲  └─ no row: another transaction held the lock, or
+ *                                                 │     this statement grants the key to another request
+ *                                                 └──────── retry with a new read
  */
 
 import {
@@ -23,7 +24,7 @@ import {
   StoreUnavailableError,
 } from "../../core/index.js";
 import { type Clock, invariant, zip } from "../../env/index.js";
-import { DEFAULT_TIMEOUT_MS, type Parameter, type Sql } from "./connection.js";
+import { DEFAULT_TIMEOUT_MS, type Parameter, type Scalar, type Sql } from "./connection.js";
 import { CONFIRM } from "./connection-pool.js";
 import { failedOutcome } from "./failures.js";
 import { keyText } from "./keys.js";
@@ -37,14 +38,22 @@ export interface Statement<Request, Outcome, Row> {
   text(requests: readonly Request[]): string;
   /** The values, one array per column. */
   values(requests: readonly Request[]): Parameter[];
-  /** A cheaper statement to try first for a lone request; it may return no row. */
-  one?(request: Request): [text: string, values: Parameter[]] | null;
+  /** A cheaper statement to try first; null if it does not suit the requests. */
+  lean?(requests: readonly Request[]): Lean<Outcome> | null;
   outcome(row: Row, request: Request): Outcome;
   /**
    * Whether the row reports a grant of another statement, which a standby may not have confirmed yet.
    */
   isRepeated?(row: Row): boolean;
 }
+/** A statement with one row, for requests that have most values in common. */
+export interface Lean<Outcome> {
+  readonly text: string;
+  readonly values: Parameter[];
+  /** The outcome of each request; null: the general statement decides it. */
+  outcomes(row: Readonly<Record<string, Scalar>>): (Outcome | null)[];
+}
+
 /** The rows, at most one per request. Requests without a row are undecided. */
 interface Row {
   /** The number of the request, from 1; if absent, the row is that of the first request for the key. */
@@ -104,13 +113,16 @@ export class LeaseCalls {
   ): (some: readonly Request[]) => Promise<(Outcome | Failed)[]> {
     const deadlineMs = this.#clock.monotonic() + timeoutMs;
     return async (round) => {
-      const outcomes = new Array<Outcome | Failed | null>(round.length).fill(null);
+      const lean = statement.lean?.(round);
+      const outcomes = lean
+        ? await this.#askLean(statement.sql, lean, round.length, deadlineMs)
+        : new Array<Outcome | Failed | null>(round.length).fill(null);
+      if (!outcomes.includes(null)) return outcomes as (Outcome | Failed)[];
       const entries = round.map((request, index) => ({ request, index }));
-      let isFirst = true;
-      await askAgain(this.#clock, entries, async (open) => {
+      const undecided = entries.filter(({ index }) => outcomes[index] === null);
+      await askAgain(this.#clock, undecided, async (open) => {
         const asked = open.map(({ request }) => request);
-        const answers = await this.#ask(statement, asked, deadlineMs, isFirst);
-        isFirst = false;
+        const answers = await this.#ask(statement, asked, deadlineMs);
         for (const [{ index }, outcome] of zip(open, answers)) outcomes[index] = outcome;
         return open.filter(({ index }) => outcomes[index] === null);
       });
@@ -118,20 +130,38 @@ export class LeaseCalls {
     };
   }
 
-  /** Runs one statement. The outcome of a request that it did not decide is null. */
+  #leftMs(deadlineMs: number): CallOptions {
+    return { timeoutMs: Math.max(0, deadlineMs - this.#clock.monotonic()) };
+  }
+
+  /** Runs the lean statement. The outcome of a request that it did not decide is null. */
+  async #askLean<Outcome>(
+    sql: Sql,
+    { text, values, outcomes }: Lean<Outcome>,
+    count: number,
+    deadlineMs: number,
+  ): Promise<(Outcome | Failed | null)[]> {
+    try {
+      this.assertOpen();
+      const [row] = await sql.query(text, values, this.#leftMs(deadlineMs));
+      invariant(row, "a lean statement has one row");
+      return outcomes(row);
+    } catch (error) {
+      return new Array<Failed>(count).fill(failedOutcome(error));
+    }
+  }
+
+  /** Runs the general statement. The outcome of a request that it did not decide is null. */
   async #ask<Request extends Key, Outcome, Answer extends Row>(
     statement: Statement<Request, Outcome, Answer>,
     requests: readonly Request[],
     deadlineMs: number,
-    isFirst: boolean,
   ): Promise<(Outcome | Failed | null)[]> {
     const { sql } = statement;
-    const [only] = requests;
-    const one = isFirst && only && requests.length === 1 ? statement.one?.(only) : null;
-    const options = () => ({ timeoutMs: Math.max(0, deadlineMs - this.#clock.monotonic()) });
+    const options = () => this.#leftMs(deadlineMs);
     try {
       this.assertOpen();
-      const [text, values] = one ?? [statement.text(requests), statement.values(requests)];
+      const [text, values] = [statement.text(requests), statement.values(requests)];
       const rows = await sql.query<Answer>(text, values, options());
       // A read may see a grant that no synchronous standby has confirmed, after a crash or a cancelled
       // wait.

@@ -17,11 +17,11 @@ import { keyColumns, keyText } from "./keys.js";
 import {
   ACQUIRE,
   ACQUIRE_CONTENDED,
-  ACQUIRE_ONE,
   ACQUIRE_OR_WAIT,
   type AcquireRow,
 } from "./lease-acquire-statements.js";
 import type { Statement } from "./lease-calls.js";
+import { leanAcquire, leanRelease, leanRenew } from "./lease-lean-outcomes.js";
 import {
   RELEASE,
   RENEW,
@@ -35,10 +35,14 @@ import { safeToken, termOf, viewOf } from "./views.js";
 /** Waiters that wait longer are renewed meanwhile; the SQL has its own, smaller bound. */
 const LONGEST_QUEUE_MS = 2 ** 31 - 1;
 
-/** @param requests the whole batch: which statement takes it depends on all of them */
+/**
+ * @param requests the whole batch: which statement takes it depends on all of them
+ * @param returnReplaced whether to return the grants that were replaced, which only the general statement does
+ */
 export function acquiring(
   sql: Sql,
   requests: readonly AcquireRequest[],
+  returnReplaced: boolean,
 ): Statement<AcquireRequest, AcquireOutcome, AcquireRow> {
   const awaited = new Set(requests.filter(({ queueMs }) => queueMs).map(keyText));
   const isAwaited = (request: AcquireRequest) => awaited.has(keyText(request));
@@ -61,8 +65,7 @@ export function acquiring(
       batch.map(({ queueMs = 0 }) => Math.min(Math.ceil(queueMs), LONGEST_QUEUE_MS)),
       batch.map(({ metadata = null }) => metadata),
     ],
-    one: ({ namespace, resource, leaseId, holder, ttlMs, queueMs, metadata = null }) =>
-      queueMs ? null : [ACQUIRE_ONE, [namespace, resource, leaseId, holder, ttlMs, metadata]],
+    lean: (batch) => (returnReplaced ? null : leanAcquire(batch)),
     outcome: acquireOutcome,
     isRepeated: ({ n, status, oldToken }) =>
       status === "acquired" && n !== null && oldToken === null,
@@ -106,6 +109,7 @@ export function renewing(sql: Sql): Statement<RenewRequest, RenewOutcome, RenewR
       batch.map(({ leaseId }) => leaseId),
       batch.map(({ ttlMs }) => ttlMs),
     ],
+    lean: leanRenew,
     outcome: (row) =>
       row.status === "lost"
         ? { status: row.status, reason: row.reason ?? "gone" }
@@ -118,6 +122,7 @@ export function releasing(sql: Sql): Statement<ReleaseRequest, ReleaseOutcome, R
     sql,
     text: () => RELEASE,
     values: (batch) => [...keyColumns(batch), batch.map(({ leaseId }) => leaseId)],
+    lean: leanRelease,
     outcome: ({ status }) => ({ status }),
   };
 }

@@ -64,7 +64,7 @@ export class PostgresLeaseStore implements LeaseStore {
   }
 
   acquire(requests: readonly AcquireRequest[], options?: CallOptions): Promise<AcquireOutcome[]> {
-    const statement = acquiring(this.#general, requests);
+    const statement = acquiring(this.#general, requests, options?.returnReplaced ?? false);
     return this.#calls.decide(statement, requests, options, decideAcquire);
   }
 
