@@ -206,7 +206,7 @@ export function newLeaseCalls(options: LeaseCallsOptions) {
         const paused = pauses.covers(asked);
         const answer =
           (paused && (await refuseIfPaused(paused, leases, asked))) ||
-          (await lanes.acquire(asked, timeoutMs));
+          (await lanes.acquire(asked, timeoutMs, named));
         const outcome = (await refuseIfAnothers(answer, leases, asked)) ?? answer;
         const isHeld = outcome.status === "held";
         if (isHeld) contention.note("held", namespace, request.resource);
@@ -223,7 +223,7 @@ export function newLeaseCalls(options: LeaseCallsOptions) {
       },
       async renew(request) {
         const cause = causing(request);
-        const outcome = await lanes.renew({ namespace, ...request }, timeoutMs);
+        const outcome = await lanes.renew({ namespace, ...request }, timeoutMs, named);
         if (outcome.status === "renewed") noteRenewed(caller);
         if (outcome.status === "lost") contention.note("lost", namespace, request.resource);
         emit?.(renewEvent(request, outcome, cause(), tokens), namespace);
@@ -231,7 +231,7 @@ export function newLeaseCalls(options: LeaseCallsOptions) {
       },
       async release(request) {
         const cause = causing(request);
-        const outcome = await lanes.release({ namespace, ...request }, timeoutMs);
+        const outcome = await lanes.release({ namespace, ...request }, timeoutMs, named);
         if (outcome.status === "released") quotas.note("leases", namespace, -1);
         if (outcome.status !== "failed") waiters.note(namespace, request, false);
         emit?.(releaseEvent(request, outcome, cause(), tokens), namespace);
@@ -244,7 +244,7 @@ export function newLeaseCalls(options: LeaseCallsOptions) {
           ? await audited.run(namespace, () =>
               revokeAudited(control, env, asked, by, { budget, signal }),
             )
-          : { outcome: await revocations.submit(asked, timeoutMs), entry: null };
+          : { outcome: await revocations.submit(asked, timeoutMs, named), entry: null };
         const event = emit && revokeEvent(request, revoked.outcome, cause());
         if (event) emit(event, namespace);
         return revoked;

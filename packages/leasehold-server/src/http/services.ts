@@ -121,7 +121,7 @@ export function batchTasks(store: TaskStore, { clock, telemetry }: Env) {
     /** Uses one lane per request, so that its tasks keep their order. */
     enqueue: (tasks: readonly NewTask[], timeoutMs: number) => {
       const lane = tasks.every(({ dedupeKey }) => dedupeKey === null) ? plain : deduped;
-      return Promise.all(tasks.map((task) => lane.submit(task, timeoutMs)));
+      return lane.submitAll(tasks, timeoutMs);
     },
     heartbeat: new Batcher(store.heartbeat.bind(store), clock, telemetry),
     complete: new Batcher(store.complete.bind(store), clock, telemetry),

@@ -158,6 +158,18 @@ describe("Batcher", () => {
     expect(calls.map(({ requests }) => requests.length)).toEqual([16, 4]);
   });
 
+  it("sends what one caller asks for in an order together", async () => {
+    const { batcher, calls, clock } = lane();
+    const letters = Array.from({ length: 40 }, (_, at) => `a${at}`);
+    void batcher.submit("first", 1_000);
+    const outcomes = batcher.submitAll(letters, 1_000);
+    void batcher.submit("last", 1_000);
+    await clock.settle();
+    expect(calls.map(({ requests }) => requests)).toEqual([["first", ...letters], ["last"]]);
+    for (const call of calls) call.answer();
+    expect(await outcomes).toEqual(letters.map((letter) => `${letter}!`));
+  });
+
   it("bounds a call, however many callers there are", async () => {
     const { batcher, calls, clock } = lane();
     const outcomes = Array.from({ length: 4_500 }, (_, at) => batcher.submit(`${at}`, 1_000));

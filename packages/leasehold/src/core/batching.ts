@@ -53,6 +53,8 @@ export interface Submission<Request, Outcome> {
   readonly deadlineMs: number;
   /** What the caller is part of, where that is traced. */
   readonly from: TraceContext | undefined;
+  /** Equal for requests that one caller has sent in an order, which no two batches in flight would keep. */
+  readonly group?: object | undefined;
   /** Called once. Must not throw. */
   settle(outcome: Outcome | Failed): void;
 }
@@ -75,11 +77,16 @@ export class Batcher<Request, Outcome> {
    * One request, one outcome; never rejects. A call's timeout is the shortest of its batch, so
    * that no caller is held up by another's patience.
    */
-  submit(request: Request, timeoutMs: number): Promise<Outcome | Failed> {
+  submit(request: Request, timeoutMs: number, group?: object): Promise<Outcome | Failed> {
     return new Promise((settle) => {
       const deadlineMs = this.clock.monotonic() + timeoutMs;
-      this.add({ request, timeoutMs, deadlineMs, from: this.telemetry?.here(), settle });
+      this.add({ request, timeoutMs, deadlineMs, from: this.telemetry?.here(), group, settle });
     });
+  }
+
+  /** Requests of one caller, decided in their order. */
+  submitAll(requests: readonly Request[], timeoutMs: number): Promise<(Outcome | Failed)[]> {
+    return Promise.all(requests.map((request) => this.submit(request, timeoutMs, requests)));
   }
 
   /** As `submit`, without a promise. */
@@ -105,9 +112,14 @@ export class Batcher<Request, Outcome> {
   }
 
   #share(answered: number): number {
-    const callers = this.#waiting.length + this.#requests + answered;
+    const waiting = this.#waiting;
+    const callers = waiting.length + this.#requests + answered;
     const share = Math.ceil(callers / (MOST_IN_FLIGHT + 1));
-    return Math.min(LARGEST_BATCH, Math.max(SMALLEST_SHARE, share));
+    let size = Math.min(LARGEST_BATCH, Math.max(SMALLEST_SHARE, share));
+    // A group is at most as large as a batch, and is not split.
+    for (let last = waiting[size - 1]; last?.group && last.group === waiting[size]?.group; )
+      size += 1;
+    return size;
   }
 
   async #fly(batch: Submission<Request, Outcome>[]): Promise<void> {
@@ -183,11 +195,12 @@ export function failedMaybe(error: unknown): Failed {
  * have lanes of their own, so that no crowd of acquirers delays them.
  */
 export interface BatchedStore {
-  acquire(request: AcquireRequest, timeoutMs: number): Promise<AcquireOutcome>;
+  /** @param group of requests that one caller has sent in an order; of each operation */
+  acquire(request: AcquireRequest, timeoutMs: number, group?: object): Promise<AcquireOutcome>;
   /** The same, for a caller that needs no promise of the outcome. */
   addAcquire(submission: Submission<AcquireRequest, AcquireOutcome>): void;
-  renew(request: RenewRequest, timeoutMs: number): Promise<RenewOutcome>;
-  release(request: ReleaseRequest, timeoutMs: number): Promise<ReleaseOutcome>;
+  renew(request: RenewRequest, timeoutMs: number, group?: object): Promise<RenewOutcome>;
+  release(request: ReleaseRequest, timeoutMs: number, group?: object): Promise<ReleaseOutcome>;
 }
 
 /** @param tell what acquires shall tell of, beside their outcome */
@@ -208,9 +221,9 @@ export function batched(
   const renew = new Batcher(store.renew.bind(store), clock, telemetry);
   const release = new Batcher(store.release.bind(store), clock, telemetry);
   return {
-    acquire: (request, timeoutMs) => acquire.submit(request, timeoutMs),
+    acquire: (request, timeoutMs, group) => acquire.submit(request, timeoutMs, group),
     addAcquire: (submission) => acquire.add(submission),
-    renew: (request, timeoutMs) => renew.submit(request, timeoutMs),
-    release: (request, timeoutMs) => release.submit(request, timeoutMs),
+    renew: (request, timeoutMs, group) => renew.submit(request, timeoutMs, group),
+    release: (request, timeoutMs, group) => release.submit(request, timeoutMs, group),
   };
 }

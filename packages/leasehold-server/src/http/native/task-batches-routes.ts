@@ -48,9 +48,7 @@ export function taskBatchRoutes(app: App, services: Services): void {
         };
       });
       const timeoutMs = services.budget(context).storeMs();
-      const outcomes = await Promise.all(
-        requests.map((request) => batchedTasks.heartbeat.submit(request, timeoutMs)),
-      );
+      const outcomes = await batchedTasks.heartbeat.submitAll(requests, timeoutMs);
       const answer = outcomes.map((outcome) => {
         if (outcome.status !== "renewed") return toWireOutcome(outcome);
         const { expiresAt, ...renewed } = outcome;
@@ -71,9 +69,7 @@ export function taskBatchRoutes(app: App, services: Services): void {
         .valid("json")
         .map(({ task_output, ...grant }) => ({ ...grantOf(context, grant), output: task_output }));
       const timeoutMs = services.budget(context).storeMs();
-      const outcomes = await Promise.all(
-        requests.map((request) => batchedTasks.complete.submit(request, timeoutMs)),
-      );
+      const outcomes = await batchedTasks.complete.submitAll(requests, timeoutMs);
       const answer = outcomes.map((outcome) => {
         if (outcome.status !== "completed") return toWireOutcome(outcome);
         const { output, ...completed } = outcome;
@@ -97,9 +93,7 @@ export function taskBatchRoutes(app: App, services: Services): void {
         final,
       }));
       const timeoutMs = services.budget(context).storeMs();
-      const outcomes = await Promise.all(
-        requests.map((request) => batchedTasks.fail.submit(request, timeoutMs)),
-      );
+      const outcomes = await batchedTasks.fail.submitAll(requests, timeoutMs);
       return context.json(outcomes.map(toWireOutcome), 200);
     },
   );
@@ -113,9 +107,7 @@ export function taskBatchRoutes(app: App, services: Services): void {
     async (context) => {
       const requests = context.req.valid("json").map((grant) => grantOf(context, grant));
       const timeoutMs = services.budget(context).storeMs();
-      const outcomes = await Promise.all(
-        requests.map((request) => batchedTasks.requeue.submit(request, timeoutMs)),
-      );
+      const outcomes = await batchedTasks.requeue.submitAll(requests, timeoutMs);
       return context.json(outcomes.map(toWireOutcome), 200);
     },
   );
