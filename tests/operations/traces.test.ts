@@ -124,6 +124,18 @@ it("callers whose requests share a batch are linked to it, the first being above
   expect(related).toEqual(callers.map((span) => span.spanContext().spanId));
 });
 
+it("a batch shows how many requests it has, and how many are in flight", async () => {
+  const names = Array.from({ length: 90 }, (_, at) => `${CANARY}/many-${at}`);
+  const held = await Promise.all(names.map((name) => leases.tryAcquire(name)));
+  const spans = exporter.getFinishedSpans();
+  const callers = spans.filter(({ name }) => name === "leasehold acquire");
+  const batches = spans.filter((span) => callers.includes(parentOf(span) as ReadableSpan));
+  const valuesOf = (name: string) => batches.map(({ attributes }) => attributes[name]);
+  expect(valuesOf("leasehold.requests")).toEqual([30, 30, 30]);
+  expect(valuesOf("leasehold.in_flight").sort()).toEqual([1, 2, 2]);
+  for (const lease of held) await lease?.release();
+});
+
 it("a batch has one link for all requests of another caller, and none to the one that is above it", async () => {
   const ids = ["g", "h", "i", "j"].map((id) => `${CANARY}/${id}`);
   const held = await Promise.all(ids.map((id) => leases.acquire(id)));

@@ -1,5 +1,5 @@
 /** Times the calls to any store. */
-import type { Clock, LabelsOf, Telemetry } from "../env/index.js";
+import type { Clock, LabelsOf, SpanAttributes, Telemetry } from "../env/index.js";
 
 export interface Measuring {
   readonly clock: Clock;
@@ -22,9 +22,16 @@ export function timed<Store extends object>(
   const methods: Record<string, Method> = {};
   for (const operation of operations) {
     const method = (store[operation] as Method).bind(store);
+    let inFlight = 0;
     methods[operation] = (requests, ...rest) => {
-      const count = Array.isArray(requests) ? requests.length : 1;
-      return time(measuring, { store: name, operation }, count, () => method(requests, ...rest));
+      inFlight += 1;
+      const attributes = {
+        "leasehold.operation": operation,
+        "leasehold.requests": Array.isArray(requests) ? requests.length : 1,
+        "leasehold.in_flight": inFlight,
+      };
+      const call = () => method(requests, ...rest).finally(() => (inFlight -= 1));
+      return time(measuring, { store: name, operation }, attributes, call);
     };
   }
   return overriding(store, methods as Partial<Store>);
@@ -46,10 +53,9 @@ export function overriding<Store extends object>(store: Store, methods: Partial<
 function time<T>(
   { clock, telemetry }: Measuring,
   { store, operation }: Pick<Labels, "store" | "operation">,
-  requests: number,
+  attributes: SpanAttributes,
   call: () => Promise<T>,
 ): Promise<T> {
-  const attributes = { "leasehold.operation": operation, "leasehold.requests": requests };
   return telemetry.span(`leasehold.store ${operation}`, { attributes }, async (span) => {
     const sentMs = clock.monotonic();
     let outcome: Labels["outcome"] = "failed";
