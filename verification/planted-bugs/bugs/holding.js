@@ -126,8 +126,8 @@ export const HOLDING = [
     name: "trust-outlives-the-release",
     what: "The holder trusts its lease while it is being released.",
     file: HELD,
-    find: '    this.#state = "released";\n    this.#scheduler.remove(this);\n    this.#handlers = undefined;\n    try {\n      await this.#sendRelease();\n    } finally {',
-    by: '    try {\n      await this.#sendRelease();\n    } finally {\n      this.#state = "released";\n      this.#scheduler.remove(this);\n      this.#handlers = undefined;',
+    find: '    this.#state = "released";\n    this.#scheduler.remove(this);\n    this.#handlers = undefined;\n    try {',
+    by: '    queueMicrotask(() => {\n      this.#state = "released";\n      this.#scheduler.remove(this);\n      this.#handlers = undefined;\n    });\n    try {',
     check: unit(
       "packages/leasehold/src/core/held-lease.test.ts",
       "ends trust before the store is called",
@@ -145,8 +145,8 @@ export const HOLDING = [
     name: "sent-after-its-caller-has-gone",
     what: "An acquire that waited for longer than its caller is sent behind that caller's release.",
     file: "packages/leasehold/src/core/batching.ts",
-    find: "(entry.deadlineMs > nowMs ? kept : overdue).push(entry);",
-    by: "(entry.deadlineMs > -nowMs ? kept : overdue).push(entry);",
+    find: "if (deadlineMs > nowMs) return true;",
+    by: "if (deadlineMs > -nowMs) return true;",
     check: unit("packages/leasehold/src/core/batching.test.ts", "drops unsent what waited"),
   },
   {
