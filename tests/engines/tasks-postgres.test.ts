@@ -245,7 +245,7 @@ describePostgres("PostgreSQL: tasks", () => {
     });
   });
 
-  it("asks again for a row that was locked for a moment", async () => {
+  it("asks again for a row that was locked for a moment, and not for those it has decided", async () => {
     const task = newTask({ namespace: "moment" });
     await database.tasks.enqueue([task]);
     const outcome = await database.tasks.claim(newClaim({ namespace: "moment" }));
@@ -255,7 +255,13 @@ describePostgres("PostgreSQL: tasks", () => {
     await client.query("SELECT FROM leasehold.task WHERE id = $1 FOR UPDATE", [task.id]);
     onPause = () => client.query("COMMIT");
     const grant = { namespace: "moment", id: task.id, leaseId: held.leaseId, token: held.token };
-    expect(await database.tasks.complete([{ ...grant, output: 1 }])).toEqual([
+    const stale = { ...grant, leaseId: newLeaseId(systemRandom) };
+    const outcomes = await database.tasks.complete([
+      { ...stale, output: 2 },
+      { ...grant, output: 1 },
+    ]);
+    expect(outcomes).toMatchObject([
+      { status: "refused" },
       { status: "completed", repeated: false, output: 1 },
     ]);
     expect(onPause).toBe(null);

@@ -128,6 +128,26 @@ test("claims that fail leave the next ones room", async () => {
   await ready.close();
 });
 
+test("claims that reject leave the next ones room", async () => {
+  const { clock, ready, store, task, request, wait } = await readyWorld();
+  // As many as claim by a notification at once.
+  const rejecting = kinds.slice(0, 4).map((kind) => ready.claim(request({ kinds: [kind] })));
+  const rejected = Promise.allSettled(rejecting);
+  await clock.settle();
+  const claim = store.claim;
+  const reason = new Error("no claim slot");
+  store.claim = () => Promise.reject(reason);
+  await store.enqueue([task({ kind: "other" })]);
+  expect(await rejected).toEqual(rejecting.map(() => ({ status: "rejected", reason })));
+  store.claim = claim;
+  const next = wait({ kinds: ["next"] });
+  await clock.settle();
+  await store.enqueue([task({ kind: "next" })]);
+  await clock.settle();
+  expect(next.got).toBe(1);
+  await ready.close();
+});
+
 test("callers that go between their notification and their claim leave the next ones room", async () => {
   const { clock, ready, store, task, wait } = await readyWorld();
   let gone = new AbortController();

@@ -13,8 +13,11 @@ async function open() {
   const warn = (_: object, message: string) => void warnings.push(message);
   const env = manualEnv({ logger: { ...silentLogger, warn } });
   const pings = { fail: false };
+  /** Called when the server receives a SUBSCRIBE, before it replies. */
+  const subscribes = { onReceived: () => {} };
   const redis = fakeRedis(({ command }) => {
     if (command === "ping" && pings.fail) throw new Error("Connection is closed.");
+    if (command === "subscribe") subscribes.onReceived();
     return "OK";
   });
   const notifications = new Notifications(new Servers(redis.driver, env));
@@ -38,7 +41,18 @@ async function open() {
     redis.open.at(-1)?.disconnect();
     await clock.advance(10_000);
   };
-  return { ...redis, clock, notifications, watch, commands, publish, lose, pings, warnings };
+  return {
+    ...redis,
+    clock,
+    notifications,
+    watch,
+    commands,
+    publish,
+    lose,
+    pings,
+    subscribes,
+    warnings,
+  };
 }
 
 it("subscribes to each channel while it has watchers, and notifies those alone", async () => {
@@ -118,6 +132,22 @@ it("takes watchers while there is no connection, and tries until there is one", 
   await clock.advance(10_000);
   expect(commands()).toEqual(["subscribe n late"]);
   expect(late.events).toEqual(["resync"]);
+  notifications.close();
+});
+
+it("subscribes to a channel whose first watcher arrives while the others are subscribed to", async () => {
+  const { clock, watch, lose, commands, publish, subscribes, notifications } = await open();
+  watch("n");
+  await clock.settle();
+  commands();
+  const late: ReturnType<typeof watch>[] = [];
+  subscribes.onReceived = () => {
+    if (late.length === 0) late.push(watch("late"));
+  };
+  await lose();
+  expect(commands()).toEqual(["subscribe n", "subscribe n late"]);
+  publish("late", "1");
+  expect(late.map(({ events }) => events)).toEqual([["resync", "1"]]);
   notifications.close();
 });
 
