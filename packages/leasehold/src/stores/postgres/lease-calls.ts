@@ -137,15 +137,15 @@ export class LeaseCalls {
   /** Runs the lean statement. The outcome of a request that it did not decide is null. */
   async #askLean<Outcome>(
     sql: Sql,
-    { text, values, outcomes }: Lean<Outcome>,
+    lean: Lean<Outcome>,
     count: number,
     deadlineMs: number,
   ): Promise<(Outcome | Failed | null)[]> {
     try {
       this.assertOpen();
-      const [row] = await sql.query(text, values, this.#leftMs(deadlineMs));
+      const [row] = await sql.query(lean.text, lean.values, this.#leftMs(deadlineMs));
       invariant(row, "a lean statement has one row");
-      return outcomes(row);
+      return lean.outcomes(row);
     } catch (error) {
       return new Array<Failed>(count).fill(failedOutcome(error));
     }
