@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import type { Command } from "commander";
-import type { AnyLease, LeaderChange, Leasehold } from "leasehold";
+import { type AnyLease, type LeaderChange, type Leasehold, LeaseLostError } from "leasehold";
 import { systemEnv } from "leasehold/internal";
 import { Exit, UsageError } from "./failures.js";
 import {
@@ -121,8 +121,9 @@ async function lead(
           signals,
           notify,
         });
-        // The lease was lost, which stopped the command. It runs again when this candidate leads again.
-        if (right.signal.aborted) return;
+        // The lease was lost, which stopped the command. It runs again when this candidate leads again. A signal to
+        // this candidate ends its candidacy, and so the term too, but the command ended by itself.
+        if (right.signal.reason instanceof LeaseLostError) return;
         code = exitCode;
         commandEnded.abort();
       },
