@@ -92,7 +92,7 @@ export function dueKindsOf(
  * @throws InvalidOptionError for a cursor that no page returned
  */
 export function listOf(tasks: TaskIndex, query: TaskQuery, nowMs: number): Page<TaskView> {
-  const { ids, states, queue, kind, limit = 100, cursor } = query;
+  const { ids, states, queue, kind, excludeDue = false, limit = 100, cursor } = query;
   const before = cursor === undefined ? undefined : storedId(cursor);
   if (before === null) throw new InvalidOptionError("cursor", "must come from a page of tasks");
   const found: TaskRecord[] = [];
@@ -100,6 +100,7 @@ export function listOf(tasks: TaskIndex, query: TaskQuery, nowMs: number): Page<
     if (states && !states.includes(record.state)) continue;
     if (queue !== undefined && record.queue !== queue) continue;
     if (kind !== undefined && record.kind !== kind) continue;
+    if (excludeDue && record.state === "pending" && record.scheduledAtMs <= nowMs) continue;
     found.push(record);
     if (found.length > limit) break;
   }
