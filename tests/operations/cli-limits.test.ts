@@ -24,6 +24,38 @@ it("names the limit that refuses an acquire, also at the end of a wait, a run an
   }
 });
 
+it("why tells of the limit, and of a role that may not acquire", async () => {
+  const { url } = await serve("memory:why", ["--limits", "leases=1"]);
+  const create = async (role: string, key?: string) => {
+    const authorization = key === undefined ? {} : { authorization: `Bearer ${key}` };
+    const response = await fetch(`${url}/v1/keys`, {
+      method: "POST",
+      headers: { "content-type": "application/json", ...authorization },
+      body: JSON.stringify({ name: role, role, reason: "test" }),
+    });
+    return ((await response.json()) as { key: string }).key;
+  };
+  const admin = await create("admin");
+  const why = async (key: string) => {
+    const env = { LEASEHOLD_STORE: url, LEASEHOLD_KEY: key };
+    const { code, stdout } = await leasehold(["why", "b", "--json"], { env });
+    const { refused, reasons } = JSON.parse(stdout) as { refused: boolean; reasons: object[] };
+    return { code, refused, reasons };
+  };
+  expect(await why(admin)).toEqual({ code: 0, refused: false, reasons: [] });
+  const env = { LEASEHOLD_STORE: url, LEASEHOLD_KEY: admin };
+  expect((await leasehold(["acquire", "a", "--ttl", "10m"], { env })).code).toBe(0);
+  const text = expect.stringContaining("at most 1 leases at once");
+  expect(await why(admin)).toEqual({ code: 75, refused: true, reasons: [{ code: "limit", text }] });
+  for (const role of ["viewer", "operator"]) {
+    const forbidden = expect.stringContaining(`a ${role}'s key cannot do this`);
+    const reasons = [{ code: "forbidden", text: forbidden }];
+    expect(await why(await create(role, admin))).toEqual({ code: 78, refused: true, reasons });
+  }
+  const plain = await leasehold(["why", "b"], { env });
+  expect([plain.code, plain.stdout]).toEqual([75, expect.stringContaining("refused now:")]);
+});
+
 it("refuses a run without a wait at once, and one that waits and a candidate say it", async () => {
   const { url } = await serve("memory:", ["--limits", "leases=1"]);
   const env = { LEASEHOLD_STORE: url };

@@ -234,6 +234,13 @@ export const Resource = z
     refusals: z
       .array(Refusal)
       .openapi({ description: "Refusals that this instance has recorded, latest first." }),
+    denied: z
+      .object({ code: z.enum(["FORBIDDEN", "LIMIT_REACHED"]), detail: z.string() })
+      .nullable()
+      .openapi({
+        description:
+          "Why an acquire of this caller would be refused, whether the resource is held or not: its role, or a limit of the tenant. null: it would not.",
+      }),
   })
   .openapi("Resource");
 true satisfies Same<z.infer<typeof Resource>, wire.Resource>;
