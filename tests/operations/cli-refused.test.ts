@@ -76,9 +76,9 @@ it("has a worker log once that its server has gone, and once that it answers aga
   const worker = new Cli(["worker", "--handlers", HANDLERS, "--store", first.url]);
   await worker.until((cli) => messages(cli).includes("working"));
   await first.cli.end("SIGKILL");
-  const gone = (cli: Cli) =>
+  const gone = (cli: Pick<Cli, "err">) =>
     messages(cli).filter((message) => message.startsWith("the store has not answered since "));
-  await worker.until((cli) => gone(cli as Cli).length > 0);
+  await worker.until((cli) => gone(cli).length > 0);
   const claims = () => messages(worker).filter((message) => message === "could not claim tasks");
   const before = claims().length;
   new Cli(["serve", "--port", port, "--store", "memory:gone"]);

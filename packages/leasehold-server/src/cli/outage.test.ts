@@ -1,11 +1,6 @@
 /** What a waiting command says of a store that stops answering. */
 import { once } from "node:events";
-import {
-  type AnyLease,
-  type Leasehold,
-  StoreMisconfiguredError,
-  StoreUnavailableError,
-} from "leasehold";
+import { StoreMisconfiguredError, StoreUnavailableError } from "leasehold";
 import { expect, it, vi } from "vitest";
 import type { Notice } from "./notices.js";
 import { Outage } from "./outage.js";
@@ -18,7 +13,7 @@ it("says of each outage when it began, and that the store answers again", async 
     if (!answers) throw new Error("connection refused");
     return null;
   };
-  outage.watch({ get } as unknown as Leasehold<AnyLease>, "nightly");
+  outage.watch({ get }, "nightly");
   const saidBy = (count: number) =>
     vi.waitFor(() => expect(said).toHaveLength(count), { timeout: 60_000, interval: 5 });
   for (let outages = 1; outages <= 2; outages += 1) {
@@ -37,7 +32,7 @@ it("says nothing of a store that answers by the time it is asked", async () => {
   const said: unknown[] = [];
   const outage = new Outage((notice) => void said.push(notice));
   const get = vi.fn(async () => null);
-  outage.watch({ get } as unknown as Leasehold<AnyLease>, "nightly");
+  outage.watch({ get }, "nightly");
   outage.logger.warn({ err: "no answer" }, "retrying");
   outage.logger.warn({}, "not about the store");
   await vi.waitFor(() => expect(get).toHaveBeenCalledTimes(1));
@@ -52,7 +47,7 @@ function waiting(patience?: ConstructorParameters<typeof Outage>[1]) {
   const get = vi.fn(async (): Promise<null> => {
     throw new StoreUnavailableError("down", { outcome: "none" });
   });
-  outage.watch({ get } as unknown as Leasehold<AnyLease>, "nightly");
+  outage.watch({ get }, "nightly");
   return { said, outage, get };
 }
 

@@ -36,7 +36,7 @@ interface Found {
   readonly heldMs: number | null;
   /** The head of the queue first; null if the store cannot list waiters. */
   readonly waiters: readonly { readonly holder: string; readonly grantId: string }[] | null;
-  /** Why a server refuses this caller, whoever holds the resource; null: it does not. */
+  /** Why a server refuses this caller, whether the resource is held or not; null: it does not. */
   readonly denied: { readonly code: "FORBIDDEN" | "LIMIT_REACHED"; readonly detail: string } | null;
   /** Null if the store keeps no pauses. */
   readonly paused: readonly PauseHere[] | null;

@@ -237,10 +237,7 @@ export const Resource = z
     denied: z
       .object({ code: z.enum(["FORBIDDEN", "LIMIT_REACHED"]), detail: z.string() })
       .nullable()
-      .openapi({
-        description:
-          "Why an acquire of this caller would be refused, whether the resource is held or not: its role, or a limit of the tenant. null: it would not.",
-      }),
+      .openapi({ description: "Why an acquire of the caller would be refused, also when free." }),
   })
   .openapi("Resource");
 true satisfies Same<z.infer<typeof Resource>, wire.Resource>;

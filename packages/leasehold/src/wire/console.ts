@@ -177,7 +177,7 @@ export interface Resource extends Page<GrantRecord> {
   readonly waiters: readonly Waiter[];
   /** The latest first. */
   readonly refusals: readonly Refusal[];
-  /** Why an acquire of this caller would be refused, whoever holds the lease; null if it would not. */
+  /** Why an acquire of the caller would be refused, whether the resource is held or not; null if it would not. */
   readonly denied: Denied | null;
 }
 export interface Denied {
