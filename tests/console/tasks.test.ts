@@ -115,6 +115,7 @@ describeChromium("the console's tasks", () => {
       await world.addMany(2, { queue: "not-bulk" });
       const page = await open("/tasks?queue=bulk&state=pending");
       await waitForCount(rows(page), 100);
+      const asked = page.waitForRequest((request) => request.url().endsWith("/api/tasks/bulk"));
       await button(page, "Cancel all").click();
       await dialog(page).getByRole("heading", { name: "Cancel 130 tasks?" }).waitFor();
       await dialog(page).getByText("All tasks that are pending, queue bulk").waitFor();
@@ -123,6 +124,7 @@ describeChromium("the console's tasks", () => {
       expect(await world.states("bulk")).toEqual({ pending: 130 });
       await dialog(page).getByLabel("Reason").fill("the queue is given up");
       await button(page, "Cancel 130 tasks").click();
+      expect((await asked).postDataJSON()).toMatchObject({ operation: "cancel", expected: 130 });
       await page.getByText("130 tasks cancelled").first().waitFor();
       await page.getByText("No pending tasks").waitFor();
       expect(await world.states("bulk")).toEqual({ cancelled: 130 });

@@ -59,6 +59,10 @@ it.each([
   refuses(args, `${option} is given more than once`),
 );
 
+it.each(["--leases", "--tasks"])("limits set refuses %s 0, as a server does", async (option) =>
+  refuses(["limits", "set", option, "0", "--reason", "r"], "1"),
+);
+
 it("worker refuses two values of one --option", async () => {
   const options = ["--option", "rate=1", "--option", "other=2", "--option", "rate=3"];
   await refuses(["worker", "--handlers", "h.js", ...options], "rate is given more than once");

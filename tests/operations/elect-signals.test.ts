@@ -42,3 +42,13 @@ it("end a candidate whose command has ended by itself", async () => {
   );
   expect((await candidate.end("SIGTERM")).code).toBe(0);
 });
+
+it.each([0, 7])("end with the code of a command that traps them: %i", async (own) => {
+  const script = `trap "exit ${own}" TERM; echo begun; while :; do sleep 0.1; done`;
+  for (const command of ["run", "elect"]) {
+    const name = `trapping-${command}-${own}`;
+    const cli = new Cli([command, name, "--store", url, "--", "sh", "-c", script]);
+    await cli.until(({ out }) => out.find((line) => line === "begun"));
+    expect([command, (await cli.end("SIGTERM")).code]).toEqual([command, own]);
+  }
+});

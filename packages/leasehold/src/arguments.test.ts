@@ -210,6 +210,7 @@ const TASKS: readonly Wrong[] = [
   ["enqueue", [mail, {}, { crashLimit: 0 }], "crashLimit"],
   ["enqueue", [mail, {}, { backoffMs: "1s" }], "backoffMs"],
   ["enqueue", [mail, {}, { maxBackoffMs: -1 }], "maxBackoffMs"],
+  ["enqueue", [mail, {}, { backoffMs: 5_000, maxBackoffMs: 100 }], "backoffMs"],
   ["enqueue", [mail, {}, { dedupeKey: 5 }], "dedupeKey"],
   ["enqueue", [mail, {}, { id: 5 }], "id"],
   ["enqueueAll", [], "definition"],

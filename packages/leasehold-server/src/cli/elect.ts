@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import type { Command } from "commander";
-import type { AnyLease, LeaderChange, Leasehold } from "leasehold";
+import { type AnyLease, type LeaderChange, type Leasehold, LeaseLostError } from "leasehold";
 import { systemEnv } from "leasehold/internal";
 import { Exit, UsageError } from "./failures.js";
 import {
@@ -121,8 +121,9 @@ async function lead(
           signals,
           notify,
         });
-        // The lease was lost, which stopped the command. It runs again when this candidate leads again.
-        if (right.signal.aborted) return;
+        // The lease was lost, which stopped the command. It runs again when this candidate leads again. A signal to
+        // this candidate ends its candidacy, and so the term too, but the command ended by itself.
+        if (right.signal.reason instanceof LeaseLostError) return;
         code = exitCode;
         commandEnded.abort();
       },
@@ -156,11 +157,11 @@ When the candidate loses the leadership, it stops the command as "run" does, and
 the command ends by itself, the candidate withdraws and exits with the command's code. Without a command, the
 candidate prints a line each time it becomes leader, and exits with 0 at SIGINT or SIGTERM.
 
-While the store is unavailable, "elect" retries, and reports on stderr since when, and when the store answers
-again. --observe prints "leader unknown" ("unavailable":true with --json) once the lease of the last known leader
+While the store is unavailable, or a server refuses by a limit, "elect" retries, and reports on stderr since when,
+and when the store answers again. --observe prints "leader unknown" ("unavailable":true with --json) once the lease of the last known leader
 must have expired. It may skip a term that is followed by another one at once. With --json, the reports are
 {"event":"retrying","message":...,"since":...} ("until" instead of "since" while it connects for the first time),
-{"event":"answering","message":...} and, without a command, {"event":"lost","resource":...,"message":...}.
+{"event":"refused","message":...,"since":...}, {"event":"answering","message":...} and, without a command, {"event":"lost","resource":...,"message":...}.
 
 Exit codes: the command's own; 128 + n if signal n ended the command or arrived before it began; otherwise
 those of "leasehold run".

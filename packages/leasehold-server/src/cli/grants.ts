@@ -25,6 +25,7 @@ import {
   whereOf,
   withStore,
 } from "./options.js";
+import { Outage } from "./outage.js";
 import { print, saying, write } from "./output.js";
 import { withPauses } from "./pauses.js";
 import { resourceName } from "./resource.js";
@@ -86,10 +87,13 @@ async function acquire(
   resource: string,
   { ttl, wait, holder, json }: AcquireOptions,
 ): Promise<void> {
-  const leases = await connectTo(where, { graceMs: 0, holder });
+  const outage = new Outage(notifier(json), { waitMs: wait });
+  const leases = await connectTo(where, { graceMs: 0, holder, logger: outage.logger });
+  outage.watch(leases, resource);
   try {
     if (leases.capabilities.grants === "bound") throw new UsageError(BOUND);
     const lease = await leases.acquire(resource, { ttlMs: ttl, waitMs: wait, autoRenew: false });
+    outage.end();
     const leaseId = toWireLeaseId(resource, leaseIdOf(lease));
     const remainingMs = Math.floor(lease.remainingMs());
     const granted = { resource, leaseId, token: tokenOf(lease), remainingMs };
@@ -106,6 +110,7 @@ async function acquire(
   } catch (error) {
     throw await withPauses(error, where, leases.namespace);
   } finally {
+    outage.end();
     await leases.close();
   }
 }
@@ -206,7 +211,8 @@ Prints export lines for a shell: LEASE_ID, LEASE_TOKEN, LEASE_RESOURCE and LEASE
 prints one object. The lease expires unless your script renews it with "leasehold renew". If one command does
 all the work, prefer "leasehold run": it renews the lease, and stops the command if the lease is lost.
 LEASE_ID is a secret: it allows any caller to renew and release the lease. Pass LEASE_TOKEN to the systems you
-write to. Stores that bind leases to a session (zookeeper:) are not supported.
+write to. While it waits, it reports on stderr who holds the resource, that the store does not answer or a server
+refuses by a limit, and that it answers again, as "leasehold run" does. Stores that bind leases to a session (zookeeper:) are not supported.
 
 Exit codes: 0 acquired; 75, or the code of -E, another holder had the resource for as long as --wait; 69 the store is unavailable;
 64 usage error.

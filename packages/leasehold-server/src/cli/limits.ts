@@ -124,7 +124,7 @@ const orNone =
   (parse: (text: string) => number) =>
   (text: string): Limit =>
     text === "none" ? text : parse(text);
-const count = orNone(integer(0, MOST));
+const count = orNone(integer(1, MOST));
 const perSecond = orNone((text) => {
   const value = decimal(0, MOST)(text);
   if (value === 0) throw new InvalidArgumentError("It must be greater than 0.");
@@ -132,7 +132,8 @@ const perSecond = orNone((text) => {
 });
 
 const HELP = `
-Servers apply a change within seconds. A lower limit does not end leases or tasks that already exist.
+Servers apply a change within seconds. A lower limit does not end leases or tasks that already exist. Leases and tasks
+are 1 to 1,000,000,000, as over HTTP. To refuse a tenant everything, revoke its keys.
 
 Examples:
   leasehold limits show --namespace shop

@@ -2,6 +2,7 @@ import { Option } from "commander";
 import { escapeHiddenJson, withoutLeaseIds } from "leasehold/internal";
 import pino from "pino";
 import type { NotifyCreating } from "./directories.js";
+import type { Notify } from "./notices.js";
 import type { NotifyRetrying } from "./stores.js";
 
 const LEVELS = ["fatal", "error", "warn", "info", "debug", "trace", "silent"];
@@ -38,6 +39,16 @@ export function creatingTo(logger: pino.Logger): NotifyCreating {
 /** Logs that there is no connection yet: a sentence on stderr would break the lines of JSON. */
 export function retryingTo(logger: pino.Logger): NotifyRetrying {
   return ({ message, until }) => logger.warn({ until }, `${message}; retrying`);
+}
+
+/** Logs what a waiting command reports. */
+export function noticesTo(logger: pino.Logger): Notify {
+  return ({ event, ...fields }) => {
+    if (!("message" in fields)) return;
+    const { message, ...more } = fields;
+    if (event === "answering") logger.info(more, message);
+    else logger.warn(more, message);
+  };
 }
 
 /**

@@ -1,6 +1,8 @@
+import type { Logger } from "leasehold";
+import { silentLogger } from "leasehold/internal";
 import { safeJson, say, shown } from "./terminal.js";
 
-/** What `run` and `elect` report about their own work, on stderr: sentences, or JSON lines with --json. */
+/** What commands that wait report about their own work, on stderr: sentences, or JSON lines with --json. */
 export type Notice =
   /** The store is unavailable, and the command tries again. */
   | {
@@ -11,9 +13,29 @@ export type Notice =
       /** When the command gives up, as ISO 8601; absent where it goes on until it is stopped. */
       readonly until?: string;
     }
+  /** The server answers, and refuses by a limit; the command tries again. */
+  | {
+      readonly event: "refused";
+      readonly message: string;
+      /** When it was first refused, as ISO 8601. */
+      readonly since: string;
+      /** When the command gives up, as ISO 8601; absent where it goes on until it is stopped. */
+      readonly until?: string;
+    }
+  /** The lease is held, or an operator has paused the resource; the command waits for it. */
+  | {
+      readonly event: "waiting";
+      readonly resource: string;
+      readonly holder: string;
+      /** Of the lease in the way, unless its holder renews it; null if that is unknown. */
+      readonly remainingMs: number | null;
+      readonly message: string;
+      /** When the command gives up, as ISO 8601; absent where it goes on until it is stopped. */
+      readonly until?: string;
+    }
   /** A PGlite directory has no database yet, and the command creates one. */
   | { readonly event: "creating"; readonly directory: string; readonly message: string }
-  /** The store answers again. */
+  /** The store answers again, or the server no longer refuses. */
   | { readonly event: "answering"; readonly message: string }
   /** The lease is held, and the command starts. */
   | {
@@ -39,8 +61,20 @@ export function notifier(json: boolean | undefined): Notify {
   };
 }
 
+/** What the library warns of, as plain lines on stderr: its default would print warnings of the process with stacks. */
+export const sentences: Logger = { ...silentLogger, warn: sayWarning, error: sayWarning };
+
+function sayWarning(fields: object, message: string): void {
+  const { err } = fields as { err?: unknown };
+  const why = err instanceof Error ? `: ${err.message}` : "";
+  say(`leasehold: ${shown(`${message}${why}`)}`);
+}
+
 function sentenceOf(notice: Notice): string | null {
   switch (notice.event) {
+    case "waiting":
+      return `leasehold: ${notice.message}; waiting${notice.until ? ` until ${notice.until}` : ""}`;
+    case "refused":
     case "retrying":
       return `leasehold: ${notice.message}; retrying${notice.until ? ` until ${notice.until}` : ""}`;
     case "creating":

@@ -140,6 +140,10 @@ it.each([
 ])("finds the tenant: %s", (_, args, environment, tenant) => {
   for (const [name, value] of Object.entries(environment)) vi.stubEnv(name, value);
   const command = withStores(new Command()).parse(args, { from: "user" });
-  expect(tenantOf(command, { namespace: "served" })).toBe(tenant);
+  expect(tenantOf(command, { namespace: tenant })).toBe(tenant);
   expect(tenantOf(command, {})).toBe(tenant === "served" ? "default" : tenant);
+  // Each call would be refused.
+  const other = () => tenantOf(command, { namespace: "other" });
+  if (tenant === "served") expect(other()).toBe("other");
+  else expect(other).toThrow(`namespace must be "other"`);
 });

@@ -138,9 +138,17 @@ function sourceOf(command: Command, name: string): string {
   return isTyped ? `--${name}` : `LEASEHOLD_${name.toUpperCase()}`;
 }
 
-/** The tenant of a command: as given, or of the API key of the server that it has opened, or `default`. */
+/**
+ * The tenant of a command: as given, or of the API key of the server that it has opened, or `default`.
+ * @throws UsageError if the server's is another one: each of its calls would be refused
+ */
 export function tenantOf(command: Command, served: { readonly namespace?: string }): string {
-  return namespaceOf(command) ?? served.namespace ?? "default";
+  const given = namespaceOf(command);
+  if (given !== undefined && served.namespace !== undefined && given !== served.namespace) {
+    const own = `must be "${served.namespace}", the namespace of this client's key on the server`;
+    throw new UsageError(`namespace ${own}, not "${given}": leave it out`);
+  }
+  return given ?? served.namespace ?? "default";
 }
 
 /** --store without --control applies to tasks too, and overrides LEASEHOLD_CONTROL. */

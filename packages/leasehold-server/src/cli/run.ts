@@ -14,9 +14,10 @@ import {
 } from "./held-command.js";
 import { notifier } from "./notices.js";
 import { conflictOption, duration, notBlank, type Where, whereOf, withStore } from "./options.js";
+import { Outage } from "./outage.js";
 import { withPauses } from "./pauses.js";
 import { resourceName } from "./resource.js";
-import { connectWithin } from "./stores.js";
+import { connectWithin, patienceMs } from "./stores.js";
 import { measuring, type TelemetryOptions, withTelemetry } from "./telemetry.js";
 import { say } from "./terminal.js";
 
@@ -68,15 +69,21 @@ async function run(
   const { graceMs, marginMs } = graceAndMargin(ttl, grace);
   const { clock } = systemEnv;
   const beganMs = clock.monotonic();
-  const leases = await connectWithin(where, holder, notify, { waitMs: wait, telemetry });
+  const patience = wait === undefined ? { patienceMs: patienceMs(where.store) } : { waitMs: wait };
+  const outage = new Outage(notify, patience);
+  const { logger } = outage;
+  const leases = await connectWithin(where, holder, notify, { waitMs: wait, telemetry, logger });
+  outage.watch(leases, resource);
   // Signals are handled from here on. Before this point no lease is held.
   const signals = new Signals();
   const waitMs = wait === undefined ? {} : { waitMs: leftOf(wait, clock.monotonic() - beganMs) };
-  const options = { ttlMs: ttl, marginMs, signal: signals.waiting, ...waitMs };
+  const signal = AbortSignal.any([signals.waiting, outage.hopeless]);
+  const options = { ttlMs: ttl, marginMs, signal, ...waitMs };
   try {
-    return await leases.run(resource, options, (lease) =>
-      runUnder(rightOf(lease, leases), resource, words, { graceMs, signals, notify }),
-    );
+    return await leases.run(resource, options, (lease) => {
+      outage.end();
+      return runUnder(rightOf(lease, leases), resource, words, { graceMs, signals, notify });
+    });
   } catch (error) {
     if (error instanceof Exit || error instanceof Interrupted) return error.code;
     if (!(error instanceof LeaseUnavailableError)) throw error;
@@ -86,6 +93,7 @@ async function run(
     say(describeFailure(refused, { json, verbose }).text);
     return conflictExitCode;
   } finally {
+    outage.end();
     await leases.close();
   }
 }
@@ -116,15 +124,21 @@ However short --wait is, "run" makes one attempt to connect to the store. If the
 ends after 5s; PGlite starts in this process, and may take up to 2m.
 
 With --json, each message of "run" itself is one JSON object on stderr, among the lines of the command:
+  {"event":"waiting","resource":...,"holder":...,"remainingMs":...,"message":...}   another holder has the resource
   {"event":"retrying","message":...,"until":...}   the store is unavailable, and "run" tries again until --wait has passed
+  {"event":"refused","message":...,"since":...,"until":...}   a server refuses by a limit, and "run" tries again
+  {"event":"answering","message":...}   the store answers again, or the server no longer refuses
   {"event":"acquired","resource":...,"holder":...,"token":...}   the command starts
   {"event":"stopping","resource":...,"message":...}   the lease is lost, and the command is stopped
   {"event":"cannotStart","message":...}   no process could be started
   {"error":{"code":...,"message":...,"docs":...}}   "run" ends with an exit code of its own
 Of a command that is not found or not executable, the shell reports why, as text.
 
+Without --wait, "run" waits for a held resource without a limit, for a store that does not answer 30s, and not at all
+for a server that refuses by a limit of its tenant. With --wait it waits that long for each of them.
+
 Exit codes: the command's own; 128 + n if signal n ended it; 75, or the code of -E, another holder had the
-resource for as long as --wait; 76 the lease was lost; 69 the store is unavailable; 78 the store is misconfigured; 64 usage error;
+resource for as long as --wait; 76 the lease was lost; 69 the store is unavailable, or a server refuses by a limit; 78 the store is misconfigured; 64 usage error;
 126 the command cannot be executed; 127 the command was not found.
 
 "lock" is another name of "run".

@@ -12,7 +12,7 @@ import {
 import { ENGINES, openBy, openStores, planBy } from "leasehold/internal/open";
 import type { Telemetry } from "leasehold/telemetry";
 import { UsageError } from "./failures.js";
-import { type Notice, type Notify, notifier } from "./notices.js";
+import { type Notice, type Notify, notifier, sentences } from "./notices.js";
 import type { Where } from "./options.js";
 
 type Stored = Pick<Where, "store" | "control" | "isReading">;
@@ -42,12 +42,12 @@ const SAY_AFTER_MS = 1_000;
 
 /**
  * Says on stderr if the store does not answer soon, and then retries until the timeout, as it has said.
- * @param open called again with the time that is left
+ * @param open called again with the time that is left, and with what learns from the log why there is none yet
  * @param notify null: says nothing, and tries once
  */
 async function sayingSo<Opened>(
   urls: readonly string[],
-  open: (timeoutMs: number) => Promise<Opened>,
+  open: (timeoutMs: number, logger: (own: Logger) => Logger) => Promise<Opened>,
   timeoutMs = patienceMs(...urls),
   notify: NotifyRetrying | null = notifier(false),
 ): Promise<Opened> {
@@ -56,16 +56,32 @@ async function sayingSo<Opened>(
   const remote = urls.filter((url) => !isLocal(url));
   const until = untilOf(timeoutMs);
   let said = false;
-  const timer = systemClock.timer(SAY_AFTER_MS, () => {
+  let isOpening = true;
+  let answer: StoreUnavailableError | undefined;
+  const say = () => {
     said = true;
     const shown = remote.map((url) => shownUrl(url)).join(" and ");
-    notify?.({ event: "retrying", message: `no connection to ${shown} yet`, until });
+    const message = answer
+      ? `no access to ${shown} yet: ${answer.message}`
+      : `no connection to ${shown} yet`;
+    notify?.({ event: "retrying", message, until });
+  };
+  const timer = systemClock.timer(SAY_AFTER_MS, say);
+  const noting = (own: Logger): Logger => ({
+    debug(fields, message) {
+      const { err } = fields as { err?: unknown };
+      if (isOpening && isRefusal(err)) answer = err;
+      own.debug(fields, message);
+    },
+    info: (fields, message) => own.info(fields, message),
+    warn: (fields, message) => own.warn(fields, message),
+    error: (fields, message) => own.error(fields, message),
   });
   if (!notify || remote.length === 0 || timeoutMs <= SAY_AFTER_MS) timer.cancel();
   try {
     for (;;) {
       try {
-        return await open(Math.max(1, Math.ceil(untilMs - systemClock.monotonic())));
+        return await open(Math.max(1, Math.ceil(untilMs - systemClock.monotonic())), noting);
       } catch (error) {
         const isOver = systemClock.monotonic() + CONNECT_AGAIN_MS >= untilMs;
         if (!said || isOver || !(error instanceof StoreUnavailableError)) throw error;
@@ -73,8 +89,14 @@ async function sayingSo<Opened>(
       await sleep(systemClock, CONNECT_AGAIN_MS);
     }
   } finally {
+    isOpening = false;
     timer.cancel();
   }
+}
+
+/** A server has answered, and refused. */
+function isRefusal(error: unknown): error is StoreUnavailableError {
+  return error instanceof StoreUnavailableError && error.refusedBy !== undefined;
 }
 
 function untilOf(leftMs: number): string {
@@ -106,9 +128,9 @@ export function openWhere(
 ): Promise<Stores> {
   const apart = control === store ? undefined : control;
   const urls = apart === undefined ? [store] : [store, apart];
-  const open = async (leftMs: number) => {
+  const open = async (leftMs: number, noting: (own: Logger) => Logger) => {
     if (isReading) await checkTables(urls);
-    return openStores(store, apart, env, leftMs);
+    return openStores(store, apart, { ...env, logger: noting(env.logger) }, leftMs);
   };
   return sayingSo(urls, open, undefined, notify);
 }
@@ -122,9 +144,10 @@ export function connectTo(
   notify?: NotifyRetrying | null,
 ): Promise<Leasehold<AnyLease>> {
   const given = withoutUndefined({ ...options, namespace }) as ConnectOptions;
-  const open = async (connectTimeoutMs: number) => {
+  const { logger = sentences } = options;
+  const open = async (connectTimeoutMs: number, noting: (own: Logger) => Logger) => {
     if (isReading) await checkTables([store]);
-    return connect(store, { ...given, connectTimeoutMs, unfenced: true });
+    return connect(store, { ...given, logger: noting(logger), connectTimeoutMs, unfenced: true });
   };
   return sayingSo([store], open, options.connectTimeoutMs, notify);
 }
@@ -182,9 +205,9 @@ export async function openLeases({
   store,
   isReading,
 }: Omit<Stored, "control">): Promise<LeaseStores> {
-  return sayingSo([store], async (leftMs) => {
+  return sayingSo([store], async (leftMs, noting) => {
     if (isReading) await checkTables([store]);
-    return openBy(ENGINES, store, systemEnv, leftMs);
+    return openBy(ENGINES, store, { ...systemEnv, logger: noting(systemEnv.logger) }, leftMs);
   });
 }
 

@@ -48,7 +48,7 @@ const VERBS: Readonly<Record<Verb, VerbSpec>> = {
     done: "retried",
     from: ["dead", "cancelled"],
     alsoFrom: ["pending"],
-    what: "restart dead or cancelled tasks; make pending tasks due now",
+    what: "restart dead or cancelled tasks; make pending tasks that are scheduled later due now",
   },
   cancel: {
     done: "cancelled",
@@ -172,6 +172,8 @@ export async function matching(
     namespace,
     limit: 200,
     states: state === undefined ? VERBS[verb].from : [state],
+    // A task that is due already needs no retry: it would match again and again, and hide the rest.
+    ...(verb === "retry" && { excludeDue: true }),
     ...(queue !== undefined && { queue }),
     ...(kind !== undefined && { kind }),
   };

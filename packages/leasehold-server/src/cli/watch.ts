@@ -10,7 +10,9 @@ import {
 import { jittered, systemEnv, Wakeup } from "leasehold/internal";
 import { type KnownLease, knownOf } from "./known-lease.js";
 import { shownState } from "./lease-views.js";
+import { notifier } from "./notices.js";
 import { positiveDuration, tenantOf, whereOf, withStore } from "./options.js";
+import { Outage } from "./outage.js";
 import { print } from "./output.js";
 import { resourcePrefix } from "./resource.js";
 import { listenForShutdown } from "./shutdown.js";
@@ -38,6 +40,7 @@ interface Watching {
   /** Ends the watch when it aborts. */
   readonly signal: AbortSignal;
   readonly report: (change: Change) => Promise<void>;
+  readonly outage: Pick<Outage, "failed" | "answered">;
   readonly warn: (message: string) => void;
 }
 
@@ -59,6 +62,7 @@ export function addWatch(program: Command): void {
       try {
         const namespace = tenantOf(command, stores);
         const { every: everyMs, json } = options;
+        const outage = new Outage(notifier(json));
         await watchLeases(leases, {
           env: systemEnv,
           namespace,
@@ -70,6 +74,7 @@ export function addWatch(program: Command): void {
             const printed = { at, event: change.event, lease: printedLease(change, leases) };
             await print(json, printed, () => lineOf(shown(printed)));
           },
+          outage,
           warn: (message) => say(`leasehold: ${shown(message)}`),
         });
       } finally {
@@ -80,13 +85,14 @@ export function addWatch(program: Command): void {
 
 /** A notification says when to poll. Only the records say what happened. */
 export async function watchLeases(leases: Watched, watching: Watching): Promise<void> {
-  const { env, everyMs, signal, report, warn } = watching;
+  const { env, everyMs, signal, report, outage } = watching;
   const wakeup = new Wakeup();
   void follow(leases, watching, wakeup.set);
   let known: ReadonlyMap<string, LeaseView> | undefined;
   while (!signal.aborted) {
     try {
       const now = await liveOf(leases, watching);
+      outage.answered();
       const changes = known
         ? await changesOf(leases, known, now)
         : [...now.values()].map((lease): Change => ({ event: "live", lease }));
@@ -94,7 +100,7 @@ export async function watchLeases(leases: Watched, watching: Watching): Promise<
       known = now;
     } catch (error) {
       if (!(error instanceof LeaseholdError && error.retryable)) throw error;
-      warn(error.message);
+      outage.failed(error);
     }
     const pauseMs = jittered(env.random, Math.max(everyMs, 20), 0.1);
     await wakeup.wait(env, pauseMs, signal).catch(() => {});
@@ -178,7 +184,8 @@ const HELP = `
 Prints a line "live" for each current lease, then a line for each change: acquired, released, expired or
 revoked. The change is "ended" if the next grant came so soon that the cause is unknown. The command polls the
 store at each notification and every --every, so it misses a lease that is acquired and released between two
-polls. The log of a server has all events (docs/logs.md). Exits with 0 at SIGINT or SIGTERM.
+polls. The log of a server has all events (docs/logs.md). While the store does not
+answer, it retries, and reports on stderr since when, and that it answers again. Exits with 0 at SIGINT or SIGTERM.
 
 Examples:
   leasehold watch

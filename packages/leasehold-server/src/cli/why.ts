@@ -15,8 +15,8 @@ import { openLeasesAndControl, shownUrl } from "./stores.js";
 import { shown } from "./terminal.js";
 
 interface Reason {
-  /** `revoked`: an operator ended the grant before its expiry. `reserved`: free, but reserved for the waiters. */
-  readonly code: "held" | "revoked" | "reserved" | "paused";
+  /** `limit`: of the tenant; `forbidden`: by the role of the key. `revoked`: an operator ended the grant before its expiry. `reserved`: free, but reserved for the waiters. */
+  readonly code: "held" | "revoked" | "reserved" | "paused" | "limit" | "forbidden";
   /** A sentence for people. */
   readonly text: string;
 }
@@ -36,6 +36,8 @@ interface Found {
   readonly heldMs: number | null;
   /** The head of the queue first; null if the store cannot list waiters. */
   readonly waiters: readonly { readonly holder: string; readonly grantId: string }[] | null;
+  /** Why a server refuses this caller, whether the resource is held or not; null: it does not. */
+  readonly denied: { readonly code: "FORBIDDEN" | "LIMIT_REACHED"; readonly detail: string } | null;
   /** Null if the store keeps no pauses. */
   readonly paused: readonly PauseHere[] | null;
 }
@@ -64,7 +66,9 @@ export function addWhy(program: Command): void {
         await print(json, { resource, namespace, refused, reasons, ...found, remedies }, () =>
           textOf(shown(resource), shown(found), shown(reasons), shown(remedies)),
         );
-        if (refused) throw new Exit(EXIT.leaseUnavailable);
+        // No time makes the server grant it to this key.
+        const isForbidden = reasons.some(({ code }) => code === "forbidden");
+        if (refused) throw new Exit(isForbidden ? EXIT.misconfigured : EXIT.leaseUnavailable);
       } finally {
         await stores.close();
       }
@@ -73,15 +77,17 @@ export function addWhy(program: Command): void {
 
 async function findOut(stores: LeaseStores, namespace: string, resource: string): Promise<Found> {
   const key = { namespace, resource };
-  const [[lease = null], waiters, paused] = await Promise.all([
+  const [[lease = null], waiters, denied, paused] = await Promise.all([
     stores.leases.get([key]),
     stores.waiters?.(key).catch(ifPermitted),
+    stores.denied?.(key).catch(ifPermitted),
     pausesFor(key, stores),
   ]);
   return {
     lease: lease && knownOf(lease, stores.leases),
     heldMs: lease && heldMs(lease),
     waiters: waiters ?? null,
+    denied: denied ?? null,
     paused:
       paused?.map((pause) => ({
         ...pause,
@@ -97,10 +103,15 @@ function pauseText({ kind, name, actor, reason }: Pause): string {
 }
 
 /** The most decisive reason first; none if an acquire is granted. */
-function reasonsOf(resource: string, { lease, waiters, paused }: Found): Reason[] {
-  const reasons: Reason[] = (paused ?? [])
-    .filter((pause) => pause.refusesHere)
-    .map((pause) => ({ code: "paused", text: pauseText(pause) }));
+function reasonsOf(resource: string, { lease, waiters, denied, paused }: Found): Reason[] {
+  const reasons: Reason[] = [];
+  if (denied) {
+    const code = denied.code === "FORBIDDEN" ? "forbidden" : "limit";
+    reasons.push({ code, text: `the server refuses an acquire of yours: ${denied.detail}` });
+  }
+  for (const pause of paused ?? []) {
+    if (pause.refusesHere) reasons.push({ code: "paused", text: pauseText(pause) });
+  }
   if (lease?.state === "live") {
     const text = `"${resource}" is held by ${lease.holder} for another ${formatDuration(lease.remainingMs)}`;
     reasons.push({ code: "held", text: `${text}, unless it renews or releases the lease` });
@@ -219,7 +230,8 @@ your password or key, and $DATABASE with the URL of a database that keeps an aud
 It tells what an acquire gets by the way you ask. Servers alone enforce the pause of a prefix and, with --control, that
 of a resource: on the database itself, an acquire is granted all the same.
 
-Exit codes: 0 an acquire is granted now; 75 it is refused: the resource is held, reserved for a waiter, or paused.
+Exit codes: 0 an acquire is granted now; 75 it is refused: the resource is held, reserved for a waiter, or paused, or
+the tenant has as many leases as a server grants it; 78 a server refuses it to the role of your API key.
 
 Examples:
   leasehold why deploy/web --store postgres://localhost/app

@@ -1,10 +1,13 @@
+import { once } from "node:events";
 import { type Command, Option } from "commander";
+import type { Logger } from "leasehold";
 import { systemEnv } from "leasehold/internal";
 import { exportsTo } from "./export-notices.js";
 import { Exit } from "./failures.js";
 import { loadHandlers } from "./handlers.js";
-import { creatingTo, logLevelOption, newLogger, retryingTo } from "./log.js";
+import { creatingTo, logLevelOption, newLogger, noticesTo, retryingTo } from "./log.js";
 import { controlWhereOf, duration, integer, keyValue, notBlank, withStores } from "./options.js";
+import { Outage } from "./outage.js";
 import { listenForShutdown } from "./shutdown.js";
 import { connectTo, shownUrl } from "./stores.js";
 import { startTelemetry, type TelemetryOptions, withTelemetry } from "./telemetry.js";
@@ -63,8 +66,10 @@ async function work(command: Command, options: Options): Promise<void> {
   const { telemetry, metricsUrl } = exporting;
   const context = telemetry === undefined ? {} : { telemetry };
   const handlers = await loadHandlers(options.handlers, options.option ?? {}, context);
-  const connecting = { logger, env: context, holder: options.holder };
+  const outage = new Outage(noticesTo(logger));
+  const connecting = { logger: watched(logger, outage), env: context, holder: options.holder };
   const leasehold = await connectTo(where, connecting, retryingTo(logger));
+  outage.watch(leasehold, "worker");
   try {
     leasehold.tasks.work(handlers, {
       concurrency: options.concurrency,
@@ -82,19 +87,44 @@ async function work(command: Command, options: Options): Promise<void> {
       },
       "working",
     );
-    await shutdown.requested();
+    const hopeless = once(outage.hopeless, "abort");
+    await Promise.race([shutdown.requested(), hopeless]);
     logger.info({ holder: leasehold.holder }, "draining");
   } finally {
+    outage.end();
     await leasehold.close();
     await exporting.close();
   }
+  outage.hopeless.throwIfAborted();
   // Timers and connections that handlers leave open must not keep the process alive.
   throw new Exit(0);
 }
 
+/** The logger for the client: in an outage that is reported, it does not repeat each claim that fails. */
+function watched(logger: Logger, outage: Outage): Logger {
+  return {
+    debug: (fields, message) => logger.debug(fields, message),
+    info(fields, message) {
+      const { isReported } = outage;
+      outage.logger.info(fields, message);
+      // The outage has logged the same.
+      if (!(isReported && message === "the store answers again")) logger.info(fields, message);
+    },
+    warn(fields, message) {
+      // Other errors may be those of a handler.
+      const isClaim = message === "could not claim tasks";
+      if (isClaim) outage.logger.warn(fields, message);
+      logger[isClaim && outage.isReported ? "debug" : "warn"](fields, message);
+    },
+    error: (fields, message) => logger.error(fields, message),
+  };
+}
+
 const HELP = `
 At SIGINT or SIGTERM the worker takes no more tasks, lets running tasks finish within --grace, requeues the
-rest and exits with 0. A second signal ends it at once: its tasks are requeued when their leases expire.
+rest and exits with 0. A second signal ends it at once: its tasks are requeued when their leases expire. While the
+store does not answer or a server refuses by a limit, it retries, and logs since when, and when that is over. If the
+server refuses its API key, it drains and exits with 78.
 
 Examples:
   leasehold worker --store http://127.0.0.1:4040 --handlers ./handlers.js

@@ -81,6 +81,11 @@ export interface Services {
     quota: Quota,
     named: readonly (string | null)[],
   ): Promise<void>;
+  /**
+   * Checks that an acquire of the resource has quota, and reserves none.
+   * @throws LIMIT_REACHED, FORBIDDEN
+   */
+  checkQuota(context: Context<AppEnv>, resource: string): Promise<void>;
   /** As {@link Services.reserveQuota}, but false where that throws LIMIT_REACHED. */
   tryReserve(context: Context<AppEnv>, quota: Quota, more: number): Promise<boolean>;
   /**
@@ -171,7 +176,7 @@ export function newServices(
   const callsOf = newLeaseCalls({ ...ports, ...noted });
   const mostOf = async (context: Context<AppEnv>, quota: Quota) =>
     (await tenantsLimits.of(callerOf(context).namespace))[quota];
-  return {
+  const services: Services = {
     ...ports,
     contention,
     waiters,
@@ -212,6 +217,14 @@ export function newServices(
       if (isTaken) return;
       throw tooMany("LIMIT_REACHED", `${RECORDS[quota]}; it may have ${kept}`, 60_000);
     },
+    async checkQuota(context, resource) {
+      const { namespace } = callerOf(context);
+      const most = await mostOf(context, "leases");
+      await services.reserveQuota(context, "leases", [resource]);
+      if (most === null) return;
+      quotas.note("leases", namespace, -1);
+      if (mostRecords(most, limits.recordsPerLease) !== null) records.note("leases", namespace, -1);
+    },
     async tryReserve(context, quota, more) {
       const most = await mostOf(context, quota);
       if (most === null || more === 0) return true;
@@ -237,6 +250,7 @@ export function newServices(
     },
     leaseCalls: (context, named) => callsOf(context, budget(context), named),
   };
+  return services;
 }
 
 function limitReached(quota: Quota, most: number | null): ProblemError {

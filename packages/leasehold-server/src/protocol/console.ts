@@ -234,6 +234,10 @@ export const Resource = z
     refusals: z
       .array(Refusal)
       .openapi({ description: "Refusals that this instance has recorded, latest first." }),
+    denied: z
+      .object({ code: z.enum(["FORBIDDEN", "LIMIT_REACHED"]), detail: z.string() })
+      .nullable()
+      .openapi({ description: "Why an acquire of the caller would be refused, also when free." }),
   })
   .openapi("Resource");
 true satisfies Same<z.infer<typeof Resource>, wire.Resource>;

@@ -192,7 +192,8 @@ export const BulkBody = z
     filter: z
       .strictObject({
         states: TaskStates.optional().openapi({
-          description: "Default: the states that the operation applies to.",
+          description:
+            "Default: pending and running for cancel, dead and cancelled for retry, done, dead and cancelled for delete. Others are refused, except pending for retry: those that are not due yet.",
         }),
         queue: Name.optional(),
         kind: Name.optional(),

@@ -307,4 +307,12 @@ export const ListQuery = z.strictObject({
     .union([State.transform((state) => [state]), z.array(State)])
     .optional()
     .openapi({ type: "array", items: { type: "string", enum: [...TASK_STATES] } }),
+  excludeDue: z
+    .enum(["true", "false"])
+    .transform((text) => text === "true")
+    .optional()
+    .openapi({
+      type: "boolean",
+      description: "Leave out pending tasks that are due now. Default false.",
+    }),
 });

@@ -30,7 +30,7 @@
  * *A notification is lost*: each waiter polls as well.
  * *A waiter gives up*: a release under its lease id frees its position.
  */
-import { Backoff, type LeaseId, newLeaseId, sleep, type Timer } from "../env/index.js";
+import { Backoff, type LeaseId, newLeaseId, sleep } from "../env/index.js";
 import type { Abort } from "./aborting.js";
 import { giveUp, hold, type LeaseContext } from "./context.js";
 import { LeaseholdError, LeaseUnavailableError, StoreUnavailableError } from "./errors.js";
@@ -40,12 +40,10 @@ import type { ResolvedOptions } from "./options.js";
 import type { AcquireOutcome } from "./port.js";
 import { asUnknown, retryAfterMsOf } from "./retrying.js";
 import { instant, trustFrom, trustLeftMs } from "./trust.js";
+import { logUnanswered, WaitLog } from "./wait-log.js";
 import { type Contender, type Held, Waiter } from "./waiter.js";
 
 const RETRY = { firstMs: 25, longestMs: 200 };
-/** A wait of this length is logged, once, with the holder that is waited for. */
-const LONG_WAIT_MS = 10_000;
-const MAYBE_NESTED = "waiting for a lease of this very client: a run within a run waits for ever";
 /** Who is waited for in the local queue. */
 const LOCAL: Held = { holder: "another caller of this client", remainingMs: null };
 /** Tells the end of `waitMs` from the caller's own abort. */
@@ -148,7 +146,7 @@ function toWaitOut(
   // Impatient callers in the local queue need not find out one after the other.
   localQueue.fail(resource, error);
   if (!isPatient) throw error;
-  env.logger.warn({ err: error, resource }, "waiting for a store that does not answer");
+  logUnanswered({ env }, resource, error);
   return error;
 }
 
@@ -183,31 +181,22 @@ async function wait(
   let isHead = first !== undefined;
   // Whether the store may keep a position for us.
   let isQueued = false;
-  let longWait: Timer | undefined;
-  const reportLongWait = () => {
-    const { holder, remainingMs } =
-      last instanceof Error ? { holder: null, remainingMs: null } : last;
-    const isOurs = context.held.has(resource);
-    // Without a scope, a nested run looks like a concurrent one.
-    const isMaybeNested = isOurs && !env.newScope;
-    const message = isMaybeNested ? MAYBE_NESTED : "waiting for a lease";
-    env.logger.warn({ resource, holder, remainingMs, waitedMs: LONG_WAIT_MS }, message);
-  };
-  const noteWait = () => {
-    if (isStandby) return;
-    longWait ??= env.clock.timer(LONG_WAIT_MS, reportLongWait, { background: true });
+  const log = new WaitLog(context, resource, last, isStandby);
+  const answered = (answer: Held | LeaseholdError) => {
+    last = answer;
+    log.answered(answer);
   };
   env.telemetry?.change("leasehold.lease.waiters", {}, 1);
   try {
     if (!isHead) {
-      if (localQueue.isBusy(resource)) noteWait();
+      if (localQueue.isBusy(resource)) log.waiting();
       await localQueue.enter(resource, abort, isPatient);
       isHead = true;
     }
     for (let attempts = first ? 1 : 0; ; attempts += 1) {
       if (attempts > 0) {
         if (leftMs() <= 0) throw OVERDUE;
-        noteWait();
+        log.waiting();
         unsubscribe ??= context.notifications.subscribe(resource, waiter.notify);
         // An attempt at once, now with a position in the wait queue, sees what happened before the subscription;
         // the short pauses after it see what was in flight meanwhile.
@@ -219,7 +208,7 @@ async function wait(
       const own = context.held.get(resource);
       if (own) {
         // This client holds it: there is nothing to ask the store before that ends.
-        last = { holder: own.holder, remainingMs: own.remainingMs() || null };
+        answered({ holder: own.holder, remainingMs: own.remainingMs() || null });
         continue;
       }
       mayCutShort = attempts > 0;
@@ -228,12 +217,13 @@ async function wait(
         const answer = await attempt(context, resource, options, abort, waiter);
         if (answer instanceof HeldLease) {
           isQueued = false;
+          log.answered(null);
           return answer;
         }
         isQueued ||= waiter.queueMs > 0;
-        last = answer;
+        answered(answer);
       } catch (error) {
-        last = toWaitOut(context, resource, error, abort, manner);
+        answered(toWaitOut(context, resource, error, abort, manner));
       }
       mayCutShort = true;
     }
@@ -244,7 +234,7 @@ async function wait(
   } finally {
     env.telemetry?.change("leasehold.lease.waiters", {}, -1);
     deadline?.cancel();
-    longWait?.cancel();
+    log.end();
     unsubscribe?.();
     const { leaseId } = waiter;
     if (isQueued && capabilities.queue) giveUp(context, { namespace, resource, leaseId });

@@ -23,7 +23,7 @@ import {
   type TraceContext,
   withTimeout,
 } from "../env/index.js";
-import { asStoreError, StoreUnavailableError } from "./errors.js";
+import { StoreUnavailableError } from "./errors.js";
 import type {
   AcquireOutcome,
   AcquireRequest,
@@ -35,6 +35,7 @@ import type {
   RenewOutcome,
   RenewRequest,
 } from "./port.js";
+import { asStoreError } from "./store-errors.js";
 
 /** Of a few hundred requests a statement's fixed cost is spread thin; more only adds latency. */
 const LARGEST_BATCH = 1_000;

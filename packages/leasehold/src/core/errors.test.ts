@@ -1,7 +1,6 @@
 /** What the errors of the public API say of themselves: callers decide by it. */
 import { expect, it } from "vitest";
 import {
-  asStoreError,
   ClosedError,
   InvalidOptionError,
   LeaseholdError,
@@ -16,6 +15,7 @@ import {
   StoreUnavailableError,
 } from "./errors.js";
 import { PAUSED_HOLDER } from "./paused-holder.js";
+import { asStoreError } from "./store-errors.js";
 
 type Says = [code: string, retryable: boolean, outcome: "none" | "unknown"];
 

@@ -159,8 +159,8 @@ const ADVICE = {
 } as const;
 
 /**
- * The store did not answer, or not in time. With `outcome: "unknown"` the call may have taken effect: read the lease
- * or the task before you retry.
+ * The store did not answer, or not in time, or a server refused the call by a limit (`refusedBy`). With
+ * `outcome: "unknown"` the call may have taken effect: read the lease or the task before you retry.
  * @example
  * ```ts
  * import { connect, StoreUnavailableError } from "leasehold";
@@ -174,15 +174,26 @@ const ADVICE = {
 export class StoreUnavailableError extends LeaseholdError {
   /** The shortest delay before a retry, in milliseconds, if the store named one. */
   declare readonly retryAfterMs?: number;
+  /**
+   * A server answered, and refused: `limit`, the tenant has as much as it may have; `rate`, this key asks too often;
+   * `load`, the server has too much to do.
+   */
+  declare readonly refusedBy?: "limit" | "rate" | "load";
 
   constructor(
     message: string,
-    init: { outcome: "none" | "unknown"; cause?: unknown; retryAfterMs?: number },
+    init: {
+      outcome: "none" | "unknown";
+      cause?: unknown;
+      retryAfterMs?: number;
+      refusedBy?: "limit" | "rate" | "load";
+    },
   ) {
     // A message that a server or a caller passes on already contains advice.
     const problem = message.replaceAll(ADVICE.none, "").replaceAll(ADVICE.unknown, "");
     super("STORE_UNAVAILABLE", problem + ADVICE[init.outcome], { retryable: true, ...init });
     if (init.retryAfterMs !== undefined) this.retryAfterMs = init.retryAfterMs;
+    if (init.refusedBy !== undefined) this.refusedBy = init.refusedBy;
   }
 }
 
@@ -386,15 +397,4 @@ export class ClosedError extends LeaseholdError {
   constructor(what = "this client", remedy = "open another one, unless this program is ending") {
     super("CLOSED", `${what} is closed: ${remedy}`, { retryable: false, outcome: "none" });
   }
-}
-
-/** An outcome for a call that failed as a whole before or after it may have taken effect. */
-export function asStoreError(error: unknown, applied: "no" | "maybe"): LeaseholdError {
-  if (error instanceof LeaseholdError) return error;
-  // Code can throw any value, including one that cannot be converted to a string.
-  const message = error instanceof Error ? error.message : `threw ${typeof error}`;
-  return new StoreUnavailableError(`the store failed: ${message}`, {
-    outcome: applied === "no" ? "none" : "unknown",
-    cause: error,
-  });
 }

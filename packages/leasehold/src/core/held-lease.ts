@@ -112,10 +112,7 @@ export class HeldLease implements Lease {
     } else {
       this.token = granted.token;
     }
-    this.#env = env;
-    this.#scheduler = scheduler;
-    this.#actions = actions;
-    this.#options = options;
+    [this.#env, this.#scheduler, this.#actions, this.#options] = [env, scheduler, actions, options];
     this.#autoRenew = options.autoRenew;
     this.#trust = trustFrom(granted.sent, granted.remainingMs, options);
     this.#renewAtMs = this.#nextRenewalMs(granted.sent.monotonicMs);

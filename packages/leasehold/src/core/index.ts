@@ -81,6 +81,7 @@ export {
 export { type Decision, type LeaseRecord, rules } from "./rules.js";
 export type { OnUnavailable, RunOptions, Work } from "./run.js";
 export { checkInTransaction, type SqlTransaction } from "./sql-transaction.js";
+export { asStoreError, detailsOf } from "./store-errors.js";
 export type * from "./thread.js";
 export { type Instant, instant, trustFrom, trustLeftMs } from "./trust.js";
 export { checkParameters } from "./url-parameters.js";

@@ -10,6 +10,7 @@
 import { Backoff, type Env, sleep, zip } from "../env/index.js";
 import { LeaseholdError, StoreUnavailableError } from "./errors.js";
 import type { Failed, LeaseStore } from "./port.js";
+import { detailsOf } from "./store-errors.js";
 
 const DEFAULT_TIMEOUT_MS = 5_000;
 const RETRY = { firstMs: 25, longestMs: 400 };
@@ -66,6 +67,9 @@ export class Retrying {
       // Never less than the delay that the store named.
       const pauseMs = retryAfterMs + backoff.nextMs();
       if (clock.monotonic() + pauseMs >= deadlineMs) return outcomes;
+      const [first] = again.map((at) => outcomes[at]);
+      const err = first && isFailed(first) ? first.error : undefined;
+      this.#env.logger.debug({ err, requests: again.length }, "the store failed; asking it again");
       await sleep(clock, pauseMs, { signal: ending }).catch(() => {});
       open = again;
     }
@@ -156,9 +160,8 @@ export function retryingLeases(
 /** The error of a read: it changes nothing, even if its answer was lost. */
 export function asReadError(error: LeaseholdError): LeaseholdError {
   if (!(error instanceof StoreUnavailableError) || error.outcome === "none") return error;
-  const { message, retryAfterMs, cause = error } = error;
-  const pause = retryAfterMs === undefined ? {} : { retryAfterMs };
-  return new StoreUnavailableError(message, { outcome: "none", cause, ...pause });
+  const { message, cause = error } = error;
+  return new StoreUnavailableError(message, { outcome: "none", cause, ...detailsOf(error) });
 }
 
 function isFailed<Outcome extends { readonly status: string }>(
@@ -176,11 +179,10 @@ function afterAll(before: { readonly status: string } | undefined, failed: Faile
   return { ...failed, applied: "maybe", error: known };
 }
 
-/** The error of a call that had no effect, after one that may have had. The delay that it names still counts. */
+/** The error of a call that had no effect, after one that may have had. What else it says still counts. */
 export function asUnknown(error: LeaseholdError): StoreUnavailableError {
-  const retryAfterMs = retryAfterMsOf(error);
-  const pause = retryAfterMs > 0 ? { retryAfterMs } : {};
-  return new StoreUnavailableError(error.message, { outcome: "unknown", cause: error, ...pause });
+  const details = error instanceof StoreUnavailableError ? detailsOf(error) : {};
+  return new StoreUnavailableError(error.message, { outcome: "unknown", cause: error, ...details });
 }
 
 function failedBy(error: LeaseholdError): Failed {

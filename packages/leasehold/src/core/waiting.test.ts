@@ -4,11 +4,14 @@ import { faultyStore } from "../../../../tests/support/faulty-store.js";
 import { recordedTelemetry } from "../../../../tests/support/recorded-telemetry.js";
 import { manualEnv } from "../testing/index.js";
 import { LeaseClient } from "./client.js";
+import { StoreUnavailableError } from "./errors.js";
 
 function open() {
   const logged: (readonly [message: string, fields: object])[] = [];
   const log = (fields: object, message: string) => void logged.push([message, fields]);
-  const env = manualEnv({ logger: { debug: log, info: log, warn: log, error: log } });
+  const details: (readonly [message: string, fields: object])[] = [];
+  const detail = (fields: object, message: string) => void details.push([message, fields]);
+  const env = manualEnv({ logger: { debug: detail, info: detail, warn: log, error: log } });
   const { telemetry, valuesOf } = recordedTelemetry();
   const store = faultyStore(env);
   const client = (holder: string) => {
@@ -19,7 +22,8 @@ function open() {
     onTestFinished(() => void leases.close());
     return leases;
   };
-  return { env, clock: env.clock, store, logged, valuesOf, a: client("a"), b: client("b") };
+  const [a, b] = [client("a"), client("b")];
+  return { env, clock: env.clock, store, logged, details, valuesOf, a, b };
 }
 const unavailable = (holder: string) =>
   expect.objectContaining({ code: "LEASE_UNAVAILABLE", resource: "r", holder });
@@ -94,6 +98,42 @@ it("logs no long wait of a standby, nor one that has ended", async () => {
   await clock.advance(1_000);
   await standingBy;
   expect(worked).toBe(true);
+});
+
+it("logs once who holds the lease, and after failed attempts that the store answers again", async () => {
+  const { clock, store, logged, details, a, b } = open();
+  const lease = await a.acquire("r", { autoRenew: false });
+  const waiting = b.acquire("r");
+  await clock.advance(5_000);
+  const held = { resource: "r", holder: "a", remainingMs: expect.any(Number) };
+  expect(details).toEqual([["the lease is held; waiting for it", held]]);
+  store.faults.acquire = "refuse";
+  await clock.advance(20_000);
+  expect(logged.map(([message]) => message)).toContain("waiting for a store that does not answer");
+  store.faults.acquire = "ok";
+  await clock.advance(5_000);
+  expect(details.slice(1)).toEqual([["the store answers again", { resource: "r" }]]);
+  await lease.release();
+  await clock.advance(5_000);
+  await (await waiting).release();
+});
+
+it("logs of a server that refuses by a limit that it does, until the lease is granted", async () => {
+  const { clock, store, logged, details, a } = open();
+  const refusedBy = "limit" as const;
+  const error = new StoreUnavailableError("at most 1", { outcome: "none", refusedBy });
+  const { acquire } = store;
+  store.acquire = async (requests) =>
+    requests.map(() => ({ status: "failed", applied: "no", retryable: true, error }));
+  const waiting = a.acquire("r");
+  await clock.advance(20_000);
+  const logs = new Set(logged.map(([message]) => message));
+  expect(logs).toContain("waiting for a server that refuses by a limit");
+  expect(logs).not.toContain("waiting for a store that does not answer");
+  store.acquire = acquire;
+  await clock.advance(20_000);
+  expect(details.at(-1)).toEqual(["the store answers again", { resource: "r" }]);
+  await (await waiting).release();
 });
 
 it("counts waiters while they wait", async () => {

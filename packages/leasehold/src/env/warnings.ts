@@ -47,6 +47,7 @@ export const WARNING_CODES = {
   "waiting for a lease of this very client: a run within a run waits for ever":
     "LEASEHOLD_W_NESTED_RUN",
   "waiting for a lease": "LEASEHOLD_W_LONG_WAIT",
+  "waiting for a server that refuses by a limit": "LEASEHOLD_W_REFUSED_BY_LIMIT",
   "waiting for a store that does not answer": "LEASEHOLD_W_STORE_UNAVAILABLE",
   "watch broke; subscribing again": "LEASEHOLD_W_CONNECTION_LOST",
   "watch of tasks broke; subscribing again": "LEASEHOLD_W_CONNECTION_LOST",

@@ -3,6 +3,7 @@ import { withLeasesApart } from "../control/index.js";
 import {
   checkNumber,
   checkParameters,
+  detailsOf,
   InvalidOptionError,
   kindOf,
   StoreUnavailableError,
@@ -48,9 +49,8 @@ export async function openBy(
 /** Opening asks and prepares, and can be repeated: whatever failed, no call of the caller's took effect. */
 function nothingChanged(error: unknown): never {
   if (!(error instanceof StoreUnavailableError) || error.outcome === "none") throw error;
-  const { message, cause, retryAfterMs } = error;
-  const pause = retryAfterMs === undefined ? {} : { retryAfterMs };
-  throw new StoreUnavailableError(message, { outcome: "none", cause, ...pause });
+  const { message, cause } = error;
+  throw new StoreUnavailableError(message, { outcome: "none", cause, ...detailsOf(error) });
 }
 
 /**

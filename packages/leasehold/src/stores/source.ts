@@ -52,6 +52,11 @@ export interface LeaseStores {
   diagnose?(): Promise<readonly Diagnosis[]>;
   /** The waiters for a resource, the head of the queue first, for `leasehold why`; absent where they cannot be listed. */
   readonly waiters?: (key: Key) => Promise<readonly QueuedWaiter[]>;
+  /** Of a server: why it refuses this client's acquires of a resource, even a free one; null: it does not. */
+  readonly denied?: (key: Key) => Promise<{
+    readonly code: "FORBIDDEN" | "LIMIT_REACHED";
+    readonly detail: string;
+  } | null>;
   close(): Promise<void>;
 }
 

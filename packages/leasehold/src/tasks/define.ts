@@ -208,6 +208,9 @@ export function checkDefaults(defaults: TaskDefaults): void {
   checkOptional("crashLimit", crashLimit, 1, 32_767);
   checkOptional("backoffMs", backoffMs, 0, LONGEST_BACKOFF_MS);
   checkOptional("maxBackoffMs", maxBackoffMs, 0, LONGEST_BACKOFF_MS);
+  if (backoffMs !== undefined && maxBackoffMs !== undefined && backoffMs > maxBackoffMs) {
+    throw new InvalidOptionError("backoffMs", `must be at most maxBackoffMs = ${maxBackoffMs}`);
+  }
 }
 
 /** Thirty days: a task that waits longer than that wants a schedule. */

@@ -40,7 +40,13 @@ test.each<[string, unknown, string]>([
 it("refuses what refers to itself, and a deep nest, without an endless recursion", () => {
   const cycle: { self?: unknown } = {};
   cycle.self = cycle;
-  expect(() => toJson("data", cycle)).toThrow(expect.objectContaining({ path: "data" }));
+  expect(() => toJson("data", cycle)).toThrow(expect.objectContaining({ path: "data.self" }));
+  const branch: { up?: unknown } = {};
+  const tree = { first: { branches: [{}, branch] } };
+  branch.up = tree.first;
+  expect(() => toJson("output", tree)).toThrow(
+    "output.first.branches.1.up is circular, and JSON carries no circular value",
+  );
   let deep: unknown = 1;
   for (let level = 0; level < 200_000; level += 1) deep = [deep];
   expect(() => toJson("data", deep)).toThrow(expect.objectContaining({ path: "data" }));

@@ -15,6 +15,10 @@ export function toJson(path: string, value: unknown, longestBytes?: number): Jso
     text = JSON.stringify(value) ?? "null";
   } catch (error) {
     if (error instanceof InvalidOptionError) throw error;
+    const circle = circleIn(path, value, new Set());
+    if (circle !== null) {
+      throw new InvalidOptionError(circle, "is circular, and JSON carries no circular value");
+    }
     const problem = error instanceof Error ? error.message : describe(error);
     throw new InvalidOptionError(path, `cannot be kept as JSON: ${problem}`);
   }
@@ -23,6 +27,23 @@ export function toJson(path: string, value: unknown, longestBytes?: number): Jso
   }
   return JSON.parse(text) as Json;
 }
+
+/** Where the value contains an object that contains it; null: nowhere. For a value that cannot be kept as it is. */
+function circleIn(path: string, value: unknown, above: Set<object>): string | null {
+  if (typeof value !== "object" || value === null) return null;
+  if (above.has(value)) return path;
+  // Deeper values fail without a circle too.
+  if (above.size > DEEPEST) return null;
+  above.add(value);
+  for (const [name, item] of Object.entries(value)) {
+    const found = circleIn(`${path}.${name}`, item, above);
+    if (found !== null) return found;
+  }
+  above.delete(value);
+  return null;
+}
+
+const DEEPEST = 1_000;
 
 function checkCarried(path: string, key: string, given: unknown): void {
   // JSON has null for a date that is none, as for NaN.

@@ -284,6 +284,8 @@ export interface TaskQuery {
   readonly states?: readonly TaskState[];
   readonly queue?: string;
   readonly kind?: string;
+  /** Without pending tasks that are due now, by the store's clock. Default false. */
+  readonly excludeDue?: boolean;
   /** At most this many; default 100. */
   readonly limit?: number;
   readonly cursor?: string;

@@ -229,6 +229,7 @@ export class Worker implements AsyncDisposable {
     const options = store.capabilities.remoteWait ? {} : { signal };
     let claimId = newLeaseId(env.random);
     const backoff = new Backoff(env.random, RETRY);
+    let isFailing = false;
     while (!signal.aborted) {
       // Handlers need not wait for the reports of those before them.
       const limit = Math.min(
@@ -261,9 +262,12 @@ export class Worker implements AsyncDisposable {
       if (outcome.status === "claimed") {
         claimId = newLeaseId(env.random);
         backoff.reset();
+        if (isFailing) env.logger.info({}, "the store answers again");
+        isFailing = false;
         for (const task of outcome.tasks) this.#start(task, sent, from);
         continue;
       }
+      isFailing = true;
       env.logger.warn({ err: outcome.error }, "could not claim tasks");
       await sleep(env.clock, backoff.nextMs(), { signal }).catch(() => {});
     }

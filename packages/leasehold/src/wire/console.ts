@@ -177,6 +177,12 @@ export interface Resource extends Page<GrantRecord> {
   readonly waiters: readonly Waiter[];
   /** The latest first. */
   readonly refusals: readonly Refusal[];
+  /** Why an acquire of the caller would be refused, whether the resource is held or not; null if it would not. */
+  readonly denied: Denied | null;
+}
+export interface Denied {
+  readonly code: "FORBIDDEN" | "LIMIT_REACHED";
+  readonly detail: string;
 }
 /** What this instance has counted of each resource of a list. */
 export type Seen = readonly {

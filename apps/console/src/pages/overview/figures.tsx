@@ -32,7 +32,7 @@ export function Figures({ overview: { leases, tasks, contended } }: { overview: 
         <Row>
           <Figure name="Pending" value={count(tasks?.pending)} note="due or scheduled" />
           <Figure name="Running" value={count(tasks?.running)} note="under lease" />
-          <Figure name="Done" value={count(tasks?.done)} note="within retention" />
+          <Figure name="Done" value={count(tasks?.done)} note="until deleted" />
           <Figure
             name="Dead"
             value={

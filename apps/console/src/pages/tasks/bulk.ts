@@ -63,7 +63,10 @@ export async function applyToMatching(
   const needed = Math.max(1, Math.ceil(matching.count / MOST_AT_ONCE));
   const requests = matching.more ? MOST_REQUESTS : needed;
   const filter = { states: statesFor(action, state), queue, kind };
-  const body: BulkRequest = { operation: action, filter, reason };
+  // One request: the server does nothing if another number matches than the one that the user has seen.
+  const isOne = !matching.more && matching.count <= MOST_AT_ONCE;
+  const expected = isOne ? { expected: matching.count } : {};
+  const body: BulkRequest = { operation: action, filter, reason, ...expected };
   let changed = 0;
   let others = 0;
   let overLimit = 0;

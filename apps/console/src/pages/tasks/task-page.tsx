@@ -27,8 +27,7 @@ export function TaskPage() {
       <PageHead title="Task" about={<span className="font-mono">{id}</span>} />
       {gone ? (
         <Empty icon="task" title="Task not found">
-          It may have been deleted by an operator, or by the server after its retention time.{" "}
-          <AllTasks />
+          An operator may have deleted it. Tasks that have ended stay until then. <AllTasks />
         </Empty>
       ) : (
         <Failure error={error} retry={() => void refetch()} />

@@ -5,9 +5,11 @@ import type { LeaseView, Page } from "leasehold";
 import { leasesOfTask, pausesOf } from "leasehold/internal";
 import { type GrantRecord, LIMITS } from "leasehold/internal/wire";
 import { Resource, ResourceQuery, Seen, SeenBody } from "../../protocol/index.js";
+import { checkMay } from "../auth/access.js";
 import { callerOf, checkResources, TASK_PREFIX } from "../auth/caller.js";
 import { withoutNonce } from "../compat/by-holder.js";
 import { lastGrant } from "../compat/grants.js";
+import { ProblemError } from "../problems.js";
 import { type AppEnv, limitBody } from "../request.js";
 import { type App, answers, bodyProblems, jsonBody, otherMethods, problems } from "../routing.js";
 import type { Services } from "../services.js";
@@ -49,6 +51,7 @@ export function resourceRoutes(app: App, services: Services): void {
           forMs: recent.forMs,
           waiters: recent.waiters(resource),
           refusals: recent.refusals((refused) => refused === resource),
+          denied: await deniedTo(services, context, resource),
         },
         200,
       );
@@ -127,6 +130,21 @@ function toGrantRecord(
     renewals: recent.grant(view.grantId)?.renewals ?? null,
     endedAt: endedAt({ namespace, resource, ...view }),
   };
+}
+
+/** Why an acquire would be refused, whether the resource is held or not. The lease of a task is claimed, not acquired. */
+async function deniedTo(services: Services, context: Context<AppEnv>, resource: string) {
+  if (resource.startsWith(TASK_PREFIX)) return null;
+  try {
+    checkMay(callerOf(context), "hold");
+    await services.checkQuota(context, resource);
+    return null;
+  } catch (error) {
+    if (!(error instanceof ProblemError)) throw error;
+    const { code, message: detail } = error;
+    if (code !== "FORBIDDEN" && code !== "LIMIT_REACHED") throw error;
+    return { code, detail };
+  }
 }
 
 /** The pause that covers the resource, if any. */

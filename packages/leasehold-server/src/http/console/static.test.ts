@@ -1,6 +1,8 @@
+import { createHash } from "node:crypto";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { runInNewContext } from "node:vm";
 import { gunzipSync } from "node:zlib";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { openTestApp } from "../../../../../tests/support/app.js";
@@ -44,7 +46,8 @@ describe("the console's files", () => {
       vary: "accept-encoding",
     });
     const policy = script.headers.get("content-security-policy");
-    expect(policy).toContain("default-src 'none'; script-src 'self'; style-src 'self'");
+    expect(policy).toContain("default-src 'none'; script-src 'self' 'sha256-");
+    expect(policy).toContain("'; style-src 'self'; ");
     expect(policy).toContain("frame-ancestors 'none'");
     expect(policy).not.toContain("unsafe");
 
@@ -66,7 +69,7 @@ describe("the console's files", () => {
     ] as const) {
       const page = await get(path, OPENED);
       expect(page.status, path).toBe(200);
-      expect(await page.text(), path).toContain(`<head lang="en"><base href="${root}"><title>`);
+      expect(await page.text(), path).toContain(`<head lang="en"><base href="${root}" `);
       expect(page.headers.get("cache-control")).toBe("no-cache");
       expect(page.headers.get("content-security-policy")).toContain("base-uri 'self'");
       const etag = page.headers.get("etag") ?? "";
@@ -81,6 +84,39 @@ describe("the console's files", () => {
     expect(one.headers.get("etag")).not.toBe(two.headers.get("etag"));
     expect((await get("/")).status, "whatever is accepted").toBe(200);
     expect(await (await get("/", OPENED, "HEAD")).text()).toBe("");
+  });
+
+  test("run one inline script, which the policy names by its hash, at a path that is escaped", async () => {
+    const get = await open();
+    const page = await get('/leases/"><script>alert(1)</script>', OPENED);
+    const html = await page.text();
+    expect(html).toContain('data-path="/leases/&quot;&gt;&lt;script&gt;alert(1)&lt;/script&gt;"');
+    const scripts = [...html.matchAll(/<script>(.*?)<\/script>/gs)].map(([, text = ""]) => text);
+    expect(scripts).toHaveLength(1);
+    const hash = createHash("sha256")
+      .update(scripts[0] ?? "")
+      .digest("base64");
+    const policy = page.headers.get("content-security-policy");
+    expect(policy).toContain(`script-src 'self' 'sha256-${hash}';`);
+  });
+
+  test.each([
+    ["/leases/billing%2Fe", "/leases/billing%2Fe", "/"],
+    ["/lease/leases/billing%2Fe", "/leases/billing/e", "/lease/"],
+    ["/lease/leases/a%2F%2Fb%20c", "/leases/a/b%20c", "/lease/"],
+    ["/leases/leases/leases%2Fe", "/leases/leases/e", "/leases/"],
+    ["/lease/", "/", "/lease/"],
+    ["/rewritten/leases/x", "/other", null],
+    ["/lease/leases/%E0%A4%A", "/leases/x", null],
+  ])("have a base that fits the browser's %s, which reaches the server as %s", async (...args) => {
+    const [pathname, path, expected] = args;
+    const get = await open();
+    const html = await (await get(path, OPENED)).text();
+    const [, script = ""] = /<script>(.*?)<\/script>/s.exec(html) ?? [];
+    const base = { href: null, dataset: { path } };
+    const document = { querySelector: () => base };
+    runInNewContext(script, { document, location: { pathname } });
+    expect(base.href).toBe(expected);
   });
 
   test("are matched in time linear in the request", async () => {
@@ -119,7 +155,7 @@ describe("the console's files", () => {
   test("are served below a base, and the base itself redirects to them", async () => {
     const get = await open("/lease");
     const page = await get("/lease/leases/x", OPENED);
-    expect(await page.text()).toContain('<base href="../">');
+    expect(await page.text()).toContain('<base href="../" data-path="/leases/x">');
     expect((await get("/lease/favicon.svg")).headers.get("content-type")).toBe("image/svg+xml");
     const redirected = await get("/lease", OPENED);
     expect([redirected.status, redirected.headers.get("location")]).toEqual([308, "/lease/"]);

@@ -8,12 +8,13 @@
  *   all else                                   ─▶ the API, which returns 404
  *
  * The files are public; the data that they show needs a key if the server requires one. A page's `<base>`
- * is the console's root relative to the page, so the console works below any base path and mount.
+ * is the console's root, so the console works below any base path and mount, and behind any proxy: see page-base.ts.
  */
 import type { Context, MiddlewareHandler } from "hono";
 import { digestOf } from "leasehold/internal";
 import { ProblemError } from "../problems.js";
 import type { AppEnv } from "../request.js";
+import { BASE_SCRIPT_HASH, baseTags } from "./page-base.js";
 
 export interface ConsoleFile {
   readonly body: Uint8Array<ArrayBuffer>;
@@ -34,7 +35,7 @@ const ASSETS = "/assets/";
 /** Scripts, styles and data from this origin only, and no framing. */
 const POLICY = [
   "default-src 'none'",
-  "script-src 'self'",
+  `script-src 'self' ${BASE_SCRIPT_HASH}`,
   "style-src 'self'",
   "img-src 'self' data:",
   "font-src 'self'",
@@ -76,7 +77,7 @@ export function servesConsole(files: ConsoleFiles, basePath: string): Middleware
 function answer(context: Context<AppEnv>, file: ConsoleFile, path: string): Response {
   if (path.startsWith(ASSETS)) return send(context, file, { "cache-control": FOR_EVER });
   const shown = file.type.startsWith("text/html") ? withBase(file, path) : file;
-  const tag = `"${tagOf(file)}.${depthOf(path)}"`;
+  const tag = `"${tagOf(file)}.${digestOf(path).slice(0, 16)}"`;
   // Weak: the same bytes, compressed or not.
   const caching = { "cache-control": "no-cache", etag: `W/${tag}` };
   const known = context.req.header("if-none-match")?.split(",") ?? [];
@@ -96,17 +97,11 @@ function send(
   return new Response(gzip, { headers: { ...headers, "content-encoding": "gzip" } });
 }
 
-/** Pages are small, so they are sent uncompressed rather than compressed for each depth. */
+/** Pages are small, so they are sent uncompressed rather than compressed for each path. */
 function withBase({ body, type }: ConsoleFile, path: string): ConsoleFile {
-  const root = "../".repeat(depthOf(path)) || "./";
   const page = new TextDecoder().decode(body);
-  const based = page.replace(/<head[^>]*>/i, (head) => `${head}<base href="${root}">`);
+  const based = page.replace(/<head[^>]*>/i, (head) => `${head}${baseTags(path)}`);
   return { body: new TextEncoder().encode(based), type };
-}
-
-/** Number of folders between the root and a page's path. */
-function depthOf(path: string): number {
-  return path.split("/").length - 2;
 }
 
 const tags = new WeakMap<ConsoleFile, string>();

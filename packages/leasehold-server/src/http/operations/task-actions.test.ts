@@ -111,3 +111,38 @@ test("the audit has the code of an action that the store failed, and not its mes
   expect(items[0]).toMatchObject({ target: id, details: { status, applied, code: error.code } });
   expect(JSON.stringify(items)).not.toContain("10.0.0.7");
 });
+
+test("a bulk retry of pending tasks takes those that are scheduled later, 1,000 at a time", async () => {
+  const { ask, stores } = await openTestApp();
+  const newId = taskIds(systemEnv.clock, systemEnv.random);
+  const scheduledAt = new Date(systemEnv.clock.wall() + 3_600_000).toISOString();
+  const added = Array.from({ length: 1_100 }, () => ({
+    ...newTaskOf({ namespace: "default", id: newId() }),
+    scheduledAt,
+  }));
+  await stores.tasks.enqueue(added);
+  await stores.tasks.enqueue([newTaskOf({ namespace: "default", id: newId() })]);
+  const retry = async () => {
+    const filter = { states: ["pending"] };
+    const body = { operation: "retry", filter, reason: "test" };
+    return (await ask("POST", "/api/tasks/bulk", body)).body as object;
+  };
+  const none = { conflicts: 0, overLimit: 0 };
+  expect(await retry()).toEqual({ matched: 1_000, changed: 1_000, more: true, ...none });
+  expect(await retry()).toEqual({ matched: 100, changed: 100, more: false, ...none });
+  expect(await retry()).toEqual({ matched: 0, changed: 0, more: false, ...none });
+});
+
+test.each([
+  ["delete", "pending"],
+  ["delete", "running"],
+  ["cancel", "cancelled"],
+  ["retry", "done"],
+  ["retry", "running"],
+])("a bulk %s of %s tasks is refused: they would match for ever", async (operation, state) => {
+  const { ask } = await openTestApp();
+  const filter = { states: [state] };
+  const refused = await ask("POST", "/api/tasks/bulk", { operation, filter, reason: "test" });
+  expectProblem(refused, 422, "INVALID_REQUEST");
+  expect(refused.body.detail).toContain(`a ${state} task allows no ${operation}`);
+});

@@ -4,7 +4,7 @@ import type { AdminOutcome, TaskKey, TaskState, TaskView } from "leasehold/inter
 import { isolated } from "leasehold/internal";
 import type { BulkAnswer } from "leasehold/internal/wire";
 import { callerOf } from "../auth/caller.js";
-import { ProblemError } from "../problems.js";
+import { invalid, ProblemError } from "../problems.js";
 import type { AppEnv } from "../request.js";
 import type { Services } from "../services.js";
 import { byCaller, controlOf } from "./operator-action.js";
@@ -19,10 +19,10 @@ const MAX_BULK_TASKS = 1_000;
 /** Pages that a bulk request reads to find its tasks. */
 const MAX_PAGES = 100;
 
-/** The states that each action applies to. */
+/** The states that each action applies to; by default, a retry leaves pending tasks out. */
 const STATES: Readonly<Record<TaskAction, readonly TaskState[]>> = {
   cancel: ["pending", "running"],
-  retry: ["dead", "cancelled"],
+  retry: ["dead", "cancelled", "pending"],
   delete: ["done", "dead", "cancelled"],
 };
 
@@ -94,8 +94,9 @@ async function perform(
 
 /**
  * Runs an action on the tasks that match a filter: at most {@link MAX_BULK_TASKS}, newest first. Retries no more
- * of them than the tenant may have at once.
- * @throws LIMIT_REACHED if that is none
+ * of them than the tenant may have at once. A pending task that is due already needs no retry, and does not match.
+ * @throws LIMIT_REACHED if that is none; INVALID_REQUEST for a state that the action does not apply to: such tasks would
+ *   match each repeated request, and hide the rest
  */
 export async function runBulkAction(
   services: Services,
@@ -103,10 +104,11 @@ export async function runBulkAction(
   { operation, filter, expected, reason }: Bulk,
 ): Promise<BulkAnswer> {
   controlOf(services);
-  const { tasks, more } = await matching(services, context, {
-    ...filter,
-    states: filter.states ?? STATES[operation],
-  });
+  checkStates(operation, filter);
+  const ended = STATES[operation].filter((state) => operation !== "retry" || state !== "pending");
+  const states = filter.states ?? ended;
+  const excludeDue = operation === "retry";
+  const { tasks, more } = await matching(services, context, { ...filter, states, excludeDue });
   if (expected !== undefined && (more || tasks.length !== expected)) {
     const found = more ? `more than ${tasks.length}` : tasks.length;
     throw new ProblemError("STATE_CONFLICT", `${found} tasks match, not ${expected}`);
@@ -123,10 +125,18 @@ export async function runBulkAction(
   return { matched, changed, conflicts, overLimit, more };
 }
 
+/** @throws INVALID_REQUEST */
+function checkStates(operation: TaskAction, { states = [] }: Filter): void {
+  const wrong = states.find((state) => !STATES[operation].includes(state));
+  if (wrong === undefined) return;
+  const problem = `must be of ${STATES[operation].join(", ")}: a ${wrong} task allows no ${operation}`;
+  throw invalid([{ path: "filter.states", problem }]);
+}
+
 async function matching(
   services: Services,
   context: Context<AppEnv>,
-  { states = [], queue, kind, createdBefore }: Filter,
+  { states = [], queue, kind, createdBefore, excludeDue }: Filter & { excludeDue: boolean },
 ): Promise<{ tasks: TaskView[]; more: boolean }> {
   const { namespace } = callerOf(context);
   const budget = services.budget(context);
@@ -134,6 +144,7 @@ async function matching(
     namespace,
     states,
     limit: STEP,
+    ...(excludeDue && { excludeDue }),
     ...(queue !== undefined && { queue }),
     ...(kind !== undefined && { kind }),
   };

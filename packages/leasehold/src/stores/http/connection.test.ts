@@ -3,7 +3,7 @@ import { afterEach, describe, expect, test } from "vitest";
 import { openApp } from "../../../../../tests/support/app.js";
 import { TEST_LIMITS } from "../../../../../tests/support/test-limits.js";
 import { listen } from "../../../../leasehold-server/src/http/index.js";
-import type { LeaseholdError } from "../../core/index.js";
+import type { LeaseholdError, StoreUnavailableError } from "../../core/index.js";
 import { newLeaseId, systemClock, systemEnv, systemRandom, taskIds } from "../../env/index.js";
 import { DEFAULTS } from "../../tasks/index.js";
 import { manualEnv } from "../../testing/index.js";
@@ -114,6 +114,19 @@ describe("one call", () => {
     const error = { code: "STORE_UNAVAILABLE", outcome: "none", retryAfterMs: 2_000 };
     expect(await send()).toMatchObject({ status: "failed", applied: "no", error });
   });
+
+  for (const [code, refusedBy] of [
+    ["LIMIT_REACHED", "limit"],
+    ["TOO_MANY_REQUESTS", "rate"],
+    ["OVERLOADED", "load"],
+    ["__proto__", undefined],
+  ] as const) {
+    test(`says by what a server refuses: ${code}`, async () => {
+      const { send } = scripted({ status: 429, body: JSON.stringify({ code, detail: "no" }) });
+      const { error } = (await send()) as { error: StoreUnavailableError };
+      expect(error.refusedBy).toBe(refusedBy);
+    });
+  }
 
   test("is not sent once its time budget is spent", async () => {
     const { send, sent } = scripted({ status: 200 });

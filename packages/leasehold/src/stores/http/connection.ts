@@ -17,7 +17,7 @@ import {
   wasNotSent,
 } from "../../core/index.js";
 import type { Env, OpenSpan } from "../../env/index.js";
-import { ACTOR_HEADER, BUDGET_HEADER, type Problem } from "../../wire/index.js";
+import { ACTOR_HEADER, BUDGET_HEADER, type Problem, type ProblemCode } from "../../wire/index.js";
 
 export interface Connection {
   /** Without a trailing slash. */
@@ -190,6 +190,16 @@ export class RefusedKeyError extends StoreMisconfiguredError {
   }
 }
 
+/** By the code of a problem with status 429. A proxy sends others, and refuses for reasons of its own. */
+const REFUSED_BY: ReadonlyMap<
+  ProblemCode,
+  NonNullable<StoreUnavailableError["refusedBy"]>
+> = new Map([
+  ["LIMIT_REACHED", "limit"],
+  ["TOO_MANY_REQUESTS", "rate"],
+  ["OVERLOADED", "load"],
+]);
+
 export function failed(applied: Failed["applied"], error: LeaseholdError): Failed {
   return { status: "failed", applied, retryable: error.retryable, error };
 }
@@ -233,13 +243,15 @@ export function readAnswer(response: Response, text: string): Answer | Failed {
     }
   }
   if (status < 500 && status !== 429) return { status, body };
-  const detail = problemOf({ status, body }).detail ?? `status ${status}`;
+  const { code, detail = `status ${status}` } = problemOf({ status, body });
   if (status !== 429 && status !== 503) return failed("maybe", unavailable("maybe", detail));
   const seconds = Number(response.headers.get("retry-after"));
   const pause = seconds > 0 ? { retryAfterMs: seconds * 1_000 } : {};
   if (status === 503) return failed("no", unavailable("no", detail, pause));
   const refused = `the server refused, by a limit: ${detail}`;
-  return failed("no", new StoreUnavailableError(refused, { outcome: "none", ...pause }));
+  const refusedBy = code && REFUSED_BY.get(code);
+  const more = { ...pause, ...(refusedBy && { refusedBy }) };
+  return failed("no", new StoreUnavailableError(refused, { outcome: "none", ...more }));
 }
 
 /**

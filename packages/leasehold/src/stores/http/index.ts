@@ -97,6 +97,11 @@ export function http(options: HttpOptions): StoreSource<Stores> {
           client.checkNamespace(wanted);
           return waitersOf(client, resource);
         },
+        denied: async ({ namespace: wanted, resource }) => {
+          client.checkNamespace(wanted);
+          // A server of an older version does not say.
+          return (await resourceOf(client, resource)).denied ?? null;
+        },
         async close() {
           await Promise.all([leases.close(), tasks.close()]);
           client.close();
@@ -110,8 +115,15 @@ export function http(options: HttpOptions): StoreSource<Stores> {
 
 /** As the instance that answers has seen them. */
 async function waitersOf(client: HttpClient, resource: string) {
+  const { waiters } = await resourceOf(client, resource);
+  return waiters.map(({ holder, grantId }) => ({ holder, grantId }));
+}
+
+type Answered = Omit<wire.Resource, "denied"> & Partial<Pick<wire.Resource, "denied">>;
+
+async function resourceOf(client: HttpClient, resource: string): Promise<Answered> {
   const { body } = await client.read(`/v1/resource${queryOf({ name: resource, limit: 1 })}`);
-  return (body as wire.Resource).waiters.map(({ holder, grantId }) => ({ holder, grantId }));
+  return body as Answered;
 }
 
 /**

@@ -93,7 +93,7 @@ export function dueKindsOf(
  * @throws InvalidOptionError for a cursor that no page returned
  */
 export function listOf(tasks: TaskIndex, query: TaskQuery, nowMs: number): Page<TaskView> {
-  const { ids, states, queue, kind, limit = 100, cursor } = query;
+  const { ids, states, queue, kind, excludeDue = false, limit = 100, cursor } = query;
   const before = cursor === undefined ? undefined : storedId(cursor);
   if (before === null) throw new InvalidOptionError("cursor", "must come from a page of tasks");
   const records = ids ? tasks.newestOf(ids, before) : tasks.newestFirst(before);
@@ -103,7 +103,8 @@ export function listOf(tasks: TaskIndex, query: TaskQuery, nowMs: number): Page<
     (record) =>
       (!states || states.includes(record.state)) &&
       (queue === undefined || record.queue === queue) &&
-      (kind === undefined || record.kind === kind),
+      (kind === undefined || record.kind === kind) &&
+      !(excludeDue && record.state === "pending" && record.scheduledAtMs <= nowMs),
   );
   return { items: found.map((record) => listedOf(record, nowMs)), nextCursor: last && last.id };
 }

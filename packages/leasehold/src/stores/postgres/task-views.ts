@@ -160,6 +160,9 @@ export function listSql(query: TaskQuery, limit: number): [text: string, values:
   if (query.states) add((value) => `t.state = ANY (${value}::text[])`, query.states);
   if (query.queue !== undefined) add((value) => `t.queue = ${value}`, query.queue);
   if (query.kind !== undefined) add((value) => `t.kind = ${value}`, query.kind);
+  if (query.excludeDue) {
+    conditions.push("(t.state <> 'pending' OR t.scheduled_at > clock_timestamp())");
+  }
   if (query.cursor !== undefined) {
     const before = storedId(query.cursor);
     if (!before) throw new InvalidOptionError("cursor", "must come from a page of tasks");

@@ -90,6 +90,29 @@ export const views: Section = (test, expect) => {
     expect(second.nextCursor).toBe(null);
   });
 
+  test("lists tasks without those that are due now", async (fixture) => {
+    const [due = "", , dead = ""] = await fixture.addAll([
+      { data: "due" },
+      { data: "later", scheduledAt: "2100-01-01T00:00:00.000Z" },
+      { data: "dead" },
+    ]);
+    const { namespace, store } = fixture;
+    const listed = async (query: Omit<TaskQuery, "namespace"> = {}) => {
+      const { items } = await store.list({ namespace, ...query });
+      return items.map(({ data }) => data);
+    };
+    expect(await listed({ excludeDue: true })).toEqual(["later"]);
+    await store.cancel([{ namespace, id: dead }]);
+    expect(await listed({ excludeDue: true })).toEqual(["dead", "later"]);
+    expect(await listed({ excludeDue: true, states: ["pending"] })).toEqual(["later"]);
+    expect(await listed({ excludeDue: true, ids: [due] })).toEqual([]);
+    expect(await listed({ excludeDue: false, ids: [due] })).toEqual(["due"]);
+    // A retry makes all of them due.
+    const { items } = await store.list({ namespace });
+    await store.retry(items.map(({ id }) => ({ namespace, id })));
+    expect(await listed({ excludeDue: true })).toEqual([]);
+  });
+
   test("lists tasks by their ids", async (fixture) => {
     const ids = await fixture.addAll(Array.from({ length: 5 }, (_, index) => ({ data: index })));
     const [first = "", second = "", third = "", fourth = ""] = ids;

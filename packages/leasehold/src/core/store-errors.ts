@@ -1,0 +1,23 @@
+import { LeaseholdError, StoreUnavailableError } from "./errors.js";
+
+/** An outcome for a call that failed as a whole before or after it may have taken effect. */
+export function asStoreError(error: unknown, applied: "no" | "maybe"): LeaseholdError {
+  if (error instanceof LeaseholdError) return error;
+  // Code can throw any value, including one that cannot be converted to a string.
+  const message = error instanceof Error ? error.message : `threw ${typeof error}`;
+  return new StoreUnavailableError(`the store failed: ${message}`, {
+    outcome: applied === "no" ? "none" : "unknown",
+    cause: error,
+  });
+}
+
+/** What a copy of the error keeps besides its message and its outcome. */
+export function detailsOf({
+  retryAfterMs,
+  refusedBy,
+}: StoreUnavailableError): Pick<StoreUnavailableError, "retryAfterMs" | "refusedBy"> {
+  return {
+    ...(retryAfterMs !== undefined && { retryAfterMs }),
+    ...(refusedBy !== undefined && { refusedBy }),
+  };
+}
