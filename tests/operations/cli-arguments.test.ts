@@ -60,7 +60,7 @@ it.each([
 );
 
 it.each(["--leases", "--tasks"])("limits set refuses %s 0, as a server does", async (option) =>
-  refuses(["limits", "set", option, "0", "--reason", "r"], "1"),
+  refuses(["limits", "set", option, "0", "--reason", "r"], "a whole number from 1 to 1000000000"),
 );
 
 it("worker refuses two values of one --option", async () => {

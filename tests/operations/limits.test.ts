@@ -124,11 +124,12 @@ it("answers a repeated request, and one for a held lease, at the limit as before
 it("lets a retry bring no more tasks to life than a tenant may have", async () => {
   const env = manualEnv();
   const { ask, stores } = await open({ env, limits: { lateMs: null, tasks: 3 } });
+  const scheduled_at = new Date(env.clock.wall() + 3_600_000).toISOString();
   const add = async (): Promise<string[]> => {
     const { body } = await ask(
       "POST",
       "/api/tasks",
-      [1, 2, 3].map((n) => ({ task_data: n })),
+      [1, 2, 3].map((n) => ({ task_data: n, scheduled_at })),
     );
     return body.map(({ id }: { id: string }) => id);
   };
@@ -147,10 +148,10 @@ it("lets a retry bring no more tasks to life than a tenant may have", async () =
   expectProblem(await retryAll([cancelled[0], live[0]]), 429, "LIMIT_REACHED");
   expectProblem(await retryMatching(), 429, "LIMIT_REACHED");
   // These are live already, or never were.
+  expect((await retryMatching({ filter: { states: ["pending"] } })).body.changed).toBe(3);
   expect((await retry(live[0])).status).toBe(200);
   const ok = { status: "ok", state: "pending" };
   expect((await retryAll([live[0], "none"])).body).toEqual([ok, { status: "unknown" }]);
-  expect((await retryMatching({ filter: { states: ["pending"] } })).body.changed).toBe(3);
   expect((await stores.tasks.counts("default")).cancelled).toBe(3);
 
   await ask("POST", `/api/tasks/${live[2]}/cancel`);

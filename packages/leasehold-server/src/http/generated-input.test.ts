@@ -127,6 +127,7 @@ describe("generated requests", () => {
         const answer = JSON.stringify(reply.body);
         expect(reply.status, answer).toBeLessThan(500);
         for (const outcome of Array.isArray(reply.body) ? reply.body : []) {
+          // Null: a resource without a lease.
           if (outcome?.status === "failed") expect(outcome.error.message, answer).toMatch(REUSED);
         }
         if (reply.status >= 400) expect(reply.body.status).toBe(reply.status);

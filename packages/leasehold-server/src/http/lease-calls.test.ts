@@ -15,7 +15,7 @@ async function open(change: Partial<LeaseStore> = {}, options: Parameters<typeof
   const { leases: inner } = stores;
   const leases: LeaseStore = {
     capabilities: inner.capabilities,
-    acquire: (requests) => inner.acquire(requests),
+    acquire: (requests, options) => inner.acquire(requests, options),
     renew: (requests) => inner.renew(requests),
     release: (requests) => inner.release(requests),
     revoke: (requests) => inner.revoke(requests),

@@ -192,23 +192,45 @@ test("answers requests that cannot be parsed", async () => {
   expect(JSON.parse(await text(answer))).toMatchObject({ code: "MALFORMED_REQUEST" });
 });
 
-test("answers late once many callers without a key were refused in a second", async () => {
+test("answers late once many callers without a key were answered in a second, and probes apart from others", async () => {
   const { clock } = manualEnv();
-  const app = { basePath: "", fetch: async () => new Response(null, { status: 401 }) };
-  const [url] = await serve(requestListener(app, { overrideGlobalObjects: false, clock }));
-  const statusOf = async (headers = {}) => (await fetch(url, { headers })).status;
-  const prompt = Array.from({ length: 200 }, () => statusOf());
-  expect(new Set(await Promise.all(prompt))).toEqual(new Set([401]));
-  let answered = 0;
-  const late = [{}, {}, { [BUDGET_HEADER]: "1000" }].map(async (headers) => {
-    expect(await statusOf(headers)).toBe(401);
-    answered += 1;
-  });
-  await vi.waitUntil(() => clock.pendingTimers === 4);
-  expect(answered).toBe(0);
-  await clock.advance(500);
-  await vi.waitUntil(() => answered === 1);
-  await clock.advance(1_500);
-  await Promise.all(late);
-  expect(await statusOf()).toBe(401);
+  const fetched = async () => new Response("ok");
+  const listener = requestListener(
+    { basePath: "", fetch: fetched },
+    { overrideGlobalObjects: false, clock },
+  );
+  const [url] = await serve(listener);
+  const read = async (path: string) => (await fetch(new URL(path, url))).text();
+  for (let round = 0; round < 10; round += 1) {
+    await Promise.all(Array.from({ length: 100 }, () => read("/openapi.json")));
+  }
+  const late = read("/openapi.json");
+  await vi.waitUntil(() => clock.pendingTimers === 2);
+  expect(await read("/healthz")).toBe("ok");
+  await clock.advance(2_000);
+  expect(await late).toBe("ok");
 });
+
+test.each([401, 422, 429])(
+  "answers late once many callers without a key were refused in a second (%i)",
+  async (status) => {
+    const { clock } = manualEnv();
+    const app = { basePath: "", fetch: async () => new Response(null, { status }) };
+    const [url] = await serve(requestListener(app, { overrideGlobalObjects: false, clock }));
+    const statusOf = async (headers = {}) => (await fetch(url, { headers })).status;
+    const prompt = Array.from({ length: 200 }, () => statusOf());
+    expect(new Set(await Promise.all(prompt))).toEqual(new Set([status]));
+    let answered = 0;
+    const late = [{}, {}, { [BUDGET_HEADER]: "1000" }].map(async (headers) => {
+      expect(await statusOf(headers)).toBe(status);
+      answered += 1;
+    });
+    await vi.waitUntil(() => clock.pendingTimers === 4);
+    expect(answered).toBe(0);
+    await clock.advance(500);
+    await vi.waitUntil(() => answered === 1);
+    await clock.advance(1_500);
+    await Promise.all(late);
+    expect(await statusOf()).toBe(status);
+  },
+);

@@ -30,8 +30,13 @@ export interface NodeResponse {
 /** With 10,000 connections this makes at most 5,000 refusals per second, which an instance can afford. */
 const REFUSED_AFTER_MS = 2_000;
 
-/** Enough for programs that are set up wrongly. Any caller beyond it is kept waiting, as one that asks at full speed is. */
-const PROMPT_UNAUTHENTICATED = { most: 200, everyMs: 1_000 };
+/**
+ * How many requests without a caller are answered at once. Refusals, whatever their status: enough for programs that are
+ * set up wrongly. What is public: enough for many browsers that load the console, and for probes, which have their own.
+ * A caller beyond it is kept waiting, as one that asks at full speed is.
+ */
+const PROMPT_REFUSALS = { most: 200, everyMs: 1_000 };
+const PROMPT_PUBLIC = { most: 1_000, everyMs: 1_000 };
 
 const FRAGMENT = new ProblemError("MALFORMED_REQUEST", "the request target must not contain #");
 
@@ -79,7 +84,13 @@ export function requestListener(
   app: Pick<ServerApp, "fetch" | "basePath" | "refusal">,
   { onAnswer, clock = systemClock, ...options }: RequestListenerOptions,
 ): (incoming: NodeRequest, outgoing: NodeResponse) => void {
-  const prompt = new Sampler(clock, PROMPT_UNAUTHENTICATED, () => {});
+  const refusals = new Sampler(clock, PROMPT_REFUSALS, () => {});
+  const probes = new Sampler(clock, PROMPT_PUBLIC, () => {});
+  const reads = new Sampler(clock, PROMPT_PUBLIC, () => {});
+  const promptOf = ({ status }: Response, { url = "" }: IncomingMessage) => {
+    if (status >= 400) return refusals;
+    return url.endsWith("/healthz") ? probes : reads;
+  };
   const late = (afterMs: number, answer: () => void) =>
     clock.timer(afterMs, answer, { background: true });
   const handle = getRequestListener(
@@ -91,11 +102,12 @@ export function requestListener(
       const answer = new NodeAnswer(outgoing as ServerResponse, socket);
       const bodyOfGet = bodyReaderOfGet(incoming as Incoming);
       const response = await app.fetch(whole, { remoteAddress, answer, bodyOfGet });
-      if (response.status === 401 && !prompt.admits()) {
+      const hadCaller = isAuthenticated(whole);
+      if (!hadCaller && !promptOf(response, incoming as IncomingMessage).admits()) {
         const afterMs = refusedAfterMs(incoming.headers[BUDGET_HEADER]);
         await new Promise<void>((resolve) => late(afterMs, resolve));
       }
-      onAnswer?.(outgoing, isAuthenticated(whole));
+      onAnswer?.(outgoing, hadCaller);
       return response;
     },
     { ...options, errorHandler: (error) => answerTo(malformed(error)) },
@@ -111,7 +123,9 @@ export function requestListener(
     // Node's parser admits it, and URLs end their path there.
     if (target.includes("#")) {
       const { status, headers, body } = refusalOf(FRAGMENT, "none");
-      outgoing.writeHead(status, headers).end(body);
+      const answer = () => outgoing.writeHead(status, headers).end(body);
+      if (refusals.admits()) answer();
+      else late(refusedAfterMs(incoming.headers[BUDGET_HEADER]), answer);
       return;
     }
     const refusal = app.refusal?.({ method, url: target, requestId });
