@@ -80,7 +80,9 @@ function exercise(open: () => Promise<PostgresDatabase>) {
     expect(await leases.acquire(asked("one"))).toMatchObject([{ status: "acquired" }]);
     await leases.release([{ ...key, leaseId: "one" }]);
     const [before] = await leases.get([key]);
-    expect(await leases.acquire(asked("two"), { returnReplaced: true })).toMatchObject([{ replaced: before }]);
+    expect(await leases.acquire(asked("two"), { returnReplaced: true })).toMatchObject([
+      { replaced: before },
+    ]);
     expect((await leases.acquire(asked("two")))[0]).not.toHaveProperty("replaced");
   });
 
