@@ -69,6 +69,8 @@ export class Batcher<Request, Outcome> {
     readonly send: (requests: Request[], options: CallOptions) => Promise<Outcome[]>,
     readonly clock: Clock,
     readonly telemetry?: Telemetry | undefined,
+    /** A lane whose callers wait for nothing may take more of them at once. */
+    readonly smallestShare: number = SMALLEST_SHARE,
   ) {}
 
   /**
@@ -107,7 +109,7 @@ export class Batcher<Request, Outcome> {
   #share(answered: number): number {
     const callers = this.#waiting.length + this.#requests + answered;
     const share = Math.ceil(callers / (MOST_IN_FLIGHT + 1));
-    return Math.min(LARGEST_BATCH, Math.max(SMALLEST_SHARE, share));
+    return Math.min(LARGEST_BATCH, Math.max(this.smallestShare, share));
   }
 
   async #fly(batch: Submission<Request, Outcome>[]): Promise<void> {
