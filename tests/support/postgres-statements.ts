@@ -223,6 +223,12 @@ export const STORE_CALLS: readonly Call[] = [
   [
     ({ tasks }) => tasks.claim({ ...claim, queues: ["images"] }),
     sql(
+      "task-claim-first",
+      "Claims the first due tasks of one queue. Takes nothing if the claim is repeated or its data is too much: task-claim decides then.",
+      "namespace claimId holder ttlMs limit kinds queue",
+      [{ id: null, undecided: true }],
+    ),
+    sql(
       "task-claim",
       "Claims the first due tasks of one queue. A repeated claim returns those of its tasks that it still holds.",
       "namespace claimId holder ttlMs limit kinds queue",
@@ -270,6 +276,12 @@ export const STORE_CALLS: readonly Call[] = [
   ],
   [
     ({ tasks }) => tasks.complete([{ ...grant, output: null }]),
+    sql(
+      "task-complete-live",
+      "Completes each task of a batch whose grant is live. Its one row lists their numbers: task-complete decides the others.",
+      "namespace ids leaseIds tokens outputs",
+      [{ completed: null }],
+    ),
     sql(
       "task-complete",
       "Completes each task whose grant is live.",

@@ -6,7 +6,7 @@ import { InvalidOptionError } from "./errors.js";
 import type { LeaseStore } from "./port.js";
 
 /** A lane whose calls the test answers one by one. */
-function lane(telemetry?: Pick<Telemetry, "here" | "within">) {
+function lane(telemetry?: Pick<Telemetry, "here" | "within">, smallestShare?: number) {
   const { clock } = manualEnv();
   const calls: {
     requests: string[];
@@ -22,6 +22,7 @@ function lane(telemetry?: Pick<Telemetry, "here" | "within">) {
       }),
     clock,
     telemetry as Telemetry | undefined,
+    smallestShare,
   );
   return { batcher, calls, clock };
 }
@@ -51,6 +52,19 @@ describe("Batcher", () => {
     expect(calls[2]?.requests).toEqual(["b", "c", "d"]);
     calls[2]?.answer();
     expect(await Promise.all(rest)).toEqual(["b!", "c!", "d!"]);
+  });
+
+  it("takes as many at once as its lane says, however few that leaves for the next call", async () => {
+    for (const [share, sizes] of [
+      [undefined, [30, 30]],
+      [40, [40, 40]],
+      [500, [90]],
+    ] as const) {
+      const { batcher, calls, clock } = lane(undefined, share);
+      for (let n = 0; n < 90; n += 1) void batcher.submit(`${n}`, 1_000);
+      await clock.settle();
+      expect(calls.map(({ requests }) => requests.length).slice(0, 2)).toEqual(sizes);
+    }
   });
 
   it("bounds a call by the shortest timeout in its batch", async () => {

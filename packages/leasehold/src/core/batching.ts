@@ -72,6 +72,8 @@ export class Batcher<Request, Outcome> {
     readonly send: (requests: Request[], options: CallOptions) => Promise<Outcome[]>,
     readonly clock: Clock,
     readonly telemetry?: Telemetry | undefined,
+    /** A lane whose callers wait for nothing may take more of them at once. */
+    readonly smallestShare: number = SMALLEST_SHARE,
   ) {}
 
   /**
@@ -116,7 +118,7 @@ export class Batcher<Request, Outcome> {
     const waiting = this.#waiting;
     const callers = waiting.length + this.#requests + answered;
     const share = Math.ceil(callers / (MOST_IN_FLIGHT + 1));
-    let size = Math.min(LARGEST_BATCH, Math.max(SMALLEST_SHARE, share));
+    let size = Math.min(LARGEST_BATCH, Math.max(this.smallestShare, share));
     // A group is at most as large as a batch, and is not split.
     for (let last = waiting[size - 1]; last?.group && last.group === waiting[size]?.group; )
       size += 1;

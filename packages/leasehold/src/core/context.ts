@@ -2,7 +2,8 @@
 import type { Env } from "../env/index.js";
 import type { Aborting, Calls } from "./aborting.js";
 import type { BatchedStore } from "./batching.js";
-import { type GrantActions, HeldLease } from "./held-lease.js";
+import type { GrantActions } from "./grant.js";
+import { HeldLease } from "./held-lease.js";
 import { measureEnded, measureHeld } from "./measure.js";
 import { checkTtl, type ResolvedOptions } from "./options.js";
 import type { Capabilities, Grant, ReleaseOutcome, RenewOutcome } from "./port.js";

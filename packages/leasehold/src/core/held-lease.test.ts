@@ -1,5 +1,5 @@
 import { inspect } from "node:util";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { type Fault, faultyStore } from "../../../../tests/support/faulty-store.js";
 import { silentLogger } from "../env/index.js";
 import { manualEnv } from "../testing/index.js";
@@ -363,4 +363,22 @@ describe("release", () => {
     await releasing;
     await lease[Symbol.asyncDispose]();
   });
+});
+
+it("finishes without a call to the store: trust ends, and it is not lost", async () => {
+  const { store, clock, lease, live } = await held();
+  const reasons: string[] = [];
+  lease.onLost((reason) => reasons.push(reason));
+  const ended = vi.fn();
+  lease.onEnd(ended);
+  lease.finish();
+  expect([lease.checkAlive(), lease.remainingMs(), ended.mock.calls.length]).toEqual([false, 0, 1]);
+  lease.finish();
+  await lease.release();
+  await lease[Symbol.asyncDispose]();
+  await clock.advance(2 * TTL_MS);
+  await expect(lease.renew()).rejects.toMatchObject({ code: "CLOSED" });
+  expect([store.calls.release, store.calls.renew, reasons]).toEqual([0, 0, []]);
+  expect(ended).toHaveBeenCalledOnce();
+  expect(await live()).not.toBe("released");
 });

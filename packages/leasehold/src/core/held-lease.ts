@@ -31,33 +31,20 @@ import {
   type LostReason,
   NoTokenError,
 } from "./errors.js";
-import type { GrantedLease, KeepOptions } from "./grant.js";
+import type { GrantActions, GrantedLease, KeepOptions } from "./grant.js";
 import type { Lease, LostHandler } from "./lease.js";
 import { checkFunction, checkKnown, RENEW_JITTER_RATIO } from "./options.js";
-import type { Failed, ReleaseOutcome, RenewOutcome } from "./port.js";
+import type { Failed } from "./port.js";
 import { RELEASE_TIMEOUT_MS, releaseAgain } from "./release-again.js";
 import { type RenewalScheduler, type Scheduled, TOGETHER_MS } from "./renewal-scheduler.js";
-import type { RenewalAnswer, ThreadRenewals } from "./thread.js";
+import type { RenewalAnswer } from "./thread.js";
 import { type Instant, instant, type Trust, trustFrom, trustLeftMs } from "./trust.js";
-
-/** What the store can do with this grant; each call is bounded by its timeout. */
-export interface GrantActions {
-  renew(timeoutMs: number, ttlMs?: number): Promise<RenewOutcome>;
-  /** @throws INVALID_OPTION for a TTL that the store does not grant */
-  checkTtl?(ttlMs: number): void;
-  release(timeoutMs: number): Promise<ReleaseOutcome>;
-  /** The store stays open for a call that no caller waits for. */
-  keepOpenFor?(call: Promise<unknown>): void;
-  /** The grant is over for its holder: lost or released. */
-  ended?(lease: HeldLease): void;
-  /** Set if another thread renews the grant as well. */
-  readonly thread?: ThreadRenewals | undefined;
-}
 
 /** Keeps retries apart while trust approaches its end. */
 const SHORTEST_RETRY_MS = 5;
 /** A renewal may be sent early by this part of its interval, to join a batch. */
 const EARLY_RATIO = 0.05;
+const FINISHED = Promise.resolve();
 
 /** A {@link Lease}, and what the core does with it. */
 export class HeldLease implements Lease {
@@ -207,6 +194,14 @@ export class HeldLease implements Lease {
   release(): Promise<void> {
     this.#releasing ??= this.#release();
     return this.#releasing;
+  }
+
+  /** As `release`, for a grant that has ended in the store already. It costs no promise. */
+  finish(): void {
+    if (this.#state !== "held") return;
+    this.#releasing = FINISHED;
+    this.#endTrust();
+    this.#end();
   }
 
   /** Releases; an unconfirmed release is logged, because it must not mask the work's own error. */
@@ -376,9 +371,7 @@ export class HeldLease implements Lease {
       return;
     }
     invariant(this.#state === "held", "a lease is released once");
-    this.#state = "released";
-    this.#scheduler.remove(this);
-    this.#handlers = undefined;
+    this.#endTrust();
     try {
       // If the client has closed its store: when the work ends at last, the grant expires by itself.
       if (this.#isLeftBehind) return;
@@ -387,6 +380,12 @@ export class HeldLease implements Lease {
     } finally {
       this.#end();
     }
+  }
+
+  #endTrust(): void {
+    this.#state = "released";
+    this.#scheduler.remove(this);
+    this.#handlers = undefined;
   }
 
   #end(): void {

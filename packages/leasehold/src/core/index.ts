@@ -19,14 +19,14 @@
  */
 
 export { type Abort, Aborting } from "./aborting.js";
-export { Batcher, batched, failedMaybe } from "./batching.js";
+export { Batcher, batched, failedMaybe, type Submission } from "./batching.js";
 export { LeaseClient, type Owned, type RevokeResult, type TryRunResult } from "./client.js";
 export { KEEP_ENDED_MS, startCollector } from "./collector.js";
 export { certificateProblem, wasNotSent } from "./connecting.js";
 export { cursorAfter, resourceOfCursor } from "./cursor.js";
 export { loadDriver } from "./driver.js";
 export * from "./errors.js";
-export type { GrantedLease, KeepOptions } from "./grant.js";
+export type { GrantActions, GrantedLease, KeepOptions } from "./grant.js";
 export { HeldLease } from "./held-lease.js";
 export type { AnyLease, HeldResource, Lease, LostHandler, UnfencedLease } from "./lease.js";
 export type { LeaseGroup } from "./lease-group.js";

@@ -12,11 +12,14 @@ import {
   type LostReason,
   type ReleaseOutcome,
   type RenewOutcome,
+  type Submission,
 } from "../core/index.js";
 import { Backoff, type Env, sleep } from "../env/index.js";
 import { describe } from "./describe.js";
 import type {
+  CompleteOutcome,
   CompleteRequest,
+  FailOutcome,
   FailRequest,
   HeartbeatRequest,
   RefusalReason,
@@ -26,6 +29,11 @@ import type {
 } from "./port.js";
 
 const REPORT_TIMEOUT_MS = 5_000;
+/**
+ * Reports are not shared out among calls. The next claim is on its way while the store takes them, so neither side is
+ * idle, and a commit costs the store as much as dozens of them.
+ */
+const REPORTS_AT_ONCE = 500;
 const RETRY = { firstMs: 50, longestMs: 1_000 };
 
 /** A refusal, as the holder of a lease sees it. */
@@ -37,6 +45,11 @@ const LOST: Record<RefusalReason, Exclude<LostReason, "inconsistent">> = {
   unknown: "gone",
 };
 
+/** At most half of the remaining trust, so that a timeout leaves time for another try. */
+export function reportTimeoutMs(lease: HeldLease): number {
+  return Math.min(REPORT_TIMEOUT_MS, lease.remainingMs() / 2);
+}
+
 export class Completer {
   readonly #env: Env;
   readonly #heartbeats;
@@ -47,8 +60,9 @@ export class Completer {
   constructor(store: TaskStore, env: Env) {
     this.#env = env;
     this.#heartbeats = new Batcher(store.heartbeat.bind(store), env.clock, env.telemetry);
-    this.#completions = new Batcher(store.complete.bind(store), env.clock, env.telemetry);
-    this.#failures = new Batcher(store.fail.bind(store), env.clock, env.telemetry);
+    const [complete, fail] = [store.complete.bind(store), store.fail.bind(store)];
+    this.#completions = new Batcher(complete, env.clock, env.telemetry, REPORTS_AT_ONCE);
+    this.#failures = new Batcher(fail, env.clock, env.telemetry, REPORTS_AT_ONCE);
     this.#requeues = new Batcher(store.requeue.bind(store), env.clock, env.telemetry);
   }
 
@@ -64,37 +78,49 @@ export class Completer {
     return outcome.status === "refused" ? { status: "notHeld" } : outcome;
   }
 
-  /** Whether the store took the output, or note that it cannot; false when the task is not ours. */
-  async complete(lease: HeldLease, request: CompleteRequest): Promise<boolean> {
-    const { output, ...grant } = request;
-    const end = await this.#untilAcknowledged(lease, request.id, (timeoutMs) =>
-      this.#completions.submit(request, timeoutMs),
-    );
-    if (typeof end === "boolean") return end;
-    // Any other fault is of the store or of the way to it, not of the output.
-    if (end.error.code !== "INVALID_OPTION") return false;
-    const error = describe(`the output cannot be stored: ${end.error.message}`);
-    return this.fail(lease, { ...grant, error, retryInMs: null, final: true });
+  /** Sends a completion once, and costs no promise. `complete` continues, if its outcome is anything but `completed`. */
+  add(completion: Submission<CompleteRequest, CompleteOutcome>): void {
+    this.#completions.add(completion);
+  }
+
+  /**
+   * Whether the store took the output, or note that it cannot; false when the task is not ours.
+   * @param first the outcome, if the request has been sent once
+   */
+  complete(lease: HeldLease, request: CompleteRequest, first?: CompleteOutcome): Promise<boolean> {
+    const onFault = (error: Failed["error"]) => {
+      // Any other fault is of the store or of the way to it, not of the output.
+      if (error.code !== "INVALID_OPTION") return false;
+      const { output: _output, ...grant } = request;
+      const text = describe(`the output cannot be stored: ${error.message}`);
+      return this.fail(lease, { ...grant, error: text, retryInMs: null, final: true });
+    };
+    return this.#report(lease, request, this.#completions, onFault, first);
   }
 
   /** Whether the store took note of the failure; false when the task is no longer ours. */
-  async fail(lease: HeldLease, request: FailRequest): Promise<boolean> {
-    const end = await this.#untilAcknowledged(lease, request.id, (timeoutMs) =>
-      this.#failures.submit(request, timeoutMs),
-    );
-    return end === true;
+  fail(lease: HeldLease, request: FailRequest): Promise<boolean> {
+    return this.#report(lease, request, this.#failures, () => false);
   }
 
-  /** False when the task is not ours; a failure that a repetition would only meet again. */
-  async #untilAcknowledged(
+  /**
+   * Repeats the report until it is acknowledged, or the lease is lost.
+   * @param onFault decides about a failure that a repetition would only meet again
+   */
+  async #report<Request extends TaskGrant, Outcome extends CompleteOutcome | FailOutcome>(
     lease: HeldLease,
-    id: string,
-    send: (timeoutMs: number) => Promise<{ status: "completed" | "recorded" } | Refused | Failed>,
-  ): Promise<boolean | Failed> {
+    request: Request,
+    lane: Batcher<Request, Outcome>,
+    onFault: (error: Failed["error"]) => boolean | Promise<boolean>,
+    first?: Outcome | Failed,
+  ): Promise<boolean> {
     const { clock, logger, random } = this.#env;
-    const backoff = new Backoff(random, RETRY);
-    for (let tries = 1; lease.checkAlive(); tries += 1) {
-      const outcome = await send(Math.min(REPORT_TIMEOUT_MS, lease.remainingMs() / 2));
+    const { id } = request;
+    let backoff: Backoff | undefined;
+    for (let tries = 1; first || lease.checkAlive(); tries += 1) {
+      const outcome: CompleteOutcome | FailOutcome =
+        first ?? (await lane.submit(request, reportTimeoutMs(lease)));
+      first = undefined;
       switch (outcome.status) {
         case "completed":
         case "recorded":
@@ -105,7 +131,8 @@ export class Completer {
           return false;
         case "failed":
           logger.warn({ err: outcome.error, id, tries }, "a report is not acknowledged yet");
-          if (!outcome.retryable) return outcome;
+          if (!outcome.retryable) return onFault(outcome.error);
+          backoff ??= new Backoff(random, RETRY);
           await sleep(clock, backoff.nextMs());
       }
     }

@@ -9,6 +9,7 @@ import type { Json } from "./port.js";
  * @throws InvalidOptionError for what JSON does not carry, with its path, such as `data.items.3.price`
  */
 export function toJson(path: string, value: unknown, longestBytes?: number): Json {
+  if (value === null || value === undefined) return null;
   let text: string;
   try {
     checkCarried(path, "", value);

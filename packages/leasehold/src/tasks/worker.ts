@@ -26,34 +26,21 @@ import {
   checkNewName,
   checkNumber,
   failedMaybe,
-  HeldLease,
   InvalidOptionError,
   instant,
-  RenewalScheduler,
 } from "../core/index.js";
 import {
   Backoff,
   type Env,
-  type LeaseId,
   newLeaseId,
-  type OpenSpan,
   sleep,
   type TraceContext,
   withTimeout,
 } from "../env/index.js";
-import { Completer } from "./completer.js";
-import { FinalTaskError, type TaskHandler } from "./define.js";
-import { describe } from "./describe.js";
-import { toJson } from "./json.js";
-import type {
-  ClaimedTask,
-  ClaimRequest,
-  CompleteRequest,
-  FailRequest,
-  Json,
-  TaskStore,
-} from "./port.js";
+import type { TaskHandler } from "./define.js";
+import type { ClaimRequest, TaskStore } from "./port.js";
 import type { Ready } from "./ready.js";
+import { TasksAtWork } from "./running-task.js";
 
 export interface WorkerOptions {
   /** How many tasks run at once. Default 8: handlers wait for I/O most of the time. */
@@ -86,36 +73,14 @@ export interface WorkerContext {
   readonly onClosed: () => void;
 }
 
-/** See AcquireOptions: the same numbers for the same reasons. */
-const KEEP = {
-  autoRenew: true,
-  marginMs: 10,
-  driftRatio: 0.01,
-  stopOnRenewError: false,
-} as const;
 /** An idle worker's claim waits this long, and at most a quarter of the ttl: trust counts from before it. */
 const LONGEST_WAIT_MS = 2_000;
-/** It travels with every heartbeat, in one request with those of the other tasks. */
-const LONGEST_PROGRESS_BYTES = 64 * 1024;
 const CALL_TIMEOUT_MS = 5_000;
 const RETRY = { firstMs: 100, longestMs: 5_000 };
 /** Handlers whose signal has aborted get this long before their tasks are requeued regardless. */
 const AFTER_ABORT_MS = 500;
 /** Limit for requeueing all of them: if the store is unavailable, their leases expire instead. */
 const GIVE_BACK_MS = 2_000;
-
-/** What is known here of a task at work. */
-interface Attempt {
-  /** Goes with each heartbeat. */
-  news?: { readonly progress: Json };
-  /** Its report is on its way. */
-  reporting?: boolean;
-  /** The store has taken its report. */
-  reported?: boolean;
-}
-
-/** How a handler has ended. */
-type End = Pick<CompleteRequest, "output"> | Pick<FailRequest, "error" | "retryInMs" | "final">;
 
 /** `tasks.work()` calls it. Apart from the class, whose public type shows no constructor. */
 export let workerOver: (
@@ -145,16 +110,10 @@ export class Worker implements AsyncDisposable {
   }
 
   readonly #context: WorkerContext;
-  readonly #handlers: ReadonlyMap<string, TaskHandler>;
-  readonly #completer: Completer;
-  readonly #scheduler: RenewalScheduler;
+  readonly #work: TasksAtWork;
   readonly #concurrency: number;
   readonly #queues: readonly string[];
-  readonly #ttlMs: number;
   readonly #graceMs: number;
-  /** Until their reports are acknowledged. */
-  readonly #running = new Map<HeldLease, Promise<void>>();
-  #handling = 0;
   readonly #stopping = new AbortController();
   readonly #claiming: Promise<void>;
   #slotFreed: (() => void) | undefined;
@@ -173,20 +132,19 @@ export class Worker implements AsyncDisposable {
     const { ttl } = context.store.capabilities;
     checkInteger("ttlMs", ttlMs, Math.max(100, ttl.minMs), ttl.maxMs);
     checkNumber("graceMs", graceMs, 0, Number.MAX_SAFE_INTEGER);
-    this.#handlers = byKind(handlers);
+    this.#work = new TasksAtWork(context, byKind(handlers), ttlMs, this.#stopping.signal, () =>
+      this.#slotFreed?.(),
+    );
     this.#context = context;
     this.#concurrency = concurrency;
     this.#queues = queues;
-    this.#ttlMs = ttlMs;
     this.#graceMs = graceMs;
-    this.#completer = new Completer(context.store, context.env);
-    this.#scheduler = new RenewalScheduler(context.env.clock);
     this.#claiming = this.#claimUntilStopped();
   }
 
   /** How many handlers run now. */
   get running(): number {
-    return this.#handling;
+    return this.#work.handling;
   }
 
   /**
@@ -207,18 +165,20 @@ export class Worker implements AsyncDisposable {
     this.#stopping.abort(new ClosedError("this worker"));
     this.#slotFreed?.();
     await this.#settled(this.#graceMs);
-    for (const lease of this.#running.keys()) lease.interrupt(this.#stopping.signal.reason);
+    for (const { lease } of this.#work.running) lease.interrupt(this.#stopping.signal.reason);
     await this.#settled(AFTER_ABORT_MS);
     const { clock, logger } = this.#context.env;
-    const [handlers, graceMs] = [this.#handling, this.#graceMs];
+    const [handlers, graceMs] = [this.#work.handling, this.#graceMs];
     if (handlers > 0) logger.error({ handlers, graceMs }, "the work does not stop");
-    const requeued = [...this.#running.keys()].map((lease) => lease[Symbol.asyncDispose]());
+    const requeued = this.#work.running.map(({ lease }) => lease[Symbol.asyncDispose]());
     await withTimeout(clock, GIVE_BACK_MS, Promise.all(requeued), () => {});
   }
 
   /** Until claiming and all handlers have ended, at most for this time. */
   async #settled(withinMs: number): Promise<void> {
-    const ended = this.#claiming.then(() => Promise.all(this.#running.values()));
+    const ended = this.#claiming.then(() =>
+      Promise.all(this.#work.running.map((task) => task.whenEnded())),
+    );
     await withTimeout(this.#context.env.clock, withinMs, ended, () => {});
   }
 
@@ -233,8 +193,8 @@ export class Worker implements AsyncDisposable {
     while (!signal.aborted) {
       // Handlers need not wait for the reports of those before them.
       const limit = Math.min(
-        this.#concurrency - this.#handling,
-        2 * this.#concurrency - this.#running.size,
+        this.#concurrency - this.#work.handling,
+        2 * this.#concurrency - this.#work.running.length,
       );
       if (limit === 0) {
         await new Promise<void>((resolve) => {
@@ -248,9 +208,9 @@ export class Worker implements AsyncDisposable {
         claimId,
         limit,
         queues: this.#queues,
-        ttlMs: this.#ttlMs,
-        kinds: [...this.#handlers.keys()],
-        waitMs: Math.min(LONGEST_WAIT_MS, Math.floor(this.#ttlMs / 4)),
+        ttlMs: this.#work.ttlMs,
+        kinds: this.#work.kinds,
+        waitMs: Math.min(LONGEST_WAIT_MS, Math.floor(this.#work.ttlMs / 4)),
       };
       const sent = instant(env.clock);
       let from: TraceContext | undefined;
@@ -264,117 +224,13 @@ export class Worker implements AsyncDisposable {
         backoff.reset();
         if (isFailing) env.logger.info({}, "the store answers again");
         isFailing = false;
-        for (const task of outcome.tasks) this.#start(task, sent, from);
+        for (const task of outcome.tasks) this.#work.start(task, sent, from);
         continue;
       }
       isFailing = true;
       env.logger.warn({ err: outcome.error }, "could not claim tasks");
       await sleep(env.clock, backoff.nextMs(), { signal }).catch(() => {});
     }
-  }
-
-  #start(
-    task: ClaimedTask,
-    sent: ReturnType<typeof instant>,
-    parent: TraceContext | undefined,
-  ): void {
-    const { env, holder } = this.#context;
-    const grant = this.#grant(task);
-    const attempt: Attempt = {};
-    const lease = new HeldLease(
-      {
-        resource: `task:${task.id}`,
-        holder,
-        sent,
-        leaseId: task.leaseId as LeaseId,
-        token: task.token,
-        remainingMs: task.remainingMs,
-      },
-      { ...KEEP, ttlMs: this.#ttlMs, renewIntervalMs: Math.floor(this.#ttlMs / 3) },
-      {
-        renew: async (timeoutMs) => {
-          const request = { ...grant, ttlMs: this.#ttlMs, ...attempt.news };
-          const outcome = await this.#completer.heartbeat(request, timeoutMs);
-          // Our own report, whose answer is still to come, may be what has ended the grant: what
-          // became of it is for the report to find out. Until then this renewal stays open.
-          if (outcome.status === "lost" && attempt.reporting) await this.#running.get(lease);
-          return outcome;
-        },
-        // A reported task has ended with its report; any other goes back to the queue.
-        release: async (timeoutMs) =>
-          attempt.reported
-            ? { status: "released" }
-            : await this.#completer.requeue(grant, timeoutMs),
-      },
-      this.#scheduler,
-      env,
-    );
-    const attributes = { "leasehold.task.id": task.id, "leasehold.task.kind": task.kind };
-    const about = { kind: "consumer", attributes, ...(parent && { parent }) } as const;
-    const run = (span?: OpenSpan) => this.#run(task, lease, attempt, span);
-    const ran = env.telemetry?.span("leasehold.task run", about, run) ?? run();
-    const running = ran.then(async (reported) => {
-      attempt.reported = reported;
-      await lease[Symbol.asyncDispose]();
-      this.#running.delete(lease);
-      this.#slotFreed?.();
-    });
-    this.#running.set(lease, running);
-  }
-
-  /** Runs the handler and reports; false if there was nothing to report or the report was not accepted. */
-  async #run(
-    task: ClaimedTask,
-    lease: HeldLease,
-    attempt: Attempt,
-    span: OpenSpan | undefined,
-  ): Promise<boolean> {
-    this.#handling += 1;
-    const end = await this.#handle(task, lease, attempt);
-    this.#handling -= 1;
-    this.#slotFreed?.();
-    if (!end || !("output" in end)) span?.fail();
-    if (!end) return false;
-    attempt.reporting = true;
-    const grant = this.#grant(task);
-    return "output" in end
-      ? this.#completer.complete(lease, { ...grant, ...end })
-      : this.#completer.fail(lease, { ...grant, ...end });
-  }
-
-  /** The result to report; null if the handler did not start, or stopped because its signal aborted. */
-  async #handle(task: ClaimedTask, lease: HeldLease, attempt: Attempt): Promise<End | null> {
-    const { logger } = this.#context.env;
-    const { data, leaseId, ...shown } = task;
-    const handler = this.#handlers.get(task.kind);
-    // Trust may be over before the answer was read; and after close() nothing new begins.
-    if (!handler || !lease.checkAlive() || this.#stopping.signal.aborted) return null;
-    try {
-      const progress = (value: Json) => {
-        attempt.news = { progress: toJson("progress", value, LONGEST_PROGRESS_BYTES) };
-      };
-      // A signal is made for those who ask for one.
-      const context = {
-        task: shown,
-        lease,
-        progress,
-        log: logger,
-        get signal() {
-          return lease.signal;
-        },
-      };
-      return { output: await handler.run(data, context) };
-    } catch (error) {
-      // A handler that stopped because its signal aborted has not failed.
-      if (!lease.checkAlive() || lease.signal.aborted) return null;
-      logger.warn({ err: error, id: task.id, kind: task.kind }, "task failed");
-      const final = error instanceof FinalTaskError;
-      return { error: describe(error), retryInMs: null, final };
-    }
-  }
-
-  #grant({ id, leaseId, token }: ClaimedTask) {
-    return { namespace: this.#context.namespace, id, leaseId, token };
   }
 }
 

@@ -15,10 +15,10 @@ import {
   oncePerGrant,
   StoreUnavailableError,
 } from "../../core/index.js";
-import type { Clock } from "../../env/index.js";
+import { type Clock, invariant } from "../../env/index.js";
 import type { TaskGrant, TaskKey } from "../../tasks/port.js";
 import { storedId } from "../../tasks/record.js";
-import { DEFAULT_TIMEOUT_MS, type Parameter, type Sql } from "./connection.js";
+import { DEFAULT_TIMEOUT_MS, type Parameter, type Scalar, type Sql } from "./connection.js";
 import { failedOutcome, isUniqueViolation } from "./failures.js";
 import { askAgain } from "./locked-rows.js";
 import { type ChangedRow, TASK_STATE, type TaskStateRow } from "./task-statements.js";
@@ -41,6 +41,8 @@ export interface Statement<Request, Outcome, Row extends ChangedRow> {
   readonly text: string;
   /** The values, one array per column. */
   values(entries: readonly Entry<Request>[]): Parameter[];
+  /** A cheaper statement to try first; null if it does not suit the requests. */
+  lean?(requests: readonly Request[]): LeanStatement<Outcome> | null;
   /** Reads the state of the tasks that the statement skipped; default TASK_STATE. */
   readonly state?: string;
   /** The outcome if the statement changed the task. */
@@ -49,6 +51,14 @@ export interface Statement<Request, Outcome, Row extends ChangedRow> {
   passedOver(skipped: TaskStateRow | null, request: Request): Outcome | null;
   /** How the requests of the same grant, or for the same task, are sent as one. */
   readonly merging?: Merging<Request, Outcome | Failed>;
+}
+
+/** A statement with one row, for requests about different tasks that have most values in common. */
+export interface LeanStatement<Outcome> {
+  readonly text: string;
+  readonly values: readonly Parameter[];
+  /** The outcome of each request; null: the general statement decides it. */
+  outcomes(row: Readonly<Record<string, Scalar>>): (Outcome | null)[];
 }
 
 export class TaskCalls {
@@ -89,7 +99,7 @@ export class TaskCalls {
   /**
    * Returns one outcome per request, in order.
    */
-  decide<
+  async decide<
     Request extends TaskKey & Partial<TaskGrant>,
     Outcome extends { readonly status: string },
     Row extends ChangedRow,
@@ -99,6 +109,25 @@ export class TaskCalls {
     options?: CallOptions,
   ): Promise<(Outcome | Failed)[]> {
     const run = this.within(statement.sql, options);
+    const lean = statement.lean?.(requests);
+    if (!lean) return this.#decideAll(statement, requests, run);
+    const outcomes = await askLean(lean, requests.length, run);
+    const undecided = requests.filter((_, index) => outcomes[index] === null);
+    if (undecided.length === 0) return outcomes as (Outcome | Failed)[];
+    const rest = (await this.#decideAll(statement, undecided, run)).values();
+    return outcomes.map((outcome) => outcome ?? (rest.next().value as Outcome | Failed));
+  }
+
+  /** By the general statement. */
+  #decideAll<
+    Request extends TaskKey & Partial<TaskGrant>,
+    Outcome extends { readonly status: string },
+    Row extends ChangedRow,
+  >(
+    statement: Statement<Request, Outcome, Row>,
+    requests: readonly Request[],
+    run: Run,
+  ): Promise<(Outcome | Failed)[]> {
     const { merging, state = TASK_STATE } = statement;
     const send = async (round: readonly Request[]) => {
       const outcomes = new Array<Outcome | Failed>(round.length);
@@ -138,6 +167,21 @@ export class TaskCalls {
   }
 }
 
+/** The outcome of a request that the statement did not decide is null. */
+async function askLean<Outcome>(
+  { text, values, outcomes }: LeanStatement<Outcome>,
+  count: number,
+  run: Run,
+): Promise<(Outcome | Failed | null)[]> {
+  try {
+    const [row] = await run<Readonly<Record<string, Scalar>>>(text, values);
+    invariant(row, "a lean statement has one row");
+    return outcomes(row);
+  } catch (error) {
+    return new Array<Failed>(count).fill(failedOutcome(error));
+  }
+}
+
 /** The row is locked; waiting would tie this batch to another transaction. */
 export function inTheWay({ id }: TaskKey): Failed {
   const error = new StoreUnavailableError(`another transaction is changing task ${id}`, {
@@ -154,9 +198,15 @@ function storedGrant(request: TaskKey & Partial<TaskGrant>): TaskGrant | null {
   return {
     namespace,
     id,
-    leaseId: /^[0-9a-f]*$/.test(leaseId) ? leaseId : "",
+    leaseId: isHex(leaseId) ? leaseId : "",
     token: Number.isSafeInteger(token) ? token : 0,
   };
+}
+
+const HEX = /^[0-9a-f]+$/;
+/** As lease ids are. */
+export function isHex(text: string): boolean {
+  return HEX.test(text);
 }
 
 /** Namespaces contain no NUL. */

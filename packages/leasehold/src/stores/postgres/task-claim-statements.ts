@@ -10,7 +10,7 @@ import { afterMs, unnested } from "./statements.js";
 import { CLOCK, KEY, micros, NOTIFIED, notifiedOf, SAME_TASK } from "./task-statements.js";
 
 /** `taskLeaseId` */
-const leaseId = (claimId: string, id: string) =>
+export const claimedLeaseId = (claimId: string, id: string) =>
   `left(encode(sha256(convert_to(${claimId} || ':' || ${id}, 'UTF8')), 'hex'), 32)`;
 
 export interface ClaimedRow {
@@ -107,7 +107,7 @@ WITH ${CLOCK},
   ${notifiedOf("measured x WHERE NOT x.fits")},
   claimed AS (
     UPDATE leasehold.task t SET state = 'running', attempt = t.attempt + 1,
-      previous_holder = t.holder, holder = $3, lease_id = ${leaseId("$2", "t.id::text")},
+      previous_holder = t.holder, holder = $3, lease_id = ${claimedLeaseId("$2", "t.id::text")},
       token = greatest(t.token + 1, ${micros("c.now")}), ttl_ms = $4::int, started_at = c.now,
       heartbeat_at = NULL, expires_at = ${afterMs("$4::int")}, result = NULL, progress = NULL
     FROM clock c
@@ -122,7 +122,7 @@ WITH ${CLOCK},
   own AS (
     SELECT t.* FROM earlier CROSS JOIN unnest(earlier.task_ids) AS e (id)
       JOIN leasehold.task t ON t.namespace = $1 AND t.id = e.id CROSS JOIN clock c
-    WHERE t.state = 'running' AND t.lease_id = ${leaseId("$2", "t.id::text")}
+    WHERE t.state = 'running' AND t.lease_id = ${claimedLeaseId("$2", "t.id::text")}
       AND c.now < t.expires_at
   )
 SELECT ${CLAIMED_COLUMNS("x")}, ${NOTIFIED}

@@ -20,6 +20,7 @@ import { refusal } from "../../tasks/rules.js";
 import type { Sql } from "./connection.js";
 import { grantColumns, keyColumns, type Statement } from "./task-calls.js";
 import type { ClaimedRow } from "./task-claim-statements.js";
+import { leanComplete } from "./task-lean-outcomes.js";
 import {
   CANCEL,
   type ChangedRow,
@@ -73,6 +74,7 @@ export function completing(sql: Sql): Statement<CompleteRequest, CompleteOutcome
     sql,
     text: COMPLETE,
     state: TASK_STATE_AND_OUTPUT,
+    lean: leanComplete,
     values: (entries) => [
       ...grantColumns(entries),
       entries.map(({ request }) => encodeJson(request.output)),
@@ -209,21 +211,37 @@ function recorded({ state, retryInMs }: Recorded, repeated: boolean): FailOutcom
 }
 
 export function claimedTask(row: ClaimedRow): ClaimedTask {
-  const { expiresAt, now, ttlMs, data, scheduledAt, holder: _h, notified: _n, ...task } = row;
   return {
-    ...task,
-    data: decode(data),
-    scheduledAt: iso(scheduledAt),
-    ...termOf({ ttlMs, expiresAt, now }),
+    id: row.id,
+    kind: row.kind,
+    queue: row.queue,
+    priority: row.priority,
+    data: decode(row.data),
+    leaseId: row.leaseId,
+    token: row.token,
+    attempt: row.attempt,
+    failures: row.failures,
+    crashes: row.crashes,
+    maxAttempts: row.maxAttempts,
+    dedupeKey: row.dedupeKey,
+    scheduledAt: iso(row.scheduledAt),
+    previousHolder: row.previousHolder,
+    ttlMs: row.ttlMs,
+    remainingMs: remainingMs(row),
+    expiresAt: iso(row.expiresAt),
   };
 }
 
 /** Rounds down to whole milliseconds, so that the holder stops early rather than late. */
 function termOf(times: { ttlMs: number; expiresAt: number; now: number }) {
-  const { ttlMs, expiresAt, now } = times;
+  const { ttlMs, expiresAt } = times;
   return {
     ttlMs,
-    remainingMs: Math.floor((expiresAt - now) / 1_000),
+    remainingMs: remainingMs(times),
     expiresAt: iso(expiresAt),
   };
+}
+
+function remainingMs({ expiresAt, now }: { expiresAt: number; now: number }): number {
+  return Math.floor((expiresAt - now) / 1_000);
 }

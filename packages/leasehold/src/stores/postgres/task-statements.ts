@@ -53,11 +53,11 @@ const heldWhere = (condition: string, columns = "") => `held AS MATERIALIZED (
  */
 const SAME_PLACE = "t.ctid = h.at";
 /** The grant is live and belongs to the request. */
-const LIVE_GRANT =
+export const LIVE_GRANT =
   "t.state = 'running' AND t.lease_id = i.lease_id AND t.token = i.token AND c.now < t.expires_at";
 
 /** Records the ended grants of `from` as attempts. */
-const keptOf = (from: string, result: string, error = "NULL") => `kept AS (
+export const keptOf = (from: string, result: string, error = "NULL") => `kept AS (
     INSERT INTO leasehold.attempt
       (namespace, task_id, attempt, holder, grant_id, token, ttl_ms, started_at,
        heartbeat_at, ended_at, result, error, progress)
@@ -65,7 +65,7 @@ const keptOf = (from: string, result: string, error = "NULL") => `kept AS (
       x.started_at, x.heartbeat_at, c.now, '${result}', ${error}, x.progress
     FROM ${from} CROSS JOIN clock c
   )`;
-const KEPT_COLUMNS = `t.namespace, t.id, t.attempt, t.holder, t.lease_id, t.token, t.ttl_ms,
+export const KEPT_COLUMNS = `t.namespace, t.id, t.attempt, t.holder, t.lease_id, t.token, t.ttl_ms,
       t.started_at, t.heartbeat_at, t.progress, t.queue, t.state`;
 
 /** Sends one notification per queue with newly claimable tasks, once per statement. */

@@ -11,6 +11,7 @@ import { refuseAnothersClaim } from "../../tasks/claims.js";
 import { ATTEMPTS_KEPT } from "../../tasks/payloads.js";
 import type {
   AdminOutcome,
+  ClaimedTask,
   ClaimOptions,
   ClaimOutcome,
   ClaimRequest,
@@ -50,6 +51,8 @@ import {
   FORGET_CLAIMS,
 } from "./task-claim-statements.js";
 import { enqueue, runIn } from "./task-enqueue.js";
+import { tasksOf } from "./task-lean-outcomes.js";
+import { CLAIM_FIRST, type LeanClaimedRow } from "./task-lean-statements.js";
 import { type LeaseRow, leasePage, leasesSql } from "./task-leases.js";
 import {
   cancelling,
@@ -140,6 +143,14 @@ export class PostgresTaskStore implements TaskStore {
     try {
       const run = this.#calls.within(this.#general, options);
       if (queues.length === 0) return { status: "claimed", tasks: [] };
+      if (queues.length === 1) {
+        const values = [namespace, claimId, holder, ttlMs, limit, kinds, ...queues];
+        const tasks = tasksOf(request, await run<LeanClaimedRow>(CLAIM_FIRST, values));
+        if (tasks) {
+          await this.#forgetAttempts(request, tasks, run);
+          return { status: "claimed", tasks };
+        }
+      }
       const rows = await run<ClaimedRow>(claimSql(queues.length), [
         namespace,
         claimId,
@@ -253,7 +264,7 @@ export class PostgresTaskStore implements TaskStore {
   /** Every so often, so that a claim of such a task costs no second statement. If it fails, the claim is repeated. */
   async #forgetAttempts(
     { namespace }: ClaimRequest,
-    claimed: readonly ClaimedRow[],
+    claimed: readonly Pick<ClaimedTask, "id" | "attempt">[],
     run: Run,
   ): Promise<void> {
     const long = claimed.filter(

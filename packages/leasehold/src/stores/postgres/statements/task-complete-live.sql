@@ -1,0 +1,38 @@
+-- Completes each task of a batch whose grant is live. Its one row lists their numbers:
+-- task-complete decides the others.
+-- $1 namespace
+-- $2 ids
+-- $3 leaseIds
+-- $4 tokens
+-- $5 outputs
+
+WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
+  held AS MATERIALIZED (
+    SELECT i.n, i.output, t.at
+    FROM (
+      SELECT * FROM unnest((SELECT $2::uuid[]), (SELECT $3::text[]), (SELECT $4::bigint[]), (SELECT $5::text[]))
+        WITH ORDINALITY AS i (id, lease_id, token, output, n)
+      ORDER BY i.id
+    ) i CROSS JOIN clock c CROSS JOIN LATERAL (
+      SELECT t.ctid AS at FROM leasehold.task t
+      WHERE t.namespace = $1 AND t.id = i.id AND t.state = 'running' AND t.lease_id = i.lease_id AND t.token = i.token AND c.now < t.expires_at
+      FOR NO KEY UPDATE OF t SKIP LOCKED
+    ) t
+  ),
+  changed AS (
+    UPDATE leasehold.task t SET state = 'done', result = 'done', output = h.output,
+      finished_at = c.now
+    FROM held h CROSS JOIN clock c
+    WHERE t.ctid = h.at
+    RETURNING h.n, t.namespace, t.id, t.attempt, t.holder, t.lease_id, t.token, t.ttl_ms,
+      t.started_at, t.heartbeat_at, t.progress, t.queue, t.state
+  ),
+  kept AS (
+    INSERT INTO leasehold.attempt
+      (namespace, task_id, attempt, holder, grant_id, token, ttl_ms, started_at,
+       heartbeat_at, ended_at, result, error, progress)
+    SELECT x.namespace, x.id, x.attempt, x.holder, left(encode(sha256(convert_to(x.lease_id, 'UTF8')), 'hex'), 16), x.token, x.ttl_ms,
+      x.started_at, x.heartbeat_at, c.now, 'done', NULL, x.progress
+    FROM changed x CROSS JOIN clock c
+  )
+SELECT string_agg(x.n::text, ',') AS completed FROM changed x

@@ -1,0 +1,97 @@
+/** The values that the lean statements take, and what their rows decide. */
+import type {
+  ClaimedTask,
+  ClaimRequest,
+  CompleteOutcome,
+  CompleteRequest,
+} from "../../tasks/port.js";
+import { encodeJson, NOTHING, storedId } from "../../tasks/record.js";
+import type { Parameter } from "./connection.js";
+import { isHex, type LeanStatement } from "./task-calls.js";
+import { COMPLETE_LIVE, type CompletedRow, type LeanClaimedRow } from "./task-lean-statements.js";
+import { decode, iso } from "./task-views.js";
+
+/** Null if the general statement decides the claim. */
+export function tasksOf(
+  { queues: [queue = ""], ttlMs }: ClaimRequest,
+  rows: readonly LeanClaimedRow[],
+): ClaimedTask[] | null {
+  const [first] = rows;
+  if (!first || first.undecided) return null;
+  if (first.id === null) return [];
+  const expiresAt = iso((first.now ?? first.token) + ttlMs * 1_000);
+  return rows.map((row) => ({
+    id: row.id as string,
+    kind: row.kind,
+    queue,
+    priority: row.priority ?? 0,
+    data: decode(row.data),
+    leaseId: row.leaseId,
+    token: row.token,
+    attempt: row.attempt ?? 1,
+    failures: row.failures ?? 0,
+    crashes: row.crashes ?? 0,
+    maxAttempts: row.maxAttempts,
+    dedupeKey: row.dedupeKey,
+    scheduledAt: iso(row.scheduledAt),
+    previousHolder: row.previousHolder,
+    ttlMs,
+    remainingMs: ttlMs,
+    expiresAt,
+  }));
+}
+
+/** Most outputs are null: one outcome for all of them. */
+const COMPLETED: CompleteOutcome = { status: "completed", repeated: false, output: null };
+
+/** Null unless the requests are about different tasks of one namespace. */
+export function leanComplete(
+  requests: readonly CompleteRequest[],
+): LeanStatement<CompleteOutcome> | null {
+  const [first] = requests;
+  if (!first || first.namespace.includes("\0")) return null;
+  const { namespace } = first;
+  const ids: string[] = [];
+  const leaseIds: string[] = [];
+  const tokens: number[] = [];
+  const outputs: string[] = [];
+  for (const request of requests) {
+    const id = storedId(request.id);
+    if (request.namespace !== namespace || id === null) return null;
+    if (!isHex(request.leaseId) || !Number.isSafeInteger(request.token)) return null;
+    ids.push(id);
+    leaseIds.push(request.leaseId);
+    tokens.push(request.token);
+    outputs.push(encodeJson(request.output));
+  }
+  if (new Set(ids).size < ids.length) return null;
+  const values: Parameter[] = [
+    namespace,
+    arrayOf(ids),
+    arrayOf(leaseIds),
+    arrayOf(tokens),
+    outputs,
+  ];
+  return {
+    text: COMPLETE_LIVE,
+    values,
+    outcomes(row) {
+      const { completed } = row as unknown as CompletedRow;
+      const outcomes = new Array<CompleteOutcome | null>(requests.length).fill(null);
+      for (const n of completed === null ? [] : completed.split(",")) {
+        const at = Number(n) - 1;
+        const output = outputs[at] as string;
+        outcomes[at] =
+          output === NOTHING
+            ? COMPLETED
+            : { status: "completed", repeated: false, output: decode(output) };
+      }
+      return outcomes;
+    },
+  };
+}
+
+/** An array as PostgreSQL reads it, of elements that need no quotes. */
+function arrayOf(elements: readonly (string | number)[]): string {
+  return `{${elements.join(",")}}`;
+}
