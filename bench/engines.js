@@ -1,7 +1,8 @@
-// Starts real servers on loopback when the first question needs them; later questions share them.
+// Starts real servers on loopback when a question first needs them.
 // The code that starts them is that of the tests, in TypeScript, which Vite compiles on the way.
 import { fileURLToPath } from "node:url";
 import { createServer } from "vite";
+import { ownCpuUs, treeCpuUs } from "./cpu.js";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 
@@ -17,10 +18,10 @@ const POSTGRES_SETTINGS = {
 
 export class Engines {
   #vite;
-  /** @type {Map<string, Promise<{ url: string, remove(): Promise<void> }>>} */
+  /** @type {Map<string, Promise<{ url: string, pid?: number, process?: { pid: number }, remove(): Promise<void> }>>} */
   #started = new Map();
 
-  /** A superuser's URL for a database that other questions of this run use too. */
+  /** A superuser's URL. The databases of contenders are beside it: see freshDatabase(). */
   postgres() {
     return this.#url("postgres", async (load) => {
       const { startPostgres } = await load("/tests/support/postgres-engine.ts");
@@ -42,7 +43,7 @@ export class Engines {
     });
   }
 
-  /** Creates an empty database for one question on the shared server. */
+  /** Creates an empty database for one contender on the question's server. */
   async freshDatabase() {
     const { default: pg } = await import("pg");
     const admin = new pg.Client({ connectionString: await this.postgres() });
@@ -53,6 +54,18 @@ export class Engines {
     const url = new URL(await this.postgres());
     url.pathname = `/${name}`;
     return url.href;
+  }
+
+  /**
+   * Clocks of this process, which runs the clients, and of an engine's processes.
+   * @param {"postgres" | "redis" | "etcd"} name
+   * @returns {Promise<import("./cpu.js").Clocks>}
+   */
+  async cpu(name) {
+    await this[name]();
+    const started = await this.#started.get(name);
+    const pid = started?.process?.pid ?? started?.pid ?? 0;
+    return { client: ownCpuUs, server: () => treeCpuUs(pid) };
   }
 
   async close() {

@@ -7,6 +7,7 @@ import { Redis } from "ioredis";
 import { connect } from "leasehold";
 import pg from "pg";
 import Redlock from "redlock";
+import { openStatements } from "./contenders/leases/naive.js";
 import { CHART, draw } from "./draw.js";
 import { Engines } from "./engines.js";
 import { median, rateOf } from "./measure.js";
@@ -18,17 +19,10 @@ const ROUNDS = 3;
 const FOR_MS = 1_000;
 const TTL_MS = 30_000;
 
-const NAIVE = `INSERT INTO naive AS l (resource, holder, token, expires_at)
-  VALUES ($1, 'me', 1, now() + interval '30 s')
-  ON CONFLICT (resource) DO UPDATE SET token = l.token + 1, expires_at = excluded.expires_at
-  WHERE l.expires_at <= now() RETURNING token`;
-const NAIVE_RELEASE = "UPDATE naive SET expires_at = now() WHERE resource = $1";
-
 const engines = new Engines();
 const database = await engines.freshDatabase();
-const pool = new pg.Pool({ connectionString: database, max: 10 });
-await pool.query(`CREATE TABLE naive (resource text PRIMARY KEY, holder text NOT NULL,
-  token bigint NOT NULL, expires_at timestamptz NOT NULL)`);
+const pool = new pg.Pool({ connectionString: database, max: 1 });
+const naive = await openStatements(database);
 const redis = new Redis(await engines.redis());
 const redlock = new Redlock([redis], { retryCount: 0 });
 const defaults = { ttlMs: TTL_MS };
@@ -39,8 +33,8 @@ const onRedis = await connect(await engines.redis(), { defaults });
 const contenders = {
   "Leasehold on PostgreSQL": async (resource) => (await onPostgres.acquire(resource)).release(),
   "one statement a call": async (resource) => {
-    await pool.query({ name: "acquire", text: NAIVE, values: [resource] });
-    await pool.query({ name: "release", text: NAIVE_RELEASE, values: [resource] });
+    await naive.acquire(resource);
+    await naive.release(resource);
   },
   "Leasehold on Redis": async (resource) => (await onRedis.acquire(resource)).release(),
   "node-redlock": async (resource) => (await redlock.acquire([`rl-${resource}`], TTL_MS)).release(),
@@ -52,10 +46,10 @@ for (const callers of CALLERS) {
   const rates = new Map();
   for (let round = 0; round <= ROUNDS; round += 1) {
     for (const [contender, pair] of Object.entries(contenders)) {
-      const rate = await rateOf(callers, FOR_MS, (caller, turn) =>
+      const { value } = await rateOf({}, callers, FOR_MS, (caller, turn) =>
         pair(`p-${caller}-${turn % 16}`),
       );
-      if (round > 0) rates.set(contender, [...(rates.get(contender) ?? []), rate]);
+      if (round > 0) rates.set(contender, [...(rates.get(contender) ?? []), value]);
     }
   }
   for (const [contender, all] of rates) points.push({ contender, callers, rate: median(all) });
@@ -79,15 +73,15 @@ for (const size of SIZES) {
   live = size;
   const rates = [];
   for (let round = 0; round <= ROUNDS; round += 1) {
-    const rate = await rateOf(64, FOR_MS, async (caller, turn) =>
+    const { value } = await rateOf({}, 64, FOR_MS, async (caller, turn) =>
       (await onPostgres.acquire(`s-${caller}-${turn % 16}`)).release(),
     );
-    if (round > 0) rates.push(rate);
+    if (round > 0) rates.push(value);
   }
   sizes.push({ live: size, rate: median(rates) });
   console.log(size, "live leases", Math.round(median(rates)));
 }
-await Promise.all([onPostgres.close(), onRedis.close(), pool.end()]);
+await Promise.all([onPostgres.close(), onRedis.close(), naive.close(), pool.end()]);
 redis.disconnect();
 await engines.close();
 

@@ -3,17 +3,20 @@
 //   npm run bench                              everything
 //   npm run bench -- --quick                   in a few minutes, at sizes of at most 100,000
 //   npm run bench -- --only tasks,handover     questions by the names of their files
-//   npm run bench -- --json FILE               [{ id, ratio, reach, better, samples }]
+//   npm run bench -- --json FILE               also writes the figures, for `npm run performance -- FILE`
 //
-// Exits with 1 if a question fails. A ratio that misses its target is printed in red and is no error.
-import { existsSync, readdirSync, writeFileSync } from "node:fs";
-import { cpus } from "node:os";
+// Ends by saying which gates are reached: the ratios that a release must have. Exits with 1 if a question
+// fails. A ratio that misses its target is printed in red and is no error.
+import { fork } from "node:child_process";
+import { existsSync, readdirSync } from "node:fs";
+import { cpus, loadavg } from "node:os";
 import { basename } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import Table from "cli-table3";
 import pc from "picocolors";
-import { Engines } from "./engines.js";
+import { writeReport } from "../verification/support/provenance.js";
+import { gatesText, isReached, ratioText, reachText, sideText, spreadText } from "./rows.js";
 
 const here = fileURLToPath(new URL(".", import.meta.url));
 const { values } = parseArgs({
@@ -41,97 +44,93 @@ if (unknown.length > 0) {
   process.exit(64);
 }
 
-const engines = new Engines();
-/** @type {import("./measure.js").Row[]} */
+/** @typedef {import("./rows.js").Row & { question: string }} Answer */
+/** @type {Answer[]} */
 const rows = [];
 const unanswered = [];
 const begin = performance.now();
+const load = [loadavg()[0]];
 const [cpu] = cpus();
 console.log(
   `${cpus().length} x ${cpu?.model}, Node ${process.version}${values.quick ? ", quick" : ""}`,
 );
 let stopping = false;
+// The process that answers receives Ctrl-C too, and ends its engines.
 process.once("SIGINT", () => {
   stopping = true;
-  void engines.close().finally(() => process.exit(130));
 });
 for (const [at, name] of only.entries()) {
-  /** @type {{ default: import("./measure.js").Question }} */
-  const { default: question } = await import(`./questions/${name}.js`);
   const progress = (/** @type {string} */ text) => {
     if (process.stderr.isTTY)
       process.stderr.write(`\r\x1b[K${at + 1}/${only.length} ${name}: ${text}`);
   };
-  try {
-    const startedMs = performance.now();
-    const answers = await question.run({
-      quick: values.quick,
-      engines,
-      progress,
-      size: (full, quick) => (values.quick ? quick : full),
-    });
-    progress("");
-    print(question, answers, performance.now() - startedMs);
-    rows.push(...answers);
-  } catch (error) {
-    if (stopping) break;
+  const startedMs = performance.now();
+  const answers = await answersOf(name, progress);
+  if (stopping) process.exit(130);
+  progress("");
+  if (answers === null) {
     unanswered.push(name);
-    console.error(`\n${name} could not be answered:`, error);
+    continue;
   }
+  print(answers, performance.now() - startedMs);
+  rows.push(...answers);
 }
-if (!stopping) {
-  await engines.close();
-  if (values.json !== undefined) {
-    const report = rows.map(({ id, ratio, reach, better, samples }) => ({
-      id,
-      ratio,
-      reach,
-      better,
-      samples,
-    }));
-    writeFileSync(values.json, `${JSON.stringify(report, null, 2)}\n`);
-  }
-  const within = rows.filter(isWithin).length;
-  const minutes = ((performance.now() - begin) / 60_000).toFixed(1);
-  console.log(`\n${within} of ${rows.length} within reach, in ${minutes} minutes`);
-  if (unanswered.length > 0) console.log(`not answered: ${unanswered.join(", ")}`);
-  process.exit(unanswered.length > 0 ? 1 : 0);
-}
+load.push(loadavg()[0]);
+const minutes = (performance.now() - begin) / 60_000;
+const { quick } = values;
+writeReport(values.json, "bench", { quick, minutes, load, unanswered, rows });
+const bounded = rows.filter(({ reach }) => reach !== null);
+const within = bounded.filter(isReached).length;
+console.log(`\n${within} of ${bounded.length} within reach, in ${minutes.toFixed(1)} minutes`);
+if (unanswered.length > 0) console.log(`not answered: ${unanswered.join(", ")}`);
+console.log(gatesText(rows));
+process.exitCode = unanswered.length > 0 ? 1 : 0;
 
-/** @param {import("./measure.js").Row} row */
-function isWithin({ ratio, reach, better }) {
-  return better === "higher" ? ratio >= reach : ratio <= reach;
+/**
+ * @param {string} name
+ * @param {(text: string) => void} progress
+ * @returns {Promise<Answer[] | null>} null if the question failed, whose process has printed why
+ */
+function answersOf(name, progress) {
+  const child = fork(`${here}answer.js`, [name, values.quick ? "quick" : "full"]);
+  /** @type {Answer[] | null} */
+  let answers = null;
+  child.on("message", (/** @type {{ progress?: string, rows?: Answer[] }} */ message) => {
+    if (message.progress !== undefined) progress(message.progress);
+    if (message.rows) answers = message.rows;
+  });
+  return new Promise((resolve, reject) => {
+    child.once("error", reject);
+    child.once("close", (code) => {
+      if (code !== 0) console.error(`\n${name} could not be answered: it ended with ${code}`);
+      resolve(code === 0 ? answers : null);
+    });
+  });
 }
 
 /**
- * @param {import("./measure.js").Question} question
- * @param {import("./measure.js").Row[]} answers
+ * @param {readonly Answer[]} answers to one question
  * @param {number} tookMs
  */
-function print({ question, sideBySide }, answers, tookMs) {
-  console.log(`\n${pc.bold(question)}\nbeside ${sideBySide} (${(tookMs / 1_000).toFixed(0)} s)`);
+function print(answers, tookMs) {
+  console.log(`\n${pc.bold(answers[0]?.question ?? "")} (${(tookMs / 1_000).toFixed(0)} s)`);
   const table = new Table({
-    head: ["", "ratio", "reach", "rounds", "figures"],
+    head: ["", "beside", "ratio", "reach", "rounds", "figures"],
     style: { head: [] },
   });
   for (const row of answers) {
-    const { what, ratio, reach, better, samples, figures } = row;
-    const [low, high] = [Math.min(...samples), Math.max(...samples)];
-    const shown = `${two(ratio)}x`;
+    const reached = isReached(row);
+    const paint = reached === null ? String : reached ? pc.green : pc.red;
     table.push([
-      what,
-      isWithin(row) ? pc.green(shown) : pc.red(shown),
-      `${better === "higher" ? ">=" : "<="} ${reach}x`,
-      `${two(low)} to ${two(high)}`,
-      Object.entries(figures)
-        .map(([name, text]) => `${name} ${text}`)
+      row.what,
+      row.beside,
+      paint(ratioText(row)),
+      row.gate ? `${reachText(row)} (gate)` : reachText(row),
+      spreadText(row),
+      Object.entries(row.sides)
+        .map(([name, side]) => `${name} ${sideText(side)}`)
         .join("\n"),
     ]);
   }
   console.log(table.toString());
-}
-
-/** @param {number} value */
-function two(value) {
-  return value.toLocaleString("en", { maximumFractionDigits: 2, minimumFractionDigits: 2 });
 }

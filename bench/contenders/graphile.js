@@ -2,7 +2,14 @@
 // and batches completions and failures.
 import { makeWorkerUtils, runTaskList } from "graphile-worker";
 import pg from "pg";
-import { Countdown, rateDuring, startLatencies, untilNone } from "./until.js";
+import {
+  addingInBulk,
+  Countdown,
+  enqueueing,
+  rateDuring,
+  startLatencies,
+  untilNone,
+} from "./until.js";
 
 const CONCURRENCY = 24;
 const PLAIN_CONCURRENCY = 10;
@@ -66,6 +73,13 @@ export async function open(url) {
       await worker.gracefulShutdown();
       return tookMs;
     },
+    enqueue: (count) => enqueueing(count, (n) => utils.addJob("noop", { n })),
+    enqueueAll: (count) =>
+      addingInBulk(
+        count,
+        (n) => ({ identifier: "noop", payload: { n } }),
+        (jobs) => utils.addJobs(jobs),
+      ),
     async latencies(times) {
       const worker = work(PLAIN_CONCURRENCY, {});
       const latencies = await startLatencies(

@@ -1,9 +1,16 @@
 // Our worker, through the public API. Each task has a lease, completions are fenced, and the store keeps
 // outputs and attempts.
 
-import { defineTask } from "leasehold";
+import { connect, defineTask } from "leasehold";
 import pg from "pg";
-import { Countdown, rateDuring, startLatencies, untilNone } from "./until.js";
+import {
+  addingInBulk,
+  Countdown,
+  enqueueing,
+  rateDuring,
+  startLatencies,
+  untilNone,
+} from "./until.js";
 
 /** The most handlers that may run at once. The worker completes tasks in the batches that it claimed. */
 const CONCURRENCY = 500;
@@ -14,11 +21,22 @@ const UNFINISHED = `SELECT FROM leasehold.task WHERE namespace = 'default' AND q
   SELECT FROM leasehold.task WHERE state = 'running' LIMIT 1`;
 
 /** Ids grow in the order of insertion, as UUIDv7 do. */
-export const LOAD = `INSERT INTO leasehold.task (namespace, id, state, kind, queue, priority, data,
+const LOAD = `INSERT INTO leasehold.task (namespace, id, state, kind, queue, priority, data,
     max_attempts, crash_limit, backoff_ms, max_backoff_ms, created_at, scheduled_at)
   SELECT 'default', ('01900000-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, 'pending', 'noop',
     'default', 0, '{"n":' || n || '}', 10, 10, 1000, 3600000, now(), now()
   FROM generate_series(1, $1::int) n`;
+
+/**
+ * Replaces all tasks by `count` pending ones.
+ * @param {pg.Pool} pool
+ * @param {number} count
+ */
+export async function load(pool, count) {
+  await pool.query("TRUNCATE leasehold.task, leasehold.attempt, leasehold.claim");
+  await pool.query(LOAD, [count]);
+  await pool.query("VACUUM ANALYZE leasehold.task, leasehold.attempt");
+}
 
 /** @param {string} url */
 export async function open(url) {
@@ -35,11 +53,7 @@ export async function open(url) {
   });
   /** @type {import("./process.js").Contender} */
   const contender = {
-    async load(count) {
-      await pool.query("TRUNCATE leasehold.task, leasehold.attempt, leasehold.claim");
-      await pool.query(LOAD, [count]);
-      await pool.query("VACUUM ANALYZE leasehold.task, leasehold.attempt");
-    },
+    load: (count) => load(pool, count),
     async drain(count) {
       const handled = done.of(count);
       const begin = performance.now();
@@ -50,6 +64,13 @@ export async function open(url) {
       await worker.close();
       return tookMs;
     },
+    enqueue: (count) => enqueueing(count, (n) => tasks.enqueue(noop, { n })),
+    enqueueAll: (count) =>
+      addingInBulk(
+        count,
+        (n) => ({ data: { n } }),
+        (added) => tasks.enqueueAll(noop, added),
+      ),
     async latencies(times) {
       const worker = tasks.work([handler], { concurrency: PLAIN_CONCURRENCY });
       const latencies = await startLatencies(

@@ -2,6 +2,7 @@
 // calls the same steps without the sleep: fetch, work, complete.
 import pg from "pg";
 import PgBoss from "pg-boss";
+import { addingInBulk, enqueueing } from "./until.js";
 
 const QUEUE = "noop";
 const LANES = 8;
@@ -14,14 +15,17 @@ export async function open(url) {
   await boss.start();
   await boss.createQueue(QUEUE);
   const pool = new pg.Pool({ connectionString: url, max: 1 });
-  /** @type {Pick<import("./process.js").Contender, "load" | "drain" | "close">} */
+  const enqueueAll = (/** @type {number} */ count) =>
+    addingInBulk(
+      count,
+      (n) => ({ name: QUEUE, data: { n } }),
+      (jobs) => boss.insert(jobs),
+    );
+  /** @type {Omit<import("./process.js").Contender, "latencies" | "rate">} */
   const contender = {
     async load(count) {
       await pool.query("TRUNCATE pgboss.job");
-      for (let from = 0; from < count; from += 5_000) {
-        const length = Math.min(5_000, count - from);
-        await boss.insert(Array.from({ length }, (_, n) => ({ name: QUEUE, data: { n } })));
-      }
+      await enqueueAll(count);
       await pool.query("VACUUM ANALYZE pgboss.job");
     },
     async drain(count) {
@@ -43,6 +47,8 @@ export async function open(url) {
       if (done !== count) throw new Error(`pg-boss did ${done} of ${count}`);
       return performance.now() - begin;
     },
+    enqueue: (count) => enqueueing(count, (n) => boss.send(QUEUE, { n })),
+    enqueueAll,
     async close() {
       await boss.stop({ graceful: false });
       await pool.end();

@@ -2,6 +2,7 @@
 // needs. The bench sends requests; between two requests the process is idle.
 import { fork } from "node:child_process";
 import { fileURLToPath } from "node:url";
+import { treeCpuUs } from "../cpu.js";
 
 const NODE_24 = fileURLToPath(new URL("../node_modules/node/bin/node", import.meta.url));
 const SERVE = fileURLToPath(new URL("./serve.js", import.meta.url));
@@ -11,6 +12,8 @@ const SERVE = fileURLToPath(new URL("./serve.js", import.meta.url));
  * @typedef {object} Contender
  * @property {(count: number) => Promise<void>} load empties the queue, then adds `count` tasks
  * @property {(count: number) => Promise<number>} drain milliseconds until all are finished and stored
+ * @property {(count: number) => Promise<number>} [enqueue] milliseconds to enqueue so many, one by one, by 64 callers
+ * @property {(count: number) => Promise<number>} [enqueueAll] the same, 1,000 a call
  * @property {(times: number) => Promise<number[]>} [latencies] milliseconds from enqueue to the handler
  * @property {(forMs: number) => Promise<number>} [rate] tasks per second of a plain worker
  * @property {() => Promise<void>} close
@@ -19,7 +22,7 @@ const SERVE = fileURLToPath(new URL("./serve.js", import.meta.url));
 /**
  * @param {string} name of a file in this folder
  * @param {string} url
- * @returns {Promise<Required<Contender>>}
+ * @returns {Promise<Required<Contender> & { cpuUs: () => number }>} with the CPU time that its process has used
  */
 export async function contender(name, url) {
   const child = fork(SERVE, [name, url], { execPath: NODE_24, execArgv: [] });
@@ -46,8 +49,11 @@ export async function contender(name, url) {
   return {
     load: ask("load"),
     drain: ask("drain"),
+    enqueue: ask("enqueue"),
+    enqueueAll: ask("enqueueAll"),
     latencies: ask("latencies"),
     rate: ask("rate"),
+    cpuUs: () => treeCpuUs(child.pid ?? 0),
     async close() {
       await ask("close")(0);
       child.kill();

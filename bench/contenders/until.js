@@ -1,5 +1,9 @@
 // Ways in which contenders detect that they are done.
 import { setTimeout as delay } from "node:timers/promises";
+import { forEach } from "../measure.js";
+
+const CALLERS = 64;
+const BULK = 1_000;
 
 /** Counts, and resolves a promise when the expected count is reached. */
 export class Countdown {
@@ -45,6 +49,34 @@ export async function rateDuring(countdown, forMs) {
   const [begin, before] = [performance.now(), countdown.left];
   await delay(forMs);
   return ((before - countdown.left) / (performance.now() - begin)) * 1_000;
+}
+
+/**
+ * Measures the milliseconds that it takes to enqueue `count` tasks one by one, by 64 callers at once.
+ * @param {number} count
+ * @param {(n: number) => Promise<unknown>} enqueue
+ */
+export async function enqueueing(count, enqueue) {
+  const numbers = Array.from({ length: count }, (_, n) => n);
+  const begin = performance.now();
+  await forEach(CALLERS, numbers, enqueue);
+  return performance.now() - begin;
+}
+
+/**
+ * Adds `count` tasks in sequence, 1,000 a call, and returns the milliseconds that it took.
+ * @template Task
+ * @param {number} count
+ * @param {(n: number) => Task} taskOf
+ * @param {(tasks: Task[]) => Promise<unknown>} add
+ */
+export async function addingInBulk(count, taskOf, add) {
+  const begin = performance.now();
+  for (let from = 0; from < count; from += BULK) {
+    const length = Math.min(BULK, count - from);
+    await add(Array.from({ length }, (_, n) => taskOf(from + n)));
+  }
+  return performance.now() - begin;
 }
 
 /**

@@ -8,7 +8,8 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { connect, openStores } from "leasehold";
 import pg from "pg";
-import { interleaved, median, perSecond, rateOf, ratioRow } from "../measure.js";
+import { interleaved, metered, rateOf } from "../measure.js";
+import { ratioRow } from "../rows.js";
 
 const FEW = 1_000;
 const CALLERS = 256;
@@ -38,10 +39,9 @@ const ATTEMPTS = `INSERT INTO leasehold.attempt
 /** @type {import("../measure.js").Question} */
 export default {
   question: "Growth: the same work in a large database",
-  sideBySide: "a small one",
-  ids: ["growth-leases", "growth-tasks"],
   async run({ engines, size, progress }) {
     const many = size(1_000_000, 100_000);
+    const cpu = await engines.cpu("postgres");
     const forMs = size(3_000, 1_000);
     const sides = {
       few: await filled(await engines.freshDatabase(), FEW, progress),
@@ -50,10 +50,10 @@ export default {
     const rates = await interleaved(
       size(7, 3),
       {
-        fewLeases: () => leaseRate(sides.few, forMs),
-        manyLeases: () => leaseRate(sides.many, forMs),
-        fewTasks: () => taskRate(sides.few, forMs),
-        manyTasks: () => taskRate(sides.many, forMs),
+        fewLeases: () => leaseRate(cpu, sides.few, forMs),
+        manyLeases: () => leaseRate(cpu, sides.many, forMs),
+        fewTasks: () => taskRate(cpu, sides.few, forMs),
+        manyTasks: () => taskRate(cpu, sides.many, forMs),
       },
       progress,
     );
@@ -62,26 +62,22 @@ export default {
       await stores.close();
     }
     const large = many.toLocaleString("en");
+    const better = /** @type {const} */ ("higher");
+    const beside = FEW.toLocaleString("en");
     const row = (
-      /** @type {"Leases" | "Tasks"} */ name,
+      /** @type {string} */ id,
       /** @type {string} */ what,
-      /** @type {number[]} */ ours,
-      /** @type {number[]} */ theirs,
+      /** @type {import("../measure.js").Round[]} */ inMany,
+      /** @type {import("../measure.js").Round[]} */ inFew,
     ) =>
-      ratioRow(
-        {
-          id: `growth-${name.toLowerCase()}`,
-          what,
-          reach: 0.8,
-          better: "higher",
-          figures: { [large]: perSecond(median(ours)), [FEW]: perSecond(median(theirs)) },
-        },
-        ours,
-        theirs,
-      );
+      ratioRow({ id, what, beside, reach: 0.8, better }, "/s", {
+        [large]: inMany,
+        [beside]: inFew,
+      });
+    const { manyLeases, fewLeases, manyTasks, fewTasks } = rates;
     return [
-      row("Leases", `${large} live leases`, rates.manyLeases, rates.fewLeases),
-      row("Tasks", `${large} pending, as many finished`, rates.manyTasks, rates.fewTasks),
+      row("growth-leases", `pairs beside ${large} live leases`, manyLeases, fewLeases),
+      row("growth-tasks", `tasks beside ${large} pending, as many finished`, manyTasks, fewTasks),
     ];
   },
 };
@@ -107,21 +103,31 @@ async function filled(url, rows, progress) {
 }
 
 /**
+ * @param {import("../cpu.js").Clocks} cpu
  * @param {Awaited<ReturnType<typeof filled>>} side
  * @param {number} forMs
  */
-function leaseRate({ leases }, forMs) {
-  return rateOf(CALLERS, forMs, async (caller) => {
+function leaseRate(cpu, { leases }, forMs) {
+  return rateOf(cpu, CALLERS, forMs, async (caller) => {
     const lease = await leases.acquire(`work-${caller}`);
     await lease.release();
   });
 }
 
 /**
+ * @param {import("../cpu.js").Clocks} cpu
  * @param {Awaited<ReturnType<typeof filled>>} side
  * @param {number} forMs
  */
-async function taskRate({ stores }, forMs) {
+function taskRate(cpu, side, forMs) {
+  return metered(cpu, () => claimAndComplete(side, forMs));
+}
+
+/**
+ * @param {Awaited<ReturnType<typeof filled>>} side
+ * @param {number} forMs
+ */
+async function claimAndComplete({ stores }, forMs) {
   const { tasks } = stores;
   if (!tasks) throw new Error("PostgreSQL keeps tasks");
   let [workedMs, done] = [0, 0];
@@ -151,7 +157,7 @@ async function taskRate({ stores }, forMs) {
     done += outcomes.length;
     await tasks.enqueue(claim.tasks.map(again));
   }
-  return (done / workedMs) * 1_000;
+  return { value: (done / workedMs) * 1_000, count: done };
 }
 
 /** @param {import("leasehold/port").ClaimedTask} task */

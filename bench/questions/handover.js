@@ -9,7 +9,8 @@ import { Redis } from "ioredis";
 import { connect } from "leasehold";
 import pg from "pg";
 import Redlock from "redlock";
-import { interleaved, latenciesOf, median, ms, ratioRow } from "../measure.js";
+import { interleaved, latencyOf, median } from "../measure.js";
+import { ratioRow } from "../rows.js";
 
 /** Idle time between two handovers, in which the next client enters the wait queue. */
 const IDLE_MS = 60;
@@ -19,8 +20,6 @@ const SCRIPT = "redis.call('SET', KEYS[1], ARGV[1]) return 'ok'";
 /** @type {import("../measure.js").Question} */
 export default {
   question: "Release to the next waiter's work",
-  sideBySide: "one round trip; node-redlock's retry loop",
-  ids: ["handover-postgres", "handover-redis", "handover-redlock"],
   async run({ engines, size, progress }) {
     const times = size(200, 24);
     const rounds = size(7, 3);
@@ -36,14 +35,14 @@ export default {
       {
         postgres: () => handOvers(overPostgres, times),
         redis: () => handOvers(overRedis, times),
-        async postgresTrip() {
+        postgresTrip() {
           const write = (/** @type {number} */ n) =>
             sql.query({ name: "write", text: WRITE, values: [n] });
-          return median(await latenciesOf(times, write, IDLE_MS));
+          return latencyOf({}, times, write, IDLE_MS);
         },
-        async redisTrip() {
+        redisTrip() {
           const write = (/** @type {number} */ n) => redis.eval(SCRIPT, 1, "written", n);
-          return median(await latenciesOf(times, write, IDLE_MS));
+          return latencyOf({}, times, write, IDLE_MS);
         },
         redlock: () => redlockHandOvers(redis, Math.ceil(times / 10)),
       },
@@ -55,33 +54,31 @@ export default {
     }
     await sql.end();
     redis.disconnect();
-    const row = (/** @type {"postgres" | "redis"} */ name) => {
-      const trip = measured[`${name}Trip`];
-      return ratioRow(
+    const row = (/** @type {"postgres" | "redis"} */ name) =>
+      ratioRow(
         {
           id: `handover-${name}`,
-          what: `round trips, ${name}`,
+          what: `release to the next waiter, ${name}`,
+          beside: "one round trip",
           reach: 3,
-          better: /** @type {const} */ ("lower"),
-          figures: { "hand-over": ms(median(measured[name])), "round trip": ms(median(trip)) },
+          better: "lower",
         },
-        measured[name],
-        trip,
+        "ms",
+        { handover: measured[name], "round trip": measured[`${name}Trip`] },
       );
-    };
     return [
       row("postgres"),
       row("redis"),
       ratioRow(
         {
           id: "handover-redlock",
-          what: "faster than redlock",
+          what: "release to the next waiter, redis: how much sooner",
+          beside: "node-redlock's retries",
           reach: 20,
           better: "higher",
-          figures: { ours: ms(median(measured.redis)), theirs: ms(median(measured.redlock)) },
         },
-        measured.redlock,
-        measured.redis,
+        "ms",
+        { redlock: measured.redlock, ours: measured.redis },
       ),
     ];
   },
@@ -112,7 +109,7 @@ async function handOvers({ first, second }, times) {
     held = lease;
   }
   await held.release();
-  return median(taken);
+  return { value: median(taken) };
 }
 
 /**
@@ -135,5 +132,5 @@ async function redlockHandOvers(redis, times) {
     held = lock;
   }
   await held.release();
-  return median(taken);
+  return { value: median(taken) };
 }

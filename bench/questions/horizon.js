@@ -6,7 +6,8 @@
 // claim of its own.
 import pg from "pg";
 import { contender } from "../contenders/process.js";
-import { median, perSecond, ratioRow } from "../measure.js";
+import { median } from "../measure.js";
+import { ratioRow } from "../rows.js";
 
 /** Far more tasks than either contender completes. */
 const BACKLOG = { full: 600_000, quick: 100_000 };
@@ -14,8 +15,6 @@ const BACKLOG = { full: 600_000, quick: 100_000 };
 /** @type {import("../measure.js").Question} */
 export default {
   question: "Rate of claims while a transaction holds the horizon",
-  sideBySide: "graphile-worker 0.18",
-  ids: ["horizon"],
   async run({ engines, size, progress }) {
     const urls = { ours: await engines.freshDatabase(), graphile: await engines.freshDatabase() };
     /** @type {Record<"ours" | "graphile", { before: number[], during: number[] }>} */
@@ -39,16 +38,28 @@ export default {
       }
     }
     const fall = (/** @type {"ours" | "graphile"} */ name) =>
-      rates[name].during.map((rate, round) => rate / (rates[name].before[round] ?? NaN));
-    const said = (/** @type {"ours" | "graphile"} */ name) =>
-      `${perSecond(median(rates[name].before))} before, ${perSecond(median(rates[name].during))} during`;
-    const row = {
+      rates[name].during.map((rate, round) => ({
+        value: rate / (rates[name].before[round] ?? NaN),
+      }));
+    const side = (/** @type {readonly number[]} */ values) => ({
+      value: median(values),
+      unit: "/s",
+    });
+    const target = {
       id: "horizon",
-      what: `held for ${heldMs / 1_000} s`,
+      what: `claims while a transaction is open for ${heldMs / 1_000} s`,
+      beside: "graphile-worker",
       reach: 1,
       better: /** @type {const} */ ("higher"),
-      figures: { ours: said("ours"), theirs: said("graphile") },
     };
-    return [ratioRow(row, fall("ours"), fall("graphile"))];
+    const sides = {
+      "ours before": side(rates.ours.before),
+      "ours during": side(rates.ours.during),
+      "graphile before": side(rates.graphile.before),
+      "graphile during": side(rates.graphile.during),
+    };
+    return [
+      { ...ratioRow(target, "x", { ours: fall("ours"), graphile: fall("graphile") }), sides },
+    ];
   },
 };

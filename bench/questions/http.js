@@ -8,7 +8,9 @@ import { spawn } from "node:child_process";
 import { Agent, request } from "node:http";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import { interleaved, median, perSecond, rateOf, ratioRow } from "../measure.js";
+import { ownCpuUs, treeCpuUs } from "../cpu.js";
+import { interleaved, rateOf } from "../measure.js";
+import { ratioRow } from "../rows.js";
 
 const CONNECTIONS = 128;
 const BATCH = 100;
@@ -18,19 +20,19 @@ const SERVER = fileURLToPath(new URL("../http-server.js", import.meta.url));
 /** @type {import("../measure.js").Question} */
 export default {
   question: "Leases over HTTP with 128 connections, PostgreSQL behind",
-  sideBySide: "the same framework without work; a service of one statement a request; batches",
-  ids: ["http-no-work", "http-naive", "http-batch"],
   async run({ engines, size, progress }) {
-    const servers = [];
-    /** @type {Record<string, number>} */
-    const ports = {};
+    const { server: database } = await engines.cpu("postgres");
+    /** @typedef {{ port: number, child: import("node:child_process").ChildProcess, cpu: import("../cpu.js").Clocks }} Server */
+    /** @type {Record<string, Server>} */
+    const servers = {};
     for (const kind of ["ours", "nothing", "naive"]) {
       const child = spawn(process.execPath, [SERVER, kind, await engines.freshDatabase()], {
         stdio: ["pipe", "pipe", "inherit"],
       });
-      servers.push(child);
       const lines = createInterface(child.stdout);
-      ports[kind] = Number((await lines[Symbol.asyncIterator]().next()).value);
+      const port = Number((await lines[Symbol.asyncIterator]().next()).value);
+      const cpu = { client: ownCpuUs, server: () => treeCpuUs(child.pid ?? 0), database };
+      servers[kind] = { port, child, cpu };
     }
     const agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS });
     const forMs = size(3_000, 800);
@@ -42,88 +44,94 @@ export default {
         const leaseId = `${Buffer.from(resource).toString("base64url")}.${id}`;
         return { leaseId, holder: "bench", ttlMs: 60_000 };
       });
-    const one = (/** @type {string} */ kind) => () =>
-      rateOf(CONNECTIONS, forMs, () =>
-        post(agent, ports[kind] ?? 0, "/v1/leases/acquire", acquires(1)),
-      );
-    const few = (/** @type {number} */ batch) => async () =>
-      batch *
-      (await rateOf(BATCHING, forMs, () =>
-        post(agent, ports.ours ?? 0, "/v1/leases/acquire", acquires(batch)),
-      ));
+    /** Rates count requests. */
+    const requests =
+      (/** @type {string} */ kind, connections = CONNECTIONS, batch = 1) =>
+      () =>
+        rateOf(servers[kind].cpu, connections, forMs, () =>
+          post(agent, servers[kind].port, "/v1/leases/acquire", acquires(batch)),
+        );
     const measured = await interleaved(
       size(5, 3),
       {
-        ours: one("ours"),
-        nothing: one("nothing"),
-        naive: one("naive"),
-        batches: few(BATCH),
-        singles: few(1),
+        ours: requests("ours"),
+        nothing: requests("nothing"),
+        naive: requests("naive"),
+        batches: requests("ours", BATCHING, BATCH),
+        singles: requests("ours", BATCHING),
       },
       progress,
     );
     agent.destroy();
-    for (const server of servers) {
-      server.stdin.end();
-      await new Promise((resolve) => server.once("exit", resolve));
+    for (const { child } of Object.values(servers)) {
+      child.stdin?.end();
+      await new Promise((resolve) => child.once("exit", resolve));
     }
+    const what = `acquires over HTTP, ${CONNECTIONS} connections`;
     const better = /** @type {const} */ ("higher");
+    const { ours, nothing, naive, singles } = measured;
+    const batches = measured.batches.map((round) => perLease(round, BATCH));
     return [
       ratioRow(
-        {
-          id: "http-no-work",
-          what: "beside no work",
-          reach: 0.5,
-          better,
-          figures: {
-            ours: perSecond(median(measured.ours)),
-            theirs: perSecond(median(measured.nothing)),
-          },
-        },
-        measured.ours,
-        measured.nothing,
+        { id: "http-no-work", what, beside: "the framework without work", reach: 0.65, better },
+        "/s",
+        { ours, "no work": nothing },
       ),
       ratioRow(
         {
           id: "http-naive",
-          what: "beside one statement a request",
-          reach: 4,
+          what,
+          beside: "a service of one statement a request",
+          reach: 2.5,
           better,
-          figures: {
-            ours: perSecond(median(measured.ours)),
-            theirs: perSecond(median(measured.naive)),
-          },
         },
-        measured.ours,
-        measured.naive,
+        "/s",
+        { ours, naive },
       ),
       ratioRow(
         {
           id: "http-batch",
-          what: "batches of 100",
+          what: `leases in batches of ${BATCH}, ${BATCHING} connections`,
+          beside: "one acquire per request",
           reach: 4,
           better,
-          figures: {
-            batches: `${perSecond(median(measured.batches))} leases`,
-            singles: perSecond(median(measured.singles)),
-          },
         },
-        measured.batches,
-        measured.singles,
+        "/s",
+        { batches, singles },
       ),
     ];
   },
 };
 
 /**
+ * @param {import("../measure.js").Round} round of requests
+ * @param {number} batch leases per request
+ */
+function perLease({ value, cpuUs = {} }, batch) {
+  const each = Object.entries(cpuUs).map(([name, us]) => [name, us / batch]);
+  return { value: value * batch, cpuUs: Object.fromEntries(each) };
+}
+
+/**
+ * Repeats a request that the server refuses because it is overloaded, so that only completed ones count.
  * @param {Agent} agent
  * @param {number} port
  * @param {string} path
  * @param {unknown} body
- * @returns {Promise<void>}
  */
-function post(agent, port, path, body) {
+async function post(agent, port, path, body) {
   const text = JSON.stringify(body);
+  while (!(await postOnce(agent, port, path, text)));
+}
+
+/**
+ * @param {Agent} agent
+ * @param {number} port
+ * @param {string} path
+ * @param {string} text
+ * @returns {Promise<boolean>} whether the server accepted it
+ */
+function postOnce(agent, port, path, text) {
   return new Promise((resolve, reject) => {
     const headers = {
       "content-type": "application/json",
@@ -139,7 +147,8 @@ function post(agent, port, path, body) {
         });
         answer.on("end", () => {
           const ok = answer.statusCode === 200 && !said.includes('"failed"');
-          if (ok) resolve();
+          if (ok) resolve(true);
+          else if (answer.statusCode === 429) resolve(false);
           else reject(new Error(`${answer.statusCode}: ${said.slice(0, 200)}`));
         });
       },

@@ -5,7 +5,8 @@
 import { fork } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { connect } from "leasehold";
-import { median, ms, quantile } from "../measure.js";
+import { quantile } from "../measure.js";
+import { valueRow } from "../rows.js";
 
 const TTL_MS = 1_000;
 const LATE_MS = 100;
@@ -15,8 +16,6 @@ const HOLDER = fileURLToPath(new URL("../holder.js", import.meta.url));
 /** @type {import("../measure.js").Question} */
 export default {
   question: `A killed holder's ${LEASES} leases of ${TTL_MS} ms, acquired by a waiter`,
-  sideBySide: `the ttl and ${LATE_MS} ms`,
-  ids: ["takeover-memory", "takeover-postgres", "takeover-redis"],
   async run({ engines, size, progress }) {
     const sources = {
       memory: "memory:takeover",
@@ -34,19 +33,21 @@ export default {
         samples.push(quantile(taken, 0.99) / (TTL_MS + LATE_MS));
         all.push(...taken);
       }
-      rows.push({
-        id: `takeover-${name}`,
-        what: name,
-        ratio: median(samples),
-        samples,
-        reach: 1,
-        better: /** @type {const} */ ("lower"),
-        figures: {
-          p50: ms(quantile(all, 0.5)),
-          p99: ms(quantile(all, 0.99)),
-          max: ms(Math.max(...all)),
-        },
-      });
+      const figure = (/** @type {number} */ share) => ({ value: quantile(all, share), unit: "ms" });
+      rows.push(
+        valueRow(
+          {
+            id: `takeover-${name}`,
+            what: `p99 from a kill to the next holder, ${name}`,
+            beside: `the TTL and ${LATE_MS} ms`,
+            reach: 1,
+            better: "lower",
+          },
+          "x",
+          samples,
+          { p50: figure(0.5), p99: figure(0.99), max: figure(1) },
+        ),
+      );
     }
     return rows;
   },

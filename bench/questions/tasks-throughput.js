@@ -6,11 +6,13 @@
 // ratio = our tasks per second / theirs, from the start signal to a connected process until the last
 // task is finished in the store
 import { contender } from "../contenders/process.js";
-import { interleaved, median, perSecond, ratioRow } from "../measure.js";
+import { interleaved, rateOfAll } from "../measure.js";
+import { ratioRow } from "../rows.js";
 
-/** Enough work for at least a second at each contender's speed. */
+/** Each with enough work for at least a second at its speed. */
 const SIZES = {
   ours: { full: 50_000, quick: 20_000 },
+  limit: { full: 100_000, quick: 30_000 },
   graphile: { full: 50_000, quick: 20_000 },
   pgBoss: { full: 20_000, quick: 10_000 },
   bullmq: { full: 20_000, quick: 10_000 },
@@ -19,55 +21,62 @@ const SIZES = {
 /** @type {import("../measure.js").Question} */
 export default {
   question: "Tasks per second, preloaded, handlers that do nothing, on durable PostgreSQL",
-  sideBySide:
-    "graphile-worker 0.18 (localQueue 500, batched completion), pg-boss 10 (batches of 100), BullMQ 6 on Redis",
-  ids: ["tasks-graphile", "tasks-pg-boss", "tasks-bullmq"],
   async run({ engines, size, progress }) {
     const sides = {
       ours: await contender("ours", await engines.freshDatabase()),
+      limit: await contender("limit-tasks", await engines.freshDatabase()),
       graphile: await contender("graphile", await engines.freshDatabase()),
       pgBoss: await contender("pg-boss", await engines.freshDatabase()),
       bullmq: await contender("bullmq", await engines.redis()),
     };
-    const rateOf = (/** @type {keyof typeof sides} */ name) => async () => {
+    const [postgres, redis] = [await engines.cpu("postgres"), await engines.cpu("redis")];
+    const drained = (/** @type {keyof typeof sides} */ name) => async () => {
+      const side = sides[name];
       const count = size(SIZES[name].full, SIZES[name].quick);
-      await sides[name].load(count);
-      return (count / (await sides[name].drain(count))) * 1_000;
+      await side.load(count);
+      const { server } = name === "bullmq" ? redis : postgres;
+      return rateOfAll({ client: side.cpuUs, server }, count, () => side.drain(count));
     };
     const rates = await interleaved(
       size(5, 2),
       {
-        ours: rateOf("ours"),
-        graphile: rateOf("graphile"),
-        pgBoss: rateOf("pgBoss"),
-        bullmq: rateOf("bullmq"),
+        ours: drained("ours"),
+        limit: drained("limit"),
+        graphile: drained("graphile"),
+        pgBoss: drained("pgBoss"),
+        bullmq: drained("bullmq"),
       },
       progress,
     );
     await Promise.all(Object.values(sides).map((side) => side.close()));
     const row = (
-      /** @type {"graphile" | "pgBoss" | "bullmq"} */ name,
+      /** @type {keyof typeof rates} */ name,
       /** @type {string} */ id,
+      /** @type {string} */ beside,
       /** @type {number} */ reach,
     ) =>
       ratioRow(
         {
           id: `tasks-${id}`,
-          what: `beside ${id}`,
+          what: "tasks drained",
+          beside,
           reach,
           better: "higher",
-          figures: {
-            ours: perSecond(median(rates.ours)),
-            theirs: perSecond(median(rates[name])),
-          },
+          gate: name === "limit",
         },
-        rates.ours,
-        rates[name],
+        "/s",
+        { ours: rates.ours, [id]: rates[name] },
       );
     return [
-      row("graphile", "graphile", 1.5),
-      row("pgBoss", "pg-boss", 3),
-      row("bullmq", "bullmq", 3),
+      row("limit", "limit", "plain claim and completion statements", 0.5),
+      row(
+        "graphile",
+        "graphile",
+        "graphile-worker 0.18 (localQueue 500, batched completion)",
+        1.15,
+      ),
+      row("pgBoss", "pg-boss", "pg-boss 10 (batches of 100)", 4),
+      row("bullmq", "bullmq", "BullMQ 6 on Redis", 2),
     ];
   },
 };

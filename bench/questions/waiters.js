@@ -3,39 +3,35 @@
 // ratio = acquire requests per handover with 1,000 / with 10. Each waiter is a client of its own on one
 // PostgreSQL store, so that no waiter stands behind another in a local queue.
 import { connect, openStores } from "leasehold";
-import { interleaved, median, ratioRow } from "../measure.js";
+import { interleaved } from "../measure.js";
+import { ratioRow } from "../rows.js";
 
 const HELD_MS = 1;
 
 /** @type {import("../measure.js").Question} */
 export default {
   question: "Store operations per hand-over with 1,000 waiters on one lease",
-  sideBySide: "10 waiters",
-  ids: ["waiters-operations"],
   async run({ engines, size, progress }) {
     const { leases: store, close } = await openStores(await engines.freshDatabase());
     const crowd = size(1_000, 300);
     let round = 0;
-    const { ours, theirs } = await interleaved(
+    const { crowded, few } = await interleaved(
       size(3, 1),
       {
-        ours: () => requestsPerHandOver(store, `crowd-${round++}`, crowd),
-        theirs: () => requestsPerHandOver(store, `few-${round++}`, 10),
+        crowded: () => requestsPerHandOver(store, `crowd-${round++}`, crowd),
+        few: () => requestsPerHandOver(store, `few-${round++}`, 10),
       },
       progress,
     );
     await close();
-    const row = {
+    const target = {
       id: "waiters-operations",
-      what: `${crowd} waiters`,
+      what: `store requests per handover, ${crowd} waiters`,
+      beside: "10 waiters",
       reach: 1.2,
       better: /** @type {const} */ ("lower"),
-      figures: {
-        crowd: `${median(ours).toFixed(2)} requests a hand-over`,
-        10: `${median(theirs).toFixed(2)}`,
-      },
     };
-    return [ratioRow(row, ours, theirs)];
+    return [ratioRow(target, "requests", { [`${crowd} waiters`]: crowded, "10 waiters": few })];
   },
 };
 
@@ -74,5 +70,5 @@ async function requestsPerHandOver(store, resource, size) {
   await held.release();
   await Promise.all(served);
   await Promise.all([holder, ...clients].map((leases) => leases.close()));
-  return requests / size;
+  return { value: requests / size };
 }
