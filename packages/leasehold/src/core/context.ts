@@ -2,7 +2,7 @@
 import type { Env } from "../env/index.js";
 import type { Aborting, Calls } from "./aborting.js";
 import type { BatchedStore } from "./batching.js";
-import type { GrantActions } from "./grant.js";
+import type { GrantActions } from "./grant-actions.js";
 import { HeldLease } from "./held-lease.js";
 import { measureEnded, measureHeld } from "./measure.js";
 import { checkTtl, type ResolvedOptions } from "./options.js";
@@ -54,7 +54,7 @@ export function hold(
 }
 
 /** No closures: a process may hold a hundred thousand. */
-class ActionsOnGrant implements GrantActions {
+class ActionsOnGrant implements GrantActions<HeldLease> {
   constructor(
     readonly context: LeaseContext,
     readonly resource: string,

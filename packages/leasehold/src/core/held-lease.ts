@@ -31,7 +31,8 @@ import {
   type LostReason,
   NoTokenError,
 } from "./errors.js";
-import type { GrantActions, GrantedLease, KeepOptions } from "./grant.js";
+import type { GrantedLease, KeepOptions } from "./grant.js";
+import type { GrantActions } from "./grant-actions.js";
 import type { Lease, LostHandler } from "./lease.js";
 import { checkFunction, checkKnown, RENEW_JITTER_RATIO } from "./options.js";
 import type { Failed } from "./port.js";
@@ -57,7 +58,7 @@ export class HeldLease implements Lease {
   readonly #token: number | null;
   readonly #env: Env;
   readonly #scheduler: RenewalScheduler;
-  readonly #actions: GrantActions;
+  readonly #actions: GrantActions<HeldLease>;
   readonly #options: KeepOptions;
   #autoRenew: boolean;
   /** Whether work that relies on the lease is still running: it must then not be released. */
@@ -83,7 +84,7 @@ export class HeldLease implements Lease {
   constructor(
     granted: GrantedLease,
     options: KeepOptions,
-    actions: GrantActions,
+    actions: GrantActions<HeldLease>,
     scheduler: RenewalScheduler,
     env: Env,
   ) {

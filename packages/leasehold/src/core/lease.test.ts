@@ -4,7 +4,7 @@ import { faultyStore } from "../../../../tests/support/faulty-store.js";
 import type { LeaseId } from "../env/index.js";
 import { manualEnv } from "../testing/index.js";
 import { LeaseClient } from "./client.js";
-import type { GrantActions } from "./grant.js";
+import type { GrantActions } from "./grant-actions.js";
 import { HeldLease } from "./held-lease.js";
 import type { AcquireOptions } from "./options.js";
 import type { LeaseStore, RenewOutcome } from "./port.js";
@@ -331,7 +331,7 @@ it("needs nothing of its grant but its renewal and its release", async () => {
     marginMs: 10,
     driftRatio: 0.01,
   };
-  const actions: GrantActions = {
+  const actions: GrantActions<HeldLease> = {
     async renew(_, ttlMs) {
       renewals.push(ttlMs);
       const term = { ttlMs: 5_000, remainingMs: 5_000, expiresAt: "1970-01-01T00:00:05.000Z" };

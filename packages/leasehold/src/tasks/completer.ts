@@ -23,7 +23,6 @@ import type {
   FailRequest,
   HeartbeatRequest,
   RefusalReason,
-  Refused,
   TaskGrant,
   TaskStore,
 } from "./port.js";

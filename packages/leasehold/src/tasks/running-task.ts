@@ -100,7 +100,7 @@ export class TasksAtWork {
   }
 }
 
-class RunningTask implements GrantActions, Submission<CompleteRequest, CompleteOutcome> {
+class RunningTask implements GrantActions<HeldLease>, Submission<CompleteRequest, CompleteOutcome> {
   readonly lease: HeldLease;
   readonly #work: TasksAtWork;
   readonly #task: ClaimedTask;

@@ -169,14 +169,14 @@ export class TaskCalls {
 
 /** The outcome of a request that the statement did not decide is null. */
 async function askLean<Outcome>(
-  { text, values, outcomes }: LeanStatement<Outcome>,
+  lean: LeanStatement<Outcome>,
   count: number,
   run: Run,
 ): Promise<(Outcome | Failed | null)[]> {
   try {
-    const [row] = await run<Readonly<Record<string, Scalar>>>(text, values);
+    const [row] = await run<Readonly<Record<string, Scalar>>>(lean.text, lean.values);
     invariant(row, "a lean statement has one row");
-    return outcomes(row);
+    return lean.outcomes(row);
   } catch (error) {
     return new Array<Failed>(count).fill(failedOutcome(error));
   }

@@ -224,10 +224,22 @@ function exercise(open: () => Promise<{ url: string } | { directory: string }>) 
       const request = requestOf(namespace, { kinds: ["kind", "other"], ttlMs: 5_000 });
       const [task] = await claim(request);
       expect(task).toEqual({
-        ...{ id, kind: "other", queue: "queue", priority: -5, data: { n: 1 } },
-        ...{ leaseId: taskLeaseId(request.claimId, id), token: LATE_TOKEN + 1, attempt: 7 },
-        ...{ failures: 2, crashes: 3, maxAttempts: 9, dedupeKey: "key", scheduledAt },
-        ...{ previousHolder: "before", ttlMs: 5_000, remainingMs: 5_000 },
+        id,
+        kind: "other",
+        queue: "queue",
+        priority: -5,
+        data: { n: 1 },
+        leaseId: taskLeaseId(request.claimId, id),
+        token: LATE_TOKEN + 1,
+        attempt: 7,
+        failures: 2,
+        crashes: 3,
+        maxAttempts: 9,
+        dedupeKey: "key",
+        scheduledAt,
+        previousHolder: "before",
+        ttlMs: 5_000,
+        remainingMs: 5_000,
         expiresAt: expect.any(String),
       });
       const view = await database.tasks.get({ namespace, id });
