@@ -126,8 +126,8 @@ export const HOLDING = [
     name: "trust-outlives-the-release",
     what: "The holder trusts its lease while it is being released.",
     file: HELD,
-    find: '    this.#state = "released";\n    this.#scheduler.remove(this);\n    this.#handlers = undefined;\n    try {',
-    by: '    queueMicrotask(() => {\n      this.#state = "released";\n      this.#scheduler.remove(this);\n      this.#handlers = undefined;\n    });\n    try {',
+    find: "    this.#endTrust();\n    try {",
+    by: "    queueMicrotask(() => this.#endTrust());\n    try {",
     check: unit(
       "packages/leasehold/src/core/held-lease.test.ts",
       "ends trust before the store is called",

@@ -1,11 +1,14 @@
 /** The SQL of leases and tasks. */
-import { conformance, inHistories, integration } from "../checks.js";
+import { conformance, inHistories, integration, unit } from "../checks.js";
 
 const LEASES = "packages/leasehold/src/stores/postgres/lease-statements.ts";
 const ROWS = "packages/leasehold/src/stores/postgres/lease-rows.ts";
 const ACQUIRE = "packages/leasehold/src/stores/postgres/lease-acquire-statements.ts";
 const TASKS = "packages/leasehold/src/stores/postgres/task-statements.ts";
 const CLAIM = "packages/leasehold/src/stores/postgres/task-claim-statements.ts";
+const LEAN = "packages/leasehold/src/stores/postgres/task-lean-statements.ts";
+const LEAN_OUTCOMES = "packages/leasehold/src/stores/postgres/task-lean-outcomes.ts";
+const lean = (name) => unit("packages/leasehold/src/stores/postgres/task-lean.test.ts", name);
 const QUEUE = "packages/leasehold/src/stores/postgres/wait-queue.ts";
 const VIEWS = "packages/leasehold/src/stores/postgres/views.ts";
 const leases = (name) => integration("tests/engines/leases-postgres.test.ts", name);
@@ -93,6 +96,30 @@ export const POSTGRES = [
     find: 'ORDER BY ${IN_ORDER("t")} LIMIT $5::int\n    FOR NO KEY UPDATE OF t SKIP LOCKED`;',
     by: 'ORDER BY ${IN_ORDER("t")} LIMIT $5::int`;',
     check: taskSuite("never gives a task to two of 20 claimers"),
+  },
+  {
+    name: "sql-lean-claim-of-too-much",
+    what: "The lean claim takes as many tasks as it may, whatever the size of their data.",
+    file: LEAN,
+    find: " WHERE (SELECT sum(b.bytes) FROM picked b) <= ${CLAIMED_BYTES}",
+    by: "",
+    check: lean("ends before the task with which its data would be too much"),
+  },
+  {
+    name: "sql-lean-claim-finds-nothing-again",
+    what: "A claim whose answer was lost finds no task, instead of those that it took.",
+    file: LEAN_OUTCOMES,
+    find: "if (!first || first.undecided) return null;",
+    by: "if (!first) return null;",
+    check: lean("returns its own tasks when it is repeated, and takes no others"),
+  },
+  {
+    name: "sql-lean-completion-in-the-first-namespace",
+    what: "All completions of a batch are taken for tasks of the first one's namespace.",
+    file: LEAN_OUTCOMES,
+    find: "if (request.namespace !== namespace || id === null) return null;",
+    by: "if (id === null) return null;",
+    check: lean("of several namespaces completes the tasks of each"),
   },
   {
     name: "sql-report-without-a-token",

@@ -3,6 +3,7 @@ import { conformance, simulated, unit } from "../checks.js";
 
 const RULES = "packages/leasehold/src/tasks/rules.ts";
 const WORKER = "packages/leasehold/src/tasks/worker.ts";
+const RUNNING = "packages/leasehold/src/tasks/running-task.ts";
 const READY = "packages/leasehold/src/tasks/ready.ts";
 const suite = (name) =>
   conformance("tests/conformance/tasks-conformance.test.ts", `memory: task store ... ${name}`);
@@ -102,17 +103,17 @@ export const TASKS = [
   {
     name: "worker-begins-what-it-has-lost",
     what: "A task whose lease was over when the claim's answer came is worked on.",
-    file: WORKER,
-    find: "if (!handler || !lease.checkAlive() || this.#stopping.signal.aborted) return null;",
-    by: "if (!handler || this.#stopping.signal.aborted) return null;",
+    file: RUNNING,
+    find: "if (handler && this.lease.checkAlive() && !work.stopping.aborted) {",
+    by: "if (handler && !work.stopping.aborted) {",
     check: unit("packages/leasehold/src/tasks/worker.test.ts"),
   },
   {
     name: "report-given-up-at-its-first-failure",
     what: "A worker gives up a report at the first failure, and its task is done twice.",
     file: "packages/leasehold/src/tasks/completer.ts",
-    find: "if (!outcome.retryable) return outcome;",
-    by: "return outcome;",
+    find: "if (!outcome.retryable) return onFault(outcome.error);",
+    by: "return onFault(outcome.error);",
     check: unit(
       "packages/leasehold/src/tasks/worker.test.ts",
       "repeats a completion that has not arrived",
@@ -122,7 +123,7 @@ export const TASKS = [
     name: "more-handlers-than-slots",
     what: "A worker claims as many tasks as it has slots, whether or not they are free.",
     file: WORKER,
-    find: "this.#concurrency - this.#handling,",
+    find: "this.#concurrency - this.#work.handling,",
     by: "this.#concurrency,",
     check: unit(
       "packages/leasehold/src/tasks/worker.test.ts",
@@ -132,8 +133,8 @@ export const TASKS = [
   {
     name: "cancelled-handler-has-failed",
     what: "A handler that stopped on request is reported as failed.",
-    file: WORKER,
-    find: "if (!lease.checkAlive() || lease.signal.aborted) return null;",
+    file: RUNNING,
+    find: "if (!this.lease.checkAlive() || this.lease.signal.aborted) return undefined;",
     by: "",
     check: unit("packages/leasehold/src/tasks/worker-close.test.ts"),
   },
