@@ -1,7 +1,7 @@
 // graphile-worker with the settings of its own benchmark: it fetches 500 jobs at a time into a local queue
 // and batches completions and failures.
 import { makeWorkerUtils, runTaskList } from "graphile-worker";
-import pg from "pg";
+import { openPool } from "./pool.js";
 import {
   addingInBulk,
   Countdown,
@@ -22,9 +22,8 @@ const UNFINISHED = "SELECT FROM graphile_worker._private_jobs LIMIT 1";
 
 /** @param {string} url */
 export async function open(url) {
-  const pool = new pg.Pool({ connectionString: url, max: 10 });
+  const pool = openPool(url, 10);
   // Without this it logs a warning.
-  pool.on("error", () => {});
   pool.on("connect", (client) => client.on("error", () => {}));
   const utils = await makeWorkerUtils({ pgPool: pool });
   await utils.migrate();

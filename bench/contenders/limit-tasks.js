@@ -1,8 +1,8 @@
 // The limit for tasks on PostgreSQL: plain statements that claim and complete rows of our own table, without
 // an object per task. It keeps no attempts and records no claims: a floor of the cost, not a design.
 import { connect } from "leasehold";
-import pg from "pg";
 import { load } from "./ours.js";
+import { openPool } from "./pool.js";
 
 const LANES = 2;
 const BATCH = 500;
@@ -23,7 +23,7 @@ const COMPLETE = `UPDATE leasehold.task t SET state = 'done', finished_at = cloc
 /** @param {string} url */
 export async function open(url) {
   await createTables(url);
-  const pool = new pg.Pool({ connectionString: url, max: LANES });
+  const pool = openPool(url, LANES);
   /** @type {Pick<import("./process.js").Contender, "load" | "drain" | "close">} */
   const contender = {
     load: (count) => load(pool, count),

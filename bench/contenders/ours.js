@@ -2,7 +2,7 @@
 // outputs and attempts.
 
 import { connect, defineTask } from "leasehold";
-import pg from "pg";
+import { openPool } from "./pool.js";
 import {
   addingInBulk,
   Countdown,
@@ -29,7 +29,7 @@ const LOAD = `INSERT INTO leasehold.task (namespace, id, state, kind, queue, pri
 
 /**
  * Replaces all tasks by `count` pending ones.
- * @param {pg.Pool} pool
+ * @param {import("pg").Pool} pool
  * @param {number} count
  */
 export async function load(pool, count) {
@@ -40,7 +40,7 @@ export async function load(pool, count) {
 
 /** @param {string} url */
 export async function open(url) {
-  const pool = new pg.Pool({ connectionString: url, max: 2 });
+  const pool = openPool(url, 2);
   const tasksClient = await connect(url);
   const tasks = tasksClient.tasks;
   const noop = defineTask("noop");

@@ -1,7 +1,7 @@
 // pg-boss 10, 100 jobs a batch. Its own worker sleeps at least half a second between batches, so this file
 // calls the same steps without the sleep: fetch, work, complete.
-import pg from "pg";
 import PgBoss from "pg-boss";
+import { openPool } from "./pool.js";
 import { addingInBulk, enqueueing } from "./until.js";
 
 const QUEUE = "noop";
@@ -14,7 +14,7 @@ export async function open(url) {
   boss.on("error", console.error);
   await boss.start();
   await boss.createQueue(QUEUE);
-  const pool = new pg.Pool({ connectionString: url, max: 1 });
+  const pool = openPool(url, 1);
   const enqueueAll = (/** @type {number} */ count) =>
     addingInBulk(
       count,

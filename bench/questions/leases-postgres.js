@@ -12,7 +12,7 @@ import { ratioRow } from "../rows.js";
 
 const CALLERS = 512;
 const LIMIT = "the lean batched statement";
-const NAIVE = "one statement per call, same pool";
+const NAIVE = "one statement per call, 10 connections";
 
 /** @type {readonly [Phase: import("../contenders/leases/phases.js").Phase, what: string, reach: number][]} */
 const GATES = [

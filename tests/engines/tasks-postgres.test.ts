@@ -16,6 +16,7 @@ import {
   type PostgresDatabase,
 } from "../../packages/leasehold/src/stores/postgres/index.js";
 import { claimSql } from "../../packages/leasehold/src/stores/postgres/task-claim-statements.js";
+import { CLAIM_FIRST } from "../../packages/leasehold/src/stores/postgres/task-lean-statements.js";
 import type {
   ClaimRequest,
   EnqueueOptions,
@@ -331,14 +332,19 @@ describePostgres("PostgreSQL: tasks", () => {
     }, 60_000);
 
     for (const analyzed of [false, true]) {
-      for (const queues of [["queue 0"], ["queue 0", "queue 1", "queue 2"]]) {
-        const which = `${queues.length} queue(s), ${analyzed ? "analyzed" : "not analyzed yet"}`;
+      for (const [text, queues] of [
+        [CLAIM_FIRST, ["queue 0"]],
+        [claimSql(1), ["queue 0"]],
+        [claimSql(3), ["queue 0", "queue 1", "queue 2"]],
+      ] as const) {
+        const statement = `${text === CLAIM_FIRST ? "lean, " : ""}${queues.length} queue(s)`;
+        const which = `${statement}, ${analyzed ? "analyzed" : "not analyzed yet"}`;
         it(`reads no more of its index than it claims (${which})`, async () => {
           if (analyzed) await client.query("ANALYZE leasehold.task");
           const values = [namespace, "claim", "holder", 60_000, 10, null, ...queues];
           await client.query("BEGIN");
           const { rows } = await client.query<{ "QUERY PLAN": [{ Plan: PlanNode }] }>(
-            `EXPLAIN (ANALYZE, FORMAT JSON) ${claimSql(queues.length)}`,
+            `EXPLAIN (ANALYZE, FORMAT JSON) ${text}`,
             values,
           );
           await client.query("ROLLBACK");

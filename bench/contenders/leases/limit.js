@@ -1,7 +1,7 @@
 // The limit on PostgreSQL: batched statements with as little in them as the rules allow, on a table like
 // ours, sent without an object per lease. It knows no waiters, pauses, token floors or history: a floor
 // of the cost, not a design. As our statements must, it waits for no row lock.
-import pg from "pg";
+import { openPool } from "../pool.js";
 
 const IN_FLIGHT = 2;
 const BATCH = 256;
@@ -72,7 +72,7 @@ const RELEASE = `${HELD}
 export async function open(url) {
   // Plans that scan the table while it is small would be kept when it is large.
   const options = "-c enable_seqscan=off";
-  const pool = new pg.Pool({ connectionString: url, max: IN_FLIGHT, options });
+  const pool = openPool(url, IN_FLIGHT, { options });
   await pool.query(TABLE);
   /** @type {readonly string[]} */
   let held = [];

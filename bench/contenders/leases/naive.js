@@ -1,7 +1,7 @@
 // The simplest implementation: each caller sends its own statement through a pool. It stores what a lease
 // needs: a row with holder, token and expiry.
-import pg from "pg";
 import { forEach } from "../../measure.js";
+import { openPool } from "../pool.js";
 
 const POOL = 10;
 const TTL_MS = 60_000;
@@ -23,7 +23,7 @@ const RELEASE = `UPDATE naive_lease SET expires_at = now() WHERE resource = $1 A
  * @param {number} size of the pool
  */
 export async function openStatements(url, size = POOL) {
-  const pool = new pg.Pool({ connectionString: url, max: size });
+  const pool = openPool(url, size);
   await pool.query(TABLE);
   const run = async (
     /** @type {string} */ name,

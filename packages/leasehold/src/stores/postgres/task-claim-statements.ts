@@ -39,15 +39,15 @@ export interface ClaimedRow {
 const DUE = `t.namespace = $1 AND t.state = 'pending' AND t.scheduled_at <= (SELECT now FROM clock)
         AND ($6::text[] IS NULL OR t.kind = ANY ($6::text[]))
         AND NOT EXISTS (SELECT FROM earlier)`;
-const IN_ORDER = (row: string) => `${row}.priority, ${row}.scheduled_at, ${row}.id`;
+export const IN_ORDER = (row: string) => `${row}.priority, ${row}.scheduled_at, ${row}.id`;
 const PICKED = (row: string) => `${row}.namespace, ${row}.queue, ${IN_ORDER(row)}`;
 
 /**
  * Pending tasks of one queue come out of the index in claim order, so a claim reads only as many as
  * its limit.
  */
-const PICKED_OF_ONE = `
-    SELECT ${PICKED("t")}, octet_length(t.data) AS bytes FROM leasehold.task t
+export const pickedOfOne = (columns: string) => `
+    SELECT ${columns}, octet_length(t.data) AS bytes FROM leasehold.task t
     WHERE t.queue = $7 AND ${DUE}
     ORDER BY ${IN_ORDER("t")} LIMIT $5::int
     FOR NO KEY UPDATE OF t SKIP LOCKED`;
@@ -95,7 +95,7 @@ WITH ${CLOCK},
   earlier AS MATERIALIZED (
     SELECT n.task_ids FROM leasehold.claim n WHERE n.namespace = $1 AND n.claim_id = $2
   ),
-  picked AS MATERIALIZED (${queues === 1 ? PICKED_OF_ONE : pickedOfMany(queues)}
+  picked AS MATERIALIZED (${queues === 1 ? pickedOfOne(PICKED("t")) : pickedOfMany(queues)}
   ),
   -- The size of a value is in its header: no data is read here.
   measured AS MATERIALIZED (

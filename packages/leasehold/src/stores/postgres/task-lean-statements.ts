@@ -18,7 +18,7 @@
  */
 import { CLAIMED_BYTES } from "../../tasks/payloads.js";
 import { afterMs } from "./statements.js";
-import { claimedLeaseId } from "./task-claim-statements.js";
+import { claimedLeaseId, IN_ORDER, pickedOfOne } from "./task-claim-statements.js";
 import { CLOCK, KEPT_COLUMNS, keptOf, LIVE_GRANT, micros } from "./task-statements.js";
 
 export interface LeanClaimedRow {
@@ -53,14 +53,7 @@ WITH clock AS MATERIALIZED (
   earlier AS MATERIALIZED (
     SELECT FROM leasehold.claim n WHERE n.namespace = $1 AND n.claim_id = $2
   ),
-  picked AS MATERIALIZED (
-    SELECT t.id, octet_length(t.data) AS bytes FROM leasehold.task t
-    WHERE t.queue = $7 AND t.namespace = $1 AND t.state = 'pending'
-      AND t.scheduled_at <= (SELECT now FROM clock)
-      AND ($6::text[] IS NULL OR t.kind = ANY ($6::text[]))
-      AND NOT EXISTS (SELECT FROM earlier)
-    ORDER BY t.priority, t.scheduled_at, t.id LIMIT $5::int
-    FOR NO KEY UPDATE OF t SKIP LOCKED
+  picked AS MATERIALIZED (${pickedOfOne("t.id")}
   ),
   claimed AS (
     UPDATE leasehold.task t SET state = 'running', attempt = t.attempt + 1,
@@ -86,7 +79,7 @@ SELECT x.id::text AS id, x.kind, nullif(x.priority, 0) AS priority, x.data, x.le
   CASE WHEN x.id IS NULL THEN EXISTS (SELECT FROM earlier) OR EXISTS (SELECT FROM picked) END
     AS undecided
 FROM clock c LEFT JOIN claimed x ON true
-ORDER BY x.priority, x.scheduled_at, x.id`;
+ORDER BY ${IN_ORDER("x")}`;
 
 export interface CompletedRow {
   /** The numbers of the completed requests. */

@@ -169,11 +169,19 @@ function exercise(open: () => Promise<{ url: string } | { directory: string }>) 
       const tasks = [...(await claimed("one", 2)), ...(await claimed("two", 2))];
       expect(await database.tasks.complete(tasks)).toEqual([0, 1, 0, 1].map((n) => done(n)));
       for (const task of tasks) expect(await stateOf(task)).toBe("done");
-      // The same id in another namespace is another task.
-      const [mine] = (await claimed("mine", 1)) as [CompleteRequest];
-      const theirs = { ...mine, namespace: "theirs" };
-      const refused = { status: "refused", reason: "unknown" };
-      expect(await database.tasks.complete([theirs, mine])).toEqual([refused, done(0)]);
+      // The same id in another namespace is another task, even under the same claim id and token.
+      const [id = ""] = await enqueue("mine", [{}]);
+      await database.tasks.enqueue([newTaskOf({ namespace: "theirs", id })]);
+      const claimId = newLeaseId(systemRandom);
+      const [mine] = await claim(requestOf("mine", { claimId }));
+      await claim(requestOf("theirs", { claimId }));
+      await write(`token = ${mine!.token}`, [id]);
+      const [first] = (await claimed("theirs", 1)) as [CompleteRequest];
+      const { leaseId, token } = mine!;
+      const task = { namespace: "mine", id, leaseId, token, output: 1 };
+      expect(await database.tasks.complete([first, task])).toEqual([done(0), done(1)]);
+      expect(await stateOf(task)).toBe("done");
+      expect(await stateOf({ namespace: "theirs", id })).toBe("running");
     });
 
     it("takes names that no task can have, and what is no lease id", async () => {
@@ -224,18 +232,15 @@ function exercise(open: () => Promise<{ url: string } | { directory: string }>) 
       const request = requestOf(namespace, { kinds: ["kind", "other"], ttlMs: 5_000 });
       const [task] = await claim(request);
       expect(task).toEqual({
+        ...change,
         id,
-        kind: "other",
         queue: "queue",
-        priority: -5,
         data: { n: 1 },
         leaseId: taskLeaseId(request.claimId, id),
         token: LATE_TOKEN + 1,
         attempt: 7,
         failures: 2,
         crashes: 3,
-        maxAttempts: 9,
-        dedupeKey: "key",
         scheduledAt,
         previousHolder: "before",
         ttlMs: 5_000,

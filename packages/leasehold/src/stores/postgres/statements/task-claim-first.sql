@@ -16,10 +16,9 @@ WITH clock AS MATERIALIZED (
   ),
   picked AS MATERIALIZED (
     SELECT t.id, octet_length(t.data) AS bytes FROM leasehold.task t
-    WHERE t.queue = $7 AND t.namespace = $1 AND t.state = 'pending'
-      AND t.scheduled_at <= (SELECT now FROM clock)
-      AND ($6::text[] IS NULL OR t.kind = ANY ($6::text[]))
-      AND NOT EXISTS (SELECT FROM earlier)
+    WHERE t.queue = $7 AND t.namespace = $1 AND t.state = 'pending' AND t.scheduled_at <= (SELECT now FROM clock)
+        AND ($6::text[] IS NULL OR t.kind = ANY ($6::text[]))
+        AND NOT EXISTS (SELECT FROM earlier)
     ORDER BY t.priority, t.scheduled_at, t.id LIMIT $5::int
     FOR NO KEY UPDATE OF t SKIP LOCKED
   ),
