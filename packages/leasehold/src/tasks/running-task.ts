@@ -209,7 +209,7 @@ class RunningTask implements GrantActions<HeldLease>, Submission<CompleteRequest
     let output: Json | undefined;
     let failure: Failure | undefined;
     try {
-      output = await handler.run(this.#task.data, new Context(this));
+      output = await handler.run(this.#task.data, contextOf(this));
     } catch (error) {
       failure = this.#failure(error);
     }
@@ -281,31 +281,26 @@ class RunningTask implements GrantActions<HeldLease>, Submission<CompleteRequest
   }
 }
 
-/** What a handler sees of its task. Its properties are made when they are read. */
-class Context implements HandlerContext {
-  readonly #running: RunningTask;
-
-  constructor(running: RunningTask) {
-    this.#running = running;
-  }
-
-  get task(): HandlerContext["task"] {
-    return this.#running.shown;
-  }
-
-  get lease(): Lease {
-    return this.#running.lease;
-  }
-
-  get signal(): AbortSignal {
-    return this.#running.lease.signal;
-  }
-
-  get progress(): HandlerContext["progress"] {
-    return (value) => this.#running.progress(value);
-  }
-
-  get log(): Logger {
-    return this.#running.log;
-  }
+/**
+ * What a handler sees of its task. Its properties are made when they are read. They are its own, so that a handler may
+ * take some and pass on the rest: `({ lease, ...rest }) => work(rest)`.
+ */
+function contextOf(running: RunningTask): HandlerContext {
+  return {
+    get task() {
+      return running.shown;
+    },
+    get lease(): Lease {
+      return running.lease;
+    },
+    get signal() {
+      return running.lease.signal;
+    },
+    get progress(): HandlerContext["progress"] {
+      return (value) => running.progress(value);
+    },
+    get log() {
+      return running.log;
+    },
+  };
 }
