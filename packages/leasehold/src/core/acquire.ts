@@ -86,7 +86,7 @@ export function acquire(
 
 /** Goes on after a first attempt that was not simply granted, as the head of the local queue. */
 async function acquireAfter(
-  first: FirstAttempt,
+  first: Pick<FirstAttempt, "context" | "options" | "request" | "sent" | "outcome">,
   abort: Abort,
   manner: WaitManner,
 ): Promise<HeldLease> {

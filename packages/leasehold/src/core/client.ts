@@ -323,7 +323,6 @@ export class LeaseClient implements AsyncDisposable {
       const resolved = this.#resolve(resource, options);
       const isNested = this.#nesting.isUnder(this.#context.held.get(resource));
       if (isNested) throw new NestedRunError(resource);
-      if (!this.env.telemetry) return acquire(this.#context, resource, resolved, manner);
       return measureAcquire(this.env, () => acquire(this.#context, resource, resolved, manner));
     } catch (error) {
       return Promise.reject(error);

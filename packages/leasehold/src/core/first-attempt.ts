@@ -19,7 +19,8 @@ import { type Instant, instant, trustFrom, trustLeftMs } from "./trust.js";
 /** One attempt takes at most this long, and at most half of the TTL. */
 export const ATTEMPT_BUDGET_MS = 5_000;
 
-export class FirstAttempt implements Submission<AcquireRequest, AcquireOutcome>, Call {
+/** @typeParam T what `next` may answer with instead of the lease */
+export class FirstAttempt<T = never> implements Submission<AcquireRequest, AcquireOutcome>, Call {
   before: Call | undefined;
   after: Call | undefined;
   readonly request: AcquireRequest & { readonly leaseId: LeaseId };
@@ -37,8 +38,8 @@ export class FirstAttempt implements Submission<AcquireRequest, AcquireOutcome>,
     resource: string,
     readonly options: ResolvedOptions,
     readonly ended: () => void,
-    readonly next: (first: FirstAttempt) => Promise<HeldLease>,
-    readonly resolve: (lease: HeldLease | Promise<HeldLease>) => void,
+    readonly next: (first: FirstAttempt<T>) => Promise<HeldLease | T>,
+    readonly resolve: (answer: HeldLease | Promise<HeldLease | T>) => void,
     readonly reject: (reason: unknown) => void,
   ) {
     const { env, namespace, holder } = context;
@@ -104,12 +105,10 @@ export function attemptFirst<T>(
   resource: string,
   options: ResolvedOptions,
   ended: () => void,
-  next: (first: FirstAttempt) => Promise<HeldLease | T>,
+  next: (first: FirstAttempt<T>) => Promise<HeldLease | T>,
 ): Promise<HeldLease | T> {
   return new Promise((resolve, reject) => {
-    const following = next as (first: FirstAttempt) => Promise<HeldLease>;
-    const settle = resolve as (lease: HeldLease | Promise<HeldLease>) => void;
-    const first = new FirstAttempt(context, resource, options, ended, following, settle, reject);
+    const first = new FirstAttempt(context, resource, options, ended, next, resolve, reject);
     context.calls.begin(first, options.signal);
     context.batched.addAcquire(first);
   });

@@ -24,10 +24,11 @@ import {
   StoreUnavailableError,
 } from "../../core/index.js";
 import { type Clock, invariant, zip } from "../../env/index.js";
-import { DEFAULT_TIMEOUT_MS, type Parameter, type Scalar, type Sql } from "./connection.js";
+import { DEFAULT_TIMEOUT_MS, type Parameter, type Sql } from "./connection.js";
 import { CONFIRM } from "./connection-pool.js";
 import { failedOutcome } from "./failures.js";
 import { keyText } from "./keys.js";
+import { askLean, type LeanStatement } from "./lean-statement.js";
 import { askAgain } from "./locked-rows.js";
 
 /** A statement for requests on different keys: its values, and the meaning of its rows. */
@@ -39,21 +40,13 @@ export interface Statement<Request, Outcome, Row> {
   /** The values, one array per column. */
   values(requests: readonly Request[]): Parameter[];
   /** A cheaper statement to try first; null if it does not suit the requests. */
-  lean?(requests: readonly Request[]): Lean<Outcome> | null;
+  lean?(requests: readonly Request[]): LeanStatement<Outcome> | null;
   outcome(row: Row, request: Request): Outcome;
   /**
    * Whether the row reports a grant of another statement, which a standby may not have confirmed yet.
    */
   isRepeated?(row: Row): boolean;
 }
-/** A statement with one row, for requests that have most values in common. */
-export interface Lean<Outcome> {
-  readonly text: string;
-  readonly values: Parameter[];
-  /** The outcome of each request; null: the general statement decides it. */
-  outcomes(row: Readonly<Record<string, Scalar>>): (Outcome | null)[];
-}
-
 /** The rows, at most one per request. Requests without a row are undecided. */
 interface Row {
   /** The number of the request, from 1; if absent, the row is that of the first request for the key. */
@@ -115,7 +108,10 @@ export class LeaseCalls {
     return async (round) => {
       const lean = statement.lean?.(round);
       const outcomes = lean
-        ? await this.#askLean(statement.sql, lean, round.length, deadlineMs)
+        ? await askLean(lean, round.length, async (text, values) => {
+            this.assertOpen();
+            return statement.sql.query(text, values, this.#leftMs(deadlineMs));
+          })
         : new Array<Outcome | Failed | null>(round.length).fill(null);
       if (!outcomes.includes(null)) return outcomes as (Outcome | Failed)[];
       const entries = round.map((request, index) => ({ request, index }));
@@ -132,23 +128,6 @@ export class LeaseCalls {
 
   #leftMs(deadlineMs: number): CallOptions {
     return { timeoutMs: Math.max(0, deadlineMs - this.#clock.monotonic()) };
-  }
-
-  /** Runs the lean statement. The outcome of a request that it did not decide is null. */
-  async #askLean<Outcome>(
-    sql: Sql,
-    lean: Lean<Outcome>,
-    count: number,
-    deadlineMs: number,
-  ): Promise<(Outcome | Failed | null)[]> {
-    try {
-      this.assertOpen();
-      const [row] = await sql.query(lean.text, lean.values, this.#leftMs(deadlineMs));
-      invariant(row, "a lean statement has one row");
-      return lean.outcomes(row);
-    } catch (error) {
-      return new Array<Failed>(count).fill(failedOutcome(error));
-    }
   }
 
   /** Runs the general statement. The outcome of a request that it did not decide is null. */

@@ -9,7 +9,7 @@ import type {
   RenewRequest,
 } from "../../core/index.js";
 import { invariant } from "../../env/index.js";
-import type { Lean } from "./lease-calls.js";
+import { type LeanStatement, listOf } from "./lean-statement.js";
 import {
   ACQUIRE_FREE,
   type FreeRow,
@@ -21,7 +21,9 @@ import {
 import { safeToken, termOf } from "./views.js";
 
 /** Null unless the requests differ in their resources and lease ids alone, and none waits. */
-export function leanAcquire(batch: readonly AcquireRequest[]): Lean<AcquireOutcome> | null {
+export function leanAcquire(
+  batch: readonly AcquireRequest[],
+): LeanStatement<AcquireOutcome> | null {
   const [first] = batch;
   if (!first) return null;
   const { namespace, holder, ttlMs, metadata = null } = first;
@@ -65,7 +67,7 @@ export function leanAcquire(batch: readonly AcquireRequest[]): Lean<AcquireOutco
 }
 
 /** Null unless the requests differ in their resources and lease ids alone. */
-export function leanRenew(batch: readonly RenewRequest[]): Lean<RenewOutcome> | null {
+export function leanRenew(batch: readonly RenewRequest[]): LeanStatement<RenewOutcome> | null {
   const [first] = batch;
   if (!first) return null;
   const { namespace, ttlMs } = first;
@@ -100,7 +102,9 @@ export function leanRenew(batch: readonly RenewRequest[]): Lean<RenewOutcome> | 
 }
 
 /** Null unless the requests are of one namespace. */
-export function leanRelease(batch: readonly ReleaseRequest[]): Lean<ReleaseOutcome> | null {
+export function leanRelease(
+  batch: readonly ReleaseRequest[],
+): LeanStatement<ReleaseOutcome> | null {
   const [first] = batch;
   if (!first) return null;
   const { namespace } = first;
@@ -119,8 +123,4 @@ export function leanRelease(batch: readonly ReleaseRequest[]): Lean<ReleaseOutco
 
 function columns(batch: readonly Grant[]): [resources: string[], leaseIds: string[]] {
   return [batch.map(({ resource }) => resource), batch.map(({ leaseId }) => leaseId)];
-}
-
-function listOf(text: string | null): readonly string[] {
-  return text === null ? [] : text.split(",");
 }

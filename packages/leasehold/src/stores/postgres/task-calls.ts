@@ -15,11 +15,12 @@ import {
   oncePerGrant,
   StoreUnavailableError,
 } from "../../core/index.js";
-import { type Clock, invariant } from "../../env/index.js";
+import type { Clock } from "../../env/index.js";
 import type { TaskGrant, TaskKey } from "../../tasks/port.js";
 import { storedId } from "../../tasks/record.js";
-import { DEFAULT_TIMEOUT_MS, type Parameter, type Scalar, type Sql } from "./connection.js";
+import { DEFAULT_TIMEOUT_MS, type Parameter, type Sql } from "./connection.js";
 import { failedOutcome, isUniqueViolation } from "./failures.js";
+import { askLean, type LeanStatement } from "./lean-statement.js";
 import { askAgain } from "./locked-rows.js";
 import { type ChangedRow, TASK_STATE, type TaskStateRow } from "./task-statements.js";
 
@@ -51,14 +52,6 @@ export interface Statement<Request, Outcome, Row extends ChangedRow> {
   passedOver(skipped: TaskStateRow | null, request: Request): Outcome | null;
   /** How the requests of the same grant, or for the same task, are sent as one. */
   readonly merging?: Merging<Request, Outcome | Failed>;
-}
-
-/** A statement with one row, for requests about different tasks that have most values in common. */
-export interface LeanStatement<Outcome> {
-  readonly text: string;
-  readonly values: readonly Parameter[];
-  /** The outcome of each request; null: the general statement decides it. */
-  outcomes(row: Readonly<Record<string, Scalar>>): (Outcome | null)[];
 }
 
 export class TaskCalls {
@@ -164,21 +157,6 @@ export class TaskCalls {
       return outcomes;
     };
     return oncePerGrant(requests, grantText, send, merging);
-  }
-}
-
-/** The outcome of a request that the statement did not decide is null. */
-async function askLean<Outcome>(
-  lean: LeanStatement<Outcome>,
-  count: number,
-  run: Run,
-): Promise<(Outcome | Failed | null)[]> {
-  try {
-    const [row] = await run<Readonly<Record<string, Scalar>>>(lean.text, lean.values);
-    invariant(row, "a lean statement has one row");
-    return lean.outcomes(row);
-  } catch (error) {
-    return new Array<Failed>(count).fill(failedOutcome(error));
   }
 }
 

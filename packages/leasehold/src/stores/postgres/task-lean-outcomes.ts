@@ -7,7 +7,8 @@ import type {
 } from "../../tasks/port.js";
 import { encodeJson, NOTHING, storedId } from "../../tasks/record.js";
 import type { Parameter } from "./connection.js";
-import { isHex, type LeanStatement } from "./task-calls.js";
+import { type LeanStatement, listOf } from "./lean-statement.js";
+import { isHex } from "./task-calls.js";
 import { COMPLETE_LIVE, type CompletedRow, type LeanClaimedRow } from "./task-lean-statements.js";
 import { decode, iso } from "./task-views.js";
 
@@ -78,7 +79,7 @@ export function leanComplete(
     outcomes(row) {
       const { completed } = row as unknown as CompletedRow;
       const outcomes = new Array<CompleteOutcome | null>(requests.length).fill(null);
-      for (const n of completed === null ? [] : completed.split(",")) {
+      for (const n of listOf(completed)) {
         const at = Number(n) - 1;
         const output = outputs[at] as string;
         outcomes[at] =
