@@ -20,11 +20,11 @@ export function logUnanswered(
   resource: string,
   err: LeaseholdError,
 ): void {
-  const isRefused = err instanceof StoreUnavailableError && err.refusedBy !== undefined;
-  const message = isRefused
-    ? "waiting for a server that refuses by a limit"
-    : "waiting for a store that does not answer";
-  env.logger.warn({ err, resource }, message);
+  if (err instanceof StoreUnavailableError && err.refusedBy !== undefined) {
+    env.logger.warn({ err, resource }, "waiting for a server that refuses by a limit");
+  } else {
+    env.logger.warn({ err, resource }, "waiting for a store that does not answer");
+  }
 }
 
 export class WaitLog {
