@@ -68,11 +68,15 @@ class ActionsOnGrant implements GrantActions<HeldLease> {
   }
 
   renew(timeoutMs: number, ttlMs = this.ttlMs): Promise<RenewOutcome> {
-    return this.context.batched.renew({ ...this.#grant(), ttlMs }, timeoutMs);
+    const { resource, leaseId } = this;
+    const { namespace, batched } = this.context;
+    return batched.renew({ namespace, resource, leaseId, ttlMs }, timeoutMs);
   }
 
   release(timeoutMs: number): Promise<ReleaseOutcome> {
-    return this.context.batched.release(this.#grant(), timeoutMs);
+    const { resource, leaseId } = this;
+    const { namespace, batched } = this.context;
+    return batched.release({ namespace, resource, leaseId }, timeoutMs);
   }
 
   keepOpenFor(call: Promise<unknown>): void {
@@ -85,11 +89,6 @@ class ActionsOnGrant implements GrantActions<HeldLease> {
     if (held.get(lease.resource) === lease) held.delete(lease.resource);
     notifications.changed(lease.resource);
     measureEnded(this.context.env, lease);
-  }
-
-  #grant(): Grant {
-    const { resource, leaseId } = this;
-    return { namespace: this.context.namespace, resource, leaseId };
   }
 }
 

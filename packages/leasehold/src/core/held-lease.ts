@@ -35,7 +35,7 @@ import type { GrantedLease, KeepOptions } from "./grant.js";
 import type { GrantActions } from "./grant-actions.js";
 import type { Lease, LostHandler } from "./lease.js";
 import { checkFunction, checkKnown, RENEW_JITTER_RATIO } from "./options.js";
-import type { Failed } from "./port.js";
+import type { Failed, RenewOutcome } from "./port.js";
 import { RELEASE_TIMEOUT_MS, releaseAgain } from "./release-again.js";
 import { type RenewalScheduler, type Scheduled, TOGETHER_MS } from "./renewal-scheduler.js";
 import type { RenewalAnswer } from "./thread.js";
@@ -305,19 +305,23 @@ export class HeldLease implements Lease {
 
   /** One renewal; concurrent callers share it. Resolves to the failure if it stayed unknown. */
   #renewOnce(ttlMs?: number): Promise<LeaseholdError | undefined> {
-    this.#renewing ??= this.#sendRenewal(ttlMs).finally(() => {
-      this.#renewing = undefined;
-      this.#reschedule();
-    });
-    return this.#renewing;
-  }
-
-  async #sendRenewal(ttlMs?: number): Promise<LeaseholdError | undefined> {
+    if (this.#renewing) return this.#renewing;
     const { clock } = this.#env;
     const sent = instant(clock);
     // At most half of the remaining trust, so that a timeout leaves time for a retry.
     const timeoutMs = Math.max(1, trustLeftMs(this.#trust, clock) / 2);
-    const outcome = await this.#actions.renew(timeoutMs, ttlMs);
+    this.#renewing = this.#actions.renew(timeoutMs, ttlMs).then((outcome) => {
+      try {
+        return this.#onRenewal(sent, outcome);
+      } finally {
+        this.#renewing = undefined;
+        this.#reschedule();
+      }
+    });
+    return this.#renewing;
+  }
+
+  #onRenewal(sent: Instant, outcome: RenewOutcome): LeaseholdError | undefined {
     // The answer came too late. If the store renewed a lost lease, release() ends that grant once the
     // work has stopped.
     if (this.#state !== "held") return undefined;

@@ -71,6 +71,7 @@ export { RenewalScheduler } from "./renewal-scheduler.js";
 export { asReadError, Retrying, retryingLeases } from "./retrying.js";
 export type { ReusableLease } from "./reusable-lease.js";
 export {
+  allDiffer,
   type Decide,
   decideAcquire,
   grantText,

@@ -42,9 +42,9 @@ export async function inRounds<Request, Outcome extends { readonly status: strin
   send: (round: readonly Request[]) => Promise<readonly (Outcome | Failed)[]>,
   decide: Decide<Request, Outcome> = () => null,
 ): Promise<(Outcome | Failed)[]> {
+  if (requests.length === 0) return [];
   const keys = requests.map(keyOf);
-  if (keys.length === 0) return [];
-  if (new Set(keys).size === keys.length) return [...(await send(requests))];
+  if (allDiffer(keys)) return [...(await send(requests))];
   const outcomes = new Array<Outcome | Failed>(requests.length);
   let waiting = zip(requests, keys).map(([request, key], index) => ({ request, index, key }));
   while (waiting.length > 0) {
@@ -136,7 +136,7 @@ export async function oncePerGrant<Request, Outcome>(
   { merge = (earlier) => earlier, share = (outcome) => outcome }: Merging<Request, Outcome> = {},
 ): Promise<Outcome[]> {
   const grants = requests.map(grantOf);
-  if (new Set(grants).size === grants.length) return [...(await send(requests))];
+  if (allDiffer(grants)) return [...(await send(requests))];
   const merged = new Map<string, Request>();
   for (const [request, grant] of zip(requests, grants)) {
     const earlier = merged.get(grant);
@@ -153,6 +153,10 @@ export async function oncePerGrant<Request, Outcome>(
     passed.add(grant);
     return outcome;
   });
+}
+
+export function allDiffer(texts: readonly string[]): boolean {
+  return new Set(texts).size === texts.length;
 }
 
 /** Unique per grant: neither namespaces nor resources contain a NUL. */

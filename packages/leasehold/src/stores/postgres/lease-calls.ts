@@ -11,6 +11,7 @@
  */
 
 import {
+  allDiffer,
   type CallOptions,
   ClosedError,
   type Decide,
@@ -78,12 +79,10 @@ export class LeaseCalls {
     options?: CallOptions,
     next?: Decide<Request, Outcome>,
   ): Promise<(Outcome | Failed)[]> {
-    return inRounds(
-      requests,
-      statement.roundOf ?? keyText,
-      this.#sending(statement, options),
-      next,
-    );
+    const send = this.#sending(statement, options);
+    // Then the keys differ, and need no texts to tell.
+    if (allDiffer(requests.map(({ resource }) => resource))) return send(requests);
+    return inRounds(requests, statement.roundOf ?? keyText, send, next);
   }
 
   /** The same for requests that change nothing but the grant that they name. */
@@ -97,7 +96,9 @@ export class LeaseCalls {
     options?: CallOptions,
     merging?: Merging<Request, Outcome | Failed>,
   ): Promise<(Outcome | Failed)[]> {
-    return oncePerGrant(requests, grantText, this.#sending(statement, options), merging);
+    const send = this.#sending(statement, options);
+    if (allDiffer(requests.map(({ leaseId }) => leaseId))) return send(requests);
+    return oncePerGrant(requests, grantText, send, merging);
   }
 
   #sending<Request extends Key, Outcome extends { readonly status: string }, Answer extends Row>(
