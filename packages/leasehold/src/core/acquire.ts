@@ -34,7 +34,7 @@ import { Backoff, type LeaseId, newLeaseId, sleep } from "../env/index.js";
 import type { Abort } from "./aborting.js";
 import { giveUp, hold, type LeaseContext } from "./context.js";
 import { LeaseholdError, LeaseUnavailableError, StoreUnavailableError } from "./errors.js";
-import { ATTEMPT_BUDGET_MS, attemptFirst, type FirstAttempt } from "./first-attempt.js";
+import { ATTEMPT_BUDGET_MS, FirstAttempt } from "./first-attempt.js";
 import { HeldLease } from "./held-lease.js";
 import type { ResolvedOptions } from "./options.js";
 import type { AcquireOutcome } from "./port.js";
@@ -75,13 +75,32 @@ export function acquire(
     const sinceMs = context.env.clock.monotonic();
     return calls.run(signal, (abort) => wait(context, resource, options, abort, manner, sinceMs));
   }
-  return attemptFirst(
-    context,
-    resource,
-    options,
-    () => localQueue.leave(resource),
-    (first) => calls.run(signal, (abort) => acquireAfter(first, abort, manner)),
+  return new Promise((resolve, reject) =>
+    new FirstOfAcquire(context, resource, options, resolve, reject, manner).send(),
   );
+}
+
+/** Of a caller that is the head of the local queue. */
+class FirstOfAcquire extends FirstAttempt {
+  constructor(
+    context: LeaseContext,
+    resource: string,
+    options: ResolvedOptions,
+    resolve: (answer: HeldLease | Promise<HeldLease>) => void,
+    reject: (reason: unknown) => void,
+    readonly manner: WaitManner,
+  ) {
+    super(context, resource, options, resolve, reject);
+  }
+
+  protected ended(): void {
+    this.context.localQueue.leave(this.request.resource);
+  }
+
+  protected next(): Promise<HeldLease> {
+    const { context, options, manner } = this;
+    return context.calls.run(options.signal, (abort) => acquireAfter(this, abort, manner));
+  }
 }
 
 /** Goes on after a first attempt that was not simply granted, as the head of the local queue. */
@@ -118,17 +137,21 @@ export function tryAcquire(
   options: ResolvedOptions,
 ): Promise<HeldLease | Held> {
   options.signal?.throwIfAborted();
-  return attemptFirst(
-    context,
-    resource,
-    options,
-    () => {},
-    (first) =>
-      context.calls.run(options.signal, (abort) => {
-        const contender: Contender = { leaseId: first.request.leaseId, queueMs: 0 };
-        return attempt(context, resource, options, abort, contender, first);
-      }),
+  return new Promise((resolve, reject) =>
+    new FirstOfTry(context, resource, options, resolve, reject).send(),
   );
+}
+
+class FirstOfTry extends FirstAttempt<Held> {
+  protected ended(): void {}
+
+  protected next(): Promise<HeldLease | Held> {
+    const { context, options, request } = this;
+    const { resource, leaseId } = request;
+    return context.calls.run(options.signal, (abort) =>
+      attempt(context, resource, options, abort, { leaseId, queueMs: 0 }, this),
+    );
+  }
 }
 
 /**

@@ -11,6 +11,7 @@ import {
   StoreUnavailableError,
 } from "./errors.js";
 import { HeldLease } from "./held-lease.js";
+import { HeldLeases } from "./held-leases.js";
 import { acquireInOrder, checkResources, type LeaseGroup } from "./lease-group.js";
 import { measureAcquire } from "./measure.js";
 import { checkName, checkNewName } from "./names.js";
@@ -121,7 +122,7 @@ export class LeaseClient implements AsyncDisposable {
       localQueue: new LocalQueue(),
       namespace,
       holder,
-      held: new Map(),
+      held: new HeldLeases(),
       aborting: new Aborting(),
       calls: new Calls(),
       closing: this.#closing.signal,
@@ -283,15 +284,15 @@ export class LeaseClient implements AsyncDisposable {
     const closed = new ClosedError();
     this.#closing.abort(closed);
     this.#context.calls.abort(closed);
-    for (const lease of held.values()) lease.interrupt(closed);
+    for (const lease of held.list()) lease.interrupt(closed);
     await withTimeout(env.clock, this.#graceMs, this.#drained(), () => {});
-    const kept = [...held.values()].filter((lease) => lease.isWorkedUnder);
+    const kept = held.list().filter((lease) => lease.isWorkedUnder);
     if (this.#running.size > 0 && kept.length > 0) {
       const resources = kept.slice(0, 5).map(({ resource }) => resource);
       const heldForMs = Math.ceil(Math.max(...kept.map((lease) => lease.remainingMs())));
       env.logger.error({ resources, graceMs: this.#graceMs, heldForMs }, "the work does not stop");
     }
-    await Promise.all([...held.values()].map((lease) => lease.letGo()));
+    await Promise.all(held.list().map((lease) => lease.letGo()));
     // Each of these is bounded by its own timeout.
     await Promise.allSettled(this.#context.releasing);
     await this.#owned.close?.();
@@ -299,7 +300,7 @@ export class LeaseClient implements AsyncDisposable {
 
   /** The resources whose leases this client holds. */
   heldResources(): string[] {
-    return [...this.#context.held.keys()];
+    return this.#context.held.list().map(({ resource }) => resource);
   }
 
   /** Resolves when no work runs and nothing is held. */
@@ -307,9 +308,9 @@ export class LeaseClient implements AsyncDisposable {
     await this.#context.calls.ended();
     await Promise.allSettled(this.#running);
     await Promise.all(
-      [...this.#context.held.values()].map(
-        (lease) => new Promise<void>((resolve) => lease.onEnd(resolve)),
-      ),
+      this.#context.held
+        .list()
+        .map((lease) => new Promise<void>((resolve) => lease.onEnd(resolve))),
     );
   }
 

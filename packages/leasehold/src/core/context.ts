@@ -4,6 +4,7 @@ import type { Aborting, Calls } from "./aborting.js";
 import type { BatchedStore } from "./batching.js";
 import type { GrantActions } from "./grant-actions.js";
 import { HeldLease } from "./held-lease.js";
+import type { HeldLeases } from "./held-leases.js";
 import { measureEnded, measureHeld } from "./measure.js";
 import { checkTtl, type ResolvedOptions } from "./options.js";
 import type { Capabilities, Grant, ReleaseOutcome, RenewOutcome } from "./port.js";
@@ -21,8 +22,8 @@ export interface LeaseContext {
   readonly localQueue: LocalQueue;
   readonly namespace: string;
   readonly holder: string;
-  /** Every lease of the client that has not ended, by its resource. */
-  readonly held: Map<string, HeldLease>;
+  /** Every lease of the client that has not ended. */
+  readonly held: HeldLeases;
   readonly aborting: Aborting;
   /** Its acquires in flight. */
   readonly calls: Calls;
@@ -48,7 +49,7 @@ export function hold(
     : undefined;
   const actions = new ActionsOnGrant(context, resource, leaseId, options.ttlMs, renewals);
   const lease: HeldLease = new HeldLease(granted, options, actions, context.scheduler, context.env);
-  context.held.set(resource, lease);
+  context.held.add(lease);
   measureHeld(context.env, lease);
   return lease;
 }
@@ -86,7 +87,7 @@ class ActionsOnGrant implements GrantActions<HeldLease> {
   ended(lease: HeldLease): void {
     const { held, notifications } = this.context;
     this.thread?.stop();
-    if (held.get(lease.resource) === lease) held.delete(lease.resource);
+    held.delete(lease);
     notifications.changed(lease.resource);
     measureEnded(this.context.env, lease);
   }

@@ -1,10 +1,10 @@
 /**
- * The first attempt of an acquire, which is nearly always the only one: the resource is free, one call grants it. It is
- * one object that waits for its batch, can be aborted, and becomes the lease. All that an acquire needs otherwise is
- * made when the answer is another one (acquire.ts).
+ * The first attempt of an acquire, without a position in the wait queue. It is nearly always the only one: the resource
+ * is free, one call grants it. It is one object that waits for its batch, can be aborted, and becomes the lease. All
+ * that an acquire needs otherwise is made when the answer is another one (acquire.ts).
  *
- *   add ──▶ settle: acquired, with trust left ──▶ HeldLease
- *    │        └── anything else ──▶ `next` goes on from this answer
+ *   send ──▶ settle: acquired, with trust left ──▶ HeldLease
+ *    │         └── anything else ──▶ `next` goes on from this answer
  *    └──▶ abort: rejects at once; a release follows once the call has returned
  */
 import { type LeaseId, newLeaseId, type TraceContext } from "../env/index.js";
@@ -20,7 +20,9 @@ import { type Instant, instant, trustFrom, trustLeftMs } from "./trust.js";
 export const ATTEMPT_BUDGET_MS = 5_000;
 
 /** @typeParam T what `next` may answer with instead of the lease */
-export class FirstAttempt<T = never> implements Submission<AcquireRequest, AcquireOutcome>, Call {
+export abstract class FirstAttempt<T = never>
+  implements Submission<AcquireRequest, AcquireOutcome>, Call
+{
   before: Call | undefined;
   after: Call | undefined;
   readonly request: AcquireRequest & { readonly leaseId: LeaseId };
@@ -37,8 +39,6 @@ export class FirstAttempt<T = never> implements Submission<AcquireRequest, Acqui
     readonly context: LeaseContext,
     resource: string,
     readonly options: ResolvedOptions,
-    readonly ended: () => void,
-    readonly next: (first: FirstAttempt<T>) => Promise<HeldLease | T>,
     readonly resolve: (answer: HeldLease | Promise<HeldLease | T>) => void,
     readonly reject: (reason: unknown) => void,
   ) {
@@ -55,6 +55,18 @@ export class FirstAttempt<T = never> implements Submission<AcquireRequest, Acqui
     this.from = env.telemetry?.here();
   }
 
+  /** Called when the caller has the lease or has aborted. */
+  protected abstract ended(): void;
+
+  /** Goes on from any other answer. */
+  protected abstract next(): Promise<HeldLease | T>;
+
+  send(): void {
+    const { context, options } = this;
+    context.calls.begin(this, options.signal);
+    context.batched.addAcquire(this);
+  }
+
   settle(outcome: AcquireOutcome): void {
     if (this.#returned) return this.#returned();
     const { context, options } = this;
@@ -62,7 +74,7 @@ export class FirstAttempt<T = never> implements Submission<AcquireRequest, Acqui
     try {
       const lease = outcome.status === "acquired" ? this.#hold(outcome) : undefined;
       if (lease) this.ended();
-      this.resolve(lease ?? this.next(this));
+      this.resolve(lease ?? this.next());
     } catch (error) {
       this.ended();
       this.reject(error);
@@ -93,23 +105,4 @@ export class FirstAttempt<T = never> implements Submission<AcquireRequest, Acqui
     const token = context.capabilities.tokens === false ? null : outcome.token;
     return hold(context, options, { resource, holder, leaseId, sent, token, remainingMs });
   }
-}
-
-/**
- * Asks for the lease once, without a position in the wait queue.
- * @param ended called when the caller has the lease or has aborted
- * @param next goes on from any other answer
- */
-export function attemptFirst<T>(
-  context: LeaseContext,
-  resource: string,
-  options: ResolvedOptions,
-  ended: () => void,
-  next: (first: FirstAttempt<T>) => Promise<HeldLease | T>,
-): Promise<HeldLease | T> {
-  return new Promise((resolve, reject) => {
-    const first = new FirstAttempt(context, resource, options, ended, next, resolve, reject);
-    context.calls.begin(first, options.signal);
-    context.batched.addAcquire(first);
-  });
 }

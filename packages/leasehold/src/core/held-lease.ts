@@ -35,7 +35,7 @@ import type { GrantedLease, KeepOptions } from "./grant.js";
 import type { GrantActions } from "./grant-actions.js";
 import type { Lease, LostHandler } from "./lease.js";
 import { checkFunction, checkKnown, RENEW_JITTER_RATIO } from "./options.js";
-import type { Failed, RenewOutcome } from "./port.js";
+import type { Failed, ReleaseOutcome, RenewOutcome } from "./port.js";
 import { RELEASE_TIMEOUT_MS, releaseAgain } from "./release-again.js";
 import { type RenewalScheduler, type Scheduled, TOGETHER_MS } from "./renewal-scheduler.js";
 import type { RenewalAnswer } from "./thread.js";
@@ -367,24 +367,27 @@ export class HeldLease implements Lease {
     return failed.error;
   }
 
-  async #release(): Promise<void> {
+  #release(): Promise<void> {
     if (this.#state === "lost") {
       // The work has stopped. If the store may still list the grant, free it for contenders.
       const reason = this.#lostError?.reason;
       if (reason === "expired" || reason === "inconsistent")
         this.#actions.keepOpenFor?.(this.#actions.release(RELEASE_TIMEOUT_MS));
-      return;
+      return FINISHED;
     }
     invariant(this.#state === "held", "a lease is released once");
     this.#endTrust();
-    try {
-      // If the client has closed its store: when the work ends at last, the grant expires by itself.
-      if (this.#isLeftBehind) return;
-      const outcome = await this.#actions.release(RELEASE_TIMEOUT_MS);
-      if (outcome.status === "failed") await releaseAgain(this.#actions, outcome, this.#env);
-    } finally {
-      this.#end();
+    if (!this.#isLeftBehind) {
+      return this.#actions.release(RELEASE_TIMEOUT_MS).then((outcome) => this.#onRelease(outcome));
     }
+    // The client has closed its store: when the work ends at last, the grant expires by itself.
+    this.#end();
+    return FINISHED;
+  }
+
+  #onRelease(outcome: ReleaseOutcome): void | Promise<void> {
+    if (outcome.status !== "failed") return this.#end();
+    return releaseAgain(this.#actions, outcome, this.#env).finally(() => this.#end());
   }
 
   #endTrust(): void {

@@ -9,15 +9,19 @@ export interface Random {
 /** Asked for by the bufferful: each call of the generator costs more than what it yields. */
 const BUFFERED = 4_096;
 let buffer = new Uint8Array(0);
+let used = 0;
 
 /** The machine's generators. */
 export const systemRandom: Random = {
   bytes(count) {
     if (count > BUFFERED) return crypto.getRandomValues(new Uint8Array(count));
-    if (count > buffer.length) buffer = crypto.getRandomValues(new Uint8Array(BUFFERED));
-    const taken = buffer.slice(0, count);
-    buffer = buffer.subarray(count);
-    return taken;
+    if (used + count > buffer.length) {
+      buffer = crypto.getRandomValues(new Uint8Array(BUFFERED));
+      used = 0;
+    }
+    used += count;
+    // Not a copy, which costs three times as much: no byte is given out twice.
+    return buffer.subarray(used - count, used);
   },
   float: () => Math.random(),
 };

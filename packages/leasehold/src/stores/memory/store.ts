@@ -94,11 +94,7 @@ interface Granted<Status extends string> {
 }
 
 /** A rule, with its request and the time bound; `namespace` gives access to other state it needs. */
-type Step<Outcome> = (
-  record: LeaseRecord | null,
-  nowMs: number,
-  namespace: Namespace,
-) => Decision<Outcome>;
+type Step<Outcome> = (record: LeaseRecord | null, namespace: Namespace) => Decision<Outcome>;
 
 export class MemoryLeaseStore implements LeaseStore {
   readonly capabilities: Capabilities = {
@@ -121,9 +117,10 @@ export class MemoryLeaseStore implements LeaseStore {
     requests: readonly AcquireRequest[],
     { returnReplaced = false }: CallOptions = {},
   ): Promise<AcquireOutcome[]> {
+    const nowMs = this.#now();
     return requests.map((request) => {
       let replaced: LeaseView | undefined;
-      const outcome = this.#decide<AcquireOutcome>(request, (record, nowMs, namespace) => {
+      const outcome = this.#decide<AcquireOutcome>(request, nowMs, (record, namespace) => {
         const { waitQueue, tokenFloor, paused } = namespace;
         const token = (last: number) => rules.nextToken(last, tokenFloor, this.#state.clockToken());
         const { resource, leaseId } = request;
@@ -141,7 +138,7 @@ export class MemoryLeaseStore implements LeaseStore {
         return decision;
       });
       if (outcome.status === "acquired") {
-        const granted = this.#withTerm(outcome);
+        const granted = this.#withTerm(outcome, nowMs);
         return replaced ? { ...granted, replaced } : granted;
       }
       if (outcome.status !== "held") return outcome;
@@ -151,17 +148,19 @@ export class MemoryLeaseStore implements LeaseStore {
   }
 
   async renew(requests: readonly RenewRequest[]): Promise<RenewOutcome[]> {
+    const nowMs = this.#now();
     return requests.map((request) => {
-      const outcome = this.#decide<RenewOutcome>(request, (record, nowMs) =>
+      const outcome = this.#decide<RenewOutcome>(request, nowMs, (record) =>
         rules.renew(record, request, nowMs),
       );
-      return outcome.status === "renewed" ? this.#withTerm(outcome) : outcome;
+      return outcome.status === "renewed" ? this.#withTerm(outcome, nowMs) : outcome;
     });
   }
 
   async release(requests: readonly ReleaseRequest[]): Promise<ReleaseOutcome[]> {
+    const nowMs = this.#now();
     return requests.map((request) =>
-      this.#decide<ReleaseOutcome>(request, (record, nowMs, namespace) => {
+      this.#decide<ReleaseOutcome>(request, nowMs, (record, namespace) => {
         const decision = rules.release(record, request, nowMs);
         if (decision.record === record) {
           const { resource, leaseId } = request;
@@ -175,8 +174,9 @@ export class MemoryLeaseStore implements LeaseStore {
   }
 
   async revoke(requests: readonly RevokeRequest[]): Promise<RevokeOutcome[]> {
+    const nowMs = this.#now();
     return requests.map((request) => {
-      const outcome = this.#decide<RevokeOutcome>(request, (record, nowMs) =>
+      const outcome = this.#decide<RevokeOutcome>(request, nowMs, (record) =>
         rules.revoke(record, request, nowMs),
       );
       if (outcome.status !== "revoked") return outcome;
@@ -195,7 +195,7 @@ export class MemoryLeaseStore implements LeaseStore {
   async list(query: ListQuery): Promise<Page<LeaseView>> {
     this.#assertOpen();
     const records = this.#state.namespaces.get(query.namespace)?.records;
-    const nowMs = this.#state.clock.monotonic();
+    const nowMs = this.#now();
     return listOf(records, query, nowMs, (key, record) => this.#view(key, record));
   }
 
@@ -210,7 +210,7 @@ export class MemoryLeaseStore implements LeaseStore {
 
   async collect(olderThanMs: number): Promise<number> {
     this.#assertOpen();
-    const nowMs = this.#state.clock.monotonic();
+    const nowMs = this.#now();
     let collected = 0;
     for (const namespace of this.#state.namespaces.values()) {
       namespace.waitQueue.collect(nowMs);
@@ -240,14 +240,22 @@ export class MemoryLeaseStore implements LeaseStore {
     for (const watcher of this.#watching) watcher.end();
   }
 
-  #decide<Outcome>(key: Key, step: Step<Outcome>): Decision<Outcome>["outcome"] | Failed {
+  /** One time for all requests of a call, as in the statements of the other stores. */
+  #now(): number {
+    return this.#state.clock.monotonic();
+  }
+
+  #decide<Outcome>(
+    key: Key,
+    nowMs: number,
+    step: Step<Outcome>,
+  ): Decision<Outcome>["outcome"] | Failed {
     if (this.#closed) {
       return { status: "failed", applied: "no", retryable: false, error: new ClosedError(WHAT) };
     }
     const namespace = this.#state.namespace(key.namespace);
-    const nowMs = this.#state.clock.monotonic();
     const before = namespace.records.get(key.resource) ?? null;
-    const { record, outcome } = step(before, nowMs, namespace);
+    const { record, outcome } = step(before, namespace);
     if (record && record !== before) {
       namespace.records.set(key.resource, record);
       // Only the end of a grant helps a waiter; new grants and renewals do not.
@@ -273,13 +281,16 @@ export class MemoryLeaseStore implements LeaseStore {
    * Rounds down to whole milliseconds, so that the holder stops early rather than late. Written out: objects made by
    * spreading outlive the collections of young objects, which then cost more than the grants.
    */
-  #withTerm<Status extends string>({ status, token, ttlMs, remainingMs }: Granted<Status>) {
+  #withTerm<Status extends string>(
+    { status, token, ttlMs, remainingMs }: Granted<Status>,
+    nowMs: number,
+  ) {
     return {
       status,
       token,
       ttlMs,
       remainingMs: Math.floor(remainingMs),
-      expiresAt: this.#state.wallAt(this.#state.clock.monotonic() + remainingMs),
+      expiresAt: this.#state.wallAt(nowMs + remainingMs),
     };
   }
 
