@@ -51,6 +51,7 @@ export {
   kindOf,
   LEASE_STATES,
   type LeaseOptions,
+  RENEW_JITTER_RATIO,
   SHORTEST_TTL_MS,
   withoutUndefined,
 } from "./options.js";
@@ -67,7 +68,7 @@ export {
   reservedForMs,
   waiterOf,
 } from "./queue.js";
-export { RenewalScheduler } from "./renewal-scheduler.js";
+export { RenewalScheduler, type Scheduled, type ScheduledLease } from "./renewal-scheduler.js";
 export { asReadError, Retrying, retryingLeases } from "./retrying.js";
 export type { ReusableLease } from "./reusable-lease.js";
 export {
@@ -85,7 +86,7 @@ export type { OnUnavailable, RunOptions, Work } from "./run.js";
 export { checkInTransaction, type SqlTransaction } from "./sql-transaction.js";
 export { asStoreError, detailsOf } from "./store-errors.js";
 export type * from "./thread.js";
-export { type Instant, instant, trustFrom, trustLeftMs } from "./trust.js";
+export { type Instant, instant, type Trust, trustFrom, trustLeftMs } from "./trust.js";
 export { checkParameters } from "./url-parameters.js";
 export { stateOf, viewOf } from "./view.js";
 export { type Held, Wakeup } from "./waiter.js";

@@ -45,8 +45,8 @@ const LOST: Record<RefusalReason, Exclude<LostReason, "inconsistent">> = {
 };
 
 /** At most half of the remaining trust, so that a timeout leaves time for another try. */
-export function reportTimeoutMs(lease: HeldLease): number {
-  return Math.min(REPORT_TIMEOUT_MS, lease.remainingMs() / 2);
+export function reportTimeoutMs(trustedMs: number): number {
+  return Math.min(REPORT_TIMEOUT_MS, trustedMs / 2);
 }
 
 export class Completer {
@@ -118,7 +118,7 @@ export class Completer {
     let backoff: Backoff | undefined;
     for (let tries = 1; first || lease.checkAlive(); tries += 1) {
       const outcome: CompleteOutcome | FailOutcome =
-        first ?? (await lane.submit(request, reportTimeoutMs(lease)));
+        first ?? (await lane.submit(request, reportTimeoutMs(lease.remainingMs())));
       first = undefined;
       switch (outcome.status) {
         case "completed":

@@ -2,24 +2,34 @@
  * The tasks that a worker works on: each from its claim until its report is acknowledged.
  *
  * At thousands of tasks per second, collecting garbage costs more than all other work here, and what outlives a
- * collection costs most. So a task is one object beside its lease: the lease calls it to renew, and the completer calls
- * it when its completion is acknowledged. What few handlers use is made when they ask for it.
+ * collection costs most. So a task is one object, which the completer calls when its completion is acknowledged. Most
+ * tasks end before their first renewal is due, and their handlers do not ask for the lease. Until then the tasks of a
+ * claim share their trust and one entry of the scheduler; it makes a lease for each that still runs:
+ *
+ *   claim ──▶ ClaimTrust ──▶ handler asks for the lease or signal, or a renewal is due ──▶ HeldLease
+ *                   └──▶ completed, while trust lasts
  */
 import {
   type GrantActions,
   HeldLease,
   type Instant,
   type KeepOptions,
-  type Lease,
+  RENEW_JITTER_RATIO,
   type ReleaseOutcome,
   RenewalScheduler,
   type RenewOutcome,
+  type Scheduled,
+  type ScheduledLease,
   type Submission,
+  type Trust,
+  trustFrom,
+  trustLeftMs,
 } from "../core/index.js";
 import type { Env, LeaseId, Logger, OpenSpan, TraceContext } from "../env/index.js";
 import { Completer, reportTimeoutMs } from "./completer.js";
 import { FinalTaskError, type HandlerContext, type TaskHandler } from "./define.js";
 import { describe } from "./describe.js";
+import { handlerContext } from "./handler-context.js";
 import { toJson } from "./json.js";
 import type {
   ClaimedTask,
@@ -85,14 +95,27 @@ export class TasksAtWork {
     this.scheduler = new RenewalScheduler(env.clock);
   }
 
-  /** @param parent of its span, where that is traced */
-  start(claimed: ClaimedTask, sent: Instant, parent: TraceContext | undefined): void {
-    const task = new RunningTask(this, claimed, sent, this.running.length);
-    this.running.push(task);
-    task.start(parent);
+  /**
+   * @param sent when the claim was sent
+   * @param parent of their spans, where that is traced
+   */
+  start(tasks: readonly ClaimedTask[], sent: Instant, parent: TraceContext | undefined): void {
+    let shared: ClaimTrust | undefined;
+    for (const claimed of tasks) {
+      // A repeated claim may have less left of some of its grants.
+      if (shared?.remainingMs !== claimed.remainingMs) {
+        shared = new ClaimTrust(this, sent, claimed.remainingMs);
+      }
+      shared.count += 1;
+      const task = new RunningTask(this, claimed, shared, this.running.length);
+      this.running.push(task);
+      task.start(parent);
+    }
   }
 
-  remove({ place }: RunningTask): void {
+  remove({ place, claim }: RunningTask): void {
+    claim.count -= 1;
+    if (claim.count === 0) this.scheduler.remove(claim);
     const last = this.running.pop() as RunningTask;
     if (last.place === place) return;
     this.running[place] = last;
@@ -100,8 +123,34 @@ export class TasksAtWork {
   }
 }
 
-class RunningTask implements GrantActions<HeldLease>, Submission<CompleteRequest, CompleteOutcome> {
-  readonly lease: HeldLease;
+/** The trust in the grants of one claim, until each has a lease of its own. */
+class ClaimTrust implements ScheduledLease {
+  readonly trust: Trust;
+  /** How many of its tasks run. */
+  count = 0;
+  scheduled: Scheduled | undefined = undefined;
+
+  constructor(
+    readonly work: TasksAtWork,
+    readonly sent: Instant,
+    readonly remainingMs: number,
+  ) {
+    this.trust = trustFrom(sent, remainingMs, work.keep);
+    const renewMs = work.keep.renewIntervalMs * (1 - RENEW_JITTER_RATIO);
+    const renewAtMs = Math.min(sent.monotonicMs + renewMs, this.trust.untilMonotonicMs);
+    work.scheduler.schedule(this, renewAtMs);
+  }
+
+  /** The first renewal is due soon, or the machine was suspended. */
+  wake(): void {
+    for (const task of Array.from(this.work.running)) if (task.claim === this) task.lease.wake();
+  }
+}
+
+class RunningTask
+  implements HandlerContext, GrantActions<HeldLease>, Submission<CompleteRequest, CompleteOutcome>
+{
+  #lease: HeldLease | undefined;
   readonly #work: TasksAtWork;
   readonly #task: ClaimedTask;
   /** Among those that run. */
@@ -118,28 +167,31 @@ class RunningTask implements GrantActions<HeldLease>, Submission<CompleteRequest
   deadlineMs = 0;
   from: TraceContext | undefined = undefined;
 
-  constructor(work: TasksAtWork, task: ClaimedTask, sent: Instant, place: number) {
+  constructor(
+    work: TasksAtWork,
+    task: ClaimedTask,
+    readonly claim: ClaimTrust,
+    place: number,
+  ) {
     this.#work = work;
     this.#task = task;
     this.place = place;
-    this.lease = new HeldLease(
-      {
-        resource: `task:${task.id}`,
-        holder: work.holder,
-        sent,
-        leaseId: task.leaseId as LeaseId,
-        token: task.token,
-        remainingMs: task.remainingMs,
-      },
-      work.keep,
-      this,
-      work.scheduler,
-      work.env,
-    );
+  }
+
+  get lease(): HeldLease {
+    if (this.#lease) return this.#lease;
+    const { env, holder, keep, scheduler } = this.#work;
+    const { id, leaseId, token, remainingMs } = this.#task;
+    const { sent } = this.claim;
+    const resource = `task:${id}`;
+    const granted = { resource, holder, sent, leaseId: leaseId as LeaseId, token, remainingMs };
+    this.#lease = new HeldLease(granted, keep, this, scheduler, env);
+    if (this.#report === "accepted") this.#lease.finish();
+    return this.#lease;
   }
 
   /** Without data and lease id. */
-  get shown(): HandlerContext["task"] {
+  get task(): HandlerContext["task"] {
     const { data: _data, leaseId: _leaseId, ...shown } = this.#task;
     return shown;
   }
@@ -148,8 +200,14 @@ class RunningTask implements GrantActions<HeldLease>, Submission<CompleteRequest
     return this.#work.env.logger;
   }
 
-  progress(value: Json): void {
-    this.#progress = toJson("progress", value, LONGEST_PROGRESS_BYTES);
+  get signal(): AbortSignal {
+    return this.lease.signal;
+  }
+
+  get progress(): HandlerContext["progress"] {
+    return (value) => {
+      this.#progress = toJson("progress", value, LONGEST_PROGRESS_BYTES);
+    };
   }
 
   start(parent: TraceContext | undefined): void {
@@ -197,7 +255,7 @@ class RunningTask implements GrantActions<HeldLease>, Submission<CompleteRequest
     work.handling += 1;
     const handler = work.handlers.get(this.#task.kind);
     // Trust may be over before the answer was read; and after close() nothing new begins.
-    if (handler && this.lease.checkAlive() && !work.stopping.aborted) {
+    if (handler && this.#checkAlive() && !work.stopping.aborted) {
       void this.#handle(handler, span);
     } else {
       this.#handled(undefined, undefined, span);
@@ -209,7 +267,7 @@ class RunningTask implements GrantActions<HeldLease>, Submission<CompleteRequest
     let output: Json | undefined;
     let failure: Failure | undefined;
     try {
-      output = await handler.run(this.#task.data, contextOf(this));
+      output = await handler.run(this.#task.data, handlerContext(this));
     } catch (error) {
       failure = this.#failure(error);
     }
@@ -236,10 +294,10 @@ class RunningTask implements GrantActions<HeldLease>, Submission<CompleteRequest
   #complete(output: Json): void {
     const { completer, env, namespace } = this.#work;
     const { id, leaseId, token } = this.#task;
-    if (!this.lease.checkAlive()) return this.#reported(false);
+    if (!this.#checkAlive()) return this.#reported(false);
     this.#report = "sent";
     this.request = { namespace, id, leaseId, token, output };
-    this.timeoutMs = reportTimeoutMs(this.lease);
+    this.timeoutMs = reportTimeoutMs(this.#trustedMs());
     this.deadlineMs = env.clock.monotonic() + this.timeoutMs;
     this.from = env.telemetry?.here();
     completer.add(this);
@@ -255,7 +313,7 @@ class RunningTask implements GrantActions<HeldLease>, Submission<CompleteRequest
   #reported(accepted: boolean): void {
     if (!accepted) return void this.lease[Symbol.asyncDispose]().then(() => this.#leave());
     this.#report = "accepted";
-    this.lease.finish();
+    this.#lease?.finish();
     this.#leave();
   }
 
@@ -268,39 +326,26 @@ class RunningTask implements GrantActions<HeldLease>, Submission<CompleteRequest
 
   /** Undefined if the handler stopped because its signal aborted: it has not failed. */
   #failure(error: unknown): Failure | undefined {
-    if (!this.lease.checkAlive() || this.lease.signal.aborted) return undefined;
+    if (!this.#checkAlive() || this.#lease?.signal.aborted) return undefined;
     const { id, kind } = this.#task;
     this.log.warn({ err: error, id, kind }, "task failed");
     const final = error instanceof FinalTaskError;
     return { error: describe(error), retryInMs: null, final };
   }
 
+  /** As `lease.remainingMs()`. */
+  #trustedMs(): number {
+    if (this.#lease) return this.#lease.remainingMs();
+    return trustLeftMs(this.claim.trust, this.#work.env.clock);
+  }
+
+  /** As `lease.checkAlive()`, which reports a loss. */
+  #checkAlive(): boolean {
+    return (!this.#lease && this.#trustedMs() > 0) || this.lease.checkAlive();
+  }
+
   #grant(): TaskGrant {
     const { id, leaseId, token } = this.#task;
     return { namespace: this.#work.namespace, id, leaseId, token };
   }
-}
-
-/**
- * What a handler sees of its task. Its properties are made when they are read. They are its own, so that a handler may
- * take some and pass on the rest: `({ lease, ...rest }) => work(rest)`.
- */
-function contextOf(running: RunningTask): HandlerContext {
-  return {
-    get task() {
-      return running.shown;
-    },
-    get lease(): Lease {
-      return running.lease;
-    },
-    get signal() {
-      return running.lease.signal;
-    },
-    get progress(): HandlerContext["progress"] {
-      return (value) => running.progress(value);
-    },
-    get log() {
-      return running.log;
-    },
-  };
 }

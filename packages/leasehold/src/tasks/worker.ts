@@ -224,7 +224,7 @@ export class Worker implements AsyncDisposable {
         backoff.reset();
         if (isFailing) env.logger.info({}, "the store answers again");
         isFailing = false;
-        for (const task of outcome.tasks) this.#work.start(task, sent, from);
+        this.#work.start(outcome.tasks, sent, from);
         continue;
       }
       isFailing = true;
