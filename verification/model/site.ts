@@ -144,8 +144,8 @@ export class Site {
       client.leasehold = await connect(source, {
         namespace: NAMESPACE,
         holder: name,
-        // Without scopes, which make every promise slower: no program nests runs.
-        env: { ...client.process.env, newScope: undefined },
+        // Without a scope, which makes every promise slower: no program nests runs.
+        env: { ...client.process.env, scope: undefined },
         ...options,
       });
     }

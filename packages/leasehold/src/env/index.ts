@@ -35,7 +35,7 @@ export { type Address, otherProtocolAt, type Protocol } from "./protocols.js";
 export { jittered, type Random, systemRandom } from "./random.js";
 export { Recent } from "./recent.js";
 export { type Repeating, repeat } from "./repeat.js";
-export type { Scope } from "./scope.js";
+export type { Nested, Scope } from "./scope.js";
 export { SerialExecutor } from "./serial.js";
 export { CLOSING_SIGNALS, type ClosingSignal, closeOnSignals, getsSignals } from "./signals.js";
 export { measureStalls } from "./stalls.js";
