@@ -114,8 +114,6 @@ export {
 export {
   BOUNDARIES,
   digestOf,
-  escapeHidden,
-  escapeHiddenJson,
   formatDuration,
   grantIdOf,
   holderLeaseId,

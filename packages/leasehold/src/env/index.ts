@@ -4,7 +4,6 @@ export { type Clock, sleep, systemClock, type Timer } from "./clock.js";
 export { formatDuration, parseDuration } from "./duration.js";
 export { type Env, systemEnv } from "./env.js";
 export { EventQueue, eventsUntil, type Resync } from "./event-queue.js";
-export { escapeHidden, escapeHiddenJson } from "./hidden.js";
 export { isHeldByOneTimer } from "./idle.js";
 export {
   digestOf,

@@ -22,7 +22,7 @@ interface Host {
 export const systemScope: Scope | undefined = newScope();
 
 function newScope(): Scope | undefined {
-  const { process } = globalThis as { process?: Host };
-  const hooks = process?.getBuiltinModule?.("async_hooks");
+  const host = (globalThis as { process?: Host }).process;
+  const hooks = host?.getBuiltinModule?.("async_hooks");
   return hooks && new hooks.AsyncLocalStorage();
 }
