@@ -43,3 +43,14 @@ it.each(["--help", "--version"])("loads no command, no library for %s", async (f
   ]);
   expect(modules).toBeLessThanOrEqual(15);
 });
+
+it("loads of the library what every client uses: no engine, no driver, no operator's part", async () => {
+  const code = `await import("leasehold")`;
+  const { ours, others, count: modules } = await loadsOf("--input-type=module", "-e", code);
+  expect(others).toEqual(["@noble/hashes", "tinyqueue"]);
+  const folders = ours.map((path) => path.replace(/^leasehold\/dist\/|\/?[^/]+$/g, ""));
+  expect([...new Set(folders)].sort()).toEqual(
+    ["", "core", "election", "env", "instrumentation", "stores", "tasks"].sort(),
+  );
+  expect(modules).toBeLessThanOrEqual(110);
+});

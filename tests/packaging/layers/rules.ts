@@ -154,7 +154,6 @@ export const LIBRARY: Rules = {
   packages: {
     "@noble/hashes": ["env/"],
     "@opentelemetry/api": ["instrumentation/"],
-    uuid: ["env/"],
     "@standard-schema/spec": ["tasks/"],
     "eventsource-parser": ["stores/http/"],
     // A project that runs the suites installs it.
