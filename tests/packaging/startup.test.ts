@@ -54,3 +54,14 @@ it("loads of the library what every client uses: no engine, no driver, no operat
   );
   expect(modules).toBeLessThanOrEqual(110);
 });
+
+it.each(["run", "acquire", "enqueue"])(
+  "loads for %s neither engines nor the server",
+  async (command) => {
+    const { ours, others, count: modules } = await loadsOf(MAIN, command, "--help");
+    expect(others).toEqual(["@noble/hashes", "commander", "picocolors", "tinyqueue"]);
+    const unused = /^leasehold\/dist\/stores\/.*\/|^leasehold-server\/dist\/(http|protocol|web)\//;
+    expect(ours.filter((path) => unused.test(path))).toEqual([]);
+    expect(modules).toBeLessThanOrEqual(165);
+  },
+);
