@@ -9,7 +9,7 @@ const FILE = fileURLToPath(new URL("../docs/cli.md", import.meta.url));
 const BEGIN = "<!-- Made by scripts/cli-reference.js: from here -->\n";
 const END = "<!-- to here -->\n";
 
-const { program } = await loadProgram(undefined);
+const { program } = await loadProgram();
 const tree = commandTree(program).filter(({ path, isAlias }) => path !== "" && !isAlias);
 const reference = tree.map(sectionOf).join("\n");
 const before = readFileSync(FILE, "utf8");

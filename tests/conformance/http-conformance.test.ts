@@ -58,6 +58,6 @@ it("the client loads neither node nor a schema library", () => {
   visit("stores/http/index.ts");
   expect(seen.size).toBeGreaterThan(10);
   const hashes = ["@noble/hashes/sha2.js", "@noble/hashes/utils.js"];
-  const known = [...hashes, "eventsource-parser", "tinyqueue", "uuid"];
+  const known = [...hashes, "eventsource-parser", "tinyqueue"];
   expect([...packages].filter((name) => !known.includes(name))).toEqual([]);
 });

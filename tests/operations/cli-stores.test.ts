@@ -29,7 +29,7 @@ afterAll(async () => {
 });
 
 async function entries(): Promise<readonly CommandEntry[]> {
-  const { program } = await loadProgram(undefined);
+  const { program } = await loadProgram();
   return commandTree(program).filter(({ isAlias }) => !isAlias);
 }
 

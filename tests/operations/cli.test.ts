@@ -363,7 +363,7 @@ it("has a help with examples for every command, and a reference that is current"
   execFileSync(process.execPath, ["scripts/cli-reference.js", "--check"], { cwd: root });
   const { commandTree } = await import("../../packages/leasehold-server/src/cli/command-tree.js");
   const { loadProgram } = await import("../../packages/leasehold-server/src/cli/program.js");
-  const { program } = await loadProgram(undefined);
+  const { program } = await loadProgram();
   const texts = new Map<string, string>();
   for (const command of program.commands) {
     const add = (text: string) =>

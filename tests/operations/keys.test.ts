@@ -455,7 +455,7 @@ describePostgres("on the command line", () => {
       return true;
     });
     try {
-      const { program } = await loadProgram(args[0]);
+      const { program } = await loadProgram(args);
       await program.parseAsync(["node", "leasehold", ...args, "--store", database.url]);
       return { ...said, code: 0 };
     } catch (error) {

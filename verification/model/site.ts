@@ -6,7 +6,7 @@
  *          ◀──1 ms──  │                        loses the request or the reply that a step names
  */
 import { type ConnectOptions, connect, type Env, type Leasehold, LeaseholdError } from "leasehold";
-import { MemoryLeaseState, MemoryTaskState } from "leasehold/internal";
+import { MemoryLeaseState, MemoryTaskState } from "leasehold/internal/memory";
 import { memory } from "leasehold/stores/memory";
 import { Machine, type Process } from "../simulation/machine.js";
 import { Network } from "../simulation/network.js";
@@ -144,8 +144,8 @@ export class Site {
       client.leasehold = await connect(source, {
         namespace: NAMESPACE,
         holder: name,
-        // Without scopes, which make every promise slower: no program nests runs.
-        env: { ...client.process.env, newScope: undefined },
+        // Without a scope, which makes every promise slower: no program nests runs.
+        env: { ...client.process.env, scope: undefined },
         ...options,
       });
     }

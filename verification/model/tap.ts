@@ -1,15 +1,12 @@
 /** The stores as the network reaches them: each decision goes through a book, and messages are lost on request. */
 import type { LeaseStore } from "leasehold";
+import { type ClaimOutcome, type Failed, failedMaybe, type TaskStore } from "leasehold/internal";
 import {
-  type ClaimOutcome,
-  type Failed,
-  failedMaybe,
   type MemoryLeaseState,
   MemoryLeaseStore,
   type MemoryTaskState,
   MemoryTaskStore,
-  type TaskStore,
-} from "leasehold/internal";
+} from "leasehold/internal/memory";
 import type { Loss } from "./faults.js";
 import type { LeaseBook } from "./lease-book.js";
 import type { TaskBook } from "./task-book.js";

@@ -2,7 +2,7 @@
 
 import type { LeaseStore } from "leasehold";
 import type { Key, LeaseRecord } from "leasehold/internal";
-import { type MemoryLeaseState, MemoryLeaseStore } from "leasehold/internal";
+import { type MemoryLeaseState, MemoryLeaseStore } from "leasehold/internal/memory";
 
 /** One request, as it was decided. */
 export interface Step extends Key {

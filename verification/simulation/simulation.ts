@@ -4,7 +4,7 @@
  */
 import type { Clock, LeaseStore } from "leasehold";
 import type { TaskStore } from "leasehold/internal";
-import { MemoryLeaseState, MemoryTaskState, MemoryTaskStore } from "leasehold/internal";
+import { MemoryLeaseState, MemoryTaskState, MemoryTaskStore } from "leasehold/internal/memory";
 import { Expiries } from "./checkers/expiries.js";
 import { letFaultsHappen } from "./faults.js";
 import { overHttp, serve } from "./http.js";

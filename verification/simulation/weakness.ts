@@ -6,7 +6,8 @@
  *   restored backup  an old state comes back
  *   early expiry     the database's clock jumps ahead: grants end before their holders' trust
  */
-import type { LeaseRecord, MemoryLeaseState } from "leasehold/internal";
+import type { LeaseRecord } from "leasehold/internal";
+import type { MemoryLeaseState } from "leasehold/internal/memory";
 import type { Machine } from "./machine.js";
 import type { World } from "./world.js";
 

@@ -122,6 +122,7 @@ export type {
   MetricKind,
   MetricName,
   MetricOf,
+  Nested,
   Observation,
   OpenSpan,
   Random,

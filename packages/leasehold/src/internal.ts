@@ -114,8 +114,6 @@ export {
 export {
   BOUNDARIES,
   digestOf,
-  escapeHidden,
-  escapeHiddenJson,
   formatDuration,
   grantIdOf,
   holderLeaseId,
@@ -148,8 +146,6 @@ export {
 } from "./env/index.js";
 export { type Named, TopNames } from "./instrumentation/top-names.js";
 export { leasesOf } from "./leasehold.js";
-export { MemoryLeaseState, MemoryLeaseStore } from "./stores/memory/store.js";
-export { MemoryTaskState, MemoryTaskStore } from "./stores/memory/tasks.js";
 export { type Diagnosis } from "./stores/source.js";
 export { comesBefore, explain } from "./tasks/explain.js";
 export {

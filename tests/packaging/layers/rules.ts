@@ -112,9 +112,6 @@ export const LIBRARY: Rules = {
     "tasks/leases.ts": ["stores/", "testing/"],
     // For Node alone, so that it is not part of the index.
     "env/process-clock.ts": ["renewal-thread/"],
-    // The simulated world's database is the memory store, whose records its checkers look into.
-    "stores/memory/store.ts": ["internal.ts"],
-    "stores/memory/tasks.ts": ["internal.ts"],
     // Without OpenTelemetry.
     "instrumentation/top-names.ts": ["internal.ts"],
     "instrumentation/lease-log.ts": ["connect.ts"],
@@ -154,7 +151,6 @@ export const LIBRARY: Rules = {
   packages: {
     "@noble/hashes": ["env/"],
     "@opentelemetry/api": ["instrumentation/"],
-    uuid: ["env/"],
     "@standard-schema/spec": ["tasks/"],
     "eventsource-parser": ["stores/http/"],
     // A project that runs the suites installs it.

@@ -31,11 +31,8 @@ import { safeJson, sayMore, shown } from "./terminal.js";
 /** Entries read at once. */
 const PAGE = 1_000;
 
-export function addAudit(program: Command): void {
-  const audit = program
-    .command("audit")
-    .description("list, verify and export the audit log of operator actions")
-    .addHelpText("after", HELP);
+export function addAudit(audit: Command): void {
+  audit.addHelpText("after", HELP);
   addList(audit);
   addVerify(audit);
   addExport(audit);

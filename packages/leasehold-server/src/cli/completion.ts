@@ -5,11 +5,9 @@ import { write } from "./output.js";
 
 const SHELLS = { bash: bashScript, zsh: zshScript, fish: fishScript } as const;
 
-/** @param loadAll loads the program with all commands; `program` may have only this one */
-export function addCompletion(program: Command, loadAll: () => Promise<Command>): void {
-  program
-    .command("completion")
-    .description("print a script that completes commands and options in your shell")
+/** @param loadAll loads the program with all commands, of which this one's has only the names */
+export function addCompletion(command: Command, loadAll: () => Promise<Command>): void {
+  command
     .addArgument(new Argument("<shell>", "shell").choices(Object.keys(SHELLS)))
     .addHelpText("after", HELP)
     .action(async (shell: keyof typeof SHELLS) => {

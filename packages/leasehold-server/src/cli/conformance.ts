@@ -21,10 +21,8 @@ interface Options {
   readonly verbose?: boolean;
 }
 
-export function addConformance(program: Command): void {
-  program
-    .command("conformance")
-    .description("run the conformance suite that every built-in store passes against a lease store")
+export function addConformance(command: Command): void {
+  command
     .addOption(new Option("--store <url>", "URL of the store to test").env("LEASEHOLD_STORE"))
     .option("--module <file>", "module that exports your own store, or a function `open`")
     .option("--section <name>", "run only this section of the suite")

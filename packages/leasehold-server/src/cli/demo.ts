@@ -49,10 +49,9 @@ interface Options {
   readonly latencyRate: number;
 }
 
-export function addDemo(program: Command): void {
+export function addDemo(command: Command): void {
   const share = decimal(0, 1);
-  withDatabase(program.command("demo"), EMBEDDED)
-    .description("run a demo: a server, two generators, and workers that crash and stall")
+  withDatabase(command, EMBEDDED)
     .addOption(portOption())
     .option("--plain", "print one line per event (default if stdout is not a terminal)")
     .option("--workers <n>", "number of worker processes", integer(1, 16), 3)

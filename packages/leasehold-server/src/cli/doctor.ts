@@ -38,9 +38,8 @@ interface Report {
   readonly healthy: boolean;
 }
 
-export function addDoctor(program: Command): void {
-  withStore(program.command("doctor"), "own")
-    .description("check the setup of a store, measure it, and recommend a TTL")
+export function addDoctor(command: Command): void {
+  withStore(command, "own")
     .option("--ttl <duration>", "also judge this TTL", duration)
     .option(
       "--pause <duration>",

@@ -34,9 +34,8 @@ interface Options extends TelemetryOptions {
   readonly json?: boolean;
 }
 
-export function addElect(program: Command): void {
-  withTelemetry(withStore(program.command("elect")))
-    .description("stand for election and run a command while leading, or print who leads")
+export function addElect(command: Command): void {
+  withTelemetry(withStore(command))
     .argument("<name>", "name of the election, which is a resource", resourceName)
     .argument("[command...]", "command and its arguments, after --")
     .usage("[options] <name> [-- <command> [arguments...]]")

@@ -22,9 +22,8 @@ interface Options {
   readonly json?: boolean;
 }
 
-export function addEnqueue(program: Command): void {
-  withStores(program.command("enqueue"))
-    .description("add tasks and print their ids")
+export function addEnqueue(command: Command): void {
+  withStores(command)
     .argument("<kind>", "kind of task, which selects the handler")
     .argument("[data]", "JSON, or - to read one task per line from stdin", "null")
     .option("--queue <name>", `queue of the tasks (default: ${DEFAULTS.queue})`)

@@ -1,6 +1,6 @@
 /** Turns a failure into a message and an exit code. */
 import { CommanderError } from "commander";
-import { type ErrorCode, LeaseholdError } from "leasehold";
+import type { ErrorCode, LeaseholdError } from "leasehold";
 import { EXIT } from "./exit-codes.js";
 import { OutputError } from "./output.js";
 import { indented, safeJson, safeLayout } from "./terminal.js";
@@ -54,13 +54,18 @@ export function describeFailure(
 }
 
 function summary(error: unknown) {
-  if (error instanceof LeaseholdError) {
+  if (isLeaseholdError(error)) {
     const { code, message, docs } = error;
     return { code, message, docs, exitCode: CODES[code] ?? EXIT.failed };
   }
   const exitCode = exitCodeOf(error);
   const message = error instanceof Error ? error.message : String(error);
   return { code: null, message, docs: null, exitCode };
+}
+
+/** By its shape: its class would load the library, which the help and usage errors do without. */
+function isLeaseholdError(error: unknown): error is LeaseholdError {
+  return error instanceof Error && "code" in error && "docs" in error;
 }
 
 function exitCodeOf(error: unknown): number {

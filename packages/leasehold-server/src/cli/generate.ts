@@ -36,14 +36,8 @@ interface RunOptions extends TelemetryOptions {
   readonly logLevel: string;
 }
 
-export function addGenerate(program: Command): void {
-  const generate = program
-    .command("generate")
-    .alias("generator")
-    .description(
-      "generate sample tasks at a steady rate: run an instance, or control all instances",
-    )
-    .addHelpText("after", HELP);
+export function addGenerate(generate: Command): void {
+  generate.addHelpText("after", HELP);
   withTelemetry(withStores(generate.command("run", { isDefault: true })))
     .description("run an instance until it is stopped; of all instances, only the leader generates")
     .addOption(

@@ -45,9 +45,8 @@ function ttlOption(): Option {
     .default(30_000, "30s");
 }
 
-export function addAcquire(program: Command): void {
-  withStore(program.command("acquire"))
-    .description("acquire a lease for a script, and print what renew and release need")
+export function addAcquire(command: Command): void {
+  withStore(command)
     .argument("<resource>", "resource to acquire", resourceName)
     .addOption(ttlOption())
     .option(
@@ -123,9 +122,8 @@ function printGrant(json: boolean | undefined, granted: Granted): Promise<void> 
 const BOUND =
   'a lease of this store ends with the session that acquires it, and so with this command: use "leasehold run RESOURCE -- COMMAND"';
 
-export function addRenew(program: Command): void {
-  withLeaseId(program, "renew")
-    .description("renew a lease from acquire")
+export function addRenew(command: Command): void {
+  withLeaseId(command)
     .addOption(ttlOption())
     .addHelpText("after", RENEW_HELP)
     .action(async (id: string | undefined, options: Common & { ttl: number }, command: Command) => {
@@ -148,9 +146,8 @@ export function addRenew(program: Command): void {
     });
 }
 
-export function addRelease(program: Command): void {
-  withLeaseId(program, "release")
-    .description("release a lease from acquire")
+export function addRelease(command: Command): void {
+  withLeaseId(command)
     .addHelpText("after", RELEASE_HELP)
     .action(async (id: string | undefined, options: Common, command: Command) => {
       const { found } = await leaseOf(id);
@@ -172,8 +169,8 @@ export function addRelease(program: Command): void {
     });
 }
 
-function withLeaseId(program: Command, name: string): Command {
-  return withStore(program.command(name))
+function withLeaseId(command: Command): Command {
+  return withStore(command)
     .argument(
       "[lease-id]",
       "the leaseId that acquire printed, or - to read it from stdin (default: LEASE_ID)",

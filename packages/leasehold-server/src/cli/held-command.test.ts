@@ -48,7 +48,7 @@ afterEach(() => {
 });
 
 async function start(...args: string[]): Promise<void> {
-  const { program } = await loadProgram(args[0]);
+  const { program } = await loadProgram(args);
   await expect(program.parseAsync(["node", "leasehold", ...args])).rejects.toThrow("enough");
 }
 

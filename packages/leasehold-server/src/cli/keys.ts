@@ -28,11 +28,8 @@ import { allOf, withControl, withControlOrServer } from "./stores.js";
 import { plainTable } from "./table.js";
 import { safeJson, say, sayMore, shown } from "./terminal.js";
 
-export function addKeys(program: Command): void {
-  const keys = program
-    .command("keys")
-    .description("manage API keys: which clients may use a server, and what they may do")
-    .addHelpText("after", HELP);
+export function addKeys(keys: Command): void {
+  keys.addHelpText("after", HELP);
   addCreate(keys);
   addList(keys);
   addRotate(keys);

@@ -27,9 +27,8 @@ interface ListOptions {
   readonly json?: boolean;
 }
 
-export function addLs(program: Command): void {
-  withStore(program.command("ls"))
-    .description("list leases, by resource")
+export function addLs(command: Command): void {
+  withStore(command)
     .argument("[prefix]", "list only resources that begin with this text", resourcePrefix, "")
     .option("--owner <name>", "list only leases of this holder")
     .addOption(
@@ -184,9 +183,8 @@ export function shownState(state: LeaseState): string {
       : colors.yellow(state);
 }
 
-export function addShow(program: Command): void {
-  withStores(program.command("show"))
-    .description("show a resource: its current or last holder, earlier holders, and pauses")
+export function addShow(command: Command): void {
+  withStores(command)
     .argument("<resource>", "resource to show", resourceName)
     .option("--json", "print JSON")
     .addHelpText("after", SHOW_HELP)

@@ -12,11 +12,8 @@ import { say, shown } from "./terminal.js";
 
 const MOST = 1_000_000_000;
 
-export function addLimits(program: Command): void {
-  const limits = program
-    .command("limits")
-    .description("show and set the limits of a tenant")
-    .addHelpText("after", HELP);
+export function addLimits(limits: Command): void {
+  limits.addHelpText("after", HELP);
   addShow(limits);
   addSet(limits);
 }

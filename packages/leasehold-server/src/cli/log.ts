@@ -1,5 +1,6 @@
 import { Option } from "commander";
-import { escapeHiddenJson, withoutLeaseIds } from "leasehold/internal";
+import { withoutLeaseIds } from "leasehold/internal";
+import { escapeHiddenJson } from "leasehold/internal/hidden";
 import pino from "pino";
 import type { NotifyCreating } from "./directories.js";
 import type { Notify } from "./notices.js";

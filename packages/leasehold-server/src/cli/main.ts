@@ -5,7 +5,7 @@ import { loadProgram } from "./program.js";
 import { say } from "./terminal.js";
 
 onOutputError(fail);
-const { program, settings } = await loadProgram(process.argv[2]);
+const { program, settings } = await loadProgram(process.argv.slice(2));
 try {
   await program.parseAsync(process.argv);
 } catch (error) {

@@ -19,9 +19,8 @@ interface Options {
   readonly json?: boolean;
 }
 
-export function addMigrate(program: Command): void {
-  withDatabase(program.command("migrate"))
-    .description("migrate the tables of --store and --control to this version")
+export function addMigrate(command: Command): void {
+  withDatabase(command)
     .addOption(
       new Option("--dry-run", "print the steps that migrate would take, and take none").conflicts([
         "sql",

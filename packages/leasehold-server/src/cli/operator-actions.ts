@@ -84,9 +84,8 @@ interface RevokeOptions extends ActionOptions {
   readonly at: "expiry" | "now";
 }
 
-export function addRevoke(program: Command): void {
-  withOperatorAction(program.command("revoke"))
-    .description("end the lease of another holder")
+export function addRevoke(command: Command): void {
+  withOperatorAction(command)
     .argument("<resource>", "resource whose lease ends", resourceName)
     .addOption(
       new Option("--at <when>", "when the resource is free: at the expiry of the lease, or now")
@@ -160,9 +159,8 @@ interface PauseOptions extends ActionOptions {
   readonly list?: boolean;
 }
 
-export function addPause(program: Command): void {
-  withWhat(withOperatorAction(program.command("pause"), { needsReason: false }))
-    .description("stop granting a resource, all resources with a prefix, or the tasks of a queue")
+export function addPause(command: Command): void {
+  withWhat(withOperatorAction(command, { needsReason: false }))
     .option("--list", "list the pauses and change nothing")
     .addHelpText("after", PAUSE_HELP)
     .action(async (resource: string | undefined, options: PauseOptions, command: Command) => {
@@ -242,9 +240,8 @@ function whoIsRefused({ kind }: Pause, stores: LeaseStores): string {
   return `servers refuse ${what} within seconds; on the database itself they are granted`;
 }
 
-export function addResume(program: Command): void {
-  withWhat(withOperatorAction(program.command("resume")))
-    .description("end a pause")
+export function addResume(command: Command): void {
+  withWhat(withOperatorAction(command))
     .addHelpText("after", RESUME_HELP)
     .action(async (resource: string | undefined, options: PauseOptions, command: Command) =>
       resumeWhat(whatOf(resource, options), options, command),

@@ -1,44 +1,10 @@
 import { Command } from "commander";
+import { COMMANDS } from "./commands.js";
 import { UsageError } from "./failures.js";
 import { writeHelp } from "./output.js";
 import { refuseRepeated } from "./repeated-options.js";
 import { indented, say } from "./terminal.js";
 import { VERSION } from "./version.js";
-
-type AddCommand = (program: Command, loadAll: () => Promise<Command>) => void;
-
-/** In the order of the help. Each command is imported when used, so that `run` does not load the packages of `serve`. */
-const COMMANDS: Readonly<Record<string, () => Promise<AddCommand>>> = {
-  demo: async () => (await import("./demo.js")).addDemo,
-  serve: async () => (await import("./serve.js")).addServe,
-  worker: async () => (await import("./worker.js")).addWorker,
-  generate: async () => (await import("./generate.js")).addGenerate,
-  enqueue: async () => (await import("./enqueue.js")).addEnqueue,
-  tasks: async () => (await import("./tasks.js")).addTasks,
-  run: async () => (await import("./run.js")).addRun,
-  acquire: async () => (await import("./grants.js")).addAcquire,
-  renew: async () => (await import("./grants.js")).addRenew,
-  release: async () => (await import("./grants.js")).addRelease,
-  elect: async () => (await import("./elect.js")).addElect,
-  ls: async () => (await import("./lease-views.js")).addLs,
-  show: async () => (await import("./lease-views.js")).addShow,
-  why: async () => (await import("./why.js")).addWhy,
-  watch: async () => (await import("./watch.js")).addWatch,
-  revoke: async () => (await import("./operator-actions.js")).addRevoke,
-  pause: async () => (await import("./operator-actions.js")).addPause,
-  resume: async () => (await import("./operator-actions.js")).addResume,
-  keys: async () => (await import("./keys.js")).addKeys,
-  audit: async () => (await import("./audit.js")).addAudit,
-  limits: async () => (await import("./limits.js")).addLimits,
-  doctor: async () => (await import("./doctor.js")).addDoctor,
-  migrate: async () => (await import("./migrate.js")).addMigrate,
-  completion: async () => (await import("./completion.js")).addCompletion,
-  conformance: async () => (await import("./conformance.js")).addConformance,
-};
-
-/** With these flags no command is loaded, because loading all of them takes about a second. */
-const VERSION_FLAGS = ["-V", "--version"];
-const ALIASES: Readonly<Record<string, string>> = { generator: "generate", lock: "run" };
 
 interface Settings {
   readonly verbose: boolean;
@@ -53,10 +19,10 @@ export interface Program {
 
 /**
  * Builds the program. Its parser throws instead of ending the process.
- * @param firstWord the first word of the command line. If it names a command, only that command is loaded,
- *   otherwise all of them, which the help needs
+ * @param words of the command line. The first that names a command loads it; the others are as the list of commands
+ *   shows them. Undefined: all commands are loaded
  */
-export async function loadProgram(firstWord: string | undefined): Promise<Program> {
+export async function loadProgram(words?: readonly string[]): Promise<Program> {
   const program = new Command("leasehold")
     .description("Leases with fencing tokens: locks, singletons and tasks on your database.")
     .version(VERSION)
@@ -64,8 +30,18 @@ export async function loadProgram(firstWord: string | undefined): Promise<Progra
     // Options after a subcommand belong to that subcommand, at every level.
     .enablePositionalOptions()
     .exitOverride();
-  const loadAll = async () => (await loadProgram(undefined)).program;
-  for (const name of commandsToLoad(firstWord)) (await COMMANDS[name]?.())?.(program, loadAll);
+  const loadAll = async () => (await loadProgram()).program;
+  const named = words?.map(nameOf).find((name) => name !== undefined);
+  for (const [name, { usage, aliases = [], description, load }] of Object.entries(COMMANDS)) {
+    const command = program.command(name).description(description).aliases(aliases);
+    if (words === undefined || name === named) {
+      (await load())(command, loadAll);
+      for (const each of everyCommand(command)) complete(each);
+    } else {
+      outline(command, usage);
+    }
+  }
+  complete(program);
   let settings: Settings = { verbose: false, json: false };
   program.hook("preAction", (_, command) => {
     const { verbose = false, json = false } = command.opts<Partial<Settings>>();
@@ -73,10 +49,6 @@ export async function loadProgram(firstWord: string | undefined): Promise<Progra
     checkEncoding(command);
     refuseMisplaced(command);
   });
-  for (const command of everyCommand(program)) {
-    addErrorHelp(command);
-    refuseRepeated(command);
-  }
   return { program, settings: () => settings };
 }
 
@@ -109,16 +81,30 @@ function refuseMisplaced(command: Command): void {
   }
 }
 
-function commandsToLoad(firstWord: string | undefined): readonly string[] {
-  if (firstWord === undefined) return Object.keys(COMMANDS);
-  if (VERSION_FLAGS.includes(firstWord)) return [];
-  const name = ALIASES[firstWord] ?? firstWord;
-  return Object.hasOwn(COMMANDS, name) ? [name] : Object.keys(COMMANDS);
+/** The name of the command that a word names, maybe by an alias. */
+function nameOf(word: string): string | undefined {
+  if (Object.hasOwn(COMMANDS, word)) return word;
+  return Object.keys(COMMANDS).find((name) => COMMANDS[name]?.aliases?.includes(word));
+}
+
+/** Adds what the list of commands shows of a command. */
+function outline(command: Command, usage: string): void {
+  for (const part of usage.split(" ").filter((text) => text !== "")) {
+    if (part === "[options]") command.option(...VERBOSE);
+    else command.argument(part);
+  }
+}
+
+function complete(command: Command): void {
+  addErrorHelp(command);
+  refuseRepeated(command);
 }
 
 function everyCommand(command: Command): Command[] {
   return [command, ...command.commands.flatMap(everyCommand)];
 }
+
+const VERBOSE = ["--verbose", "print the stack and causes of an error"] as const;
 
 const NO_DEFAULT =
   "\n--store has no default. The examples without it take it from LEASEHOLD_STORE.";
@@ -129,7 +115,7 @@ function addErrorHelp(command: Command): void {
   if (store && store.defaultValue === undefined) command.addHelpText("after", NO_DEFAULT);
   // A command that only groups others has no action, so nothing in it can fail.
   if (command.commands.length === 0 || command.registeredArguments.length > 0) {
-    command.option("--verbose", "print the stack and causes of an error");
+    command.option(...VERBOSE);
   }
   const names = command.commands.map((subcommand) => subcommand.name());
   const flags = command.options.map((option) => option.long ?? option.flags);

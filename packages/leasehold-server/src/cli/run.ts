@@ -31,10 +31,8 @@ interface Options extends TelemetryOptions {
   readonly verbose?: boolean;
 }
 
-export function addRun(program: Command): void {
-  withTelemetry(withStore(program.command("run")))
-    .alias("lock")
-    .description("run a command while holding a lease, and stop it if the lease is lost")
+export function addRun(command: Command): void {
+  withTelemetry(withStore(command))
     .argument("<resource>", "resource to hold", resourceName)
     .argument("<command...>", "command and its arguments, after --")
     .usage("[options] <resource> -- <command> [arguments...]")

@@ -41,9 +41,8 @@ export function portOption(): Option {
     .default(4040);
 }
 
-export function addServe(program: Command): void {
-  withMetricNames(withDatabase(program.command("serve"), EMBEDDED))
-    .description("serve leases, tasks and the state of the generator over HTTP")
+export function addServe(command: Command): void {
+  withMetricNames(withDatabase(command, EMBEDDED))
     .option(
       "--host <address>",
       "address to listen on; 0.0.0.0 serves other machines too, and requires an API key",

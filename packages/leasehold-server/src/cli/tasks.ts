@@ -29,11 +29,8 @@ interface Options {
   readonly json?: boolean;
 }
 
-export function addTasks(program: Command): void {
-  const tasks = withStores(program.command("tasks"))
-    .description(
-      "list tasks, newest first, or show one with its attempts; retry, cancel or delete tasks",
-    )
+export function addTasks(tasks: Command): void {
+  withStores(tasks)
     .enablePositionalOptions()
     .usage("[options] [id] | [command]")
     .argument("[id]", "id of a task to show")

@@ -1,5 +1,5 @@
 /** Makes what the commands print safe for a terminal, whatever the store contains. */
-import { escapeHidden, escapeHiddenJson } from "leasehold/internal";
+import { escapeHidden, escapeHiddenJson } from "leasehold/internal/hidden";
 
 const OWN_LAYOUT = "\n\t";
 const ESCAPE = "\u001b";

@@ -44,9 +44,8 @@ interface Watching {
   readonly warn: (message: string) => void;
 }
 
-export function addWatch(program: Command): void {
-  withStore(program.command("watch"))
-    .description("print changes of leases as they happen, until stopped")
+export function addWatch(command: Command): void {
+  withStore(command)
     .argument("[prefix]", "watch only resources that begin with this text", resourcePrefix, "")
     .addOption(
       new Option("--every <duration>", "poll interval, in addition to notifications")

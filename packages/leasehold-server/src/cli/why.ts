@@ -48,9 +48,8 @@ interface PauseHere extends Pause {
   readonly refusesHere: boolean;
 }
 
-export function addWhy(program: Command): void {
-  withStores(program.command("why"))
-    .description("explain why an acquire of a resource is refused now, or that it is free")
+export function addWhy(command: Command): void {
+  withStores(command)
     .argument("<resource>", "the resource", resourceName)
     .option("--json", "print JSON")
     .addHelpText("after", HELP)

@@ -23,9 +23,8 @@ interface Options extends TelemetryOptions {
   readonly logLevel: string;
 }
 
-export function addWorker(program: Command): void {
-  withTelemetry(withStores(program.command("worker")))
-    .description("run tasks with the handlers of a file, until stopped")
+export function addWorker(command: Command): void {
+  withTelemetry(withStores(command))
     .requiredOption(
       "--handlers <file>",
       "module whose default export is an array of handlers, or a function (options, { telemetry }) => array",

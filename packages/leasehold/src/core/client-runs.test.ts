@@ -1,14 +1,15 @@
+import { AsyncLocalStorage } from "node:async_hooks";
 import { expect, it, vi } from "vitest";
-import { newScope } from "../env/scope.js";
+import { systemEnv } from "../env/index.js";
 import { connect } from "../index.js";
 import { manualEnv } from "../testing/index.js";
 
 const nestedRun = { code: "NESTED_RUN", resource: "r" };
 
-function open(options: { scopes?: boolean; warn?: () => void } = {}) {
-  const { scopes = true, warn = () => {} } = options;
+function open(options: { scoped?: boolean; warn?: () => void } = {}) {
+  const { scoped = true, warn = () => {} } = options;
   const logger = { debug() {}, info() {}, warn, error() {} };
-  const env = { ...manualEnv({ logger }), newScope: scopes ? newScope : undefined };
+  const env = { ...manualEnv({ logger }), scope: scoped ? systemEnv.scope : undefined };
   return connect("memory:", { env }).then((leasehold) => ({ leasehold, clock: env.clock }));
 }
 
@@ -31,6 +32,34 @@ it("refuses to wait for the lease that the calling code runs under", async () =>
   expect(await leasehold.run("r", after)).toBe(undefined);
   expect(after).toHaveBeenCalledTimes(1);
   await leasehold.close();
+});
+
+it("distinguishes nested runs by client, also when a client in between has closed", async () => {
+  const { leasehold: outer } = await open();
+  const { leasehold: inner } = await open();
+  await outer.run("r", () =>
+    inner.run("r", async () => {
+      await expect(outer.run("r", () => 1)).rejects.toMatchObject(nestedRun);
+      void inner.close();
+      await expect(inner.run("other", () => 1)).rejects.toMatchObject({ code: "CLOSED" });
+      await expect(outer.run("r", () => 1)).rejects.toMatchObject(nestedRun);
+      expect(await outer.run("other", () => "not nested")).toBe("not nested");
+    }),
+  );
+  await inner.close();
+  await outer.close();
+});
+
+it("uses one AsyncLocalStorage for all clients, because each slows every promise", async () => {
+  const run = vi.spyOn(AsyncLocalStorage.prototype, "run");
+  for (const result of [1, 2, 3]) {
+    const { leasehold } = await open();
+    expect(await leasehold.run("r", () => result)).toBe(result);
+    await leasehold.close();
+  }
+  const used = new Set(run.mock.contexts);
+  run.mockRestore();
+  expect(used.size).toBe(1);
 });
 
 it("lets a run wait for a lease that other code of its client holds", async () => {
@@ -66,7 +95,7 @@ it("lets concurrent runs wait for each other, and what an ended run has left beh
 
 it("warns where nested and concurrent calls cannot be distinguished", async () => {
   const warn = vi.fn();
-  const { leasehold, clock } = await open({ scopes: false, warn });
+  const { leasehold, clock } = await open({ scoped: false, warn });
   const leave = new AbortController();
   const run = leasehold.run("r", () =>
     leasehold.run("r", { signal: leave.signal }, () => 1).catch(() => "left"),

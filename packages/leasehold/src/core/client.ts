@@ -15,7 +15,7 @@ import { HeldLeases } from "./held-leases.js";
 import { acquireInOrder, checkResources, type LeaseGroup } from "./lease-group.js";
 import { measureAcquire } from "./measure.js";
 import { checkName, checkNewName } from "./names.js";
-import { Nesting } from "./nesting.js";
+import { isUnder, runUnder } from "./nesting.js";
 import {
   type AcquireOptions,
   type ClientOptions,
@@ -91,7 +91,6 @@ export class LeaseClient implements AsyncDisposable {
   readonly #closing = new AbortController();
   readonly #running = new Set<Promise<unknown>>();
   #closed: Promise<void> | undefined;
-  readonly #nesting: Nesting;
 
   constructor(store: LeaseStore, options: ClientOptions, owned: Owned) {
     const env: Env = {
@@ -110,7 +109,6 @@ export class LeaseClient implements AsyncDisposable {
     // Reject wrong defaults now, not at the first lease.
     this.#resolved = resolveOptions(this.defaults, {}, store.capabilities.ttl);
     this.#store = store;
-    this.#nesting = new Nesting(env);
     this.#owned = owned;
     this.#context = {
       capabilities: store.capabilities,
@@ -322,7 +320,7 @@ export class LeaseClient implements AsyncDisposable {
   ): Promise<HeldLease> {
     try {
       const resolved = this.#resolve(resource, options);
-      const isNested = this.#nesting.isUnder(this.#context.held.get(resource));
+      const isNested = isUnder(this.env.scope, this.#context.held.get(resource));
       if (isNested) throw new NestedRunError(resource);
       return measureAcquire(this.env, () => acquire(this.#context, resource, resolved, manner));
     } catch (error) {
@@ -364,7 +362,7 @@ export class LeaseClient implements AsyncDisposable {
     // A client that closes meanwhile does not release it.
     lease.isWorkedUnder = true;
     try {
-      const value = await this.#nesting.run(lease, () => work(lease));
+      const value = await runUnder(this.env.scope, lease, () => work(lease));
       lease.checkAlive();
       if (lease.lostError) throw lease.lostError;
       return value;

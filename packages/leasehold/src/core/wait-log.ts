@@ -84,7 +84,7 @@ export class WaitLog {
     const { holder, remainingMs } =
       this.#last instanceof Error ? { holder: null, remainingMs: null } : this.#last;
     // Without a scope, a nested run looks like a concurrent one.
-    const isMaybeNested = held.has(this.#resource) && !env.newScope;
+    const isMaybeNested = held.has(this.#resource) && !env.scope;
     const message = isMaybeNested ? MAYBE_NESTED : "waiting for a lease";
     const fields = { resource: this.#resource, holder, remainingMs, waitedMs: LONG_WAIT_MS };
     env.logger.warn(fields, message);

@@ -1,7 +1,7 @@
 import { type Clock, systemClock } from "./clock.js";
 import { type Logger, silentLogger } from "./logger.js";
 import { type Random, systemRandom } from "./random.js";
-import { newScope, type Scope } from "./scope.js";
+import { type Scope, systemScope } from "./scope.js";
 import type { Telemetry } from "./telemetry.js";
 
 /** The outside world as values. Everything that reads time or chance is given one of these. */
@@ -11,8 +11,8 @@ export interface Env {
   readonly logger: Logger;
   /** Where measurements and traces go. Default: nowhere, at no cost. */
   readonly telemetry?: Telemetry | undefined;
-  /** Makes a scope, which tells nested calls from concurrent ones. Default: nested calls are not detected. */
-  readonly newScope?: (<T>() => Scope<T> | undefined) | undefined;
+  /** Tells nested calls from concurrent ones. Default: nested calls are not detected. */
+  readonly scope?: Scope | undefined;
 }
 
 /** The real world, silent. */
@@ -20,5 +20,5 @@ export const systemEnv: Env = {
   clock: systemClock,
   random: systemRandom,
   logger: silentLogger,
-  newScope,
+  scope: systemScope,
 };

@@ -44,6 +44,21 @@ it("makes task ids that grow, also within a millisecond and while the wall clock
   expect(ids[0]).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
 });
 
+it("makes task ids as RFC 9562 defines UUIDs of version 7", () => {
+  const { clock } = manualEnv();
+  // Its example, in appendix A.6.
+  const wall = () => 0x017f22e279b0;
+  const seq = 0xcc3 * 2 ** 20 + (0x18c4 << 6) + 0x37;
+  const random = {
+    float: () => seq / 2 ** 31,
+    bytes: () =>
+      Uint8Array.from("0123456789abcdef0123fc0c0c07398f".match(/../g) ?? [], (hex) =>
+        Number(`0x${hex}`),
+      ),
+  };
+  expect(taskIds({ ...clock, wall }, random)()).toBe("017f22e2-79b0-7cc3-98c4-dc0c0c07398f");
+});
+
 it("names grants in public by 16 hex digits of their SHA-256", () => {
   // printf 00112233445566778899aabbccddeeff | sha256sum
   expect(grantIdOf("00112233445566778899aabbccddeeff")).toBe("5947d7c33d783f94");

@@ -1,6 +1,5 @@
 import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
-import { v7 } from "uuid";
 import type { Clock } from "./clock.js";
 import type { Random } from "./random.js";
 
@@ -91,8 +90,24 @@ export function taskIds(clock: Clock, random: Random): () => string {
     } else {
       seq += 1;
     }
-    return v7({ msecs, seq, random: random.bytes(16) });
+    return uuid7(msecs, seq, random.bytes(16));
   };
+}
+
+/**
+ * A UUIDv7 of RFC 9562 with a counter of 32 bits after the time. Written here, because the package uuid loads
+ * 20 modules, which was a quarter of the cost of importing this library.
+ */
+function uuid7(msecs: number, seq: number, bytes: Uint8Array): string {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+  view.setUint32(0, Math.floor(msecs / 2 ** 16));
+  view.setUint16(4, msecs % 2 ** 16);
+  view.setUint16(6, 0x7000 | (seq >>> 20));
+  view.setUint16(8, 0x8000 | ((seq >>> 6) & 0x3fff));
+  view.setUint8(10, ((seq & 0x3f) << 2) | (view.getUint8(10) & 3));
+  const hex = bytesToHex(bytes);
+  const half = `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}`;
+  return `${half}-${hex.slice(16, 20)}-${hex.slice(20)}`;
 }
 
 /** As long as a label of the DNS may be. */

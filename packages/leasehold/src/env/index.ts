@@ -4,7 +4,6 @@ export { type Clock, sleep, systemClock, type Timer } from "./clock.js";
 export { formatDuration, parseDuration } from "./duration.js";
 export { type Env, systemEnv } from "./env.js";
 export { EventQueue, eventsUntil, type Resync } from "./event-queue.js";
-export { escapeHidden, escapeHiddenJson } from "./hidden.js";
 export { isHeldByOneTimer } from "./idle.js";
 export {
   digestOf,
@@ -35,7 +34,7 @@ export { type Address, otherProtocolAt, type Protocol } from "./protocols.js";
 export { jittered, type Random, systemRandom } from "./random.js";
 export { Recent } from "./recent.js";
 export { type Repeating, repeat } from "./repeat.js";
-export type { Scope } from "./scope.js";
+export type { Nested, Scope } from "./scope.js";
 export { SerialExecutor } from "./serial.js";
 export { CLOSING_SIGNALS, type ClosingSignal, closeOnSignals, getsSignals } from "./signals.js";
 export { measureStalls } from "./stalls.js";

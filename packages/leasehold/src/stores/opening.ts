@@ -1,5 +1,4 @@
 /** From a URL to the stores behind it, by a table of engines. */
-import { withLeasesApart } from "../control/index.js";
 import {
   checkNumber,
   checkParameters,
@@ -75,6 +74,8 @@ export async function openAll(
     try {
       const history = second.history ?? first.history;
       const { tasks, generator, control: kept } = withTasks(second, control);
+      // Loaded here: most callers name one place.
+      const { withLeasesApart } = await import("../control/index.js");
       return {
         leases: first.leases,
         tasks,

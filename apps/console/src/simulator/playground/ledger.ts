@@ -3,11 +3,11 @@ import type { Clock, LeaseStore, Timer } from "leasehold";
 import {
   type AcquireOutcome,
   type LeaseRecord,
-  MemoryLeaseState,
   type RenewOutcome,
   type RevokeRequest,
   rules,
 } from "leasehold/internal";
+import { MemoryLeaseState } from "leasehold/internal/memory";
 import { Machine } from "leasehold-verification/simulation/machine";
 import { observedStore, type Step } from "leasehold-verification/simulation/observed";
 import type { GrantFrame, StoreFrame } from "./frame.js";

@@ -1,0 +1,3 @@
+/** The database of simulated worlds, whose checkers look into its records: for the verification and the simulator. */
+export { MemoryLeaseState, MemoryLeaseStore } from "./store.js";
+export { MemoryTaskState, MemoryTaskStore } from "./tasks.js";
