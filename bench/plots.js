@@ -7,6 +7,7 @@ import { Redis } from "ioredis";
 import { connect } from "leasehold";
 import pg from "pg";
 import Redlock from "redlock";
+import { provenance } from "../verification/support/provenance.js";
 import { openStatements } from "./contenders/leases/naive.js";
 import { CHART, draw } from "./draw.js";
 import { Engines } from "./engines.js";
@@ -86,11 +87,13 @@ redis.disconnect();
 await engines.close();
 
 mkdirSync(folder, { recursive: true });
+const { date, commit, machine } = provenance();
+const subtitle = `${date.slice(0, 10)}, ${commit}, ${machine}`;
 await draw(`${folder}pairs-by-callers.svg`, {
   ...CHART,
   data: { values: points },
   mark: { type: "line", point: true },
-  title: "Pairs of acquire and release a second, by callers",
+  title: { text: "Pairs of acquire and release a second, by callers", subtitle },
   encoding: {
     x: {
       field: "callers",
@@ -112,7 +115,10 @@ await draw(`${folder}pairs-by-size.svg`, {
   ...CHART,
   data: { values: sizes },
   mark: { type: "line", point: true },
-  title: "Pairs a second on PostgreSQL with 64 callers, by live leases in the table",
+  title: {
+    text: "Pairs a second on PostgreSQL with 64 callers, by live leases in the table",
+    subtitle,
+  },
   encoding: {
     x: { field: "live", type: "quantitative", scale: { type: "log" }, title: "live leases" },
     y: { field: "rate", type: "quantitative", title: "pairs a second" },

@@ -90,14 +90,15 @@ export function isReached({ ratio, reach, better }) {
   return better === "higher" ? ratio >= reach : ratio <= reach;
 }
 
-/** @param {Pick<Row, "ratio" | "unit">} row */
-export function ratioText({ ratio, unit }) {
-  return withUnit(two(ratio), unit);
+/** @param {Pick<Row, "ratio" | "better" | "unit">} row */
+export function ratioText({ ratio, better, unit }) {
+  return withUnit(two(worse(ratio, better)), unit);
 }
 
-/** @param {Pick<Row, "samples">} row */
-export function spreadText({ samples }) {
-  return `${two(Math.min(...samples))} to ${two(Math.max(...samples))}`;
+/** @param {Pick<Row, "samples" | "better">} row */
+export function spreadText({ samples, better }) {
+  const [least, most] = [Math.min(...samples), Math.max(...samples)];
+  return `${two(worse(least, better))} to ${two(worse(most, better))}`;
 }
 
 /** @param {Pick<Row, "reach" | "better" | "unit">} row */
@@ -129,6 +130,17 @@ function withUnit(text, unit) {
 /** @param {number} value */
 function rounded(value) {
   return Math.abs(value) < 10 ? two(value) : Math.round(value).toLocaleString("en");
+}
+
+/**
+ * Rounds to hundredths, to the worse side: a ratio of 0.4996 does not read as if it reached 0.5.
+ * @param {number} ratio
+ * @param {Row["better"]} better
+ */
+function worse(ratio, better) {
+  // 1.1 * 100 is a little more than 110.
+  const hundredths = Number((ratio * 100).toFixed(6));
+  return (better === "higher" ? Math.floor(hundredths) : Math.ceil(hundredths)) / 100;
 }
 
 /** @param {number} value */

@@ -1,4 +1,5 @@
 // docs/mutants.md, made of the report.
+import { table } from "../support/markdown.js";
 import { PARTS } from "./parts.js";
 
 /** @typedef {{ name: string, date: string, commit: string, node: string, machine: string } & import("./figures.js").Figures} Kept */
@@ -75,9 +76,3 @@ function sectionOf(/** @type {Kept | undefined} */ part) {
 /** Code may contain backticks. */
 const code = (/** @type {string} */ text) =>
   text === "" ? "nothing" : text.includes("`") ? `\`\` ${text} \`\`` : `\`${text}\``;
-
-function table(/** @type {string[]} */ titles, /** @type {unknown[][]} */ rows) {
-  const line = (/** @type {unknown[]} */ cells) =>
-    `| ${cells.map((cell) => `${cell}`.replaceAll("|", "\\|")).join(" | ")} |`;
-  return [line(titles), line(titles.map(() => "---")), ...rows.map(line)].join("\n");
-}

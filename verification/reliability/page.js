@@ -1,5 +1,6 @@
 // The part of docs/reliability.md that is made of reports.
 import { STEPS } from "../nightly/steps.js";
+import { table } from "../support/markdown.js";
 import { claims, count, faultKinds } from "./claims.js";
 import { joined } from "./reports.js";
 
@@ -92,10 +93,4 @@ function originsOf(/** @type {string} */ name, /** @type {import("./reports.js")
     `${machine}, Node ${node}`,
     `\`${command}\`` + (note ? ` (${note})` : ""),
   ]);
-}
-
-function table(/** @type {string[]} */ titles, /** @type {unknown[][]} */ rows) {
-  const line = (/** @type {unknown[]} */ cells) =>
-    `| ${cells.map((cell) => `${cell}`.replaceAll("|", "\\|")).join(" | ")} |`;
-  return [line(titles), line(titles.map(() => "---")), ...rows.map(line)].join("\n");
 }
