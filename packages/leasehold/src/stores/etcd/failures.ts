@@ -17,9 +17,14 @@ export class CallFailure extends Error {
     readonly error: LeaseholdError,
     /**
      * `unauthenticated`: the token expired; `noLease`: an engine lease expired; `compacted`: the
-     * requested revision is gone.
+     * requested revision is gone; `unreachable`: the connection failed.
      */
-    readonly reason: "unauthenticated" | "noLease" | "compacted" | "other" = "other",
+    readonly reason:
+      | "unauthenticated"
+      | "noLease"
+      | "compacted"
+      | "unreachable"
+      | "other" = "other",
   ) {
     super(error.message);
   }
@@ -87,7 +92,7 @@ export function connectionFailure(cause: unknown, origin: string): CallFailure {
   return unavailable(
     `${origin}: ${code ? `${message} (${code})` : message}`,
     outcome,
-    "other",
+    "unreachable",
     cause,
   );
 }
