@@ -17,13 +17,15 @@ export class CallFailure extends Error {
     readonly error: LeaseholdError,
     /**
      * `unauthenticated`: the token expired; `noLease`: an engine lease expired; `compacted`: the
-     * requested revision is gone; `unreachable`: the connection failed.
+     * requested revision is gone; `unreachable`: the connection failed; `noHttp2`: the server does not
+     * speak what gRPC needs.
      */
     readonly reason:
       | "unauthenticated"
       | "noLease"
       | "compacted"
       | "unreachable"
+      | "noHttp2"
       | "other" = "other",
   ) {
     super(error.message);

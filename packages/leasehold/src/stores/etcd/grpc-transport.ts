@@ -4,7 +4,7 @@
  */
 import type { ChannelOptions, Client, Metadata, ServiceError } from "@grpc/grpc-js";
 import type { Namespace, Service } from "protobufjs";
-import { loadDriver } from "../../core/index.js";
+import { loadDriver, StoreMisconfiguredError } from "../../core/index.js";
 import type { RequestContext, Transport } from "./connection.js";
 import type { Method, WatchMessage, WatchRequest } from "./connection-api.js";
 import { answeredFailure, CallFailure, saidFailure, unavailable } from "./failures.js";
@@ -165,8 +165,25 @@ export class GrpcTransport implements Transport {
 
 function failureOf(error: ServiceError, endpoint: string): CallFailure {
   const { code, details } = error;
-  const said = `${endpoint}: ${details}`;
   if (details.startsWith("etcdserver:")) return saidFailure({ code, message: details });
-  if (NOT_SENT.test(details)) return unavailable(said, "none", "unreachable", error);
-  return unavailable(said, "unknown", "unreachable", error);
+  const status = /^Received HTTP status code (\d+)/.exec(details)?.[1];
+  if (status) return answeredFailure(Number(status), "", endpoint);
+  const said = `${endpoint}: ${details}`;
+  if (!NOT_SENT.test(details)) return unavailable(said, "unknown", "unreachable", error);
+  if (/Protocol error|no application protocol/.test(details)) {
+    return unavailable(
+      `${endpoint} does not speak HTTP/2, as gRPC needs`,
+      "none",
+      "noHttp2",
+      error,
+    );
+  }
+  const untrusted = /Last error: (?:Error: )?(.*certificate.*)\. Resolution note/i.exec(
+    details,
+  )?.[1];
+  if (untrusted === undefined) return unavailable(said, "none", "unreachable", error);
+  const what = `its certificate is not trusted (${untrusted})`;
+  return new CallFailure(
+    new StoreMisconfiguredError(`${endpoint}: ${what}; set NODE_EXTRA_CA_CERTS to its authority`),
+  );
 }

@@ -13,13 +13,12 @@ import {
 } from "../../core/index.js";
 import type { Env } from "../../env/index.js";
 import type { LeaseStores, StoreSource } from "../source.js";
-import { type Connection, EtcdClient, type Transport } from "./connection.js";
+import { type Connection, EtcdClient } from "./connection.js";
 import { diagnoseEtcd } from "./diagnose.js";
 import { EngineLeases } from "./engine-leases.js";
 import { withStoreErrors } from "./failures.js";
-import { openGrpc } from "./grpc-transport.js";
-import { JsonTransport } from "./json-transport.js";
 import { recordFolder } from "./keys.js";
+import { openTransport, TRANSPORTS, type TransportName } from "./open-transport.js";
 import { EtcdLeaseStore } from "./store.js";
 
 /** Options of {@link etcd}. */
@@ -57,7 +56,7 @@ export function etcd(options: EtcdOptions): StoreSource {
   }
   return {
     async open(env: Env, timeoutMs?: number): Promise<LeaseStores> {
-      const transport = await openTransport(fetch ? "json" : wanted, fetch, env);
+      const transport = await openTransport(fetch ? "json" : wanted, fetch, env.logger);
       const connection: Connection = { ...place, transport, env };
       const client = new EtcdClient(connection);
       const leases = new EngineLeases(client);
@@ -94,23 +93,6 @@ export function etcd(options: EtcdOptions): StoreSource {
   };
 }
 
-/** @param wanted null: gRPC, if its packages are installed */
-async function openTransport(
-  wanted: TransportName | null,
-  fetch: typeof globalThis.fetch | undefined,
-  { logger }: Env,
-): Promise<Transport> {
-  if (wanted !== "json") {
-    try {
-      return await openGrpc();
-    } catch (error) {
-      if (wanted === "grpc") throw error;
-      logger.debug({ err: error }, "no gRPC: using etcd's JSON gateway, which is slower");
-    }
-  }
-  return new JsonTransport(fetch ?? globalThis.fetch);
-}
-
 /** A transaction whose condition is never true, to check the permission to write. */
 async function checkRights(client: EtcdClient, prefix: string, timeoutMs: number): Promise<void> {
   const key = recordFolder(prefix);
@@ -127,9 +109,6 @@ async function checkRights(client: EtcdClient, prefix: string, timeoutMs: number
 }
 
 const URL_SHAPE = /^(etcds?):\/\/(?:([^@/?#]*)@)?([^@/?#]+)(?:\/([^?#]*))?(?:\?([^#]*))?$/i;
-
-const TRANSPORTS = ["grpc", "json"] as const;
-type TransportName = (typeof TRANSPORTS)[number];
 
 interface Place extends Pick<Connection, "endpoints" | "user"> {
   readonly prefix: string;
