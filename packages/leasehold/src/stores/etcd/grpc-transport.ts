@@ -2,7 +2,14 @@
  * etcd's own protocol, by the packages @grpc/grpc-js and protobufjs: one connection to each member that is used,
  * which all calls and watches share. Requests take etcd a fraction of the time that its JSON gateway takes.
  */
-import type { ChannelOptions, Client, Metadata, ServiceError } from "@grpc/grpc-js";
+import type {
+  ChannelOptions,
+  Client,
+  deserialize,
+  Metadata,
+  ServiceError,
+  serialize,
+} from "@grpc/grpc-js";
 import type { Namespace, Service } from "protobufjs";
 import { loadDriver, StoreMisconfiguredError } from "../../core/index.js";
 import type { RequestContext, Transport } from "./connection.js";
@@ -47,8 +54,8 @@ export async function openGrpc(): Promise<GrpcTransport> {
 
 interface GrpcMethod {
   readonly path: string;
-  readonly encode: (message: object) => Buffer;
-  readonly decode: (bytes: Buffer) => object;
+  readonly encode: serialize<object>;
+  readonly decode: deserialize<object>;
 }
 
 /** By name: no two services have a method of the same name here. */
@@ -62,7 +69,8 @@ function methodsOf({ parse }: Protobuf): ReadonlyMap<string, GrpcMethod> {
       const response = root.lookupType(`${name}.${method.responseType}`);
       methods.set(method.name, {
         path: `/${name}.${service.name}/${method.name}`,
-        encode: (message) => request.encode(request.fromObject(message)).finish() as Buffer,
+        encode: (message) =>
+          request.encode(request.fromObject(message)).finish() as ReturnType<serialize<object>>,
         decode: (bytes) =>
           response.toObject(response.decode(bytes), { longs: String, enums: String }),
       });
