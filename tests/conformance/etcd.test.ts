@@ -8,12 +8,14 @@ import { describeEtcd, startEtcd } from "../support/etcd-engine.js";
 
 const vitest = { afterAll, beforeAll, describe: describeEtcd, expect, it };
 
-exerciseLeaseStore({
-  name: "etcd",
-  vitest,
-  async open() {
-    const engine = await startEtcd();
-    const source = etcd({ url: engine.url });
-    return openRestartable(engine, () => source.open(systemEnv));
-  },
-});
+for (const transport of ["grpc", "json"]) {
+  exerciseLeaseStore({
+    name: `etcd, ${transport}`,
+    vitest,
+    async open() {
+      const engine = await startEtcd();
+      const source = etcd({ url: `${engine.url}?transport=${transport}` });
+      return openRestartable(engine, () => source.open(systemEnv));
+    },
+  });
+}

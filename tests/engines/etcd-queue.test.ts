@@ -4,7 +4,8 @@ import type { AcquireRequest, LeaseStore } from "../../packages/leasehold/src/co
 import { grantIdOf, systemEnv } from "../../packages/leasehold/src/env/index.js";
 import { connect } from "../../packages/leasehold/src/index.js";
 import { etcd } from "../../packages/leasehold/src/stores/etcd/index.js";
-import { below, fromBase64, toBase64 } from "../../packages/leasehold/src/stores/etcd/keys.js";
+import { fromBase64, toBase64 } from "../../packages/leasehold/src/stores/etcd/json-transport.js";
+import { below } from "../../packages/leasehold/src/stores/etcd/keys.js";
 import { only } from "../../packages/leasehold/src/testing/calls.js";
 import { LeaseWatching } from "../../packages/leasehold/src/testing/lease-suite/fixture.js";
 import { until } from "../../packages/leasehold/src/testing/waiting.js";

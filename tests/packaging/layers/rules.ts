@@ -160,6 +160,8 @@ export const LIBRARY: Rules = {
     "@kubernetes/client-node": ["stores/kubernetes/"],
     "@electric-sql/pglite": ["stores/postgres/"],
     ioredis: ["stores/redis/"],
+    "@grpc/grpc-js": ["stores/etcd/"],
+    protobufjs: ["stores/etcd/"],
     "node-zookeeper-client": ["stores/zookeeper/"],
   },
   // A file that imports it has nothing to say without it.

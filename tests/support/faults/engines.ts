@@ -101,6 +101,15 @@ export const ETCD: StoreEngine = {
   acquiresAtOnce: false,
 };
 
+/** By its JSON gateway instead of gRPC. */
+export const ETCD_JSON: StoreEngine = {
+  ...ETCD,
+  name: "etcd by JSON",
+  async start() {
+    return withUrl(await startEtcd(), (port) => `etcd://127.0.0.1:${port}?transport=json`);
+  },
+};
+
 export const CHROOT = "/faults";
 /** Of sessions that are to end soon, and of those that must not while the machine is slow. */
 const [SHORT_SESSION_MS, LONG_SESSION_MS] = [2_700, 90_000];

@@ -231,6 +231,29 @@ describe("Batcher", () => {
   });
 });
 
+function storeOf(send: unknown, callCost?: number): LeaseStore {
+  const lanes = { acquire: send, renew: send, release: send };
+  return { ...lanes, capabilities: { callCost } } as unknown as LeaseStore;
+}
+
+it("a call of each lane takes as many requests as the store says that a call costs", async () => {
+  const { clock } = manualEnv();
+  const sizes: number[] = [];
+  const send = (requests: readonly unknown[]) => {
+    sizes.push(requests.length);
+    return new Promise(() => {});
+  };
+  const lanes = batched(storeOf(send, 32), clock);
+  const grant = { namespace: "n", resource: "r", leaseId: "x" };
+  for (let n = 0; n < 40; n += 1) {
+    void lanes.acquire({ ...grant, holder: "h", ttlMs: 1_000 }, 700);
+    void lanes.renew({ ...grant, ttlMs: 1_000 }, 700);
+    void lanes.release(grant, 700);
+  }
+  await clock.settle();
+  expect(sizes).toEqual([32, 8, 32, 8, 32, 8]);
+});
+
 it("an acquire is sent with its time, and with what shall be returned beside its outcome", async () => {
   const { clock } = manualEnv();
   const sent: unknown[] = [];
@@ -238,7 +261,7 @@ it("an acquire is sent with its time, and with what shall be returned beside its
     sent.push(options);
     return requests.map(() => ({ status: "ended" }));
   };
-  const store = { acquire: send, renew: send, release: send } as unknown as LeaseStore;
+  const store = storeOf(send);
   const lanes = batched(store, clock, { returnReplaced: true });
   const grant = { namespace: "n", resource: "r", leaseId: "x" };
   await lanes.acquire({ ...grant, holder: "h", ttlMs: 1_000 }, 700);
@@ -249,7 +272,7 @@ it("an acquire is sent with its time, and with what shall be returned beside its
 it("every lane traces its calls as part of what their callers do", async () => {
   const { clock } = manualEnv();
   const send = async (requests: readonly unknown[]) => requests.map(() => ({ status: "ended" }));
-  const store = { acquire: send, renew: send, release: send } as unknown as LeaseStore;
+  const store = storeOf(send);
   let caller = "";
   const within: unknown[] = [];
   const telemetry = {

@@ -39,7 +39,7 @@ import { asStoreError } from "./store-errors.js";
 
 /** Of a few hundred requests a statement's fixed cost is spread thin; more only adds latency. */
 const LARGEST_BATCH = 1_000;
-/** A statement costs a store about as much as this many of its requests. */
+/** A statement costs most stores about as much as this many of its requests: see `Capabilities.callCost`. */
 const SMALLEST_SHARE = 16;
 /** One at work, one on its way. More would make them smaller, and meet each other's rows. */
 const MOST_IN_FLIGHT = 2;
@@ -72,7 +72,7 @@ export class Batcher<Request, Outcome> {
     readonly send: (requests: Request[], options: CallOptions) => Promise<Outcome[]>,
     readonly clock: Clock,
     readonly telemetry?: Telemetry | undefined,
-    /** A lane whose callers wait for nothing may take more of them at once. */
+    /** More where a statement costs more, or where its callers wait for nothing. */
     readonly smallestShare: number = SMALLEST_SHARE,
   ) {}
 
@@ -214,15 +214,17 @@ export function batched(
   telemetry?: Telemetry,
 ): BatchedStore {
   const { returnReplaced } = tell;
+  const { callCost } = store.capabilities;
   const acquire = new Batcher<AcquireRequest, AcquireOutcome>(
     returnReplaced === undefined
       ? (requests, options) => store.acquire(requests, options)
       : (requests, options) => store.acquire(requests, { ...options, returnReplaced }),
     clock,
     telemetry,
+    callCost,
   );
-  const renew = new Batcher(store.renew.bind(store), clock, telemetry);
-  const release = new Batcher(store.release.bind(store), clock, telemetry);
+  const renew = new Batcher(store.renew.bind(store), clock, telemetry, callCost);
+  const release = new Batcher(store.release.bind(store), clock, telemetry, callCost);
   return {
     acquire: (request, timeoutMs, group) => acquire.submit(request, timeoutMs, group),
     addAcquire: (submission) => acquire.add(submission),

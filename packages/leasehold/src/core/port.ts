@@ -185,6 +185,11 @@ export interface Capabilities {
   /** A free resource is obtainable this long after its expiry at the latest. */
   readonly epsilonMs: number;
   /**
+   * How many requests of a batch cost as much as a call, in processor time; default 16. Where so many
+   * callers wait, no call takes fewer.
+   */
+  readonly callCost?: number;
+  /**
    * Whether its grants have fencing tokens; default true. Where they have none the port's tokens are
    * 0, no token may be expected in a revoke, and `lease.token` throws NO_TOKEN.
    */

@@ -50,7 +50,7 @@ export interface CollectAnswer {
 
 /** What the server's stores promise. */
 export interface Capabilities {
-  readonly leases: Omit<core.Capabilities, "tokens">;
+  readonly leases: Omit<core.Capabilities, "tokens" | "callCost">;
   readonly tasks: Pick<TaskCapabilities, "ttl" | "watch">;
 }
 export interface ServerCapabilities extends Capabilities {

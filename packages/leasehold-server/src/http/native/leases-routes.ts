@@ -208,19 +208,22 @@ export function leaseRoutes(app: App, services: Services): void {
         ...onlyProblems("INTERNAL"),
       },
     }),
-    (context) =>
-      context.json(
+    (context) => {
+      // What a call costs the store says nothing about a call to this server.
+      const { callCost, ...capabilities } = leases.capabilities;
+      return context.json(
         {
           namespace: context.get("caller").namespace,
           maxBodyBytes: services.limits.bodyBytes,
-          leases: { ...leases.capabilities, ttl: services.ttl.leases },
+          leases: { ...capabilities, ttl: services.ttl.leases },
           tasks: {
             ttl: services.ttl.tasks,
             watch: tasks.capabilities.watch,
           },
         },
         200,
-      ),
+      );
+    },
   );
   otherMethods(app, "/v1/capabilities", "GET");
 }

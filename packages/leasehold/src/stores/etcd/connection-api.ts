@@ -1,6 +1,6 @@
 /**
- * The parts of etcd's JSON API that the store uses. Keys and values are base64, int64 values are
- * strings; responses omit values that are zero, false or empty.
+ * The parts of etcd's API that the store uses, the same for each transport. Keys and values are text,
+ * int64 values are decimal strings; responses omit values that are zero, false or empty.
  */
 
 import { invariant } from "../../env/index.js";
@@ -75,27 +75,57 @@ export interface TimeToLiveAnswer {
   readonly TTL?: string;
 }
 
-/** One line of a watch stream. */
-export interface WatchMessage {
-  readonly result?: {
-    readonly header: Header;
-    readonly created?: boolean;
-    readonly canceled?: boolean;
-    readonly cancel_reason?: string;
-    /**
-     * The oldest revision that the server still has; absent or "0" unless compaction ended the watch.
-     */
-    readonly compact_revision?: string;
-    readonly events?: readonly {
-      readonly type?: "DELETE";
-      readonly kv: { readonly key: string; readonly mod_revision: string };
-    }[];
+export interface WatchRequest {
+  readonly create_request: {
+    readonly key: string;
+    readonly range_end: string;
+    readonly filters: readonly "NOPUT"[];
+    readonly start_revision?: string;
   };
-  readonly error?: ErrorAnswer;
+}
+/** One message of a watch. */
+export interface WatchMessage {
+  readonly header: Header;
+  readonly created?: boolean;
+  readonly canceled?: boolean;
+  readonly cancel_reason?: string;
+  /** The oldest revision that the server still has; absent or "0" unless compaction ended the watch. */
+  readonly compact_revision?: string;
+  readonly events?: readonly {
+    readonly type?: "DELETE";
+    readonly kv: { readonly key: string; readonly mod_revision: string };
+  }[];
 }
 
+export interface StatusAnswer {
+  readonly version?: string;
+  readonly dbSize?: string;
+  readonly header?: { readonly revision?: string };
+}
+export interface AlarmAnswer {
+  readonly alarms?: readonly { readonly alarm?: string }[];
+}
+
+/** The request and the response of each method. */
+export interface Methods {
+  readonly Range: [RangeRequest, RangeAnswer];
+  readonly Txn: [Transaction, TransactionAnswer];
+  readonly LeaseGrant: [{ readonly TTL: string }, LeaseGrantAnswer];
+  readonly LeaseTimeToLive: [{ readonly ID: string }, TimeToLiveAnswer];
+  readonly Authenticate: [
+    { readonly name: string; readonly password: string },
+    { readonly token: string },
+  ];
+  readonly Status: [Record<string, never>, StatusAnswer];
+  readonly Alarm: [{ readonly action: "GET" }, AlarmAnswer];
+}
+export type Method = keyof Methods;
+export type RequestOf<Name extends Method> = Methods[Name][0];
+export type AnswerOf<Name extends Method> = Methods[Name][1];
+
+/** An error reported by etcd. */
 export interface ErrorAnswer {
-  /** The gRPC code. Streams call it `grpc_code`. */
+  /** The gRPC code. Streams of the JSON gateway call it `grpc_code`. */
   readonly code?: number;
   readonly grpc_code?: number;
   readonly message?: string;

@@ -2,6 +2,7 @@
 import { expect, it } from "vitest";
 import { manualEnv } from "../../testing/index.js";
 import { EtcdClient } from "./connection.js";
+import { JsonTransport } from "./json-transport.js";
 
 type Step = "silent" | "refused" | "reset" | { status: number; body?: object };
 const OK: Step = { status: 200, body: { done: true } };
@@ -43,12 +44,12 @@ function open(
   const client = new EtcdClient({
     endpoints: play.map((_, at) => `http://m${at}:2379`),
     user,
-    fetch: fetch as typeof globalThis.fetch,
+    transport: new JsonTransport(fetch as typeof globalThis.fetch),
     env,
   });
   const call = async (repeatable: boolean, timeoutMs = 3_000) => {
     const deadlineMs = env.clock.monotonic() + timeoutMs;
-    const calling = client.call({ path: "/v3/kv/txn", body: {}, repeatable, deadlineMs });
+    const calling = client.call({ method: "Txn", body: {}, repeatable, deadlineMs });
     calling.catch(() => {});
     await env.clock.advance(timeoutMs);
     return calling;
@@ -108,14 +109,11 @@ it("authenticates once for all calls, and again when the token has expired, each
   const user = { name: "u", password: "p" };
   const { client, clock, asked } = open([[OK, OK, OK, EXPIRED, OK, EXPIRED, OK]], user);
   const call = async () => {
-    const calling = client.call({ path: "/v3/kv/txn", body: {}, repeatable: false });
+    const calling = client.call({ method: "Txn", body: {}, repeatable: false });
     await clock.advance(0);
     return calling;
   };
-  const [first, second] = [
-    call(),
-    client.call({ path: "/v3/kv/txn", body: {}, repeatable: false }),
-  ];
+  const [first, second] = [call(), client.call({ method: "Txn", body: {}, repeatable: false })];
   await Promise.all([first, second]);
   for (let round = 0; round < 3; round += 1) expect(await call()).toEqual({ done: true });
   expect(asked.map(({ path, token }) => token ?? path.slice(4))).toEqual([
@@ -134,12 +132,12 @@ it("authenticates once for all calls, and again when the token has expired, each
 
 it("ends the calls in flight when it is closed, and takes no more", async () => {
   const { client, clock } = open([["silent"], ["silent"]]);
-  const calls = [1, 2].map(() => client.call({ path: "/v3/kv/txn", body: {}, repeatable: true }));
+  const calls = [1, 2].map(() => client.call({ method: "Txn", body: {}, repeatable: true }));
   const closed = calls.map((call) => expect(call).rejects.toMatchObject({ code: "CLOSED" }));
   await clock.settle();
   client.close();
   await Promise.all(closed);
-  await expect(client.call({ path: "/", body: {}, repeatable: true })).rejects.toMatchObject({
+  await expect(client.call({ method: "Txn", body: {}, repeatable: true })).rejects.toMatchObject({
     code: "CLOSED",
   });
   expect(clock.pendingTimers).toBe(0);

@@ -1,5 +1,5 @@
 /**
- * Calls to etcd's JSON API, using only fetch, over several endpoints. The result of a call:
+ * Calls to the members of a cluster. The result of a call:
  *
  *   answered ─────────────────────────────▶ the response, or a permanent error
  *   refused connection, "try later" ─▶ "no" ───┐ tries the next endpoint, each once; after
@@ -10,25 +10,36 @@
  * endpoint an equal share of the remaining time.
  */
 import { type Env, withTimeout } from "../../env/index.js";
-import {
-  answeredFailure,
-  CallFailure,
-  closed,
-  connectionFailure,
-  unavailable,
-} from "./failures.js";
+import type { AnswerOf, Method, RequestOf, WatchMessage, WatchRequest } from "./connection-api.js";
+import { CallFailure, closed, unavailable } from "./failures.js";
 
 export interface Connection {
   /** `http://host:port` of members of one cluster; at least one. */
   readonly endpoints: readonly string[];
   readonly user: { readonly name: string; readonly password: string } | null;
-  readonly fetch: typeof globalThis.fetch;
+  readonly transport: Transport;
   readonly env: Env;
 }
 
-export interface Call {
-  readonly path: string;
-  readonly body: object;
+export interface RequestContext {
+  /** The auth token; null without a user. */
+  readonly token: string | null;
+  /** Ends the call, which then rejects. */
+  readonly signal: AbortSignal;
+}
+
+/** How a request reaches one member. All methods throw a {@link CallFailure}. */
+export interface Transport {
+  call(endpoint: string, method: Method, body: object, context: RequestContext): Promise<unknown>;
+  watch(endpoint: string, body: WatchRequest, context: RequestContext): AsyncIterable<WatchMessage>;
+  /** The next call to this member takes a new connection. */
+  leave(endpoint: string): void;
+  close(): void;
+}
+
+export interface Call<Name extends Method> {
+  readonly method: Name;
+  readonly body: RequestOf<Name>;
   /** Deadline by the monotonic clock, for all endpoints together. Default: in 5 s. */
   readonly deadlineMs?: number | undefined;
   /** True if running the call twice has the same effect as once. */
@@ -59,10 +70,11 @@ export class EtcdClient {
   close(): void {
     this.#closing.abort();
     for (const call of this.#open) call.abort();
+    this.connection.transport.close();
   }
 
   /** @throws CallFailure, ClosedError */
-  async call<Answer>(call: Call): Promise<Answer> {
+  async call<Name extends Method>(call: Call<Name>): Promise<AnswerOf<Name>> {
     const { endpoints, env } = this.connection;
     const { clock } = env;
     const deadlineMs = call.deadlineMs ?? clock.monotonic() + DEFAULT_TIMEOUT_MS;
@@ -71,7 +83,7 @@ export class EtcdClient {
       try {
         const leftMs = deadlineMs - clock.monotonic();
         const untried = call.repeatable ? Math.max(1, endpoints.length - tries + 1) : 1;
-        return (await this.#try(call, leftMs / untried)) as Answer;
+        return (await this.#try(call, leftMs / untried)) as AnswerOf<Name>;
       } catch (error) {
         if (!(error instanceof CallFailure) || !error.error.retryable) throw error;
         if (error.reason === "noLease" || error.reason === "compacted") throw error;
@@ -84,138 +96,101 @@ export class EtcdClient {
   }
 
   /**
-   * Yields the lines of a stream until it ends.
-   * @param silenceMs ends the stream after this much silence
+   * Yields the messages of a watch until it ends.
+   * @param silenceMs ends the watch after this much silence
    * @throws CallFailure
    */
-  async *stream(
-    path: string,
-    body: object,
+  async *watch(
+    body: WatchRequest,
     { signal, silenceMs }: { signal: AbortSignal; silenceMs: number },
-  ): AsyncGenerator<string, void, void> {
+  ): AsyncGenerator<WatchMessage, void, void> {
     const cut = new AbortController();
     const abort = () => cut.abort();
     signal.addEventListener("abort", abort, { once: true });
     if (signal.aborted) abort();
     const at = this.#at;
     try {
-      const response = await this.#within(cut, DEFAULT_TIMEOUT_MS, this.#post(at, path, body, cut));
-      if (response.status !== 200 || !response.body) {
-        const text = await this.#within(cut, DEFAULT_TIMEOUT_MS, response.text());
-        throw this.#refused(at, response.status, text);
-      }
-      const decoder = new TextDecoder();
-      const reader: ReadableStreamDefaultReader<Uint8Array> = response.body.getReader();
-      let rest = "";
-      try {
-        for (;;) {
-          const read = reader.read();
-          // An abort reports the same error; no caller awaits this promise any more.
-          read.catch(() => {});
-          const { done, value } = await this.#within(cut, silenceMs, read);
-          if (done) return;
-          const lines = (rest + decoder.decode(value, { stream: true })).split("\n");
-          rest = lines.pop() ?? "";
-          for (const line of lines) if (line !== "") yield line;
-        }
-      } finally {
-        reader.cancel().catch(() => {});
+      const authenticated = this.#authenticated(cut.signal);
+      const token = await this.#within(cut, DEFAULT_TIMEOUT_MS, authenticated);
+      const { transport } = this.connection;
+      const context = { token, signal: cut.signal };
+      const messages = transport.watch(this.#endpoint(at), body, context)[Symbol.asyncIterator]();
+      for (let patienceMs = DEFAULT_TIMEOUT_MS; ; patienceMs = silenceMs) {
+        const next = messages.next();
+        // An abort reports the same error; no caller awaits this promise any more.
+        next.catch(() => {});
+        const { done, value } = await this.#within(cut, patienceMs, next);
+        if (done) return;
+        yield value;
       }
     } catch (cause) {
       if (signal.aborted) return;
+      this.#onFailure(at, cause);
       this.#leave(at);
-      if (cause instanceof CallFailure) throw cause;
-      throw connectionFailure(cause, this.#endpoint(at));
+      throw cause;
     } finally {
       signal.removeEventListener("abort", abort);
       cut.abort();
     }
   }
 
-  async #try({ path, body }: Call, timeoutMs: number): Promise<unknown> {
+  async #try({ method, body }: Call<Method>, timeoutMs: number): Promise<unknown> {
     if (timeoutMs < 1) throw unavailable("the timeout expired before the request was sent", "none");
     const at = this.#at;
+    const endpoint = this.#endpoint(at);
     const cut = new AbortController();
-    const { clock } = this.connection.env;
-    const untilMs = clock.monotonic() + timeoutMs;
+    const { signal } = cut;
+    const { transport, user } = this.connection;
+    let isSent = false;
     this.#open.add(cut);
+    const send = async () => {
+      const token = user && (await this.#authenticated(signal));
+      isSent = true;
+      return transport.call(endpoint, method, body, { token, signal });
+    };
     try {
-      const response = await this.#within(cut, timeoutMs, this.#post(at, path, body, cut));
-      const text = await this.#within(cut, untilMs - clock.monotonic(), response.text());
-      if (response.status !== 200) throw this.#refused(at, response.status, text);
-      return answerOf(text, this.#endpoint(at));
+      return await this.#within(cut, timeoutMs, send());
     } catch (cause) {
-      if (cause instanceof CallFailure) throw cause;
-      this.#leave(at);
       if (this.closing.aborted) throw closed();
-      if (clock.monotonic() >= untilMs) {
-        const what = `${this.#endpoint(at)} did not respond within ${Math.round(timeoutMs)} ms`;
-        throw unavailable(what, "unknown", "other", cause);
+      if (!signal.aborted) {
+        this.#onFailure(at, cause);
+        throw cause;
       }
-      throw connectionFailure(cause, this.#endpoint(at));
+      this.#leave(at);
+      const what = `${endpoint} did not respond within ${Math.round(timeoutMs)} ms`;
+      throw unavailable(what, isSent ? "unknown" : "none", "unreachable", cause);
     } finally {
       this.#open.delete(cut);
     }
   }
 
-  async #post(at: number, path: string, body: object, cut: AbortController): Promise<Response> {
-    const token = await this.#authenticated(cut);
-    const { fetch } = this.connection;
-    return fetch(this.#endpoint(at) + path, {
-      method: "POST",
-      headers: {
-        "content-type": "application/json",
-        // A member that lost its leader then ends the watch instead of staying silent.
-        "grpc-metadata-hasleader": "true",
-        ...(token !== null && { authorization: token }),
-      },
-      body: JSON.stringify(body),
-      redirect: "manual",
-      signal: cut.signal,
-    });
-  }
-
   /** The auth token, which etcd expires after a while; null without a user. */
-  #authenticated(cut: AbortController): Promise<string> | null {
-    const { user, fetch } = this.connection;
+  async #authenticated(signal: AbortSignal): Promise<string | null> {
+    const { user, transport } = this.connection;
     if (!user) return null;
     this.#token ??= (async () => {
       const at = this.#at;
-      let response: Response;
-      let text: string;
+      const context = { token: null, signal };
       try {
-        response = await fetch(`${this.#endpoint(at)}/v3/auth/authenticate`, {
-          method: "POST",
-          headers: { "content-type": "application/json" },
-          body: JSON.stringify(user),
-          redirect: "manual",
-          signal: cut.signal,
-        });
-        text = await response.text();
-      } catch (cause) {
+        const answer = await transport.call(this.#endpoint(at), "Authenticate", user, context);
+        return (answer as AnswerOf<"Authenticate">).token;
+      } catch (error) {
+        this.#token = undefined;
+        if (!(error instanceof CallFailure) || !error.error.retryable) throw error;
+        this.#leave(at);
         // Without a token the call itself was not sent.
-        const { message } = connectionFailure(cause, this.#endpoint(at));
-        throw unavailable(message, "none", "other", cause);
+        throw unavailable(error.message, "none", "other", error);
       }
-      if (response.status !== 200) {
-        const failure = answeredFailure(response.status, text, this.#endpoint(at));
-        if (!failure.error.retryable) throw failure;
-        throw unavailable(failure.message, "none");
-      }
-      return (answerOf(text, this.#endpoint(at)) as { token: string }).token;
-    })().catch((error) => {
-      this.#token = undefined;
-      if (error instanceof CallFailure && error.error.retryable) this.#leave(this.#at);
-      throw error;
-    });
+    })();
     return this.#token;
   }
 
-  #refused(at: number, status: number, text: string): CallFailure {
-    const failure = answeredFailure(status, text, this.#endpoint(at));
+  #onFailure(at: number, failure: unknown): void {
+    if (!(failure instanceof CallFailure)) return;
     if (failure.reason === "unauthenticated") this.#token = undefined;
-    else if (failure.error.outcome === "unknown") this.#leave(at);
-    return failure;
+    else if (failure.reason === "unreachable" || failure.error.outcome === "unknown") {
+      this.#leave(at);
+    }
   }
 
   #endpoint(at: number): string {
@@ -224,7 +199,9 @@ export class EtcdClient {
 
   /** The next call starts at another member. */
   #leave(at: number): void {
-    if (this.#at === at) this.#at = (at + 1) % this.connection.endpoints.length;
+    const { endpoints, transport } = this.connection;
+    transport.leave(this.#endpoint(at));
+    if (this.#at === at) this.#at = (at + 1) % endpoints.length;
   }
 
   #within<T>(cut: AbortController, timeoutMs: number, promise: Promise<T>): Promise<T> {
@@ -232,13 +209,5 @@ export class EtcdClient {
       cut.abort();
       return promise;
     });
-  }
-}
-
-function answerOf(text: string, origin: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw answeredFailure(404, text, origin);
   }
 }

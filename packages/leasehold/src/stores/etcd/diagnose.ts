@@ -2,28 +2,16 @@
 import type { Diagnosis } from "../source.js";
 import type { EtcdClient } from "./connection.js";
 import { CallFailure } from "./failures.js";
-import { toBase64 } from "./keys.js";
 
 /** The default quota is 2 GiB; at the quota etcd rejects writes. */
 const LARGE_BYTES = 1.5 * 2 ** 30;
 /** With fewer revisions there is nothing to compact yet. */
 const MANY_REVISIONS = 100_000;
 
-interface Status {
-  readonly version?: string;
-  readonly dbSize?: string;
-  readonly header?: { readonly revision?: string };
-}
-interface Alarms {
-  readonly alarms?: readonly { readonly alarm?: string }[];
-}
-
 export async function diagnoseEtcd(client: EtcdClient): Promise<readonly Diagnosis[]> {
-  const ask = <Answer>(path: string, body: object = {}) =>
-    client.call<Answer>({ path, body, repeatable: true });
   const [status, { alarms = [] }] = await Promise.all([
-    ask<Status>("/v3/maintenance/status"),
-    ask<Alarms>("/v3/maintenance/alarm", { action: "GET" }),
+    client.call({ method: "Status", body: {}, repeatable: true }),
+    client.call({ method: "Alarm", body: { action: "GET" }, repeatable: true }),
   ]);
   const bytes = Number(status.dbSize ?? 0);
   const revision = Number(status.header?.revision ?? 0);
@@ -64,8 +52,7 @@ export async function diagnoseEtcd(client: EtcdClient): Promise<readonly Diagnos
  */
 async function wasCompacted(client: EtcdClient): Promise<boolean> {
   try {
-    const body = { key: toBase64("\0"), revision: "1" };
-    await client.call({ path: "/v3/kv/range", body, repeatable: true });
+    await client.call({ method: "Range", body: { key: "\0", revision: "1" }, repeatable: true });
     return false;
   } catch (error) {
     if (error instanceof CallFailure && error.reason === "compacted") return true;

@@ -3,6 +3,7 @@ import { expect, it } from "vitest";
 import { manualEnv } from "../../testing/index.js";
 import { EtcdClient } from "./connection.js";
 import { EngineLeases } from "./engine-leases.js";
+import { JsonTransport } from "./json-transport.js";
 
 /** An etcd whose answers take some time. */
 function open(answerMs: number) {
@@ -20,7 +21,7 @@ function open(answerMs: number) {
   const client = new EtcdClient({
     endpoints: ["http://etcd:2379"],
     user: null,
-    fetch,
+    transport: new JsonTransport(fetch),
     env,
   });
   return { env, etcd, leases: new EngineLeases(client), granted: () => granted };

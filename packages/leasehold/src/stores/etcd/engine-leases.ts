@@ -15,7 +15,6 @@
  */
 import type { Clock } from "../../env/index.js";
 import { DEFAULT_TIMEOUT_MS, type EtcdClient } from "./connection.js";
-import type { LeaseGrantAnswer, TimeToLiveAnswer } from "./connection-api.js";
 
 /** How long new keys are attached to one engine lease, and by how much it outlives the reported TTL. */
 const SPARE_MS = 1_000;
@@ -93,8 +92,8 @@ export class EngineLeases {
   async remainingMs(id: string, deadlineMs: number): Promise<number> {
     const knownMs = this.knownMs(id);
     if (knownMs !== null) return knownMs;
-    const { TTL } = await this.#client.call<TimeToLiveAnswer>({
-      path: "/v3/lease/timetolive",
+    const { TTL } = await this.#client.call({
+      method: "LeaseTimeToLive",
       body: { ID: id },
       repeatable: true,
       deadlineMs,
@@ -115,8 +114,8 @@ export class EngineLeases {
     const body = { TTL: String(seconds + SPARE_MS / 1_000) };
     // Taken before any retry, which would grant another one: its end still counts from here.
     const sentMs = this.#clock.monotonic();
-    const answer = await this.#client.call<LeaseGrantAnswer>({
-      path: "/v3/lease/grant",
+    const answer = await this.#client.call({
+      method: "LeaseGrant",
       body,
       repeatable: true,
       deadlineMs,

@@ -17,9 +17,16 @@ export class CallFailure extends Error {
     readonly error: LeaseholdError,
     /**
      * `unauthenticated`: the token expired; `noLease`: an engine lease expired; `compacted`: the
-     * requested revision is gone.
+     * requested revision is gone; `unreachable`: the connection failed; `noHttp2`: the server does not
+     * speak what gRPC needs.
      */
-    readonly reason: "unauthenticated" | "noLease" | "compacted" | "other" = "other",
+    readonly reason:
+      | "unauthenticated"
+      | "noLease"
+      | "compacted"
+      | "unreachable"
+      | "noHttp2"
+      | "other" = "other",
   ) {
     super(error.message);
   }
@@ -87,7 +94,7 @@ export function connectionFailure(cause: unknown, origin: string): CallFailure {
   return unavailable(
     `${origin}: ${code ? `${message} (${code})` : message}`,
     outcome,
-    "other",
+    "unreachable",
     cause,
   );
 }

@@ -17,7 +17,8 @@ import { type Connection, EtcdClient } from "./connection.js";
 import { diagnoseEtcd } from "./diagnose.js";
 import { EngineLeases } from "./engine-leases.js";
 import { withStoreErrors } from "./failures.js";
-import { recordFolder, toBase64 } from "./keys.js";
+import { recordFolder } from "./keys.js";
+import { openTransport, TRANSPORTS, type TransportName } from "./open-transport.js";
 import { EtcdLeaseStore } from "./store.js";
 
 /** Options of {@link etcd}. */
@@ -48,11 +49,15 @@ export interface EtcdOptions {
 export function etcd(options: EtcdOptions): StoreSource {
   checkObject("options", options);
   checkUrl(options.url);
-  const { fetch = globalThis.fetch } = options;
-  const { prefix, ...place } = placeOf(String(options.url));
+  const { fetch } = options;
+  const { prefix, transport: wanted, ...place } = placeOf(String(options.url));
+  if (fetch && wanted === "grpc") {
+    throw new InvalidOptionError("fetch", "is for the JSON gateway: remove it, or ?transport=grpc");
+  }
   return {
     async open(env: Env, timeoutMs?: number): Promise<LeaseStores> {
-      const connection: Connection = { ...place, fetch, env };
+      const transport = await openTransport(fetch ? "json" : wanted, fetch, env.logger);
+      const connection: Connection = { ...place, transport, env };
       const client = new EtcdClient(connection);
       const leases = new EngineLeases(client);
       const retrying = new Retrying(env);
@@ -63,7 +68,7 @@ export function etcd(options: EtcdOptions): StoreSource {
       };
       const expected = expectedHttp(place.endpoints);
       // Another fetch may reach its servers by other ways.
-      const isDirect = fetch === globalThis.fetch;
+      const isDirect = fetch === undefined;
       try {
         if (isDirect) await checkServer(expected);
         const probing = retrying.call((leftMs) => withStoreErrors(() => probe(leftMs)), {
@@ -90,9 +95,9 @@ export function etcd(options: EtcdOptions): StoreSource {
 
 /** A transaction whose condition is never true, to check the permission to write. */
 async function checkRights(client: EtcdClient, prefix: string, timeoutMs: number): Promise<void> {
-  const key = toBase64(recordFolder(prefix));
+  const key = recordFolder(prefix);
   await client.call({
-    path: "/v3/kv/txn",
+    method: "Txn",
     body: {
       compare: [{ key, target: "CREATE", result: "LESS", create_revision: "0" }],
       success: [{ request_put: { key, value: "" } }],
@@ -105,21 +110,39 @@ async function checkRights(client: EtcdClient, prefix: string, timeoutMs: number
 
 const URL_SHAPE = /^(etcds?):\/\/(?:([^@/?#]*)@)?([^@/?#]+)(?:\/([^?#]*))?(?:\?([^#]*))?$/i;
 
+interface Place extends Pick<Connection, "endpoints" | "user"> {
+  readonly prefix: string;
+  readonly transport: TransportName | null;
+}
+
 /** `new URL` does not support lists of hosts. No message contains the password. */
-function placeOf(url: string): Pick<Connection, "endpoints" | "user"> & { prefix: string } {
+function placeOf(url: string): Place {
   const [, scheme = "", login, hosts = "", path = "", query = ""] = URL_SHAPE.exec(url) ?? [];
   if (scheme === "") {
     throw new InvalidOptionError("url", "must be like etcd://host:2379,host2:2379/path");
   }
-  const tls = scheme.toLowerCase() === "etcds" || tlsOf(query);
+  const parameters = new URLSearchParams(query);
+  checkParameters("etcd:", parameters.keys(), ["tls", "transport"]);
+  const tls = scheme.toLowerCase() === "etcds" || tlsOf(parameters);
   const endpoints = hosts.split(",").map((host) => originOf(host, tls ? "https" : "http"));
   const folder = decoded(path).replace(/\/+$/, "");
-  return { endpoints, user: userOf(login), prefix: folder === "" ? "" : `${folder}/` };
+  return {
+    endpoints,
+    user: userOf(login),
+    prefix: folder === "" ? "" : `${folder}/`,
+    transport: transportOf(parameters),
+  };
 }
 
-function tlsOf(query: string): boolean {
-  const parameters = new URLSearchParams(query);
-  checkParameters("etcd:", parameters.keys(), ["tls"]);
+function transportOf(parameters: URLSearchParams): TransportName | null {
+  const name = parameters.get("transport");
+  if (name === null) return null;
+  const known = TRANSPORTS.find((one) => one === name);
+  if (known) return known;
+  throw new InvalidOptionError("url: ?transport", 'must be "grpc" or "json"');
+}
+
+function tlsOf(parameters: URLSearchParams): boolean {
   const tls = parameters.get("tls");
   if (tls === null || tls === "false") return false;
   if (tls === "" || tls === "true") return true;

@@ -2,14 +2,13 @@ import fc from "fast-check";
 import { expect, it } from "vitest";
 import {
   below,
-  fromBase64,
+  endOfPrefix,
   keyOfRecord,
   locksRange,
   ownerOfBell,
   placeOf,
   recordFolder,
   resourceOfLock,
-  toBase64,
 } from "./keys.js";
 
 const name = fc.oneof(
@@ -58,7 +57,6 @@ it("decodes names from keys", () => {
       const { start, end } = locksRange(path, namespace);
       for (const key of [lock, bell])
         expect(start === "\0" || (key > start && key < end)).toBe(true);
-      expect(fromBase64(toBase64(lock))).toBe(lock);
     }),
   );
 });
@@ -69,4 +67,23 @@ it("writes plain names as etcdctl does, and accepts no other key as a lock", () 
     expect(resourceOfLock("", "default", text), text).toBe(null);
   }
   expect(below("")).toEqual({ start: "\0", end: "\0" });
+});
+
+it("ends the range of a prefix just after the last key that begins with it", () => {
+  const edge = fc.constantFrom("a", "\u{7f}", "\ud7ff", "\ue000", "\uffff", "\u{10ffff}");
+  const text = fc.string({
+    unit: fc.oneof(edge, fc.string({ unit: "binary", minLength: 1, maxLength: 1 })),
+  });
+  const isBefore = (one: string, other: string) =>
+    Buffer.compare(Buffer.from(one), Buffer.from(other)) < 0;
+  fc.assert(
+    fc.property(text, text, (folder, key) => {
+      const prefix = `/${folder}`;
+      const end = endOfPrefix(prefix);
+      expect(isBefore(`/${key}`, prefix) || !isBefore(`/${key}`, end)).toBe(
+        !`/${key}`.startsWith(prefix),
+      );
+      expect(isBefore(prefix + key, end)).toBe(true);
+    }),
+  );
 });

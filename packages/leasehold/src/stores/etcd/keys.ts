@@ -115,28 +115,11 @@ function unescapeName(text: string): string | null {
   return text !== "" && escapeName(name) === text ? name : null;
 }
 
-const encoder = new TextEncoder();
-const decoder = new TextDecoder();
-
-/** The API encodes bytes in base64. */
-export function toBase64(text: string): string {
-  // Fast path for ASCII, where characters equal bytes.
-  return /^\p{ASCII}*$/u.test(text) ? btoa(text) : bytesToBase64(encoder.encode(text));
-}
-
-/** The end of the range of all keys with the prefix, whatever its last byte is. */
+/** The end of the range of all keys with the prefix, whatever its last character is. */
 export function endOfPrefix(text: string): string {
-  const bytes = encoder.encode(text);
-  // No UTF-8 byte is 255.
-  const last = bytes.length - 1;
-  bytes[last] = (bytes[last] ?? 0) + 1;
-  return bytesToBase64(bytes);
-}
-
-export function fromBase64(text: string): string {
-  return decoder.decode(Uint8Array.from(atob(text), (character) => character.charCodeAt(0)));
-}
-
-function bytesToBase64(bytes: Uint8Array): string {
-  return btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""));
+  const before = Array.from(text);
+  const next = (before.pop()?.codePointAt(0) ?? 0) + 1;
+  if (next > 0x10ffff) return endOfPrefix(before.join(""));
+  // UTF-8 has the order of code points, and no surrogates.
+  return before.join("") + String.fromCodePoint(next === 0xd800 ? 0xe000 : next);
 }

@@ -17,7 +17,7 @@ import {
   type RangeAnswer,
   revisionOf,
 } from "./connection-api.js";
-import { below, fromBase64, type Place, toBase64 } from "./keys.js";
+import { below, type Place } from "./keys.js";
 import { NO_WAITERS, type WaitQueue } from "./wait-queue.js";
 
 /** The last grant. Times are clients' wall clocks in ISO 8601, for display. */
@@ -59,11 +59,11 @@ export function readEntry({ record, locks }: Place, revision?: string): Operatio
   const { start, end } = below(locks);
   const at = revision === undefined ? {} : { revision };
   return [
-    { request_range: { key: toBase64(record), ...at } },
+    { request_range: { key: record, ...at } },
     {
       request_range: {
-        key: toBase64(start),
-        range_end: toBase64(end),
+        key: start,
+        range_end: end,
         limit: "1",
         ...at,
         sort_target: "CREATE",
@@ -85,10 +85,10 @@ export function entryOf(
     modRevision: kv ? revisionOf(kv.mod_revision) : 0,
     owner: first
       ? {
-          key: fromBase64(first.key),
+          key: first.key,
           createRevision: revisionOf(first.create_revision),
           lease: first.lease ?? "0",
-          value: fromBase64(first.value ?? ""),
+          value: first.value ?? "",
         }
       : null,
     waiters,
@@ -99,18 +99,18 @@ export function entryOf(
 export function unchanged({ record, locks }: Place, { modRevision, owner }: Entry): Compare[] {
   const { start, end } = below(locks);
   return [
-    { key: toBase64(record), target: "MOD", result: "EQUAL", mod_revision: String(modRevision) },
+    { key: record, target: "MOD", result: "EQUAL", mod_revision: String(modRevision) },
     owner
       ? {
-          key: toBase64(owner.key),
+          key: owner.key,
           target: "CREATE",
           result: "EQUAL",
           create_revision: String(owner.createRevision),
         }
       : // This holds for an empty range.
         {
-          key: toBase64(start),
-          range_end: toBase64(end),
+          key: start,
+          range_end: end,
           target: "CREATE",
           result: "EQUAL",
           create_revision: "0",
@@ -120,11 +120,11 @@ export function unchanged({ record, locks }: Place, { modRevision, owner }: Entr
 
 /** A new grant's token is unknown inside its transaction: it is that transaction's revision. */
 export function encodeRecord({ token, ...record }: GrantRecord): string {
-  return toBase64(JSON.stringify({ ...record, token: token === 0 ? undefined : token }));
+  return JSON.stringify({ ...record, token: token === 0 ? undefined : token });
 }
 
 function recordOf(kv: KeyValue): GrantRecord {
-  const record = JSON.parse(fromBase64(kv.value ?? "")) as Omit<GrantRecord, "token"> & {
+  const record = JSON.parse(kv.value ?? "") as Omit<GrantRecord, "token"> & {
     token?: number;
   };
   return { ...record, token: record.token ?? revisionOf(kv.mod_revision) };

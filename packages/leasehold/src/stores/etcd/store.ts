@@ -19,6 +19,8 @@ import { Watches } from "./watch.js";
  * checks for expired ones twice a second, later on a busy machine.
  */
 const EPSILON_MS = 2_000;
+/** Of client and server together, measured by gRPC. A transaction has to be agreed on and synced to disk. */
+const CALL_COST = 32;
 /** 24 days, in whole seconds. */
 const LONGEST_TTL_MS = 2_147_483_000;
 
@@ -50,6 +52,7 @@ export class EtcdLeaseStore implements port.LeaseStore {
       queue: true,
       watch: "push",
       epsilonMs: EPSILON_MS,
+      callCost: CALL_COST,
     };
   }
 

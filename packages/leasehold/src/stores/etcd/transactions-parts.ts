@@ -3,7 +3,7 @@ import type { Failed } from "../../core/index.js";
 import type { Operation } from "./connection-api.js";
 import type { Change, Changing } from "./decide.js";
 import type { EngineLease } from "./engine-leases.js";
-import { type Place, toBase64 } from "./keys.js";
+import { type Place } from "./keys.js";
 import { type Entry, encodeRecord, readEntry, unchanged } from "./records.js";
 import { putWaiter, readQueue, without } from "./wait-queue.js";
 
@@ -55,22 +55,22 @@ export function changeOf<Request, Outcome>(
   const { place } = one;
   const { record, lock, given = [], deleted = [] } = step.change;
   const puts: Operation[] = deleted.map((key) => ({
-    request_delete_range: { key: toBase64(key) },
+    request_delete_range: { key },
   }));
   if (record) {
-    puts.push({ request_put: { key: toBase64(place.record), value: encodeRecord(record) } });
+    puts.push({ request_put: { key: place.record, value: encodeRecord(record) } });
   }
   if (lock !== "kept") {
     puts.push(
       "put" in lock
         ? {
             request_put: {
-              key: toBase64(lock.put),
-              value: toBase64(lock.value),
+              key: lock.put,
+              value: lock.value,
               lease: lock.lease,
             },
           }
-        : { request_delete_range: { key: toBase64(lock.deleted) } },
+        : { request_delete_range: { key: lock.deleted } },
     );
   }
   return {

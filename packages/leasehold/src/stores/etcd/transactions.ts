@@ -25,7 +25,6 @@ import { grantIdOf, Recent, zip } from "../../env/index.js";
 import { DEFAULT_TIMEOUT_MS, type EtcdClient } from "./connection.js";
 import {
   type Operation,
-  type RangeAnswer,
   type Response,
   revisionOf,
   type TransactionAnswer,
@@ -33,7 +32,7 @@ import {
 import type { Step, Surroundings } from "./decide.js";
 import type { EngineLeases } from "./engine-leases.js";
 import { CallFailure, failedOutcome } from "./failures.js";
-import { type Place, placeOf, toBase64 } from "./keys.js";
+import { type Place, placeOf } from "./keys.js";
 import { MOST_KNOWN, Sightings } from "./observations.js";
 import { type Entry, entryOf, NOTHING, readEntry } from "./records.js";
 import {
@@ -141,12 +140,11 @@ export class Transactor {
       const operations = some.map((one): Operation => {
         const { record } = placeOf(this.prefix, one);
         this.#known.delete(record);
-        const key = toBase64(record);
         const mod_revision = String(one.modRevision);
         return {
           request_txn: {
-            compare: [{ key, target: "MOD", result: "EQUAL", mod_revision }],
-            success: [{ request_delete_range: { key } }],
+            compare: [{ key: record, target: "MOD", result: "EQUAL", mod_revision }],
+            success: [{ request_delete_range: { key: record } }],
           },
         };
       });
@@ -250,8 +248,8 @@ export class Transactor {
         this.#sightings.freeForMs(record, modRevision, waiters.revision, clock.monotonic()),
       countBefore: async (place, waiter) => {
         const body = countBefore(place, waiter);
-        const { kvs = [] } = await this.client.call<RangeAnswer>({
-          path: "/v3/kv/range",
+        const { kvs = [] } = await this.client.call({
+          method: "Range",
           body,
           repeatable: true,
           deadlineMs,
@@ -266,7 +264,7 @@ export class Transactor {
     repeatable: boolean,
     deadlineMs: number,
   ): Promise<TransactionAnswer> {
-    return this.client.call({ path: "/v3/kv/txn", body: { success }, repeatable, deadlineMs });
+    return this.client.call({ method: "Txn", body: { success }, repeatable, deadlineMs });
   }
 
   /**

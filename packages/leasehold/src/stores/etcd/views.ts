@@ -10,10 +10,9 @@ import {
 } from "../../core/index.js";
 import { zip } from "../../env/index.js";
 import type { EtcdClient } from "./connection.js";
-import type { RangeAnswer } from "./connection-api.js";
 import type { EngineLeases } from "./engine-leases.js";
 import { CallFailure } from "./failures.js";
-import { below, endOfPrefix, fromBase64, keyOfRecord, recordFolder, toBase64 } from "./keys.js";
+import { below, endOfPrefix, keyOfRecord, recordFolder } from "./keys.js";
 import { type Entry, excludesOthers, type GrantRecord, stateOf, viewOf } from "./records.js";
 import { deadlineOf, type Transactor } from "./transactions.js";
 
@@ -74,7 +73,7 @@ export class Views {
   async collect(olderThanMs: number): Promise<number> {
     this.client.checkOpen();
     const folder = recordFolder(this.prefix);
-    const end = toBase64(below(folder).end);
+    const end = below(folder).end;
     const { clock } = this.client.connection.env;
     let collected = 0;
     for (let start: string | null = folder; start !== null; ) {
@@ -97,14 +96,14 @@ export class Views {
     end: string,
   ): Promise<{ read: { key: Key; entry: Known }[]; next: string | null }> {
     for (;;) {
-      const answer = await this.client.call<RangeAnswer>({
-        path: "/v3/kv/range",
-        body: { key: toBase64(start), range_end: end, limit: String(READ_AT_ONCE) },
+      const answer = await this.client.call({
+        method: "Range",
+        body: { key: start, range_end: end, limit: String(READ_AT_ONCE) },
         repeatable: true,
       });
       const { kvs = [], header } = answer;
       const found = kvs.flatMap((kv) => {
-        const key = keyOfRecord(this.prefix, fromBase64(kv.key));
+        const key = keyOfRecord(this.prefix, kv.key);
         return key ? [{ key, kv }] : [];
       });
       try {
@@ -115,7 +114,7 @@ export class Views {
         );
         const last = kvs.at(-1);
         const more = kvs.length === READ_AT_ONCE && last;
-        return { read, next: more ? `${fromBase64(last.key)}\0` : null };
+        return { read, next: more ? `${last.key}\0` : null };
       } catch (error) {
         // The revision was compacted meanwhile: reads again at a newer one.
         if (!(error instanceof CallFailure) || error.reason !== "compacted") throw error;

@@ -17,10 +17,11 @@ import {
   type KeyValue,
   type Operation,
   type RangeAnswer,
+  type RangeRequest,
   type Response,
   revisionOf,
 } from "./connection-api.js";
-import { below, fromBase64, type Place, toBase64 } from "./keys.js";
+import { below, type Place } from "./keys.js";
 
 export interface Waiter {
   readonly grantId: string;
@@ -52,15 +53,15 @@ export function readQueue({ queueFolder }: Place, grantId: string | null): Opera
   const { start, end } = below(queueFolder);
   const all: Operation = {
     request_range: {
-      key: toBase64(start),
-      range_end: toBase64(end),
+      key: start,
+      range_end: end,
       limit: String(MOST_READ),
       sort_target: "CREATE",
       sort_order: "ASCEND",
     },
   };
   if (grantId === null) return [all];
-  return [all, { request_range: { key: toBase64(queueFolder + grantId) } }];
+  return [all, { request_range: { key: queueFolder + grantId } }];
 }
 
 /**
@@ -82,11 +83,11 @@ export function queueOf(
 }
 
 /** Counts earlier waiters. */
-export function countBefore({ queueFolder }: Place, { createRevision }: Waiter): object {
+export function countBefore({ queueFolder }: Place, { createRevision }: Waiter): RangeRequest {
   const { start, end } = below(queueFolder);
   return {
-    key: toBase64(start),
-    range_end: toBase64(end),
+    key: start,
+    range_end: end,
     keys_only: true,
     max_create_revision: String(createRevision - 1),
   };
@@ -99,7 +100,7 @@ export function putWaiter(place: Place, grantId: string, holder: string, lease: 
     [place.bells, ""],
   ].map(
     ([folder, value = ""]): Operation => ({
-      request_put: { key: toBase64(folder + grantId), value: toBase64(value), lease },
+      request_put: { key: folder + grantId, value, lease },
     }),
   );
 }
@@ -122,8 +123,8 @@ export function seenBefore(waiters: WaitQueue, grantId: string): number {
 export function noNewWaiter({ queueFolder }: Place, { revision }: WaitQueue): Compare {
   const { start, end } = below(queueFolder);
   return {
-    key: toBase64(start),
-    range_end: toBase64(end),
+    key: start,
+    range_end: end,
     target: "CREATE",
     result: "LESS",
     create_revision: String(revision + 1),
@@ -141,7 +142,7 @@ export function ringing(
   const [first] = waiters.first;
   if (!first) return { given: [noNewWaiter(place, waiters)], deleted: [] };
   const { grantId, createRevision } = first;
-  const key = toBase64(place.queueFolder + grantId);
+  const key = place.queueFolder + grantId;
   return {
     given: [{ key, target: "CREATE", result: "EQUAL", create_revision: String(createRevision) }],
     deleted: [place.bells + grantId],
@@ -175,8 +176,8 @@ export function without(
 
 function waiterOf(queueFolder: string, kv: KeyValue): Waiter {
   return {
-    grantId: fromBase64(kv.key).slice(queueFolder.length),
-    holder: fromBase64(kv.value ?? ""),
+    grantId: kv.key.slice(queueFolder.length),
+    holder: kv.value ?? "",
     createRevision: revisionOf(kv.create_revision),
     lease: kv.lease ?? "0",
   };

@@ -12,11 +12,11 @@
 import type { WatchEvent } from "../../core/index.js";
 import { Backoff, type EventQueue, eventsUntil, sleep } from "../../env/index.js";
 import type { EtcdClient } from "./connection.js";
-import type { WatchMessage } from "./connection-api.js";
+import type { WatchMessage, WatchRequest } from "./connection-api.js";
 import { CallFailure, saidFailure, storeError } from "./failures.js";
-import { fromBase64, locksRange, ownerOfBell, resourceOfLock, toBase64 } from "./keys.js";
+import { locksRange, ownerOfBell, resourceOfLock } from "./keys.js";
 
-type Deletion = NonNullable<NonNullable<WatchMessage["result"]>["events"]>[number];
+type Deletion = NonNullable<WatchMessage["events"]>[number];
 
 const SILENCE_MS = 30_000;
 const RECONNECT = { firstMs: 100, longestMs: 5_000 };
@@ -114,18 +114,16 @@ class Stream {
   async #listen(): Promise<void> {
     const { start, end } = locksRange(this.prefix, this.namespace);
     const from = this.#revision;
-    const body = {
+    const body: WatchRequest = {
       create_request: {
-        key: toBase64(start),
-        range_end: toBase64(end),
+        key: start,
+        range_end: end,
         filters: ["NOPUT"],
         ...(from !== null && { start_revision: String(from + 1) }),
       },
     };
     const options = { signal: this.#ending.signal, silenceMs: SILENCE_MS };
-    for await (const line of this.client.stream("/v3/watch", body, options)) {
-      const { result, error } = JSON.parse(line) as WatchMessage;
-      if (error || !result) throw saidFailure(error ?? {});
+    for await (const result of this.client.watch(body, options)) {
       const revision = Number(result.header.revision);
       if (result.canceled || (from !== null && revision < from)) {
         this.#revision = null;
@@ -149,7 +147,7 @@ class Stream {
     const freed: { readonly resource: string; readonly revision: string }[] = [];
     for (const { type, kv } of events) {
       if (type !== "DELETE") continue;
-      const [key, revision] = [fromBase64(kv.key), kv.mod_revision];
+      const [key, revision] = [kv.key, kv.mod_revision];
       const bell = ownerOfBell(prefix, namespace, key);
       const resource = resourceOfLock(prefix, namespace, key);
       if (resource !== null) freed.push({ resource, revision });
