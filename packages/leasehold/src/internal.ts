@@ -113,6 +113,7 @@ export {
 } from "./election/leadership.js";
 export {
   BOUNDARIES,
+  claimDigestOf,
   digestOf,
   escapeHidden,
   escapeHiddenJson,
@@ -133,6 +134,7 @@ export {
   parseDuration,
   Recent,
   type Repeating,
+  randomHex,
   repeat,
   SerialExecutor,
   seriesOf,

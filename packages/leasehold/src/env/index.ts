@@ -7,6 +7,7 @@ export { EventQueue, eventsUntil, type Resync } from "./event-queue.js";
 export { escapeHidden, escapeHiddenJson } from "./hidden.js";
 export { isHeldByOneTimer } from "./idle.js";
 export {
+  claimDigestOf,
   digestOf,
   type GrantId,
   grantIdOf,
@@ -14,6 +15,7 @@ export {
   type LeaseId,
   newHolder,
   newLeaseId,
+  randomHex,
   taskIds,
   taskLeaseId,
   withoutLeaseIds,
