@@ -40,7 +40,7 @@ class Lock:
         # Names this grant, is ours to choose, and a secret. A request that is repeated because its
         # answer was lost gets the same grant again, and not a second one.
         name = base64.urlsafe_b64encode(resource.encode()).decode().rstrip("=")
-        self._path = f"/v1/locks/{name}.{secrets.token_hex(16)}"
+        self._path = f"/v1/locks/{name}.{secrets.token_hex(24)}"
         self._trusted_until = (0.0, 0.0)
         self._refused = False
         self._done = threading.Event()

@@ -313,7 +313,7 @@ it("contains no lease id and no claim id of any client, wherever they are sent",
   expect(server.cli.err.length).toBeGreaterThan(secrets.size * 100);
   for (const secret of secrets) {
     const bare = fromWireLeaseId(secret)?.leaseId ?? secret;
-    expect(bare).toMatch(/^[0-9a-f]{32}$/);
+    expect(bare).toMatch(/^[0-9a-f]{48}$/);
     expect(log.includes(bare)).toBe(false);
     expect(log.includes(encode(bare))).toBe(false);
   }

@@ -30,18 +30,18 @@ async function fill(store: string): Promise<void> {
   const holder = `holder ${BAD}`;
   const metadata = JSON.stringify({ note: `metadata ${BAD}` });
   for (const digit of ["1", "2"]) {
-    const leaseId = digit.repeat(32);
+    const leaseId = digit.repeat(48);
     await leases.acquire([{ ...key, leaseId, holder, ttlMs: 600_000, metadata }]);
     if (digit === "1") await leases.release([{ ...key, leaseId }]);
   }
-  const watched = { namespace: "default", resource: "watched", leaseId: "4".repeat(32) };
+  const watched = { namespace: "default", resource: "watched", leaseId: "4".repeat(48) };
   await leases.acquire([{ ...watched, holder, ttlMs: 600_000 }]);
   const named = { kind: `kind ${BAD}`, queue: "default", data: { text: BAD } };
   const add = (id: string) => tasks.enqueue([newTaskOf({ namespace: "default", id }, named)]);
   await add(TASK_ID);
   const claimed = await tasks.claim({
     namespace: "default",
-    claimId: "3".repeat(32),
+    claimId: "3".repeat(48),
     holder,
     queues: ["default"],
     kinds: null,

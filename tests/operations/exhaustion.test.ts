@@ -44,7 +44,7 @@ it("bounds the records of a tenant that leases ever new names", async () => {
   const { ask } = await newKey("holder");
   const lease = (name: string) => {
     const resource = Buffer.from(name).toString("base64url");
-    return { leaseId: `${resource}.${"0".repeat(32)}`, holder: "w", ttlMs: 60_000 };
+    return { leaseId: `${resource}.${"0".repeat(48)}`, holder: "w", ttlMs: 60_000 };
   };
   const acquire = (names: readonly string[]) => ask("POST", "/v1/leases/acquire", names.map(lease));
   const release = (names: readonly string[]) =>

@@ -44,7 +44,7 @@ it("takes ttls of a second and of an hour", async () => {
 it("takes metadata of 4 KiB and bodies of 64 KiB, and not a byte more", async () => {
   const { ask } = await open();
   const acquire = (metadata: string) => [
-    { leaseId: `cg.${"0".repeat(32)}`, holder: "h", ttlMs: 5_000, metadata },
+    { leaseId: `cg.${"0".repeat(48)}`, holder: "h", ttlMs: 5_000, metadata },
   ];
   const most = await ask("POST", "/v1/leases/acquire", acquire("m".repeat(4_096)));
   expect(most.body[0].status).toBe("acquired");
@@ -87,7 +87,7 @@ it("answers a repeated request, and one for a held lease, at the limit as before
   const limits = { shortestTtlMs: 100, lateMs: null, leases: 2, tasks: 1 };
   const { ask } = await open({ limits });
   const leaseId = (resource: string, digit: string) =>
-    `${btoa(resource).replaceAll("=", "")}.${digit.repeat(32)}`;
+    `${btoa(resource).replaceAll("=", "")}.${digit.repeat(48)}`;
   const chosen = { ttlMs: 60_000, leaseId: leaseId("a", "0") };
   const batch = (resource: string, digit: string) => [
     { leaseId: leaseId(resource, digit), holder: "w", ttlMs: 60_000 },

@@ -98,7 +98,7 @@ it("tells each tenant, and each holder, of what is theirs to see and of nothing 
     for (const resource of [`mine/of-${tenant}`, `other/of-${tenant}`]) {
       const { leaseId } = JSON.parse((await ask(key, acquire(resource, tenant))).text);
       // A contender waits, so the release causes a notification.
-      const waiting = { namespace: tenant, resource, leaseId: "0".repeat(32), holder: "waiter" };
+      const waiting = { namespace: tenant, resource, leaseId: "0".repeat(48), holder: "waiter" };
       await stores.leases.acquire([{ ...waiting, ttlMs: 30_000, queueMs: 60_000 }]);
       await ask(key, { method: "DELETE", path: `/v1/locks/${leaseId}` });
     }
@@ -121,7 +121,7 @@ it("refuses a batch with one resource outside of the prefixes before anything is
   const body = [
     { leaseId: (await mine.lease()).leaseId, holder: "h", ttlMs: 30_000 },
     {
-      leaseId: `${btoa("else").replaceAll("=", "")}.${"0".repeat(32)}`,
+      leaseId: `${btoa("else").replaceAll("=", "")}.${"0".repeat(48)}`,
       holder: "h",
       ttlMs: 30_000,
     },
@@ -149,8 +149,8 @@ it("ends the rights of a revoked key at once where it is revoked, elsewhere with
     path: "/api/tasks/next",
     body: { processor: "late", queues: ["q"], waitMs: 20_000, ...more },
   });
-  const here = [ask(key, next()), ask(key, next({ claimId: "0".repeat(32) }))];
-  const there = [second.ask(key, next()), second.ask(key, next({ claimId: "1".repeat(32) }))];
+  const here = [ask(key, next()), ask(key, next({ claimId: "0".repeat(48) }))];
+  const there = [second.ask(key, next()), second.ask(key, next({ claimId: "1".repeat(48) }))];
   await env.clock.advance(2_000);
 
   const revoked = await ask(a, { method: "DELETE", path: `/v1/keys/${id}?reason=leaked` });

@@ -1,5 +1,5 @@
 /** Values that a JSON Schema of the server's document allows, at its bounds more often than not. */
-import { grantIdOf, taskIds, taskLeaseId } from "leasehold/internal";
+import { claimDigestOf, grantIdOf, taskIds, taskLeaseId } from "leasehold/internal";
 import { toWireGrantId, toWireLeaseId } from "leasehold/internal/wire";
 import { manualEnv } from "leasehold/testing";
 import type { Chance } from "./chance.js";
@@ -26,9 +26,11 @@ export interface Schema {
 }
 
 const RESOURCES = [...Array(12).keys()].map((n) => `r/${n}`);
-/** What all lease ids and ids of claims in requests begin with. */
+/** What the secret ends of all lease ids and ids of claims in requests begin with. */
 export const MARK = "ca9a41";
-const SECRETS = [...Array(12).keys()].map((n) => MARK + `${n}`.padStart(26, "0"));
+const SECRETS = [...Array(12).keys()].map((n) => {
+  return `${n}`.padStart(16, "0") + MARK + `${n}`.padStart(26, "0");
+});
 const TASK_IDS = ((): readonly string[] => {
   const { clock, random } = manualEnv({ seed: 5 });
   const next = taskIds(clock, random);
@@ -53,7 +55,7 @@ export function known(name: string, chance: Chance, keyIds: readonly string[]): 
     case "claimId":
       return chance.pick(SECRETS);
     case "taskLeaseId":
-      return taskLeaseId(chance.pick(SECRETS), task);
+      return taskLeaseId(claimDigestOf(chance.pick(SECRETS)), task);
     case "taskId":
       return task;
     case "keyId":

@@ -1,12 +1,12 @@
 // The attacks of `npm run overload -- --attack NAME`: what is sent, from how many connections.
-import { randomUUID } from "node:crypto";
+import { randomBytes, randomUUID } from "node:crypto";
 
 export const MIB = 1_048_576;
 
 const emptyObjects = (bytes) => `[${"{},".repeat(Math.floor(bytes / 3) - 1)}{}]`;
 const bogusRenewals = (count = 1_000) => {
   const one = () => ({
-    leaseId: `Ym9ndXM.${randomUUID().replaceAll("-", "")}`,
+    leaseId: `Ym9ndXM.${randomBytes(24).toString("hex")}`,
     ttlMs: 30_000,
   });
   return JSON.stringify(Array.from({ length: count }, one));
@@ -40,7 +40,7 @@ export const ATTACKS = {
     method: "PUT",
     path: () => `/api/tasks/${randomUUID()}/complete`,
     body: (bytes) =>
-      `{"leaseId":"${"0".repeat(32)}","fencingToken":1,"task_output":${emptyObjects(bytes - 100)}}`,
+      `{"leaseId":"${"0".repeat(48)}","fencingToken":1,"task_output":${emptyObjects(bytes - 100)}}`,
   },
   enqueue: { connections: 32, method: "POST", path: () => "/api/tasks", body: TASK_DATA },
   metrics: { connections: 250, method: "GET", path: () => "/metrics" },

@@ -113,6 +113,7 @@ export {
 } from "./election/leadership.js";
 export {
   BOUNDARIES,
+  claimDigestOf,
   digestOf,
   formatDuration,
   grantIdOf,
@@ -131,6 +132,7 @@ export {
   parseDuration,
   Recent,
   type Repeating,
+  randomHex,
   repeat,
   SerialExecutor,
   seriesOf,

@@ -1,6 +1,6 @@
 /** Which machines can reach a server, and whether it requires API keys. */
 import type { Logger, Stores } from "leasehold";
-import { newLeaseId, systemRandom } from "leasehold/internal";
+import { randomHex, systemRandom } from "leasehold/internal";
 import type { Auth } from "../http/index.js";
 import { isLoopback } from "../protocol/index.js";
 import { UsageError } from "./failures.js";
@@ -43,7 +43,7 @@ export function accessFor(
   if (requireKeys) {
     if (!control) throw new UsageError(`--require-keys: this store keeps no keys: ${KEY_STORES}`);
     if (keys !== "none") return { auth: "keys" };
-    return { auth: "keys", bootstrapToken: `lh_bootstrap_${newLeaseId(systemRandom)}` };
+    return { auth: "keys", bootstrapToken: `lh_bootstrap_${randomHex(systemRandom, 16)}` };
   }
   if (isLoopback(host) || insecureNoKeys) return { auth: "ifAny" };
   if (!control) {

@@ -14,7 +14,7 @@ it("keeps tasks and the generator's state in the control store", async () => {
   const second = await openWhere({ store: "memory:cli-b", control: undefined }, systemEnv);
   await both.generator.write("default", { running: true });
   expect(await second.generator.read("default")).toMatchObject({ running: true });
-  const key = { namespace: "default", resource: "r", leaseId: "0".repeat(32) };
+  const key = { namespace: "default", resource: "r", leaseId: "0".repeat(48) };
   await both.leases.acquire([{ ...key, holder: "h", ttlMs: 1_000 }]);
   expect(await second.leases.get([key])).toEqual([null]);
   await both.close();

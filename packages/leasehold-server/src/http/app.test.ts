@@ -42,7 +42,7 @@ test("a task is enqueued, claimed, renewed and completed", async () => {
     maxAttempts: 10,
     ttlMs: 10_000,
     previousProcessor: null,
-    leaseId: expect.stringMatching(/^[0-9a-f]{32}$/),
+    leaseId: expect.stringMatching(/^[0-9a-f]{48}$/),
     must_heartbeat_before: expect.stringMatching(/Z$/),
   });
   expect(task.remainingMs).toBeGreaterThan(0);
@@ -249,7 +249,7 @@ test("a failed task is retried or dead; a requeued one is pending at once", asyn
 
 test("an unknown task or route is 404", async () => {
   const { ask } = await open();
-  const grant = { leaseId: "0".repeat(32), fencingToken: 1 };
+  const grant = { leaseId: "0".repeat(48), fencingToken: 1 };
   for (const id of [UUID, "1", "%ZZ", "..%2f", "null"]) {
     expectProblem(await ask("GET", `/api/tasks/${id}`), 404, "UNKNOWN_TASK");
     expectProblem(await ask("POST", `/api/tasks/${id}/cancel`), 404, "UNKNOWN_TASK");
@@ -369,7 +369,7 @@ test("the generator's status comes from the store and the lease", async () => {
     {
       namespace: "default",
       resource: GENERATOR_RESOURCE,
-      leaseId: "0".repeat(32),
+      leaseId: "0".repeat(48),
       holder: "node-1",
       ttlMs: 60_000,
     },

@@ -14,7 +14,7 @@ afterAll(() => app.close());
 
 const deep = (levels: number) => `${"[".repeat(levels)}${"]".repeat(levels)}`;
 
-const TASK_LEASE_ID = toWireLeaseId("task:1", "0".repeat(32));
+const TASK_LEASE_ID = toWireLeaseId("task:1", "0".repeat(48));
 
 /** Method, path, body as sent, and the path of the first invalid field. */
 const INVALID: readonly (readonly [string, string, unknown, string])[] = [
@@ -103,11 +103,11 @@ const INVALID: readonly (readonly [string, string, unknown, string])[] = [
   ["POST", "/v1/leases/acquire", [{ leaseId: LEASE_ID, holder: "h", ttlMs: 99 }], "0.ttlMs"],
   ["POST", "/v1/leases/acquire", [{ leaseId: "x", holder: "h", ttlMs: 999 }], "0.leaseId"],
   ["POST", "/v1/leases/acquire", [{ leaseId: LEASE_ID, holder: "\0", ttlMs: 999 }], "0.holder"],
-  ["POST", "/v1/leases/renew", [{ leaseId: `cg==.${"0".repeat(32)}`, ttlMs: 999 }], "0.leaseId"],
-  ["POST", "/v1/leases/renew", [{ leaseId: `_w.${"0".repeat(32)}`, ttlMs: 999 }], "0.leaseId"],
-  ["POST", "/v1/leases/renew", [{ leaseId: `ch.${"0".repeat(32)}`, ttlMs: 999 }], "0.leaseId"],
-  ["POST", "/v1/leases/release", [{ leaseId: toWireLeaseId("", "0".repeat(32)) }], "0.leaseId"],
-  ["POST", "/v1/leases/release", [{ leaseId: toWireLeaseId("a\0", "0".repeat(32)) }], "0.leaseId"],
+  ["POST", "/v1/leases/renew", [{ leaseId: `cg==.${"0".repeat(48)}`, ttlMs: 999 }], "0.leaseId"],
+  ["POST", "/v1/leases/renew", [{ leaseId: `_w.${"0".repeat(48)}`, ttlMs: 999 }], "0.leaseId"],
+  ["POST", "/v1/leases/renew", [{ leaseId: `ch.${"0".repeat(48)}`, ttlMs: 999 }], "0.leaseId"],
+  ["POST", "/v1/leases/release", [{ leaseId: toWireLeaseId("", "0".repeat(48)) }], "0.leaseId"],
+  ["POST", "/v1/leases/release", [{ leaseId: toWireLeaseId("a\0", "0".repeat(48)) }], "0.leaseId"],
   ["POST", "/v1/leases/revoke", [{ resource: "r", free: "soon" }], "0.free"],
   ["POST", "/v1/leases/get", [""], "0"],
   ["POST", "/v1/leases/collect", { olderThanMs: -1 }, "olderThanMs"],

@@ -288,3 +288,18 @@ test("answers a repeated request although the read that compares holders fails",
   await env.clock.advance(10);
   expect(await acquire(a, "a")).toMatchObject({ status: "acquired", token });
 });
+
+test("takes no grant id with a wrong secret for the grant of a paused resource", async () => {
+  const { app, env, call, grant, acquire } = await open();
+  const own = grant();
+  const secret = newLeaseId(env.random).slice(own.grantId.length);
+  const forged = { leaseId: toWireLeaseId("r", own.grantId + secret) };
+  await acquire(own);
+  await app.ask("PUT", "/v1/pauses", { kind: "prefix", name: "r", reason: "x" });
+  expect(await acquire(own)).toMatchObject({ status: "acquired" });
+  expect(await acquire(forged)).toMatchObject({ status: "held" });
+  await call("release", [{ leaseId: own.leaseId }]);
+  expect(await acquire(own)).toEqual({ status: "ended" });
+  expect(await acquire(forged)).toEqual({ status: "ended" });
+  expect(await acquire(grant())).toMatchObject({ status: "held", holder: "paused" });
+});

@@ -254,8 +254,8 @@ export function newLeaseCalls(options: LeaseCallsOptions) {
 }
 
 /**
- * The outcome of an acquire for a paused resource: `held`. Null if the resource is not paused, or if the
- * request repeats the one that the current grant came from.
+ * The outcome of an acquire for a paused resource: `held`, or `ended` if the request repeats the one that the last grant
+ * came from. Null if the resource is not paused, or if that grant is live.
  */
 async function refuseIfPaused(
   paused: boolean | Promise<boolean>,
@@ -265,7 +265,11 @@ async function refuseIfPaused(
   try {
     if (!(await paused)) return null;
     const [last] = await leases.get([{ namespace, resource }]);
-    if (last?.grantId === grantIdOf(leaseId)) return null;
+    // If the grant is live, the store compares the whole lease id. If it has ended, the store would grant the resource to
+    // another lease id with this grant id.
+    if (last?.grantId === grantIdOf(leaseId)) {
+      return last.state === "live" ? null : { status: "ended" };
+    }
     return { status: "held", holder: PAUSED_HOLDER, grantId: null, remainingMs: null };
   } catch (cause) {
     const error = asStoreError(cause, "no");

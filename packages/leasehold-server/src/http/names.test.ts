@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { expectProblem, openTestApp } from "../../../../tests/support/app.js";
 
 const NAME = "a\u200bb";
-const LEASE_ID = "1".repeat(32);
+const LEASE_ID = "1".repeat(48);
 const OF_NAME = toWireLeaseId(NAME, LEASE_ID);
 
 test.each([

@@ -8,7 +8,7 @@ import {
   type Capabilities,
   checkInteger,
   checkNumber,
-  newLeaseId,
+  randomHex,
   withTimeout,
 } from "leasehold/internal";
 import { BUDGET_HEADER } from "leasehold/internal/wire";
@@ -72,7 +72,7 @@ const CHOSEN_ID = /^[\w.:-]{1,64}$/;
 
 /** @param chosen the id that the caller sent */
 export function requestIdOf(chosen: string | undefined, env: Env): string {
-  return chosen && CHOSEN_ID.test(chosen) ? chosen : newLeaseId(env.random).slice(0, 16);
+  return chosen && CHOSEN_ID.test(chosen) ? chosen : randomHex(env.random, 8);
 }
 
 /** Parses the budget header; null if absent. */

@@ -10,7 +10,7 @@ import type {
   TaskState,
   TaskStore,
 } from "leasehold/internal";
-import { Batcher, type Capabilities, newLeaseId, taskIds } from "leasehold/internal";
+import { Batcher, type Capabilities, randomHex, taskIds } from "leasehold/internal";
 import type { Authenticator } from "./auth/authenticate.js";
 import { callerOf, checkResources } from "./auth/caller.js";
 import { CachedRead } from "./console/cached-read.js";
@@ -184,7 +184,7 @@ export function newServices(
     counts: new CachedRead(env.clock, (namespace) => tasks.counts(namespace)),
     queued: new CachedRead(env.clock, (queue) => queuedIn(tasks, queue)),
     terms: new Terms(env.clock, ports.history),
-    instance: { id: newLeaseId(env.random).slice(0, 16), sinceMs: env.clock.monotonic() },
+    instance: { id: randomHex(env.random, 8), sinceMs: env.clock.monotonic() },
     newTaskId: taskIds(env.clock, env.random),
     batchedTasks: batchTasks(tasks, env),
     budget,

@@ -34,7 +34,7 @@ export const Uuid = z
 
 export const TaskLeaseId = z
   .string()
-  .regex(/^[0-9a-f]{32}$/, "must be 32 hex digits in lower case")
+  .regex(/^[0-9a-f]{48}$/, "must be 48 hex digits in lower case")
   .openapi({ description: "Secret: it authorizes renewing and ending the grant." });
 
 export const Token = z.int().min(1).openapi({ description: "The fencing token of the grant." });

@@ -29,15 +29,15 @@ export const Grant = z
     if (grant && Name.safeParse(grant.resource).success) return grant;
     context.addIssue({
       code: "custom",
-      message: "must be base64url(resource), a dot, 32 hex digits",
+      message: "must be base64url(resource), a dot, 48 hex digits",
     });
     return z.NEVER;
   })
   .openapi({
     type: "string",
     description:
-      "base64url(resource) + '.' + 32 hex digits, chosen at random for each acquire. Secret. A repeated acquire of the same holder returns the same grant; of another holder, it is refused.",
-    example: "b3JkZXJz.00112233445566778899aabbccddeeff",
+      "base64url(resource) + '.' + 48 hex digits, chosen at random for each acquire. The first 16 become the grantId, which is public; the other 32 are secret. A repeated acquire of the same holder returns the same grant; of another holder, it is refused.",
+    example: "b3JkZXJz.0123456789abcdef00112233445566778899aabbccddeeff",
   });
 
 /** A lease id that the caller chooses, which makes the request idempotent. */

@@ -8,7 +8,7 @@
  */
 
 import { InvalidOptionError, type Page } from "../core/index.js";
-import { digestOf, newLeaseId, type Random } from "../env/index.js";
+import { digestOf, type Random, randomHex } from "../env/index.js";
 
 /**
  * viewer reads. holder acquires, renews and releases leases and works on tasks, under its own prefixes.
@@ -153,8 +153,8 @@ export interface KeyText {
 }
 
 export function newKeyText(random: Random): KeyText {
-  const id = newLeaseId(random).slice(0, 12);
-  const secret = newLeaseId(random);
+  const id = randomHex(random, 6);
+  const secret = randomHex(random, 16);
   return { id, text: `lh_${id}_${secret}`, digest: digestOf(secret) };
 }
 

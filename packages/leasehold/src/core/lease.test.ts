@@ -318,7 +318,7 @@ it("needs nothing of its grant but its renewal and its release", async () => {
   const granted = {
     resource: "r",
     holder: "me",
-    leaseId: "a".repeat(32) as LeaseId,
+    leaseId: "a".repeat(48) as LeaseId,
     token: 1,
     sent: { monotonicMs: 0, wallMs: env.clock.wall() },
     remainingMs: TTL_MS,

@@ -70,7 +70,7 @@ export const LONGEST_WAITER_MS = 60_000;
  * ```ts
  * import { liveWaiters } from "leasehold/port";
  *
- * const waiter = { leaseId: "a".repeat(32), holder: "web-1", expiresAtMs: 2_000 };
+ * const waiter = { leaseId: "a".repeat(48), holder: "web-1", expiresAtMs: 2_000 };
  * console.log(liveWaiters([waiter], 1_999).length, liveWaiters([waiter], 2_000).length);
  * ```
  */
@@ -146,7 +146,7 @@ function withoutServed(waiters: readonly QueuedWaiter[], leaseId: string): reado
  * import { acquireInTurn } from "leasehold/port";
  *
  * const key = { namespace: "default", resource: "report" };
- * const request = { ...key, leaseId: "a".repeat(32), holder: "web-1", ttlMs: 30_000 };
+ * const request = { ...key, leaseId: "a".repeat(48), holder: "web-1", ttlMs: 30_000 };
  * const next = (last) => last + 1;
  * const { record, waiters, outcome } = acquireInTurn(null, [], request, Date.now(), next);
  * console.log(outcome.status, record?.token, waiters.length);

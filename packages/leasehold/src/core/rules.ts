@@ -194,7 +194,7 @@ function acquired(record: LeaseRecord, nowMs: number): Decided<AcquireOutcome> {
  * ```ts
  * import { rules } from "leasehold/port";
  *
- * const grant = { namespace: "default", resource: "report", leaseId: "a".repeat(32) };
+ * const grant = { namespace: "default", resource: "report", leaseId: "a".repeat(48) };
  * const request = { ...grant, holder: "web-1", ttlMs: 30_000 };
  * const { record, outcome } = rules.acquire(null, request, Date.now(), (last) => last + 1);
  * console.log(outcome.status, record?.token);

@@ -3,7 +3,7 @@ import type { LeaseRecord } from "./rules.js";
 import { viewOf } from "./view.js";
 
 const record: LeaseRecord = {
-  leaseId: "a".repeat(32),
+  leaseId: "a".repeat(48),
   holder: "h",
   token: 7,
   ttlMs: 1_000,

@@ -136,7 +136,7 @@ it("a singleton's wait for its lease counts as no long run of its work", async (
   fail();
   await clock.advance(100);
   const begun = starts.length;
-  const rival = { namespace: "default", resource: "job", leaseId: "f".repeat(32) };
+  const rival = { namespace: "default", resource: "job", leaseId: "f".repeat(48) };
   await store.acquire([{ ...rival, holder: "b", ttlMs: 600_000 }]);
   await clock.advance(80_000);
   expect(starts).toHaveLength(begun);

@@ -139,7 +139,7 @@ describe("resign", () => {
     const { clock, store, node } = electorsWorld();
     const { elector, lead, stop } = node("a");
     const key = { namespace: "default", resource: "cluster/successor" };
-    const text = { ...key, leaseId: "0".repeat(32), holder: "tool", ttlMs: 60_000, metadata: "v1" };
+    const text = { ...key, leaseId: "0".repeat(48), holder: "tool", ttlMs: 60_000, metadata: "v1" };
     await store.acquire([text]);
     const leading = lead();
     await clock.advance(100);

@@ -2,7 +2,16 @@ import os from "node:os";
 import { afterEach, expect, it, vi } from "vitest";
 import { checkName } from "../core/names.js";
 import { manualEnv } from "../testing/index.js";
-import { grantIdOf, newHolder, newLeaseId, taskIds, taskLeaseId, withoutLeaseIds } from "./ids.js";
+import {
+  claimDigestOf,
+  grantIdOf,
+  holderLeaseId,
+  newHolder,
+  newLeaseId,
+  taskIds,
+  taskLeaseId,
+  withoutLeaseIds,
+} from "./ids.js";
 
 afterEach(() => {
   vi.restoreAllMocks();
@@ -59,17 +68,39 @@ it("makes task ids as RFC 9562 defines UUIDs of version 7", () => {
   expect(taskIds({ ...clock, wall }, random)()).toBe("017f22e2-79b0-7cc3-98c4-dc0c0c07398f");
 });
 
-it("names grants in public by 16 hex digits of their SHA-256", () => {
-  // printf 00112233445566778899aabbccddeeff | sha256sum
-  expect(grantIdOf("00112233445566778899aabbccddeeff")).toBe("5947d7c33d783f94");
-  expect(newLeaseId(manualEnv().random)).toMatch(/^[0-9a-f]{32}$/);
-  expect(taskLeaseId("c", "t")).toBe(taskLeaseId("c", "t"));
-  expect(taskLeaseId("c", "t")).not.toBe(taskLeaseId("c", "u"));
+it("names grants in public by the first 16 of their 48 hex digits", () => {
+  expect(grantIdOf("0123456789abcdef00112233445566778899aabbccddeeff")).toBe("0123456789abcdef");
+  const { random } = manualEnv();
+  const [one, other] = [newLeaseId(random), newLeaseId(random)];
+  expect(one).toMatch(/^[0-9a-f]{48}$/);
+  expect(other.slice(0, 16)).not.toBe(one.slice(0, 16));
+  expect(other.slice(16)).not.toBe(one.slice(16));
+});
+
+it("derives lease ids of tasks from the claim, and of named grants from the holder", () => {
+  const { clock, random } = manualEnv();
+  const newTaskId = taskIds(clock, random);
+  const [task, another] = [newTaskId(), newTaskId()];
+  // printf c | sha256sum
+  const digest = claimDigestOf("c");
+  expect(digest).toBe("2e7d2c03a9507ae265ecf5b5356885a53393a2029d241394");
+  const ids = [taskLeaseId(digest, task), taskLeaseId(digest, another)] as const;
+  const named = holderLeaseId("n", "r", "h", "nonce");
+  for (const id of [...ids, named]) expect(id).toMatch(/^[0-9a-f]{48}$/);
+  expect(grantIdOf(ids[0])).toBe(`2e7d2c03${task.slice(-8)}`);
+  expect(ids[0].slice(16)).toBe(digest.slice(16));
+  expect(grantIdOf(ids[1])).not.toBe(grantIdOf(ids[0]));
+  expect(taskLeaseId(claimDigestOf("d"), task).slice(16)).not.toBe(ids[0].slice(16));
+  expect(holderLeaseId("n", "r", "h", "another")).not.toBe(named);
 });
 
 it("takes lease ids out of texts, and leaves public names in", () => {
   const { clock, random } = manualEnv();
-  const [leaseId, grantId, taskId] = [newLeaseId(random), grantIdOf("x"), taskIds(clock, random)()];
+  const [leaseId, grantId, taskId] = [
+    newLeaseId(random),
+    grantIdOf(newLeaseId(random)),
+    taskIds(clock, random)(),
+  ];
   const text = (id: string) =>
     `/b3JkZXJz.${id}/renew "${id}" ${id}${id} a${id}b ${grantId} ${taskId}`;
   for (const id of [leaseId, leaseId.toUpperCase()]) {

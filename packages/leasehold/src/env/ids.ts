@@ -4,39 +4,50 @@ import type { Clock } from "./clock.js";
 import type { Random } from "./random.js";
 
 declare const brand: unique symbol;
-/** Identifies a grant to the store. A secret: with it anyone can renew and release the lease. */
+/**
+ * Identifies a grant to the store: the 16 hex digits of its {@link GrantId}, and 32 secret ones. With the whole id
+ * anyone can renew and release the lease.
+ */
 export type LeaseId = string & { readonly [brand]: "LeaseId" };
-/** The public name of a grant, which does not reveal its {@link LeaseId}. */
+/** The public name of a grant. It grants no right: stores compare whole lease ids. */
 export type GrantId = string & { readonly [brand]: "GrantId" };
 
 /** The character codes of the hex digits. */
 const DIGITS = Array.from("0123456789abcdef", (digit) => digit.charCodeAt(0));
 
-/** 128 random bits as 32 hex digits. */
-export function newLeaseId(random: Random): LeaseId {
-  const codes = new Array<number>(32);
-  const bytes = random.bytes(16);
-  for (let at = 0; at < 16; at += 1) {
+const GRANT_ID_DIGITS = 16;
+const LEASE_ID_DIGITS = 48;
+
+/** That many random bytes as hex digits. */
+export function randomHex(random: Random, count: number): string {
+  const codes = new Array<number>(2 * count);
+  const bytes = random.bytes(count);
+  for (let at = 0; at < count; at += 1) {
     const byte = bytes[at] as number;
     codes[2 * at] = DIGITS[byte >> 4] as number;
     codes[2 * at + 1] = DIGITS[byte & 15] as number;
   }
   // At once, not digit by digit: a text that grows is a tree of texts, of which a process would keep one for each lease.
-  return String.fromCharCode(...codes) as LeaseId;
+  return String.fromCharCode(...codes);
+}
+
+/** 192 random bits as 48 hex digits: 64 public bits and 128 secret ones. */
+export function newLeaseId(random: Random): LeaseId {
+  return randomHex(random, LEASE_ID_DIGITS / 2) as LeaseId;
 }
 
 /**
- * The public name of a grant: the first 16 hex digits of the SHA-256 of its lease id.
- * It may stand in logs and lists, because it does not give the lease id away.
+ * The public name of a grant: the first 16 of the 48 hex digits of its lease id.
+ * It may stand in logs and lists: the other 32 digits are the secret.
  * @example
  * ```ts
  * import { grantIdOf } from "leasehold/port";
  *
- * console.log(grantIdOf("0123456789abcdef0123456789abcdef"));
+ * console.log(grantIdOf("0123456789abcdef00112233445566778899aabbccddeeff"));
  * ```
  */
 export function grantIdOf(leaseId: string): GrantId {
-  return digestOf(leaseId).slice(0, 16) as GrantId;
+  return leaseId.slice(0, GRANT_ID_DIGITS) as GrantId;
 }
 
 /** The SHA-256 of a text as 64 hex digits: to tell long names apart, and to know a secret again. */
@@ -53,11 +64,19 @@ export function withoutLeaseIds(text: string): string {
 }
 
 /**
- * The lease id of one task of a claim. It follows from the claim's secret id, so a claim that is
- * repeated after a lost answer names the same grants.
+ * What the lease ids of a claim's tasks are made of. It follows from the claim's secret id, so a claim that is repeated
+ * after a lost answer names the same grants. Computed once for all tasks of the claim.
  */
-export function taskLeaseId(claimId: string, taskId: string): string {
-  return bytesToHex(sha256(utf8ToBytes(`${claimId}:${taskId}`))).slice(0, 32);
+export function claimDigestOf(claimId: string): string {
+  return digestOf(claimId).slice(0, LEASE_ID_DIGITS);
+}
+
+/**
+ * The lease id of one task of a claim. The public half names the grant: 8 digits of the claim, 8 of the task. The secret
+ * half is that of the claim, whose tasks all have the same holder.
+ */
+export function taskLeaseId(claimDigest: string, taskId: string): string {
+  return claimDigest.slice(0, 8) + taskId.slice(-8) + claimDigest.slice(GRANT_ID_DIGITS);
 }
 
 /**
@@ -71,7 +90,7 @@ export function holderLeaseId(
   nonce: string,
 ): string {
   const parts = JSON.stringify([namespace, resource, holder, nonce]);
-  return bytesToHex(sha256(utf8ToBytes(parts))).slice(0, 32);
+  return digestOf(parts).slice(0, LEASE_ID_DIGITS);
 }
 
 /**

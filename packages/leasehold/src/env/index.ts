@@ -6,6 +6,7 @@ export { type Env, systemEnv } from "./env.js";
 export { EventQueue, eventsUntil, type Resync } from "./event-queue.js";
 export { isHeldByOneTimer } from "./idle.js";
 export {
+  claimDigestOf,
   digestOf,
   type GrantId,
   grantIdOf,
@@ -13,6 +14,7 @@ export {
   type LeaseId,
   newHolder,
   newLeaseId,
+  randomHex,
   taskIds,
   taskLeaseId,
   withoutLeaseIds,

@@ -114,7 +114,7 @@ test("does not call a heartbeat refused that its own holder's report has overtak
 
 test("does not know the holder of a grant that it has not seen", async () => {
   const { store, events, key } = await setUp();
-  await store.heartbeat([{ ...key, leaseId: "0".repeat(32), token: 5, ttlMs: 1_000 }]);
+  await store.heartbeat([{ ...key, leaseId: "0".repeat(48), token: 5, ttlMs: 1_000 }]);
   expect(events).toEqual([
     {
       type: "refused",

@@ -90,7 +90,7 @@ export interface EnqueueOptions extends CallOptions {
 export interface ClaimRequest {
   readonly namespace: string;
   /**
-   * 128 random bits. A repeated claim of the same holder returns the same tasks, those that still run, whatever queues,
+   * 192 random bits as 48 hex digits. A repeated claim of the same holder returns the same tasks, those that still run, whatever queues,
    * kinds, limit and TTL it asks for; of another holder, it is refused while one of them still runs. Secret, because
    * lease ids are derived from it.
    */
@@ -115,7 +115,10 @@ export interface ClaimedTask extends Term {
   readonly queue: string;
   readonly priority: number;
   readonly data: Json;
-  /** `taskLeaseId(claimId, id)`. */
+  /**
+   * 48 hex digits, of which the first 16 are the grant id. With `d` for the SHA-256 of the claimId in hex: its digits 0 to 7,
+   * the last 8 digits of the task's id, and the digits 16 to 47 of `d`.
+   */
   readonly leaseId: string;
   readonly token: number;
   /** 1 for the first claim of this task. */

@@ -113,6 +113,7 @@ export class Ready {
   /** Ends every wait, with no tasks, and the subscription. */
   async close(): Promise<void> {
     this.#closing.abort();
+    this.#poll?.cancel();
     for (const { waiting } of this.#groups.values()) for (const end of waiting) end(false);
     await this.#following;
   }

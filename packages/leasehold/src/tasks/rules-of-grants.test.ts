@@ -1,13 +1,13 @@
 /** What a store decides about a task: what is answered, and what it keeps. Times in milliseconds. */
 import { describe, expect, it } from "vitest";
-import { taskLeaseId } from "../env/index.js";
+import { claimDigestOf, taskLeaseId } from "../env/index.js";
 import { newTaskOf } from "../testing/task-suite/new-task.js";
 import type { NewTask } from "./port.js";
 import type { TaskRecord } from "./record.js";
 import * as rules from "./rules.js";
 
 const KEY = { namespace: "default", id: "00000000-0000-7000-8000-000000000000" };
-const [CLAIM, OTHER_CLAIM] = ["1".repeat(32), "2".repeat(32)];
+const [CLAIM, OTHER_CLAIM] = ["1".repeat(48), "2".repeat(48)];
 const claimBy = (claimId: string, holder = "w1") => ({
   namespace: KEY.namespace,
   claimId,
@@ -24,8 +24,8 @@ function pending(change: Partial<NewTask> = {}, nowMs = 0): TaskRecord {
   if (!record) throw new Error("it is new");
   return record;
 }
-const claimed = (record: TaskRecord, nowMs = 0, claimId = CLAIM, holder = "w1") =>
-  rules.claim(record, claimBy(claimId, holder), nowMs, next);
+const claimed = (record: TaskRecord, nowMs = 0, claimId = CLAIM, holder = "w1", token = next) =>
+  rules.claim(record, claimBy(claimId, holder), claimDigestOf(claimId), nowMs, token);
 const grantOf = ({ last }: TaskRecord) => ({
   ...KEY,
   leaseId: last?.leaseId ?? "",
@@ -75,7 +75,7 @@ describe("claim", () => {
   it("gives a due task to its holder until its expiry", () => {
     const at = new Date(0).toISOString();
     const { record, outcome } = claimed(pending({ data: [1], priority: 3, dedupeKey: "d" }), 40);
-    const leaseId = taskLeaseId(CLAIM, KEY.id);
+    const leaseId = taskLeaseId(claimDigestOf(CLAIM), KEY.id);
     expect(outcome).toEqual({
       id: KEY.id,
       kind: "kind",
@@ -118,7 +118,7 @@ describe("claim", () => {
     expect(outcome).toMatchObject({ attempt: 2, token: 2, previousHolder: "w1" });
     expect(record.earlier).toEqual([back.last]);
     const again = rules.requeue(record, grantOf(record), 30).record as TaskRecord;
-    const third = claimed(again, 40, "3".repeat(32), "w3");
+    const third = claimed(again, 40, "3".repeat(48), "w3");
     expect(third.outcome).toMatchObject({ attempt: 3, previousHolder: "w2" });
     expect(third.record.earlier.map(({ holder }) => holder)).toEqual(["w1", "w2"]);
   });
@@ -128,17 +128,20 @@ describe("claim", () => {
     expect(() => claimed(pending({}, 50), 49)).toThrow("due");
     const first = running();
     const back = rules.requeue(first, grantOf(first), 10).record as TaskRecord;
-    expect(() => rules.claim(back, claimBy(OTHER_CLAIM), 20, (last) => last)).toThrow("tokens");
+    expect(() => claimed(back, 20, OTHER_CLAIM, "w2", (last) => last)).toThrow("tokens");
   });
 
   it("repeated answers the same grant while it lives, and nothing to another claim", () => {
     const record = running();
-    expect(rules.claimAgain(record, CLAIM, 999)).toMatchObject({ token: 1, remainingMs: 1 });
-    expect(rules.claimAgain(record, CLAIM, 1_000)).toBeNull();
-    expect(rules.claimAgain(record, OTHER_CLAIM, 0)).toBeNull();
-    expect(rules.claimAgain(pending(), CLAIM, 0)).toBeNull();
+    expect(rules.claimAgain(record, claimDigestOf(CLAIM), 999)).toMatchObject({
+      token: 1,
+      remainingMs: 1,
+    });
+    expect(rules.claimAgain(record, claimDigestOf(CLAIM), 1_000)).toBeNull();
+    expect(rules.claimAgain(record, claimDigestOf(OTHER_CLAIM), 0)).toBeNull();
+    expect(rules.claimAgain(pending(), claimDigestOf(CLAIM), 0)).toBeNull();
     const done = rules.complete(record, { ...grantOf(record), output: 1 }, 10).record as TaskRecord;
-    expect(rules.claimAgain(done, CLAIM, 10)).toBeNull();
+    expect(rules.claimAgain(done, claimDigestOf(CLAIM), 10)).toBeNull();
   });
 });
 

@@ -1,9 +1,10 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { claimDigestOf } from "../env/index.js";
 import type { NewTask } from "./port.js";
 import { claim, enqueue, fail, refusal } from "./rules.js";
 
-const LEASE = { claimId: "0".repeat(32), holder: "holder", queues: [], kinds: null, limit: 1 };
+const LEASE = { claimId: "0".repeat(48), holder: "holder", queues: [], kinds: null, limit: 1 };
 
 /** What the n-th failure of a task is answered. */
 function retryInMs(
@@ -32,7 +33,7 @@ function retryInMs(
   if (!record) throw new Error("it is new");
   const request = { ...key, ...LEASE, ttlMs: 1_000 };
   const before = { ...record, failures: failures - 1 };
-  const claimed = claim(before, request, 0, (last) => last + 1);
+  const claimed = claim(before, request, claimDigestOf(LEASE.claimId), 0, (last) => last + 1);
   const grant = { ...key, leaseId: claimed.outcome.leaseId, token: claimed.outcome.token };
   const failure = { ...grant, error: "", retryInMs: null };
   const { outcome } = fail(claimed.record, failure, 0, random);

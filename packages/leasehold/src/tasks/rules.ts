@@ -83,10 +83,15 @@ export function enqueue(
   return { record: created, outcome: { status: "enqueued", id: task.id } };
 }
 
-/** Claims one task that is claimable. `token` makes the next token from the last one. */
+/**
+ * Claims one task that is claimable.
+ * @param claimDigest `claimDigestOf` of the request's claimId
+ * @param token makes the next token from the last one
+ */
 export function claim(
   record: TaskRecord,
   request: ClaimRequest,
+  claimDigest: string,
   nowMs: number,
   token: (last: number) => number,
 ): Decision<ClaimedTask> & { readonly record: TaskRecord } {
@@ -95,7 +100,7 @@ export function claim(
   const last: AttemptRecord = {
     attempt: (before?.attempt ?? 0) + 1,
     holder: request.holder,
-    leaseId: taskLeaseId(request.claimId, record.id),
+    leaseId: taskLeaseId(claimDigest, record.id),
     token: token(before?.token ?? 0),
     ttlMs: request.ttlMs,
     startedAtMs: nowMs,
@@ -119,11 +124,12 @@ export function claim(
 /** What a repeated claim answers: the task, if it is still that claim's own. */
 export function claimAgain(
   record: TaskRecord,
-  claimId: string,
+  claimDigest: string,
   nowMs: number,
 ): Decided<ClaimedTask> | null {
   const { last } = record;
-  if (record.state !== "running" || last?.leaseId !== taskLeaseId(claimId, record.id)) return null;
+  if (record.state !== "running") return null;
+  if (last?.leaseId !== taskLeaseId(claimDigest, record.id)) return null;
   return nowMs < last.expiresAtMs ? claimedTask(record, last, nowMs) : null;
 }
 

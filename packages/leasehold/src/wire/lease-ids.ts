@@ -1,7 +1,7 @@
 /** Lease ids and grant ids as they travel. */
 
 /**
- * A lease id as it travels: the resource as base64url, a dot, the 32 hex digits. It finds its own
+ * A lease id as it travels: the resource as base64url, a dot, the 48 hex digits. It finds its own
  * resource, and like them it is a secret.
  */
 export function toWireLeaseId(resource: string, leaseId: string): string {
@@ -10,7 +10,7 @@ export function toWireLeaseId(resource: string, leaseId: string): string {
 
 /** The resource and the bare id; null if the text is no lease id. One grant has one spelling. */
 export function fromWireLeaseId(text: string): { resource: string; leaseId: string } | null {
-  const found = locate(text, 32);
+  const found = locate(text, 48);
   return found && { resource: found.resource, leaseId: found.id };
 }
 

@@ -37,7 +37,7 @@ test("no list or view shows a caller the nonce from which the lease id derives",
     ask("GET", "/v1/overview"),
     ask("GET", "/v1/elections"),
     ask("POST", "/v1/leases/acquire", [
-      { leaseId: toWireLeaseId("r", "f".repeat(32)), holder: "other", ttlMs: 5_000 },
+      { leaseId: toWireLeaseId("r", "f".repeat(48)), holder: "other", ttlMs: 5_000 },
     ]),
     ask("POST", "/api/leases", OTHER),
     ask("POST", "/v1/locks/acquire", { resource: "r", ownerId: "other" }),
@@ -54,7 +54,7 @@ test.each(['{"byHolder":"me"}', '{"byHolder":"0123456789abcdef","n":1}', "text"]
   "metadata of other callers is shown as it is: %s",
   async (metadata) => {
     const { ask, stores } = await openTestApp();
-    const chosen = { ...KEY, leaseId: "1".repeat(32), holder: "h", ttlMs: 5_000, metadata };
+    const chosen = { ...KEY, leaseId: "1".repeat(48), holder: "h", ttlMs: 5_000, metadata };
     await stores.leases.acquire([chosen]);
     const { body } = await ask("GET", "/v1/leases");
     expect(body.items).toMatchObject([{ metadata }]);

@@ -14,7 +14,7 @@
  */
 
 import type { LeaseView } from "leasehold";
-import { holderLeaseId, newLeaseId } from "leasehold/internal";
+import { holderLeaseId, randomHex } from "leasehold/internal";
 import { ProblemError } from "../problems.js";
 import type { Services } from "../services.js";
 import type { NamedGrant } from "./grants.js";
@@ -26,7 +26,7 @@ export function newGrantByHolder(
   resource: string,
   holder: string,
 ): { leaseId: string; metadata: string } {
-  const nonce = newLeaseId(env.random).slice(0, 16);
+  const nonce = randomHex(env.random, 8);
   const leaseId = holderLeaseId(namespace, resource, holder, nonce);
   return { leaseId, metadata: JSON.stringify({ byHolder: nonce }) };
 }

@@ -37,7 +37,7 @@ describe("requests in the compatibility format", () => {
       ttlMs: 30_000,
       remainingMs: 30_000,
       freeInMs: null,
-      leaseId: expect.stringMatching(/^cmVzb3VyY2VfbmFtZQ\.[0-9a-f]{32}$/),
+      leaseId: expect.stringMatching(/^cmVzb3VyY2VfbmFtZQ\.[0-9a-f]{48}$/),
     });
     await clock.advance(20_000);
     const renewed = await app.ask("PUT", "/api/leases/renew", body);
@@ -154,7 +154,7 @@ test("invalid input is reported, and nothing is granted", async () => {
     422,
     "ttlSeconds",
   ]);
-  const leaseId = toWireLeaseId("b", "0".repeat(32));
+  const leaseId = toWireLeaseId("b", "0".repeat(48));
   expect(await fields(post("a", "b", { leaseId }))).toEqual([422, "leaseId"]);
   expect(await fields(renew({ leaseId, resource: "a" }))).toEqual([422, "leaseId"]);
   const id = toWireGrantId("b", "0".repeat(16));

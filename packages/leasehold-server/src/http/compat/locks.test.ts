@@ -125,7 +125,7 @@ describe("renew", () => {
     const { body: released } = await acquire("released");
     await app.ask("DELETE", `/v1/locks/${released.leaseId}`);
     expect(await refusal(released.leaseId)).toEqual([409, "LEASE_RELEASED", "released"]);
-    const never = toWireLeaseId("never", "0".repeat(32));
+    const never = toWireLeaseId("never", "0".repeat(48));
     expect((await refusal(never)).slice(0, 2)).toEqual([404, "UNKNOWN_LEASE"]);
     expect((await refusal("lease_abc")).slice(0, 2)).toEqual([404, "UNKNOWN_LEASE"]);
   });

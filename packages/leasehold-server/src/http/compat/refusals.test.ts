@@ -69,7 +69,7 @@ describe("LEASE_TAKEN", () => {
   test("is for former holders: a caller that never held the lease gets UNKNOWN_LEASE", async () => {
     const { ask, lock } = await open();
     await lock("a");
-    const made = toWireLeaseId("a", "0".repeat(32));
+    const made = toWireLeaseId("a", "0".repeat(48));
     expect(answer(await ask("POST", `/v1/locks/${made}/renew`))).toEqual(UNKNOWN);
     for (const named of [
       { leaseId: made },
@@ -87,7 +87,7 @@ describe("LEASE_TAKEN", () => {
     await clock.advance(30_000);
     await lock("a", { ownerId: "you" });
     expect(answer(await ask("POST", `/v1/locks/${leaseId}/renew`))).toEqual(TAKEN);
-    const made = toWireLeaseId("a", "0".repeat(32));
+    const made = toWireLeaseId("a", "0".repeat(48));
     expect(answer(await ask("POST", `/v1/locks/${made}/renew`))).toEqual(UNKNOWN);
   });
 
@@ -113,7 +113,7 @@ describe("LEASE_TAKEN", () => {
     const { leaseId, fencingToken } = claimed;
     for (const operation of ["heartbeat", "complete", "return"]) {
       const path = `/api/tasks/${id}/${operation}`;
-      const made = { leaseId: "0".repeat(32), fencingToken };
+      const made = { leaseId: "0".repeat(48), fencingToken };
       expect(answer(await ask("PUT", path, made))).toEqual(UNKNOWN);
       const later = { leaseId, fencingToken: fencingToken + 1 };
       expect(answer(await ask("PUT", path, later))).toEqual(UNKNOWN);
@@ -143,7 +143,7 @@ test("a TTL out of range is reported under the name and in the unit of the reque
   expect(await problems(ask("PUT", "/api/leases/renew", { leaseId, ...short }))).toEqual(seconds);
   const next = { processor: "w", ...short };
   expect(await problems(ask("POST", "/api/tasks/next", next))).toEqual(seconds);
-  const beat = { leaseId: "0".repeat(32), fencingToken: 1, ...short };
+  const beat = { leaseId: "0".repeat(48), fencingToken: 1, ...short };
   const id = "01890000-0000-7000-8000-000000000000";
   expect(await problems(ask("PUT", `/api/tasks/${id}/heartbeat`, beat))).toEqual(seconds);
   expect(await problems(ask("POST", "/api/tasks/heartbeat", [{ id, ...beat }]))).toEqual([

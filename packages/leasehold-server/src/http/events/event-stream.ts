@@ -3,7 +3,7 @@
  * when their client reads and they are served. A stream has no queue of its own.
  */
 import type { Clock, Random } from "leasehold";
-import { newLeaseId } from "leasehold/internal";
+import { randomHex } from "leasehold/internal";
 import { Counts } from "../limits/counts.js";
 import { FeedTurns, type Reader } from "./feed-turns.js";
 
@@ -24,7 +24,7 @@ export class Ring<Event> {
 
   /** @param random draws the epoch, so that no client resumes in another ring */
   constructor(random: Random, capacity: number) {
-    this.#epoch = newLeaseId(random).slice(0, 16);
+    this.#epoch = randomHex(random, 8);
     this.#capacity = capacity;
   }
 

@@ -278,7 +278,7 @@ it("a small body with many items is served in a turn of its own, and counts alth
     ask(a, "/v1/leases/renew", { method: "POST", body: JSON.stringify(items) });
   // Authentication and limits are read and kept.
   await renew([]);
-  const one = { leaseId: `cg.${"0".repeat(32)}`, ttlMs: 5_000 };
+  const one = { leaseId: `cg.${"0".repeat(48)}`, ttlMs: 5_000 };
   const many = Array.from({ length: 100 }, () => one);
   const turns = await turnsOf([many, [one], many, many].map((items) => () => renew(items)));
   expect(turns[1]).toBeLessThan(turns[0] ?? 0);

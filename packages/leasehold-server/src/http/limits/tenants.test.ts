@@ -39,7 +39,7 @@ async function open(limits: { waiters: number; streams: number }) {
     const outcome = await tenants.of(namespace).claim(
       {
         namespace,
-        claimId: `${claims}`.padStart(32, "0"),
+        claimId: `${claims}`.padStart(48, "0"),
         holder: "w",
         queues: ["mail"],
         kinds: null,

@@ -153,7 +153,7 @@ function failing(applied: "no" | "maybe"): { leases: LeaseStore; tasks: TaskStor
 }
 
 test("a failed store is 503 if nothing was done, 504 if the outcome is unknown", async () => {
-  const grant = { leaseId: "0".repeat(32), fencingToken: 1 };
+  const grant = { leaseId: "0".repeat(48), fencingToken: 1 };
   for (const [applied, status, code] of [
     ["no", 503, "STORE_UNAVAILABLE"],
     ["maybe", 504, "OUTCOME_UNKNOWN"],
@@ -180,7 +180,7 @@ test("a failed store is 503 if nothing was done, 504 if the outcome is unknown",
       if (method === "GET") expect(reply.body.detail).not.toContain("may have taken effect");
       expect(reply.headers.get("retry-after")).toBe(reply.status === 503 ? "1" : null);
     }
-    const lease = { leaseId: toWireLeaseId("r", "0".repeat(32)), holder: "h", ttlMs: 1_000 };
+    const lease = { leaseId: toWireLeaseId("r", "0".repeat(48)), holder: "h", ttlMs: 1_000 };
     const { status: ok, body } = await ask("POST", "/v1/leases/acquire", [lease]);
     expect(ok).toBe(200);
     expect(body).toEqual([

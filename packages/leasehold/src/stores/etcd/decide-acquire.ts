@@ -24,23 +24,23 @@ export async function acquire(
   place: Place,
 ): Promise<Step<AcquireOutcome>> {
   const { record, owner, waiters } = entry;
-  const grantId = grantIdOf(request.leaseId);
-  if (record?.grantId === grantId) {
+  const { leaseId } = request;
+  if (record?.leaseId === leaseId) {
     if (record.ended || !excludesOthers(entry)) return { outcome: { status: "ended" } };
     const { token, ttlMs } = record;
     const remainingMs = Math.min(ttlMs, await world.remainingMs(entry.owner.lease));
     return { outcome: { status: "acquired", token, ttlMs, remainingMs, expiresAt: null } };
   }
   if (owner) return refused(entry, request, world, place, () => heldBy(entry, owner, world));
-  const ahead = seenBefore(waiters, grantId);
+  const ahead = seenBefore(waiters, leaseId);
   const reservedMs = reservedForMs(ahead);
   const keptMs = reservedMs > 0 ? reservedMs - world.freeForMs(place, entry) : 0;
   if (keptMs > 0) return refused(entry, request, world, place, () => keptFor(entry, ahead, keptMs));
-  const own = findWaiter(waiters, grantId);
+  const own = findWaiter(waiters, leaseId);
   const lease = await world.take(request.ttlMs);
   const { ttlMs } = lease;
   const granted: GrantRecord = {
-    grantId,
+    leaseId,
     holder: request.holder,
     token: 0,
     ttlMs,
@@ -80,15 +80,14 @@ async function refused(
 ): Promise<Step<AcquireOutcome>> {
   const { leaseId, holder, queueMs = 0 } = request;
   if (queueMs <= 0) return { outcome: outcome() };
-  const grantId = grantIdOf(leaseId);
   const ttlMs = Math.min(queueMs, LONGEST_WAITER_MS);
-  const own = findWaiter(entry.waiters, grantId);
+  const own = findWaiter(entry.waiters, leaseId);
   const lasts = own && (await world.remainingMs(own.lease)) >= ttlMs;
   return {
     waiter: lasts ? null : { ttlMs, holder, isAgain: own !== null },
     refusal: async () => {
       const held = outcome();
-      const ahead = await countAhead(entry, grantId, world, place);
+      const ahead = await countAhead(entry, leaseId, world, place);
       // A reserved resource's remaining time already includes the reservations.
       const reservedMs = entry.owner ? reservedForMs(ahead) : 0;
       const remainingMs = held.remainingMs === null ? null : held.remainingMs + reservedMs;
@@ -99,12 +98,12 @@ async function refused(
 
 async function countAhead(
   { waiters }: Entry,
-  grantId: string,
+  leaseId: string,
   world: Surroundings,
   place: Place,
 ): Promise<number> {
-  const seen = seenBefore(waiters, grantId);
-  const own = findWaiter(waiters, grantId);
+  const seen = seenBefore(waiters, leaseId);
+  const own = findWaiter(waiters, leaseId);
   if (!own || seen < waiters.first.length) return seen;
   // The waiter was added last, together with this read.
   if (own.createRevision === waiters.revision) return waiters.count - 1;
@@ -120,10 +119,10 @@ function keptFor({ waiters }: Entry, ahead: number, keptMs: number): Held {
 
 function heldBy(entry: Entry, owner: Owner, { knownMs }: Surroundings): Held {
   if (excludesOthers(entry)) {
-    const { holder, grantId, ttlMs } = entry.record;
+    const { holder, leaseId, ttlMs } = entry.record;
     const leftMs = knownMs(owner.lease);
     const remainingMs = leftMs === null ? null : Math.max(1, Math.ceil(Math.min(ttlMs, leftMs)));
-    return { status: "held", holder, grantId, remainingMs };
+    return { status: "held", holder, grantId: grantIdOf(leaseId), remainingMs };
   }
   // The lock of another etcd client: elections store the candidate's proposal as the value.
   const lease = owner.key.slice(owner.key.lastIndexOf("/") + 1);

@@ -1,7 +1,6 @@
 /** Decisions that rest on states which a cluster is rarely in. */
 import { expect, it } from "vitest";
 import { MOST_AWAITED, RESERVED_MS } from "../../core/index.js";
-import { grantIdOf } from "../../env/index.js";
 import { release, renew, revoke, type Surroundings } from "./decide.js";
 import { acquire } from "./decide-acquire.js";
 import { placeOf } from "./keys.js";
@@ -14,7 +13,7 @@ const REQUEST = { ...KEY, leaseId: "mine", holder: "h", ttlMs: 10_000 };
 const TOKEN = 7;
 
 const RECORD: GrantRecord = {
-  grantId: grantIdOf("mine"),
+  leaseId: "mine",
   holder: "h",
   token: TOKEN,
   ttlMs: 10_000,
@@ -28,7 +27,7 @@ const OWNER: Owner = { key: `${PLACE.locks}1f`, createRevision: TOKEN, lease: "3
 const LIVE: Entry = { ...NOTHING, record: RECORD, modRevision: TOKEN, owner: OWNER };
 
 const waiter = (number: number, lease = "1"): Waiter => ({
-  grantId: grantIdOf(`waiter ${number}`),
+  leaseId: `waiter ${number}`,
   holder: `w${number}`,
   createRevision: 100 + number,
   lease,
@@ -74,7 +73,7 @@ it("a renewal with a shorter TTL shortens no grant, whose time is known to the s
 it("a renewal tells why the lease is lost", async () => {
   const cases: [Entry, string][] = [
     [NOTHING, "gone"],
-    [{ ...LIVE, record: { ...RECORD, grantId: "another" } }, "taken"],
+    [{ ...LIVE, record: { ...RECORD, leaseId: "another" } }, "taken"],
     [{ ...LIVE, record: { ...RECORD, ended: "revoked" } }, "revoked"],
     [{ ...LIVE, record: { ...RECORD, ended: "released" }, owner: null }, "gone"],
     [{ ...LIVE, owner: null }, "expired"],
@@ -119,18 +118,18 @@ it("a grant to a waiter deletes both of its keys, and the waiters before it", as
   const request = { ...REQUEST, leaseId: "waiter 1" };
   const step = await acquire(entry, request, world(0, { freeForMs: () => RESERVED_MS }), PLACE);
   if (!("change" in step)) throw new Error("no change");
-  const own = grantIdOf("waiter 1");
+  const own = "waiter 1";
   expect(step.change.deleted).toEqual([
     PLACE.queueFolder + own,
     PLACE.bells + own,
-    PLACE.queueFolder + grantIdOf("waiter 0"),
+    `${PLACE.queueFolder}waiter 0`,
   ]);
   // Its own position is the proof that no earlier waiter was added.
   expect(step.change.given).toEqual([]);
 });
 
 it("a refused request waits as long as it asks, and extends a position that ends earlier", async () => {
-  const entry: Entry = { ...LIVE, record: { ...RECORD, grantId: "another" }, waiters: queue(2) };
+  const entry: Entry = { ...LIVE, record: { ...RECORD, leaseId: "another" }, waiters: queue(2) };
   const ask = async (leaseId: string, queueMs: number, leftMs: number) => {
     const step = await acquire(entry, { ...REQUEST, leaseId, queueMs }, world(leftMs), PLACE);
     if (!("waiter" in step)) throw new Error("does not wait");
@@ -150,7 +149,7 @@ it("a refused request waits as long as it asks, and extends a position that ends
 });
 
 it("the first waiter that withdraws wakes the next one, if the resource is free", async () => {
-  const [first, second] = [0, 1].map((number) => grantIdOf(`waiter ${number}`));
+  const [first, second] = [0, 1].map((number) => `waiter ${number}`);
   const bells = async (owner: Owner | null, leaseId: string) => {
     const entry: Entry = { ...NOTHING, owner, waiters: queue(2) };
     const step = await release(entry, { ...KEY, leaseId }, world(0), PLACE);
@@ -181,7 +180,7 @@ it("a revocation at the expiry keeps the lock, once, and one at once wakes the f
   const now = await revoke(entry, { ...KEY, free: "now" }, world(4_000), PLACE);
   if (!("change" in now)) throw new Error("no change");
   expect(now.change.lock).toEqual({ deleted: OWNER.key });
-  expect(now.change.deleted).toEqual([PLACE.bells + grantIdOf("waiter 0")]);
+  expect(now.change.deleted).toEqual([`${PLACE.bells}waiter 0`]);
 });
 
 it("the lock of another client is named by its value, or by its lease if that is long", async () => {

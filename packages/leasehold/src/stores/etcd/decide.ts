@@ -13,7 +13,6 @@ import type {
   RevokeOutcome,
   RevokeRequest,
 } from "../../core/index.js";
-import { grantIdOf } from "../../env/index.js";
 import type { Compare } from "./connection-api.js";
 import type { EngineLease } from "./engine-leases.js";
 import type { Place } from "./keys.js";
@@ -78,7 +77,7 @@ export async function renew(
     outcome: { status: "lost", reason },
   });
   if (!record) return lost("gone");
-  if (record.grantId !== grantIdOf(request.leaseId)) return lost("taken");
+  if (record.leaseId !== request.leaseId) return lost("taken");
   if (record.ended) return lost(record.ended === "revoked" ? "revoked" : "gone");
   if (!excludesOthers(entry)) return lost("expired");
   const { owner } = entry;
@@ -121,8 +120,8 @@ export async function release(
   place: Place,
 ): Promise<Step<ReleaseOutcome>> {
   const { record } = entry;
-  const grantId = grantIdOf(request.leaseId);
-  if (record?.grantId !== grantId) return withdrawn(entry, grantId, place);
+  const { leaseId } = request;
+  if (record?.leaseId !== leaseId) return withdrawn(entry, leaseId, place);
   if (record.ended === "released") return { outcome: { status: "released" } };
   if (!excludesOthers(entry)) return { outcome: { status: "notHeld" } };
   // A holder that has stopped may also release a revoked lease early.
@@ -161,12 +160,12 @@ export async function revoke(
 }
 
 /** A waiter gives up its position. If the resource was reserved for it, this wakes the next one. */
-function withdrawn({ waiters, owner }: Entry, grantId: string, place: Place): Step<ReleaseOutcome> {
+function withdrawn({ waiters, owner }: Entry, leaseId: string, place: Place): Step<ReleaseOutcome> {
   const outcome: ReleaseOutcome = { status: "notHeld" };
-  const own = findWaiter(waiters, grantId);
+  const own = findWaiter(waiters, leaseId);
   if (!own) return { outcome };
   const [first, ...others] = waiters.first;
-  const isKept = owner === null && first?.grantId === grantId && others.length > 0;
+  const isKept = owner === null && first?.leaseId === leaseId && others.length > 0;
   const { given = [], deleted = [] } = isKept ? ringing(place, { ...waiters, first: others }) : {};
   return {
     change: {

@@ -50,7 +50,7 @@ it("decodes names from keys", () => {
       expect(resourceOfLock(path, one.namespace, lock)).toBe(one.resource);
       const { namespace, resource } = one;
       const bell = `${bells}0123456789abcdef`;
-      expect(ownerOfBell(path, namespace, bell)).toEqual({ resource, grantId: "0123456789abcdef" });
+      expect(ownerOfBell(path, namespace, bell)).toEqual({ resource, leaseId: "0123456789abcdef" });
       expect(ownerOfBell(path, namespace, lock)).toBe(null);
       expect(resourceOfLock(path, namespace, bell)).toBe(null);
       // One watch covers both.

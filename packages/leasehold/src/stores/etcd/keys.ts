@@ -4,8 +4,8 @@
  *   <resource>/<engine lease, hex>                              locks of the namespace `default`
  *   %leasehold/lock/<namespace>/<resource>/<engine lease, hex>  locks of the others
  *   %leasehold/record/<namespace>/<resource as it is>           the last grant of each resource
- *   %leasehold/queue/<namespace>/<resource>/<grantId>           its waiters
- *   %leasehold/bell/<resource>/<grantId>                        the waiters' bells, in the namespace `default`
+ *   %leasehold/queue/<namespace>/<resource>/<leaseId>           its waiters
+ *   %leasehold/bell/<resource>/<leaseId>                        the waiters' bells, in the namespace `default`
  *   %leasehold/lock/<namespace>/%leasehold/bell/<resource>/...  those of the others
  *
  * Bells are in the range of the locks, so that one watch covers both.
@@ -81,12 +81,12 @@ export function ownerOfBell(
   prefix: string,
   namespace: string,
   key: string,
-): { readonly resource: string; readonly grantId: string } | null {
+): { readonly resource: string; readonly leaseId: string } | null {
   const folder = bellsFolder(prefix, namespace);
   if (!key.startsWith(folder)) return null;
-  const [name = "", grantId = "", ...more] = key.slice(folder.length).split("/");
+  const [name = "", leaseId = "", ...more] = key.slice(folder.length).split("/");
   const resource = unescapeName(name);
-  return more.length === 0 && grantId !== "" && resource ? { resource, grantId } : null;
+  return more.length === 0 && leaseId !== "" && resource ? { resource, leaseId } : null;
 }
 
 /** The range of all keys with the prefix; for an empty prefix, of all keys. */

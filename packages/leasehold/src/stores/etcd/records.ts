@@ -10,6 +10,7 @@
  * That revision is the fencing token: it grows with every change in the cluster and never decreases.
  */
 import type { Key, LeaseState, LeaseView } from "../../core/index.js";
+import { grantIdOf } from "../../env/index.js";
 import {
   type Compare,
   type KeyValue,
@@ -22,7 +23,8 @@ import { NO_WAITERS, type WaitQueue } from "./wait-queue.js";
 
 /** The last grant. Times are clients' wall clocks in ISO 8601, for display. */
 export interface GrantRecord {
-  readonly grantId: string;
+  /** Of a grant of an earlier version its grant id, which equals no request's lease id. */
+  readonly leaseId: string;
   readonly holder: string;
   /** The create revision of its lock key. */
   readonly token: number;
@@ -123,11 +125,17 @@ export function encodeRecord({ token, ...record }: GrantRecord): string {
   return JSON.stringify({ ...record, token: token === 0 ? undefined : token });
 }
 
+interface Stored extends Omit<GrantRecord, "leaseId" | "token"> {
+  readonly leaseId?: string;
+  readonly token?: number;
+  /** In records of earlier versions, instead of the lease id. */
+  readonly grantId?: string;
+}
+
 function recordOf(kv: KeyValue): GrantRecord {
-  const record = JSON.parse(kv.value ?? "") as Omit<GrantRecord, "token"> & {
-    token?: number;
-  };
-  return { ...record, token: record.token ?? revisionOf(kv.mod_revision) };
+  const { grantId = "", ...record } = JSON.parse(kv.value ?? "") as Stored;
+  const { leaseId = grantId, token = revisionOf(kv.mod_revision) } = record;
+  return { ...record, leaseId, token };
 }
 
 /** Reports whether the last grant excludes others: live, or revoked and not yet expired. */
@@ -151,13 +159,13 @@ export function viewOf(
 ): LeaseView {
   const { record } = entry;
   const state = stateOf(entry);
-  const { holder, grantId, token, ttlMs, grantedAt, renewedAt, expiresAt, metadata } = record;
+  const { holder, leaseId, token, ttlMs, grantedAt, renewedAt, expiresAt, metadata } = record;
   const leftMs = Math.ceil(Math.min(ttlMs, Math.max(1, remainingMs)));
   return {
     namespace,
     resource,
     holder,
-    grantId,
+    grantId: grantIdOf(leaseId),
     token,
     state,
     ttlMs,

@@ -14,8 +14,8 @@ export const UNDISTURBED = 3;
 export interface Open<Request, Outcome> {
   readonly request: Request;
   readonly place: Place;
-  /** Grant id of the request, which may be in the queue. */
-  readonly grantId: string | null;
+  /** Of the request, which may be in the queue. */
+  readonly leaseId: string | null;
   entry: Entry | undefined;
   /** Consecutive changes by this client since the resource was read. */
   changes: number;
@@ -39,12 +39,12 @@ export interface Pending<Outcome> {
 /** The operations that add the waiter, if any, and then read. */
 export function readingOf<Request, Outcome>({
   place,
-  grantId,
+  leaseId,
   waiter,
 }: Open<Request, Outcome>): Operation[] {
-  const reads = [...readEntry(place), ...readQueue(place, grantId)];
-  if (!waiter || grantId === null) return reads;
-  return [...putWaiter(place, grantId, waiter.holder, waiter.lease.id), ...reads];
+  const reads = [...readEntry(place), ...readQueue(place, leaseId)];
+  if (!waiter || leaseId === null) return reads;
+  return [...putWaiter(place, leaseId, waiter.holder, waiter.lease.id), ...reads];
 }
 
 /** The nested transaction of a change: it compares everything that the decision rests on. */

@@ -21,7 +21,7 @@
  */
 
 import { type CallOptions, type Failed, type Key, MOST_AWAITED } from "../../core/index.js";
-import { grantIdOf, Recent, zip } from "../../env/index.js";
+import { Recent, zip } from "../../env/index.js";
 import { DEFAULT_TIMEOUT_MS, type EtcdClient } from "./connection.js";
 import {
   type Operation,
@@ -96,8 +96,8 @@ export class Transactor {
       // A client that guesses an empty state correctly is the only writer so far.
       const { entry = rules.guess ? NOTHING : undefined, changes = UNDISTURBED - 1 } =
         this.#known.get(place.record) ?? {};
-      const grantId = request.leaseId === undefined ? null : grantIdOf(request.leaseId);
-      return { request, place, grantId, entry, changes, read: false, inQueue: false };
+      const { leaseId = null } = request;
+      return { request, place, leaseId, entry, changes, read: false, inQueue: false };
     });
     const world = this.#surroundings(deadlineMs);
     for (let open = all; open.length > 0; open = open.filter(({ outcome }) => !outcome)) {

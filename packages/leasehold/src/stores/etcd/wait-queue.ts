@@ -24,7 +24,7 @@ import {
 import { below, type Place } from "./keys.js";
 
 export interface Waiter {
-  readonly grantId: string;
+  readonly leaseId: string;
   readonly holder: string;
   readonly createRevision: number;
   /** The engine lease of its keys. */
@@ -47,9 +47,9 @@ export const NO_WAITERS: WaitQueue = { first: [], count: 0, own: null, revision:
 const MOST_READ = MOST_AWAITED + 1;
 
 /**
- * @param grantId of the request, if it may be in the queue
+ * @param leaseId of the request, if it may be in the queue
  */
-export function readQueue({ queueFolder }: Place, grantId: string | null): Operation[] {
+export function readQueue({ queueFolder }: Place, leaseId: string | null): Operation[] {
   const { start, end } = below(queueFolder);
   const all: Operation = {
     request_range: {
@@ -60,8 +60,8 @@ export function readQueue({ queueFolder }: Place, grantId: string | null): Opera
       sort_order: "ASCEND",
     },
   };
-  if (grantId === null) return [all];
-  return [all, { request_range: { key: queueFolder + grantId } }];
+  if (leaseId === null) return [all];
+  return [all, { request_range: { key: queueFolder + leaseId } }];
 }
 
 /**
@@ -94,29 +94,29 @@ export function countBefore({ queueFolder }: Place, { createRevision }: Waiter):
 }
 
 /** Adds a waiter, or extends its position. */
-export function putWaiter(place: Place, grantId: string, holder: string, lease: string) {
+export function putWaiter(place: Place, leaseId: string, holder: string, lease: string) {
   return [
     [place.queueFolder, holder],
     [place.bells, ""],
   ].map(
     ([folder, value = ""]): Operation => ({
-      request_put: { key: folder + grantId, value, lease },
+      request_put: { key: folder + leaseId, value: value, lease },
     }),
   );
 }
 
-/** Returns the waiter of a grant id, if it was read. */
-export function findWaiter({ first, own }: WaitQueue, grantId: string): Waiter | null {
-  return [...first, own].find((one) => one?.grantId === grantId) ?? null;
+/** Returns the waiter with a lease id, if it was read. */
+export function findWaiter({ first, own }: WaitQueue, leaseId: string): Waiter | null {
+  return [...first, own].find((one) => one?.leaseId === leaseId) ?? null;
 }
 
 /**
  * Returns the number of waiters before this one, as far as read: all of them if it is not in the queue.
  */
-export function seenBefore(waiters: WaitQueue, grantId: string): number {
-  const at = waiters.first.findIndex((one) => one.grantId === grantId);
+export function seenBefore(waiters: WaitQueue, leaseId: string): number {
+  const at = waiters.first.findIndex((one) => one.leaseId === leaseId);
   if (at >= 0) return at;
-  return findWaiter(waiters, grantId) ? waiters.first.length : waiters.count;
+  return findWaiter(waiters, leaseId) ? waiters.first.length : waiters.count;
 }
 
 /** Compares that no waiter was added since the queue was read. */
@@ -141,17 +141,17 @@ export function ringing(
 ): { readonly given: readonly Compare[]; readonly deleted: readonly string[] } {
   const [first] = waiters.first;
   if (!first) return { given: [noNewWaiter(place, waiters)], deleted: [] };
-  const { grantId, createRevision } = first;
-  const key = place.queueFolder + grantId;
+  const { leaseId, createRevision } = first;
+  const key = place.queueFolder + leaseId;
   return {
     given: [{ key, target: "CREATE", result: "EQUAL", create_revision: String(createRevision) }],
-    deleted: [place.bells + grantId],
+    deleted: [place.bells + leaseId],
   };
 }
 
 /** Both keys of a waiter. */
-export function keysOf({ queueFolder, bells }: Place, { grantId }: Waiter): string[] {
-  return [queueFolder + grantId, bells + grantId];
+export function keysOf({ queueFolder, bells }: Place, { leaseId }: Waiter): string[] {
+  return [queueFolder + leaseId, bells + leaseId];
 }
 
 /** The waiters that are passed over when this one is granted. */
@@ -159,7 +159,7 @@ export function passedOver({ queueFolder }: Place, { first }: WaitQueue, own: Wa
   return first
     .filter(({ createRevision }) => createRevision < own.createRevision)
     .slice(0, MOST_AWAITED)
-    .map(({ grantId }) => queueFolder + grantId);
+    .map(({ leaseId }) => queueFolder + leaseId);
 }
 
 /** The queue after some waiters are deleted. */
@@ -168,7 +168,7 @@ export function without(
   waiters: WaitQueue,
   deleted: readonly string[],
 ): WaitQueue {
-  const first = waiters.first.filter(({ grantId }) => !deleted.includes(queueFolder + grantId));
+  const first = waiters.first.filter(({ leaseId }) => !deleted.includes(queueFolder + leaseId));
   if (first.length === waiters.first.length) return waiters;
   // Waiters behind those that were read are unknown.
   return { ...waiters, first, own: null, revision: 0 };
@@ -176,7 +176,7 @@ export function without(
 
 function waiterOf(queueFolder: string, kv: KeyValue): Waiter {
   return {
-    grantId: kv.key.slice(queueFolder.length),
+    leaseId: kv.key.slice(queueFolder.length),
     holder: kv.value ?? "",
     createRevision: revisionOf(kv.create_revision),
     lease: kv.lease ?? "0",

@@ -10,7 +10,7 @@
  */
 
 import type { WatchEvent } from "../../core/index.js";
-import { Backoff, type EventQueue, eventsUntil, sleep } from "../../env/index.js";
+import { Backoff, type EventQueue, eventsUntil, grantIdOf, sleep } from "../../env/index.js";
 import type { EtcdClient } from "./connection.js";
 import type { WatchMessage, WatchRequest } from "./connection-api.js";
 import { CallFailure, saidFailure, storeError } from "./failures.js";
@@ -153,7 +153,12 @@ class Stream {
       if (resource !== null) freed.push({ resource, revision });
       if (!bell) continue;
       rung.add(`${revision} ${bell.resource}`);
-      this.#notify({ type: "changed", namespace, resource: bell.resource, wakes: bell.grantId });
+      this.#notify({
+        type: "changed",
+        namespace,
+        resource: bell.resource,
+        wakes: grantIdOf(bell.leaseId),
+      });
     }
     for (const { resource, revision } of freed) {
       if (!rung.has(`${revision} ${resource}`))

@@ -322,7 +322,7 @@ describe("the store", () => {
     await expect(stores.leases.list(key)).rejects.toMatchObject(error);
     await expect(stores.tasks.get(key)).rejects.toMatchObject(error);
     await expect(stores.generator.read("other")).rejects.toMatchObject(error);
-    const release = stores.leases.release([{ ...key, leaseId: "0".repeat(32) }]);
+    const release = stores.leases.release([{ ...key, leaseId: "0".repeat(48) }]);
     await expect(release).rejects.toMatchObject(error);
     await expect(stores.tasks.cancel([key])).rejects.toMatchObject(error);
   });

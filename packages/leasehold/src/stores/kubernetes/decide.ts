@@ -13,15 +13,15 @@ import {
   type RevokeRequest,
   rules,
 } from "../../core/index.js";
-import { digestOf } from "../../env/index.js";
+import { grantIdOf } from "../../env/index.js";
 import {
   durationMsOf,
-  grantIdIn,
   isOurs,
   type LeaseObject,
   nextTokenOf,
   type Observed,
   recordOf,
+  storedIdOf,
   viewIn,
 } from "./records.js";
 import {
@@ -57,7 +57,7 @@ export function decideAcquire(request: AcquireRequest, found: Found): Step<Acqui
     nextTokenOf(object, serverWallMs),
   );
   if (outcome.status === "held" && before) {
-    const grantId = isOurs(object, before) ? grantIdIn(before.leaseId) : null;
+    const grantId = isOurs(object, before) ? grantIdOf(before.leaseId) : null;
     return { outcome: { ...outcome, grantId, remainingMs: Math.ceil(outcome.remainingMs ?? 0) } };
   }
   if (outcome.status !== "acquired" || !record) return { outcome: outcome as AcquireOutcome };
@@ -82,7 +82,7 @@ export function decideRenew(request: RenewRequest, found: Found): Step<RenewOutc
 
 export function decideRelease(request: ReleaseRequest, found: Found): Step<ReleaseOutcome> {
   const before = recordOf(found);
-  const asked = { ...request, leaseId: digestOf(request.leaseId) };
+  const asked = { ...request, leaseId: storedIdOf(request.leaseId) };
   const { record, outcome } = rules.release(before, asked, found.nowMs);
   if (record === before || !record) return { outcome };
   return { outcome, write: freedIn(found.object, request, record, found) };
@@ -104,11 +104,11 @@ export function decideRevoke(request: RevokeRequest, found: Found): Step<RevokeO
 }
 
 /**
- * Converts a request to record form: a digest for the lease id, and a TTL rounded up to whole seconds.
+ * Converts a request to record form: its lease id as it is stored, and a TTL rounded up to whole seconds.
  */
 function asked<Request extends AcquireRequest | RenewRequest>(request: Request): Request {
   const ttlMs = Math.ceil(request.ttlMs / WHOLE_MS) * WHOLE_MS;
-  return { ...request, leaseId: digestOf(request.leaseId), ttlMs };
+  return { ...request, leaseId: storedIdOf(request.leaseId), ttlMs };
 }
 
 /**

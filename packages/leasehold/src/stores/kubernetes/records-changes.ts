@@ -1,9 +1,9 @@
 /** Builds the next version of a Lease object, with a grant, a renewal or an end written into it. */
 import type { Key, LeaseRecord } from "../../core/index.js";
+import { grantIdOf } from "../../env/index.js";
 import { labelOf } from "./keys.js";
 import {
   GRANT_LABEL,
-  grantIdIn,
   identityOf,
   isHeld,
   type LeaseObject,
@@ -140,7 +140,7 @@ function changed(object: LeaseObject, key: Key, spec: LeaseSpec, notes: Notes): 
   const labels = {
     ...others,
     [NAMESPACE_LABEL]: labelOf(key.namespace),
-    ...(grant === undefined ? {} : { [GRANT_LABEL]: grantIdIn(grant) }),
+    ...(grant === undefined ? {} : { [GRANT_LABEL]: grantIdOf(grant) }),
   };
   return {
     ...object,

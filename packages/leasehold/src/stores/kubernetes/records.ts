@@ -6,8 +6,8 @@
  *   spec.leaseDurationSeconds    how long contenders must see the record unchanged
  *   spec.acquireTime, renewTime  by the holder's wall clock: only a change counts, not the value
  *   spec.leaseTransitions        incremented by each grant but the first
- *   leasehold.dev/grant          SHA-256 of the lease id; with leasehold.dev/holder it forms the
- *                                holderIdentity. If that differs, another client holds the lease,
+ *   leasehold.dev/grant          the grant id and a digest of the lease id, because many tools may read
+ *                                objects; with leasehold.dev/holder it forms the holderIdentity. If that differs, another client holds the lease,
  *                                and the annotations describe an earlier grant
  *   leasehold.dev/token          token of the last Leasehold grant: kept if another client takes over
  *   leasehold.dev/ended          `released` or `revoked`
@@ -18,7 +18,7 @@
  */
 
 import { type Key, type LeaseRecord, type LeaseView, viewOf } from "../../core/index.js";
-import { digestOf } from "../../env/index.js";
+import { digestOf, grantIdOf } from "../../env/index.js";
 import { isPlainName, SHARED_NAMESPACE } from "./keys.js";
 
 export interface LeaseObject {
@@ -63,9 +63,9 @@ function noted({ metadata }: LeaseObject, name: string): string | undefined {
   return metadata.annotations?.[PREFIX + name];
 }
 
-/** Returns the grant id for this digest. */
-export function grantIdIn(digest: string): string {
-  return digest.slice(0, 16);
+/** The lease id as the object has it: the grant id, then 48 digits of the SHA-256 of the whole lease id. */
+export function storedIdOf(leaseId: string): string {
+  return grantIdOf(leaseId) + digestOf(leaseId).slice(0, 48);
 }
 
 /** Reports whether a Leasehold client, not another client, wrote the current grant. */
@@ -85,7 +85,7 @@ export function durationMsOf({ spec }: LeaseObject): number {
 /**
  * Converts the object to the record that the rules decide on, in milliseconds of this process's
  * monotonic clock. Null if it has no holder and no known Leasehold grant. The lease id of the record is
- * a digest.
+ * the stored one.
  */
 export function recordOf({ object, receivedMs }: Observed): LeaseRecord | null {
   const identity = object.spec?.holderIdentity ?? "";
@@ -102,7 +102,7 @@ export function recordOf({ object, receivedMs }: Observed): LeaseRecord | null {
   if (!ours) {
     return {
       ...common,
-      // No lease id has this digest.
+      // No lease id is stored as this.
       leaseId: digestOf(JSON.stringify([identity, acquireTime])),
       holder: identity,
       ttlMs: durationMsOf(object),
@@ -132,7 +132,7 @@ export function viewIn(key: Key, observed: Observed, nowMs: number): LeaseView |
     wallMs === null || !isHeld(observed.object) ? null : new Date(wallMs).toISOString();
   return {
     ...viewOf(key, record, nowMs, String),
-    grantId: grantIdIn(leaseId),
+    grantId: grantIdOf(leaseId),
     grantedAt: text(grantedAtMs),
     renewedAt: text(renewedAtMs),
     expiresAt: null,
@@ -177,8 +177,8 @@ export function freedWallMsOf({ spec }: LeaseObject): number {
   return wallMsOf(spec?.renewTime) ?? 0;
 }
 
-export function identityOf(holder: string, digest: string): string {
-  return `${holder}_${grantIdIn(digest)}`;
+export function identityOf(holder: string, storedId: string): string {
+  return `${holder}_${grantIdOf(storedId)}`;
 }
 
 function wallMsOf(time: string | null | undefined): number | null {

@@ -32,7 +32,7 @@ it("bounds what a page of tasks and of their leases reads", async () => {
   const { namespace, queue } = newTaskOf({ namespace: "n", id: idOf(0) });
   const all = await tasks.list({ namespace, queue, limit: COUNT });
   expect([all.items.length, all.nextCursor]).toEqual([COUNT, null]);
-  const claim = { namespace, holder: "h", claimId: "0".repeat(32), queues: [queue], kinds: null };
+  const claim = { namespace, holder: "h", claimId: "0".repeat(48), queues: [queue], kinds: null };
   await tasks.claim({ ...claim, limit: COUNT, ttlMs: 1_000 });
   const states = ["revoked"] as const;
   const leases = await pagesOf((part) => tasks.leases({ namespace, states, ...part }));

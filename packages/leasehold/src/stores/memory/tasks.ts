@@ -7,7 +7,7 @@ import {
   type LeaseView,
   rules as leaseRules,
 } from "../../core/index.js";
-import type { Env, EventQueue } from "../../env/index.js";
+import { claimDigestOf, type Env, type EventQueue } from "../../env/index.js";
 import { refuseAnothersClaim } from "../../tasks/claims.js";
 import { byteLength, CLAIMED_BYTES, RepeatedOutputs, tooMuchOutput } from "../../tasks/payloads.js";
 import type {
@@ -140,12 +140,13 @@ export class MemoryTaskStore implements TaskStore {
     const namespace = this.#state.namespace(request.namespace);
     const { tasks, claims, tokenFloor } = namespace;
     const nowMs = this.#state.nowMs();
+    const claimDigest = claimDigestOf(claimId);
     const earlier = claims.get(claimId);
     if (earlier) {
       const holders: string[] = [];
       const own = earlier.ids.flatMap((id) => {
         const record = tasks.get(id);
-        const task = record && rules.claimAgain(record, claimId, nowMs);
+        const task = record && rules.claimAgain(record, claimDigest, nowMs);
         if (task && record.last) holders.push(record.last.holder);
         return task ?? [];
       });
@@ -163,7 +164,7 @@ export class MemoryTaskStore implements TaskStore {
         break;
       }
       const token = (last: number) => leaseRules.nextToken(last, tokenFloor, 0);
-      const { record, outcome } = rules.claim(due, request, nowMs, token);
+      const { record, outcome } = rules.claim(due, request, claimDigest, nowMs, token);
       tasks.put(record);
       claimed.push(this.#withTerm(outcome));
     }

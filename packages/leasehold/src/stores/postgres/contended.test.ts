@@ -325,7 +325,7 @@ describePostgres("many requests for one resource, on a server", () => {
     await database.leases.acquire([requestOf("crossed")]);
     const [first, pauses, last] = ["1", "2", "3"].map((digit) => ({
       ...waits("crossed"),
-      leaseId: digit.repeat(32),
+      leaseId: digit.repeat(48),
     })) as [AcquireRequest, AcquireRequest, AcquireRequest];
     await admin.query("SELECT pg_advisory_lock($1)", [LOCK]);
     const one = database.leases.acquire([first, { ...pauses, holder: "pauses" }, last]);

@@ -108,7 +108,7 @@ describePostgres("a user without rights", () => {
     await admin.query(`REVOKE INSERT, DELETE ON leasehold.lease FROM ${role}`);
     const { leases, close } = await open();
     const [outcome] = await leases.acquire([
-      { namespace: "n", resource: "r", leaseId: "0".repeat(32), holder: "h", ttlMs: 1_000 },
+      { namespace: "n", resource: "r", leaseId: "0".repeat(48), holder: "h", ttlMs: 1_000 },
     ]);
     expect(outcome).toMatchObject({ status: "failed", applied: "no", retryable: false });
     const { grants } = await refusal(

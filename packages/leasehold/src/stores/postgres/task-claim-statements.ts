@@ -9,9 +9,14 @@ import { CLAIMED_BYTES } from "../../tasks/payloads.js";
 import { afterMs, unnested } from "./statements.js";
 import { CLOCK, KEY, micros, NOTIFIED, notifiedOf, SAME_TASK } from "./task-statements.js";
 
-/** `taskLeaseId` */
-export const claimedLeaseId = (claimId: string, id: string) =>
-  `left(encode(sha256(convert_to(${claimId} || ':' || ${id}, 'UTF8')), 'hex'), 32)`;
+/** `claimDigestOf` the value $2, in the parts that its lease ids have. */
+export const CLAIM_DIGEST = `digest AS MATERIALIZED (
+    SELECT left(d.hex, 8) AS public, substr(d.hex, 17, 32) AS secret
+    FROM (SELECT encode(sha256(convert_to($2, 'UTF8')), 'hex') AS hex) d
+  )`;
+/** `taskLeaseId`. The subqueries run once a statement, not once a task. */
+export const claimedLeaseId = (id: string) =>
+  `(SELECT d.public FROM digest d) || right(${id}::text, 8) || (SELECT d.secret FROM digest d)`;
 
 export interface ClaimedRow {
   readonly id: string;
@@ -92,6 +97,7 @@ const CLAIMED_COLUMNS = (row: string) => `${row}.id::text AS id, ${row}.kind, ${
  */
 export const claimSql = (queues: number) => `
 WITH ${CLOCK},
+  ${CLAIM_DIGEST},
   earlier AS MATERIALIZED (
     SELECT n.task_ids FROM leasehold.claim n WHERE n.namespace = $1 AND n.claim_id = $2
   ),
@@ -107,7 +113,7 @@ WITH ${CLOCK},
   ${notifiedOf("measured x WHERE NOT x.fits")},
   claimed AS (
     UPDATE leasehold.task t SET state = 'running', attempt = t.attempt + 1,
-      previous_holder = t.holder, holder = $3, lease_id = ${claimedLeaseId("$2", "t.id::text")},
+      previous_holder = t.holder, holder = $3, lease_id = ${claimedLeaseId("t.id")},
       token = greatest(t.token + 1, ${micros("c.now")}), ttl_ms = $4::int, started_at = c.now,
       heartbeat_at = NULL, expires_at = ${afterMs("$4::int")}, result = NULL, progress = NULL
     FROM clock c
@@ -122,7 +128,7 @@ WITH ${CLOCK},
   own AS (
     SELECT t.* FROM earlier CROSS JOIN unnest(earlier.task_ids) AS e (id)
       JOIN leasehold.task t ON t.namespace = $1 AND t.id = e.id CROSS JOIN clock c
-    WHERE t.state = 'running' AND t.lease_id = ${claimedLeaseId("$2", "t.id::text")}
+    WHERE t.state = 'running' AND t.lease_id = ${claimedLeaseId("t.id")}
       AND c.now < t.expires_at
   )
 SELECT ${CLAIMED_COLUMNS("x")}, ${NOTIFIED}

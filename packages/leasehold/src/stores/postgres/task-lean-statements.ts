@@ -18,7 +18,7 @@
  */
 import { CLAIMED_BYTES } from "../../tasks/payloads.js";
 import { afterMs } from "./statements.js";
-import { claimedLeaseId, IN_ORDER, pickedOfOne } from "./task-claim-statements.js";
+import { CLAIM_DIGEST, claimedLeaseId, IN_ORDER, pickedOfOne } from "./task-claim-statements.js";
 import { CLOCK, KEPT_COLUMNS, keptOf, LIVE_GRANT, micros } from "./task-statements.js";
 
 export interface LeanClaimedRow {
@@ -50,6 +50,7 @@ export const CLAIM_FIRST = `
 WITH clock AS MATERIALIZED (
     SELECT n.now, ${micros("n.now")} AS micros FROM (SELECT clock_timestamp() AS now) n
   ),
+  ${CLAIM_DIGEST},
   earlier AS MATERIALIZED (
     SELECT FROM leasehold.claim n WHERE n.namespace = $1 AND n.claim_id = $2
   ),
@@ -57,7 +58,7 @@ WITH clock AS MATERIALIZED (
   ),
   claimed AS (
     UPDATE leasehold.task t SET state = 'running', attempt = t.attempt + 1,
-      previous_holder = t.holder, holder = $3, lease_id = ${claimedLeaseId("$2", "t.id::text")},
+      previous_holder = t.holder, holder = $3, lease_id = ${claimedLeaseId("t.id")},
       token = greatest(t.token + 1, c.micros), ttl_ms = $4::int, started_at = c.now,
       heartbeat_at = NULL, expires_at = ${afterMs("$4::int")}, result = NULL, progress = NULL
     FROM clock c

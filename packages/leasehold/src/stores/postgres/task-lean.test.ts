@@ -11,6 +11,7 @@ import {
   freshDatabase,
 } from "../../../../../tests/support/postgres.js";
 import {
+  claimDigestOf,
   grantIdOf,
   newLeaseId,
   systemClock,
@@ -236,7 +237,7 @@ function exercise(open: () => Promise<{ url: string } | { directory: string }>) 
         id,
         queue: "queue",
         data: { n: 1 },
-        leaseId: taskLeaseId(request.claimId, id),
+        leaseId: taskLeaseId(claimDigestOf(request.claimId), id),
         token: LATE_TOKEN + 1,
         attempt: 7,
         failures: 2,

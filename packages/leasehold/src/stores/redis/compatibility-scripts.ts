@@ -9,16 +9,17 @@ local format = ARGV[1]
 local function read(key)
   local value = redis.call('GET', key)
   if not value then return nil end
-  local grantId, holder = string.match(value, '^leasehold:(%x+):(.*)$')
+  local leaseId, holder = string.match(value, '^leasehold:([^:]+):(.*)$')
   local revoked = false
-  if not grantId then
-    grantId, holder = string.match(value, '^leasehold%-revoked:(%x+):(.*)$')
-    revoked = grantId ~= nil
+  if not leaseId then
+    leaseId, holder = string.match(value, '^leasehold%-revoked:([^:]+):(.*)$')
+    revoked = leaseId ~= nil
   end
-  if not grantId then
-    grantId, holder = string.sub(redis.sha1hex(value), 1, 16), 'a client of ' .. format
+  if not leaseId then
+    -- Its text is a secret. No lease id is as short.
+    leaseId, holder = string.sub(redis.sha1hex(value), 1, 16), 'a client of ' .. format
   end
-  return {grantId = grantId, holder = holder, revoked = revoked, left = redis.call('PTTL', key)}
+  return {leaseId = leaseId, holder = holder, revoked = revoked, left = redis.call('PTTL', key)}
 end
 `;
 
@@ -46,28 +47,28 @@ ${DECIDE_EACH}`;
 
 /** The comment of each script lists its arguments for each key. */
 export const COMPATIBILITY_SCRIPTS = {
-  /** grantId, holder, ttlMs */
+  /** leaseId, holder, ttlMs */
   acquire: batch(`
     local r = read(key)
-    if r and r.grantId == a then
+    if r and r.leaseId == a then
       if r.revoked then return {'ended'} end
       return {'acquired', r.left}
     end
-    if r then return {'held', r.holder, r.grantId, r.left} end
+    if r then return {'held', r.holder, r.leaseId, r.left} end
     redis.call('SET', key, 'leasehold:' .. a .. ':' .. b, 'PX', c)
     return {'acquired', tonumber(c)}`),
-  /** grantId, ttlMs */
+  /** leaseId, ttlMs */
   renew: batch(`
     local r = read(key)
     if not r then return {'lost', 'gone'} end
-    if r.grantId ~= a then return {'lost', 'taken'} end
+    if r.leaseId ~= a then return {'lost', 'taken'} end
     if r.revoked then return {'lost', 'revoked'} end
     if tonumber(b) > r.left then redis.call('PEXPIRE', key, b) end
     return {'renewed', math.max(tonumber(b), r.left)}`),
-  /** grantId */
+  /** leaseId */
   release: batch(`
     local r = read(key)
-    if not r or r.grantId ~= a then return {'notHeld'} end
+    if not r or r.leaseId ~= a then return {'notHeld'} end
     redis.call('DEL', key)
     return {'released'}`),
   /** "now" or "atExpiry" */
@@ -79,12 +80,12 @@ export const COMPATIBILITY_SCRIPTS = {
       return {'revoked', 0}
     end
     if r.left < 0 then return {'failed', 'the key has no expiry: revoke it at once'} end
-    local value = 'leasehold-revoked:' .. r.grantId .. ':' .. r.holder
+    local value = 'leasehold-revoked:' .. r.leaseId .. ':' .. r.holder
     redis.call('SET', key, value, 'KEEPTTL')
     return {'revoked', r.left}`),
   /** no fields */
   view: batch(`
     local r = read(key)
     if not r then return {} end
-    return {r.grantId, r.holder, r.revoked and 'revoked' or 'live', r.left}`),
+    return {r.leaseId, r.holder, r.revoked and 'revoked' or 'live', r.left}`),
 };

@@ -4,7 +4,7 @@
  *
  *   redlock          key RESOURCE         32 hex digits
  *   redis-semaphore  key mutex:RESOURCE   a UUID
- *   here             either key           leasehold:GRANT:HOLDER, revoked: leasehold-revoked:GRANT:HOLDER
+ *   here             either key           leasehold:LEASE:HOLDER, revoked: leasehold-revoked:LEASE:HOLDER
  *
  * Every client compares its own text before it extends or deletes a key. So Leasehold's text may differ
  * from theirs, and names the holder. A deleted key leaves nothing behind: there is no token, no record
@@ -59,7 +59,7 @@ export class CompatibilityLeaseStore implements port.LeaseStore {
         metadata === undefined
           ? null
           : new InvalidOptionError("metadata", `cannot be stored in the format of ${this.format}`),
-      args: ({ leaseId, holder, ttlMs }) => [grantIdOf(leaseId), holder, `${ttlMs}`],
+      args: ({ leaseId, holder, ttlMs }) => [leaseId, holder, `${ttlMs}`],
       outcome: ({ ttlMs }, [status, ...rest]): port.AcquireOutcome => {
         if (status === "acquired") {
           const remainingMs = Number(rest[0]);
@@ -67,9 +67,10 @@ export class CompatibilityLeaseStore implements port.LeaseStore {
           return { status, token: NO_TOKEN, ...term };
         }
         if (status !== "held") return { status: "ended" };
-        const [holder, grantId, left] = rest;
+        const [holder, held, left] = rest;
         const remainingMs = leftOf(left);
-        return { status, holder: String(holder), grantId: String(grantId), remainingMs };
+        const grantId = grantIdOf(String(held));
+        return { status, holder: String(holder), grantId, remainingMs };
       },
     });
   }
@@ -79,7 +80,7 @@ export class CompatibilityLeaseStore implements port.LeaseStore {
     options?: port.CallOptions,
   ): Promise<port.RenewOutcome[]> {
     return this.#decide("renew", "control", requests, options, {
-      args: ({ leaseId, ttlMs }) => [grantIdOf(leaseId), `${ttlMs}`],
+      args: ({ leaseId, ttlMs }) => [leaseId, `${ttlMs}`],
       outcome: ({ ttlMs }, [status, what]): port.RenewOutcome => {
         if (status !== "renewed") {
           return { status: "lost", reason: what as "revoked" | "taken" | "gone" };
@@ -95,7 +96,7 @@ export class CompatibilityLeaseStore implements port.LeaseStore {
     options?: port.CallOptions,
   ): Promise<port.ReleaseOutcome[]> {
     return this.#decide("release", "control", requests, options, {
-      args: ({ leaseId }) => [grantIdOf(leaseId)],
+      args: ({ leaseId }) => [leaseId],
       outcome: (_, [status]): port.ReleaseOutcome => ({
         status: status === "released" ? status : "notHeld",
       }),
@@ -224,15 +225,15 @@ function leftOf(left: string | number | undefined): number | null {
   return Number(left) < 0 ? null : Number(left);
 }
 
-function viewOf(key: port.Key, [grantId, holder, state, left]: Reply): port.LeaseView | null {
-  if (grantId === undefined) return null;
+function viewOf(key: port.Key, [leaseId, holder, state, left]: Reply): port.LeaseView | null {
+  if (leaseId === undefined) return null;
   const { namespace, resource } = key;
   const remainingMs = leftOf(left) ?? 0;
   return {
     namespace,
     resource,
     holder: String(holder),
-    grantId: String(grantId),
+    grantId: grantIdOf(String(leaseId)),
     token: NO_TOKEN,
     state: state === "revoked" ? state : "live",
     ttlMs: remainingMs,

@@ -1,7 +1,7 @@
 /** Decodes script replies: outcomes of acquires, durations, and views of records. */
 
 import type { AcquireOutcome, AcquireRequest, Key, LeaseView, Term } from "../../core/index.js";
-import { invariant, isoTime } from "../../env/index.js";
+import { grantIdOf, invariant, isoTime } from "../../env/index.js";
 import type { Reply, Texts } from "./scripts-call.js";
 
 export function acquireOutcome(
@@ -18,10 +18,11 @@ export function acquireOutcome(
   }
   if (status === "acquired") return { status, token: tokenOf(rest[0]), ...termOf(rest) };
   if (status === "held") {
-    const [holder = "", grantId, leftUs, ahead] = rest as readonly string[];
+    const [holder = "", leaseId = "", leftUs, ahead] = rest as readonly string[];
     const remainingMs = Math.ceil(Number(leftUs) / 1_000);
+    const grantId = leaseId === "" ? null : grantIdOf(leaseId);
     const place = ahead ? { ahead: Number(ahead) } : {};
-    return { status, holder, grantId: grantId || null, remainingMs, ...place };
+    return { status, holder, grantId, remainingMs, ...place };
   }
   return { status: "ended" };
 }
@@ -63,16 +64,16 @@ export function viewOf(
   view: readonly string[],
   nowUs: number,
 ): LeaseView | null {
-  const [grantId, holder = "", token, ttlMs, grantedAt = "", renewedAt, expiresAt = "", ended] =
+  const [leaseId, holder = "", token, ttlMs, grantedAt = "", renewedAt, expiresAt = "", ended] =
     view;
-  if (grantId === undefined) return null;
+  if (leaseId === undefined) return null;
   const live = ended === "" && nowUs < Number(expiresAt);
   const leftMs = Math.ceil((Number(expiresAt) - nowUs) / 1_000);
   return {
     namespace,
     resource,
     holder,
-    grantId,
+    grantId: grantIdOf(leaseId),
     token: tokenOf(token),
     state: live ? "live" : ended === "" ? "expired" : (ended as "released" | "revoked"),
     ttlMs: Number(ttlMs),

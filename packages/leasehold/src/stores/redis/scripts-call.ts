@@ -20,7 +20,7 @@ export interface Replied {
 }
 /** The arguments of one request, besides its key. */
 export interface Arguments {
-  /** The grant id; "" if the request has none. */
+  /** The lease id; "" if the request has none. */
   readonly id: string;
   /** Arguments shared with other requests; consecutive equal lists are sent once. */
   readonly common: readonly string[];
@@ -64,9 +64,8 @@ export class ScriptCalls {
     const withQueue = WITH_QUEUE.has(script);
     const indexes = new Set<string>();
     const places: string[] = [];
-    const lists: (readonly string[])[] = [];
+    const lists: { readonly common: readonly string[]; requests: number }[] = [];
     const ids: string[] = [];
-    const listOf: number[] = [];
     for (const request of requests) {
       const index = keys.indexOf(request);
       indexes.add(index);
@@ -74,13 +73,13 @@ export class ScriptCalls {
       if (withQueue) places.push(`${index}line:${request.resource}`);
       const { id, common } = argumentsOf(request);
       const last = lists.at(-1);
-      if (!last || !common.every((text, at) => text === last[at])) lists.push(common);
+      if (last && common.every((text, at) => text === last.common[at])) last.requests += 1;
+      else lists.push({ common, requests: 1 });
       ids.push(id);
-      listOf.push(lists.length);
     }
-    const own = lists.length === 1 ? ids : zip(ids, listOf).map(([id, list]) => `${id}${list}`);
-    const head = [`${indexes.size}`, `${lists.length}`, `${lists[0]?.length ?? 0}`];
-    const args = [...head, ...lists.flat(), ...own];
+    const head = [`${indexes.size}`, `${lists.length}`, `${lists[0]?.common.length ?? 0}`];
+    const shared = lists.flatMap(({ common, requests }) => [...common, `${requests}`]);
+    const args = [...head, ...shared, ...ids];
     try {
       const all = await servers.run(
         lane,

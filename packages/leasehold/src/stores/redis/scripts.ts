@@ -15,6 +15,8 @@
  * which Redis sends as a 64-bit integer, others by a list of texts. A token is returned as its distance
  * from the time, because ioredis misreads integers near 2^53.
  *
+ * The lease id is in the field `grantId`: earlier versions have their grant ids there, and so notice that it has changed.
+ *
  * A record expires 8 to 9 days after its lease: a day later than collectors delete it. It also stays
  * until its token is that far behind the clock. Any later grant then has a larger token by the clock alone.
  */
@@ -32,7 +34,7 @@ local nowText = text(now)
 local function read(key)
   local f = redis.call('HMGET', key, 'grantId', 'token', 'expiresAt', 'ended', 'waitedUntil')
   if not f[1] then return nil end
-  return {grantId = f[1], token = tonumber(f[2]), expiresAt = tonumber(f[3]), ended = f[4],
+  return {leaseId = f[1], token = tonumber(f[2]), expiresAt = tonumber(f[3]), ended = f[4],
     waitedUntil = tonumber(f[5] or '0')}
 end
 local function view(key)
@@ -70,35 +72,32 @@ end
 
 /** Calls `decide` for each request. */
 const DECIDE_EACH = `
-local common = {}
-for i = 1, lists do
-  common[i] = {unpack(ARGV, 4 + (i - 1) * length, 3 + i * length)}
-end
 local answers = {now}
-local at = 3 + lists * length
-for i = 1, #ARGV - at do
-  local id, c = ARGV[at + i], common[1]
-  if lists > 1 then
-    id, c = string.sub(id, 1, idLength), common[tonumber(string.sub(id, idLength + 1))]
+local i, ids = 0, 3 + lists * (length + 1)
+for list = 1, lists do
+  local from = 3 + (list - 1) * (length + 1)
+  local c = {unpack(ARGV, from + 1, from + length)}
+  for _ = 1, tonumber(ARGV[from + length + 1]) do
+    i = i + 1
+    key, queue = KEYS[indexes + (i - 1) * keysEach + 1], KEYS[indexes + i * keysEach]
+    local ok, answer = pcall(decide, ARGV[ids + i], c)
+    if not ok then
+      answer = {'failed', type(answer) == 'table' and answer.err or tostring(answer)}
+    end
+    answers[i + 1] = answer
   end
-  key, queue = KEYS[indexes + (i - 1) * keysEach + 1], KEYS[indexes + i * keysEach]
-  local ok, answer = pcall(decide, id, c)
-  if not ok then
-    answer = {'failed', type(answer) == 'table' and answer.err or tostring(answer)}
-  end
-  answers[i + 1] = answer
 end
 return answers`;
 
 /**
  * Decides the requests one by one.
  *   KEYS   the indexes; then for each request its record (and its wait queue)
- *   ARGV   the number of indexes; the number of shared argument lists, and their length; the lists; then for
- *          each request its grant id, if the script wants one, and the number of its list, if there are several
+ *   ARGV   the number of indexes; the number of shared argument lists, and their length; each list with the
+ *          number of requests that it is for; then for each request its lease id, or "" if it has none
  */
-function batch(decide: string, { more = "", keysEach = 1, idLength = 16 } = {}): string {
+function batch(decide: string, { more = "", keysEach = 1 } = {}): string {
   return `${COMMON}${RECORD}${more}
-local idLength, keysEach = ${idLength}, ${keysEach}
+local keysEach = ${keysEach}
 local function decide(id, c)
 ${decide}
 end
@@ -106,25 +105,21 @@ ${DECIDE_EACH}`;
 }
 
 /** Adds the wait queue to a script. */
-function batchWithQueue(decide: string, idLength?: number): string {
-  return batch(decide, {
-    more: WAIT_QUEUE,
-    keysEach: 2,
-    ...(idLength !== undefined && { idLength }),
-  });
+function batchWithQueue(decide: string): string {
+  return batch(decide, { more: WAIT_QUEUE, keysEach: 2 });
 }
 
 /** holder, ttlMs, queueMs, metadata as JSON, whether to return the replaced grant: "1" or "" */
 const ACQUIRE = batchWithQueue(`
   local holder, ttlMs, queueMs = c[1], c[2], c[3]
   local r = read(key)
-  if r and r.grantId == id then
+  if r and r.leaseId == id then
     if r.ended ~= '' or now >= r.expiresAt then return {'ended'} end
     return {'acquired', term(r, redis.call('HGET', key, 'ttlMs'))}
   end
   local isHeld, waits = r and excludes(r), queueMs ~= '0'
   if isHeld and not waits then
-    return {'held', redis.call('HGET', key, 'holder'), r.grantId, text(r.expiresAt - now), ''}
+    return {'held', redis.call('HGET', key, 'holder'), r.leaseId, text(r.expiresAt - now), ''}
   end
   local ahead, position = 0, nil
   if isHeld or r and isWaitedFor(r) then
@@ -133,10 +128,10 @@ const ACQUIRE = batchWithQueue(`
     local left = r.expiresAt + reservedFor(ahead) - now
     -- A clock that was set back reserves nothing.
     if isHeld or now >= r.expiresAt and left > 0 then
-      local by, grantId = '', ''
-      if isHeld then by, grantId = redis.call('HGET', key, 'holder'), r.grantId else by = firstHolder() end
+      local by, leaseId = '', ''
+      if isHeld then by, leaseId = redis.call('HGET', key, 'holder'), r.leaseId else by = firstHolder() end
       if waits then putWaiter(r, id, not position, holder, queueMs) end
-      return {'held', by, grantId, text(left), text(ahead)}
+      return {'held', by, leaseId, text(left), text(ahead)}
     end
   end
   local before = c[5] ~= '' and r and view(key)
@@ -158,7 +153,7 @@ const ACQUIRE = batchWithQueue(`
 const RENEW = batch(`
   local r = read(key)
   if not r then return {'lost', 'gone'} end
-  if r.grantId ~= id then return {'lost', 'taken'} end
+  if r.leaseId ~= id then return {'lost', 'taken'} end
   if r.ended == 'revoked' then return {'lost', 'revoked'} end
   if r.ended == 'released' then return {'lost', 'gone'} end
   if now >= r.expiresAt then return {'lost', 'expired'} end
@@ -171,7 +166,7 @@ const RENEW = batch(`
 const RELEASE = batchWithQueue(`
   local r = read(key)
   if not r then return 0 end
-  if r.grantId ~= id then
+  if r.leaseId ~= id then
     withdraw(r, id, c[1], not excludes(r))
     return 0
   end
@@ -182,20 +177,17 @@ const RELEASE = batchWithQueue(`
   return 1`);
 
 /** expected token or "", "now" or "atExpiry", channel */
-const REVOKE = batchWithQueue(
-  `
+const REVOKE = batchWithQueue(`
   local r = read(key)
   if not r or not excludes(r) then return {'notHeld'} end
   if c[1] ~= '' and tonumber(c[1]) ~= r.token then return {'otherToken'} end
   local freeAt = c[2] == 'now' and now or r.expiresAt
   redis.call('HSET', key, 'ended', 'revoked', 'expiresAt', text(freeAt))
   if c[2] == 'now' then wake(r, c[3]) end
-  return {'revoked', text(r.token), text(freeAt - now)}`,
-  0,
-);
+  return {'revoked', text(r.token), text(freeAt - now)}`);
 
 /** No fields. */
-const VIEW = batch(`return {'view', view(key)}`, { idLength: 0 });
+const VIEW = batch(`return {'view', view(key)}`);
 
 /**
  * Collects ended grants. Keys: an index and some of its records. Arguments: the minimum age of the end

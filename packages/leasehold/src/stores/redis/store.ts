@@ -5,7 +5,7 @@
 
 import type * as port from "../../core/index.js";
 import { ClosedError } from "../../core/index.js";
-import { grantIdOf, zip } from "../../env/index.js";
+import { zip } from "../../env/index.js";
 import type { Lane } from "./connection-servers.js";
 import { failedOutcome, refusedOutcome } from "./failures.js";
 import { acquireOutcome, termOf, tokenOf } from "./records.js";
@@ -50,7 +50,7 @@ export class RedisLeaseStore implements port.LeaseStore {
     const returnsReplaced = options?.returnReplaced ? "1" : "";
     return this.#decide("acquire", "general", requests, options, {
       argumentsOf: ({ leaseId, holder, ttlMs, queueMs = 0, metadata = null }) => ({
-        id: grantIdOf(leaseId),
+        id: leaseId,
         common: [
           holder,
           `${ttlMs}`,
@@ -68,7 +68,7 @@ export class RedisLeaseStore implements port.LeaseStore {
     options?: port.CallOptions,
   ): Promise<port.RenewOutcome[]> {
     return this.#decide("renew", "control", requests, options, {
-      argumentsOf: ({ leaseId, ttlMs }) => ({ id: grantIdOf(leaseId), common: [`${ttlMs}`] }),
+      argumentsOf: ({ leaseId, ttlMs }) => ({ id: leaseId, common: [`${ttlMs}`] }),
       outcome: (_, reply): port.RenewOutcome => {
         const [status, ...rest] = reply as Texts;
         return status === "renewed"
@@ -84,7 +84,7 @@ export class RedisLeaseStore implements port.LeaseStore {
   ): Promise<port.ReleaseOutcome[]> {
     return this.#decide("release", "control", requests, options, {
       argumentsOf: ({ namespace, leaseId }) => ({
-        id: grantIdOf(leaseId),
+        id: leaseId,
         common: [this.calls.keys.channel(namespace)],
       }),
       outcome: (_, reply): port.ReleaseOutcome => ({

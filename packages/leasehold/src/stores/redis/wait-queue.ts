@@ -1,11 +1,11 @@
 /**
  * The wait queue of a resource, in Lua: core/queue.ts for Redis.
  *
- *   queue   sorted set, for each waiter   GRANT          scored by its position, which counts up
- *                                         GRANT HOLDER   with the same score
- *                                         @GRANT         scored by its expiry, above all positions
+ *   queue   sorted set, for each waiter   LEASE          scored by its position, which counts up
+ *                                         LEASE HOLDER   with the same score
+ *                                         @LEASE         scored by its expiry, above all positions
  *
- * A waiter is stored by its grant id, so no lease id reaches Redis. A step costs the logarithm of the
+ * A waiter is stored by its lease id; notifications name it by its grant id. A step costs the logarithm of the
  * queue's length, plus the removal of expired waiters, which happens once for each. The queue is a
  * single key, because each key costs every call something, even if no client waits.
  *
@@ -14,6 +14,7 @@
  * expiry.
  */
 import { LONGEST_WAITER_MS, MOST_AWAITED, RESERVED_MS } from "../../core/index.js";
+import { grantIdOf } from "../../env/index.js";
 
 const RESERVED_US = RESERVED_MS * 1_000;
 const LONGEST_WAIT_US = LONGEST_WAITER_MS * 1_000;
@@ -36,7 +37,7 @@ local function removeExpired(r)
   for _, each in ipairs(expired) do remove(string.sub(each, 2)) end
 end
 local function firstHolder()
-  return string.sub(redis.call('ZRANGE', queue, 1, 1)[1] or '', ${16 + 2})
+  return string.match(redis.call('ZRANGE', queue, 1, 1)[1] or '', ' (.*)') or ''
 end
 local function aheadOf(waiter)
   local rank = redis.call('ZRANK', queue, waiter)
@@ -72,7 +73,7 @@ local function wakeFirst(channel)
   local waiter = redis.call('ZRANGE', queue, 0, 0)[1]
   if waiter then
     local _, resource = indexAndResource()
-    redis.pcall('PUBLISH', channel, waiter .. ' ' .. resource)
+    redis.pcall('PUBLISH', channel, string.sub(waiter, 1, 16) .. ' ' .. resource)
   end
 end
 -- Runs after the writes, so it must not fail the script.
@@ -108,7 +109,9 @@ export function waitersOf(entries: readonly string[], nowUs: number): Waiting[] 
   const isLive = (waiter: string) => (scores.get(`@${waiter}`) ?? 0) > nowUs;
   return [...scores.keys()].flatMap((member) => {
     const space = member.indexOf(" ");
-    const grantId = member.slice(0, Math.max(0, space));
-    return isLive(grantId) ? [{ grantId, holder: member.slice(space + 1) }] : [];
+    const leaseId = member.slice(0, Math.max(0, space));
+    return isLive(leaseId)
+      ? [{ grantId: grantIdOf(leaseId), holder: member.slice(space + 1) }]
+      : [];
   });
 }

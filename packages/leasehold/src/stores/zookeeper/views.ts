@@ -8,7 +8,7 @@ import {
   type Page,
   resourceOfCursor,
 } from "../../core/index.js";
-import { grantIdOf } from "../../env/index.js";
+import { digestOf, grantIdOf } from "../../env/index.js";
 import { foreignHolder } from "./decide-contenders.js";
 import { isRefused } from "./failures.js";
 import { nameOf } from "./keys.js";
@@ -43,7 +43,7 @@ function liveView({ namespace, resource }: Key, contender: Contender, nowMs: num
     return {
       ...common,
       holder: foreignHolder(data, path),
-      grantId: grantIdOf(path),
+      grantId: grantIdOf(digestOf(path)),
       state: "live",
       // It lasts as long as its session, which only the ensemble knows.
       ttlMs: 0,

@@ -10,6 +10,7 @@ import { batches } from "./batches.js";
 import { closing } from "./closing.js";
 import { concurrency } from "./concurrency.js";
 import { Fixture, type OpenedLeaseStore, type Section, type Subject } from "./fixture.js";
+import { leaseIds } from "./lease-ids.js";
 import { mixedBatches } from "./mixed-batches.js";
 import { model } from "./model.js";
 import { names } from "./names.js";
@@ -39,6 +40,7 @@ const SECTIONS: readonly (readonly [string, Section])[] = [
   ["renew", renewing],
   ["release", releasing],
   ["revoke", revoking],
+  ["lease ids", leaseIds],
   ["batches", batches],
   ["large batches", mixedBatches],
   ["concurrency", concurrency],

@@ -7,7 +7,7 @@ import {
   type RevokeRequest,
   rules,
 } from "../../core/index.js";
-import { grantIdOf } from "../../env/index.js";
+import { digestOf, grantIdOf } from "../../env/index.js";
 import type { Expect } from "../framework.js";
 import { every, type Fixture, needsAdvance, needsCollect, type Section } from "./fixture.js";
 
@@ -205,8 +205,8 @@ class Both {
   #grant({ key, lease, ttl }: Step) {
     const holder = `holder ${lease}`;
     const { namespace, resource } = this.#key(key);
-    // 32 hex digits, as lease ids are.
-    const leaseId = grantIdOf(`${namespace} ${resource} ${lease}`).repeat(2);
+    // 48 hex digits, as lease ids are.
+    const leaseId = digestOf(`${namespace} ${resource} ${lease}`).slice(0, 48);
     return { namespace, resource, leaseId, holder, ttlMs: this.#ttl(ttl) };
   }
 

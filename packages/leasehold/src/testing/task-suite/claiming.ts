@@ -1,5 +1,11 @@
 /** Who gets which task, in which order, and what a claim answers. */
-import { grantIdOf, newLeaseId, systemRandom, taskLeaseId } from "../../env/index.js";
+import {
+  claimDigestOf,
+  grantIdOf,
+  newLeaseId,
+  systemRandom,
+  taskLeaseId,
+} from "../../env/index.js";
 import { LONG_TTL_MS, type Section } from "./fixture.js";
 
 const HOUR_MS = 3_600_000;
@@ -29,7 +35,7 @@ export const claiming: Section = (test, expect) => {
           queue: "queue",
           priority: 5,
           data: { n: 1 },
-          leaseId: taskLeaseId(request.claimId, id),
+          leaseId: taskLeaseId(claimDigestOf(request.claimId), id),
           attempt: 1,
           failures: 0,
           crashes: 0,

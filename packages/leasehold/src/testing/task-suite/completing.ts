@@ -56,7 +56,7 @@ export const completing: Section = (test, expect) => {
     expect(answers).toEqual(refused);
     const recorded = { status: "recorded", repeated: true, state: "dead", retryInMs: null };
     expect(repeated).toEqual(recorded);
-    expect(await fixture.useAll({ ...held, leaseId: "f".repeat(32) })).toEqual({
+    expect(await fixture.useAll({ ...held, leaseId: "f".repeat(48) })).toEqual({
       ...refused,
       fail,
     });

@@ -209,7 +209,7 @@ export const enqueueing: Section = (test, expect) => {
 
   test("knows no task by an id that was never enqueued, UUID or not", async (fixture) => {
     for (const id of [newTaskId(), "", "task-1", "'; --", "\u0000"]) {
-      const grant = { ...fixture.key(id), leaseId: "0".repeat(32), token: 1 };
+      const grant = { ...fixture.key(id), leaseId: "0".repeat(48), token: 1 };
       expect(await fixture.useAll(grant)).toEqual(refusedAll("unknown"));
       expect(await fixture.cancel({ id })).toEqual({ status: "unknown" });
       expect(await fixture.retry({ id })).toEqual({ status: "unknown" });

@@ -1,6 +1,6 @@
 /** A holder that is late is refused, and its task goes on without it. */
-import { newLeaseId, systemRandom } from "../../env/index.js";
-import { needsReap, refusedAll, type Section } from "./fixture.js";
+import { grantIdOf, newLeaseId, systemRandom } from "../../env/index.js";
+import { type Held, needsReap, refusedAll, type Section } from "./fixture.js";
 
 export const expiry: Section = (test, expect) => {
   test("refuses a holder after its expiry, even without a new holder", async (fixture) => {
@@ -45,12 +45,18 @@ export const expiry: Section = (test, expect) => {
   });
 
   test("refuses a right lease id with a wrong token, and the other way round", async (fixture) => {
-    const held = await fixture.addAndHold();
+    await fixture.addAll([{}, {}]);
+    const [held, other] = (await fixture.claim()) as [Held, Held];
+    const grantId = grantIdOf(held.leaseId);
     for (const wrong of [
       { ...held, token: held.token + 1 },
       { ...held, token: held.token - 1 },
-      { ...held, leaseId: "0".repeat(32) },
+      { ...held, leaseId: "0".repeat(48) },
       { ...held, leaseId: "" },
+      // The public half with other secrets, and another task of the same claim.
+      { ...held, leaseId: grantId + newLeaseId(systemRandom).slice(grantId.length) },
+      { ...held, leaseId: grantId + "0".repeat(32) },
+      { ...held, leaseId: other.leaseId },
     ]) {
       expect(await fixture.useAll(wrong)).toEqual(refusedAll("taken"));
     }

@@ -1,5 +1,5 @@
 /** Tasks and requests that differ in everything, and what the store must show of them. */
-import { grantIdOf, taskLeaseId, zip } from "../../env/index.js";
+import { claimDigestOf, grantIdOf, taskLeaseId, zip } from "../../env/index.js";
 import type { Json, NewTask, TaskDetails } from "../../tasks/port.js";
 import type { Expect } from "../framework.js";
 import { type Fixture, type Held, LONG_TTL_MS, newTaskId } from "./fixture.js";
@@ -72,9 +72,10 @@ export async function claimAll(
       kinds: index % 3 === 2 ? [`kind ${index % KINDS}`] : null,
     });
     const claimed = await fixture.claim(request);
+    const claimDigest = claimDigestOf(request.claimId);
     for (const task of claimed) {
       expect(held.has(task.id), `${task.id} is claimed once`).toBe(false);
-      expect(task.leaseId, task.id).toBe(taskLeaseId(request.claimId, task.id));
+      expect(task.leaseId, task.id).toBe(taskLeaseId(claimDigest, task.id));
       expect(task.ttlMs, task.id).toBe(request.ttlMs);
       expect(request.queues, task.id).toContain(task.queue);
       if (request.kinds) expect(request.kinds, task.id).toContain(task.kind);

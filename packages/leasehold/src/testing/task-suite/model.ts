@@ -1,5 +1,5 @@
 /** A seeded walk of random calls, made to the store and to the rules: both must answer the same. */
-import { grantIdOf, newLeaseId, zip } from "../../env/index.js";
+import { claimDigestOf, grantIdOf, newLeaseId, zip } from "../../env/index.js";
 import { taskLeaseState } from "../../tasks/leases.js";
 import {
   type ClaimRequest,
@@ -95,10 +95,10 @@ class Walk {
           limit: this.#pick([1, 2, 5]),
         });
     const claimed = await this.fixture.claim(request);
-    const { claimId } = request;
+    const digest = claimDigestOf(request.claimId);
     if (again) {
       const own = [...this.#records.values()].filter((record) =>
-        rules.claimAgain(record, claimId, this.#nowMs),
+        rules.claimAgain(record, digest, this.#nowMs),
       );
       this.expect(claimed.map(({ id }) => id).sort()).toEqual(own.map(({ id }) => id).sort());
     } else {
@@ -109,6 +109,7 @@ class Walk {
 
   #claimed(request: ClaimRequest, claimed: readonly Held[]): void {
     const { queues, kinds, limit } = request;
+    const digest = claimDigestOf(request.claimId);
     const due = [...this.#records.values()]
       .filter((record) => isClaimable(record, this.#nowMs))
       .filter(({ queue, kind }) => queues.includes(queue) && (!kinds || kinds.includes(kind)))
@@ -119,7 +120,7 @@ class Walk {
       .slice(0, limit);
     this.expect(claimed.map(({ id }) => id)).toEqual(due.map(({ id }) => id));
     for (const [task, before] of zip(claimed, due)) {
-      const { record, outcome } = rules.claim(before, request, this.#nowMs, (last) => {
+      const { record, outcome } = rules.claim(before, request, digest, this.#nowMs, (last) => {
         this.expect(task.token).toBeGreaterThan(last);
         return task.token;
       });

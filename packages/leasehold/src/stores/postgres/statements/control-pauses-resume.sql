@@ -16,7 +16,7 @@ WITH clock AS MATERIALIZED (
 SELECT (
     SELECT pg_notify('leasehold', json_build_array('lease', f.namespace, f.resource, f.wakes)::text)::text
     FROM (
-      SELECT w.namespace, w.resource, left(encode(sha256(convert_to(w.lease_id, 'UTF8')), 'hex'), 16) AS wakes FROM leasehold.waiter w
+      SELECT w.namespace, w.resource, left(w.lease_id, 16) AS wakes FROM leasehold.waiter w
       WHERE w.namespace = k.namespace AND w.resource = k.resource AND w.expires_at > c.now AND true
       ORDER BY w.place LIMIT 1
     ) f

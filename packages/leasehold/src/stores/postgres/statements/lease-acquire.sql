@@ -102,7 +102,7 @@ WITH clock AS MATERIALIZED (
 SELECT o.n::int AS n, CASE WHEN o.n IS NULL THEN o.namespace END AS namespace,
   CASE WHEN o.n IS NULL THEN o.resource END AS resource, o.status, o.token, o.ttl_ms AS "ttlMs",
   date_part('epoch', o.expires_at - c.now) * 1000 AS "remainingMs", date_part('epoch', o.expires_at) * 1000 AS "expiresAt",
-  o.holder, left(encode(sha256(convert_to(o.lease_id, 'UTF8')), 'hex'), 16) AS "grantId", o.ahead, o.old_token AS "oldToken",
+  o.holder, left(o.lease_id, 16) AS "grantId", o.ahead, o.old_token AS "oldToken",
   o.old_ttl_ms AS "oldTtlMs", o.old_state AS "oldState", date_part('epoch', o.old_granted_at) * 1000 AS "oldGrantedAt",
   date_part('epoch', o.old_renewed_at) * 1000 AS "oldRenewedAt", date_part('epoch', o.old_expires_at) * 1000 AS "oldExpiresAt",
   o.old_metadata AS "oldMetadata"

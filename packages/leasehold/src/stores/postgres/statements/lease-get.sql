@@ -17,7 +17,7 @@ WITH clock AS MATERIALIZED (
         l.expires_at, l.ended, l.metadata, l.paused FROM leasehold.lease l WHERE l.namespace = i.namespace AND l.resource = i.resource OFFSET 0
     ) s ON true
   )
-SELECT l.n::int AS n, l.namespace, l.resource, l.holder, left(encode(sha256(convert_to(l.lease_id, 'UTF8')), 'hex'), 16) AS "grantId", l.token,
+SELECT l.n::int AS n, l.namespace, l.resource, l.holder, left(l.lease_id, 16) AS "grantId", l.token,
   CASE WHEN (l.ended IS NULL AND l.expires_at > c.now) THEN 'live' ELSE coalesce(l.ended, 'expired') END AS state,
   l.ttl_ms AS "ttlMs", CASE WHEN (l.ended IS NULL AND l.expires_at > c.now) THEN date_part('epoch', l.expires_at - c.now) * 1000 ELSE 0 END AS "remainingMs",
   CASE WHEN l.ended = 'revoked' AND (l.ended IS DISTINCT FROM 'released' AND l.expires_at > c.now) THEN date_part('epoch', l.expires_at - c.now) * 1000 END AS "freeInMs",

@@ -28,7 +28,7 @@ SELECT x.n::int AS n, 'revoked' AS status, x.token, date_part('epoch', x.expires
   CASE WHEN x.free_now THEN (
     SELECT pg_notify('leasehold', json_build_array('lease', f.namespace, f.resource, f.wakes)::text)::text
     FROM (
-      SELECT w.namespace, w.resource, left(encode(sha256(convert_to(w.lease_id, 'UTF8')), 'hex'), 16) AS wakes FROM leasehold.waiter w
+      SELECT w.namespace, w.resource, left(w.lease_id, 16) AS wakes FROM leasehold.waiter w
       WHERE w.namespace = x.namespace AND w.resource = x.resource AND w.expires_at > c.now AND true
       ORDER BY w.place LIMIT 1
     ) f

@@ -11,6 +11,10 @@
 WITH clock AS MATERIALIZED (
     SELECT n.now, (extract(epoch FROM n.now) * 1000000)::bigint AS micros FROM (SELECT clock_timestamp() AS now) n
   ),
+  digest AS MATERIALIZED (
+    SELECT left(d.hex, 8) AS public, substr(d.hex, 17, 32) AS secret
+    FROM (SELECT encode(sha256(convert_to($2, 'UTF8')), 'hex') AS hex) d
+  ),
   earlier AS MATERIALIZED (
     SELECT FROM leasehold.claim n WHERE n.namespace = $1 AND n.claim_id = $2
   ),
@@ -24,7 +28,7 @@ WITH clock AS MATERIALIZED (
   ),
   claimed AS (
     UPDATE leasehold.task t SET state = 'running', attempt = t.attempt + 1,
-      previous_holder = t.holder, holder = $3, lease_id = left(encode(sha256(convert_to($2 || ':' || t.id::text, 'UTF8')), 'hex'), 32),
+      previous_holder = t.holder, holder = $3, lease_id = (SELECT d.public FROM digest d) || right(t.id::text, 8) || (SELECT d.secret FROM digest d),
       token = greatest(t.token + 1, c.micros), ttl_ms = $4::int, started_at = c.now,
       heartbeat_at = NULL, expires_at = c.now + $4::int * interval '1 millisecond', result = NULL, progress = NULL
     FROM clock c

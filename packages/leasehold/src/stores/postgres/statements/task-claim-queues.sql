@@ -8,11 +8,7 @@
 -- $7 queue1
 -- $8 queue2
 
-WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
-  earlier AS MATERIALIZED (
-    SELECT n.task_ids FROM leasehold.claim n WHERE n.namespace = $1 AND n.claim_id = $2
-  ),
-  picked AS MATERIALIZED (
+-- lines 11 to 19 of task-claim.sql
     SELECT q.namespace, q.queue, q.priority, q.scheduled_at, q.id, t.bytes FROM (
       (SELECT t.namespace, t.queue, t.id, t.priority, t.scheduled_at FROM leasehold.task t
         WHERE t.queue = $7 AND t.namespace = $1 AND t.state = 'pending' AND t.scheduled_at <= (SELECT now FROM clock)
@@ -33,4 +29,4 @@ WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
       FOR NO KEY UPDATE OF t SKIP LOCKED
     ) t
     ORDER BY q.priority, q.scheduled_at, q.id LIMIT $5::int
--- lines 22 to 61 of task-claim.sql
+-- lines 26 to 65 of task-claim.sql

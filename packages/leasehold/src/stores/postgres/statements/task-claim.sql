@@ -9,6 +9,10 @@
 -- $7 queue
 
 WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
+  digest AS MATERIALIZED (
+    SELECT left(d.hex, 8) AS public, substr(d.hex, 17, 32) AS secret
+    FROM (SELECT encode(sha256(convert_to($2, 'UTF8')), 'hex') AS hex) d
+  ),
   earlier AS MATERIALIZED (
     SELECT n.task_ids FROM leasehold.claim n WHERE n.namespace = $1 AND n.claim_id = $2
   ),
@@ -33,7 +37,7 @@ WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
   ),
   claimed AS (
     UPDATE leasehold.task t SET state = 'running', attempt = t.attempt + 1,
-      previous_holder = t.holder, holder = $3, lease_id = left(encode(sha256(convert_to($2 || ':' || t.id::text, 'UTF8')), 'hex'), 32),
+      previous_holder = t.holder, holder = $3, lease_id = (SELECT d.public FROM digest d) || right(t.id::text, 8) || (SELECT d.secret FROM digest d),
       token = greatest(t.token + 1, (extract(epoch FROM c.now) * 1000000)::bigint), ttl_ms = $4::int, started_at = c.now,
       heartbeat_at = NULL, expires_at = c.now + $4::int * interval '1 millisecond', result = NULL, progress = NULL
     FROM clock c
@@ -48,7 +52,7 @@ WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
   own AS (
     SELECT t.* FROM earlier CROSS JOIN unnest(earlier.task_ids) AS e (id)
       JOIN leasehold.task t ON t.namespace = $1 AND t.id = e.id CROSS JOIN clock c
-    WHERE t.state = 'running' AND t.lease_id = left(encode(sha256(convert_to($2 || ':' || t.id::text, 'UTF8')), 'hex'), 32)
+    WHERE t.state = 'running' AND t.lease_id = (SELECT d.public FROM digest d) || right(t.id::text, 8) || (SELECT d.secret FROM digest d)
       AND c.now < t.expires_at
   )
 SELECT x.id::text AS id, x.kind, x.queue,

@@ -31,7 +31,7 @@ WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
     INSERT INTO leasehold.attempt
       (namespace, task_id, attempt, holder, grant_id, token, ttl_ms, started_at,
        heartbeat_at, ended_at, result, error, progress)
-    SELECT x.namespace, x.id, x.attempt, x.holder, left(encode(sha256(convert_to(x.lease_id, 'UTF8')), 'hex'), 16), x.token, x.ttl_ms,
+    SELECT x.namespace, x.id, x.attempt, x.holder, left(x.lease_id, 16), x.token, x.ttl_ms,
       x.started_at, x.heartbeat_at, c.now, 'done', NULL, x.progress
     FROM changed x CROSS JOIN clock c
   )

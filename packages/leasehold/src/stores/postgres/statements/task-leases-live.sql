@@ -4,7 +4,7 @@
 
 WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
   found (id, attempt, holder, grant_id, token, ttl_ms, started_at, heartbeat_at, ended_at,
-    expires_at, result) AS ((SELECT t.id, t.attempt, t.holder, left(encode(sha256(convert_to(t.lease_id, 'UTF8')), 'hex'), 16) AS grant_id, t.token, t.ttl_ms,
+    expires_at, result) AS ((SELECT t.id, t.attempt, t.holder, left(t.lease_id, 16) AS grant_id, t.token, t.ttl_ms,
     t.started_at, t.heartbeat_at, NULL::timestamptz AS ended_at, t.expires_at, NULL::text AS result FROM leasehold.task t
     WHERE t.namespace = $1 AND t.state = 'running' AND t.expires_at > (SELECT now FROM clock) ORDER BY t.id DESC LIMIT $2::int))
 SELECT x.id::text AS id, x.attempt, x.holder, x.grant_id AS "grantId", x.token, x.ttl_ms AS "ttlMs",

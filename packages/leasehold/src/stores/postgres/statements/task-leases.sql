@@ -4,7 +4,7 @@
 
 WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
   found (id, attempt, holder, grant_id, token, ttl_ms, started_at, heartbeat_at, ended_at,
-    expires_at, result) AS ((SELECT t.id, t.attempt, t.holder, left(encode(sha256(convert_to(t.lease_id, 'UTF8')), 'hex'), 16) AS grant_id, t.token, t.ttl_ms,
+    expires_at, result) AS ((SELECT t.id, t.attempt, t.holder, left(t.lease_id, 16) AS grant_id, t.token, t.ttl_ms,
     t.started_at, t.heartbeat_at, NULL::timestamptz AS ended_at, t.expires_at, NULL::text AS result FROM leasehold.task t
     WHERE t.namespace = $1 AND t.state = 'running' ORDER BY t.id DESC LIMIT $2::int) UNION ALL (SELECT a.task_id, a.attempt, a.holder, a.grant_id, a.token, coalesce(a.ttl_ms, 0),
     a.started_at, a.heartbeat_at, a.ended_at, NULL::timestamptz, a.result FROM leasehold.attempt a

@@ -6,7 +6,7 @@ SELECT t.id::text AS id, t.kind, t.queue, t.priority, t.state, t.dedupe_key AS "
   t.attempt, t.failures, t.crashes, t.max_attempts AS "maxAttempts", t.crash_limit AS "crashLimit",
   (extract(epoch FROM t.created_at) * 1000000)::bigint AS "createdAt", (extract(epoch FROM t.scheduled_at) * 1000000)::bigint AS "scheduledAt",
   (extract(epoch FROM t.started_at) * 1000000)::bigint AS "startedAt", (extract(epoch FROM t.heartbeat_at) * 1000000)::bigint AS "heartbeatAt",
-  (extract(epoch FROM t.expires_at) * 1000000)::bigint AS "expiresAt", t.holder, left(encode(sha256(convert_to(t.lease_id, 'UTF8')), 'hex'), 16) AS "grantId", t.token,
+  (extract(epoch FROM t.expires_at) * 1000000)::bigint AS "expiresAt", t.holder, left(t.lease_id, 16) AS "grantId", t.token,
   (extract(epoch FROM t.finished_at) * 1000000)::bigint AS "finishedAt", (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now,
   octet_length(t.data) > 1024 AS "dataCut",
   left(t.data, CASE WHEN octet_length(t.data) > 1024

@@ -3,14 +3,14 @@
 --
 -- KEYS   the indexes that the batch touches; for each request its record and its wait queue
 -- ARGV   the number of indexes, the number of lists, the length of a list
---        the lists: holder, ttlMs, queueMs, metadata as JSON, '1' to see the grant that was replaced or ''
---        for each request its grant id, followed by the number of its list if there are several
+--        each list and the number of its requests: holder, ttlMs, queueMs, metadata as JSON, '1' to see the grant that was replaced or ''
+--        for each request its lease id
 -- Reply  the server's time; then for each request:
 --        an integer                                  granted: the token less the time
 --        {'replaced', token, view}                   granted: the view is of the grant before, as in view.lua
 --        {'acquired', token, ttlMs, left, expiresAt} granted before, by the same request
---        {'held', holder, grantId, left, ahead}      ahead: waiters before this one. If the resource is free but
---                                                    reserved: the first waiter as holder, grantId ''
+--        {'held', holder, leaseId, left, ahead}      ahead: waiters before this one. If the resource is free but
+--                                                    reserved: the first waiter as holder, leaseId ''
 --        {'ended'}                                   the grant of this lease id has ended
 --        {'failed', message}                         refused; the other requests are decided
 --        Times are microseconds since 1970.
@@ -21,18 +21,18 @@
 
 -- includes parts/wait-queue.lua
 
-local idLength, keysEach = 16, 2
+local keysEach = 2
 local function decide(id, c)
 
   local holder, ttlMs, queueMs = c[1], c[2], c[3]
   local r = read(key)
-  if r and r.grantId == id then
+  if r and r.leaseId == id then
     if r.ended ~= '' or now >= r.expiresAt then return {'ended'} end
     return {'acquired', term(r, redis.call('HGET', key, 'ttlMs'))}
   end
   local isHeld, waits = r and excludes(r), queueMs ~= '0'
   if isHeld and not waits then
-    return {'held', redis.call('HGET', key, 'holder'), r.grantId, text(r.expiresAt - now), ''}
+    return {'held', redis.call('HGET', key, 'holder'), r.leaseId, text(r.expiresAt - now), ''}
   end
   local ahead, position = 0, nil
   if isHeld or r and isWaitedFor(r) then
@@ -41,10 +41,10 @@ local function decide(id, c)
     local left = r.expiresAt + reservedFor(ahead) - now
     -- A clock that was set back reserves nothing.
     if isHeld or now >= r.expiresAt and left > 0 then
-      local by, grantId = '', ''
-      if isHeld then by, grantId = redis.call('HGET', key, 'holder'), r.grantId else by = firstHolder() end
+      local by, leaseId = '', ''
+      if isHeld then by, leaseId = redis.call('HGET', key, 'holder'), r.leaseId else by = firstHolder() end
       if waits then putWaiter(r, id, not position, holder, queueMs) end
-      return {'held', by, grantId, text(left), text(ahead)}
+      return {'held', by, leaseId, text(left), text(ahead)}
     end
   end
   local before = c[5] ~= '' and r and view(key)

@@ -19,7 +19,7 @@ local function decide(key, a, b, c)
       return {'revoked', 0}
     end
     if r.left < 0 then return {'failed', 'the key has no expiry: revoke it at once'} end
-    local value = 'leasehold-revoked:' .. r.grantId .. ':' .. r.holder
+    local value = 'leasehold-revoked:' .. r.leaseId .. ':' .. r.holder
     redis.call('SET', key, value, 'KEEPTTL')
     return {'revoked', r.left}
 end

@@ -4,7 +4,7 @@
 -- ARGV   the format; for each request nothing
 -- Reply  for each request:
 --        {}                                          no lock
---        {grantId, holder, 'live' or 'revoked', left}
+--        {leaseId, holder, 'live' or 'revoked', left}
 --        {'failed', message}                         refused; the other requests are decided
 
 -- includes parts/compatibility-read.lua
@@ -13,7 +13,7 @@ local function decide(key, a, b, c)
 
     local r = read(key)
     if not r then return {} end
-    return {r.grantId, r.holder, r.revoked and 'revoked' or 'live', r.left}
+    return {r.leaseId, r.holder, r.revoked and 'revoked' or 'live', r.left}
 end
 
 -- includes parts/compatibility-decide-each.lua

@@ -1,9 +1,9 @@
--- Ends each grant and notifies the first waiter. A grant id that only waits leaves the wait queue.
+-- Ends each grant and notifies the first waiter. A lease id that only waits leaves the wait queue.
 --
 -- KEYS   the indexes that the batch touches; for each request its record and its wait queue
 -- ARGV   the number of indexes, the number of lists, the length of a list
---        the lists: the channel of notifications
---        for each request its grant id, followed by the number of its list if there are several
+--        each list and the number of its requests: the channel of notifications
+--        for each request its lease id
 -- Reply  the server's time; then for each request:
 --        1                                           released, now or before
 --        0                                           not held
@@ -16,12 +16,12 @@
 
 -- includes parts/wait-queue.lua
 
-local idLength, keysEach = 16, 2
+local keysEach = 2
 local function decide(id, c)
 
   local r = read(key)
   if not r then return 0 end
-  if r.grantId ~= id then
+  if r.leaseId ~= id then
     withdraw(r, id, c[1], not excludes(r))
     return 0
   end

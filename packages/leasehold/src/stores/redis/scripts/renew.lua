@@ -2,8 +2,8 @@
 --
 -- KEYS   the indexes that the batch touches; for each request its record
 -- ARGV   the number of indexes, the number of lists, the length of a list
---        the lists: ttlMs
---        for each request its grant id, followed by the number of its list if there are several
+--        each list and the number of its requests: ttlMs
+--        for each request its lease id
 -- Reply  the server's time; then for each request:
 --        {'renewed', token, ttlMs, left, expiresAt}
 --        {'lost', reason}                            'gone', 'taken', 'revoked' or 'expired'
@@ -14,12 +14,12 @@
 
 -- includes parts/record.lua
 
-local idLength, keysEach = 16, 1
+local keysEach = 1
 local function decide(id, c)
 
   local r = read(key)
   if not r then return {'lost', 'gone'} end
-  if r.grantId ~= id then return {'lost', 'taken'} end
+  if r.leaseId ~= id then return {'lost', 'taken'} end
   if r.ended == 'revoked' then return {'lost', 'revoked'} end
   if r.ended == 'released' then return {'lost', 'gone'} end
   if now >= r.expiresAt then return {'lost', 'expired'} end

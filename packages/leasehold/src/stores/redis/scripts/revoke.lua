@@ -2,8 +2,8 @@
 --
 -- KEYS   the indexes that the batch touches; for each request its record and its wait queue
 -- ARGV   the number of indexes, the number of lists, the length of a list
---        the lists: the expected token or '', 'now' or 'atExpiry', the channel of notifications
---        for each request '', followed by the number of its list if there are several
+--        each list and the number of its requests: the expected token or '', 'now' or 'atExpiry', the channel of notifications
+--        for each request ''
 -- Reply  the server's time; then for each request:
 --        {'revoked', token, left}                    free after `left`
 --        {'notHeld'}, {'otherToken'}
@@ -16,7 +16,7 @@
 
 -- includes parts/wait-queue.lua
 
-local idLength, keysEach = 0, 2
+local keysEach = 2
 local function decide(id, c)
 
   local r = read(key)

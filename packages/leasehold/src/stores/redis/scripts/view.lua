@@ -2,11 +2,11 @@
 --
 -- KEYS   the indexes that the batch touches; for each request its record
 -- ARGV   the number of indexes, the number of lists, the length of a list
---        the lists: empty
---        for each request '', followed by the number of its list if there are several
+--        each list, which is empty, and the number of its requests
+--        for each request ''
 -- Reply  the server's time; then for each request:
 --        {'view', {}}                                no record
---        {'view', {grantId, holder, token, ttlMs, grantedAt, renewedAt, expiresAt, ended, metadata}}
+--        {'view', {lease id, holder, token, ttlMs, grantedAt, renewedAt, expiresAt, ended, metadata}}
 --        {'failed', message}                         refused; the other requests are decided
 --        Times are microseconds since 1970.
 
@@ -14,7 +14,7 @@
 
 -- includes parts/record.lua
 
-local idLength, keysEach = 0, 1
+local keysEach = 1
 local function decide(id, c)
 return {'view', view(key)}
 end

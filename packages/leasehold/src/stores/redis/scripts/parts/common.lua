@@ -7,7 +7,7 @@ local nowText = text(now)
 local function read(key)
   local f = redis.call('HMGET', key, 'grantId', 'token', 'expiresAt', 'ended', 'waitedUntil')
   if not f[1] then return nil end
-  return {grantId = f[1], token = tonumber(f[2]), expiresAt = tonumber(f[3]), ended = f[4],
+  return {leaseId = f[1], token = tonumber(f[2]), expiresAt = tonumber(f[3]), ended = f[4],
     waitedUntil = tonumber(f[5] or '0')}
 end
 local function view(key)

@@ -4,14 +4,15 @@ local format = ARGV[1]
 local function read(key)
   local value = redis.call('GET', key)
   if not value then return nil end
-  local grantId, holder = string.match(value, '^leasehold:(%x+):(.*)$')
+  local leaseId, holder = string.match(value, '^leasehold:([^:]+):(.*)$')
   local revoked = false
-  if not grantId then
-    grantId, holder = string.match(value, '^leasehold%-revoked:(%x+):(.*)$')
-    revoked = grantId ~= nil
+  if not leaseId then
+    leaseId, holder = string.match(value, '^leasehold%-revoked:([^:]+):(.*)$')
+    revoked = leaseId ~= nil
   end
-  if not grantId then
-    grantId, holder = string.sub(redis.sha1hex(value), 1, 16), 'a client of ' .. format
+  if not leaseId then
+    -- Its text is a secret. No lease id is as short.
+    leaseId, holder = string.sub(redis.sha1hex(value), 1, 16), 'a client of ' .. format
   end
-  return {grantId = grantId, holder = holder, revoked = revoked, left = redis.call('PTTL', key)}
+  return {leaseId = leaseId, holder = holder, revoked = revoked, left = redis.call('PTTL', key)}
 end

@@ -1,22 +1,19 @@
--- Calls `decide` for each request, with its grant id and its shared argument list.
+-- Calls `decide` for each request, with its lease id and its shared argument list.
 -- A failing request does not stop the others.
 
-local common = {}
-for i = 1, lists do
-  common[i] = {unpack(ARGV, 4 + (i - 1) * length, 3 + i * length)}
-end
 local answers = {now}
-local at = 3 + lists * length
-for i = 1, #ARGV - at do
-  local id, c = ARGV[at + i], common[1]
-  if lists > 1 then
-    id, c = string.sub(id, 1, idLength), common[tonumber(string.sub(id, idLength + 1))]
+local i, ids = 0, 3 + lists * (length + 1)
+for list = 1, lists do
+  local from = 3 + (list - 1) * (length + 1)
+  local c = {unpack(ARGV, from + 1, from + length)}
+  for _ = 1, tonumber(ARGV[from + length + 1]) do
+    i = i + 1
+    key, queue = KEYS[indexes + (i - 1) * keysEach + 1], KEYS[indexes + i * keysEach]
+    local ok, answer = pcall(decide, ARGV[ids + i], c)
+    if not ok then
+      answer = {'failed', type(answer) == 'table' and answer.err or tostring(answer)}
+    end
+    answers[i + 1] = answer
   end
-  key, queue = KEYS[indexes + (i - 1) * keysEach + 1], KEYS[indexes + i * keysEach]
-  local ok, answer = pcall(decide, id, c)
-  if not ok then
-    answer = {'failed', type(answer) == 'table' and answer.err or tostring(answer)}
-  end
-  answers[i + 1] = answer
 end
 return answers

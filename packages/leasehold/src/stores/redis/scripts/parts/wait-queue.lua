@@ -14,7 +14,7 @@ local function removeExpired(r)
   for _, each in ipairs(expired) do remove(string.sub(each, 2)) end
 end
 local function firstHolder()
-  return string.sub(redis.call('ZRANGE', queue, 1, 1)[1] or '', 18)
+  return string.match(redis.call('ZRANGE', queue, 1, 1)[1] or '', ' (.*)') or ''
 end
 local function aheadOf(waiter)
   local rank = redis.call('ZRANK', queue, waiter)
@@ -50,7 +50,7 @@ local function wakeFirst(channel)
   local waiter = redis.call('ZRANGE', queue, 0, 0)[1]
   if waiter then
     local _, resource = indexAndResource()
-    redis.pcall('PUBLISH', channel, waiter .. ' ' .. resource)
+    redis.pcall('PUBLISH', channel, string.sub(waiter, 1, 16) .. ' ' .. resource)
   end
 end
 -- Runs after the writes, so it must not fail the script.
