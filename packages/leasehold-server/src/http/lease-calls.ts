@@ -187,7 +187,6 @@ export function newLeaseCalls(options: LeaseCallsOptions) {
     );
     const timeoutMs = budget.storeMs();
     const requestId = context.get("requestId");
-    const { signal } = context.req.raw;
     // One at a time: the entries of the audit have a single order anyway.
     const audited = new SerialExecutor();
     const causing = ({ resource }: Named) => {
@@ -242,7 +241,7 @@ export function newLeaseCalls(options: LeaseCallsOptions) {
         const asked = { namespace, ...request };
         const revoked = control
           ? await audited.run(namespace, () =>
-              revokeAudited(control, env, asked, by, { budget, signal }),
+              revokeAudited(control, env, asked, by, { budget, signal: context.req.raw.signal }),
             )
           : { outcome: await revocations.submit(asked, timeoutMs, named), entry: null };
         const event = emit && revokeEvent(request, revoked.outcome, cause());
