@@ -9,7 +9,6 @@
 import type { Clock } from "leasehold";
 import { checkMay, type Need } from "./auth/access.js";
 import type { Authenticator } from "./auth/authenticate.js";
-import { noteAuthenticated } from "./auth/authenticated.js";
 import { checkBootstrap } from "./auth/bootstrap.js";
 import type { Caller } from "./auth/caller.js";
 import type { Demand } from "./limits/demand.js";
@@ -68,7 +67,7 @@ export class Entry {
     const caller = await authenticator.callerOf(request, keeps, addressOf(host));
     known(caller);
     const checkedMs = clock.monotonic();
-    noteAuthenticated(request);
+    noteCallerAt(host);
     demand?.pause();
     const { headers } = request;
     const admitted = await tenantAdmission.enter({ caller, urgency, path, headers });
@@ -147,4 +146,9 @@ function addressOf(host: unknown): string | undefined {
 function answerOf(host: unknown): Answer | undefined {
   const { answer } = (host ?? {}) as { answer?: Answer };
   return typeof answer?.onEnd === "function" ? answer : undefined;
+}
+
+function noteCallerAt(host: unknown): void {
+  const { noteCaller } = (host ?? {}) as { noteCaller?: unknown };
+  if (typeof noteCaller === "function") noteCaller();
 }

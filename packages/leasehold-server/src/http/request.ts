@@ -32,6 +32,8 @@ export interface Connection {
   readonly bodyOfGet?: (() => BodyChunks) | undefined;
   /** Without it, a request ends for the app when its answer is handed over. */
   readonly answer?: Answer;
+  /** Called when the caller of the request is known. Hosts may keep connections of callers for longer than others. */
+  readonly noteCaller?: () => void;
 }
 
 export interface AppEnv {

@@ -1,9 +1,8 @@
 /** What the routes of /v1/leases do for holders, on requests that were parsed. */
-import type { AcquireOutcome } from "leasehold/internal";
+import type { AcquireOutcome, AcquireRequest } from "leasehold/internal";
 import type { AcquireBody, ReleaseBody, RenewBody } from "../../protocol/index.js";
 import { callerOf, checkNoTask } from "../auth/caller.js";
 import { checkTtl, type RequestScope } from "../request.js";
-import { defined } from "../routing.js";
 import type { Services } from "../services.js";
 import { toWireOutcome } from "./outcomes.js";
 
@@ -11,16 +10,22 @@ import { toWireOutcome } from "./outcomes.js";
 type Parsed<Schema extends { readonly _zod: { readonly output: unknown } }> =
   Schema["_zod"]["output"];
 
+type Asked = { -readonly [Name in keyof Omit<AcquireRequest, "namespace">]: AcquireRequest[Name] };
+
 /** One outcome for each request, in order, as it travels. */
 export async function acquireEach(
   services: Services,
   scope: RequestScope,
   parsed: Parsed<typeof AcquireBody>,
 ) {
-  const requests = parsed.map(({ leaseId: grant, ...request }, index) => {
-    checkTtl(`${index}.ttlMs`, request.ttlMs, services.ttl.leases);
-    checkNoTask(`${index}.leaseId`, grant.resource);
-    return { ...grant, ...defined(request) };
+  const requests = parsed.map(({ leaseId: grant, holder, ttlMs, queueMs, metadata }, index) => {
+    checkTtl(`${index}.ttlMs`, ttlMs, services.ttl.leases);
+    const { resource, leaseId } = grant;
+    checkNoTask(`${index}.leaseId`, resource);
+    const request: Asked = { resource, leaseId, holder, ttlMs };
+    if (queueMs !== undefined) request.queueMs = queueMs;
+    if (metadata !== undefined) request.metadata = metadata;
+    return request;
   });
   services.waiters.check(callerOf(scope).namespace, requests);
   const resources = requests.map(({ resource }) => resource);
