@@ -15,7 +15,7 @@ import type { Demand } from "./limits/demand.js";
 import type { Admitted, TenantAdmission } from "./limits/tenant-admission.js";
 import { urgencyOfRoute } from "./limits/urgency.js";
 import { tooMany } from "./problems.js";
-import type { Answer } from "./request.js";
+import type { Answer, Connection } from "./request.js";
 
 export const OVERLOADED = tooMany("OVERLOADED", "this instance is overloaded", 1_000);
 /** A key is not checked again for a body that has arrived by then, at the cost of a read where its record is old. */
@@ -149,6 +149,6 @@ function answerOf(host: unknown): Answer | undefined {
 }
 
 function noteCallerAt(host: unknown): void {
-  const { noteCaller } = (host ?? {}) as { noteCaller?: unknown };
+  const { noteCaller } = (host ?? {}) as Pick<Connection, "noteCaller">;
   if (typeof noteCaller === "function") noteCaller();
 }

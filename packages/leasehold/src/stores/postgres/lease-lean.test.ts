@@ -62,7 +62,12 @@ function exercise(open: () => Promise<{ url: string } | { directory: string }>) 
     const views = await database.leases.get(requests);
     expect(views).toMatchObject(
       requests.map(({ namespace, resource, holder, ttlMs, metadata = null }) => ({
-        ...{ namespace, resource, holder, ttlMs, metadata, state: "live" },
+        namespace,
+        resource,
+        holder,
+        ttlMs,
+        metadata,
+        state: "live",
       })),
     );
 
@@ -75,6 +80,16 @@ function exercise(open: () => Promise<{ url: string } | { directory: string }>) 
         return { status: "renewed", ttlMs, remainingMs: ttlMs, token };
       }),
     );
+    // Of one tenant too.
+    const [one, other] = await Promise.all(
+      [longer.slice(0, 2), longer.slice(2)].map(async (alike) => {
+        const most = alike.map((request) => ({ ...request, ttlMs: request.ttlMs + 20_000 }));
+        await database.leases.renew(most);
+        return (await database.leases.get(most)).map((view) => view?.ttlMs);
+      }),
+    );
+    expect(one).toEqual([90_000, 90_001]);
+    expect(other).toEqual(one);
     // A renewal never shortens.
     const shorter = await counted(() => database.leases.renew(requests));
     for (const [at, outcome] of shorter.result.entries()) {
@@ -174,10 +189,17 @@ describePostgres("mixed requests on PostgreSQL", () => {
     await Promise.all([other.connect(), watcher.connect()]);
     const [taken, ...free] = ["a", "b"].flatMap((namespace) =>
       ["x", "y"].map((resource) => ({
-        ...{ namespace, resource, leaseId: newLeaseId(systemRandom), holder: namespace },
+        namespace,
+        resource,
+        leaseId: newLeaseId(systemRandom),
+        holder: namespace,
         ttlMs: 60_000,
       })),
     );
+    // Of which namespace a token is shows only if they differ.
+    await other.query("INSERT INTO leasehold.token_floor (namespace, token) VALUES ('b', $1)", [
+      LATE_TOKEN,
+    ]);
     await other.query("BEGIN");
     await other.query(
       `INSERT INTO leasehold.lease
