@@ -112,6 +112,18 @@ export const STORE_CALLS: readonly Call[] = [
     ),
   ],
   [
+    ({ leases }) => leases.acquire([acquire], { returnReplaced: true }),
+    variantOf(
+      "lease-acquire-free",
+      sql(
+        "lease-acquire-free-mixed",
+        "Like lease-acquire-free, for requests of any holders, and for those of a server: it can also list the grants that were replaced.",
+        "namespaces resources leaseIds holders ttlMs metadata returnReplaced",
+        [{ token: 1, now: 0, granted: null, created: null, names: null, replaced: null }],
+      ),
+    ),
+  ],
+  [
     ({ leases }) => leases.acquire([{ ...acquire, queueMs: 10_000 }]),
     variantOf(
       "lease-acquire",
@@ -151,6 +163,19 @@ export const STORE_CALLS: readonly Call[] = [
     ),
   ],
   [
+    ({ leases }) =>
+      leases.renew([30_000, 60_000].map((ttlMs, at) => ({ ...lease, resource: `r${at}`, ttlMs }))),
+    variantOf(
+      "lease-renew-live",
+      sql(
+        "lease-renew-live-mixed",
+        "Like lease-renew-live, for requests of several namespaces or TTLs.",
+        "namespaces resources leaseIds ttlMs",
+        [{ now: 0, renewed: null }],
+      ),
+    ),
+  ],
+  [
     ({ leases }) => leases.release([lease]),
     sql(
       "lease-release-held",
@@ -164,6 +189,18 @@ export const STORE_CALLS: readonly Call[] = [
         "lease-release",
         "Ends each grant, or removes the waiter of that lease id, and wakes the next waiter.",
         "namespaces resources leaseIds",
+      ),
+    ),
+  ],
+  [
+    ({ leases }) => leases.release([lease, { ...lease, namespace: "other" }]),
+    variantOf(
+      "lease-release-held",
+      sql(
+        "lease-release-held-mixed",
+        "Like lease-release-held, for requests of several namespaces.",
+        "namespaces resources leaseIds",
+        [{ released: null }],
       ),
     ),
   ],

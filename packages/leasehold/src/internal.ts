@@ -78,6 +78,7 @@ export {
   type Grant,
   type HeldLease,
   instant,
+  isPlainName,
   KEEP_ENDED_MS,
   type Key,
   LeaseClient,

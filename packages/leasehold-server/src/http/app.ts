@@ -3,7 +3,6 @@
  * so any number of instances can share one database. It has no logic of leases or tasks: routes check
  * their input, call the port, and turn outcomes into statuses.
  */
-import type { Context } from "hono";
 import { HTTPException } from "hono/http-exception";
 import type { Env } from "leasehold";
 import {
@@ -20,14 +19,14 @@ import {
 import { REQUEST_ID_HEADER } from "leasehold/internal/wire";
 import { MAX_SECONDS } from "../protocol/index.js";
 import { type AppOptions, checkOptions, type ServerApp } from "./app-options.js";
-import { checkMay, needOf, routeOf } from "./auth/access.js";
+import { needOf, routeOf } from "./auth/access.js";
 import { Authenticator } from "./auth/authenticate.js";
-import { noteAuthenticated } from "./auth/authenticated.js";
-import { checkBootstrap } from "./auth/bootstrap.js";
 import type { Caller } from "./auth/caller.js";
 import { Latencies, timedLeases, timedTasks } from "./console/latency.js";
 import { servesConsole } from "./console/static.js";
 import { UnhandledKinds } from "./console/unhandled.js";
+import { Direct } from "./direct.js";
+import { Entry, OVERLOADED } from "./entry.js";
 import { Activities } from "./events/activity.js";
 import type { LeaseListener } from "./lease-calls.js";
 import { Admission } from "./limits/admission.js";
@@ -35,7 +34,7 @@ import { Demand } from "./limits/demand.js";
 import { resolveLimits, TenantsLimits } from "./limits/limits.js";
 import { TenantAdmission } from "./limits/tenant-admission.js";
 import { Tenants } from "./limits/tenants.js";
-import { Urgencies, urgencyOfRoute } from "./limits/urgency.js";
+import { Urgencies } from "./limits/urgency.js";
 import { Pauses } from "./operations/pauses.js";
 import {
   notJson,
@@ -43,19 +42,14 @@ import {
   problemOf,
   type Refusal,
   refusalOf,
-  tooMany,
   toResponse,
 } from "./problems.js";
-import { type Answer, type AppEnv, budgetOf, requestIdOf } from "./request.js";
+import { budgetOf, requestIdOf } from "./request.js";
 import { RequestLog } from "./request-log.js";
 import { declareRoutes } from "./routes.js";
 import { newApp } from "./routing.js";
 import { newServices } from "./services.js";
-import { measuredRequests, observeStores } from "./telemetry.js";
-
-const OVERLOADED = tooMany("OVERLOADED", "this instance is overloaded", 1_000);
-/** A key is not checked again for a body that has arrived by then, at the cost of a read where its record is old. */
-const PROMPT_BODY_MS = 1_000;
+import { measuredRequests, observeStores, RequestMeter } from "./telemetry.js";
 
 /**
  * Creates the server as a fetch handler. Serve it with {@link listen}, {@link nodeHandler} or any host that takes a
@@ -171,13 +165,20 @@ export function createApp(options: AppOptions): ServerApp {
     admission.refuse();
     telemetry?.count("leasehold.server.refused", {});
   };
+  const entry = new Entry({ clock, authenticator, tenantAdmission, noteRefused });
   const requestLog = new RequestLog(env);
   const demands = new WeakMap<Request, Demand>();
   let closing = false;
+  const checkOpen = () => {
+    if (closing) {
+      throw new ProblemError("CLOSING", "this instance is closing; retry on another one");
+    }
+  };
 
   const app = newApp(basePath);
   const served = new Set([namespace]);
-  if (telemetry) app.use(measuredRequests({ ...env, telemetry }, served));
+  const meter = telemetry && new RequestMeter({ ...env, telemetry }, served);
+  if (meter) app.use(measuredRequests(meter));
   const unobserve =
     telemetry &&
     observeStores(telemetry, { leases, tasks, generator, clock, tenants: served, namespace });
@@ -191,59 +192,31 @@ export function createApp(options: AppOptions): ServerApp {
     headers.set("x-content-type-options", "nosniff");
     // The console's files may be cached.
     if (!headers.has("cache-control")) headers.set("cache-control", "no-store");
-    requestLog.note(context, env.clock.monotonic() - startMs);
+    const { method, path } = context.req;
+    const caller = context.get("caller") as Caller | undefined;
+    const { error } = context;
+    const answered = { requestId: context.get("requestId"), method, path, caller, error };
+    const { status } = context.res;
+    requestLog.note({ ...answered, status }, env.clock.monotonic() - startMs);
   });
   if (options.console) app.use(servesConsole(options.console, basePath));
   // A separate middleware: the one above continues when this one throws.
   app.use(async (context, next) => {
     context.set("budgetMs", budgetOf(context.req.raw));
-    if (closing && context.req.path !== "/healthz") {
-      throw new ProblemError("CLOSING", "this instance is closing; retry on another one");
-    }
+    if (context.req.path !== "/healthz") checkOpen();
     context.set("maxBodyBytes", limits.bodyBytes);
     context.set("arriving", (read) => read());
     const need = needOf(context);
     if (need === "public") return next();
-    const { path, raw } = context.req;
-    const route = routeOf(context);
-    const urgency = urgencyOfRoute(route);
-    // Operator actions never use a cached key: a revoked key must not work for them.
-    const keeps = urgency === "keeps" && (need === "hold" || need === "work");
-    const caller = await authenticator.callerOf(raw, keeps, addressOf(context));
-    context.set("caller", caller);
-    const checkedMs = env.clock.monotonic();
-    context.set("checkCaller", async () => {
-      if (env.clock.monotonic() - checkedMs < PROMPT_BODY_MS) return;
-      await authenticator.checkAgain(caller, keeps);
+    const { path, raw: request } = context.req;
+    const [route, host, demand] = [routeOf(context), context.env, demands.get(request)];
+    const known = (caller: Caller) => context.set("caller", caller);
+    await entry.run({ request, path, route, need, host, demand }, known, (entered) => {
+      context.set("checkCaller", () => entered.checkCaller());
+      context.set("arriving", (read) => entered.arriving(read));
+      context.set("begin", (items) => entered.begin(items));
+      return next();
     });
-    noteAuthenticated(raw);
-    const { headers } = raw;
-    const demand = demands.get(raw);
-    demand?.pause();
-    const admitted = await tenantAdmission.enter({ caller, urgency, path, headers });
-    const { arrive, begin, leave } = admitted;
-    const resume = async () => {
-      if (!demand || demand.resume(caller.keyId === null ? null : caller.namespace)) return;
-      noteRefused();
-      await tenantAdmission.delayRefusal(caller);
-      throw OVERLOADED;
-    };
-    context.set("arriving", async (read) => {
-      demand?.pause();
-      const body = await read();
-      await arrive();
-      await resume();
-      return body;
-    });
-    context.set("begin", begin);
-    try {
-      await resume();
-      checkBootstrap(caller, route);
-      checkMay(caller, need);
-      await next();
-    } finally {
-      leave(answerOf(context));
-    }
   });
   app.onError((error, context) => {
     const problem = problemOf(error);
@@ -257,6 +230,8 @@ export function createApp(options: AppOptions): ServerApp {
   declareRoutes(app, services, { version, basePath, namespace, metrics, engine: options.engine });
 
   const urgencies = new Urgencies(app);
+  const { getPath } = app;
+  const direct = new Direct({ env, getPath, entry, services, requestLog, meter, checkOpen });
 
   const background: Repeating[] = [
     startReaper(tasks, env),
@@ -283,15 +258,19 @@ export function createApp(options: AppOptions): ServerApp {
       return refuse(requestId);
     },
     async fetch(request, connection) {
-      if (urgencies.of(request) !== "demands") return app.fetch(request, connection);
+      const route = direct.routeOf(request);
+      const urgency = route?.urgency ?? urgencies.of(request);
+      const serve = (demand?: Demand) =>
+        route ? direct.serve(route, request, connection, demand) : app.fetch(request, connection);
+      if (urgency !== "demands") return serve();
       const demand = new Demand(admission);
       if (demand.isRefused) {
         const { body, ...init } = refuse(request.headers.get(REQUEST_ID_HEADER) ?? undefined);
         return new Response(body, init);
       }
-      demands.set(request, demand);
+      if (!route) demands.set(request, demand);
       try {
-        return await app.fetch(request, connection);
+        return await serve(demand);
       } finally {
         demand.end();
       }
@@ -306,15 +285,4 @@ export function createApp(options: AppOptions): ServerApp {
       await Promise.all(background.map((work) => work.stop()));
     },
   };
-}
-
-/** Hosts may pass other things than a connection. */
-function addressOf({ env }: Context<AppEnv>): string | undefined {
-  const { remoteAddress }: { remoteAddress?: unknown } = env ?? {};
-  return typeof remoteAddress === "string" ? remoteAddress : undefined;
-}
-
-function answerOf({ env }: Context<AppEnv>): Answer | undefined {
-  const { answer }: { answer?: Answer } = env ?? {};
-  return typeof answer?.onEnd === "function" ? answer : undefined;
 }

@@ -2,7 +2,6 @@
  * The only way for routes to change leases. It batches calls, applies the request's budget, emits lease
  * events, and passes replaced grants to the history.
  */
-import type { Context } from "hono";
 import {
   type Env,
   type ErrorCode,
@@ -38,7 +37,7 @@ import type { Quotas } from "./limits/quotas.js";
 import type { Records } from "./limits/records.js";
 import type { Pauses } from "./operations/pauses.js";
 import { type Revoked, revokeAudited } from "./operations/revoking.js";
-import type { AppEnv, Budget } from "./request.js";
+import type { Budget, RequestScope } from "./request.js";
 
 /** The request that caused an event, and the resource. */
 interface Cause {
@@ -177,8 +176,8 @@ export function newLeaseCalls(options: LeaseCallsOptions) {
   const emit = options.onLeaseEvent && isolated(options.onLeaseEvent);
   const tokens = new Recent<number>(REMEMBERED);
 
-  return (context: Context<AppEnv>, budget: Budget, named: readonly Named[]): LeaseCalls => {
-    const caller = callerOf(context);
+  return (scope: RequestScope, budget: Budget, named: readonly Named[]): LeaseCalls => {
+    const caller = callerOf(scope);
     const { namespace } = caller;
     const actor = caller.keyId === null ? undefined : caller.actor;
     checkResources(
@@ -186,8 +185,7 @@ export function newLeaseCalls(options: LeaseCallsOptions) {
       named.map(({ resource }) => resource),
     );
     const timeoutMs = budget.storeMs();
-    const requestId = context.get("requestId");
-    const { signal } = context.req.raw;
+    const requestId = scope.get("requestId");
     // One at a time: the entries of the audit have a single order anyway.
     const audited = new SerialExecutor();
     const causing = ({ resource }: Named) => {
@@ -207,7 +205,9 @@ export function newLeaseCalls(options: LeaseCallsOptions) {
         const answer =
           (paused && (await refuseIfPaused(paused, leases, asked))) ||
           (await lanes.acquire(asked, timeoutMs, named));
-        const outcome = (await refuseIfAnothers(answer, leases, asked)) ?? answer;
+        const outcome = mayBeAnothers(answer, leases, asked)
+          ? ((await refuseIfAnothers(leases, asked)) ?? answer)
+          : answer;
         const isHeld = outcome.status === "held";
         if (isHeld) contention.note("held", namespace, request.resource);
         if (outcome.status !== "failed") waiters.note(namespace, request, isHeld);
@@ -242,7 +242,7 @@ export function newLeaseCalls(options: LeaseCallsOptions) {
         const asked = { namespace, ...request };
         const revoked = control
           ? await audited.run(namespace, () =>
-              revokeAudited(control, env, asked, by, { budget, signal }),
+              revokeAudited(control, env, asked, by, { budget, signal: scope.req.raw.signal }),
             )
           : { outcome: await revocations.submit(asked, timeoutMs, named), entry: null };
         const event = emit && revokeEvent(request, revoked.outcome, cause());
@@ -278,22 +278,29 @@ async function refuseIfPaused(
 }
 
 /**
- * Refuses a lease id that names the grant of another holder: two callers with one lease id would both
- * have the lease. Reads the grant unless the outcome shows that it is new: it has replaced another one or, by a
- * store's clock of milliseconds, as much of it is left as a new one has. So on such a store, a repetition within a
- * millisecond passes.
+ * Whether an acquired grant may be older than its request. It is new if it has replaced another one or, by a store's
+ * clock of milliseconds, as much of it is left as a new one has. So on such a store, a repetition within a millisecond
+ * passes.
  */
-async function refuseIfAnothers(
+function mayBeAnothers(
   outcome: AcquireOutcome,
-  leases: Pick<LeaseStore, "capabilities" | "get">,
-  { namespace, resource, leaseId, holder, ttlMs }: AcquireRequest,
-): Promise<AcquireOutcome | null> {
-  if (outcome.status !== "acquired" || outcome.replaced) return null;
-  const { clock, ttl } = leases.capabilities;
+  { capabilities: { clock, ttl } }: Pick<LeaseStore, "capabilities">,
+  { ttlMs }: AcquireRequest,
+): boolean {
+  if (outcome.status !== "acquired" || outcome.replaced) return false;
   const offMs = outcome.remainingMs - ttlMs;
   // Whole seconds hide a repetition, and so does a session or an observer, for which each answer has all of its TTL.
   const tellsAge = clock === "store" && ttl.stepMs === 1;
-  if (tellsAge && offMs >= -1 && offMs <= 1) return null;
+  return !tellsAge || offMs < -1 || offMs > 1;
+}
+
+/**
+ * Refuses a lease id that names the grant of another holder: two callers with one lease id would both have the lease.
+ */
+async function refuseIfAnothers(
+  leases: Pick<LeaseStore, "get">,
+  { namespace, resource, leaseId, holder }: AcquireRequest,
+): Promise<AcquireOutcome | null> {
   // A repeated request after a lost answer must not fail because this read does.
   const [last] = await leases.get([{ namespace, resource }]).catch(() => []);
   if (last?.grantId !== grantIdOf(leaseId) || last.holder === holder) return null;

@@ -5,7 +5,6 @@ import type { Clock } from "leasehold";
 import { systemClock } from "leasehold/internal";
 import { BUDGET_HEADER, REQUEST_ID_HEADER } from "leasehold/internal/wire";
 import type { ServerApp } from "./app-options.js";
-import { isAuthenticated } from "./auth/authenticated.js";
 import { Sampler } from "./limits/sampler.js";
 import { NodeAnswer } from "./node-answer.js";
 import { ProblemError, refusalOf, toResponse } from "./problems.js";
@@ -101,8 +100,11 @@ export function requestListener(
       const { remoteAddress } = socket;
       const answer = new NodeAnswer(outgoing as ServerResponse, socket);
       const bodyOfGet = bodyReaderOfGet(incoming as Incoming);
-      const response = await app.fetch(whole, { remoteAddress, answer, bodyOfGet });
-      const hadCaller = isAuthenticated(whole);
+      let hadCaller = false;
+      const noteCaller = () => {
+        hadCaller = true;
+      };
+      const response = await app.fetch(whole, { remoteAddress, answer, bodyOfGet, noteCaller });
       if (!hadCaller && !promptOf(response, incoming as IncomingMessage).admits()) {
         const afterMs = refusedAfterMs(incoming.headers[BUDGET_HEADER]);
         await new Promise<void>((resolve) => late(afterMs, resolve));

@@ -19,14 +19,21 @@ type Serve = (incoming: IncomingMessage, outgoing: ServerResponse) => void;
 export function oneByOne(serve: Serve): Serve {
   /** Of connections with a request that is being served: those that wait for its answer. */
   const waiting = new WeakMap<Socket, Parameters<Serve>[]>();
+  /** Connections whose answers have ended in this turn: one turn for all of them. */
+  let ended: Socket[] = [];
+  const goOn = (): void => {
+    const sockets = ended;
+    ended = [];
+    for (const socket of sockets) {
+      const next = waiting.get(socket)?.shift();
+      if (next && !socket.destroyed) begin(...next);
+      else waiting.delete(socket);
+    }
+  };
   const begin = (incoming: IncomingMessage, outgoing: ServerResponse): void => {
-    const { socket } = incoming;
     outgoing.once("close", () => {
-      void nextTurn().then(() => {
-        const next = waiting.get(socket)?.shift();
-        if (next && !socket.destroyed) begin(...next);
-        else waiting.delete(socket);
-      });
+      ended.push(incoming.socket);
+      if (ended.length === 1) void nextTurn().then(goOn);
     });
     serve(incoming, outgoing);
   };

@@ -1,15 +1,24 @@
 /** One log line per request. */
-import type { Context } from "hono";
 import type { Env } from "leasehold";
 import { withoutLeaseIds } from "leasehold/internal";
 import type { Caller } from "./auth/caller.js";
 import { Sampler } from "./limits/sampler.js";
 import { problemOf } from "./problems.js";
-import type { AppEnv } from "./request.js";
 
 /** Lines per second about refused requests without a caller: anyone who reaches the port can send those. */
 const MOST_PER_SECOND = 100;
 const MAX_PATH_CHARACTERS = 256;
+
+export interface Answered {
+  readonly requestId: string;
+  readonly method: string;
+  readonly path: string;
+  readonly status: number;
+  /** Undefined on public routes, and if the caller was not authenticated. */
+  readonly caller: Caller | undefined;
+  /** What was thrown; undefined: nothing. */
+  readonly error: unknown;
+}
 
 export class RequestLog {
   readonly #logger: Env["logger"];
@@ -24,15 +33,12 @@ export class RequestLog {
   }
 
   /** Bodies and queries may contain lease ids, so they are never logged. */
-  note(context: Context<AppEnv>, durationMs: number): void {
-    const { status } = context.res;
-    // Undefined on public routes, and if the caller was not authenticated.
-    const caller = context.get("caller") as Caller | undefined;
+  note({ requestId, method, path, status, caller, error }: Answered, durationMs: number): void {
     if (status >= 400 && !caller && !this.#strangers.admits()) return;
     const fields = {
-      requestId: context.get("requestId"),
-      method: context.req.method,
-      path: loggedPath(context.req.path),
+      requestId,
+      method,
+      path: loggedPath(path),
       status,
       durationMs: Math.round(durationMs),
       ...(caller?.keyId && { actor: caller.actor }),
@@ -41,7 +47,7 @@ export class RequestLog {
       this.#logger.debug({ event: "request_answered", ...fields }, "request answered");
       return;
     }
-    const problem = context.error && problemOf(context.error);
+    const problem = error === undefined ? undefined : problemOf(error);
     const refusal = { ...fields, code: problem?.code };
     if (status < 500) {
       this.#logger.info({ event: "request_refused", ...refusal }, "request refused");

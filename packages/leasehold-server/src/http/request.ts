@@ -32,6 +32,8 @@ export interface Connection {
   readonly bodyOfGet?: (() => BodyChunks) | undefined;
   /** Without it, a request ends for the app when its answer is handed over. */
   readonly answer?: Answer;
+  /** Called when the caller of the request is known. Hosts may keep connections of callers for longer than others. */
+  readonly noteCaller?: () => void;
 }
 
 export interface AppEnv {
@@ -56,6 +58,12 @@ export interface AppEnv {
     /** To be awaited with the number of items of a body that is an array, before they are checked and served. */
     begin: (items: number) => Promise<void>;
   };
+}
+
+/** What is known of a request where it is served. A context of the framework has it, and so has a direct request. */
+export interface RequestScope {
+  get<Name extends keyof AppEnv["Variables"]>(name: Name): AppEnv["Variables"][Name];
+  readonly req: { readonly raw: Request };
 }
 
 /** The maximum timeout of a store call, and the default if the caller sends no budget. */
@@ -88,8 +96,8 @@ export class Budget {
   readonly #deadlineMs: number;
   readonly #clock: Clock;
 
-  constructor(context: Context<AppEnv>, clock: Clock) {
-    this.#deadlineMs = context.get("arrivedMs") + (context.get("budgetMs") ?? Infinity);
+  constructor(scope: RequestScope, clock: Clock) {
+    this.#deadlineMs = scope.get("arrivedMs") + (scope.get("budgetMs") ?? Infinity);
     this.#clock = clock;
   }
 
@@ -186,19 +194,30 @@ function checkEncoding({ headers }: Request): void {
   throw new ProblemError("UNSUPPORTED_MEDIA_TYPE", `send the body in UTF-8, not in ${charset}`);
 }
 
-/** Reads the body before the validators, which would replace each invalid byte by U+FFFD. */
-async function readText({ req, get }: Context<AppEnv>): Promise<void> {
-  if (!req.raw.headers.has("content-type")) return;
-  const read = () =>
-    req.raw.arrayBuffer().catch(() => {
-      throw new ProblemError("MALFORMED_JSON", "the body cannot be read as JSON");
-    });
-  const bytes = await get("arriving")(read);
+/** @throws MALFORMED_JSON if the body ends too soon */
+export function bytesOf(request: Request): Promise<ArrayBuffer> {
+  return request.arrayBuffer().catch(() => {
+    throw new ProblemError("MALFORMED_JSON", "the body cannot be read as JSON");
+  });
+}
+
+/**
+ * The text of a body. The platform's own reader would replace each invalid byte by U+FFFD.
+ * @throws MALFORMED_JSON
+ */
+export function textOf(bytes: ArrayBuffer): string {
   try {
-    Object.assign(req.bodyCache, { text: Promise.resolve(STRICT_UTF_8.decode(bytes)) });
+    return STRICT_UTF_8.decode(bytes);
   } catch {
     throw new ProblemError("MALFORMED_JSON", "the body is not UTF-8, as JSON must be");
   }
+}
+
+/** Reads the body before the validators. */
+async function readText({ req, get }: Context<AppEnv>): Promise<void> {
+  if (!req.raw.headers.has("content-type")) return;
+  const bytes = await get("arriving")(() => bytesOf(req.raw));
+  Object.assign(req.bodyCache, { text: Promise.resolve(textOf(bytes)) });
 }
 
 /** Lets go of the text of a body that was parsed, for a request that waits: 2,000 claims of a tenant may. */

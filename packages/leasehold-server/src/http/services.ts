@@ -1,5 +1,4 @@
 /** What the routes share: the ports, batchers over them, and cached reads. */
-import type { Context } from "hono";
 import type { Env, LeaseStore, LeaseView } from "leasehold";
 import type {
   Control,
@@ -35,7 +34,7 @@ import { mostRecords, Records } from "./limits/records.js";
 import type { Tenants } from "./limits/tenants.js";
 import type { Pauses } from "./operations/pauses.js";
 import { type ProblemError, tooMany } from "./problems.js";
-import { type AppEnv, Budget } from "./request.js";
+import { Budget, type RequestScope } from "./request.js";
 
 export interface Services {
   readonly env: Env;
@@ -76,37 +75,33 @@ export interface Services {
    * its grant or task, and an acquire of a held resource its holder. Also reserves room for their records.
    * @throws LIMIT_REACHED
    */
-  reserveQuota(
-    context: Context<AppEnv>,
-    quota: Quota,
-    named: readonly (string | null)[],
-  ): Promise<void>;
+  reserveQuota(scope: RequestScope, quota: Quota, named: readonly (string | null)[]): Promise<void>;
   /**
    * Checks that an acquire of the resource has quota, and reserves none.
    * @throws LIMIT_REACHED, FORBIDDEN
    */
-  checkQuota(context: Context<AppEnv>, resource: string): Promise<void>;
+  checkQuota(scope: RequestScope, resource: string): Promise<void>;
   /** As {@link Services.reserveQuota}, but false where that throws LIMIT_REACHED. */
-  tryReserve(context: Context<AppEnv>, quota: Quota, more: number): Promise<boolean>;
+  tryReserve(scope: RequestScope, quota: Quota, more: number): Promise<boolean>;
   /**
    * Reserves what remains of the quota, at most `wanted`, and returns how much.
    * @throws LIMIT_REACHED if none remains, unless none is wanted
    */
-  reserveUpTo(context: Context<AppEnv>, quota: Quota, wanted: number): Promise<number>;
+  reserveUpTo(scope: RequestScope, quota: Quota, wanted: number): Promise<number>;
   /** Returns a reservation that was not used, but not the room for its records. */
-  returnQuota(context: Context<AppEnv>, quota: Quota, unused: number): void;
+  returnQuota(scope: RequestScope, quota: Quota, unused: number): void;
   /** Returns what {@link Services.reserveQuota} has reserved for tasks that were not added. */
-  returnTasks(context: Context<AppEnv>, unused: number): void;
+  returnTasks(scope: RequestScope, unused: number): void;
   /** Draws ids for tasks without one. The ids of one request are in its order. */
   readonly newTaskId: () => string;
   readonly batchedTasks: BatchedTasks;
-  budget(context: Context<AppEnv>): Budget;
+  budget(scope: RequestScope): Budget;
   /**
    * Returns the calls that change the named leases. It reads the request's budget once, so call it
    * right before the first change.
    * @throws BUDGET_SPENT, FORBIDDEN
    */
-  leaseCalls(context: Context<AppEnv>, named: readonly Named[]): LeaseCalls;
+  leaseCalls(scope: RequestScope, named: readonly Named[]): LeaseCalls;
 }
 
 /** Why there is no room for another record. */
@@ -159,7 +154,7 @@ export function newServices(
   listeners: Pick<LeaseCallsOptions, "noteRenewed" | "onLeaseEvent" | "onReplaced">,
 ): Services {
   const { env, tasks } = ports;
-  const budget = (context: Context<AppEnv>) => new Budget(context, env.clock);
+  const budget = (scope: RequestScope) => new Budget(scope, env.clock);
   const { leases, limits, tenantsLimits } = ports;
   const quotas = new Quotas(env.clock, leases, tasks);
   const records = new Records(env.clock, leases, tasks);
@@ -174,8 +169,8 @@ export function newServices(
     });
   const noted = { ...listeners, quotas, records, waiters, contention, onReplaced };
   const callsOf = newLeaseCalls({ ...ports, ...noted });
-  const mostOf = async (context: Context<AppEnv>, quota: Quota) =>
-    (await tenantsLimits.of(callerOf(context).namespace))[quota];
+  const mostOf = async (scope: RequestScope, quota: Quota) =>
+    (await tenantsLimits.of(callerOf(scope).namespace))[quota];
   const services: Services = {
     ...ports,
     contention,
@@ -192,18 +187,18 @@ export function newServices(
       leases: servedTtl(leases.capabilities.ttl, limits),
       tasks: servedTtl(tasks.capabilities.ttl, limits),
     },
-    async reserveQuota(context, quota, named) {
-      const caller = callerOf(context);
+    async reserveQuota(scope, quota, named) {
+      const caller = callerOf(scope);
       const { namespace } = caller;
       // At the limit, the answer tells whether a lease is live: only to those who may know.
       const names = named.filter((name) => name !== null);
       if (quota === "leases") checkResources(caller, names);
-      const most = await mostOf(context, quota);
+      const most = await mostOf(scope, quota);
       const perOne = quota === "leases" ? limits.recordsPerLease : limits.recordsPerTask;
       const kept = mostRecords(most, perOne);
       if (quota === "leases") historyBudget.limit(namespace, kept);
       if (most === null) return;
-      const reading = budget(context);
+      const reading = budget(scope);
       if (!(await reading.read(() => quotas.take(quota, namespace, named, most)))) {
         throw limitReached(quota, most);
       }
@@ -217,38 +212,38 @@ export function newServices(
       if (isTaken) return;
       throw tooMany("LIMIT_REACHED", `${RECORDS[quota]}; it may have ${kept}`, 60_000);
     },
-    async checkQuota(context, resource) {
-      const { namespace } = callerOf(context);
-      const most = await mostOf(context, "leases");
-      await services.reserveQuota(context, "leases", [resource]);
+    async checkQuota(scope, resource) {
+      const { namespace } = callerOf(scope);
+      const most = await mostOf(scope, "leases");
+      await services.reserveQuota(scope, "leases", [resource]);
       if (most === null) return;
       quotas.note("leases", namespace, -1);
       if (mostRecords(most, limits.recordsPerLease) !== null) records.note("leases", namespace, -1);
     },
-    async tryReserve(context, quota, more) {
-      const most = await mostOf(context, quota);
+    async tryReserve(scope, quota, more) {
+      const most = await mostOf(scope, quota);
       if (most === null || more === 0) return true;
-      const take = () => quotas.takeUpTo(quota, callerOf(context).namespace, more, most, more);
-      return (await budget(context).read(take)) === more;
+      const take = () => quotas.takeUpTo(quota, callerOf(scope).namespace, more, most, more);
+      return (await budget(scope).read(take)) === more;
     },
-    async reserveUpTo(context, quota, wanted) {
-      const { namespace } = callerOf(context);
-      const most = await mostOf(context, quota);
+    async reserveUpTo(scope, quota, wanted) {
+      const { namespace } = callerOf(scope);
+      const most = await mostOf(scope, quota);
       if (most === null || wanted === 0) return wanted;
       const take = () => quotas.takeUpTo(quota, namespace, wanted, most);
-      const reserved = await budget(context).read(take);
+      const reserved = await budget(scope).read(take);
       if (reserved === 0) throw limitReached(quota, most);
       return reserved;
     },
-    returnQuota(context, quota, unused) {
-      if (unused > 0) quotas.note(quota, callerOf(context).namespace, -unused);
+    returnQuota(scope, quota, unused) {
+      if (unused > 0) quotas.note(quota, callerOf(scope).namespace, -unused);
     },
-    returnTasks(context, unused) {
-      const { namespace } = callerOf(context);
+    returnTasks(scope, unused) {
+      const { namespace } = callerOf(scope);
       quotas.note("tasks", namespace, -unused);
       records.note("tasks", namespace, -unused);
     },
-    leaseCalls: (context, named) => callsOf(context, budget(context), named),
+    leaseCalls: (scope, named) => callsOf(scope, budget(scope), named),
   };
   return services;
 }

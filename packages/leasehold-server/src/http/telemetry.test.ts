@@ -8,7 +8,7 @@ import { directLeases } from "../../../../tests/support/direct-leases.js";
 import { recordedTelemetry } from "../../../../tests/support/recorded-telemetry.js";
 import type { Caller } from "./auth/caller.js";
 import type { AppEnv } from "./request.js";
-import { measuredRequests, observeStores } from "./telemetry.js";
+import { measuredRequests, observeStores, RequestMeter } from "./telemetry.js";
 
 const SAMPLE_EVERY_MS = 15_000;
 
@@ -150,7 +150,7 @@ test("each request is measured once, by its route and what it answered", async (
   const { telemetry, valuesOf, spans } = recordedTelemetry();
   const tenants = new Set<string>();
   const app = new Hono<AppEnv>();
-  app.use(measuredRequests({ ...env, telemetry }, tenants));
+  app.use(measuredRequests(new RequestMeter({ ...env, telemetry }, tenants)));
   app.get("/things/:id", async (context) => {
     context.set("caller", { namespace: context.req.param("id") } as Caller);
     await env.clock.advance(30);

@@ -1,5 +1,5 @@
 /** The server's own metrics: its requests, and samples of its stores. */
-import type { Context, MiddlewareHandler } from "hono";
+import type { MiddlewareHandler } from "hono";
 import type { Clock, Env, LeaseStore } from "leasehold";
 import {
   type GeneratorState,
@@ -13,6 +13,7 @@ import {
 } from "leasehold/internal";
 import type { Telemetry } from "leasehold/telemetry";
 import { routeOf } from "./auth/access.js";
+import type { Caller } from "./auth/caller.js";
 import type { AppEnv } from "./request.js";
 
 /** Counting tasks reads all tasks of a tenant, so scrapers share a sample for this long. */
@@ -28,43 +29,66 @@ const MAX_TENANTS = 100;
 
 const METHODS = ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"];
 
+/** What has become of a request. */
+interface Answered {
+  /** In the spelling of the table of routes; null: none. */
+  readonly route: string | null;
+  readonly status: number;
+  /** Its tenant; undefined: the caller is not known. */
+  readonly tenant: string | undefined;
+}
+
 /** Measures and traces each request by its route pattern, and adds its tenant to `tenants`. */
-export function measuredRequests(
-  { telemetry, clock }: Env & { telemetry: Telemetry },
-  tenants: Set<string>,
-): MiddlewareHandler<AppEnv> {
-  return async (context, next) => {
-    const { req } = context;
-    const parent = telemetry.incoming((name) => req.raw.headers.get(name));
-    const method = METHODS.includes(req.method) ? req.method : "_OTHER";
+export class RequestMeter {
+  readonly #telemetry: Telemetry;
+  readonly #clock: Clock;
+  readonly #tenants: Set<string>;
+
+  constructor({ telemetry, clock }: Env & { telemetry: Telemetry }, tenants: Set<string>) {
+    this.#telemetry = telemetry;
+    this.#clock = clock;
+    this.#tenants = tenants;
+  }
+
+  async measure(request: Request, serve: () => Promise<Answered>): Promise<void> {
+    const telemetry = this.#telemetry;
+    const parent = telemetry.incoming((name) => request.headers.get(name));
+    const method = METHODS.includes(request.method) ? request.method : "_OTHER";
     const attributes = { "http.request.method": method };
     await telemetry.span(method, { kind: "server", parent, attributes }, async (span) => {
-      const sinceMs = clock.monotonic();
-      await next();
-      const route = patternOf(context);
-      const { status } = context.res;
-      const answered = { "http.route": route, "http.response.status_code": status };
-      span.rename(`${method} ${route}`);
+      const sinceMs = this.#clock.monotonic();
+      const { route, status, tenant } = await serve();
+      // The paths of unknown routes are the callers' text and must not become labels.
+      const pattern = route?.replace(/^\w+ /, "") ?? "none";
+      const answered = { "http.route": pattern, "http.response.status_code": status };
+      span.rename(`${method} ${pattern}`);
       span.set(answered);
       if (status >= 500) span.fail();
       const labels = { ...attributes, ...answered, "http.response.status_code": `${status}` };
       telemetry.count("leasehold.server.responses", { class: classOf(status) });
-      telemetry.measure("http.server.request.duration", labels, clock.monotonic() - sinceMs);
+      telemetry.measure("http.server.request.duration", labels, this.#clock.monotonic() - sinceMs);
+      if (tenant !== undefined && this.#tenants.size < MAX_TENANTS) this.#tenants.add(tenant);
     });
-    const tenant = context.get("caller")?.namespace;
-    if (tenant !== undefined && tenants.size < MAX_TENANTS) tenants.add(tenant);
-  };
+  }
+}
+
+export function measuredRequests(meter: RequestMeter): MiddlewareHandler<AppEnv> {
+  return (context, next) =>
+    meter.measure(context.req.raw, async () => {
+      await next();
+      const caller = context.get("caller") as Caller | undefined;
+      return {
+        route: routeOf(context),
+        status: context.res.status,
+        tenant: caller?.namespace,
+      };
+    });
 }
 
 function classOf(status: number): "2xx" | "3xx" | "4xx" | "5xx" {
   if (status >= 500) return "5xx";
   if (status >= 400) return "4xx";
   return status >= 300 ? "3xx" : "2xx";
-}
-
-/** `none` for unknown routes: their paths are the callers' text and must not become labels. */
-function patternOf(context: Context<AppEnv>): string {
-  return routeOf(context)?.replace(/^\w+ /, "") ?? "none";
 }
 
 export interface Sampled {

@@ -8,6 +8,7 @@ export * from "./lease-service.js";
 export * from "./leases.js";
 export * from "./locks.js";
 export * from "./operator.js";
+export * from "./plain-leases.js";
 export * from "./problem.js";
 export * from "./task-batches.js";
 export * from "./tasks.js";

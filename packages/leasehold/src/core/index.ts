@@ -31,7 +31,7 @@ export type { GrantActions } from "./grant-actions.js";
 export { HeldLease } from "./held-lease.js";
 export type { AnyLease, HeldResource, Lease, LostHandler, UnfencedLease } from "./lease.js";
 export type { LeaseGroup } from "./lease-group.js";
-export { checkName, checkNames, checkNewName, checkSchema } from "./names.js";
+export { checkName, checkNames, checkNewName, checkSchema, isPlainName } from "./names.js";
 export { checkServer, type ExpectedServer, expectedHttp, openServer } from "./opening-server.js";
 export {
   type AcquireOptions,

@@ -11,16 +11,16 @@ const encoder = new TextEncoder();
  * @throws InvalidOptionError naming `path`
  */
 export function checkName(path: string, name: unknown): asserts name is string {
-  if (isPlain(name)) return;
+  if (isPlainName(name)) return;
   if (typeof name !== "string") throw new InvalidOptionError(path, "must be a string");
   if (name === "") throw new InvalidOptionError(path, "must not be empty");
   checkText(path, name, LONGEST_NAME_BYTES);
 }
 
-/** Visible ASCII characters and spaces, as most names are: nothing else is to be checked of them. */
 const PLAIN = /^[ -~]+$/;
 
-function isPlain(name: unknown): name is string {
+/** Whether a name consists of visible ASCII characters and spaces only, and is not too long: then it is valid everywhere. */
+export function isPlainName(name: unknown): name is string {
   return typeof name === "string" && name.length <= LONGEST_NAME_BYTES && PLAIN.test(name);
 }
 
@@ -33,7 +33,7 @@ const INVISIBLE = /[\p{Cc}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/u;
  * @throws InvalidOptionError naming `path`
  */
 export function checkNewName(path: string, name: unknown): asserts name is string {
-  if (isPlain(name)) return;
+  if (isPlainName(name)) return;
   checkName(path, name);
   const [invisible] = INVISIBLE.exec(name) ?? [];
   if (invisible === undefined) return;

@@ -52,8 +52,11 @@ export function grantIdOf(leaseId: string): GrantId {
 
 /** The SHA-256 of a text as 64 hex digits: to tell long names apart, and to know a secret again. */
 export function digestOf(text: string): string {
-  return bytesToHex(sha256(utf8ToBytes(text)));
+  return nativeHash ? nativeHash("sha256", text) : bytesToHex(sha256(utf8ToBytes(text)));
 }
+
+/** Node's own digest, a tenth of the work. Not an import, which bundlers for browsers would have to resolve. */
+const nativeHash = builtin("crypto")?.hash;
 
 /**
  * The text with `[lease]` in place of what may be a lease id or the id of a claim: for logs, where
@@ -138,14 +141,19 @@ const LONGEST_HOST = 63;
  */
 export function newHolder(random: Random): string {
   const unique = bytesToHex(random.bytes(6));
-  const place = placeOf(globalThis);
+  const place = placeOf(globalThis.process);
   return place === null ? `client-${unique}` : `${place}-${unique}`;
 }
 
-function placeOf({ process }: { process?: Partial<NodeJS.Process> }): string | null {
+function placeOf(process: Partial<NodeJS.Process> | undefined): string | null {
   if (process?.pid === undefined) return null;
-  // Not an import, which bundlers for browsers would have to resolve.
-  const host = process.getBuiltinModule?.("os").hostname() ?? "";
+  const host = builtin("os")?.hostname() ?? "";
   const legal = host.replace(/[^A-Za-z0-9.-]+/g, "-").slice(0, LONGEST_HOST);
   return `${legal || "host"}-${process.pid}`;
+}
+
+/** A module of Node; undefined elsewhere. */
+function builtin<Name extends "crypto" | "os">(name: Name) {
+  const { process }: { process?: Partial<NodeJS.Process> } = globalThis;
+  return process?.getBuiltinModule?.(name);
 }

@@ -24,9 +24,14 @@ export function fromWireGrantId(text: string): { resource: string; grantId: stri
   return found && { resource: found.resource, grantId: found.id };
 }
 
+/** ASCII is its own UTF-8, and most names are ASCII. */
+const PLAIN = /^[ -~]+$/;
+
 function located(resource: string, id: string): string {
-  const bytes = new TextEncoder().encode(resource);
-  const base64 = btoa(String.fromCharCode(...bytes));
+  const binary = PLAIN.test(resource)
+    ? resource
+    : String.fromCharCode(...new TextEncoder().encode(resource));
+  const base64 = btoa(binary);
   const base64url = base64.replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
   return `${base64url}.${id}`;
 }
@@ -38,10 +43,15 @@ function locate(text: string, digits: number): { resource: string; id: string } 
   if (base64url === undefined || id?.length !== digits) return null;
   try {
     const binary = atob(base64url.replaceAll("-", "+").replaceAll("_", "/"));
-    const bytes = Uint8Array.from(binary, (char) => char.charCodeAt(0));
-    const resource = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+    const resource = PLAIN.test(binary) ? binary : decoded(binary);
     return located(resource, id) === text ? { resource, id } : null;
   } catch {
     return null;
   }
+}
+
+/** @throws TypeError unless the bytes are UTF-8 */
+function decoded(binary: string): string {
+  const bytes = Uint8Array.from(binary, (char) => char.charCodeAt(0));
+  return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
 }

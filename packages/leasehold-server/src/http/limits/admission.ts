@@ -69,7 +69,9 @@ export class Admission {
   }
 
   get isFull(): boolean {
-    return this.#counted >= this.#room || this.#lateMs > this.#latestMs;
+    if (this.#lateMs > this.#latestMs) return true;
+    // In this order, because counting reads what each tenant has.
+    return this.#inFlight >= this.#room && this.#counted >= this.#room;
   }
 
   /**
@@ -81,7 +83,8 @@ export class Admission {
     const ofTenant = tenant === null ? 0 : (this.#ofTenants.get(tenant) ?? 0) + 1;
     const share = this.#share;
     if (ofTenant > share) return null;
-    const wasFull = this.#counted + 1 >= this.#room || ofTenant === share;
+    const wasFull =
+      ofTenant === share || (this.#inFlight + 1 >= this.#room && this.#counted + 1 >= this.#room);
     this.#count(tenant, 1);
     this.#scheduleSample();
     const beginMs = this.#clock.monotonic();

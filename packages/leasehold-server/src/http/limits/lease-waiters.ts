@@ -43,12 +43,13 @@ export class LeaseWaiters {
   /** Notes what has become of a request: whether it waits now. */
   note(namespace: string, request: Waiter, isRefused: boolean): void {
     const { queueMs = 0 } = request;
-    const waiters = this.#tenants.get(namespace) ?? new Map<string, number>();
+    const known = this.#tenants.get(namespace);
     if (isRefused && queueMs > 0) {
       const untilMs = this.#clock.monotonic() + Math.min(queueMs, LONGEST_WAITER_MS);
+      const waiters = known ?? new Map<string, number>();
       waiters.set(nameOf(request), untilMs);
       this.#tenants.set(namespace, waiters);
-    } else if (!isRefused && waiters.delete(nameOf(request)) && waiters.size === 0) {
+    } else if (known && !isRefused && known.delete(nameOf(request)) && known.size === 0) {
       this.#tenants.delete(namespace);
     }
   }

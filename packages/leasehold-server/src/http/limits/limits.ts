@@ -167,39 +167,35 @@ const READ_MS = 250;
 
 /** The limits of tenants: their own, or the server's. */
 export class TenantsLimits {
-  readonly #server: ServerLimits;
   readonly #store: LimitStore | undefined;
   readonly #clock: Clock;
+  /** Those of a tenant without limits of its own. */
+  readonly #server: Promise<TenantLimits>;
+  readonly #with: (own: TenantLimits) => TenantLimits;
   readonly #read = new Map<
     string,
     { readonly limits: Promise<TenantLimits>; readonly atMs: number }
   >();
 
   constructor(server: ServerLimits, control: Control | undefined, clock: Clock) {
-    this.#server = server;
     this.#store = control?.limits;
     this.#clock = clock;
+    this.#with = (own) => ({
+      leases: own.leases ?? server.leases,
+      tasks: own.tasks ?? server.tasks,
+      ratePerSecond: own.ratePerSecond ?? server.ratePerSecond,
+    });
+    this.#server = Promise.resolve(this.#with(NO_LIMITS));
   }
 
-  async of(namespace: string): Promise<TenantLimits> {
-    const own = await this.#ownOf(namespace);
-    const { leases, tasks, ratePerSecond } = this.#server;
-    return {
-      leases: own.leases ?? leases,
-      tasks: own.tasks ?? tasks,
-      ratePerSecond: own.ratePerSecond ?? ratePerSecond,
-    };
-  }
-
-  #ownOf(namespace: string): Promise<TenantLimits> {
-    if (!this.#store) return Promise.resolve(NO_LIMITS);
+  of(namespace: string): Promise<TenantLimits> {
+    if (!this.#store) return this.#server;
     const nowMs = this.#clock.monotonic();
     const known = this.#read.get(namespace);
     if (known && nowMs - known.atMs < FRESH_MS) return known.limits;
     // If the limit cannot be read, the previous one applies: holders must be able to renew.
-    const before = known?.limits ?? Promise.resolve(NO_LIMITS);
-    const reading = this.#store.read(namespace);
-    const asBefore = () => before;
+    const asBefore = () => known?.limits ?? this.#server;
+    const reading = this.#store.read(namespace).then(this.#with);
     const limits = withTimeout(this.#clock, READ_MS, reading, asBefore, { background: true }).catch(
       asBefore,
     );

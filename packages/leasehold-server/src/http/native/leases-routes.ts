@@ -1,7 +1,7 @@
 /** /v1/leases: the LeaseStore port, in batches. Outcomes are values: the status is always 200. */
 import { createRoute } from "@hono/zod-openapi";
 import type { LeaseView as View } from "leasehold";
-import { type AcquireOutcome, checkNumber, KEEP_ENDED_MS } from "leasehold/internal";
+import { checkNumber, KEEP_ENDED_MS } from "leasehold/internal";
 import { type LeaseView, LIMITS } from "leasehold/internal/wire";
 import {
   AcquireAnswer,
@@ -25,7 +25,7 @@ import { withoutNonce } from "../compat/by-holder.js";
 import { filteredPage } from "../console/lease-filters.js";
 import { byCaller, checkReason, collectAudited } from "../operations/operator-action.js";
 import { revokeEach } from "../operations/revoking-batches.js";
-import { checkTtl, limitBody } from "../request.js";
+import { limitBody } from "../request.js";
 import {
   type App,
   answers,
@@ -37,6 +37,7 @@ import {
   problems,
 } from "../routing.js";
 import type { Services } from "../services.js";
+import { acquireEach, releaseEach, renewEach } from "./lease-operations.js";
 import { toWireOutcome } from "./outcomes.js";
 
 const TAGS = ["leases"];
@@ -60,19 +61,8 @@ export function leaseRoutes(app: App, services: Services): void {
         ...bodyProblems("LIMIT_REACHED"),
       },
     }),
-    async (context) => {
-      const requests = context.req.valid("json").map(({ leaseId: grant, ...request }, index) => {
-        checkTtl(`${index}.ttlMs`, request.ttlMs, services.ttl.leases);
-        checkNoTask(`${index}.leaseId`, grant.resource);
-        return { ...grant, ...defined(request) };
-      });
-      const resources = requests.map(({ resource }) => resource);
-      services.waiters.check(callerOf(context).namespace, requests);
-      await services.reserveQuota(context, "leases", resources);
-      const calls = services.leaseCalls(context, requests);
-      const outcomes = await Promise.all(requests.map(calls.acquire));
-      return context.json(outcomes.map(toWireAcquired), 200);
-    },
+    async (context) =>
+      context.json(await acquireEach(services, context, context.req.valid("json")), 200),
   );
 
   app.openapi(
@@ -81,15 +71,8 @@ export function leaseRoutes(app: App, services: Services): void {
       request: jsonBody(RenewBody),
       responses: { 200: answers(ONE_EACH, RenewAnswer), ...wrong },
     }),
-    async (context) => {
-      const requests = context.req.valid("json").map(({ leaseId: grant, ttlMs }, index) => {
-        checkTtl(`${index}.ttlMs`, ttlMs, services.ttl.leases);
-        return { ...grant, ttlMs };
-      });
-      const calls = services.leaseCalls(context, requests);
-      const outcomes = await Promise.all(requests.map(calls.renew));
-      return context.json(outcomes.map(toWireOutcome), 200);
-    },
+    async (context) =>
+      context.json(await renewEach(services, context, context.req.valid("json")), 200),
   );
 
   app.openapi(
@@ -98,12 +81,8 @@ export function leaseRoutes(app: App, services: Services): void {
       request: jsonBody(ReleaseBody),
       responses: { 200: answers(ONE_EACH, ReleaseAnswer), ...wrong },
     }),
-    async (context) => {
-      const grants = context.req.valid("json").map(({ leaseId: grant }) => grant);
-      const calls = services.leaseCalls(context, grants);
-      const outcomes = await Promise.all(grants.map(calls.release));
-      return context.json(outcomes.map(toWireOutcome), 200);
-    },
+    async (context) =>
+      context.json(await releaseEach(services, context, context.req.valid("json")), 200),
   );
 
   app.openapi(
@@ -226,13 +205,6 @@ export function leaseRoutes(app: App, services: Services): void {
     },
   );
   otherMethods(app, "/v1/capabilities", "GET");
-}
-
-/** Leaves out the replaced grant, which is for the server's history only. */
-function toWireAcquired(outcome: AcquireOutcome) {
-  if (outcome.status !== "acquired") return toWireOutcome(outcome);
-  const { replaced, ...answer } = outcome;
-  return answer;
 }
 
 function toWireView({ namespace, ...view }: View): LeaseView {

@@ -3,90 +3,153 @@ import type {
   AcquireOutcome,
   AcquireRequest,
   Grant,
+  LeaseView,
   ReleaseOutcome,
   ReleaseRequest,
   RenewOutcome,
   RenewRequest,
 } from "../../core/index.js";
 import { invariant } from "../../env/index.js";
+import { keyColumns } from "./keys.js";
 import { type LeanStatement, listOf } from "./lean-statement.js";
 import {
   ACQUIRE_FREE,
+  ACQUIRE_FREE_MIXED,
   type FreeRow,
   type LiveRow,
   RELEASE_HELD,
+  RELEASE_HELD_MIXED,
   RENEW_LIVE,
+  RENEW_LIVE_MIXED,
   type ReleasedRow,
+  type ReplacedGrant,
 } from "./lease-lean-statements.js";
-import { safeToken, termOf } from "./views.js";
+import { safeToken, termOf, viewOf } from "./views.js";
 
-/** Null unless the requests differ in their resources and lease ids alone, and none waits. */
+/**
+ * Null if a request waits.
+ * @param returnReplaced whether to return the grants that were replaced
+ */
 export function leanAcquire(
   batch: readonly AcquireRequest[],
+  returnReplaced: boolean,
 ): LeanStatement<AcquireOutcome> | null {
   const [first] = batch;
   if (!first) return null;
   const { namespace, holder, ttlMs, metadata = null } = first;
+  let areAlike = !returnReplaced;
   for (const request of batch) {
-    if (request.queueMs || request.namespace !== namespace || request.holder !== holder)
-      return null;
-    if (request.ttlMs !== ttlMs || (request.metadata ?? null) !== metadata) return null;
+    if (request.queueMs) return null;
+    areAlike &&= request.namespace === namespace && request.holder === holder;
+    areAlike &&= request.ttlMs === ttlMs && (request.metadata ?? null) === metadata;
   }
   return {
-    text: ACQUIRE_FREE,
-    values: [namespace, holder, ttlMs, metadata, ...columns(batch)],
-    outcomes(row) {
-      const { token, now, granted, created, names } = row as unknown as FreeRow;
-      const outcomes = new Array<AcquireOutcome | null>(batch.length).fill(null);
-      const term = termOf({ ttlMs, remainingMs: ttlMs, expiresAt: now + ttlMs });
-      const grant = (at: number, token: number) => {
-        invariant(at >= 0 && at < outcomes.length, "grants of requests");
-        const { remainingMs, expiresAt } = term;
-        outcomes[at] = {
-          status: "acquired",
-          token: safeToken(token),
-          ttlMs,
-          remainingMs,
-          expiresAt,
-        };
-      };
-      for (const text of listOf(granted)) {
-        const [n, own] = text.split(":");
-        grant(Number(n) - 1, own === undefined ? token : Number(own));
-      }
-      for (const text of listOf(created)) grant(Number(text) - 1, token);
-      for (const name of names === null ? [] : (JSON.parse(names) as string[])) {
-        grant(
-          batch.findIndex(({ resource }) => resource === name),
-          token,
-        );
-      }
-      return outcomes;
-    },
+    ...(areAlike
+      ? { text: ACQUIRE_FREE, values: [namespace, holder, ttlMs, metadata, ...columns(batch)] }
+      : { text: ACQUIRE_FREE_MIXED, values: [...mixedAcquires(batch), returnReplaced] }),
+    outcomes: (row) => granted(batch, row as unknown as FreeRow),
   };
 }
 
-/** Null unless the requests differ in their resources and lease ids alone. */
+function mixedAcquires(batch: readonly AcquireRequest[]) {
+  return [
+    ...keyColumns(batch),
+    batch.map(({ leaseId }) => leaseId),
+    batch.map(({ holder }) => holder),
+    batch.map(({ ttlMs }) => ttlMs),
+    batch.map(({ metadata = null }) => metadata),
+  ];
+}
+
+function granted(
+  batch: readonly AcquireRequest[],
+  { token, now, granted, created, names, replaced }: FreeRow,
+): (AcquireOutcome | null)[] {
+  const outcomes = new Array<AcquireOutcome | null>(batch.length).fill(null);
+  const views = new Map<number, LeaseView>();
+  for (const [n, ...grant] of jsonOf<ReplacedGrant>(replaced)) {
+    const request = batch[n - 1];
+    invariant(request, "grants of requests");
+    views.set(n - 1, replacedBy(request, grant));
+  }
+  const term = termsFrom(now);
+  const grant = (at: number, token: number) => {
+    const request = batch[at];
+    invariant(request, "grants of requests");
+    const { ttlMs } = request;
+    const { expiresAt } = term(ttlMs);
+    const was = views.get(at);
+    const outcome = {
+      status: "acquired",
+      token: safeToken(token),
+      ttlMs,
+      remainingMs: ttlMs,
+      expiresAt,
+    } as const;
+    outcomes[at] = was ? { ...outcome, replaced: was } : outcome;
+  };
+  for (const text of [...listOf(granted), ...listOf(created)]) {
+    const [n, own] = text.split(":");
+    grant(Number(n) - 1, own === undefined ? token : Number(own));
+  }
+  for (const [namespace, resource, own] of jsonOf<[string, string, number]>(names)) {
+    const isOf = (request: AcquireRequest) =>
+      request.resource === resource && request.namespace === namespace;
+    grant(batch.findIndex(isOf), own);
+  }
+  return outcomes;
+}
+
+function jsonOf<Item>(text: string | null | undefined): readonly Item[] {
+  return text ? (JSON.parse(text) as Item[]) : [];
+}
+
+type Rest<Items extends readonly unknown[]> = Items extends readonly [unknown, ...infer Others]
+  ? Others
+  : never;
+
+function replacedBy({ namespace, resource }: Grant, grant: Rest<ReplacedGrant>): LeaseView {
+  const [holder, grantId, token, ttlMs, state, grantedAt, renewedAt, expiresAt, metadata] = grant;
+  const times = { remainingMs: 0, grantedAt, renewedAt, expiresAt };
+  return viewOf({ namespace, resource, holder, grantId, token, state, ttlMs, ...times, metadata });
+}
+
+/** The terms of new grants, by TTL: most have the same one. */
+function termsFrom(now: number): (ttlMs: number) => ReturnType<typeof termOf> {
+  let last: ReturnType<typeof termOf> | undefined;
+  return (ttlMs) => {
+    if (last?.ttlMs !== ttlMs) {
+      last = termOf({ ttlMs, remainingMs: ttlMs, expiresAt: now + ttlMs });
+    }
+    return last;
+  };
+}
+
+/** Null if there is no request. */
 export function leanRenew(batch: readonly RenewRequest[]): LeanStatement<RenewOutcome> | null {
   const [first] = batch;
   if (!first) return null;
   const { namespace, ttlMs } = first;
-  for (const request of batch) {
-    if (request.namespace !== namespace || request.ttlMs !== ttlMs) return null;
-  }
+  const areAlike = batch.every(
+    (request) => request.namespace === namespace && request.ttlMs === ttlMs,
+  );
   return {
-    text: RENEW_LIVE,
-    values: [namespace, ttlMs, ...columns(batch)],
+    ...(areAlike
+      ? { text: RENEW_LIVE, values: [namespace, ttlMs, ...columns(batch)] }
+      : { text: RENEW_LIVE_MIXED, values: mixedRenewals(batch) }),
     outcomes(row) {
       const { now, renewed } = row as unknown as LiveRow;
       const outcomes = new Array<RenewOutcome | null>(batch.length).fill(null);
-      const term = termOf({ ttlMs, remainingMs: ttlMs, expiresAt: now + ttlMs });
+      const term = termsFrom(now);
       for (const text of listOf(renewed)) {
         const [n, token, longerMs] = text.split(":");
+        const request = batch[Number(n) - 1];
+        invariant(request, "renewals of requests");
+        const { ttlMs } = request;
         const remainingMs = Number(longerMs);
         const own =
           longerMs === undefined
-            ? term
+            ? term(ttlMs)
             : termOf({ ttlMs, remainingMs, expiresAt: now + remainingMs });
         outcomes[Number(n) - 1] = {
           status: "renewed",
@@ -101,17 +164,27 @@ export function leanRenew(batch: readonly RenewRequest[]): LeanStatement<RenewOu
   };
 }
 
-/** Null unless the requests are of one namespace. */
+function mixedRenewals(batch: readonly RenewRequest[]) {
+  return [
+    ...keyColumns(batch),
+    batch.map(({ leaseId }) => leaseId),
+    batch.map(({ ttlMs }) => ttlMs),
+  ];
+}
+
+/** Null if there is no request. */
 export function leanRelease(
   batch: readonly ReleaseRequest[],
 ): LeanStatement<ReleaseOutcome> | null {
   const [first] = batch;
   if (!first) return null;
   const { namespace } = first;
-  for (const request of batch) if (request.namespace !== namespace) return null;
+  const areAlike = batch.every((request) => request.namespace === namespace);
+  const leaseIds = batch.map(({ leaseId }) => leaseId);
   return {
-    text: RELEASE_HELD,
-    values: [namespace, ...columns(batch)],
+    ...(areAlike
+      ? { text: RELEASE_HELD, values: [namespace, ...columns(batch)] }
+      : { text: RELEASE_HELD_MIXED, values: [...keyColumns(batch), leaseIds] }),
     outcomes(row) {
       const { released } = row as unknown as ReleasedRow;
       const outcomes = new Array<ReleaseOutcome | null>(batch.length).fill(null);

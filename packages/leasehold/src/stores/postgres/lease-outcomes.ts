@@ -37,7 +37,7 @@ const LONGEST_QUEUE_MS = 2 ** 31 - 1;
 
 /**
  * @param requests the whole batch: which statement takes it depends on all of them
- * @param returnReplaced whether to return the grants that were replaced, which only the general statement does
+ * @param returnReplaced whether to return the grants that were replaced
  */
 export function acquiring(
   sql: Sql,
@@ -65,7 +65,7 @@ export function acquiring(
       batch.map(({ queueMs = 0 }) => Math.min(Math.ceil(queueMs), LONGEST_QUEUE_MS)),
       batch.map(({ metadata = null }) => metadata),
     ],
-    lean: (batch) => (returnReplaced ? null : leanAcquire(batch)),
+    lean: (batch) => leanAcquire(batch, returnReplaced),
     outcome: acquireOutcome,
     isRepeated: ({ n, status, oldToken }) =>
       status === "acquired" && n !== null && oldToken === null,

@@ -22,13 +22,13 @@ WITH clock AS MATERIALIZED (
     ) i CROSS JOIN clock c LEFT JOIN LATERAL (
       SELECT l.ctid AS at, l.lease_id <> i.asked_id AND NOT (l.ended IS DISTINCT FROM 'released' AND l.expires_at > c.now) AND NOT l.paused AND NOT EXISTS (
         SELECT FROM leasehold.waiter w
-        WHERE w.namespace = $1 AND w.resource = l.resource AND w.expires_at > c.now
+        WHERE w.namespace = $1::text AND w.resource = l.resource AND w.expires_at > c.now
       ) AS is_free
       FROM leasehold.lease l WHERE l.namespace = $1 AND l.resource = i.resource OFFSET 0
     ) s ON true
   ),
   locked AS MATERIALIZED (
-    SELECT s.n, s.asked_id, s.at, k.token
+    SELECT s.n, s.asked_id, s.at, k.*
     FROM seen s CROSS JOIN clock c CROSS JOIN LATERAL (
       SELECT l.token FROM leasehold.lease l
       WHERE l.ctid = s.at AND l.lease_id <> s.asked_id AND NOT (l.ended IS DISTINCT FROM 'released' AND l.expires_at > c.now) AND NOT l.paused
@@ -43,27 +43,29 @@ WITH clock AS MATERIALIZED (
       granted_at = c.now, renewed_at = NULL, expires_at = c.now + $3::int * interval '1 millisecond', ended = NULL
     FROM locked k CROSS JOIN clock c
     WHERE l.ctid = k.at
-    RETURNING k.n, l.token
+    RETURNING k.*, l.token AS new_token
   ),
   created AS (
     INSERT INTO leasehold.lease AS l
       (namespace, resource, lease_id, holder, metadata, ttl_ms, token, granted_at, expires_at)
-    SELECT $1::text, s.resource, s.asked_id, $2::text, $4::text, $3::int, c.token, c.now,
-      c.now + $3::int * interval '1 millisecond'
+    SELECT $1::text, s.resource, s.asked_id, $2::text, $4::text, $3::int,
+      c.token, c.now, c.now + $3::int * interval '1 millisecond'
     FROM seen s CROSS JOIN clock c
     WHERE s.at IS NULL AND (SELECT count(*) FROM granted) >= 0
     ON CONFLICT (namespace, resource) DO NOTHING
-    RETURNING l.resource, l.token
+    RETURNING l.namespace, l.resource, l.token
   ),
   above AS MATERIALIZED (
-    SELECT leasehold.above_floor($1::text, min(x.token)) FROM created x HAVING count(*) > 0
+    SELECT leasehold.above_floor(x.namespace, min(x.token)) FROM created x GROUP BY x.namespace
   ),
   counted AS MATERIALIZED (
     SELECT (SELECT count(*) FROM created) = (SELECT count(*) FROM seen s WHERE s.at IS NULL) AS is_all
     WHERE (SELECT count(*) FROM above) >= 0
   )
 SELECT c.token, date_part('epoch', c.now) * 1000 AS now,
-  (SELECT string_agg(CASE WHEN g.token = c.token THEN g.n::text ELSE g.n || ':' || g.token END, ',') FROM granted g) AS granted,
-  CASE WHEN t.is_all THEN (SELECT string_agg(s.n::text, ',') FROM seen s WHERE s.at IS NULL) END AS created,
-  CASE WHEN NOT t.is_all THEN (SELECT json_agg(x.resource)::text FROM created x) END AS names
+  (SELECT string_agg(CASE WHEN g.new_token = c.token THEN g.n::text ELSE g.n || ':' || g.new_token END, ',') FROM granted g) AS granted,
+  CASE WHEN t.is_all THEN (SELECT string_agg(CASE WHEN c.token = c.token THEN s.n::text ELSE s.n || ':' || c.token END, ',') FROM seen s WHERE s.at IS NULL) END AS created,
+  CASE WHEN NOT t.is_all THEN
+    (SELECT json_agg(json_build_array(x.namespace, x.resource, x.token))::text FROM created x)
+  END AS names
 FROM clock c CROSS JOIN counted t

@@ -15,7 +15,7 @@ WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
       SELECT l.ctid AS at, l.expires_at FROM leasehold.lease l
       WHERE l.namespace = $1 AND l.resource = i.resource AND l.lease_id = i.asked_id AND (l.ended IS DISTINCT FROM 'released' AND l.expires_at > c.now) AND NOT EXISTS (
         SELECT FROM leasehold.waiter w
-        WHERE w.namespace = $1 AND w.resource = l.resource AND w.expires_at > c.now
+        WHERE w.namespace = $1::text AND w.resource = l.resource AND w.expires_at > c.now
       )
       FOR NO KEY UPDATE OF l SKIP LOCKED
     ) k

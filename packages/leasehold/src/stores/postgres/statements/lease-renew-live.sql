@@ -23,7 +23,7 @@ WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
       expires_at = greatest(k.expires_at, c.now + $2::int * interval '1 millisecond')
     FROM locked k CROSS JOIN clock c
     WHERE l.ctid = k.at
-    RETURNING k.n, l.token, k.expires_at
+    RETURNING k.n, k.expires_at, l.token
   )
 SELECT date_part('epoch', c.now) * 1000 AS now, (SELECT string_agg(x.n || ':' || x.token || CASE WHEN x.expires_at > c.now + $2::int * interval '1 millisecond'
     THEN ':' || date_part('epoch', x.expires_at - c.now) * 1000 ELSE '' END, ',') FROM renewed x) AS renewed

@@ -1,0 +1,154 @@
+/**
+ * How a request of a caller enters, whichever way it is served then:
+ *
+ *   who calls? ─▶ what its tenant occupies ─▶ what this instance does ─▶ may its role do that? ─▶ work
+ *
+ * The order matters. A caller counts for its tenant before its role is checked, so that no caller sends requests that it
+ * may not for free, and a demand does not count for the instance while it waits for what bounds its tenant.
+ */
+import type { Clock } from "leasehold";
+import { checkMay, type Need } from "./auth/access.js";
+import type { Authenticator } from "./auth/authenticate.js";
+import { checkBootstrap } from "./auth/bootstrap.js";
+import type { Caller } from "./auth/caller.js";
+import type { Demand } from "./limits/demand.js";
+import type { Admitted, TenantAdmission } from "./limits/tenant-admission.js";
+import { urgencyOfRoute } from "./limits/urgency.js";
+import { tooMany } from "./problems.js";
+import type { Answer, Connection } from "./request.js";
+
+export const OVERLOADED = tooMany("OVERLOADED", "this instance is overloaded", 1_000);
+/** A key is not checked again for a body that has arrived by then, at the cost of a read where its record is old. */
+const PROMPT_BODY_MS = 1_000;
+
+export interface EntryOptions {
+  readonly clock: Clock;
+  readonly authenticator: Pick<Authenticator, "callerOf" | "checkAgain">;
+  readonly tenantAdmission: Pick<TenantAdmission, "enter" | "delayRefusal">;
+  /** Called when this instance is overloaded and refuses a demand. */
+  readonly noteRefused: () => void;
+}
+
+/** A request, and the route that will serve it. */
+export interface Arriving {
+  readonly request: Request;
+  readonly path: string;
+  /** Null: none, or one of all methods. */
+  readonly route: string | null;
+  readonly need: Need | null | undefined;
+  /** What the host of the app passes beside the request. */
+  readonly host: unknown;
+  /** Undefined: it is no demand. */
+  readonly demand: Demand | undefined;
+}
+
+export class Entry {
+  readonly #options: EntryOptions;
+
+  constructor(options: EntryOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Runs the work of an admitted request.
+   * @param known receives the caller, also of a request that is then refused
+   * @throws UNAUTHENTICATED, FORBIDDEN, TOO_MANY_REQUESTS, OVERLOADED, and what the work throws
+   */
+  async run<T>(
+    arriving: Arriving,
+    known: (caller: Caller) => void,
+    work: (entered: Entered) => Promise<T>,
+  ): Promise<T> {
+    const { authenticator, tenantAdmission, clock } = this.#options;
+    const { request, path, route, need, host, demand } = arriving;
+    const urgency = urgencyOfRoute(route);
+    // Operator actions never use a cached key: a revoked key must not work for them.
+    const keeps = urgency === "keeps" && (need === "hold" || need === "work");
+    const caller = await authenticator.callerOf(request, keeps, addressOf(host));
+    known(caller);
+    const checkedMs = clock.monotonic();
+    noteCallerAt(host);
+    demand?.pause();
+    const { headers } = request;
+    const admitted = await tenantAdmission.enter({ caller, urgency, path, headers });
+    const entered = new Entered(this.#options, { caller, keeps, checkedMs, demand, admitted });
+    try {
+      await entered.resume();
+      checkBootstrap(caller, route);
+      checkMay(caller, need);
+      return await work(entered);
+    } finally {
+      admitted.leave(answerOf(host));
+    }
+  }
+}
+
+interface Admission {
+  readonly caller: Caller;
+  readonly keeps: boolean;
+  readonly checkedMs: number;
+  readonly demand: Demand | undefined;
+  readonly admitted: Admitted;
+}
+
+/** A request that was admitted. */
+export class Entered {
+  readonly #options: EntryOptions;
+  readonly #admission: Admission;
+
+  constructor(options: EntryOptions, admission: Admission) {
+    this.#options = options;
+    this.#admission = admission;
+  }
+
+  /** Rejects if the caller's key has ended since it was checked, a while ago. */
+  async checkCaller(): Promise<void> {
+    const { caller, keeps, checkedMs } = this.#admission;
+    const { clock, authenticator } = this.#options;
+    if (clock.monotonic() - checkedMs < PROMPT_BODY_MS) return;
+    await authenticator.checkAgain(caller, keeps);
+  }
+
+  /**
+   * Runs what waits for the body. Resolves when the body may be parsed, in the same turn of the event loop.
+   * @throws OVERLOADED
+   */
+  async arriving<T>(read: () => Promise<T>): Promise<T> {
+    const { demand, admitted } = this.#admission;
+    demand?.pause();
+    const body = await read();
+    await admitted.arrive();
+    await this.resume();
+    return body;
+  }
+
+  /** To be awaited with the number of items of a body that is an array, before they are checked and served. */
+  begin(items: number): Promise<void> {
+    return this.#admission.admitted.begin(items);
+  }
+
+  /** @throws OVERLOADED */
+  async resume(): Promise<void> {
+    const { caller, demand } = this.#admission;
+    if (!demand || demand.resume(caller.keyId === null ? null : caller.namespace)) return;
+    this.#options.noteRefused();
+    await this.#options.tenantAdmission.delayRefusal(caller);
+    throw OVERLOADED;
+  }
+}
+
+/** Hosts may pass other things than a connection. */
+function addressOf(host: unknown): string | undefined {
+  const { remoteAddress } = (host ?? {}) as { remoteAddress?: unknown };
+  return typeof remoteAddress === "string" ? remoteAddress : undefined;
+}
+
+function answerOf(host: unknown): Answer | undefined {
+  const { answer } = (host ?? {}) as { answer?: Answer };
+  return typeof answer?.onEnd === "function" ? answer : undefined;
+}
+
+function noteCallerAt(host: unknown): void {
+  const { noteCaller } = (host ?? {}) as Pick<Connection, "noteCaller">;
+  if (typeof noteCaller === "function") noteCaller();
+}
