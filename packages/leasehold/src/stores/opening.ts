@@ -75,6 +75,7 @@ export async function openAll(
     try {
       const history = second.history ?? first.history;
       const { tasks, generator, control: kept } = withTasks(second, control);
+      const ends = [first.stopped, second.stopped].filter((stopped) => stopped !== undefined);
       return {
         leases: first.leases,
         tasks,
@@ -83,6 +84,7 @@ export async function openAll(
         ...(first.namespace !== undefined && { namespace: first.namespace }),
         ...(history && { history }),
         ...(first.waiters && { waiters: first.waiters }),
+        ...(ends.length > 0 && { stopped: Promise.race(ends) }),
         ...(kept && { control: withLeasesApart(kept, first.leases) }),
       };
     } catch (error) {
