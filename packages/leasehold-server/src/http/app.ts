@@ -209,6 +209,9 @@ export function createApp(options: AppOptions): ServerApp {
     const urgency = urgencyOfRoute(route);
     // Operator actions never use a cached key: a revoked key must not work for them.
     const keeps = urgency === "keeps" && (need === "hold" || need === "work");
+    // Guessed keys must not take the room of requests: the authenticator limits the reads of keys by itself.
+    const demand = demands.get(raw);
+    demand?.pause();
     const caller = await authenticator.callerOf(raw, keeps, addressOf(context));
     context.set("caller", caller);
     const checkedMs = env.clock.monotonic();
@@ -218,8 +221,6 @@ export function createApp(options: AppOptions): ServerApp {
     });
     noteAuthenticated(raw);
     const { headers } = raw;
-    const demand = demands.get(raw);
-    demand?.pause();
     const admitted = await tenantAdmission.enter({ caller, urgency, path, headers });
     const { arrive, begin, leave } = admitted;
     const resume = async () => {
