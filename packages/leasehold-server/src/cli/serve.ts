@@ -125,9 +125,12 @@ async function serve(where: Where, options: Options): Promise<void> {
     logger.info({ url: server.url, ...page, store, ...placed, ...control }, message);
     logAccess(logger, options, keys, access);
     warnOfNoEffect(logger, options, stores, keys);
-    await shutdown.requested();
+    const ends = stores.stopped ? [stores.stopped] : [];
+    const stopped = await Promise.race([shutdown.requested(), ...ends]);
+    if (stopped) logger.error({ event: "store_stopped", err: stopped }, stopped.message);
     logger.info({}, "draining");
     await server.close();
+    if (stopped) throw stopped;
   } finally {
     await stores.close();
     await exporting.close();

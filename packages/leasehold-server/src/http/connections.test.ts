@@ -3,8 +3,8 @@ import { createConnection, type Socket } from "node:net";
 import { createKey, systemEnv } from "leasehold/internal";
 import { memory } from "leasehold/stores/memory";
 import { expect, it, onTestFinished } from "vitest";
-import { networkOf } from "./connections.js";
 import { createApp, type ListenOptions, listen } from "./index.js";
+import { networkOf } from "./limits/networks.js";
 
 type Line = Record<string, unknown>;
 

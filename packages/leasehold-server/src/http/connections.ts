@@ -1,8 +1,9 @@
 /** Limits of the connections of one server, and the log lines about refused ones. */
 import type { Server } from "node:http";
-import { type DropArgument, isIPv6, type Socket } from "node:net";
+import type { DropArgument, Socket } from "node:net";
 import type { Clock, Logger } from "leasehold";
 import { Counts } from "./limits/counts.js";
+import { networkOf } from "./limits/networks.js";
 import { Sampler } from "./limits/sampler.js";
 
 export interface ConnectionLimits {
@@ -70,24 +71,4 @@ const UNREAD_MS = 30_000;
  */
 export function limitUnread(socket: Socket, afterMs: number = UNREAD_MS): void {
   socket.setTimeout(afterMs);
-}
-
-/**
- * An IPv4 address as it is, and of an IPv6 address the first 64 bits: `2001:db8:0:1::/64`.
- * @internal
- */
-export function networkOf(address: string): string {
-  const [plain = ""] = address.split("%");
-  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(plain)?.[1];
-  if (mapped !== undefined) return mapped;
-  if (!isIPv6(plain)) return plain;
-  const [head = "", tail] = plain.split("::");
-  const groups = (part: string) => (part === "" ? [] : part.split(":"));
-  const [first, last] = [groups(head), groups(tail ?? "")];
-  // An IPv4 address at the end counts for two groups; they are not among the first four.
-  const zeros = 8 - first.length - last.length - (plain.includes(".") ? 1 : 0);
-  const all =
-    tail === undefined ? first : [...first, ...Array.from({ length: zeros }, () => "0"), ...last];
-  const network = all.slice(0, 4).map((group) => Number.parseInt(group, 16).toString(16));
-  return `${network.join(":")}::/64`;
 }

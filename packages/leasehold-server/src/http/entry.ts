@@ -64,11 +64,12 @@ export class Entry {
     const urgency = urgencyOfRoute(route);
     // Operator actions never use a cached key: a revoked key must not work for them.
     const keeps = urgency === "keeps" && (need === "hold" || need === "work");
+    // Guessed keys must not take the room of requests: the authenticator limits the reads of keys by itself.
+    demand?.pause();
     const caller = await authenticator.callerOf(request, keeps, addressOf(host));
     known(caller);
     const checkedMs = clock.monotonic();
     noteCallerAt(host);
-    demand?.pause();
     const { headers } = request;
     const admitted = await tenantAdmission.enter({ caller, urgency, path, headers });
     const entered = new Entered(this.#options, { caller, keeps, checkedMs, demand, admitted });

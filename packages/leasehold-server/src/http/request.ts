@@ -243,6 +243,15 @@ async function beginItems({ req, get }: Context<AppEnv>): Promise<void> {
   if (Array.isArray(items)) await get("begin")(items.length);
 }
 
+/** Reads a body whose length is not known, up to the limit. It waits for its client here, and has arrived afterwards. */
+async function readCounted(
+  context: Context<AppEnv>,
+  limit: MiddlewareHandler<AppEnv>,
+): Promise<void> {
+  await context.get("arriving")(() => limit(context, async () => {}));
+  context.set("arriving", (read) => read());
+}
+
 /**
  * Refuses a body above the route's limit or the server's, by its declared length if it has one, and settles its type
  * and encoding.
@@ -265,7 +274,7 @@ export function limitBody(routeBytes: number): MiddlewareHandler<AppEnv> {
       await next();
     };
     if (declared === null || headers.has("transfer-encoding")) {
-      return bodyLimit({ maxSize: maxBytes, onError })(context, goOn);
+      return readCounted(context, bodyLimit({ maxSize: maxBytes, onError })).then(goOn);
     }
     // Reading the body stream here would disable node's fast path for it.
     return Number(declared) > maxBytes ? onError() : goOn();

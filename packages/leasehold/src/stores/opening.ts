@@ -76,6 +76,7 @@ export async function openAll(
       const { tasks, generator, control: kept } = withTasks(second, control);
       // Loaded here: most callers name one place.
       const { withLeasesApart } = await import("../control/index.js");
+      const ends = [first.stopped, second.stopped].filter((stopped) => stopped !== undefined);
       return {
         leases: first.leases,
         tasks,
@@ -84,6 +85,7 @@ export async function openAll(
         ...(first.namespace !== undefined && { namespace: first.namespace }),
         ...(history && { history }),
         ...(first.waiters && { waiters: first.waiters }),
+        ...(ends.length > 0 && { stopped: Promise.race(ends) }),
         ...(kept && { control: withLeasesApart(kept, first.leases) }),
       };
     } catch (error) {

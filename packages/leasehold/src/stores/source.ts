@@ -1,7 +1,7 @@
 /** The shape of an opened store, the same for every engine. */
 
 import type { Control, GrantHistory, RemoteOperator } from "../control/index.js";
-import type { Key, LeaseStore } from "../core/index.js";
+import type { Key, LeaseholdError, LeaseStore } from "../core/index.js";
 import type { Env } from "../env/index.js";
 import type { GeneratorState, TaskStore } from "../tasks/port.js";
 
@@ -57,6 +57,11 @@ export interface LeaseStores {
     readonly code: "FORBIDDEN" | "LIMIT_REACHED";
     readonly detail: string;
   } | null>;
+  /**
+   * Resolves when an engine in this process has stopped, as PGlite does on a full disk, with what all later calls
+   * reject with: end the process. Absent for other engines.
+   */
+  readonly stopped?: Promise<LeaseholdError>;
   close(): Promise<void>;
 }
 

@@ -64,10 +64,11 @@ function setUp(auth: Auth = "keys", hosts?: readonly string[]) {
     records.set(id, record);
     return { id, text, revoke: () => records.set(id, { ...record, revoked: true }) };
   };
-  const come = (authorization: string | null, keeps = false) =>
+  const come = (authorization: string | null, keeps = false, remoteAddress?: string) =>
     authenticator.callerOf(
       new Request("http://localhost", { headers: authorization === null ? {} : { authorization } }),
       keeps,
+      remoteAddress,
     );
   return { env, records, asked, state, authenticator, newAuthenticator, add, come, logged };
 }
@@ -252,6 +253,35 @@ test("guessed ids do not fill the store's queue and do not block known keys", as
   await come(`Bearer ${text}`);
   await env.clock.advance(5_000);
   expect(await guesses[0]).toMatchObject({ code: "STORE_UNAVAILABLE" });
+});
+
+test("addresses that guess keys leave room for a new key of another address", async () => {
+  const { add, come, state, env } = setUp();
+  let answer = () => {};
+  state.waits = new Promise<void>((resolve) => (answer = resolve));
+  let n = 0;
+  const guess = () => `Bearer lh_${String((n += 1)).padStart(12, "0")}_${"0".repeat(32)}`;
+  const codes: Promise<string>[] = [];
+  const flood = (address: string) => {
+    for (let times = 0; times < 300; times += 1) {
+      const coming = come(guess(), false, address);
+      codes.push(coming.then(String, (error: { code: string }) => error.code));
+    }
+  };
+  flood("192.0.2.1");
+  flood("192.0.2.2");
+  // One network, whose machines can choose among its addresses.
+  for (let host = 1; host <= 4; host += 1) flood(`2001:db8::${host}`);
+  const { text } = add();
+  const fresh = come(`Bearer ${text}`, false, "192.0.2.3");
+  answer();
+  expect(await fresh).toMatchObject({ role: "viewer" });
+  const found = await Promise.all(codes);
+  expect(found.filter((code) => code === "UNAUTHENTICATED")).toHaveLength(175);
+  expect(new Set(found)).toEqual(new Set(["UNAUTHENTICATED", "OVERLOADED"]));
+  // The room is free again.
+  await env.clock.advance(10);
+  await expect(come(guess(), false, "192.0.2.1")).rejects.toMatchObject(refused);
 });
 
 test.each<[Auth, string, boolean]>([

@@ -9,7 +9,8 @@
  *   renewals and releases it accepts records of the last 10 minutes, so that holders do not lose their leases
  *   because another database is unavailable. All other requests get 503.
  * - The server caches unknown ids too, in bounded memory, and limits how many keys it reads at once. So an
- *   attacker that guesses keys puts little load on the store.
+ *   attacker that guesses keys puts little load on the store. An address reads fewer keys than others may still begin
+ *   to read. So one that guesses uses half of the limit, two use a third each, and a new key of another is read.
  * - A request with a key that needs none is served as the key's caller too, or refused: never as anyone.
  * - With `ifAny`, the server checks every 2 s whether a key was ever created. From then on it requires keys for
  *   good, also after restarts: when the last key has ended, it refuses all requests.
@@ -27,6 +28,8 @@ import {
   withTimeout,
 } from "leasehold/internal";
 import { LOOPBACK_HOSTS } from "../../protocol/index.js";
+import { Counts } from "../limits/counts.js";
+import { networkOf } from "../limits/networks.js";
 import { ProblemError, storeProblem, tooMany, unauthenticated } from "../problems.js";
 import { BootstrapToken } from "./bootstrap.js";
 import type { Caller } from "./caller.js";
@@ -48,7 +51,8 @@ const CHECK_FOR_KEYS_MS = 2_000;
 const CHECK_WAITING_MS = 1_000;
 const MAX_CACHED_KEYS = 10_000;
 const MAX_CACHED_UNKNOWN = 1_000;
-const MAX_CONCURRENT_READS = 100;
+/** Of keys that are not known: one address begins half of them. */
+const MAX_CONCURRENT_READS = 200;
 
 const NO_KEYS =
   "no such key: this server requires no API key, and does not know the one in the request. Send none, or create one with leasehold keys create";
@@ -80,6 +84,8 @@ export class Authenticator {
   readonly #known = new Map<string, CachedRead<KeyRecord>>();
   readonly #unknown = new Map<string, CachedRead<null>>();
   readonly #reading = new Map<string, Promise<CachedRead<KeyRecord | null>>>();
+  /** Reads of keys that are not known, by the network of the caller; empty: unknown. */
+  readonly #guesses = new Counts<string>();
   /** Null until the first check. */
   #requiresKeys: boolean | null;
   #checking: Promise<void> | undefined;
@@ -130,7 +136,7 @@ export class Authenticator {
         header !== null,
       );
     }
-    const record = await this.#recordOf(named.id, acceptsStale);
+    const record = await this.#recordOf(named.id, acceptsStale, remoteAddress);
     if (!record || !equalDigests(record.value.digest, named.digest)) {
       throw unauthenticated(this.#requiresKeys ? "no such key" : NO_KEYS);
     }
@@ -230,7 +236,11 @@ export class Authenticator {
     }
   }
 
-  async #recordOf(id: string, acceptsStale = false): Promise<CachedRead<KeyRecord> | null> {
+  async #recordOf(
+    id: string,
+    acceptsStale = false,
+    remoteAddress = "",
+  ): Promise<CachedRead<KeyRecord> | null> {
     const nowMs = this.#env.clock.monotonic();
     const known = this.#known.get(id);
     const ageMs = known ? nowMs - known.atMs : Infinity;
@@ -239,13 +249,7 @@ export class Authenticator {
     if (known && ageMs < FRESH_MS) return known;
     const unknown = this.#unknown.get(id);
     if (unknown && nowMs - unknown.atMs < FRESH_MS) return null;
-    if (!known && !this.#reading.has(id) && this.#reading.size >= MAX_CONCURRENT_READS) {
-      throw tooMany(
-        "OVERLOADED",
-        "the server is reading too many keys at once: retry in 1 s",
-        1_000,
-      );
-    }
+    if (!known && !this.#reading.has(id)) this.#readUnknown(id, networkOf(remoteAddress));
     const stale = acceptsStale && known && ageMs < STALE_MS ? known : undefined;
     try {
       const reading = this.#inTime(this.#read(id), stale ? READ_WITH_STALE_MS : READ_MS);
@@ -255,6 +259,18 @@ export class Authenticator {
       if (stale) return stale;
       throw error;
     }
+  }
+
+  /** Begins a read, for {@link #read} to share. */
+  #readUnknown(id: string, network: string): void {
+    const guesses = this.#guesses;
+    if (guesses.of(network) >= MAX_CONCURRENT_READS - guesses.total) {
+      const detail = "the server is reading too many keys at once: retry in 1 s";
+      throw tooMany("OVERLOADED", detail, 1_000);
+    }
+    guesses.add(network, 1);
+    const settled = () => guesses.add(network, -1);
+    this.#read(id).then(settled, settled);
   }
 
   /** Concurrent requests share a read. */

@@ -92,7 +92,7 @@ async function open(limits: object) {
     return app.fetch(new Request(`http://x${path}`, { method, headers, ...init }));
   };
   /** Sends a request whose body has not arrived yet. */
-  const upload = (key: string, path: string, bytes: number) => {
+  const upload = (key: string, path: string, bytes?: number) => {
     let controller: ReadableStreamDefaultController<Uint8Array> | undefined;
     const body = new ReadableStream<Uint8Array>({
       start: (of) => {
@@ -101,7 +101,7 @@ async function open(limits: object) {
     });
     const answer = ask(key, "POST", path, { body, duplex: "half" }, bytes);
     const finish = (text: string) => {
-      controller?.enqueue(new TextEncoder().encode(text.padEnd(bytes)));
+      controller?.enqueue(new TextEncoder().encode(text.padEnd(bytes ?? 0)));
       controller?.close();
       return answer;
     };
@@ -110,20 +110,26 @@ async function open(limits: object) {
   return { env, app, a: a.text, viewer: viewer.text, b: b.text, ask, upload };
 }
 
-it("bodies of one tenant that have not arrived refuse no demand of another", async () => {
-  const { env, viewer, b, ask, upload } = await open({ inFlight: 4, tenantInFlight: 8 });
-  const uploads = [];
-  for (let count = 0; count < 8; count += 1) {
-    uploads.push(upload(viewer, "/v1/leases/get", 100));
-    await env.clock.settle();
-  }
-  // The ninth is refused, as the tenant has as many in flight as it may.
-  const refused = await upload(viewer, "/v1/leases/get", 100).answer;
-  expect(await refused.json()).toMatchObject({ code: "TOO_MANY_REQUESTS" });
-  expect((await ask(b, "GET", "/v1/leases")).status).toBe(200);
-  // An empty batch is invalid, which is known when it has arrived.
-  for (const { finish } of uploads) expect((await finish("[]")).status).toBe(422);
-});
+it.each([
+  ["of a known length", 100],
+  ["in chunks", undefined],
+])(
+  "bodies %s of one tenant that have not arrived refuse no demand of another",
+  async (_, bytes) => {
+    const { env, viewer, b, ask, upload } = await open({ inFlight: 4, tenantInFlight: 8 });
+    const uploads = [];
+    for (let count = 0; count < 8; count += 1) {
+      uploads.push(upload(viewer, "/v1/leases/get", bytes));
+      await env.clock.settle();
+    }
+    // The ninth is refused, as the tenant has as many in flight as it may.
+    const refused = await upload(viewer, "/v1/leases/get", bytes).answer;
+    expect(await refused.json()).toMatchObject({ code: "TOO_MANY_REQUESTS" });
+    expect((await ask(b, "GET", "/v1/leases")).status).toBe(200);
+    // An empty batch is invalid, which is known when it has arrived.
+    for (const { finish } of uploads) expect((await finish("[]")).status).toBe(422);
+  },
+);
 
 it("a body that a route does not take refuses no demand while it has not arrived", async () => {
   const { env, app, viewer, b, ask } = await open({ inFlight: 2 });

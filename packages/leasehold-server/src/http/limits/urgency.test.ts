@@ -1,4 +1,4 @@
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
 import { openTestApp } from "../../../../../tests/support/app.js";
 import { TEST_LIMITS } from "../../../../../tests/support/test-limits.js";
 import { ACCESS } from "../auth/access.js";
@@ -6,11 +6,16 @@ import { URGENT } from "./urgency.js";
 
 /** An app that refuses all demands, because it serves one that does not end. */
 async function openFull(options: { basePath?: string } = {}) {
-  const { app } = await openTestApp({ limits: { ...TEST_LIMITS, inFlight: 1 }, ...options });
-  const init = { method: "POST", headers: { "content-type": "application/json" } };
-  const body = new ReadableStream();
-  const url = `http://localhost${options.basePath ?? ""}/api/tasks`;
-  void app.fetch(new Request(url, { ...init, body, duplex: "half" }));
+  const limits = { ...TEST_LIMITS, inFlight: 1 };
+  const { app, stores } = await openTestApp({ limits, ...options });
+  const reached = new Promise<void>((resolve) => {
+    vi.spyOn(stores.leases, "list").mockImplementation(() => {
+      resolve();
+      return new Promise(() => {});
+    });
+  });
+  void app.fetch(new Request(`http://localhost${options.basePath ?? ""}/v1/leases`));
+  await reached;
   return {
     /** Whether it is refused by its head, and whether by the whole request. */
     async refuses(method: string, target: string): Promise<[head: boolean, whole: boolean]> {

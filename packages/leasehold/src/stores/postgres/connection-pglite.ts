@@ -6,6 +6,7 @@
 import {
   type CallOptions,
   ClosedError,
+  type LeaseholdError,
   loadDriver,
   StoreMisconfiguredError,
   StoreUnavailableError,
@@ -22,7 +23,9 @@ import {
 import type { PgliteInstance, PgliteSession } from "./connection-drivers.js";
 import { restrictFiles } from "./directory-access.js";
 import { lockDirectory } from "./directory-lock.js";
-import { storeError } from "./failures.js";
+import { isReadOnly, storeError } from "./failures.js";
+import { stopsAtAbort } from "./pglite-abort.js";
+import { Disk, LOG_PARAMS } from "./pglite-disk.js";
 import { backgroundTimers } from "./pglite-timers.js";
 
 /** Types that PGlite would parse differently from connection.ts. */
@@ -45,11 +48,20 @@ export async function pgliteBackend(directory: string, env: Env): Promise<RawBac
     ({ PGlite }) => PGlite,
   );
   const lock = directory === "" ? null : await lockDirectory(directory, env);
-  const startParams = [...PGlite.defaultStartParams, ...START_PARAMS];
+  const disk = new Disk(directory, env.clock);
+  const end = new End();
+  const name = directory === "" ? "PGlite in memory" : `PGlite in ${directory}`;
+  const onAbort = () => {
+    const what = `${name} has stopped, because PostgreSQL aborted; ${disk.description}`;
+    const remedy = "make sure that the disk has space, and start this program again";
+    end.stop(new StoreMisconfiguredError(`${what}: ${remedy}`));
+  };
+  const startParams = [...PGlite.defaultStartParams, ...START_PARAMS, ...LOG_PARAMS];
   const open = async () => {
+    disk.checkBeforeOpening();
     const db = await PGlite.create({
       startParams,
-      extensions: { backgroundTimers: backgroundTimers() },
+      extensions: { backgroundTimers: backgroundTimers(), stopsAtAbort: stopsAtAbort(onAbort) },
       ...(directory === "" ? {} : { dataDir: directory }),
     });
     try {
@@ -62,10 +74,13 @@ export async function pgliteBackend(directory: string, env: Env): Promise<RawBac
   };
   const db = await open().catch(async (error) => {
     await lock?.release();
+    if (error instanceof StoreMisconfiguredError) throw error;
     throw new StoreMisconfiguredError(`PGlite cannot open "${directory}": ${error}`, error);
   });
-  return backendOf(db, directory === "" ? "PGlite in memory" : `PGlite in ${directory}`, {
+  return backendOf(db, name, {
     clock: env.clock,
+    disk,
+    end,
     async close() {
       await db.close();
       await lock?.release();
@@ -78,23 +93,46 @@ export function ownPgliteBackend(db: PgliteInstance, { clock }: Env): RawBackend
   return backendOf(db, "the user's PGlite", { clock, close: async () => {} });
 }
 
-function backendOf(
-  db: PgliteInstance,
-  name: string,
-  { clock, close }: { clock: Clock; close: () => Promise<void> },
-): RawBackend {
+interface Instance {
+  readonly clock: Clock;
+  readonly close: () => Promise<void>;
+  /** Absent for the user's instance: where its data is, and how it ends, is known to the user. */
+  readonly disk?: Disk;
+  readonly end?: End;
+}
+
+function backendOf(db: PgliteInstance, name: string, instance: Instance): RawBackend {
+  const { end, close } = instance;
   const turns = new Turns();
   return {
     name,
-    general: pgliteSql(db, clock, () => turns.take("general")),
-    control: pgliteSql(db, clock, () => turns.take("control")),
+    general: pgliteSql(db, instance, "general", turns),
+    control: pgliteSql(db, instance, "control", turns),
     async listen(channel, onPayload) {
       const stop = await db.listen(channel, onPayload);
       // There is nothing to stop in an instance that its owner has closed.
-      return { stop: async () => (db.closed ? undefined : stop()) };
+      return { stop: async () => (db.closed || end?.error ? undefined : stop()) };
     },
+    ...(end && { stopped: end.stopped }),
     close,
   };
+}
+
+/** Whether PostgreSQL has aborted. */
+class End {
+  /** Of later calls. */
+  error: LeaseholdError | undefined;
+  readonly stopped: Promise<LeaseholdError>;
+  #settle: (error: LeaseholdError) => void = () => {};
+
+  constructor() {
+    this.stopped = new Promise((resolve) => (this.#settle = resolve));
+  }
+
+  stop(error: LeaseholdError): void {
+    this.error = error;
+    this.#settle(error);
+  }
 }
 
 /** Runs one statement at a time, renewals first. PGlite itself has no priorities. */
@@ -118,42 +156,62 @@ class Turns {
   }
 }
 
-function pgliteSql(db: PgliteInstance, clock: Clock, turn: () => Promise<() => void>): Sql {
+/** Before a statement of a transaction: PostgreSQL refuses those that write. */
+const READ_ONLY = "SET TRANSACTION READ ONLY";
+
+function pgliteSql(
+  db: PgliteInstance,
+  { clock, disk, end }: Instance,
+  lane: "control" | "general",
+  turns: Turns,
+): Sql {
+  const isLow = () => lane === "general" && disk?.isLow === true;
+  const transaction = <T>(work: (session: Session) => Promise<T>) =>
+    db.transaction(async (tx) => {
+      const session = sessionOf(tx);
+      if (isLow()) await session.query(READ_ONLY);
+      return work(session);
+    });
   return {
     query: (text, values, options) =>
-      within(clock, options, async () => {
-        const end = await turn();
+      within(options, async () => {
+        const leave = await turns.take(lane);
         try {
+          if (isLow()) return await transaction((session) => session.query(text, values));
           return await sessionOf(db).query(text, values);
         } finally {
-          end();
+          const limiting = disk?.limitLog(sessionOf(db)) ?? Promise.resolve();
+          // The next statement reports what is wrong.
+          void limiting.catch(() => {}).then(leave);
         }
       }),
-    transaction: (work, options) =>
-      within(clock, options, () => db.transaction((tx) => work(sessionOf(tx)))),
+    transaction: (work, options) => within(options, () => transaction(work)),
   };
 
   function sessionOf(queryable: PgliteSession): Session {
     return {
       async query<Row>(text: string, values: readonly Parameter[] = []) {
+        if (end?.error) throw end.error;
         if (db.closed) throw new ClosedError("the PGlite database");
         return (await queryable.query(text, [...values], OPTIONS)).rows as Row[];
       },
     };
   }
-}
 
-/** A statement in this process continues after a timeout, so its outcome is unknown. */
-function within<T>(
-  clock: Clock,
-  { timeoutMs = DEFAULT_TIMEOUT_MS }: CallOptions = {},
-  work: () => Promise<T>,
-): Promise<T> {
-  const answer = work().catch((error: unknown) => {
-    throw storeError(error, true);
-  });
-  return withTimeout(clock, timeoutMs, answer, () => {
-    const what = `PGlite: no response within ${Math.round(timeoutMs)} ms`;
-    throw new StoreUnavailableError(what, { outcome: "unknown" });
-  });
+  /** A statement in this process continues after a timeout, so its outcome is unknown. */
+  async function within<T>(
+    { timeoutMs = DEFAULT_TIMEOUT_MS }: CallOptions = {},
+    work: () => Promise<T>,
+  ): Promise<T> {
+    if (end?.error) throw end.error;
+    const answer = work().catch((error: unknown) => {
+      if (disk && isReadOnly(error)) throw disk.refusal(error);
+      if (!end?.error || error === end.error) throw storeError(error, true);
+      throw new StoreUnavailableError(end.error.message, { outcome: "unknown", cause: error });
+    });
+    return withTimeout(clock, timeoutMs, answer, () => {
+      const what = `PGlite: no response within ${Math.round(timeoutMs)} ms`;
+      throw new StoreUnavailableError(what, { outcome: "unknown" });
+    });
+  }
 }

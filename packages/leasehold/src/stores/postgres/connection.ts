@@ -10,7 +10,7 @@
  * No statement relies on the session of an earlier one, so the store works behind PgBouncer in
  * transaction mode.
  */
-import type { CallOptions } from "../../core/index.js";
+import type { CallOptions, LeaseholdError } from "../../core/index.js";
 
 export type Scalar = string | number | boolean | null;
 export type Parameter = Scalar | readonly Scalar[];
@@ -85,6 +85,8 @@ export interface Backend {
    * prepared.
    */
   prepare?(): void;
+  /** Resolves when an engine in this process has stopped, and can only be opened again by another process. */
+  readonly stopped?: Promise<LeaseholdError>;
   close(): Promise<void>;
 }
 

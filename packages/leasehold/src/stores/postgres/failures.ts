@@ -73,6 +73,11 @@ export function storeError(error: unknown, sent: boolean): LeaseholdError {
   });
 }
 
+/** The transaction may not write. */
+export function isReadOnly(error: unknown): boolean {
+  return isServerError(error) && error.code === READ_ONLY;
+}
+
 /** Some socket errors have only a code. */
 function errorCode(error: Error): string {
   return "code" in error ? String(error.code) : error.name;

@@ -8,6 +8,7 @@ import {
   InvalidOptionError,
   type Key,
   kindOf,
+  type LeaseholdError,
   type LeaseStore,
   openServer,
   StoreMisconfiguredError,
@@ -71,6 +72,8 @@ export interface PostgresDatabase {
   readonly control: Control;
   diagnose(): Promise<readonly Diagnosis[]>;
   waiters(key: Key): Promise<readonly QueuedWaiter[]>;
+  /** Resolves when PGlite has stopped, as on a full disk, with what all later calls reject with. */
+  readonly stopped?: Promise<LeaseholdError>;
   /** @internal */
   readonly connections: Connections;
   close(): Promise<void>;
@@ -134,6 +137,7 @@ async function openDatabase(
       diagnose: () => diagnosePostgres(connections),
       waiters: ({ namespace, resource }) =>
         backend.general.query<{ holder: string; grantId: string }>(WAITERS, [namespace, resource]),
+      ...(backend.stopped && { stopped: backend.stopped }),
       connections,
       close() {
         closing ??= listener.close().then(() => backend.close());
