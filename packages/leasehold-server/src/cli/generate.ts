@@ -11,8 +11,7 @@ import {
   systemEnv,
 } from "leasehold/internal";
 import { exportsTo } from "./export-notices.js";
-import { creatingTo, logLevelOption, newLogger, retryingTo } from "./log.js";
-import { notifier } from "./notices.js";
+import { logLevelOption, newLogger, noticesTo } from "./log.js";
 import { operatorOf, withReason } from "./operator-actions.js";
 import {
   decimal,
@@ -99,12 +98,12 @@ function steering(generate: Command, name: string, description: string): Command
 
 async function run(command: Command, options: RunOptions): Promise<void> {
   const logger = newLogger(options.logLevel);
-  const where = whereOf(command, creatingTo(logger));
+  const where = whereOf(command, { creates: true, notify: noticesTo(logger) });
   const exporting = await startTelemetry(options, exportsTo(logger));
   const { telemetry, metricsUrl } = exporting;
   const env: Env = { ...systemEnv, logger, telemetry };
   const shutdown = listenForShutdown(env.clock);
-  const stores = await openWhere(where, env, retryingTo(logger));
+  const stores = await openWhere(where, env, shutdown);
   const unmeasureStalls = measureStalls(env);
   const leases = clientOver(
     telemetry?.measured("leases", stores.leases, env.clock) ?? stores.leases,
@@ -136,7 +135,7 @@ async function steer(
   change: Partial<GeneratorWanted>,
 ): Promise<void> {
   const by = { actor, reason: reason ?? null };
-  await show(whereOf(command, notifier(json)), command, json, (stores, namespace) =>
+  await show(whereOf(command, { creates: true }), command, json, (stores, namespace) =>
     steerGenerator(operatorOf(stores), namespace, change, by),
   );
 }

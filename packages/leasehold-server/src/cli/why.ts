@@ -11,7 +11,8 @@ import { print } from "./output.js";
 import { type EnforcedBy, enforcedBy, ifPermitted, pausesFor, refusesHere } from "./pauses.js";
 import { resourceName } from "./resource.js";
 import { quoted } from "./shell.js";
-import { openLeasesAndControl, shownUrl } from "./stores.js";
+import { shownUrl } from "./shown-url.js";
+import { openLeasesAndControl } from "./stores.js";
 import { shown } from "./terminal.js";
 
 interface Reason {
