@@ -23,9 +23,11 @@ import {
   withStores,
 } from "./options.js";
 import { print } from "./output.js";
+import { shownUrl } from "./shown-url.js";
 import { listenForShutdown } from "./shutdown.js";
 import { openWhere } from "./stores.js";
 import { startTelemetry, type TelemetryOptions, withTelemetry } from "./telemetry.js";
+import { shown } from "./terminal.js";
 
 const rate = decimal(0.01, 1_000);
 
@@ -150,7 +152,7 @@ async function show(
   const namespace = tenantOf(command, stores);
   try {
     const status = await statusOf(stores, namespace, await wantedOf(stores, namespace));
-    await print(json, status, () => describe(status));
+    await print(json, status, () => describe(status, shownUrl(where.store)));
   } finally {
     await stores.close();
   }
@@ -172,14 +174,14 @@ async function statusOf(
   };
 }
 
-function describe(status: Awaited<ReturnType<typeof statusOf>>): string {
+function describe(status: Awaited<ReturnType<typeof statusOf>>, store: string): string {
   const { running, ratePerSecond, holder, token, remainingMs } = status;
   const wanted = running
     ? `started, ${ratePerSecond} tasks per second`
     : `stopped (${ratePerSecond} tasks per second when started)`;
   if (holder === null) {
     const remedy = running ? ": nothing is generated until one does (leasehold generate run)" : "";
-    return `${wanted}\nno instance is running${remedy}`;
+    return `${wanted}\nno instance is running on ${shown(store)}${remedy}`;
   }
   return `${wanted}\nthe lease is held by ${holder}, token ${token}, ${formatDuration(remainingMs ?? 0)} left`;
 }

@@ -85,7 +85,7 @@ interface RevokeOptions extends ActionOptions {
 }
 
 export function addRevoke(program: Command): void {
-  withOperatorAction(program.command("revoke"))
+  withOperatorAction(program.command("revoke").alias("force-unlock"))
     .description("end the lease of another holder")
     .argument("<resource>", "resource whose lease ends", resourceName)
     .addOption(
@@ -304,6 +304,8 @@ function tableOf(pauses: readonly (Pause & { readonly enforcedBy: EnforcedBy })[
 }
 
 const REVOKE_HELP = `
+"force-unlock" is another name of "revoke".
+
 The store refuses the holder's next renewal. With --at expiry, the resource stays reserved until the lease
 would have expired. With --at now, another holder can acquire it at once: until the old holder notices, only
 the fencing token protects your data. The audit log records every attempt with --actor and --reason.

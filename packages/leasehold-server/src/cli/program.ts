@@ -38,7 +38,11 @@ const COMMANDS: Readonly<Record<string, () => Promise<AddCommand>>> = {
 
 /** With these flags no command is loaded, because loading all of them takes about a second. */
 const VERSION_FLAGS = ["-V", "--version"];
-const ALIASES: Readonly<Record<string, string>> = { generator: "generate", lock: "run" };
+const ALIASES: Readonly<Record<string, string>> = {
+  "force-unlock": "revoke",
+  generator: "generate",
+  lock: "run",
+};
 
 interface Settings {
   readonly verbose: boolean;
@@ -55,26 +59,32 @@ export interface Program {
  * Builds the program. Its parser throws instead of ending the process.
  * @param firstWord the first word of the command line. If it names a command, only that command is loaded,
  *   otherwise all of them, which the help needs
+ * @param json whether errors are JSON, before it is known which command runs
  */
-export async function loadProgram(firstWord: string | undefined): Promise<Program> {
+export async function loadProgram(firstWord: string | undefined, json = false): Promise<Program> {
   const program = new Command("leasehold")
     .description("Leases with fencing tokens: locks, singletons and tasks on your database.")
     .version(VERSION)
-    .configureOutput({ writeOut: writeHelp, writeErr: (text) => say(indented(text.trimEnd())) })
+    .configureOutput({
+      writeOut: writeHelp,
+      writeErr: (text) => say(indented(text.trimEnd())),
+      // main.ts reports usage errors as JSON like all others.
+      outputError: (text, write) => json || write(text),
+    })
     // Options after a subcommand belong to that subcommand, at every level.
     .enablePositionalOptions()
     .exitOverride();
   const loadAll = async () => (await loadProgram(undefined)).program;
   for (const name of commandsToLoad(firstWord)) (await COMMANDS[name]?.())?.(program, loadAll);
-  let settings: Settings = { verbose: false, json: false };
+  let settings: Settings = { verbose: false, json };
   program.hook("preAction", (_, command) => {
-    const { verbose = false, json = false } = command.opts<Partial<Settings>>();
-    settings = { verbose, json };
+    const { verbose: isVerbose = false, json: isJson = false } = command.opts<Partial<Settings>>();
+    settings = { verbose: isVerbose, json: isJson };
     checkEncoding(command);
     refuseMisplaced(command);
   });
   for (const command of everyCommand(program)) {
-    addErrorHelp(command);
+    addErrorHelp(command, json);
     refuseRepeated(command);
   }
   return { program, settings: () => settings };
@@ -124,13 +134,14 @@ const NO_DEFAULT =
   "\n--store has no default. The examples without it take it from LEASEHOLD_STORE.";
 
 /** Adds --verbose, a sentence on the store to the help, and the text that follows a usage error. */
-function addErrorHelp(command: Command): void {
+function addErrorHelp(command: Command, json: boolean): void {
   const store = command.options.find((option) => option.long === "--store");
   if (store && store.defaultValue === undefined) command.addHelpText("after", NO_DEFAULT);
   // A command that only groups others has no action, so nothing in it can fail.
   if (command.commands.length === 0 || command.registeredArguments.length > 0) {
     command.option("--verbose", "print the stack and causes of an error");
   }
+  if (json) return;
   const names = command.commands.map((subcommand) => subcommand.name());
   const flags = command.options.map((option) => option.long ?? option.flags);
   const choices =
