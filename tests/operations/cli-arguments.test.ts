@@ -246,7 +246,10 @@ it("run says which wait has passed", async () => {
   ]);
   await holding.until(({ out }) => out.includes("go"));
   const { code, stderr } = await run("run", "held", "--wait", "1s", "--", "true");
-  expect({ code, stderr }).toEqual({ code: 75, stderr: expect.stringContaining("waitMs = 1000") });
+  expect({ code, stderr }).toEqual({
+    code: 75,
+    stderr: expect.stringContaining("after --wait 1000ms"),
+  });
   await holding.end("SIGKILL");
 });
 

@@ -48,12 +48,17 @@ it("why tells of the limit, and of a role that may not acquire", async () => {
   const text = expect.stringContaining("at most 1 leases at once");
   expect(await why(admin)).toEqual({ code: 75, refused: true, reasons: [{ code: "limit", text }] });
   for (const role of ["viewer", "operator"]) {
-    const forbidden = expect.stringContaining(`a ${role}'s key cannot do this`);
+    const forbidden = expect.stringContaining(
+      `${role === "operator" ? "an" : "a"} ${role}'s key cannot do this`,
+    );
     const reasons = [{ code: "forbidden", text: forbidden }];
     expect(await why(await create(role, admin))).toEqual({ code: 78, refused: true, reasons });
   }
   const plain = await leasehold(["why", "b"], { env });
   expect([plain.code, plain.stdout]).toEqual([75, expect.stringContaining("refused now:")]);
+  expect(plain.stdout).toContain(
+    'leasehold limits set --leases N --reason "..." --namespace default --control "$DATABASE"',
+  );
 });
 
 it("refuses a run without a wait at once, and one that waits and a candidate say it", async () => {

@@ -229,7 +229,8 @@ for (const engine of CONTROL_ENGINES) {
         expect(await control.keys.find(id)).toMatchObject({ remainingMs: 0, revoked: false });
       }, 10_000);
       const again = { namespace: "n", id, overlapMs: 0 };
-      expect(await rotateKey(control, random, again, BY)).toBeNull();
+      const refused = { name: "KeyRotatedError", successor: key.id };
+      await expect(rotateKey(control, random, again, BY)).rejects.toMatchObject(refused);
       const elsewhere = { namespace: "other", id: key.id, overlapMs: 0 };
       expect(await rotateKey(control, random, elsewhere, BY)).toBeNull();
       const endless = await createKey(control, random, ADMIN, BY);
@@ -238,11 +239,12 @@ for (const engine of CONTROL_ENGINES) {
         key: { expiresAt: null },
         old: { revoked: true, remainingMs: 0 },
       });
+      await expect(rotateKey(control, random, now, BY)).rejects.toThrow("was rotated before");
       const entries = (await control.audit.list({ namespace: "n", target: id })).items;
       const came = entries
         .filter(({ action, phase }) => action === "key.rotate" && phase !== "intent")
         .map(({ details }) => JSON.parse(details));
-      expect(came).toMatchObject([{ refused: "notGood" }, { successor: key.id }]);
+      expect(came).toMatchObject([{ refused: "rotatedBefore" }, { successor: key.id }]);
     });
 
     it("do not outlive their own end in the overlap", async () => {

@@ -228,8 +228,16 @@ it("lets an old key go on beside the one in its place, and no longer", async () 
   });
   await env.clock.advance(60_000);
   expect(await statuses()).toEqual([401, 200]);
-  // What has ended does not come back to life.
-  expect((await ask(a, rotate)).status).toBe(404);
+  // What has ended does not come back to life, and still has a successor.
+  expect((await ask(a, rotate)).status).toBe(409);
+  const now = await newKey("a", "viewer");
+  const atOnce = { ...rotate, path: `/v1/keys/${now.key.id}/rotate`, body: { overlapMs: 0 } };
+  const successor = JSON.parse((await ask(a, atOnce)).text).id;
+  expect(JSON.parse((await ask(a, atOnce)).text)).toMatchObject({
+    status: 409,
+    code: "KEY_ROTATED",
+    detail: expect.stringContaining(successor),
+  });
 });
 
 it("lets an admin make keys of the own namespace alone", async () => {

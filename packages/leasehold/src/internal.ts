@@ -59,6 +59,7 @@ export {
   verifyAudit,
 } from "./control/index.js";
 export {
+  Aborting,
   type AcquireOutcome,
   type AcquireRequest,
   asReadError,

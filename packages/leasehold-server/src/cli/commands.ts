@@ -93,6 +93,7 @@ export const COMMANDS: Readonly<Record<string, CommandSummary>> = {
   },
   revoke: {
     usage: "[options] <resource>",
+    aliases: ["force-unlock"],
     description: "end the lease of another holder",
     load: async () => (await import("./operator-actions.js")).addRevoke,
   },

@@ -9,8 +9,8 @@ import { EXIT } from "./exit-codes.js";
 import { Exit, UsageError } from "./failures.js";
 import { print } from "./output.js";
 import { progressLine } from "./progress.js";
+import { shownUrl } from "./shown-url.js";
 import { listenForShutdown } from "./shutdown.js";
-import { shownUrl } from "./stores.js";
 
 interface Options {
   readonly store?: string;

@@ -11,7 +11,6 @@ import { render } from "./demo/view.js";
 import { watchStores } from "./demo/watch.js";
 import { checkDirectories } from "./directories.js";
 import { EXIT } from "./exit-codes.js";
-import { notifier } from "./notices.js";
 import {
   decimal,
   duration,
@@ -22,8 +21,9 @@ import {
   withDatabase,
 } from "./options.js";
 import { consoleOrSay, engineOf, listenOrSay, portOption } from "./serve.js";
+import { shownUrl } from "./shown-url.js";
 import { listenForShutdown, type Shutdown } from "./shutdown.js";
-import { openWhere, shownUrl } from "./stores.js";
+import { openWhere } from "./stores.js";
 import { shown } from "./terminal.js";
 import { VERSION } from "./version.js";
 
@@ -69,7 +69,7 @@ export function addDemo(command: Command): void {
     .addHelpText("after", HELP)
     .action(async (options: Options, command: Command) => {
       const where = ownWhereOf(command);
-      checkDirectories(where, notifier(false));
+      checkDirectories(where, where.notify);
       await demo(where, options);
     });
 }
@@ -88,7 +88,7 @@ async function demo(where: Where, options: Options): Promise<void> {
   const onShutdown = () => systemEnv.clock.timer(HARD_END_MS, endHard, { background: true });
   shutdown.signal.addEventListener("abort", onShutdown, { once: true });
   try {
-    const stores = await openWhere(where, systemEnv);
+    const stores = await openWhere(where, systemEnv, shutdown);
     try {
       const hosted = { ...options, store: shownUrl(where.store), engine: engineOf(where) };
       await host(stores, env, show.take, hosted, shutdown, children);

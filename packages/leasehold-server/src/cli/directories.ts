@@ -2,9 +2,7 @@
 import { readdirSync } from "node:fs";
 import { resolve } from "node:path";
 import { UsageError } from "./failures.js";
-import type { Notice } from "./notices.js";
-
-export type NotifyCreating = (notice: Extract<Notice, { event: "creating" }>) => void;
+import type { Notify } from "./notices.js";
 
 interface Urls {
   readonly store: string;
@@ -17,7 +15,7 @@ interface Urls {
  * @param notify of commands that may create a database; called before they do
  * @throws UsageError without `notify`, for a directory that is missing or empty
  */
-export function checkDirectories({ store, control }: Urls, notify?: NotifyCreating): void {
+export function checkDirectories({ store, control }: Urls, notify?: Notify): void {
   for (const url of new Set([store, control ?? store])) {
     const directory = directoryOf(url);
     if (directory === undefined || !isMissingOrEmpty(directory)) continue;

@@ -9,7 +9,8 @@ import { EXIT } from "./exit-codes.js";
 import { Exit } from "./failures.js";
 import { duration, integer, ownWhereOf, tenantOf, withStore } from "./options.js";
 import { colors, print } from "./output.js";
-import { openLeases, shownUrl } from "./stores.js";
+import { shownUrl } from "./shown-url.js";
+import { openLeases } from "./stores.js";
 import { plainTable } from "./table.js";
 import { shown } from "./terminal.js";
 
@@ -70,9 +71,9 @@ async function examine(command: Command, options: Options): Promise<Report> {
   const beganMs = clock.monotonic();
   const where = ownWhereOf(command);
   checkDirectories(where);
-  const { store: url } = where;
+  const { store: url, notify } = where;
   // The doctor examines what is there: tables in a mistyped database would be found healthy.
-  const stores = await openLeases({ store: url, isReading: true });
+  const stores = await openLeases({ store: url, isReading: true, notify });
   const namespace = tenantOf(command, stores);
   const { leases } = stores;
   try {

@@ -19,7 +19,7 @@ import { Outage } from "./outage.js";
 import { print } from "./output.js";
 import { resourceName } from "./resource.js";
 import { listenForShutdown } from "./shutdown.js";
-import { connectWithin } from "./stores.js";
+import { connectTo } from "./stores.js";
 import { measuring, type TelemetryOptions, withTelemetry } from "./telemetry.js";
 import { shown } from "./terminal.js";
 
@@ -50,23 +50,30 @@ export function addElect(command: Command): void {
         throw new UsageError("--observe does not stand for election, so it cannot run a command");
       }
       if (options.observe) refuseOptionsOfCandidates(command);
-      const notify = notifier(options.json);
-      const where = whereOf(command, notify);
+      const where = whereOf(command, { creates: true });
+      const candidacy = options.observe ? undefined : new Signals();
+      const signal = candidacy?.waiting ?? listenForShutdown(systemEnv.clock).signal;
       const code = await measuring(options, async (telemetry) => {
-        const outage = new Outage(notify);
+        const outage = new Outage(where.notify);
         const { logger } = outage;
-        const leasehold = await connectWithin(where, options.holder, notify, { telemetry, logger });
+        const client = { holder: options.holder, env: telemetry && { telemetry }, logger };
+        const leasehold = await connectTo(where, client, { isPatient: true, signal }).catch(
+          (error: unknown) => {
+            if (error instanceof Interrupted) throw new Exit(codeOf(error, commandLine));
+            throw error;
+          },
+        );
         outage.watch(leasehold, name);
         try {
-          if (!options.observe) return await lead(leasehold, name, commandLine, options);
-          await observe(leasehold, name, options);
-          return null;
+          if (candidacy) return await lead(leasehold, name, commandLine, options, candidacy);
+          await observe(leasehold, name, options, signal);
+          return 0;
         } finally {
           outage.end();
           await leasehold.close();
         }
       });
-      if (code !== null) throw new Exit(code);
+      throw new Exit(code);
     });
 }
 
@@ -83,8 +90,8 @@ async function observe(
   leasehold: Leasehold<AnyLease>,
   name: string,
   { json }: Options,
+  signal: AbortSignal,
 ): Promise<void> {
-  const { signal } = listenForShutdown(systemEnv.clock);
   for await (const change of leasehold.elector(name).observe({ signal })) {
     await printLeader(json, change);
   }
@@ -96,9 +103,9 @@ async function lead(
   name: string,
   commandLine: readonly string[],
   { ttl, grace, json }: Options,
+  signals: Signals,
 ): Promise<number> {
   const { graceMs, marginMs } = graceAndMargin(ttl, grace);
-  const signals = new Signals();
   const commandEnded = new AbortController();
   const notify = notifier(json);
   const elector = leasehold.elector(name, { ttlMs: ttl, marginMs, graceMs: graceMs + DRAIN_MS });
@@ -133,7 +140,11 @@ async function lead(
     throw error;
   }
   if (code !== undefined) return code;
-  const { reason } = signals.waiting as { reason: unknown };
+  return codeOf(signals.waiting.reason, commandLine);
+}
+
+/** The exit code of a candidate that a signal has ended while its command did not run. */
+function codeOf(reason: unknown, commandLine: readonly string[]): number {
   return commandLine.length > 0 && reason instanceof Interrupted ? reason.code : 0;
 }
 

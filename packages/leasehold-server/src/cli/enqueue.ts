@@ -5,7 +5,6 @@ import { defineTask } from "leasehold";
 import { DEFAULTS, type Json, withoutUndefined } from "leasehold/internal";
 import { UsageError } from "./failures.js";
 import { roundedIn } from "./integers.js";
-import { notifier } from "./notices.js";
 import { controlWhereOf, integer, moment, type Where, withStores } from "./options.js";
 import { print, saying } from "./output.js";
 import { connectTo } from "./stores.js";
@@ -37,7 +36,7 @@ export function addEnqueue(command: Command): void {
     .option("--json", "print a line of JSON per task: id and status (enqueued or duplicate)")
     .addHelpText("after", HELP)
     .action(async (kind: string, data: string, options: Options, command: Command) =>
-      enqueue(controlWhereOf(command, notifier(options.json)), kind, data, options),
+      enqueue(controlWhereOf(command, { creates: true }), kind, data, options),
     );
 }
 

@@ -1,5 +1,10 @@
 import { CommanderError } from "commander";
-import { InvalidOptionError, StoreMisconfiguredError, StoreUnavailableError } from "leasehold";
+import {
+  InvalidOptionError,
+  LeaseUnavailableError,
+  StoreMisconfiguredError,
+  StoreUnavailableError,
+} from "leasehold";
 import { expect, it } from "vitest";
 import { describeFailure, Exit, UsageError } from "./failures.js";
 
@@ -13,7 +18,17 @@ it("prints the code, the message and the page with the remedy", () => {
 });
 
 it.each([
-  [new InvalidOptionError("ttlMs", "is odd"), 64, "leasehold: INVALID_OPTION: ttlMs is odd"],
+  [new InvalidOptionError("ttlMs", "is odd"), 64, "leasehold: INVALID_OPTION: --ttl is odd"],
+  [
+    new InvalidOptionError("ttlMs", "must be from 1000 to 3600000, not 1"),
+    64,
+    "leasehold: INVALID_OPTION: --ttl must be from 1000ms to 3600000ms, not 1ms",
+  ],
+  [
+    new LeaseUnavailableError("ttlMs", 1_000, "a"),
+    75,
+    'leasehold: LEASE_UNAVAILABLE: "ttlMs" is held by a; gave up after --wait 1000ms: come back later, or raise --wait',
+  ],
   [new UsageError("no such file"), 64, "leasehold: no such file"],
   [new Error("other"), 1, "leasehold: other"],
   ["thrown text", 1, "leasehold: thrown text"],

@@ -39,9 +39,11 @@ export function describeFailure(
 ): Failure {
   if (error instanceof Exit) return { exitCode: error.code, text: "" };
   if (error instanceof OutputError && error.isQuiet) return { exitCode: error.exitCode, text: "" };
-  // Commander has printed its own message; its codes for help and version are 0.
   if (error instanceof CommanderError) {
-    return { exitCode: error.exitCode === 0 ? 0 : EXIT.usage, text: "" };
+    // The codes of help and version are 0. Help is text, and so is what Commander has printed without --json.
+    const isSaid = error.code.startsWith("commander.help") || !options.json;
+    if (error.exitCode === 0) return { exitCode: 0, text: "" };
+    if (isSaid) return { exitCode: EXIT.usage, text: "" };
   }
   const { code, message, docs, exitCode } = summary(error);
   if (options.json) {
@@ -56,7 +58,11 @@ export function describeFailure(
 function summary(error: unknown) {
   if (isLeaseholdError(error)) {
     const { code, message, docs } = error;
-    return { code, message, docs, exitCode: CODES[code] ?? EXIT.failed };
+    return { code, message: withFlags(message), docs, exitCode: CODES[code] ?? EXIT.failed };
+  }
+  if (error instanceof CommanderError) {
+    const message = error.message.replace(/^error: /, "");
+    return { code: null, message, docs: null, exitCode: EXIT.usage };
   }
   const exitCode = exitCodeOf(error);
   const message = error instanceof Error ? error.message : String(error);
@@ -66,6 +72,17 @@ function summary(error: unknown) {
 /** By its shape: its class would load the library, which the help and usage errors do without. */
 function isLeaseholdError(error: unknown): error is LeaseholdError {
   return error instanceof Error && "code" in error && "docs" in error;
+}
+
+/** The library names its options, of which the user has typed flags. Names of resources are in quotes. */
+function withFlags(message: string): string {
+  return message
+    .replace(
+      /^(ttl|wait|grace)Ms must be from (\d+) to (\d+), not (\d+)$/,
+      "--$1 must be from $2ms to $3ms, not $4ms",
+    )
+    .replace(/(?<![\w"])(ttl|wait|grace)Ms = (\d+)/g, "--$1 $2ms")
+    .replace(/(?<![\w"])(ttl|wait|grace)Ms\b/g, "--$1");
 }
 
 function exitCodeOf(error: unknown): number {

@@ -11,8 +11,7 @@ import {
   systemEnv,
 } from "leasehold/internal";
 import { exportsTo } from "./export-notices.js";
-import { creatingTo, logLevelOption, newLogger, retryingTo } from "./log.js";
-import { notifier } from "./notices.js";
+import { logLevelOption, newLogger, noticesTo } from "./log.js";
 import { operatorOf, withReason } from "./operator-actions.js";
 import {
   decimal,
@@ -24,9 +23,11 @@ import {
   withStores,
 } from "./options.js";
 import { print } from "./output.js";
+import { shownUrl } from "./shown-url.js";
 import { listenForShutdown } from "./shutdown.js";
 import { openWhere } from "./stores.js";
 import { startTelemetry, type TelemetryOptions, withTelemetry } from "./telemetry.js";
+import { shown } from "./terminal.js";
 
 const rate = decimal(0.01, 1_000);
 
@@ -93,12 +94,12 @@ function steering(generate: Command, name: string, description: string): Command
 
 async function run(command: Command, options: RunOptions): Promise<void> {
   const logger = newLogger(options.logLevel);
-  const where = whereOf(command, creatingTo(logger));
+  const where = whereOf(command, { creates: true, notify: noticesTo(logger) });
   const exporting = await startTelemetry(options, exportsTo(logger));
   const { telemetry, metricsUrl } = exporting;
   const env: Env = { ...systemEnv, logger, telemetry };
   const shutdown = listenForShutdown(env.clock);
-  const stores = await openWhere(where, env, retryingTo(logger));
+  const stores = await openWhere(where, env, shutdown);
   const unmeasureStalls = measureStalls(env);
   const leases = clientOver(
     telemetry?.measured("leases", stores.leases, env.clock) ?? stores.leases,
@@ -130,7 +131,7 @@ async function steer(
   change: Partial<GeneratorWanted>,
 ): Promise<void> {
   const by = { actor, reason: reason ?? null };
-  await show(whereOf(command, notifier(json)), command, json, (stores, namespace) =>
+  await show(whereOf(command, { creates: true }), command, json, (stores, namespace) =>
     steerGenerator(operatorOf(stores), namespace, change, by),
   );
 }
@@ -145,7 +146,7 @@ async function show(
   const namespace = tenantOf(command, stores);
   try {
     const status = await statusOf(stores, namespace, await wantedOf(stores, namespace));
-    await print(json, status, () => describe(status));
+    await print(json, status, () => describe(status, shownUrl(where.store)));
   } finally {
     await stores.close();
   }
@@ -167,14 +168,14 @@ async function statusOf(
   };
 }
 
-function describe(status: Awaited<ReturnType<typeof statusOf>>): string {
+function describe(status: Awaited<ReturnType<typeof statusOf>>, store: string): string {
   const { running, ratePerSecond, holder, token, remainingMs } = status;
   const wanted = running
     ? `started, ${ratePerSecond} tasks per second`
     : `stopped (${ratePerSecond} tasks per second when started)`;
   if (holder === null) {
     const remedy = running ? ": nothing is generated until one does (leasehold generate run)" : "";
-    return `${wanted}\nno instance is running${remedy}`;
+    return `${wanted}\nno instance is running on ${shown(store)}${remedy}`;
   }
   return `${wanted}\nthe lease is held by ${holder}, token ${token}, ${formatDuration(remainingMs ?? 0)} left`;
 }

@@ -15,7 +15,6 @@ import {
 import { fromWireLeaseId, toWireLeaseId } from "leasehold/internal/wire";
 import { describeFailure, Exit, UsageError } from "./failures.js";
 import { type Granted, shellLines } from "./lease-output.js";
-import { notifier } from "./notices.js";
 import {
   conflictOption,
   duration,
@@ -60,7 +59,7 @@ export function addAcquire(command: Command): void {
     .option("--json", "print JSON")
     .addHelpText("after", ACQUIRE_HELP)
     .action(async (resource: string, options: AcquireOptions, command: Command) => {
-      const where = whereOf(command, notifier(options.json));
+      const where = whereOf(command, { creates: true });
       await acquire(where, resource, options).catch((error) => {
         if (!(error instanceof LeaseUnavailableError)) throw error;
         const { json = false, verbose = false } = options;
@@ -86,9 +85,9 @@ async function acquire(
   resource: string,
   { ttl, wait, holder, json }: AcquireOptions,
 ): Promise<void> {
-  const outage = new Outage(notifier(json), { waitMs: wait });
+  const outage = new Outage(where.notify);
   const leases = await connectTo(where, { graceMs: 0, holder, logger: outage.logger });
-  outage.watch(leases, resource);
+  outage.watch(leases, resource, wait);
   try {
     if (leases.capabilities.grants === "bound") throw new UsageError(BOUND);
     const lease = await leases.acquire(resource, { ttlMs: ttl, waitMs: wait, autoRenew: false });

@@ -4,11 +4,11 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { graceAndMargin } from "./held-command.js";
 import { loadProgram } from "./program.js";
 import type * as stores from "./stores.js";
-import { connectWithin } from "./stores.js";
+import { connectTo } from "./stores.js";
 
 vi.mock("./stores.js", async (original) => ({
   ...(await original<typeof stores>()),
-  connectWithin: vi.fn(),
+  connectTo: vi.fn(),
 }));
 
 const OPTIONS = ["--store", "postgres://127.0.0.1/none", "--ttl", "10s"];
@@ -35,7 +35,7 @@ beforeEach(() => {
     },
     close: async () => {},
   };
-  vi.mocked(connectWithin).mockResolvedValue(leasehold as unknown as Leasehold<AnyLease>);
+  vi.mocked(connectTo).mockResolvedValue(leasehold as unknown as Leasehold<AnyLease>);
 });
 
 // The commands listen for signals until their process ends.

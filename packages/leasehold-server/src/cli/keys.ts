@@ -12,7 +12,6 @@ import {
   systemRandom,
 } from "leasehold/internal";
 import { UsageError } from "./failures.js";
-import { notifier } from "./notices.js";
 import { type ActionOptions, withOperatorAction } from "./operator-actions.js";
 import {
   controlWhereOf,
@@ -68,7 +67,7 @@ function addCreate(keys: Command): void {
         throw new UsageError("--role holder needs --prefix; --prefix '' means any resource");
       }
       const order = { namespace, name, role, prefixes, lifetimeMs };
-      await withControl(controlWhereOf(command, notifier(options.json)), async (control) =>
+      await withControl(controlWhereOf(command, { creates: true }), async (control) =>
         show(await createKey(control, systemRandom, order, by(options)), options.json),
       );
     });

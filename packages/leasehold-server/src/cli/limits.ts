@@ -3,7 +3,6 @@ import { type Command, InvalidArgumentError } from "commander";
 import type { LeaseStores } from "leasehold";
 import type { Control, TenantLimits } from "leasehold/internal";
 import { UsageError } from "./failures.js";
-import { notifier } from "./notices.js";
 import { type ActionOptions, actOf, withOperatorAction } from "./operator-actions.js";
 import { controlWhereOf, decimal, integer, tenantOf, withStores } from "./options.js";
 import { print } from "./output.js";
@@ -66,7 +65,7 @@ function addSet(limits: Command): void {
       }
       const act = actOf(options, "limits.set", namespace);
       const after = await withControl(
-        controlWhereOf(command, notifier(json)),
+        controlWhereOf(command, { creates: true }),
         async (control, stores) => {
           await warnOfUnknown(namespace, control, stores);
           return control.perform(act, async (actors) => ({

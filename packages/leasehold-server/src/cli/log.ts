@@ -2,9 +2,7 @@ import { Option } from "commander";
 import { withoutLeaseIds } from "leasehold/internal";
 import { escapeHiddenJson } from "leasehold/internal/hidden";
 import pino from "pino";
-import type { NotifyCreating } from "./directories.js";
-import type { Notify } from "./notices.js";
-import type { NotifyRetrying } from "./stores.js";
+import type { Notice, Notify } from "./notices.js";
 
 const LEVELS = ["fatal", "error", "warn", "info", "debug", "trace", "silent"];
 
@@ -32,23 +30,15 @@ function shown(value: unknown, depth: number): unknown {
   );
 }
 
-/** Logs that the command creates a database. */
-export function creatingTo(logger: pino.Logger): NotifyCreating {
-  return ({ directory, message }) => logger.info({ directory }, message);
-}
+const INFO: ReadonlySet<Notice["event"]> = new Set(["creating", "answering"]);
 
-/** Logs that there is no connection yet: a sentence on stderr would break the lines of JSON. */
-export function retryingTo(logger: pino.Logger): NotifyRetrying {
-  return ({ message, until }) => logger.warn({ until }, `${message}; retrying`);
-}
-
-/** Logs what a waiting command reports. */
+/** Logs what a command reports of its own work: a sentence on stderr would break the lines of JSON. */
 export function noticesTo(logger: pino.Logger): Notify {
   return ({ event, ...fields }) => {
     if (!("message" in fields)) return;
     const { message, ...more } = fields;
-    if (event === "answering") logger.info(more, message);
-    else logger.warn(more, message);
+    if (event === "retrying" || event === "refused") logger.warn(more, `${message}; retrying`);
+    else logger[INFO.has(event) ? "info" : "warn"](more, message);
   };
 }
 

@@ -5,7 +5,10 @@ import { loadProgram } from "./program.js";
 import { say } from "./terminal.js";
 
 onOutputError(fail);
-const { program, settings } = await loadProgram(process.argv.slice(2));
+// What follows "--" are words of the user's own command.
+const end = process.argv.indexOf("--");
+const own = end === -1 ? process.argv : process.argv.slice(0, end);
+const { program, settings } = await loadProgram(process.argv.slice(2), own.includes("--json"));
 try {
   await program.parseAsync(process.argv);
 } catch (error) {

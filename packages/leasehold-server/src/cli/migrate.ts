@@ -4,10 +4,11 @@ import { systemEnv } from "leasehold/internal";
 import { ENGINES, planBy } from "leasehold/internal/open";
 import { checkDirectories } from "./directories.js";
 import { UsageError } from "./failures.js";
-import { notifier } from "./notices.js";
+import type { Notify } from "./notices.js";
 import { ownWhereOf, withDatabase } from "./options.js";
 import { print } from "./output.js";
-import { openLeases, shownUrl } from "./stores.js";
+import { shownUrl } from "./shown-url.js";
+import { openLeases } from "./stores.js";
 import { plainTable } from "./table.js";
 
 const HAS_TABLES = /^(pglite|postgres|postgresql):/i;
@@ -34,12 +35,12 @@ export function addMigrate(command: Command): void {
     .option("--json", "print JSON")
     .addHelpText("after", HELP)
     .action(async (options: Options, command: Command) => {
-      const { store, control = store } = ownWhereOf(command);
+      const { store, control = store, notify } = ownWhereOf(command);
       const looks = options.dryRun || options.sql || options.status;
       for (const url of [store, control]) refuseServer(url);
-      if (!looks) checkDirectories({ store, control }, notifier(options.json));
+      if (!looks) checkDirectories({ store, control }, notify);
       for (const url of new Set([store, control])) {
-        await (looks ? printPlan(url, options) : migrateStore(url, options));
+        await (looks ? printPlan(url, options, notify) : migrateStore(url, options, notify));
       }
     });
 }
@@ -52,10 +53,10 @@ function refuseServer(url: string): void {
   );
 }
 
-async function migrateStore(url: string, { json }: Options): Promise<void> {
+async function migrateStore(url: string, { json }: Options, notify: Notify): Promise<void> {
   const store = shownUrl(url);
   if (!HAS_TABLES.test(url)) {
-    const none = await withoutTables(url);
+    const none = await withoutTables(url, notify);
     return print(json, { store, applied: [] }, () => `${store}: ${none}`);
   }
   const applied = await migrate(url);
@@ -65,18 +66,22 @@ async function migrateStore(url: string, { json }: Options): Promise<void> {
 }
 
 /** Reaches the store, because a mistyped URL has no tables either. */
-async function withoutTables(url: string): Promise<string> {
-  const stores = await openLeases({ store: url });
+async function withoutTables(url: string, notify: Notify): Promise<string> {
+  const stores = await openLeases({ store: url, notify });
   await stores.close();
   return `${url.replace(/:.*/s, "")} has no tables: nothing to migrate`;
 }
 
 type Steps = Awaited<ReturnType<NonNullable<StoreSource["plan"]>>>;
 
-async function printPlan(url: string, { sql, status, json }: Options): Promise<void> {
+async function printPlan(
+  url: string,
+  { sql, status, json }: Options,
+  notify: Notify,
+): Promise<void> {
   const store = shownUrl(url);
   const steps = await planBy(ENGINES, url, systemEnv);
-  const none = steps ? "" : await withoutTables(url);
+  const none = steps ? "" : await withoutTables(url, notify);
   // Comments, so that the output of --sql is SQL whatever it says.
   const say = (text: string) => `${sql ? "-- " : ""}${store}: ${text}`;
   if (steps === null) {

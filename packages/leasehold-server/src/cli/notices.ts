@@ -8,7 +8,7 @@ export type Notice =
   | {
       readonly event: "retrying";
       readonly message: string;
-      /** When it was first found unavailable, as ISO 8601; absent while the command connects. */
+      /** When it was first found unavailable, as ISO 8601; absent while the command connects for the first time. */
       readonly since?: string;
       /** When the command gives up, as ISO 8601; absent where it goes on until it is stopped. */
       readonly until?: string;
@@ -35,7 +35,7 @@ export type Notice =
     }
   /** A PGlite directory has no database yet, and the command creates one. */
   | { readonly event: "creating"; readonly directory: string; readonly message: string }
-  /** The store answers again, or the server no longer refuses. */
+  /** The store answers, or the server no longer refuses. */
   | { readonly event: "answering"; readonly message: string }
   /** The lease is held, and the command starts. */
   | {
@@ -49,6 +49,8 @@ export type Notice =
   | { readonly event: "stopping"; readonly resource: string; readonly message: string }
   /** The leadership is lost, and the candidate, which runs no command, stands for election again. */
   | { readonly event: "lost"; readonly resource: string; readonly message: string }
+  /** What the library warns of, or the command itself; the command goes on. */
+  | { readonly event: "warning"; readonly message: string }
   /** No process could be started. */
   | { readonly event: "cannotStart"; readonly message: string };
 
@@ -61,13 +63,14 @@ export function notifier(json: boolean | undefined): Notify {
   };
 }
 
-/** What the library warns of, as plain lines on stderr: its default would print warnings of the process with stacks. */
-export const sentences: Logger = { ...silentLogger, warn: sayWarning, error: sayWarning };
-
-function sayWarning(fields: object, message: string): void {
-  const { err } = fields as { err?: unknown };
-  const why = err instanceof Error ? `: ${err.message}` : "";
-  say(`leasehold: ${shown(`${message}${why}`)}`);
+/** What the library warns of, as notices: its default would print warnings of the process with stacks. */
+export function warningsTo(notify: Notify): Logger {
+  const warn = (fields: object, message: string) => {
+    const { err } = fields as { err?: unknown };
+    const why = err instanceof Error ? `: ${err.message}` : "";
+    notify({ event: "warning", message: `${message}${why}` });
+  };
+  return { ...silentLogger, warn, error: warn };
 }
 
 function sentenceOf(notice: Notice): string | null {
@@ -79,6 +82,7 @@ function sentenceOf(notice: Notice): string | null {
       return `leasehold: ${notice.message}; retrying${notice.until ? ` until ${notice.until}` : ""}`;
     case "creating":
     case "answering":
+    case "warning":
       return `leasehold: ${notice.message}`;
     // The command's own output follows, which needs no introduction.
     case "acquired":

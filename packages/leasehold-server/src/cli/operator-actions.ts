@@ -16,12 +16,12 @@ import {
 } from "leasehold/internal";
 import { EXIT } from "./exit-codes.js";
 import { Exit, UsageError } from "./failures.js";
-import { notifier } from "./notices.js";
 import { integer, notBlank, tenantOf, whereOf, withStores } from "./options.js";
 import { print } from "./output.js";
 import { type EnforcedBy, enforcedBy, ifPermitted } from "./pauses.js";
 import { queueName, resourceName, resourcePrefix } from "./resource.js";
-import { openLeasesAndControl, shownUrl } from "./stores.js";
+import { shownUrl } from "./shown-url.js";
+import { openLeasesAndControl } from "./stores.js";
 import { plainTable } from "./table.js";
 import { safeJson, say, shown } from "./terminal.js";
 
@@ -201,7 +201,7 @@ export async function pauseWhat(
   const { actor, reason, json } = options;
   // Commander does not require it, because --list needs no reason.
   if (!reason) throw new UsageError("required option '--reason <text>' not specified");
-  const where = whereOf(command, notifier(json));
+  const where = whereOf(command, { creates: true });
   const stores = await openLeasesAndControl(where);
   try {
     const key = { namespace: tenantOf(command, stores), ...what };
@@ -301,6 +301,8 @@ function tableOf(pauses: readonly (Pause & { readonly enforcedBy: EnforcedBy })[
 }
 
 const REVOKE_HELP = `
+"force-unlock" is another name of "revoke".
+
 The store refuses the holder's next renewal. With --at expiry, the resource stays reserved until the lease
 would have expired. With --at now, another holder can acquire it at once: until the old holder notices, only
 the fencing token protects your data. The audit log records every attempt with --actor and --reason.

@@ -105,11 +105,13 @@ it.each([
   const command = withStores(new Command()).parse(args, { from: "user" });
   const namespace = undefined;
   const isReading = true;
-  expect(whereOf(command)).toEqual({ store, control, namespace, isReading });
-  const tasks = { store: control ?? store, control: undefined, namespace };
-  expect(controlWhereOf(command)).toEqual({ ...tasks, isReading });
-  expect(whereOf(command, () => {})).toEqual({ store, control, namespace });
-  expect(controlWhereOf(command, () => {})).toEqual(tasks);
+  const notify = () => {};
+  const leases = { store, control, namespace, notify };
+  expect(whereOf(command, { notify })).toEqual({ ...leases, isReading });
+  const tasks = { ...leases, store: control ?? store, control: undefined };
+  expect(controlWhereOf(command, { notify })).toEqual({ ...tasks, isReading });
+  expect(whereOf(command, { creates: true, notify })).toEqual(leases);
+  expect(controlWhereOf(command, { creates: true, notify })).toEqual(tasks);
 });
 
 it.each([

@@ -1,10 +1,11 @@
 /** Options that several commands share, and their parsers. */
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { parseDuration } from "leasehold/internal";
-import { checkDirectories, type NotifyCreating } from "./directories.js";
+import { checkDirectories } from "./directories.js";
 import { EXIT } from "./exit-codes.js";
 import { UsageError } from "./failures.js";
 import { roundedIn } from "./integers.js";
+import { type Notify, notifier } from "./notices.js";
 
 /** The store of `serve` and `demo` unless another is named: in their working directory. */
 export const EMBEDDED = "pglite:.leasehold";
@@ -21,6 +22,18 @@ export interface Where {
   readonly namespace: string | undefined;
   /** Of commands that create no database: openers refuse one without tables. */
   readonly isReading?: boolean;
+  /** What the command reports while it opens them. */
+  readonly notify: Notify;
+}
+
+interface Reporting {
+  /** Default: on stderr, with --json as JSON. */
+  readonly notify?: Notify;
+}
+
+interface Using extends Reporting {
+  /** Whether the command may create a database; it then says so. */
+  readonly creates?: boolean;
 }
 
 /** What --store says of memory: to users of commands for {@link ownWhereOf}, and for {@link whereOf}. */
@@ -75,38 +88,51 @@ function namespaceOption(): Option {
 
 /**
  * The stores and the tenant of a command that shares them with other processes.
- * @param creating of commands that may create a database: see {@link checkDirectories}
  * @throws UsageError if no store is named, if it is in the memory of this process, or if its directory has no database
  */
-export function whereOf(command: Command, creating?: NotifyCreating): Where {
-  const where = ownWhereOf(command);
+export function whereOf(command: Command, { creates = false, ...reporting }: Using = {}): Where {
+  const where = ownWhereOf(command, reporting);
   checkShared(where.store);
   if (where.control !== undefined) checkShared(where.control);
-  checkDirectories(where, creating);
-  return creating ? where : { ...where, isReading: true };
+  return checked(where, creates);
+}
+
+/** @throws UsageError */
+function checked(where: Where, creates: boolean): Where {
+  checkDirectories(where, creates ? where.notify : undefined);
+  return creates ? where : { ...where, isReading: true };
 }
 
 /**
  * As {@link whereOf}, for commands that make sense alone: they may keep their stores in memory.
  * @throws UsageError if no store is named
  */
-export function ownWhereOf(command: Command): Where {
+export function ownWhereOf(
+  command: Command,
+  { notify = ownNotify(command) }: Reporting = {},
+): Where {
   const { store, control } = urlsOf(command);
   if (store === undefined) throw new UsageError(NO_STORE);
-  return { store, control, namespace: namespaceOf(command) };
+  return { store, control, namespace: namespaceOf(command), notify };
 }
 
 /**
  * The store of tasks, keys, limits and the audit log: --control, or else --store.
  * @throws UsageError as {@link whereOf}
  */
-export function controlWhereOf(command: Command, creating?: NotifyCreating): Where {
+export function controlWhereOf(
+  command: Command,
+  { creates = false, notify = ownNotify(command) }: Using = {},
+): Where {
   const { store, control = store } = urlsOf(command);
   if (control === undefined) throw new UsageError(NO_STORE);
   checkShared(control);
-  const where = { store: control, control: undefined, namespace: namespaceOf(command) };
-  checkDirectories(where, creating);
-  return creating ? where : { ...where, isReading: true };
+  const namespace = namespaceOf(command);
+  return checked({ store: control, control: undefined, namespace, notify }, creates);
+}
+
+function ownNotify(command: Command): Notify {
+  return notifier(command.opts<{ json?: boolean }>().json);
 }
 
 /**

@@ -41,13 +41,13 @@ it("says nothing of a store that answers by the time it is asked", async () => {
 });
 
 /** A command that waits, and what it says. */
-function waiting(patience?: ConstructorParameters<typeof Outage>[1]) {
+function waiting({ patienceMs, waitMs }: { patienceMs?: number; waitMs?: number } = {}) {
   const said: Notice[] = [];
-  const outage = new Outage((notice) => void said.push(notice), patience);
+  const outage = new Outage((notice) => void said.push(notice), patienceMs);
   const get = vi.fn(async (): Promise<null> => {
     throw new StoreUnavailableError("down", { outcome: "none" });
   });
-  outage.watch({ get }, "nightly");
+  outage.watch({ get }, "nightly", waitMs);
   return { said, outage, get };
 }
 
@@ -117,4 +117,12 @@ it("says once who holds the lease that is waited for, and who has paused it", as
     ]);
     outage.end();
   }
+});
+
+it("announces no retry once the wait is over", () => {
+  const { said, outage } = waiting({ waitMs: 0 });
+  outage.logger.warn({ err: refusal("limit") }, "no");
+  outage.failed(new StoreUnavailableError("down", { outcome: "none" }));
+  expect(said).toEqual([]);
+  outage.end();
 });

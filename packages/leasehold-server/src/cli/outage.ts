@@ -22,13 +22,6 @@ const POLL_MS = 1_000;
 /** A lease that is free sooner needs no report. */
 const SAY_HELD_AFTER_MS = 1_000;
 
-export interface Patience {
-  /** How long the command waits for a store that does not answer; it does not wait for a limit. Default: for ever. */
-  readonly patienceMs?: number | undefined;
-  /** How long the command waits at all, from now on; the library ends the wait. Default: for ever. */
-  readonly waitMs?: number | undefined;
-}
-
 type Trouble = "unanswered" | "refused";
 
 interface HeldFields {
@@ -40,7 +33,8 @@ interface HeldFields {
 export class Outage {
   readonly #notify: Notify;
   readonly #patienceMs: number;
-  readonly #untilMs: number;
+  /** When the wait ends, by the wall clock. */
+  #untilMs = Number.POSITIVE_INFINITY;
   readonly #ended = new AbortController();
   readonly #hopeless = new AbortController();
   #poll: (() => Promise<unknown>) | undefined;
@@ -51,13 +45,13 @@ export class Outage {
   #last: unknown;
   #isHeldReported = false;
 
-  constructor(
-    notify: Notify,
-    { patienceMs = Number.POSITIVE_INFINITY, waitMs = Number.POSITIVE_INFINITY }: Patience = {},
-  ) {
+  /**
+   * @param patienceMs how long the command waits for a store that does not answer; it does not wait for a limit.
+   *   Default: for ever
+   */
+  constructor(notify: Notify, patienceMs = Number.POSITIVE_INFINITY) {
     this.#notify = notify;
     this.#patienceMs = patienceMs;
-    this.#untilMs = systemEnv.clock.wall() + waitMs;
   }
 
   /** For the client that is watched. */
@@ -84,8 +78,16 @@ export class Outage {
     return this.#reported !== undefined;
   }
 
-  /** Begins to watch; until then, warnings are ignored. */
-  watch(leasehold: Pick<Leasehold<AnyLease>, "get">, resource: string): void {
+  /**
+   * Begins to watch; until then, warnings are ignored.
+   * @param waitMs how long the command waits at all, from now on; the library ends the wait. Default: for ever
+   */
+  watch(
+    leasehold: Pick<Leasehold<AnyLease>, "get">,
+    resource: string,
+    waitMs = Number.POSITIVE_INFINITY,
+  ): void {
+    this.#untilMs = systemEnv.clock.wall() + waitMs;
     this.#poll = () => leasehold.get(resource);
   }
 
@@ -100,9 +102,12 @@ export class Outage {
     const trouble = isRefusal(error) ? "refused" : "unanswered";
     if (this.#sinceMs === undefined) this.#begin();
     if (this.#reported === trouble || this.#giveUp(error)) return;
+    const nowMs = systemEnv.clock.wall();
+    const untilMs = Math.min(this.#untilMs, (this.#sinceMs ?? nowMs) + this.#patienceMs);
+    // The command tries no more, and its error says why.
+    if (untilMs <= nowMs) return;
     this.#reported = trouble;
-    const since = isoOf(this.#sinceMs ?? systemEnv.clock.wall());
-    const untilMs = Math.min(this.#untilMs, (this.#sinceMs ?? 0) + this.#patienceMs);
+    const since = isoOf(this.#sinceMs ?? nowMs);
     const until = Number.isFinite(untilMs) ? { until: isoOf(untilMs) } : {};
     const why = error instanceof Error ? error.message : "no answer";
     const [event, what] =

@@ -21,12 +21,18 @@ export interface Program {
  * Builds the program. Its parser throws instead of ending the process.
  * @param words of the command line. The first that names a command loads it; the others are as the list of commands
  *   shows them. Undefined: all commands are loaded
+ * @param json whether errors are JSON, before it is known which command runs
  */
-export async function loadProgram(words?: readonly string[]): Promise<Program> {
+export async function loadProgram(words?: readonly string[], json = false): Promise<Program> {
   const program = new Command("leasehold")
     .description("Leases with fencing tokens: locks, singletons and tasks on your database.")
     .version(VERSION)
-    .configureOutput({ writeOut: writeHelp, writeErr: (text) => say(indented(text.trimEnd())) })
+    .configureOutput({
+      writeOut: writeHelp,
+      writeErr: (text) => say(indented(text.trimEnd())),
+      // main.ts reports usage errors as JSON like all others.
+      outputError: (text, write) => json || write(text),
+    })
     // Options after a subcommand belong to that subcommand, at every level.
     .enablePositionalOptions()
     .exitOverride();
@@ -36,16 +42,16 @@ export async function loadProgram(words?: readonly string[]): Promise<Program> {
     const command = program.command(name).description(description).aliases(aliases);
     if (words === undefined || name === named) {
       (await load())(command, loadAll);
-      for (const each of everyCommand(command)) complete(each);
+      for (const each of everyCommand(command)) complete(each, json);
     } else {
       outline(command, usage);
     }
   }
-  complete(program);
-  let settings: Settings = { verbose: false, json: false };
+  complete(program, json);
+  let settings: Settings = { verbose: false, json };
   program.hook("preAction", (_, command) => {
-    const { verbose = false, json = false } = command.opts<Partial<Settings>>();
-    settings = { verbose, json };
+    const { verbose: isVerbose = false, json: isJson = false } = command.opts<Partial<Settings>>();
+    settings = { verbose: isVerbose, json: isJson };
     checkEncoding(command);
     refuseMisplaced(command);
   });
@@ -95,8 +101,8 @@ function outline(command: Command, usage: string): void {
   }
 }
 
-function complete(command: Command): void {
-  addErrorHelp(command);
+function complete(command: Command, json: boolean): void {
+  addErrorHelp(command, json);
   refuseRepeated(command);
 }
 
@@ -110,13 +116,14 @@ const NO_DEFAULT =
   "\n--store has no default. The examples without it take it from LEASEHOLD_STORE.";
 
 /** Adds --verbose, a sentence on the store to the help, and the text that follows a usage error. */
-function addErrorHelp(command: Command): void {
+function addErrorHelp(command: Command, json: boolean): void {
   const store = command.options.find((option) => option.long === "--store");
   if (store && store.defaultValue === undefined) command.addHelpText("after", NO_DEFAULT);
   // A command that only groups others has no action, so nothing in it can fail.
   if (command.commands.length === 0 || command.registeredArguments.length > 0) {
     command.option(...VERBOSE);
   }
+  if (json) return;
   const names = command.commands.map((subcommand) => subcommand.name());
   const flags = command.options.map((option) => option.long ?? option.flags);
   const choices =

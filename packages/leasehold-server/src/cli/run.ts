@@ -2,6 +2,7 @@ import type { Command } from "commander";
 import { LeaseUnavailableError } from "leasehold";
 import { systemEnv } from "leasehold/internal";
 import type { Telemetry } from "leasehold/telemetry";
+import { patienceMs } from "./connecting.js";
 import { describeFailure, Exit } from "./failures.js";
 import {
   graceAndMargin,
@@ -12,12 +13,11 @@ import {
   Signals,
   ttlOption,
 } from "./held-command.js";
-import { notifier } from "./notices.js";
 import { conflictOption, duration, notBlank, type Where, whereOf, withStore } from "./options.js";
 import { Outage } from "./outage.js";
 import { withPauses } from "./pauses.js";
 import { resourceName } from "./resource.js";
-import { connectWithin, patienceMs } from "./stores.js";
+import { connectTo } from "./stores.js";
 import { measuring, type TelemetryOptions, withTelemetry } from "./telemetry.js";
 import { say } from "./terminal.js";
 
@@ -48,7 +48,7 @@ export function addRun(command: Command): void {
     .option("--json", "print the messages of run itself as JSON lines, on stderr")
     .addHelpText("after", HELP)
     .action(async (resource: string, words: string[], options: Options, command: Command) => {
-      const where = whereOf(command, notifier(options.json));
+      const where = whereOf(command, { creates: true });
       throw new Exit(
         await measuring(options, (telemetry) => run(where, resource, words, options, telemetry)),
       );
@@ -63,20 +63,19 @@ async function run(
   { ttl, wait, grace, holder, conflictExitCode, json = false, verbose = false }: Options,
   telemetry: Telemetry | undefined,
 ): Promise<number> {
-  const notify = notifier(json);
+  const { notify } = where;
   const { graceMs, marginMs } = graceAndMargin(ttl, grace);
   const { clock } = systemEnv;
   const beganMs = clock.monotonic();
-  const patience = wait === undefined ? { patienceMs: patienceMs(where.store) } : { waitMs: wait };
-  const outage = new Outage(notify, patience);
-  const { logger } = outage;
-  const leases = await connectWithin(where, holder, notify, { waitMs: wait, telemetry, logger });
-  outage.watch(leases, resource);
+  const outage = new Outage(notify, wait === undefined ? patienceMs(where.store) : undefined);
+  const client = { holder, env: telemetry && { telemetry }, logger: outage.logger };
+  const leases = await connectTo(where, client, { waitMs: wait, isPatient: true });
+  const waitMs = wait === undefined ? undefined : leftOf(wait, clock.monotonic() - beganMs);
+  outage.watch(leases, resource, waitMs);
   // Signals are handled from here on. Before this point no lease is held.
   const signals = new Signals();
-  const waitMs = wait === undefined ? {} : { waitMs: leftOf(wait, clock.monotonic() - beganMs) };
   const signal = AbortSignal.any([signals.waiting, outage.hopeless]);
-  const options = { ttlMs: ttl, marginMs, signal, ...waitMs };
+  const options = { ttlMs: ttl, marginMs, signal, ...(waitMs !== undefined && { waitMs }) };
   try {
     return await leases.run(resource, options, (lease) => {
       outage.end();
@@ -125,7 +124,8 @@ With --json, each message of "run" itself is one JSON object on stderr, among th
   {"event":"waiting","resource":...,"holder":...,"remainingMs":...,"message":...}   another holder has the resource
   {"event":"retrying","message":...,"until":...}   the store is unavailable, and "run" tries again until --wait has passed
   {"event":"refused","message":...,"since":...,"until":...}   a server refuses by a limit, and "run" tries again
-  {"event":"answering","message":...}   the store answers again, or the server no longer refuses
+  {"event":"answering","message":...}   the store answers, or the server no longer refuses
+  {"event":"warning","message":...}   something has failed that does not stop "run"
   {"event":"acquired","resource":...,"holder":...,"token":...}   the command starts
   {"event":"stopping","resource":...,"message":...}   the lease is lost, and the command is stopped
   {"event":"cannotStart","message":...}   no process could be started

@@ -18,11 +18,12 @@ import { logLeaseEvent, logTaskEvent } from "./events-log.js";
 import { exportsTo } from "./export-notices.js";
 import { accessFor, type Exposure, keysStateOf, logAccess } from "./exposure.js";
 import { UsageError } from "./failures.js";
-import { creatingTo, logLevelOption, newLogger, retryingTo } from "./log.js";
+import { logLevelOption, newLogger, noticesTo } from "./log.js";
 import { warnOfNoEffect } from "./no-effect.js";
 import { EMBEDDED, integer, notBlank, ownWhereOf, type Where, withDatabase } from "./options.js";
+import { shownUrl } from "./shown-url.js";
 import { listenForShutdown } from "./shutdown.js";
-import { openWhere, shownUrl } from "./stores.js";
+import { openWhere } from "./stores.js";
 import { namesOf, type TelemetryOptions, withMetricNames } from "./telemetry.js";
 import { VERSION } from "./version.js";
 
@@ -71,7 +72,7 @@ export function addServe(command: Command): void {
     )
     .addOption(logLevelOption())
     .addHelpText("after", HELP)
-    .action(async (options: Options, command: Command) => serve(ownWhereOf(command), options));
+    .action(async (options: Options, command: Command) => serve(command, options));
 }
 
 /** Parses --limits. The app checks the names and numbers. */
@@ -85,16 +86,17 @@ function limitsOf(text: string): Partial<ServerLimits> {
   );
 }
 
-async function serve(where: Where, options: Options): Promise<void> {
-  if (/^zookeeper:/i.test(where.store)) throw new UsageError(BOUND);
+async function serve(command: Command, options: Options): Promise<void> {
   const logger = newLogger(options.logLevel);
-  checkDirectories(where, creatingTo(logger));
+  const where = ownWhereOf(command, { notify: noticesTo(logger) });
+  if (/^zookeeper:/i.test(where.store)) throw new UsageError(BOUND);
+  checkDirectories(where, where.notify);
   const shutdown = listenForShutdown(systemEnv.clock);
   const { startOpenTelemetry } = await import("./open-telemetry.js");
   const exporting = await startOpenTelemetry(namesOf(options), { notify: exportsTo(logger) });
   const { telemetry, metrics } = exporting;
   const env: Env = { ...systemEnv, logger, telemetry };
-  const stores = await openWhere(where, env, retryingTo(logger));
+  const stores = await openWhere(where, env, shutdown);
   try {
     // Asked before it listens: from then on it outlives a store that fails.
     const keys = await keysStateOf(stores);

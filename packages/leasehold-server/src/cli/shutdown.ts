@@ -13,13 +13,14 @@ import { once } from "node:events";
 import { constants } from "node:os";
 import type { Clock } from "leasehold";
 import { EXIT } from "./exit-codes.js";
+import { Exit } from "./failures.js";
 
 const SAME_REQUEST_MS = 500;
 /** The message that a parent sends over IPC. */
 export const DRAIN = "drain";
 
 export interface Shutdown {
-  /** Aborts when the process should drain. */
+  /** Aborts when the process should drain. Its reason ends with 0 a command that has nothing to drain yet. */
   readonly signal: AbortSignal;
   /** Keeps the process alive until the signal aborts. */
   requested(): Promise<void>;
@@ -29,6 +30,7 @@ export interface Shutdown {
 export function listenForShutdown(clock: Clock): Shutdown {
   const controller = new AbortController();
   const { signal } = controller;
+  const stop = () => controller.abort(new Exit(0));
   let firstAtMs: number | undefined;
   const onSignal = (name: "SIGINT" | "SIGTERM") => {
     const nowMs = clock.monotonic();
@@ -36,13 +38,13 @@ export function listenForShutdown(clock: Clock): Shutdown {
       process.exit(128 + constants.signals[name]);
     }
     firstAtMs ??= nowMs;
-    controller.abort();
+    stop();
   };
   process.on("SIGINT", onSignal);
   process.on("SIGTERM", onSignal);
   if (process.send) {
     process.on("message", (message) => {
-      if (message === DRAIN) controller.abort();
+      if (message === DRAIN) stop();
     });
     process.on("disconnect", () => process.exit(EXIT.failed));
     // The channel must not keep a drained process alive.

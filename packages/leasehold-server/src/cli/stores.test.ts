@@ -1,6 +1,9 @@
 import { systemEnv } from "leasehold/internal";
 import { expect, it } from "vitest";
-import { openWhere, shownUrl } from "./stores.js";
+import { shownUrl } from "./shown-url.js";
+import { openWhere } from "./stores.js";
+
+const notify = () => {};
 
 it.each([
   ["pglite:.leasehold", "pglite:.leasehold"],
@@ -10,8 +13,11 @@ it.each([
 ])("shows %s as %s", (url, shown) => expect(shownUrl(url)).toBe(shown));
 
 it("keeps tasks and the generator's state in the control store", async () => {
-  const both = await openWhere({ store: "memory:cli-a", control: "memory:cli-b" }, systemEnv);
-  const second = await openWhere({ store: "memory:cli-b", control: undefined }, systemEnv);
+  const both = await openWhere(
+    { store: "memory:cli-a", control: "memory:cli-b", notify },
+    systemEnv,
+  );
+  const second = await openWhere({ store: "memory:cli-b", control: undefined, notify }, systemEnv);
   await both.generator.write("default", { running: true });
   expect(await second.generator.read("default")).toMatchObject({ running: true });
   const key = { namespace: "default", resource: "r", leaseId: "0".repeat(48) };
@@ -22,6 +28,6 @@ it("keeps tasks and the generator's state in the control store", async () => {
 });
 
 it("closes the first store when the second cannot be opened", async () => {
-  const opening = openWhere({ store: "memory:cli-c", control: "nonsense:" }, systemEnv);
+  const opening = openWhere({ store: "memory:cli-c", control: "nonsense:", notify }, systemEnv);
   await expect(opening).rejects.toMatchObject({ code: "INVALID_OPTION" });
 });

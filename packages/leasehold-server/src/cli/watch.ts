@@ -10,14 +10,13 @@ import {
 import { jittered, systemEnv, Wakeup } from "leasehold/internal";
 import { type KnownLease, knownOf } from "./known-lease.js";
 import { shownState } from "./lease-views.js";
-import { notifier } from "./notices.js";
 import { positiveDuration, tenantOf, whereOf, withStore } from "./options.js";
 import { Outage } from "./outage.js";
 import { print } from "./output.js";
 import { resourcePrefix } from "./resource.js";
 import { listenForShutdown } from "./shutdown.js";
 import { openLeases } from "./stores.js";
-import { say, shown } from "./terminal.js";
+import { shown } from "./terminal.js";
 
 interface Options {
   readonly every: number;
@@ -56,12 +55,14 @@ export function addWatch(command: Command): void {
     .addHelpText("after", HELP)
     .action(async (prefix: string, options: Options, command: Command) => {
       const shutdown = listenForShutdown(systemEnv.clock);
-      const stores = await openLeases(whereOf(command));
+      const where = whereOf(command);
+      const { notify } = where;
+      const stores = await openLeases(where, { isPatient: true, signal: shutdown.signal });
       const { leases } = stores;
       try {
         const namespace = tenantOf(command, stores);
         const { every: everyMs, json } = options;
-        const outage = new Outage(notifier(json));
+        const outage = new Outage(notify);
         await watchLeases(leases, {
           env: systemEnv,
           namespace,
@@ -74,7 +75,7 @@ export function addWatch(command: Command): void {
             await print(json, printed, () => lineOf(shown(printed)));
           },
           outage,
-          warn: (message) => say(`leasehold: ${shown(message)}`),
+          warn: (message) => notify({ event: "warning", message }),
         });
       } finally {
         await stores.close();
@@ -183,8 +184,10 @@ const HELP = `
 Prints a line "live" for each current lease, then a line for each change: acquired, released, expired or
 revoked. The change is "ended" if the next grant came so soon that the cause is unknown. The command polls the
 store at each notification and every --every, so it misses a lease that is acquired and released between two
-polls. The log of a server has all events (docs/logs.md). While the store does not
-answer, it retries, and reports on stderr since when, and that it answers again. Exits with 0 at SIGINT or SIGTERM.
+polls. The log of a server has all events (docs/logs.md). The
+command ends with 69 if it cannot connect within 30s. From then on, while the store does not answer, it retries, and
+reports on stderr since when, and that it answers again: with --json as JSON lines, as "leasehold run" does. Exits with
+0 at SIGINT or SIGTERM.
 
 Examples:
   leasehold watch

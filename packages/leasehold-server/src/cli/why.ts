@@ -11,7 +11,8 @@ import { print } from "./output.js";
 import { type EnforcedBy, enforcedBy, ifPermitted, pausesFor, refusesHere } from "./pauses.js";
 import { resourceName } from "./resource.js";
 import { quoted } from "./shell.js";
-import { openLeasesAndControl, shownUrl } from "./stores.js";
+import { shownUrl } from "./shown-url.js";
+import { openLeasesAndControl } from "./stores.js";
 import { shown } from "./terminal.js";
 
 interface Reason {
@@ -60,7 +61,11 @@ export function addWhy(command: Command): void {
         const found = await findOut(stores, namespace, resource);
         const reasons = reasonsOf(resource, found);
         const isAudited = Boolean(stores.control ?? stores.operator);
-        const remedies = remediesOf(resource, found, typedFlags(command, isAudited));
+        const flags = typedFlags(command, isAudited);
+        const remedies = [
+          ...remediesOfLimit(found, namespace, databaseOf(command)),
+          ...remediesOf(resource, found, flags),
+        ];
         const refused = reasons.length > 0;
         await print(json, { resource, namespace, refused, reasons, ...found, remedies }, () =>
           textOf(shown(resource), shown(found), shown(reasons), shown(remedies)),
@@ -125,6 +130,19 @@ function reasonsOf(resource: string, { lease, waiters, denied, paused }: Found):
   return reasons;
 }
 
+/** @param database that of the server's limits, as a word of a shell */
+function remediesOfLimit({ denied }: Found, namespace: string, database: string): Remedy[] {
+  if (denied?.code !== "LIMIT_REACHED") return [];
+  const tenant = `--namespace ${quoted(namespace)} --control ${database}`;
+  return [
+    {
+      command: `leasehold limits set --leases N --reason "..." ${tenant}`,
+      text: "Raise the limit of the tenant, on the server's database; an admin's key may PUT /v1/limits instead",
+      warning: null,
+    },
+  ];
+}
+
 /** @param tail the flags of each command, with a space before each */
 function remediesOf(resource: string, { lease, paused }: Found, tail: string): Remedy[] {
   const because = '--reason "..."';
@@ -163,6 +181,15 @@ function typedFlags(command: Command, isAudited: boolean): string {
     .filter((name) => command.getOptionValueSource(name) === "cli")
     .map((name) => ` --${name} ${quoted(shownUrl(String(command.getOptionValue(name))))}`);
   return `${typed.join("")}${isAudited ? "" : ' --control "$DATABASE"'}`;
+}
+
+/** A server does not change limits for the command line. */
+function databaseOf(command: Command): string {
+  const control = command.getOptionValue("control") as string | undefined;
+  const isTyped = command.getOptionValueSource("control") === "cli";
+  return isTyped && control !== undefined && !/^https?:/i.test(control)
+    ? quoted(shownUrl(control))
+    : '"$DATABASE"';
 }
 
 function textOf(
@@ -222,9 +249,9 @@ function endOf(lease: KnownLease): string {
 
 const HELP = `
 Prints the holder of the resource with the start and the remaining time of its lease, the waiters in queue order,
-the pauses, and the commands that free the resource. PostgreSQL, PGlite and Redis list all waiters, a server lists
+the pauses, and the commands that free the resource or raise a limit. PostgreSQL, PGlite and Redis list all waiters, a server lists
 those that have asked it, other stores list none. The commands repeat the options that you typed; replace *** with
-your password or key, and $DATABASE with the URL of a database that keeps an audit log.
+your password or key, and $DATABASE with the URL of the database that keeps the audit log and the limits.
 
 It tells what an acquire gets by the way you ask. Servers alone enforce the pause of a prefix and, with --control, that
 of a resource: on the database itself, an acquire is granted all the same.

@@ -5,11 +5,12 @@ import { systemEnv } from "leasehold/internal";
 import { exportsTo } from "./export-notices.js";
 import { Exit } from "./failures.js";
 import { loadHandlers } from "./handlers.js";
-import { creatingTo, logLevelOption, newLogger, noticesTo, retryingTo } from "./log.js";
+import { logLevelOption, newLogger, noticesTo } from "./log.js";
 import { controlWhereOf, duration, integer, keyValue, notBlank, withStores } from "./options.js";
 import { Outage } from "./outage.js";
+import { shownUrl } from "./shown-url.js";
 import { listenForShutdown } from "./shutdown.js";
-import { connectTo, shownUrl } from "./stores.js";
+import { connectTo } from "./stores.js";
 import { startTelemetry, type TelemetryOptions, withTelemetry } from "./telemetry.js";
 
 interface Options extends TelemetryOptions {
@@ -59,15 +60,16 @@ export function addWorker(command: Command): void {
 async function work(command: Command, options: Options): Promise<void> {
   const { clock } = systemEnv;
   const logger = newLogger(options.logLevel);
-  const where = controlWhereOf(command, creatingTo(logger));
+  const notify = noticesTo(logger);
+  const where = controlWhereOf(command, { creates: true, notify });
   const shutdown = listenForShutdown(clock);
   const exporting = await startTelemetry(options, exportsTo(logger));
   const { telemetry, metricsUrl } = exporting;
   const context = telemetry === undefined ? {} : { telemetry };
   const handlers = await loadHandlers(options.handlers, options.option ?? {}, context);
-  const outage = new Outage(noticesTo(logger));
-  const connecting = { logger: watched(logger, outage), env: context, holder: options.holder };
-  const leasehold = await connectTo(where, connecting, retryingTo(logger));
+  const outage = new Outage(notify);
+  const client = { logger: watched(logger, outage), env: context, holder: options.holder };
+  const leasehold = await connectTo(where, client, shutdown);
   outage.watch(leasehold, "worker");
   try {
     leasehold.tasks.work(handlers, {

@@ -15,6 +15,11 @@ const LONGEST_OVERLAP_MS = 90 * 24 * 3_600_000;
 const DEFAULT_OVERLAP_MS = 24 * 3_600_000;
 const MAX_PREFIXES = 100;
 
+/** A role in a sentence. */
+export function withArticle(role: Role): string {
+  return `${/^[ao]/.test(role) ? "an" : "a"} ${role}`;
+}
+
 export const Reason = z
   .string()
   // Blank, too: one problem for one mistake.
@@ -84,7 +89,7 @@ export const KeyBody = z
     if (isHolder === prefixes.length > 0) return;
     const message = isHolder
       ? 'of a holder must not be empty; [""] is any resource'
-      : `is for holders: a ${role} is not limited by prefixes`;
+      : `is for holders: ${withArticle(role)} is not limited by prefixes`;
     context.addIssue({ code: "custom", path: ["prefixes"], message });
   })
   .openapi("NewKey");

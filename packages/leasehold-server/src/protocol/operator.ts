@@ -203,7 +203,7 @@ export const BulkBody = z
     expected: z.int().min(0).optional().openapi({
       description: "If another number of tasks matches, nothing is done.",
     }),
-    reason: Reason,
+    reason: Reason.optional(),
   })
   .openapi("BulkRequest");
 true satisfies Same<z.input<typeof BulkBody>, wire.BulkRequest>;

@@ -61,9 +61,9 @@ export async function createKey(
  *           └─ revoked or expired, also a moment ago ──▶ nothing: a revocation that comes first stands
  *
  * @param overlapMs 0: the old one ends now
- * @returns null when the namespace has no such key, or it has ended
+ * @returns null when the namespace has no such key, or it has ended without a successor
  * @throws TooManyKeysError
- * @throws KeyRotatedError during the overlap of an earlier rotation
+ * @throws KeyRotatedError if it was rotated before, also once the overlap is over
  */
 export async function rotateKey(
   control: Control,

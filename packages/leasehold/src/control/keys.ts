@@ -99,9 +99,9 @@ export interface KeyRotation extends Pick<ApiKey, "namespace" | "id"> {
 
 export type RotateOutcome =
   | { readonly status: "rotated"; readonly old: ApiKey; readonly key: ApiKey }
-  /** The namespace has no such key, or it has ended. */
+  /** The namespace has no such key, or it has ended without a successor. */
   | { readonly status: "notGood" }
-  /** The key is in the overlap of an earlier rotation, which made this successor. */
+  /** An earlier rotation made this successor, whether the key has ended since or not. */
   | { readonly status: "rotatedBefore"; readonly successor: string }
   /** There are {@link MOST_KEYS} without the successor. */
   | { readonly status: "full" };
@@ -133,7 +133,7 @@ export class TooManyKeysError extends Error {
   }
 }
 
-/** The key is in the overlap of an earlier rotation. Its remaining time is not its lifetime. */
+/** An earlier rotation has replaced the key. Its remaining time is not its lifetime. */
 export class KeyRotatedError extends Error {
   override readonly name = "KeyRotatedError";
 

@@ -37,6 +37,11 @@ test.each<[string, unknown, string]>([
   );
 });
 
+it("says of which type an object is that has no JSON", () => {
+  const message = "an object of the type Error";
+  expect(() => toJson("data", { cause: new Error("x") })).toThrow(message);
+});
+
 it("refuses what refers to itself, and a deep nest, without an endless recursion", () => {
   const cycle: { self?: unknown } = {};
   cycle.self = cycle;

@@ -82,7 +82,7 @@ function checkProperties(path: string, object: object): void {
   const kind = Object.prototype.toString.call(object).slice("[object ".length, -1);
   const isEmpty = properties.length === 0 && !PLAIN.has(kind);
   if (isEmpty || object instanceof Error || ArrayBuffer.isView(object)) {
-    throw notCarried(path, `a ${kind}`);
+    throw notCarried(path, `an object of the type ${kind}`);
   }
   // Afterwards, because Node marks promises by symbols while hooks watch them.
   checkSymbols(path, object);

@@ -43,7 +43,7 @@ export interface BulkRequest {
   };
   /** If another number of tasks matches, the server changes none. */
   readonly expected?: number;
-  readonly reason: string;
+  readonly reason?: string | undefined;
 }
 export interface BulkAnswer {
   readonly matched: number;

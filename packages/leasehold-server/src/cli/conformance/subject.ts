@@ -4,9 +4,10 @@ import { InvalidOptionError, type LeaseStore } from "leasehold";
 import { systemEnv } from "leasehold/internal";
 import { ENGINES, openBy } from "leasehold/internal/open";
 import type { OpenedLeaseStore } from "leasehold/testing";
+import { patienceMs } from "../connecting.js";
 import { UsageError } from "../failures.js";
 import { loadModule } from "../modules.js";
-import { patienceMs, shownUrl } from "../stores.js";
+import { shownUrl } from "../shown-url.js";
 
 /**
  * Opens the store behind a URL.

@@ -39,6 +39,7 @@ test("a refusal says which role or prefix the key lacks", () => {
   expect(() => checkMay(caller("viewer"), "hold")).toThrow(
     "a viewer's key cannot do this: use a key of holder or admin",
   );
+  expect(() => checkMay(caller("operator"), "hold")).toThrow("an operator's key cannot do this");
   expect(() => checkMay(caller("holder", "jobs/", "b"), "work")).toThrow(
     'this needs a prefix of "task:": this key is limited to resources that begin with "jobs/", "b"',
   );

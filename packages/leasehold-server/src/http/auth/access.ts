@@ -12,6 +12,7 @@ import type { Context } from "hono";
 import { matchedRoutes } from "hono/route";
 import type { RouterRoute } from "hono/types";
 import type { Role } from "leasehold/internal";
+import { withArticle } from "../../protocol/index.js";
 import { ProblemError } from "../problems.js";
 import type { AppEnv } from "../request.js";
 import { type Caller, covers, describePrefixes, TASK_PREFIX } from "./caller.js";
@@ -173,7 +174,7 @@ export function checkMay(caller: Caller, need: Need | null | undefined): void {
     const others = roles.join(" or ");
     throw new ProblemError(
       "FORBIDDEN",
-      `a ${caller.role}'s key cannot do this: use a key of ${others}`,
+      `${withArticle(caller.role)}'s key cannot do this: use a key of ${others}`,
     );
   }
   if (below !== undefined && !covers(caller, below)) {

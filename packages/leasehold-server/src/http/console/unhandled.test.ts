@@ -98,7 +98,7 @@ test("tasks that are not due yet, and tasks of paused queues, are not reported",
   expect(warnings).toHaveLength(1);
 });
 
-test("the same kind of several tenants is logged for each, and once", async () => {
+async function openSeveral() {
   const logged: { namespace?: string }[] = [];
   const warn = (fields: object) => void logged.push(fields);
   const none = () => {};
@@ -109,6 +109,11 @@ test("the same kind of several tenants is logged for each, and once", async () =
     await app.close();
     await stores.close();
   });
+  return { env, logged, ask, newKey };
+}
+
+test("the same kind of several tenants is logged for each, and once", async () => {
+  const { env, logged, ask, newKey } = await openSeveral();
   const keys = await Promise.all(["a", "b", "c"].map((tenant) => newKey(tenant, "admin")));
   for (const { text } of keys.slice(0, 2)) {
     const { status } = await ask(text, {
@@ -128,6 +133,26 @@ test("the same kind of several tenants is logged for each, and once", async () =
     return JSON.parse(text).unhandled.length;
   };
   expect(await Promise.all(keys.map(unhandledOf))).toEqual([0, 1, 0]);
+});
+
+test("of many tenants, those that enqueued last are checked", async () => {
+  const { env, logged, ask, newKey } = await openSeveral();
+  const names = Array.from({ length: 101 }, (_, n) => `tenant-${n}`);
+  const keys = new Map<string, string>();
+  for (const name of names) keys.set(name, (await newKey(name, "admin")).text);
+  const [first = "", second = ""] = names;
+  for (const name of [...names.slice(0, -1), first, ...names.slice(-1)]) {
+    const body = { task_data: 1 };
+    const { status } = await ask(keys.get(name) ?? "", {
+      method: "POST",
+      path: "/api/tasks",
+      body,
+    });
+    expect(status).toBe(201);
+  }
+  await env.clock.advance(60_000);
+  const checked = new Set(logged.map(({ namespace }) => namespace));
+  expect(names.filter((name) => !checked.has(name))).toEqual([second]);
 });
 
 const BACKLOG = [

@@ -14,7 +14,7 @@ import type { Activities } from "../events/activity.js";
 import { CachedRead } from "./cached-read.js";
 
 const CHECK_MS = 15_000;
-/** Tenants that are checked: the latest that enqueued a task through this instance. */
+/** Tenants that are checked besides the own: the latest that enqueued a task through this instance. */
 const MAX_TENANTS = 100;
 
 interface Options {
@@ -29,13 +29,15 @@ interface Options {
 export class UnhandledKinds {
   readonly #env: Env;
   readonly #read: CachedRead<readonly UnhandledKind[]>;
-  readonly #tenants: Set<string>;
+  readonly #own: string;
+  /** The latest one last. */
+  readonly #tenants = new Set<string>();
   readonly #warned = new Set<string>();
   readonly #checks: Repeating;
 
   constructor({ env, tasks, activities, control, namespace: own }: Options) {
     this.#env = env;
-    this.#tenants = new Set([own]);
+    this.#own = own;
     this.#read = new CachedRead(env.clock, async (namespace) => {
       const pauses = (await control?.pauses.list(namespace)) ?? [];
       const dueKinds = tasks.dueKinds?.bind(tasks);
@@ -55,7 +57,12 @@ export class UnhandledKinds {
 
   /** Adds a tenant to those that are checked. */
   note(namespace: string): void {
-    if (this.#tenants.size < MAX_TENANTS) this.#tenants.add(namespace);
+    if (namespace === this.#own) return;
+    this.#tenants.delete(namespace);
+    this.#tenants.add(namespace);
+    if (this.#tenants.size <= MAX_TENANTS) return;
+    const [oldest = ""] = this.#tenants;
+    this.#tenants.delete(oldest);
   }
 
   /** Rejects if a store is unavailable. */
@@ -70,7 +77,8 @@ export class UnhandledKinds {
   /** Warns once about each kind, and again if it was handled in between. */
   async #warn(): Promise<void> {
     const found = new Set<string>();
-    for (const namespace of this.#tenants) {
+    // A copy: a tenant that is noted meanwhile moves to the end, and would be checked again.
+    for (const namespace of [this.#own, ...this.#tenants]) {
       for (const unhandled of await this.of(namespace)) {
         const { queue, kind } = unhandled;
         const name = JSON.stringify([namespace, queue, kind]);

@@ -1,4 +1,5 @@
 /** Actions on many tasks: by their ids, or on those that match a filter. */
+import { randomUUID } from "node:crypto";
 import { StoreUnavailableError } from "leasehold";
 import { systemEnv, type TaskEvent, taskIds } from "leasehold/internal";
 import { manualEnv } from "leasehold/testing";
@@ -146,3 +147,26 @@ test.each([
   expectProblem(refused, 422, "INVALID_REQUEST");
   expect(refused.body.detail).toContain(`a ${state} task allows no ${operation}`);
 });
+
+test.each(["cancel", "retry", "delete"])(
+  "a reason is optional for a %s of one task, of many, and of those that match",
+  async (operation) => {
+    const { ask } = await openTestApp();
+    const id = randomUUID();
+    const statuses = async (reason?: string) => {
+      const query = reason === undefined ? "" : `?reason=${reason}`;
+      const one =
+        operation === "delete"
+          ? await ask("DELETE", `/api/tasks/${id}${query}`)
+          : await ask("POST", `/api/tasks/${id}/${operation}${query}`);
+      const many = await ask("POST", `/api/tasks/${operation}${query}`, [id]);
+      const body = { operation, filter: { queue: "q" }, ...(reason !== undefined && { reason }) };
+      const bulk = await ask("POST", "/api/tasks/bulk", body);
+      return [one.status, many.status, bulk.status];
+    };
+    // There is no such task.
+    expect(await statuses()).toEqual([404, 200, 200]);
+    expect(await statuses("why")).toEqual([404, 200, 200]);
+    expect(await statuses("")).toEqual([422, 422, 422]);
+  },
+);

@@ -39,7 +39,7 @@ export interface Bulk {
   readonly filter: Filter;
   /** If another number of tasks matches, nothing is done. */
   readonly expected?: number | undefined;
-  readonly reason: string;
+  readonly reason?: string | undefined;
 }
 
 /**

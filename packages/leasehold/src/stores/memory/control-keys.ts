@@ -87,10 +87,11 @@ export function memoryKeys(state: State): KeyStore & KeyActs {
     add: async (key) => insert(key),
     async rotate({ namespace, id, overlapMs, successor }) {
       const key = keys.get(id);
-      if (key?.namespace !== namespace || !isGood(key)) return { status: "notGood" };
+      if (key?.namespace !== namespace) return { status: "notGood" };
       if (key.successor !== undefined) {
         return { status: "rotatedBefore", successor: key.successor };
       }
+      if (!isGood(key)) return { status: "notGood" };
       const { name, role, prefixes, createdAtMs, expiresAtMs } = key;
       const lifetimeMs = expiresAtMs === null ? null : expiresAtMs - createdAtMs;
       const order = { ...successor, namespace, name, role, prefixes, lifetimeMs };

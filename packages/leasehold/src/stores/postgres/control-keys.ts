@@ -35,6 +35,7 @@ type Row = Omit<ApiKey, "prefixes" | "remainingMs"> & {
 };
 
 interface Lockable extends Row {
+  readonly good: boolean;
   readonly lifetime_ms: number | null;
   /** Null unless the key was rotated before. */
   readonly successor: string | null;
@@ -57,11 +58,11 @@ WHERE $8::int > (SELECT count(*) FROM leasehold.api_key o WHERE o.namespace = $2
 RETURNING ${COLUMNS}`;
 /** Values: namespace, id. The audit log knows the successor: a rotation and its entry are one transaction. */
 const LOCKED = `
-SELECT ${COLUMNS}, ${ms("k.expires_at - k.created_at")} AS lifetime_ms,
+SELECT ${COLUMNS}, ${good("k")} AS good, ${ms("k.expires_at - k.created_at")} AS lifetime_ms,
   (SELECT max(a.details::json ->> 'successor') FROM leasehold.audit a
    WHERE a.namespace = k.namespace AND a.target = k.id AND a.action = 'key.rotate') AS successor
 FROM leasehold.api_key k
-WHERE k.namespace = $1 AND k.id = $2 AND ${good("k")} FOR UPDATE`;
+WHERE k.namespace = $1 AND k.id = $2 FOR UPDATE`;
 /** Values: namespace, id, inMs. */
 const END = `
 UPDATE leasehold.api_key k
@@ -115,8 +116,10 @@ export function keysIn(sql: Sql): KeyStore & KeyActs {
         await session.query(LOCK, [namespace]);
         const values = [namespace, id];
         const [row] = await session.query<Lockable>(LOCKED, values);
-        if (!row) return { status: "notGood" };
-        if (row.successor !== null) return { status: "rotatedBefore", successor: row.successor };
+        if (row && row.successor !== null) {
+          return { status: "rotatedBefore", successor: row.successor };
+        }
+        if (!row?.good) return { status: "notGood" };
         const { name, role, prefixes } = keyOf(row);
         const order = { namespace, name, role, prefixes, lifetimeMs: row.lifetime_ms };
         // A key that ends now makes room for its successor.
