@@ -135,8 +135,8 @@ describeRedis("waiters on Redis", () => {
     await until(expect, "the first has given up", () => watching.changed.length === 2);
     const changed = { type: "changed", namespace, resource: "woken" };
     expect(watching.changed).toEqual([
-      { ...changed, wakes: first },
-      { ...changed, wakes: last },
+      { ...changed, wakes: grantIdOf(first!) },
+      { ...changed, wakes: grantIdOf(last!) },
     ]);
     expect(await ticketsOf("woken")).toEqual([last]);
     await watching.stop();

@@ -57,8 +57,8 @@ export const ETCD = [
     name: "etcd-release-by-name",
     what: "A release deletes the lock key of any holder.",
     file: "packages/leasehold/src/stores/etcd/decide.ts",
-    find: "if (record?.grantId !== grantId) return withdrawn(entry, grantId, place);",
-    by: "if (!record) return withdrawn(entry, grantId, place);",
+    find: "if (record?.leaseId !== leaseId) return withdrawn(entry, leaseId, place);",
+    by: "if (!record) return withdrawn(entry, leaseId, place);",
     check: etcdSuite("that comes late does not free the successor"),
   },
   {

@@ -23,6 +23,7 @@ import {
 import { Servers } from "./connection-servers.js";
 import { checkSettings, diagnoseRedis, infoOf, isCluster } from "./diagnose.js";
 import { Keys } from "./keys.js";
+import { LEAN_SCRIPTS } from "./lean-scripts.js";
 import { PROBE, SCRIPTS } from "./scripts.js";
 import { loadScripts, ScriptCalls } from "./scripts-call.js";
 import { RedisLeaseStore } from "./store.js";
@@ -134,7 +135,8 @@ async function openRedis(
       const scripts = await loadScripts(servers, COMPATIBILITY_SCRIPTS, deadlineMs);
       return storesOf(new CompatibilityLeaseStore(servers, scripts, format), servers, close);
     }
-    const scripts = await loadScripts(servers, { ...SCRIPTS, probe: PROBE }, deadlineMs);
+    const texts = { ...SCRIPTS, ...LEAN_SCRIPTS, probe: PROBE };
+    const scripts = await loadScripts(servers, texts, deadlineMs);
     const channel = keys.channel(NO_RESOURCE.namespace);
     // Probes both connections, so that the first renewal finds its connection open.
     for (const lane of ["general", "control"] as const) {

@@ -60,7 +60,7 @@ export class Keys {
 }
 
 function partOf(resource: string): number {
-  return crc16(Buffer.from(resource)) % PARTS;
+  return crcOf(resource) % PARTS;
 }
 
 /** Returns the cluster slot of a key, of 16,384. */
@@ -68,13 +68,25 @@ export function slotOf(key: string): number {
   const open = key.indexOf("{");
   const close = key.indexOf("}", open + 1);
   const tag = open >= 0 && close > open + 1 ? key.slice(open + 1, close) : key;
-  return crc16(Buffer.from(tag)) % 16_384;
+  return crcOf(tag) % 16_384;
 }
 
-/** CRC-16/XMODEM, as the Redis Cluster specification requires. */
-function crc16(bytes: Uint8Array): number {
+/** CRC-16/XMODEM of the UTF-8 bytes, as the Redis Cluster specification requires. */
+function crcOf(text: string): number {
   let crc = 0;
-  for (const byte of bytes)
-    crc = ((crc << 8) & 0xffff) ^ (CRC_OF_BYTE[(crc >> 8) ^ byte] as number);
+  for (let at = 0; at < text.length; at += 1) {
+    const code = text.charCodeAt(at);
+    // Only an ASCII character is one byte. To encode a text costs more than all the rest.
+    if (code > 127) return crcOfBytes(Buffer.from(text));
+    crc = crcAfter(crc, code);
+  }
   return crc;
+}
+
+function crcOfBytes(bytes: Uint8Array): number {
+  return bytes.reduce(crcAfter, 0);
+}
+
+function crcAfter(crc: number, byte: number): number {
+  return ((crc << 8) & 0xffff) ^ (CRC_OF_BYTE[(crc >> 8) ^ byte] as number);
 }

@@ -28,7 +28,7 @@ export function acquireOutcome(
 }
 
 /** A new grant, made by this request. */
-function granted({ ttlMs }: AcquireRequest, token: number, nowUs: number) {
+export function granted({ ttlMs }: AcquireRequest, token: number, nowUs: number) {
   const expiresAt = timeOf(nowUs + ttlMs * 1_000);
   return {
     status: "acquired" as const,

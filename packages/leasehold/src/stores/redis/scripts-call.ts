@@ -7,9 +7,11 @@ import type { Key } from "../../core/index.js";
 import { invariant, zip } from "../../env/index.js";
 import type { Lane, Script, Servers } from "./connection-servers.js";
 import type { Keys } from "./keys.js";
+import type { LEAN_SCRIPTS } from "./lean-scripts.js";
 import type { SCRIPTS } from "./scripts.js";
 
 export type ScriptName = keyof typeof SCRIPTS;
+type LeanName = keyof typeof LEAN_SCRIPTS;
 /** A script's reply to one request: a number if that is enough. */
 export type Reply = number | Texts;
 export type Texts = readonly (string | readonly string[])[];
@@ -41,7 +43,7 @@ const WITH_QUEUE: ReadonlySet<ScriptName> = new Set(["acquire", "release", "revo
 export class ScriptCalls {
   constructor(
     readonly servers: Servers,
-    readonly scripts: Readonly<Record<ScriptName, Script>>,
+    readonly scripts: Readonly<Record<ScriptName | LeanName, Script>>,
     readonly keys: Keys,
   ) {}
 

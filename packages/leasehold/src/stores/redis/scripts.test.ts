@@ -1,5 +1,6 @@
 import { testGoldenFiles } from "../../../../../tests/support/golden.js";
 import { COMPATIBILITY_SCRIPTS } from "./compatibility-scripts.js";
+import { LEAN_SCRIPTS } from "./lean-scripts.js";
 import { PROBE, SCRIPTS } from "./scripts.js";
 
 function filesOf(scripts: Readonly<Record<string, string>>, prefix = "") {
@@ -12,6 +13,7 @@ testGoldenFiles({
   test: "packages/leasehold/src/stores/redis/scripts.test.ts",
   texts: {
     ...filesOf(SCRIPTS),
+    ...filesOf(LEAN_SCRIPTS),
     ...filesOf({ probe: PROBE }),
     ...filesOf(COMPATIBILITY_SCRIPTS, "compatibility-"),
   },

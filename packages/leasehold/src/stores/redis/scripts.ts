@@ -17,14 +17,16 @@
  *
  * The lease id is in the field `grantId`: earlier versions have their grant ids there, and so notice that it has changed.
  *
+ * lean-scripts.ts has the scripts for the common case.
+ *
  * A record expires 8 to 9 days after its lease: a day later than collectors delete it. It also stays
  * until its token is that far behind the clock. Any later grant then has a larger token by the clock alone.
  */
 import { WAIT_QUEUE } from "./wait-queue.js";
 
 const KEPT_MS = 9 * 24 * 3_600_000;
-/** Minimum interval between moves of a key's expiry, so that not every renewal moves it. */
-const MOVED_MS = 24 * 3_600_000;
+/** A key's expiry is moved only when its grant reaches another day, so not by every grant and renewal. */
+export const DAY_US = 24 * 3_600_000_000;
 
 const COMMON = `
 local time = redis.call('TIME')
@@ -48,25 +50,36 @@ local function term(r, ttlMs)
 end
 `;
 
-/** Reads the record of the current request. */
-const RECORD = `
-local indexes, lists, length = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
-local key, queue
+/** An index lives as long as the records of its resources. */
+export const INDEX = `
 local function indexAndResource()
   for i = 1, indexes do
     local start = KEYS[i] .. ':'
     if string.sub(key, 1, #start) == start then return KEYS[i], string.sub(key, #start + 1) end
   end
 end
-local function keep(token, expiresAt)
-  local nowMs = math.floor(now / 1000)
-  local untilMs = math.ceil(math.max(token, expiresAt) / 1000)
-  if redis.call('PTTL', key) >= untilMs - nowMs + ${KEPT_MS - MOVED_MS} then return end
-  local at = untilMs + ${KEPT_MS}
-  local index, resource = indexAndResource()
+local function keepUntil(untilUs, index)
+  local at = math.ceil(untilUs / 1000) + ${KEPT_MS}
   redis.call('PEXPIREAT', key, text(at))
+  if redis.call('PTTL', index) < at - math.floor(now / 1000) then
+    redis.call('PEXPIREAT', index, text(at))
+  end
+end`;
+
+/** Reads the record of the current request. */
+const RECORD = `
+local indexes, lists, length = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+local key, queue
+`;
+
+const KEEP = `
+local function untilOf(r) return math.max(r.token, r.expiresAt) end
+-- Keeps a record until 8 to 9 days after its token and its expiry, as it was kept for its last ones.
+local function keep(r, last)
+  if last and math.floor(last / ${DAY_US}) >= math.floor(untilOf(r) / ${DAY_US}) then return end
+  local index, resource = indexAndResource()
   redis.call('ZADD', index, 0, resource)
-  if redis.call('PTTL', index) < at - nowMs then redis.call('PEXPIREAT', index, text(at)) end
+  keepUntil(untilOf(r), index)
 end
 `;
 
@@ -96,7 +109,7 @@ return answers`;
  *          number of requests that it is for; then for each request its lease id, or "" if it has none
  */
 function batch(decide: string, { more = "", keysEach = 1 } = {}): string {
-  return `${COMMON}${RECORD}${more}
+  return `${COMMON}${RECORD}${INDEX}${KEEP}${more}
 local keysEach = ${keysEach}
 local function decide(id, c)
 ${decide}
@@ -144,7 +157,7 @@ const ACQUIRE = batchWithQueue(`
   c.expiresAt = c.expiresAt or text(expiresAt)
   redis.call('HSET', key, 'grantId', id, 'token', tokenText, 'expiresAt', c.expiresAt, 'ended', '',
     'holder', holder, 'ttlMs', ttlMs, 'grantedAt', nowText, 'renewedAt', '', 'metadata', c[4])
-  keep(token, expiresAt)
+  keep({token = token, expiresAt = expiresAt}, r and untilOf(r))
   if position then removeServed(position) end
   if before then return {'replaced', tokenText, before} end
   return token - now`);
@@ -157,9 +170,10 @@ const RENEW = batch(`
   if r.ended == 'revoked' then return {'lost', 'revoked'} end
   if r.ended == 'released' then return {'lost', 'gone'} end
   if now >= r.expiresAt then return {'lost', 'expired'} end
+  local last = untilOf(r)
   r.expiresAt = math.max(r.expiresAt, now + c[1] * 1000)
   redis.call('HSET', key, 'ttlMs', c[1], 'renewedAt', nowText, 'expiresAt', text(r.expiresAt))
-  keep(r.token, r.expiresAt)
+  keep(r, last)
   return {'renewed', term(r, c[1])}`);
 
 /** channel */

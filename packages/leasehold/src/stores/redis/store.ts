@@ -5,9 +5,10 @@
 
 import type * as port from "../../core/index.js";
 import { ClosedError } from "../../core/index.js";
-import { zip } from "../../env/index.js";
+import { Recent, zip } from "../../env/index.js";
 import type { Lane } from "./connection-servers.js";
 import { failedOutcome, refusedOutcome } from "./failures.js";
+import { askLean, type LeanScript, leanAcquire, leanRelease } from "./lean-calls.js";
 import { acquireOutcome, termOf, tokenOf } from "./records.js";
 import type { Arguments, Reply, ScriptCalls, ScriptName, Texts } from "./scripts-call.js";
 import { Views } from "./views.js";
@@ -16,6 +17,15 @@ import { watchNotifications } from "./watch.js";
 import type { Notifications } from "./watch-connection.js";
 
 const DEFAULT_TIMEOUT_MS = 10_000;
+const MOST_AWAITED_GRANTS = 10_000;
+
+/** How requests become arguments of a script, and its replies outcomes. */
+interface Call<Request, Outcome> {
+  /** A script to try first; null if it does not suit the requests. */
+  readonly lean?: LeanScript<Outcome> | null;
+  argumentsOf(request: Request): Arguments;
+  outcome(request: Request, reply: Reply, nowUs: number): Outcome;
+}
 
 export class RedisLeaseStore implements port.LeaseStore {
   readonly capabilities: port.Capabilities = {
@@ -32,6 +42,8 @@ export class RedisLeaseStore implements port.LeaseStore {
    * themselves.
    */
   readonly #namespaces = new Set<string>();
+  /** Lease ids of grants that were waited for. */
+  readonly #awaited = new Recent<true>(MOST_AWAITED_GRANTS);
   readonly #closing = new AbortController();
   readonly #views: Views;
 
@@ -49,6 +61,7 @@ export class RedisLeaseStore implements port.LeaseStore {
     for (const { namespace } of requests) this.#namespaces.add(namespace);
     const returnsReplaced = options?.returnReplaced ? "1" : "";
     return this.#decide("acquire", "general", requests, options, {
+      lean: leanAcquire(requests, options),
       argumentsOf: ({ leaseId, holder, ttlMs, queueMs = 0, metadata = null }) => ({
         id: leaseId,
         common: [
@@ -59,7 +72,13 @@ export class RedisLeaseStore implements port.LeaseStore {
           returnsReplaced,
         ],
       }),
-      outcome: acquireOutcome,
+      outcome: (request, reply, nowUs) => {
+        const outcome = acquireOutcome(request, reply, nowUs);
+        if (request.queueMs && outcome.status === "acquired") {
+          this.#awaited.set(request.leaseId, true);
+        }
+        return outcome;
+      },
     });
   }
 
@@ -83,6 +102,7 @@ export class RedisLeaseStore implements port.LeaseStore {
     options?: port.CallOptions,
   ): Promise<port.ReleaseOutcome[]> {
     return this.#decide("release", "control", requests, options, {
+      lean: leanRelease(requests, this.#awaited),
       argumentsOf: ({ namespace, leaseId }) => ({
         id: leaseId,
         common: [this.calls.keys.channel(namespace)],
@@ -162,15 +182,27 @@ export class RedisLeaseStore implements port.LeaseStore {
     lane: Lane,
     requests: readonly Request[],
     { timeoutMs = DEFAULT_TIMEOUT_MS }: port.CallOptions = {},
-    call: {
-      argumentsOf(request: Request): Arguments;
-      outcome(request: Request, reply: Reply, nowUs: number): Outcome;
-    },
+    { lean, ...call }: Call<Request, Outcome>,
   ): Promise<(Outcome | port.Failed)[]> {
     if (this.#closing.signal.aborted) {
       return requests.map(() => failedOutcome(new ClosedError("the Redis lease store")));
     }
     const deadlineMs = this.calls.servers.env.clock.monotonic() + timeoutMs;
+    if (!lean) return this.#decideAll(script, lane, requests, call, deadlineMs);
+    const outcomes = await askLean(this.calls, lean, deadlineMs);
+    if (!outcomes.includes(null)) return outcomes as (Outcome | port.Failed)[];
+    const undecided = requests.filter((_, at) => outcomes[at] === null);
+    const decided = await this.#decideAll(script, lane, undecided, call, deadlineMs);
+    return outcomes.map((outcome) => outcome ?? (decided.shift() as Outcome | port.Failed));
+  }
+
+  async #decideAll<Request extends port.Key, Outcome>(
+    script: ScriptName,
+    lane: Lane,
+    requests: readonly Request[],
+    call: Call<Request, Outcome>,
+    deadlineMs: number,
+  ): Promise<(Outcome | port.Failed)[]> {
     const argumentsOf = (request: Request) => call.argumentsOf(request);
     const replies = await this.calls.run({ script, lane, requests, argumentsOf, deadlineMs });
     return zip(requests, replies).map(([request, replied]) => {

@@ -19,6 +19,9 @@
 
 -- includes parts/record.lua
 
+-- includes parts/index.lua
+-- includes parts/keep.lua
+
 -- includes parts/wait-queue.lua
 
 local keysEach = 2
@@ -57,7 +60,7 @@ local function decide(id, c)
   c.expiresAt = c.expiresAt or text(expiresAt)
   redis.call('HSET', key, 'grantId', id, 'token', tokenText, 'expiresAt', c.expiresAt, 'ended', '',
     'holder', holder, 'ttlMs', ttlMs, 'grantedAt', nowText, 'renewedAt', '', 'metadata', c[4])
-  keep(token, expiresAt)
+  keep({token = token, expiresAt = expiresAt}, r and untilOf(r))
   if position then removeServed(position) end
   if before then return {'replaced', tokenText, before} end
   return token - now

@@ -14,6 +14,9 @@
 
 -- includes parts/record.lua
 
+-- includes parts/index.lua
+-- includes parts/keep.lua
+
 local keysEach = 1
 local function decide(id, c)
 
@@ -23,9 +26,10 @@ local function decide(id, c)
   if r.ended == 'revoked' then return {'lost', 'revoked'} end
   if r.ended == 'released' then return {'lost', 'gone'} end
   if now >= r.expiresAt then return {'lost', 'expired'} end
+  local last = untilOf(r)
   r.expiresAt = math.max(r.expiresAt, now + c[1] * 1000)
   redis.call('HSET', key, 'ttlMs', c[1], 'renewedAt', nowText, 'expiresAt', text(r.expiresAt))
-  keep(r.token, r.expiresAt)
+  keep(r, last)
   return {'renewed', term(r, c[1])}
 end
 

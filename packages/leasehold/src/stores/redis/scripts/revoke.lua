@@ -14,6 +14,9 @@
 
 -- includes parts/record.lua
 
+-- includes parts/index.lua
+-- includes parts/keep.lua
+
 -- includes parts/wait-queue.lua
 
 local keysEach = 2

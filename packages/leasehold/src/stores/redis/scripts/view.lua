@@ -14,6 +14,9 @@
 
 -- includes parts/record.lua
 
+-- includes parts/index.lua
+-- includes parts/keep.lua
+
 local keysEach = 1
 local function decide(id, c)
 return {'view', view(key)}
