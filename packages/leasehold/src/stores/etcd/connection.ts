@@ -119,9 +119,9 @@ export class EtcdClient {
         const next = messages.next();
         // An abort reports the same error; no caller awaits this promise any more.
         next.catch(() => {});
-        const { done, value } = await this.#within(cut, patienceMs, next);
-        if (done) return;
-        yield value;
+        const message = await this.#within(cut, patienceMs, next);
+        if (message.done) return;
+        yield message.value;
       }
     } catch (cause) {
       if (signal.aborted) return;

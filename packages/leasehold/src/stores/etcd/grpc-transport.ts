@@ -2,25 +2,15 @@
  * etcd's own protocol, by the packages @grpc/grpc-js and protobufjs: one connection to each member that is used,
  * which all calls and watches share. Requests take etcd a fraction of the time that its JSON gateway takes.
  */
-import type {
-  ChannelOptions,
-  Client,
-  deserialize,
-  Metadata,
-  ServiceError,
-  serialize,
-} from "@grpc/grpc-js";
-import type { Namespace, Service } from "protobufjs";
+import type * as Grpc from "@grpc/grpc-js";
+import type Protobuf from "protobufjs";
 import { loadDriver, StoreMisconfiguredError } from "../../core/index.js";
 import type { RequestContext, Transport } from "./connection.js";
 import type { Method, WatchMessage, WatchRequest } from "./connection-api.js";
 import { answeredFailure, CallFailure, saidFailure, unavailable } from "./failures.js";
 import { PROTO } from "./grpc-messages.js";
 
-type Grpc = typeof import("@grpc/grpc-js");
-type Protobuf = typeof import("protobufjs");
-
-const OPTIONS: ChannelOptions = {
+const OPTIONS: Grpc.ChannelOptions = {
   // Each store has a connection of its own, as with every other engine.
   "grpc.use_local_subchannel_pool": 1,
   // Retries are decided in connection.ts.
@@ -54,23 +44,25 @@ export async function openGrpc(): Promise<GrpcTransport> {
 
 interface GrpcMethod {
   readonly path: string;
-  readonly encode: serialize<object>;
-  readonly decode: deserialize<object>;
+  readonly encode: Grpc.serialize<object>;
+  readonly decode: Grpc.deserialize<object>;
 }
 
 /** By name: no two services have a method of the same name here. */
-function methodsOf({ parse }: Protobuf): ReadonlyMap<string, GrpcMethod> {
+function methodsOf({ parse }: typeof Protobuf): ReadonlyMap<string, GrpcMethod> {
   const { root, package: name = "" } = parse(PROTO, { keepCase: true });
   const methods = new Map<string, GrpcMethod>();
-  for (const service of (root.lookup(name) as Namespace).nestedArray) {
+  for (const service of (root.lookup(name) as Protobuf.Namespace).nestedArray) {
     if (!("methodsArray" in service)) continue;
-    for (const method of (service as Service).methodsArray) {
+    for (const method of (service as Protobuf.Service).methodsArray) {
       const request = root.lookupType(`${name}.${method.requestType}`);
       const response = root.lookupType(`${name}.${method.responseType}`);
       methods.set(method.name, {
         path: `/${name}.${service.name}/${method.name}`,
         encode: (message) =>
-          request.encode(request.fromObject(message)).finish() as ReturnType<serialize<object>>,
+          request.encode(request.fromObject(message)).finish() as ReturnType<
+            Grpc.serialize<object>
+          >,
         decode: (bytes) =>
           response.toObject(response.decode(bytes), { longs: String, enums: String }),
       });
@@ -80,10 +72,10 @@ function methodsOf({ parse }: Protobuf): ReadonlyMap<string, GrpcMethod> {
 }
 
 export class GrpcTransport implements Transport {
-  readonly #clients = new Map<string, Client>();
+  readonly #clients = new Map<string, Grpc.Client>();
 
   constructor(
-    readonly grpc: Grpc,
+    readonly grpc: typeof Grpc,
     readonly methods: ReadonlyMap<string, GrpcMethod>,
   ) {}
 
@@ -95,7 +87,7 @@ export class GrpcTransport implements Transport {
   ): Promise<unknown> {
     const { path, encode, decode } = this.#method(method);
     return new Promise((resolve, reject) => {
-      const answered = (error: ServiceError | null, answer?: object) => {
+      const answered = (error: Grpc.ServiceError | null, answer?: object) => {
         signal.removeEventListener("abort", cancel);
         if (error) reject(failureOf(error, endpoint));
         else resolve(answer);
@@ -126,7 +118,7 @@ export class GrpcTransport implements Transport {
       call.write(body);
       for await (const message of call) yield message as WatchMessage;
     } catch (error) {
-      throw failureOf(error as ServiceError, endpoint);
+      throw failureOf(error as Grpc.ServiceError, endpoint);
     } finally {
       signal.removeEventListener("abort", cancel);
       cancel();
@@ -143,7 +135,7 @@ export class GrpcTransport implements Transport {
     for (const endpoint of this.#clients.keys()) this.leave(endpoint);
   }
 
-  #client(endpoint: string): Client {
+  #client(endpoint: string): Grpc.Client {
     const known = this.#clients.get(endpoint);
     if (known) return known;
     const { Client, credentials } = this.grpc;
@@ -158,7 +150,7 @@ export class GrpcTransport implements Transport {
     return client;
   }
 
-  #metadata(token: string | null): Metadata {
+  #metadata(token: string | null): Grpc.Metadata {
     const metadata = new this.grpc.Metadata();
     // A member that lost its leader then ends the watch instead of staying silent.
     metadata.set("hasleader", "true");
@@ -171,7 +163,7 @@ export class GrpcTransport implements Transport {
   }
 }
 
-function failureOf(error: ServiceError, endpoint: string): CallFailure {
+function failureOf(error: Grpc.ServiceError, endpoint: string): CallFailure {
   const { code, details } = error;
   if (details.startsWith("etcdserver:")) return saidFailure({ code, message: details });
   const status = /^Received HTTP status code (\d+)/.exec(details)?.[1];

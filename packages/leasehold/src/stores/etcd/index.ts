@@ -1,4 +1,4 @@
-/** Leases in etcd (3.4 or later), in any runtime that has fetch. */
+/** Leases in etcd (3.4 or later): by gRPC in Node, or by its JSON gateway in any runtime that has fetch. */
 
 import {
   checkObject,
@@ -26,10 +26,11 @@ export interface EtcdOptions {
   /**
    * `etcd://user:password@host:2379,host2:2379/path`: the members of one cluster, and the prefix of all
    * keys (default: none). `etcds://` or `?tls` for TLS. User and password are optional; they and the
-   * path are percent-encoded.
+   * path are percent-encoded. `?transport=grpc` needs the packages `@grpc/grpc-js` and `protobufjs`,
+   * `?transport=json` uses the JSON gateway. Default: gRPC where it is possible.
    */
   readonly url: string | URL;
-  /** Default: the global fetch. Your own can add client certificates or a proxy. */
+  /** For the JSON gateway, which is used if it is given. Your own can add client certificates or a proxy. */
   readonly fetch?: typeof globalThis.fetch;
 }
 

@@ -3,7 +3,7 @@ import type { Failed } from "../../core/index.js";
 import type { Operation } from "./connection-api.js";
 import type { Change, Changing } from "./decide.js";
 import type { EngineLease } from "./engine-leases.js";
-import { type Place } from "./keys.js";
+import type { Place } from "./keys.js";
 import { type Entry, encodeRecord, readEntry, unchanged } from "./records.js";
 import { putWaiter, readQueue, without } from "./wait-queue.js";
 
