@@ -96,28 +96,24 @@ function ratios(lines, count) {
 
 /** What the contenders did, and the CPU time of an operation. */
 function figures(/** @type {readonly Line[]} */ lines) {
-  /** @type {Map<string, string[]>} */
-  const rows = new Map();
+  /** @type {Map<string, Map<string, string[]>>} by what was measured, and by contender: rows may share one */
+  const groups = new Map();
   for (const { row, runs } of lines) {
+    const measured = `${row.question} ${row.what}`;
+    const group = groups.get(measured) ?? new Map();
+    groups.set(measured, group);
     for (const name of Object.keys(row.sides)) {
       const joined = (
         /** @type {(side: import("../rows.js").Side) => string | undefined} */ text,
       ) => runs.flatMap((one) => (one?.sides[name] && text(one.sides[name])) ?? []).join("; ");
       const figure = joined(({ value, unit }) => sideText({ value, unit }));
       const cpu = PROCESSES.map((of) => joined(({ cpuUs }) => cpuUs?.[of]?.toFixed(1)));
-      const cells = [row.question, row.what, name];
-      // Two rows may share a contender.
-      if (!rows.has(`${cells}`)) rows.set(`${cells}`, [...cells, figure, ...cpu]);
+      if (!group.has(name)) group.set(name, [row.question, row.what, name, figure, ...cpu]);
     }
   }
-  const titles = [
-    "question",
-    "measured",
-    "of",
-    "figure",
-    ...PROCESSES.map((name) => `${name}, us`),
-  ];
-  return table(titles, thinned([...rows.values()]));
+  const rows = [...groups.values()].flatMap((group) => [...group.values()]);
+  const titles = PROCESSES.map((name) => `${name}, us`);
+  return table(["question", "measured", "of", "figure", ...titles], thinned(rows));
 }
 
 /** Leaves out a question, and what was measured, if the row above has the same. */
