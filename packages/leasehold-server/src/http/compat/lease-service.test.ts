@@ -98,7 +98,7 @@ describe("a name", () => {
   });
 
   test("does not address a grant whose holder chose the leaseId", async () => {
-    const leaseId = toWireLeaseId("secretive", "abcdef0123456789".repeat(2));
+    const leaseId = toWireLeaseId("secretive", "abcdef0123456789".repeat(3));
     await post("secretive", "me", { leaseId });
     for (const operation of [renew, release]) {
       const byName = await operation({ resource: "secretive", holder: "me" });
@@ -132,7 +132,7 @@ describe("a name", () => {
 });
 
 test("a repeated POST with the same leaseId returns the same grant", async () => {
-  const leaseId = toWireLeaseId("repeated", "0123456789abcdef".repeat(2));
+  const leaseId = toWireLeaseId("repeated", "0123456789abcdef".repeat(3));
   const first = await post("repeated", "me", { leaseId, ttlSeconds: 5 });
   const again = await post("repeated", "me", { leaseId, ttlSeconds: 5 });
   expect(again).toMatchObject({ status: 201, body: first.body });

@@ -64,7 +64,7 @@ describe("acquire", () => {
   });
 
   test("can be repeated under a chosen leaseId until that grant has ended", async () => {
-    const leaseId = toWireLeaseId("own", "0123456789abcdef".repeat(2));
+    const leaseId = toWireLeaseId("own", "0123456789abcdef".repeat(3));
     const first = await acquire("own", { leaseId });
     await clock.advance(1_000);
     const again = await acquire("own", { leaseId });

@@ -198,7 +198,7 @@ describe("activity", () => {
     await asked("PUT", `/api/tasks/${id}/fail`, { leaseId, fencingToken, error });
     await clock.settle();
     const { reason } = follower.events().at(-1) ?? {};
-    expect(reason).toBe(`${"lost [lease] ".padEnd(455, ".")}...`);
+    expect(reason).toBe(`${"lost [lease] ".padEnd(439, ".")}...`);
   });
 
   test("ends when the server closes, and counts towards the limit of streams", async () => {
