@@ -35,7 +35,7 @@ import type { GrantedLease, KeepOptions } from "./grant.js";
 import type { GrantActions } from "./grant-actions.js";
 import type { Lease, LostHandler } from "./lease.js";
 import { checkFunction, checkKnown, RENEW_JITTER_RATIO } from "./options.js";
-import type { Failed, ReleaseOutcome, RenewOutcome } from "./port.js";
+import type { Failed, RenewOutcome } from "./port.js";
 import { RELEASE_TIMEOUT_MS, releaseAgain } from "./release-again.js";
 import { type RenewalScheduler, type Scheduled, TOGETHER_MS } from "./renewal-scheduler.js";
 import type { RenewalAnswer } from "./thread.js";
@@ -322,8 +322,7 @@ export class HeldLease implements Lease {
   }
 
   #onRenewal(sent: Instant, outcome: RenewOutcome): LeaseholdError | undefined {
-    // The answer came too late. If the store renewed a lost lease, release() ends that grant once the
-    // work has stopped.
+    // Too late. If the store renewed a lost lease, release() ends that grant once the work has stopped.
     if (this.#state !== "held") return undefined;
     if (outcome.status === "failed") return this.#onRenewalFailed(outcome);
     this.#onAnswer(sent, outcome);
@@ -378,16 +377,14 @@ export class HeldLease implements Lease {
     invariant(this.#state === "held", "a lease is released once");
     this.#endTrust();
     if (!this.#isLeftBehind) {
-      return this.#actions.release(RELEASE_TIMEOUT_MS).then((outcome) => this.#onRelease(outcome));
+      return this.#actions.release(RELEASE_TIMEOUT_MS).then((outcome) => {
+        if (outcome.status !== "failed") return this.#end();
+        return releaseAgain(this.#actions, outcome, this.#env).finally(() => this.#end());
+      });
     }
     // The client has closed its store: when the work ends at last, the grant expires by itself.
     this.#end();
     return FINISHED;
-  }
-
-  #onRelease(outcome: ReleaseOutcome): void | Promise<void> {
-    if (outcome.status !== "failed") return this.#end();
-    return releaseAgain(this.#actions, outcome, this.#env).finally(() => this.#end());
   }
 
   #endTrust(): void {

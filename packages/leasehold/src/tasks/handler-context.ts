@@ -32,7 +32,7 @@ function isShown(key: string | symbol): key is keyof HandlerContext {
 }
 
 const SHOWING: ProxyHandler<Shown> = {
-  get: Shown.get,
+  get: (shown, key) => Shown.get(shown, key),
   has: (shown, key) => isShown(key) || Reflect.has(shown, key),
   ownKeys: (shown) => [...KEYS, ...Reflect.ownKeys(shown)],
   getOwnPropertyDescriptor(shown, key) {

@@ -49,7 +49,7 @@ describe("the leases of handlers that never ask for them", () => {
     ]);
   });
 
-  it("are over for whoever asks after the report", async () => {
+  it("are over for a handler that asks after the report", async () => {
     const { tasks, clock } = tasksWorld();
     const { id } = await tasks.enqueue(echo, null);
     const { runs, handler } = stepped();

@@ -13,7 +13,7 @@ import type { Session } from "./connection.js";
 
 const MIB = 1_048_576;
 /** Four files of the log. */
-export const RESERVE_BYTES = 64 * MIB;
+const RESERVE_BYTES = 64 * MIB;
 const CHECKPOINT_AFTER_BYTES = 32 * MIB;
 const LOOK_EVERY_MS = 1_000;
 
