@@ -126,8 +126,8 @@ export const HOLDING = [
     name: "trust-outlives-the-release",
     what: "The holder trusts its lease while it is being released.",
     file: HELD,
-    find: "    this.#endTrust();\n    try {",
-    by: "    queueMicrotask(() => this.#endTrust());\n    try {",
+    find: "    this.#endTrust();\n    if (!this.#isLeftBehind) {",
+    by: "    queueMicrotask(() => this.#endTrust());\n    if (!this.#isLeftBehind) {",
     check: unit(
       "packages/leasehold/src/core/held-lease.test.ts",
       "ends trust before the store is called",
