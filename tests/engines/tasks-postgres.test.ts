@@ -147,6 +147,33 @@ describePostgres("PostgreSQL: tasks", () => {
     await fresh?.drop();
   });
 
+  it("claims from any number of queues with few statements, whose plans each connection keeps", async () => {
+    const pool = new pg.Pool({ connectionString: fresh.url, max: 3 });
+    const { tasks, close } = await openPostgres({ pool }, systemEnv);
+    const query = vi.spyOn(pg.Client.prototype, "query");
+    try {
+      const task = newTask({ namespace: "many queues", queue: "q4" });
+      await tasks.enqueue([task]);
+      const before = query.mock.calls.length;
+      const found: string[] = [];
+      for (let count = 1; count <= 40; count += 1) {
+        const queues = Array.from({ length: count }, (_, at) => `q${at}`);
+        const outcome = await tasks.claim(newClaim({ namespace: "many queues", queues }));
+        if (outcome.status !== "claimed") throw new Error(JSON.stringify(outcome));
+        found.push(...outcome.tasks.map(({ id }) => `${id} among ${count}`));
+      }
+      expect(found).toEqual([`${task.id} among 5`]);
+      const sent: readonly unknown[] = query.mock.calls.slice(before).map(([first]) => first);
+      const texts = sent.map((one) => (one as { text: string }).text);
+      // Of one queue, two of them; then of 2, 4, 8, 16, 32 and 64. The claimed task has one of its own.
+      expect(new Set(texts.filter((text) => text.includes("picked"))).size).toBeLessThan(10);
+    } finally {
+      query.mockRestore();
+      await close();
+      await pool.end();
+    }
+  });
+
   it("acts on a thousand copies of a task in as few statements as on two", async () => {
     const pool = new pg.Pool({ connectionString: fresh.url });
     const { tasks, close } = await openPostgres({ pool }, systemEnv);

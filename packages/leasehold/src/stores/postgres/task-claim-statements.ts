@@ -91,7 +91,15 @@ const CLAIMED_COLUMNS = (row: string) => `${row}.id::text AS id, ${row}.kind, ${
   ${micros(`${row}.expires_at`)} AS "expiresAt", ${micros("c.now")} AS now`;
 
 /**
- * Values: namespace, claimId, holder, ttlMs, limit, kinds, then each queue. A claim that took tasks is
+ * For how many queues the statement of a claim is: the next power of two, so that there are few such statements. Each
+ * connection keeps the plans of those that it has run, of some 30 KB for each queue.
+ */
+export function claimedPlaces(queues: number): number {
+  return 2 ** Math.ceil(Math.log2(queues));
+}
+
+/**
+ * Values: namespace, claimId, holder, ttlMs, limit, kinds, then each queue, or null for none. A claim that took tasks is
  * recorded, and a repetition returns those still running. If a claim runs twice concurrently, only one
  * can be recorded: the other fails (23505) and finds the record on its retry.
  */

@@ -46,6 +46,7 @@ import type { Connections } from "./shared.js";
 import { type Run, TaskCalls } from "./task-calls.js";
 import {
   type ClaimedRow,
+  claimedPlaces,
   claimSql,
   FORGET_ATTEMPTS,
   FORGET_CLAIMS,
@@ -151,7 +152,8 @@ export class PostgresTaskStore implements TaskStore {
           return { status: "claimed", tasks };
         }
       }
-      const rows = await run<ClaimedRow>(claimSql(queues.length), [
+      const places = claimedPlaces(queues.length);
+      const rows = await run<ClaimedRow>(claimSql(places), [
         namespace,
         claimId,
         holder,
@@ -159,6 +161,7 @@ export class PostgresTaskStore implements TaskStore {
         limit,
         kinds,
         ...queues,
+        ...Array.from({ length: places - queues.length }, () => null),
       ]);
       const refused = refuseAnothersClaim(
         holder,
