@@ -50,7 +50,7 @@ export function addElect(command: Command): void {
         throw new UsageError("--observe does not stand for election, so it cannot run a command");
       }
       if (options.observe) refuseOptionsOfCandidates(command);
-      const where = whereOf(command, { creates: true });
+      const where = whereOf(command, { creates: !options.observe });
       const candidacy = options.observe ? undefined : new Signals();
       const signal = candidacy?.waiting ?? listenForShutdown(systemEnv.clock).signal;
       const code = await measuring(options, async (telemetry) => {
