@@ -8,6 +8,8 @@ import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { afterEach, expect, it } from "vitest";
+import { createKey } from "../../packages/leasehold/src/control/index.js";
+import { systemEnv } from "../../packages/leasehold/src/env/index.js";
 import type { Stores } from "../../packages/leasehold/src/stores/source.js";
 import { until } from "../../packages/leasehold/src/testing/waiting.js";
 import type { ServerApp } from "../../packages/leasehold-server/src/http/index.js";
@@ -104,7 +106,21 @@ it("serves as a route that is given the whole URL", async () => {
   const { stores, ...route } = await load<Route>("route.js");
   const server = routeServer(route);
   endLater(server.listen(0, "127.0.0.1"));
-  await exerciseGuest({ url: `${await listening(server)}/leasehold`, server, stores });
+  const url = `${await listening(server)}/leasehold`;
+  // The route does not learn where a request is from.
+  const refused = await fetch(`${url}/v1/leases`);
+  expect([refused.status, await refused.json()]).toMatchObject([403, { code: "FORBIDDEN" }]);
+  if (!stores.control) throw new Error("memory keeps keys");
+  const order = {
+    namespace: "default",
+    name: "n",
+    role: "admin",
+    prefixes: [],
+    lifetimeMs: null,
+  } as const;
+  const by = { actor: "test", reason: null };
+  const { text: key } = await createKey(stores.control, systemEnv.random, order, by);
+  await exerciseGuest({ url, server, stores, key });
 });
 
 /** A server that hands requests to the exports of a route, as Next.js does. */

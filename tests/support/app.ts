@@ -33,13 +33,19 @@ export interface Asked {
 
 export async function openApp(options: Partial<AppOptions> & { env?: Env } = {}): Promise<Asked> {
   const stores = await memory().open(options.env ?? systemEnv);
-  const app = createApp({
+  const created = createApp({
     ...stores,
     auth: "ifAny",
     version: "1.2.3",
     limits: TEST_LIMITS,
     ...options,
   });
+  const app: ServerApp = {
+    ...created,
+    // As a host on this machine.
+    fetch: (request, connection) =>
+      created.fetch(request, { remoteAddress: "127.0.0.1", ...connection }),
+  };
   return {
     stores,
     app,

@@ -10,14 +10,17 @@ const until = (what: string, isTrue: () => boolean | Promise<boolean>) =>
   untilTrue(expect, what, isTrue);
 
 /** JSON to a path below the app's URL. */
-export function sender(url: string) {
+export function sender(url: string, headers: Record<string, string> = {}) {
   return (method: string, path: string, body?: unknown, init: { signal?: AbortSignal } = {}) =>
     fetch(`${url}${path}`, {
       method,
       ...init,
       ...(body === undefined
-        ? {}
-        : { headers: { "content-type": "application/json" }, body: JSON.stringify(body) }),
+        ? { headers }
+        : {
+            headers: { ...headers, "content-type": "application/json" },
+            body: JSON.stringify(body),
+          }),
     });
 }
 
@@ -26,19 +29,30 @@ interface Guest {
   readonly url: string;
   readonly server: Server;
   readonly stores: Stores;
+  /** Of an admin, where requests need one. */
+  readonly key?: string;
+}
+
+const headersOf = ({ key }: Guest): Record<string, string> =>
+  key === undefined ? {} : { authorization: `Bearer ${key}` };
+
+function clientOf({ url, key }: Guest, holder?: string) {
+  const from = new URL(url);
+  from.username = key ?? "";
+  return connect(from, holder === undefined ? {} : { holder });
 }
 
 export async function exerciseGuest(guest: Guest): Promise<void> {
-  await leases(guest.url);
-  await tasks(guest.url);
-  await refusals(guest.url);
+  await leases(guest);
+  await tasks(guest);
+  await refusals(guest);
   await disconnect(guest);
   await events(guest);
 }
 
-async function leases(url: string): Promise<void> {
-  await using one = await connect(url, { holder: "one" });
-  await using other = await connect(url, { holder: "other" });
+async function leases(guest: Guest): Promise<void> {
+  await using one = await clientOf(guest, "one");
+  await using other = await clientOf(guest, "other");
   const lease = await one.acquire("door", { metadata: { für: "größer" } });
   expect(await other.tryRun("door", () => "never")).toMatchObject({ ran: false, holder: "one" });
   await lease.renew();
@@ -48,8 +62,8 @@ async function leases(url: string): Promise<void> {
   expect(next?.token).toBeGreaterThan(lease.token);
 }
 
-async function tasks(url: string): Promise<void> {
-  await using tasksClient = await connect(url);
+async function tasks(guest: Guest): Promise<void> {
+  await using tasksClient = await clientOf(guest);
   const client = tasksClient.tasks;
   const double = defineTask<{ n: number; text: string }>("double");
   // Above 64 KiB, so that it comes in more than one piece.
@@ -64,8 +78,8 @@ async function tasks(url: string): Promise<void> {
   expect((await client.get(id))?.output).toEqual({ n: 42, length: text.length });
 }
 
-async function refusals(url: string): Promise<void> {
-  const send = sender(url);
+async function refusals(guest: Guest): Promise<void> {
+  const send = sender(guest.url, headersOf(guest));
   for (const [reply, status, code] of [
     [await send("POST", "/v1/leases/acquire", [{ leaseId: 5 }]), 422, "INVALID_REQUEST"],
     [await send("POST", "/v1/leases/acquire", { not: "an array" }), 422, "INVALID_REQUEST"],
@@ -82,8 +96,9 @@ async function refusals(url: string): Promise<void> {
 }
 
 /** Who disconnects while it waits for a task takes none. */
-async function disconnect({ url, server, stores }: Guest): Promise<void> {
-  const send = sender(url);
+async function disconnect(guest: Guest): Promise<void> {
+  const { server, stores } = guest;
+  const send = sender(guest.url, headersOf(guest));
   const claims = countClaims(stores);
   const closed = closeOfNext(server);
   const gone = new AbortController();
@@ -100,11 +115,15 @@ async function disconnect({ url, server, stores }: Guest): Promise<void> {
 }
 
 /** Events come when there are some, not when a buffer is full, until the client disconnects. */
-async function events({ url, server }: Guest): Promise<void> {
-  await using leases = await connect(url);
+async function events(guest: Guest): Promise<void> {
+  const { url, server } = guest;
+  await using leases = await clientOf(guest);
   const closed = closeOfNext(server);
   const gone = new AbortController();
-  const reply = await fetch(`${url}/v1/events?of=leases`, { signal: gone.signal });
+  const reply = await fetch(`${url}/v1/events?of=leases`, {
+    headers: headersOf(guest),
+    signal: gone.signal,
+  });
   expect(reply.headers.get("content-type")).toBe("text/event-stream");
   const decoder = new TextDecoder();
   let seen = "";

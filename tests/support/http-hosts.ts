@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { serve } from "@hono/node-server";
+import { getConnInfo } from "@hono/node-server/conninfo";
 import express from "express";
 import fastify from "fastify";
 import { Hono } from "hono";
@@ -41,7 +42,10 @@ export const HOSTS: Readonly<Record<string, (app: ServerApp) => Promise<Host>>> 
     return { port: portOf(host.server), close: () => host.close() };
   },
   Hono(app) {
-    const host = new Hono().all("/*", (context) => app.fetch(context.req.raw));
+    const host = new Hono().all("/*", (context) => {
+      const remoteAddress = getConnInfo(context).remote.address;
+      return app.fetch(context.req.raw, { remoteAddress });
+    });
     const options = { port: 0, hostname: "127.0.0.1", overrideGlobalObjects: false };
     return listening(serve({ fetch: host.fetch, ...options }) as Server);
   },

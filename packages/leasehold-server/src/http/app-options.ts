@@ -76,7 +76,7 @@ export interface ServerApp {
   /**
    * Answers any request. Never rejects.
    * @param connection its remote address, which {@link nodeHandler} and {@link listen} tell: with `auth: "ifAny"`,
-   *   other machines have no access without a key
+   *   requests of other machines, and those without an address, need a key
    */
   fetch(request: Request, connection?: Connection): Promise<Response>;
   /**

@@ -27,6 +27,7 @@ export type BodyChunks = AsyncGenerator<Uint8Array, void>;
 
 /** What the host of the app knows of a request's connection. */
 export interface Connection {
+  /** Of the connection, never from a header that the client can choose. */
   readonly remoteAddress?: string | undefined;
   /** Of a GET or HEAD with a body, which a Request cannot carry. Read at most once. */
   readonly bodyOfGet?: (() => BodyChunks) | undefined;

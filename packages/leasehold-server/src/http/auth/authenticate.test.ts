@@ -64,7 +64,7 @@ function setUp(auth: Auth = "keys", hosts?: readonly string[]) {
     records.set(id, record);
     return { id, text, revoke: () => records.set(id, { ...record, revoked: true }) };
   };
-  const come = (authorization: string | null, keeps = false, remoteAddress?: string) =>
+  const come = (authorization: string | null, keeps = false, remoteAddress = "127.0.0.1") =>
     authenticator.callerOf(
       new Request("http://localhost", { headers: authorization === null ? {} : { authorization } }),
       keeps,
@@ -312,7 +312,7 @@ test.each<[Auth, boolean]>([
   const options = { auth, keys: undefined, anyone: ANYONE, hosts: undefined };
   const authenticator = new Authenticator(options, env);
   const come = (headers: Record<string, string>) =>
-    authenticator.callerOf(new Request("http://localhost", { headers }), false);
+    authenticator.callerOf(new Request("http://localhost", { headers }), false, "127.0.0.1");
   if (isAdmitted) expect(await come({})).toBe(ANYONE);
   else await expect(come({})).rejects.toMatchObject(refused);
   const { text } = newKeyText(env.random);

@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, request } from "node:http";
 import type { AddressInfo } from "node:net";
 import { networkInterfaces } from "node:os";
+import { createKey, systemEnv } from "leasehold/internal";
 import { expect, onTestFinished, test } from "vitest";
 import { expectProblem, openTestApp, type Reply } from "../../../../../tests/support/app.js";
 import { createApp } from "../app.js";
@@ -14,7 +15,7 @@ async function answer(
   url: string,
   headers: Record<string, string> = {},
   options: Pick<AppOptions, "auth" | "trustedHosts"> = {},
-  remoteAddress?: string,
+  remoteAddress = "127.0.0.1",
 ): Promise<Reply> {
   const { app } = await openTestApp(options);
   const init = { method: "POST", body: JSON.stringify(KEY) };
@@ -130,4 +131,26 @@ test("node's handler tells the address: another machine that claims localhost is
     return got.statusCode;
   };
   expect([await statusFrom("127.0.0.1"), await statusFrom(address)]).toEqual([200, 403]);
+});
+
+test("a request without a key is refused if the host does not say where it is from", async () => {
+  const { app, stores } = await openTestApp();
+  const ask = (headers: Record<string, string> = {}) =>
+    app.fetch(new Request("http://localhost/v1/leases", { headers }), { remoteAddress: undefined });
+  const refused = await ask();
+  expect(refused.status).toBe(403);
+  expect(await refused.json()).toMatchObject({
+    code: "FORBIDDEN",
+    detail: expect.stringContaining("pass { remoteAddress } to app.fetch"),
+  });
+  // What needs no caller, and a caller with a key, are served.
+  const health = new Request("http://localhost/healthz");
+  expect((await app.fetch(health, { remoteAddress: undefined })).status).toBe(200);
+  const { text } = await createKey(
+    stores.control!,
+    systemEnv.random,
+    { namespace: "n", name: "n", role: "viewer", prefixes: [""], lifetimeMs: null },
+    { actor: "test", reason: null },
+  );
+  expect((await ask({ authorization: `Bearer ${text}` })).status).toBe(200);
 });

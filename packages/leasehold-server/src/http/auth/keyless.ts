@@ -5,7 +5,7 @@
  *   from a page of another origin? ──▶ 403     also if any host may call
  *   another host name? ──────────────▶ 403     a web page, by DNS rebinding
  *   forwarded by a proxy? ───────────▶ 403     the caller can be anywhere
- *   from another machine? ───────────▶ 403
+ *   from another machine, or unknown? ▶ 403
  */
 import { isLoopback } from "../../protocol/index.js";
 import { ProblemError } from "../problems.js";
@@ -30,9 +30,15 @@ export function checkKeyless(
   if (hosts === "any") return;
   checkHost(request.url, hosts);
   checkNotForwarded(request);
-  if (remoteAddress === undefined || isLoopback(remoteAddress)) return;
+  if (remoteAddress !== undefined && isLoopback(remoteAddress)) return;
   // The operator trusts names of a network.
   if (!hosts.every(isLoopback)) return;
+  if (remoteAddress === undefined) {
+    throw new ProblemError(
+      "FORBIDDEN",
+      `without a key, only this machine has access, and the host of this app does not say where a request is from: ${REMEDY}, or pass { remoteAddress } to app.fetch`,
+    );
+  }
   throw new ProblemError(
     "FORBIDDEN",
     `without a key, only this machine has access, not ${remoteAddress}: ${REMEDY}`,
