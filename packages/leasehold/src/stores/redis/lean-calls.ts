@@ -25,7 +25,7 @@ export interface LeanScript<Outcome> {
   /** What all requests have in common. */
   readonly common: readonly string[];
   /** The outcome of each request that the script decides. */
-  outcomeAt(nowUs: number): Outcome;
+  readonly outcomeAt: (nowUs: number) => Outcome;
 }
 
 /** Null unless the requests differ in their resources and lease ids alone, and none waits. */
