@@ -66,36 +66,30 @@ function granted(
   { token, now, granted, created, names, replaced }: FreeRow,
 ): (AcquireOutcome | null)[] {
   const outcomes = new Array<AcquireOutcome | null>(batch.length).fill(null);
-  const views = new Map<number, LeaseView>();
-  for (const [n, ...grant] of jsonOf<ReplacedGrant>(replaced)) {
-    const request = batch[n - 1];
-    invariant(request, "grants of requests");
-    views.set(n - 1, replacedBy(request, grant));
-  }
   const term = termsFrom(now);
   const grant = (at: number, token: number) => {
     const request = batch[at];
     invariant(request, "grants of requests");
     const { ttlMs } = request;
     const { expiresAt } = term(ttlMs);
-    const was = views.get(at);
-    const outcome = {
-      status: "acquired",
-      token: safeToken(token),
-      ttlMs,
-      remainingMs: ttlMs,
-      expiresAt,
-    } as const;
-    outcomes[at] = was ? { ...outcome, replaced: was } : outcome;
+    const remainingMs = ttlMs;
+    outcomes[at] = { status: "acquired", token: safeToken(token), ttlMs, remainingMs, expiresAt };
   };
-  for (const text of [...listOf(granted), ...listOf(created)]) {
+  const numbered = (text: string) => {
     const [n, own] = text.split(":");
     grant(Number(n) - 1, own === undefined ? token : Number(own));
-  }
+  };
+  for (const text of listOf(granted)) numbered(text);
+  for (const text of listOf(created)) numbered(text);
   for (const [namespace, resource, own] of jsonOf<[string, string, number]>(names)) {
     const isOf = (request: AcquireRequest) =>
       request.resource === resource && request.namespace === namespace;
     grant(batch.findIndex(isOf), own);
+  }
+  for (const [n, ...was] of jsonOf<ReplacedGrant>(replaced)) {
+    const [request, outcome] = [batch[n - 1], outcomes[n - 1]];
+    invariant(request && outcome?.status === "acquired", "grants of requests");
+    outcomes[n - 1] = { ...outcome, replaced: replacedBy(request, was) };
   }
   return outcomes;
 }
