@@ -201,7 +201,11 @@ export function createApp(options: AppOptions): ServerApp {
       throw new ProblemError("CLOSING", "this instance is closing; retry on another one");
     }
     context.set("maxBodyBytes", limits.bodyBytes);
-    context.set("arriving", (read) => read());
+    const onBody = bodyListenerOf(context);
+    context.set("arriving", (read) => {
+      onBody();
+      return read();
+    });
     const need = needOf(context);
     if (need === "public") return next();
     const { path, raw } = context.req;
@@ -231,6 +235,7 @@ export function createApp(options: AppOptions): ServerApp {
     };
     context.set("arriving", async (read) => {
       demand?.pause();
+      onBody();
       const body = await read();
       await arrive();
       await resume();
@@ -313,6 +318,11 @@ export function createApp(options: AppOptions): ServerApp {
 function addressOf({ env }: Context<AppEnv>): string | undefined {
   const { remoteAddress }: { remoteAddress?: unknown } = env ?? {};
   return typeof remoteAddress === "string" ? remoteAddress : undefined;
+}
+
+function bodyListenerOf({ env }: Context<AppEnv>): () => void {
+  const { onBody }: { onBody?: unknown } = env ?? {};
+  return typeof onBody === "function" ? () => void onBody() : () => {};
 }
 
 function answerOf({ env }: Context<AppEnv>): Answer | undefined {
