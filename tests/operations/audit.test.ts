@@ -257,6 +257,18 @@ for (const engine of SQL_ENGINES) {
       }
       expect(await verifyAudit(control.audit)).toMatchObject({ ok: true });
     });
+
+    it("takes no number for an act that was rolled back", async () => {
+      const { control } = opened;
+      const before = await control.audit.head();
+      const entry = { ...revocation("r"), phase: "done", details: "{}" } as const;
+      // PostgreSQL stores no NUL, so the transaction fails in the statement that adds the entries.
+      const failing = [entry, { ...entry, reason: "\0" }];
+      await expect(control.audit.append(failing)).rejects.toMatchObject({ outcome: "none" });
+      expect(await control.audit.head()).toEqual(before);
+      expect(await control.audit.append([entry])).toMatchObject([{ seq: before.seq + 1 }]);
+      expect(await verifyAudit(control.audit)).toMatchObject({ ok: true, entries: before.seq + 1 });
+    });
   });
 
   engine.describe(`the audit in ${engine.name}, tampered with`, () => {

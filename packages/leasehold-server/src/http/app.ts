@@ -26,7 +26,7 @@ import { Latencies, timedLeases, timedTasks } from "./console/latency.js";
 import { servesConsole } from "./console/static.js";
 import { UnhandledKinds } from "./console/unhandled.js";
 import { Direct } from "./direct.js";
-import { Entry, OVERLOADED } from "./entry.js";
+import { Entry, noteBodyAt, OVERLOADED } from "./entry.js";
 import { Activities } from "./events/activity.js";
 import type { LeaseListener } from "./lease-calls.js";
 import { Admission } from "./limits/admission.js";
@@ -205,7 +205,10 @@ export function createApp(options: AppOptions): ServerApp {
     context.set("budgetMs", budgetOf(context.req.raw));
     if (context.req.path !== "/healthz") checkOpen();
     context.set("maxBodyBytes", limits.bodyBytes);
-    context.set("arriving", (read) => read());
+    context.set("arriving", (read) => {
+      noteBodyAt(context.env);
+      return read();
+    });
     const need = needOf(context);
     if (need === "public") return next();
     const { path, raw: request } = context.req;

@@ -72,7 +72,8 @@ export class Entry {
     noteCallerAt(host);
     const { headers } = request;
     const admitted = await tenantAdmission.enter({ caller, urgency, path, headers });
-    const entered = new Entered(this.#options, { caller, keeps, checkedMs, demand, admitted });
+    const admission = { caller, keeps, checkedMs, host, demand, admitted };
+    const entered = new Entered(this.#options, admission);
     try {
       await entered.resume();
       checkBootstrap(caller, route);
@@ -88,6 +89,7 @@ interface Admission {
   readonly caller: Caller;
   readonly keeps: boolean;
   readonly checkedMs: number;
+  readonly host: unknown;
   readonly demand: Demand | undefined;
   readonly admitted: Admitted;
 }
@@ -115,8 +117,9 @@ export class Entered {
    * @throws OVERLOADED
    */
   async arriving<T>(read: () => Promise<T>): Promise<T> {
-    const { demand, admitted } = this.#admission;
+    const { demand, admitted, host } = this.#admission;
     demand?.pause();
+    noteBodyAt(host);
     const body = await read();
     await admitted.arrive();
     await this.resume();
@@ -152,4 +155,10 @@ function answerOf(host: unknown): Answer | undefined {
 function noteCallerAt(host: unknown): void {
   const { noteCaller } = (host ?? {}) as Pick<Connection, "noteCaller">;
   if (typeof noteCaller === "function") noteCaller();
+}
+
+/** Tells the host that the body is about to be read: its caller is known, if it needs one. */
+export function noteBodyAt(host: unknown): void {
+  const { onBody } = (host ?? {}) as Pick<Connection, "onBody">;
+  if (typeof onBody === "function") onBody();
 }

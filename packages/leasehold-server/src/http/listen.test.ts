@@ -1,9 +1,10 @@
 import diagnostics from "node:diagnostics_channel";
+import { once } from "node:events";
 import { createConnection, type Socket } from "node:net";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import type { Stores } from "leasehold";
-import { sleep, systemClock, systemEnv } from "leasehold/internal";
+import { createKey, sleep, systemClock, systemEnv } from "leasehold/internal";
 import { LIMITS } from "leasehold/internal/wire";
 import { memory } from "leasehold/stores/memory";
 import { afterEach, expect, test } from "vitest";
@@ -273,4 +274,47 @@ test("frees pipelined responses when their connection is cut", async () => {
     collect();
     return answers.every((answer) => answer.deref() === undefined);
   });
+});
+
+const CHUNKED_TASK = '\r\nf\r\n{"task_data":1}\r\n0\r\n\r\n';
+test.each([
+  ["two headers Host", "GET /healthz HTTP/1.1\r\nHost: localhost\r\nHost: elsewhere\r\n\r\n"],
+  ["equal headers Host", "GET /healthz HTTP/1.1\r\nHost: localhost\r\nhost: localhost\r\n\r\n"],
+  [
+    "a transfer coding before chunked",
+    `POST /api/tasks HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: gzip, chunked\r\n${CHUNKED_TASK}`,
+  ],
+])("refuses %s, and closes the connection", async (_, request) => {
+  const { server } = await open();
+  const answer = await raw(server.port, request);
+  expect(answer).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n/);
+  expect(answer).toContain("MALFORMED_REQUEST");
+  // Nothing that follows is taken for a request.
+  expect(answer.match(/HTTP\/1\.1/g)).toHaveLength(1);
+});
+
+test("asks for the body of a request only when its caller is known", async () => {
+  const { server, stores } = await open();
+  const key = await createKey(
+    stores.control!,
+    systemEnv.random,
+    { namespace: "n", name: "n", role: "admin", prefixes: [], lifetimeMs: null },
+    { actor: "test", reason: null },
+  );
+  const body = JSON.stringify({ task_data: 1 });
+  const ask = (headers: string, length = body.length) =>
+    `POST /api/tasks HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: ${length}\r\nExpect: 100-continue\r\n${headers}\r\n`;
+  const unknown = `Authorization: Bearer lh_${"0".repeat(12)}_${"0".repeat(32)}\r\n`;
+  expect(await raw(server.port, ask(unknown))).toMatch(/^HTTP\/1\.1 401 [^]*connection: close/i);
+  const known = `Authorization: Bearer ${key.text}\r\n`;
+  expect(await raw(server.port, ask(known, 10_000_000))).toMatch(/^HTTP\/1\.1 413 /);
+  const socket = createConnection(server.port, "127.0.0.1", () => socket.write(ask(known)));
+  const next = async () => String((await once(socket, "data"))[0]);
+  expect(await next()).toBe("HTTP/1.1 100 Continue\r\n\r\n");
+  socket.write(body);
+  expect(await next()).toMatch(/^HTTP\/1\.1 201 [^]*connection: keep-alive/i);
+  // The connection serves the next request.
+  socket.write("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  expect(await next()).toMatch(/^HTTP\/1\.1 200 /);
+  socket.destroy();
 });

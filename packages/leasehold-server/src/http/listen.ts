@@ -1,6 +1,6 @@
 /** Serves the app with an HTTP server of its own. */
 import { once } from "node:events";
-import { createServer, type ServerResponse } from "node:http";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Clock, Logger } from "leasehold";
 import { silentLogger, systemClock } from "leasehold/internal";
@@ -98,8 +98,16 @@ export async function listen(options: ListenOptions): Promise<Listening> {
   });
   const authenticated = new WeakSet<Socket>();
   const answered = new WeakSet<ServerResponse>();
+  /** Those whose client waits for "100 Continue" before it sends the body. */
+  const awaited = new WeakSet<ServerResponse>();
   const listener = requestListener(app, {
     overrideGlobalObjects: true,
+    onBody(response) {
+      const outgoing = response as ServerResponse;
+      if (!awaited.delete(outgoing)) return;
+      outgoing.writeContinue();
+      outgoing.shouldKeepAlive = !closing;
+    },
     onAnswer(response, hadCaller) {
       const outgoing = response as ServerResponse;
       answered.add(outgoing);
@@ -111,7 +119,7 @@ export async function listen(options: ListenOptions): Promise<Listening> {
     },
   });
   const handle = oneByOne((incoming, outgoing) => listener(incoming, outgoing));
-  server.on("request", (incoming, outgoing) => {
+  const serve = (incoming: IncomingMessage, outgoing: ServerResponse) => {
     const { socket } = incoming;
     // Node parses on after a connection has been cut off.
     if (socket.destroyed) return;
@@ -135,6 +143,14 @@ export async function listen(options: ListenOptions): Promise<Listening> {
       if (next && !answered.has(next)) socket.setTimeout(0);
     });
     handle(incoming, outgoing);
+  };
+  server.on("request", serve);
+  // By default, Node asks for the body at once. A client without a valid key is answered before that.
+  server.on("checkContinue", (incoming, outgoing) => {
+    awaited.add(outgoing);
+    // Whether the body follows a final answer is the client's choice, so the next request would have no known begin.
+    outgoing.shouldKeepAlive = false;
+    serve(incoming, outgoing);
   });
 
   await once(server.listen(options.port, host), "listening");

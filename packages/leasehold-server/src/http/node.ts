@@ -38,6 +38,11 @@ const PROMPT_REFUSALS = { most: 200, everyMs: 1_000 };
 const PROMPT_PUBLIC = { most: 1_000, everyMs: 1_000 };
 
 const FRAGMENT = new ProblemError("MALFORMED_REQUEST", "the request target must not contain #");
+const HOSTS = new ProblemError("MALFORMED_REQUEST", "the request has more than one header Host");
+const CODING = new ProblemError(
+  "MALFORMED_REQUEST",
+  "the only transfer coding that this server knows is chunked",
+);
 
 type Incoming = IncomingMessage & NodeRequest;
 
@@ -45,6 +50,7 @@ interface RequestListenerOptions {
   readonly overrideGlobalObjects: boolean;
   readonly clock?: Clock;
   readonly onAnswer?: (outgoing: NodeResponse, hadCaller: boolean) => void;
+  readonly onBody?: (outgoing: NodeResponse) => void;
 }
 
 /**
@@ -78,10 +84,11 @@ export function nodeHandler(
  *   Response`, so an app inside another host must not do this
  * @param options.onAnswer receives the response to each request that the app has answered, before it is sent, and whether
  *   the request had a caller
+ * @param options.onBody receives the response to each request whose body is about to be read: its caller is known
  */
 export function requestListener(
   app: Pick<ServerApp, "fetch" | "basePath" | "refusal">,
-  { onAnswer, clock = systemClock, ...options }: RequestListenerOptions,
+  { onAnswer, onBody, clock = systemClock, ...options }: RequestListenerOptions,
 ): (incoming: NodeRequest, outgoing: NodeResponse) => void {
   const refusals = new Sampler(clock, PROMPT_REFUSALS, () => {});
   const probes = new Sampler(clock, PROMPT_PUBLIC, () => {});
@@ -104,7 +111,9 @@ export function requestListener(
       const noteCaller = () => {
         hadCaller = true;
       };
-      const response = await app.fetch(whole, { remoteAddress, answer, bodyOfGet, noteCaller });
+      const connection = { remoteAddress, answer, bodyOfGet, noteCaller };
+      const reading = onBody && { onBody: () => onBody(outgoing) };
+      const response = await app.fetch(whole, reading ? { ...connection, ...reading } : connection);
       if (!hadCaller && !promptOf(response, incoming as IncomingMessage).admits()) {
         const afterMs = refusedAfterMs(incoming.headers[BUDGET_HEADER]);
         await new Promise<void>((resolve) => late(afterMs, resolve));
@@ -122,9 +131,11 @@ export function requestListener(
     const requestId = typeof chosen === "string" ? chosen : undefined;
     // An app with a base path needs the whole URL.
     const target = app.basePath ? (incoming.originalUrl ?? url) : url;
-    // Node's parser admits it, and URLs end their path there.
-    if (target.includes("#")) {
-      const { status, headers, body } = refusalOf(FRAGMENT, "none");
+    const problem = problemOfHead(incoming, target);
+    if (problem) {
+      const { status, headers, body } = refusalOf(problem, "none");
+      // Proxies before this server may see another end of the request.
+      outgoing.shouldKeepAlive = false;
       const answer = () => outgoing.writeHead(status, headers).end(body);
       if (refusals.admits()) answer();
       else late(refusedAfterMs(incoming.headers[BUDGET_HEADER]), answer);
@@ -142,6 +153,18 @@ export function requestListener(
     void handle(incoming, outgoing);
     incoming.url = url;
   };
+}
+
+/** What Node's parser admits, and other servers and proxies understand in another way. */
+function problemOfHead({ headers, rawHeaders }: Incoming, target: string): ProblemError | null {
+  // URLs end their path there.
+  if (target.includes("#")) return FRAGMENT;
+  // Node keeps the first one.
+  const hosts = rawHeaders.filter((name, at) => at % 2 === 0 && /^host$/i.test(name));
+  if (hosts.length > 1) return HOSTS;
+  const coding = headers["transfer-encoding"];
+  if (coding !== undefined && coding.trim().toLowerCase() !== "chunked") return CODING;
+  return null;
 }
 
 /**

@@ -31,6 +31,8 @@ export interface Connection {
   readonly remoteAddress?: string | undefined;
   /** Of a GET or HEAD with a body, which a Request cannot carry. Read at most once. */
   readonly bodyOfGet?: (() => BodyChunks) | undefined;
+  /** Called before the body is read, if it is. */
+  readonly onBody?: () => void;
   /** Without it, a request ends for the app when its answer is handed over. */
   readonly answer?: Answer;
   /** Called when the caller of the request is known. Hosts may keep connections of callers for longer than others. */
