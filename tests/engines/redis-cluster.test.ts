@@ -74,10 +74,13 @@ describeRedis("a cluster", () => {
     const waiter = { ...request("moving"), queueMs: 60_000 };
     expect(only(await stores.leases.acquire([waiter]))).toMatchObject({ ahead: 0 });
     const slot = slotOf(new Keys("").indexOf(asked));
-    // A lease in the same slot, without waiters.
-    const beside = Array.from({ length: 1_000 }, (_, at) => request(`beside ${at}`)).find(
-      (other) => slotOf(new Keys("").indexOf(other)) === slot,
-    )!;
+    // Resources in the same slot, without waiters.
+    const [beside, unknown] = Array.from({ length: 1_000 }, (_, at) =>
+      request(`beside ${at}`),
+    ).filter((other) => slotOf(new Keys("").indexOf(other)) === slot) as [
+      AcquireRequest,
+      AcquireRequest,
+    ];
     expect(only(await stores.leases.acquire([beside]))).toMatchObject({ status: "acquired" });
     const from = await cluster.ownerOf(slot);
     const to = cluster.nodes.find(({ port }) => port !== from.port)!;
@@ -94,10 +97,11 @@ describeRedis("a cluster", () => {
     expect(only(await stores.leases.renew([asked]))).toMatchObject({ status: "renewed" });
     // What needs keys that are nowhere is put off.
     const putOff = { status: "failed", applied: "no", retryable: true };
-    expect(only(await stores.leases.release([beside]))).toMatchObject(putOff);
+    expect(only(await stores.leases.acquire([unknown]))).toMatchObject(putOff);
     expect(only(await stores.leases.renew([{ ...beside, ttlMs: 60_000 }]))).toMatchObject({
       status: "renewed",
     });
+    expect(only(await stores.leases.release([beside]))).toEqual({ status: "released" });
     await to.ask("cluster", "setslot", slot, "node", toId);
     await from.ask("cluster", "setslot", slot, "node", toId);
     // It says where the slot is now (MOVED).

@@ -234,16 +234,6 @@ describeEtcd("etcdctl and we", () => {
     await Promise.all([other.close(), below.close()]);
   });
 
-  it("no lease id is to be found in etcd", async () => {
-    await open();
-    const lease = await leases.acquire(name, { ...FOREVER, metadata: { host: "a" } });
-    const all = await server.ask("get", "--prefix", "");
-    expect(all).toContain(lease.grantId);
-    expect(all).not.toContain(lease.leaseId);
-    await lease.release();
-    expect(await server.ask("get", "--prefix", "")).not.toContain(lease.leaseId);
-  });
-
   async function keyValues(resource: string): Promise<[{ CreateRevision: number }]> {
     const text = await server.ask("get", "--prefix", `${resource}/`, "--write-out=fields");
     const revision = /"CreateRevision" : (\d+)/.exec(text)?.[1];
