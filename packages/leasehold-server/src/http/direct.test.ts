@@ -17,7 +17,7 @@ import {
   RenewBody,
 } from "../protocol/index.js";
 
-const ID = "0123456789abcdef0123456789abcdef";
+const ID = "0123456789abcdef00112233445566778899aabbccddeeff";
 const LEASE = { leaseId: toWireLeaseId("r", ID) };
 const RIGHT = {
   acquire: { ...LEASE, holder: "h", ttlMs: 5_000 },
