@@ -46,7 +46,7 @@ import {
   tooMany,
   toResponse,
 } from "./problems.js";
-import { type Answer, type AppEnv, budgetOf, requestIdOf } from "./request.js";
+import { type Answer, type AppEnv, budgetOf, type Connection, requestIdOf } from "./request.js";
 import { RequestLog } from "./request-log.js";
 import { declareRoutes } from "./routes.js";
 import { newApp } from "./routing.js";
@@ -321,8 +321,8 @@ function addressOf({ env }: Context<AppEnv>): string | undefined {
 }
 
 function bodyListenerOf({ env }: Context<AppEnv>): () => void {
-  const { onBody }: { onBody?: unknown } = env ?? {};
-  return typeof onBody === "function" ? () => void onBody() : () => {};
+  const { onBody }: Partial<Connection> = env ?? {};
+  return typeof onBody === "function" ? onBody : () => {};
 }
 
 function answerOf({ env }: Context<AppEnv>): Answer | undefined {

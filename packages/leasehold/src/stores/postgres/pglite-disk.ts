@@ -12,7 +12,10 @@ import type { Clock } from "../../env/index.js";
 import type { Session } from "./connection.js";
 
 const MIB = 1_048_576;
-/** Four files of the log. */
+/**
+ * Four files of the log.
+ * @internal
+ */
 export const RESERVE_BYTES = 64 * MIB;
 const CHECKPOINT_AFTER_BYTES = 32 * MIB;
 const LOOK_EVERY_MS = 1_000;
