@@ -40,7 +40,7 @@ export default {
     const acquires = (/** @type {number} */ count) =>
       Array.from({ length: count }, () => {
         const resource = `r${serial++}`;
-        const id = serial.toString(16).padStart(32, "0");
+        const id = serial.toString(16).padStart(16, "0").padEnd(48, "0");
         const leaseId = `${Buffer.from(resource).toString("base64url")}.${id}`;
         return { leaseId, holder: "bench", ttlMs: 60_000 };
       });

@@ -128,7 +128,7 @@ it("bounds the history of a tenant that leases one name again and again", async 
   const { history } = stores;
   if (!history) throw new Error("memory keeps a history");
   for (let round = 0; round < 110; round += 1) {
-    const digits = `${round}`.padStart(32, "0");
+    const digits = `${round}`.padStart(16, "0").padEnd(48, "0");
     const grants = acquire.map((one) => ({ ...one, leaseId: one.leaseId + digits }));
     expect((await ask("POST", "/v1/leases/acquire", grants)).status).toBe(200);
     const ids = grants.map(({ leaseId }) => ({ leaseId }));

@@ -373,7 +373,7 @@ for (const engine of SQL_ENGINES) {
         const { key, text } = await createKey(control, random, HOLDER, BY);
         const old = { namespace: "n", id: key.id, overlapMs: 1_000 };
         const rotated = await rotateKey(control, random, old, BY);
-        const leaseId = "5ec4e7".padEnd(32, "0");
+        const leaseId = "0".repeat(16) + "5ec4e7".padEnd(32, "0");
         const ttlMs = 60_000;
         const resource = { namespace: "n", resource: "r" };
         await leases.acquire([{ ...resource, leaseId, holder: "h", ttlMs }]);
