@@ -1,6 +1,6 @@
 /** `leasehold run` where things go wrong: real processes, a real server, a real terminal. */
 import { spawnSync } from "node:child_process";
-import { writeFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
@@ -129,6 +129,52 @@ it("has stopped a command that ignores SIGTERM before the store may grant anew",
   running.cont();
   expect(await running.ended).toMatchObject({ code: 76 });
   expect(await isAlive(pid)).toBe(false);
+});
+
+const STALLED = [
+  ["run", "its lease is revoked"],
+  ["run", "its store is unavailable"],
+  ["elect", "its lease is revoked"],
+  ["elect", "its store is unavailable"],
+];
+it.each(STALLED)("%s stops a command that has filled its output when %s", async (command, loss) => {
+  const own = await serve();
+  const file = join(await temporaryFolder(), "pid");
+  const script = `echo $$ >"${file}"; yes & exec yes >&2`;
+  const words = [command, "r", "--store", own.url, "--ttl", "2s", "--", "sh", "-c", script];
+  // The reader of both outputs does not read.
+  const line = ['"$@" 2>&1 | sleep 1000', "sh", process.execPath, MAIN, ...words];
+  const stalled = new Child("sh", ["-c", ...line], { env: ownEnvironment() });
+  const pid = await vi.waitFor(async () => {
+    const found = Number(await readFile(file, "utf8"));
+    expect(found).toBeGreaterThan(0);
+    return found;
+  }, PATIENT);
+  await using leases = await connect(own.url);
+  if (loss.includes("revoked")) await leases.revoke("r", { free: "now" });
+  else await own.cli.stop();
+  await gone(pid);
+  await stalled.endGroup();
+  await own.cli.end("SIGKILL");
+});
+
+it("has stopped the command of a process that is itself stopped", async () => {
+  const running = run(fresh(), ["--ttl", "2s"], `trap "" TERM; echo $$; ${FOREVER}`);
+  const pid = await running.until(({ out }) => Number(out[0]));
+  await running.stop();
+  await gone(pid);
+  running.cont();
+  expect(await running.ended).toMatchObject({ code: 76 });
+});
+
+it("sends SIGTERM once to a command whose lease is lost", async () => {
+  const name = fresh();
+  const script = `trap "echo asked" TERM; echo go; ${FOREVER}`;
+  const running = run(name, ["--ttl", "4s", "--grace", "2s"], script);
+  await running.until(({ out }) => out.includes("go"));
+  await using leases = await connect(server.url);
+  await leases.revoke(name, { free: "now" });
+  expect(await running.ended).toMatchObject({ code: 76, stdout: "go\nasked" });
 });
 
 it("exits with 69 when the store is unavailable, and waits for it as long as --wait says", async () => {

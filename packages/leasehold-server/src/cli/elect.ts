@@ -118,6 +118,7 @@ async function lead(
         }
         const exitCode = await runUnder(right, name, commandLine, {
           graceMs,
+          marginMs,
           signals,
           notify,
         });

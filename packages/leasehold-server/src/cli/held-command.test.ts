@@ -1,7 +1,7 @@
 /** The options with which commands that run under a lease ask for it. */
 import type { AnyLease, Leasehold } from "leasehold";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { graceAndMargin } from "./held-command.js";
+import { graceAndMargin, runUnder, Signals } from "./held-command.js";
 import { loadProgram } from "./program.js";
 import type * as stores from "./stores.js";
 import { connectWithin } from "./stores.js";
@@ -75,4 +75,24 @@ test("the grace is at most half of the TTL, and a short TTL has a smaller margin
   expect(graceAndMargin(10_000, 5_000)).toEqual({ graceMs: 5_000, marginMs: 5_050 });
   expect(() => graceAndMargin(10_000, 5_001)).toThrow("--grace must be at most half of --ttl");
   expect(graceAndMargin(100)).toEqual({ graceMs: 20, marginMs: 30 });
+});
+
+test("no command is started if the lease has expired while the process wrote that it holds it", async () => {
+  const right = {
+    holder: "me",
+    token: 1,
+    signal: AbortSignal.abort(new Error("expired")),
+    remainingMs: () => 0,
+    checkAlive: () => false,
+  };
+  const events: string[] = [];
+  const started = runUnder(right, "r", ["true"], {
+    graceMs: 100,
+    marginMs: 150,
+    signals: new Signals(),
+    notify: ({ event }) => events.push(event),
+  });
+  await expect(started).rejects.toThrow("expired");
+  // A command that is started and stopped at once has a "stopping" too.
+  expect(events).toEqual(["acquired"]);
 });

@@ -3,7 +3,7 @@ import { constants } from "node:os";
 import { Option } from "commander";
 import type { Clock } from "leasehold";
 import { type AnyLease, type Leasehold, LeaseLostError } from "leasehold";
-import { systemEnv } from "leasehold/internal";
+import { sleep, systemEnv } from "leasehold/internal";
 import { EXIT } from "./exit-codes.js";
 import { Exit, UsageError } from "./failures.js";
 import type { Notify } from "./notices.js";
@@ -13,6 +13,19 @@ import { ProcessGroup } from "./process-group.js";
 const FORWARDED = ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2"] as const;
 /** Added to the grace, because timers and killed processes take time; at most a tenth of the TTL. */
 const MARGIN_MS = 50;
+/** Of the trust that is left: how often its end is read, which renewals move. */
+const POLL_RATIO = 1 / 4;
+const SHORTEST_POLL_MS = 20;
+/** Two readings of the same end differ by less. */
+const SAME_MS = 5;
+
+export interface HeldCommandOptions {
+  readonly graceMs: number;
+  /** Between the end of the trust and the expiry of the lease: the grace and a little more. */
+  readonly marginMs: number;
+  readonly signals: Signals;
+  readonly notify: Notify;
+}
 
 /** The part of a lease or term that a command needs. */
 export interface Right {
@@ -72,15 +85,21 @@ export async function runUnder(
   right: Right,
   resource: string,
   [command = "", ...args]: readonly string[],
-  { graceMs, signals, notify }: { graceMs: number; signals: Signals; notify: Notify },
+  { graceMs, marginMs, signals, notify }: HeldCommandOptions,
 ): Promise<number> {
   notify({ event: "acquired", resource, holder: right.holder, token: right.token });
+  // The lease may have expired while a full output kept this process from writing that.
+  if (!right.checkAlive()) throw right.signal.reason;
   const env = { ...process.env, ...environmentOf(right, resource, systemEnv.clock) };
   const group = new ProcessGroup(command, args, { env, graceMs, clock: systemEnv.clock });
   signals.forwardTo(group, right);
+  const over = new AbortController();
+  // Half of what the margin leaves beyond the grace: this process comes first, if it can.
+  void followTrust(right, group, (marginMs - graceMs) / 2, over.signal);
   const stop = () => {
-    notify({ event: "stopping", resource, message: reasonOf(right.signal) });
+    // Before writing, which blocks while the output is not read.
     void group.stop();
+    notify({ event: "stopping", resource, message: reasonOf(right.signal) });
   };
   if (right.signal.aborted) stop();
   else right.signal.addEventListener("abort", stop, { once: true });
@@ -91,9 +110,34 @@ export async function runUnder(
     });
   } finally {
     right.signal.removeEventListener("abort", stop);
+    over.abort();
     // Stops processes that the command left running: another holder may get the resource soon.
     await group.stop();
     signals.forwardTo(undefined, undefined);
+  }
+}
+
+/**
+ * Has the guard stop the group when the trust has ended, whatever keeps this process from doing so.
+ * @param laterMs by how much later than the end of the trust
+ */
+async function followTrust(
+  right: Right,
+  group: ProcessGroup,
+  laterMs: number,
+  signal: AbortSignal,
+): Promise<void> {
+  const { clock } = systemEnv;
+  let untilMs = Number.NEGATIVE_INFINITY;
+  while (!signal.aborted) {
+    const leftMs = right.remainingMs();
+    const readMs = clock.monotonic() + leftMs;
+    if (Math.abs(readMs - untilMs) > SAME_MS) {
+      untilMs = readMs;
+      group.stopWithin(leftMs + laterMs);
+    }
+    const pollMs = Math.max(SHORTEST_POLL_MS, leftMs * POLL_RATIO);
+    await sleep(clock, pollMs, { signal }).catch(() => {});
   }
 }
 
@@ -132,7 +176,8 @@ export class Interrupted extends Error {
 
 /**
  * Forwards signals to the running command. Ctrl-Z stops the command too, because a stopped process
- * cannot renew. After `fg` the command continues only if the lease is still alive.
+ * cannot renew. After `fg` the command continues only if the lease is still alive; otherwise the guard
+ * has ended it.
  */
 export class Signals {
   readonly #waiting = new AbortController();

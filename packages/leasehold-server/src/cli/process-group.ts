@@ -3,12 +3,15 @@
  * stopped together, and the command does not receive the terminal's signals twice.
  *
  *   leasehold run ──spawns──▶ gate (leads the group) ──reads "go", becomes──▶ CMD ──▶ what it starts
- *        └────────spawns──▶ guard: reads the group's pid, then "done", from a pipe
+ *        └────────spawns──▶ guard: reads the group's pid, then "within SECONDS", "stopping" and "done", from a pipe
  *
  * - CMD ends and leaves processes running: stop() ends them too, before the lease is released. It cannot
  *   reach processes that have left the group (setsid, a daemon).
  * - This process is killed (SIGKILL, out of memory): no process renews the lease or stops CMD. The guard
  *   sees the pipe close without "done", and stops the group.
+ * - This process is blocked (it writes to a full pipe that no process reads) or stopped (SIGSTOP): it cannot stop
+ *   CMD. The guard stops the group when the time of the last stopWithin() has passed. Once stop() has sent
+ *   SIGTERM, the guard only sends SIGKILL after the grace: a second SIGTERM makes some programs end at once.
  * - This process is killed before the guard has the pid: the gate sees its pipe close without
  *   "go", and CMD never starts. So CMD never runs unguarded.
  */
@@ -24,13 +27,38 @@ const SHELL = "/bin/sh";
 /** What the shell calls itself when it says why it could not start the command. */
 const NAME = "leasehold: cannot start the command";
 const GATE = `read -r go <&3 && exec "$@" 3<&-`;
+// cancel() reaps the timer, which reaps its sleep: a first process of a container would inherit them as zombies. A timer
+// that has fired ignores SIGTERM, so that a late message does not save the group from SIGKILL.
 const GUARD = `
+stop() {
+  kill -s TERM -- "-$pid"
+  kill -s CONT -- "-$pid"
+  sleep "$1"
+  kill -s KILL -- "-$pid"
+}
+fire_after() {
+  trap 'kill "$sleep"; wait "$sleep"; exit' TERM
+  sleep "$1" &
+  sleep=$!
+  wait "$sleep"
+  trap "" TERM
+}
+cancel() {
+  if [ "$timer" ]; then kill "$timer"; wait "$timer"; fi
+  timer=
+}
+timer=
 read -r pid || exit 0
-read -r done && exit 0
-kill -s TERM -- "-$pid"
-kill -s CONT -- "-$pid"
-sleep "$1"
-kill -s KILL -- "-$pid"`;
+while read -r message seconds; do
+  cancel
+  case $message in
+    within) { fire_after "$seconds"; stop "$1"; } & timer=$! ;;
+    stopping) { fire_after "$1"; kill -s KILL -- "-$pid"; } & timer=$! ;;
+    done) exit 0 ;;
+  esac
+done
+cancel
+stop "$1"`;
 const POLL_MS = 20;
 
 export interface GroupOptions {
@@ -83,7 +111,12 @@ export class ProcessGroup {
     }
   }
 
-  /** Sends SIGTERM, and SIGKILL after the grace. Resolves when no process is left. */
+  /** Has the guard stop the group after this time, unless it is called again or the group is gone by then. */
+  stopWithin(ms: number): void {
+    if (!this.#stopping) this.#guard.stdin?.write(`within ${ms / 1_000}\n`);
+  }
+
+  /** Sends SIGTERM before it returns, and SIGKILL after the grace. Resolves when no process is left. */
   stop(): Promise<void> {
     this.#stopping ??= this.#stop().finally(() => this.#guard.stdin?.end("done\n"));
     return this.#stopping;
@@ -91,10 +124,10 @@ export class ProcessGroup {
 
   async #stop(): Promise<void> {
     const { clock, graceMs } = this.#options;
-    if (!(await this.#isAlive())) return;
-    this.signal("SIGTERM");
+    if (!this.signal("SIGTERM")) return;
     // A stopped process handles SIGTERM only once it continues.
     this.signal("SIGCONT");
+    this.#guard.stdin?.write("stopping\n");
     const killAtMs = clock.monotonic() + graceMs;
     while (await this.#isAlive()) {
       if (clock.monotonic() >= killAtMs) this.signal("SIGKILL");

@@ -82,7 +82,12 @@ async function run(
   try {
     return await leases.run(resource, options, (lease) => {
       outage.end();
-      return runUnder(rightOf(lease, leases), resource, words, { graceMs, signals, notify });
+      return runUnder(rightOf(lease, leases), resource, words, {
+        graceMs,
+        marginMs,
+        signals,
+        notify,
+      });
     });
   } catch (error) {
     if (error instanceof Exit || error instanceof Interrupted) return error.code;
@@ -114,10 +119,10 @@ The command's environment has these variables:
 "run" forwards signals to the command and to the processes that it started.
 
 When the lease is lost, the command and the processes that it started get SIGTERM, and SIGKILL after --grace.
-If the lease expires, because the store is unavailable or this process was paused, both happen before another
+If the lease expires, because the store is unavailable or this process is paused, both happen before another
 holder can acquire the resource: "run" gives up the lease that much earlier. If an operator revokes the lease,
 only the token protects your data in the meantime. If this process is killed with -9, the command is stopped
-in the same way. When the command ends, "run" stops the processes that it left running, and then releases the
+in the same way. While its output is full and not read, "run" cannot renew, and the lease expires. When the command ends, "run" stops the processes that it left running, and then releases the
 lease. It cannot stop processes that have left the process group (setsid, daemons).
 
 However short --wait is, "run" makes one attempt to connect to the store. If the store does not answer, the attempt
