@@ -191,6 +191,18 @@ describePostgres("why, on PostgreSQL, explains", () => {
     expect(stdout).toMatch(new RegExp(`revoke .* --store '${shown}/?' --namespace default\\n`));
     expect(stdout).not.toContain(key);
   });
+  it("pauses to a holder whose key has a prefix", async () => {
+    const own = await serve(database.url);
+    const key = ["keys", "create", "--name", "h", "--role", "holder", "--prefix", "mine/"];
+    const { stdout } = await leasehold([...key, "--store", database.url]);
+    const url = own.url.replace("http://", `http://${stdout}@`);
+    const pause = ["pause", "mine/x", "--reason", "migration", "--store", database.url];
+    expect((await leasehold(pause)).code).toBe(0);
+    expect(await why("mine/x", url)).toMatchObject({ code: 75, reasons: [{ code: "paused" }] });
+    const { stdout: shown } = await leasehold(["show", "mine/x", "--store", url]);
+    expect(shown).toMatch(/paused .*migration/);
+    expect(await why("mine/y", url)).toMatchObject({ code: 0, paused: [] });
+  });
   explains(() => database.url);
   explainsWaiters(() => database.url);
 
@@ -256,7 +268,8 @@ describeRedis("why, on Redis, explains", () => {
     ];
     for (const action of operatorActions) {
       const { code, stderr } = await leasehold([...action, ...stores]);
-      expect([code, stderr]).toEqual([
+      // On a busy machine, a line before says that there is no connection yet.
+      expect([code, stderr.split("\n").at(-1)]).toEqual([
         64,
         `leasehold: ${server.url} is a server, which keeps the audit log of its own leases alone: ` +
           `name its database with --control, or pass --store ${server.url} for a lease of that server`,

@@ -331,8 +331,7 @@ export const ACCESS_EXAMPLES: Readonly<Record<string, AccessExample>> = {
   },
 
   "GET /v1/pauses": {
-    needs: "readAll",
-    names: "",
+    needs: "read",
     about: "tenant",
     request: async (thing) => {
       await thing.pause();

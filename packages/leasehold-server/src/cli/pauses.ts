@@ -5,12 +5,15 @@ import { PAUSED_HOLDER } from "leasehold/port";
 import type { Where } from "./options.js";
 import { openLeasesAndControl } from "./stores.js";
 
-/** The pauses that stop the resource from being granted; undefined if the store keeps no pauses. */
+/**
+ * The pauses that stop the resource from being granted; undefined if the store keeps no pauses.
+ * @throws STORE_MISCONFIGURED if an API key may not read them: a server of an older version needs the prefix ""
+ */
 export async function pausesFor(
   { namespace, resource }: Key,
   { control, operator }: LeaseStores,
 ): Promise<readonly Pause[] | undefined> {
-  const pauses = await (control ?? operator)?.pauses.list(namespace).catch(ifPermitted);
+  const pauses = await (control ?? operator)?.pauses.list(namespace);
   return pauses && pausesOf(resource, pauses);
 }
 

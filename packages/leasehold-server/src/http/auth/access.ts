@@ -119,7 +119,7 @@ export const ACCESS: Readonly<Record<string, Need>> = {
   "POST /v1/leases/seen": "read",
   "GET /api/tasks/{id}/why": "readTasks",
 
-  "GET /v1/pauses": "readAll",
+  "GET /v1/pauses": "read",
   "PUT /v1/pauses": "operate",
   "DELETE /v1/pauses": "operate",
   "GET /v1/contention": "readAll",

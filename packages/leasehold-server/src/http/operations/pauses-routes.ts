@@ -3,7 +3,7 @@ import { createRoute } from "@hono/zod-openapi";
 import { clearPause, type PauseKey, type Pause as StoredPause, setPause } from "leasehold/internal";
 import { LIMITS } from "leasehold/internal/wire";
 import { Pause, PauseBody, PauseList, Resumed, ResumeQuery } from "../../protocol/index.js";
-import { callerOf, checkNoTask } from "../auth/caller.js";
+import { type Caller, callerOf, checkNoTask, covers, TASK_PREFIX } from "../auth/caller.js";
 import { tooMany } from "../problems.js";
 import { type Budget, limitBody } from "../request.js";
 import { type App, answers, bodyProblems, jsonBody, otherMethods, problems } from "../routing.js";
@@ -23,15 +23,19 @@ export function pauseRoutes(app: App, services: Services): void {
       tags: TAGS,
       summary: "List pauses",
       responses: {
-        200: answers("Sorted by kind and name.", PauseList),
+        200: answers(
+          "Sorted by kind and name. A holder gets those that concern its prefixes.",
+          PauseList,
+        ),
         ...problems("NO_CONTROL"),
       },
     }),
     async (context) => {
       const { pauses } = controlOf(services);
-      const { namespace } = callerOf(context);
-      const list = await services.budget(context).read(() => pauses.list(namespace));
-      return context.json({ items: list.map(toWirePause) }, 200);
+      const caller = callerOf(context);
+      const list = await services.budget(context).read(() => pauses.list(caller.namespace));
+      const shown = list.filter((pause) => concerns(pause, caller));
+      return context.json({ items: shown.map(toWirePause) }, 200);
     },
   );
 
@@ -91,6 +95,13 @@ export function pauseRoutes(app: App, services: Services): void {
     },
   );
   otherMethods(app, PATH, "GET", "PUT", "DELETE");
+}
+
+/** Whether the pause refuses something that the caller may acquire or claim. */
+function concerns({ kind, name }: PauseKey, caller: Caller): boolean {
+  if (kind === "queue") return covers(caller, TASK_PREFIX);
+  if (covers(caller, name)) return true;
+  return kind === "prefix" && caller.prefixes.some((own) => own.startsWith(name));
 }
 
 /** @throws LIMIT_REACHED */

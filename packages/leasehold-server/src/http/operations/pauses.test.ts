@@ -1,8 +1,9 @@
-import type { Pause } from "leasehold/internal";
+import type { Pause, Role } from "leasehold/internal";
 import { memory } from "leasehold/stores/memory";
 import { manualEnv } from "leasehold/testing";
 import { expect, it, onTestFinished } from "vitest";
 import { openApp } from "../../../../../tests/support/app.js";
+import { openTenants } from "../../../../../tests/support/tenants.js";
 import { withLeasesApart } from "../../../../leasehold/src/control/index.js";
 import { nextTurn, systemEnv } from "../../../../leasehold/src/env/index.js";
 import { Pauses } from "./pauses.js";
@@ -123,6 +124,46 @@ async function counted() {
   const put = (name: string) => app.ask("PUT", "/v1/pauses", { kind: "prefix", name, reason: "x" });
   return { app, control, reads, gate, put };
 }
+
+it("shows holders the pauses that concern what they may acquire or claim", async () => {
+  const tenants = openTenants(await memory().open(systemEnv), systemEnv);
+  onTestFinished(() => tenants.app.close());
+  const key = async (...[role, options]: [Role, { prefixes?: string[] }?]) =>
+    (await tenants.newKey("n", role, options)).text;
+  const operator = await key("operator");
+  for (const [kind, name] of [
+    ["resource", "web/a"],
+    ["resource", "web"],
+    ["resource", "db/a"],
+    ["prefix", ""],
+    ["prefix", "we"],
+    ["prefix", "web/a/"],
+    ["prefix", "db/"],
+    ["queue", "web/q"],
+  ]) {
+    const body = { kind, name, reason: "test" };
+    expect((await tenants.ask(operator, { method: "PUT", path: "/v1/pauses", body })).status).toBe(
+      200,
+    );
+  }
+  const shown = async (asker: string) => {
+    const { text } = await tenants.ask(asker, { method: "GET", path: "/v1/pauses" });
+    const { items } = JSON.parse(text) as { items: Pause[] };
+    return items.map(({ kind, name }) => `${kind} ${name}`);
+  };
+  const ofWeb = ["prefix ", "prefix we", "prefix web/a/", "resource web/a"];
+  expect(await shown(await key("holder", { prefixes: ["web/"] }))).toEqual(ofWeb);
+  const several = await key("holder", { prefixes: ["x/", "web/", "task:1"] });
+  expect(await shown(several)).toEqual(ofWeb);
+  expect(await shown(await key("holder", { prefixes: ["tas"] }))).toEqual([
+    "prefix ",
+    "queue web/q",
+  ]);
+  for (const role of ["viewer", "operator", "admin"] as const) {
+    expect(await shown(await key(role))).toHaveLength(8);
+  }
+  expect(await shown(await key("holder", { prefixes: [""] }))).toHaveLength(8);
+});
 
 it("reads the pauses for many concurrent changes as often as for two", async () => {
   const { app, reads, gate, put } = await counted();
