@@ -57,6 +57,28 @@ test("serves on a free port of loopback and returns its URL", async () => {
   await expect(open({ port: server.port })).rejects.toMatchObject({ code: "EADDRINUSE" });
 });
 
+const LARGE = "x".repeat(300 * 1_024);
+const LENGTH = `content-length: ${LARGE.length}\r\n\r\n${LARGE}`;
+const CHUNKED = `transfer-encoding: chunked\r\n\r\n${LARGE.length.toString(16)}\r\n${LARGE}\r\n0\r\n\r\n`;
+test.each([
+  [413, "POST /v1/leases/acquire", LENGTH],
+  [413, "POST /v1/leases/acquire", CHUNKED],
+  [404, "POST /v1/none", LENGTH],
+  [404, "POST /v1/none", CHUNKED],
+  [405, "PUT /v1/leases/acquire", LENGTH],
+  [422, "DELETE /v1/pauses?kind=resource&name=r", LENGTH],
+  [422, "GET /v1/leases", LENGTH],
+])("answers the request that follows a %i to %s with a large body", async (status, line, body) => {
+  const { server } = await open();
+  const refused = `${line} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n${body}`;
+  const next = "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+  const answers = await raw(server.port, refused + next);
+  expect([...answers.matchAll(/HTTP\/1.1 (\d+)/g)].map(([, code]) => Number(code))).toEqual([
+    status,
+    200,
+  ]);
+});
+
 test("a caller that disconnects claims no task", async () => {
   const { stores, post } = await open();
   const gone = new AbortController();

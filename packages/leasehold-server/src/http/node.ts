@@ -134,6 +134,7 @@ export function requestListener(
       late(refusedAfterMs(incoming.headers[BUDGET_HEADER]), answer);
       return;
     }
+    outgoing.once("close", () => discardRest(incoming));
     // The call reads it before it returns.
     incoming.url = target;
     void handle(incoming, outgoing);
@@ -172,6 +173,16 @@ function withBody(request: Request, incoming: Incoming): Request | ProblemError 
     return new ProblemError("INTERNAL", `the body was read by another handler: ${remedy}`);
   }
   return copy(request, isText(body) ? body : JSON.stringify(body));
+}
+
+/**
+ * Discards what was not read of the body, after which the next request of the connection comes. A Request whose body
+ * is not read stops the connection once it has 64 KiB of it; getRequestListener would then close it half a second later.
+ */
+function discardRest(incoming: Incoming): void {
+  if (incoming.readableEnded || incoming.destroyed) return;
+  incoming.removeAllListeners("data");
+  incoming.resume();
 }
 
 /** Undefined unless the request is a GET or HEAD that has a body by its headers. */
