@@ -36,11 +36,20 @@ describePostgres("a schema without tables", () => {
   };
 
   it(
-    "is refused by commands that only read and by doctor, and created by others",
+    "is refused by commands that only read or change what is there and by doctor, and created by others",
     SLOW,
     async () => {
       for (const store of [database.url, inSchema("mistyped")]) {
-        for (const words of ["ls", "tasks", "audit verify", "doctor"]) {
+        for (const words of [
+          "ls",
+          "tasks",
+          "audit verify",
+          "doctor",
+          "generate status",
+          "generate stop",
+          "generate rate 5",
+          "elect n --observe",
+        ]) {
           const { code, stderr } = await leasehold([...words.split(" "), "--store", store]);
           expect({ words, code, stderr }).toEqual({
             words,

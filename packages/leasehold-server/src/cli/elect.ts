@@ -52,7 +52,7 @@ export function addElect(program: Command): void {
       }
       if (options.observe) refuseOptionsOfCandidates(command);
       const notify = notifier(options.json);
-      const where = whereOf(command, notify);
+      const where = whereOf(command, options.observe ? undefined : notify);
       const code = await measuring(options, async (telemetry) => {
         const outage = new Outage(notify);
         const { logger } = outage;

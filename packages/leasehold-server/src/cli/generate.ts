@@ -62,19 +62,18 @@ export function addGenerate(program: Command): void {
     });
   steering(generate, "start", "let the running instances generate")
     .option("--rate <n>", "tasks per second, 0.01 to 1000", rate)
-    .action(async (options: SteerOptions & { rate?: number }, command: Command) =>
-      steer(command, options, {
-        running: true,
-        ...(options.rate && { ratePerSecond: options.rate }),
-      }),
-    );
+    .action(async (options: SteerOptions & { rate?: number }, command: Command) => {
+      const change = { running: true, ...(options.rate && { ratePerSecond: options.rate }) };
+      await steer(whereOf(command, notifier(options.json)), command, options, change);
+    });
   steering(generate, "stop", "stop generating; the instances stay ready").action(
-    async (options: SteerOptions, command: Command) => steer(command, options, { running: false }),
+    async (options: SteerOptions, command: Command) =>
+      steer(whereOf(command), command, options, { running: false }),
   );
   steering(generate, "rate", "change the rate")
     .argument("<n>", "tasks per second, 0.01 to 1000", rate)
     .action(async (ratePerSecond: number, options: SteerOptions, command: Command) =>
-      steer(command, options, { ratePerSecond }),
+      steer(whereOf(command), command, options, { ratePerSecond }),
     );
   withStores(generate.command("status"))
     .description("print the wanted state and the instance that generates")
@@ -131,12 +130,13 @@ async function run(command: Command, options: RunOptions): Promise<void> {
 }
 
 async function steer(
+  where: Where,
   command: Command,
   { actor, reason, json }: SteerOptions,
   change: Partial<GeneratorWanted>,
 ): Promise<void> {
   const by = { actor, reason: reason ?? null };
-  await show(whereOf(command, notifier(json)), command, json, (stores, namespace) =>
+  await show(where, command, json, (stores, namespace) =>
     steerGenerator(operatorOf(stores), namespace, change, by),
   );
 }
