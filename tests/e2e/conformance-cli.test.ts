@@ -140,6 +140,17 @@ describe.concurrent("a store that does not", () => {
   });
 });
 
+describe.concurrent("a store whose close never settles", () => {
+  it("has its results printed on Ctrl-C", async () => {
+    const cli = new Cli(["conformance", "--module", own("unclosed"), "--section", "release"]);
+    await cli.until(({ err }) => err.includes("closing"));
+    const { code, stdout, stderr } = await cli.end("SIGTERM");
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/^\d passed, 0 failed/m);
+    expect(stderr).toMatch(/^leasehold: the store was not closed: interrupted$/m);
+  });
+});
+
 describe.concurrent("what cannot be tested is said in a sentence", () => {
   it.each<[what: string, args: string[], code: number, said: RegExp]>([
     ["no store", [], 64, /^leasehold: no store to test: pass --store URL, or --module FILE/],

@@ -89,7 +89,7 @@ async function conformance(options: Options, { name, flag, open }: Subject): Pro
   const beganMs = systemClock.monotonic();
   const total = plan.properties.length;
   const bar = !json && process.stderr.isTTY;
-  const results = await runPlan(plan, {
+  const { results, closeFailure } = await runPlan(plan, {
     clock: systemClock,
     signal: shutdown.signal,
     onBegin: ({ section }, done) => {
@@ -98,8 +98,7 @@ async function conformance(options: Options, { name, flag, open }: Subject): Pro
   });
   if (bar) process.stderr.write(`\r${CLEAR_REST}`);
   const [subject] = opened;
-  // The run was interrupted before the store opened: there is nothing to report.
-  if (!subject) throw new Exit(EXIT.failed);
+  if (!subject) throw new Error(`interrupted before ${name} had opened its store`);
   const report: Report = {
     store: name,
     command: `leasehold conformance ${flag}${collect ? " --collect" : ""}`,
@@ -111,6 +110,7 @@ async function conformance(options: Options, { name, flag, open }: Subject): Pro
     ms: Math.round(systemClock.monotonic() - beganMs),
   };
   await print(json, toJson(report), () => toText(report, { verbose }));
+  if (closeFailure) throw closeFailure;
   // Handles that a store leaves open must not keep the process alive.
   throw new Exit(passes(report) ? 0 : EXIT.failed);
 }
@@ -167,7 +167,8 @@ Install the package fast-check first. Ctrl-C stops the run and prints the result
 
 With --section, the report says what did not run, and makes no statement on conformance ("conforms": null).
 
-Exit codes: 0 all applicable tests, or those of --section, passed; 1 a test failed or the run was interrupted.
+Exit codes: 0 all applicable tests, or those of --section, passed; 1 a test failed, the run was interrupted, or the
+store was not closed within 10s; 64 the module cannot be used, or its top-level await or open has not settled after 2m.
 
 Examples:
   leasehold conformance --store postgres://localhost/app

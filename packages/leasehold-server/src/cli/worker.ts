@@ -65,7 +65,10 @@ async function work(command: Command, options: Options): Promise<void> {
   const exporting = await startTelemetry(options, exportsTo(logger));
   const { telemetry, metricsUrl } = exporting;
   const context = telemetry === undefined ? {} : { telemetry };
-  const handlers = await loadHandlers(options.handlers, options.option ?? {}, context);
+  const loading = loadHandlers(options.handlers, options.option ?? {}, context);
+  const handlers = await Promise.race([loading, shutdown.requested()]);
+  // Requested before there is anything to drain.
+  if (!handlers) throw new Exit(0);
   const outage = new Outage(noticesTo(logger));
   const connecting = { logger: watched(logger, outage), env: context, holder: options.holder };
   const leasehold = await connectTo(where, connecting, retryingTo(logger));
@@ -124,7 +127,8 @@ const HELP = `
 At SIGINT or SIGTERM the worker takes no more tasks, lets running tasks finish within --grace, requeues the
 rest and exits with 0. A second signal ends it at once: its tasks are requeued when their leases expire. While the
 store does not answer or a server refuses by a limit, it retries, and logs since when, and when that is over. If the
-server refuses its API key, it drains and exits with 78.
+server refuses its API key, it drains and exits with 78. If the top-level await of the file of handlers, or the function
+that it exports, has not settled after 2m, the worker exits with 64.
 
 Examples:
   leasehold worker --store http://127.0.0.1:4040 --handlers ./handlers.js

@@ -27,6 +27,16 @@ type Verdict =
   | { readonly verdict: "not applicable"; readonly reason: string };
 export type Result = Pick<Property, "section" | "name"> & { readonly ms: number } & Verdict;
 
+export interface Run {
+  /** Of the tests that have ended. */
+  readonly results: readonly Result[];
+  /** Why the store was not closed, if it was not. */
+  readonly closeFailure?: Error;
+}
+
+/** For closing the store. */
+const CLOSE_TIMEOUT_MS = 10_000;
+
 /** Lets a suite define its tests. */
 export function planOf(define: (framework: TestFramework) => void): Plan {
   const properties: Property[] = [];
@@ -52,10 +62,9 @@ export function planOf(define: (framework: TestFramework) => void): Plan {
 
 /**
  * Runs a plan. A test that fails or times out does not stop the others.
- * @param options.signal ends the run and drops the result of the running test
+ * @param options.signal ends the run and drops the result of the running test, or ends the wait for the store to close
  * @param options.onBegin called before each test, with the number of finished tests
- * @returns the results of the tests that have ended
- * @throws the errors of opening and closing the store
+ * @throws the error of opening the store
  */
 export async function runPlan(
   { properties, before, after }: Plan,
@@ -64,7 +73,7 @@ export async function runPlan(
     readonly signal: AbortSignal;
     readonly onBegin: (next: Property, done: number) => void;
   },
-): Promise<Result[]> {
+): Promise<Run> {
   const { clock, signal, onBegin } = options;
   const results: Result[] = [];
   const aborted = signal.aborted ? Promise.resolve() : once(signal, "abort");
@@ -72,18 +81,40 @@ export async function runPlan(
   const opening = (async () => {
     for (const body of before) await body();
   })();
-  if ((await Promise.race([stopped, opening])) === "stopped") return results;
-  try {
-    for (const property of properties) {
-      onBegin(property, results.length);
-      const result = await Promise.race([stopped, runOne(property, clock)]);
-      if (result === "stopped") break;
-      results.push(result);
-    }
-  } finally {
-    for (const body of after) await body();
+  if ((await Promise.race([stopped, opening])) === "stopped") return { results };
+  for (const property of properties) {
+    onBegin(property, results.length);
+    const result = await Promise.race([stopped, runOne(property, clock)]);
+    if (result === "stopped") break;
+    results.push(result);
   }
-  return results;
+  const closing = (async () => {
+    for (const body of after) await body();
+  })();
+  try {
+    await Promise.race([
+      closed(closing, clock),
+      ...(signal.aborted ? [] : [stopped.then(interrupt)]),
+    ]);
+    return { results };
+  } catch (error) {
+    const { message } = error instanceof Error ? error : new Error(String(error));
+    return {
+      results,
+      closeFailure: new Error(`the store was not closed: ${message}`, { cause: error }),
+    };
+  }
+}
+
+function interrupt(): never {
+  throw new Error("interrupted");
+}
+
+/** @throws the error of closing */
+function closed(closing: Promise<void>, clock: Clock): Promise<void> {
+  return withTimeout(clock, CLOSE_TIMEOUT_MS, closing, () => {
+    throw new Error(`its close has not settled after ${CLOSE_TIMEOUT_MS / 1_000} seconds`);
+  });
 }
 
 async function runOne({ section, name, body, timeoutMs }: Property, clock: Clock): Promise<Result> {

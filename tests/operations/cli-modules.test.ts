@@ -1,0 +1,35 @@
+/** Commands that are stopped while a module of the user has not settled. */
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { afterEach, beforeAll, expect, it } from "vitest";
+import { Cli, checkBuild, endAll } from "../support/cli.js";
+import { temporaryFolder } from "../support/processes.js";
+
+beforeAll(() => checkBuild());
+afterEach(() => endAll());
+
+const NEVER = "console.error('waiting'); await new Promise(() => {});";
+const MODULES = [
+  `${NEVER} export default [];`,
+  `export default async () => { ${NEVER} };`,
+] as const;
+
+/** Starts the command, and ends it when its module waits. */
+async function stopped(source: string, commandOf: (file: string) => string[]) {
+  const file = join(await temporaryFolder(), "module.mjs");
+  await writeFile(file, source);
+  const cli = new Cli(commandOf(file));
+  await cli.until(({ err }) => err.includes("waiting"));
+  return cli.end("SIGTERM");
+}
+
+it.each(MODULES)("a worker ends with 0: %s", async (source) => {
+  const worker = ["worker", "--store", "postgres://127.0.0.1:1/none", "--handlers"];
+  expect(await stopped(source, (file) => [...worker, file])).toMatchObject({ code: 0 });
+});
+
+it.each(MODULES)("conformance says that it was interrupted: %s", async (source) => {
+  const { code, stderr } = await stopped(source, (file) => ["conformance", "--module", file]);
+  expect(code).toBe(1);
+  expect(stderr).toMatch(/^leasehold: interrupted before .*module\.mjs had opened its store$/m);
+});
