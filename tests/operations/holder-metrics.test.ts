@@ -3,6 +3,7 @@ import { createServer } from "node:http";
 import { type AddressInfo, createServer as createTcpServer } from "node:net";
 import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeAll, expect, it, vi } from "vitest";
+import { METRICS, type MetricName } from "../../packages/leasehold/src/env/index.js";
 import {
   Cli,
   type CliOptions,
@@ -12,7 +13,7 @@ import {
   type Serving,
   serve,
 } from "../support/cli.js";
-import { parseMetrics, valueOf } from "../support/metrics.js";
+import { parseMetrics, prometheusBase, valueOf } from "../support/metrics.js";
 
 const HANDLERS = fileURLToPath(new URL("../support/cli-handlers.js", import.meta.url));
 const PATIENT = { timeout: 60_000, interval: 50 };
@@ -50,6 +51,14 @@ it("elect, run and generate export what only a holder knows", async () => {
     const generator = await scrape(generating);
     expect(valueOf(generator, "leasehold_election_leading", { of: "singleton" })).toBe(1);
   }, PATIENT);
+  const names = Object.keys(METRICS) as MetricName[];
+  const ofServers = names.filter((name) => METRICS[name].about.endsWith("Only servers export it."));
+  expect(ofServers).toHaveLength(2);
+  for (const url of [elected, ran, generating]) {
+    const text = await (await fetch(url)).text();
+    const missing = names.filter((name) => !text.includes(`# TYPE ${prometheusBase(name)} `));
+    expect(missing).toEqual(ofServers);
+  }
 });
 
 it("a worker exports its tasks, also to a collector, and its handlers' refused writes", async () => {

@@ -176,7 +176,7 @@ export const METRICS = {
   "leasehold.task.depth": {
     kind: "gauge",
     unit: "{task}",
-    about: "Tasks in each state, sampled at most every 15 s.",
+    about: "Tasks in each state, sampled at most every 15 s. Only servers export it.",
     labels: { state: ["pending", "running", "done", "dead", "cancelled"] },
   },
   "leasehold.task.events": {
@@ -215,7 +215,8 @@ export const METRICS = {
   "leasehold.generator.rate": {
     kind: "gauge",
     unit: "{task}/s",
-    about: "Tasks that the generator should create per second; 0 while it is stopped.",
+    about:
+      "Tasks that the generator should create per second; 0 while it is stopped. Only servers export it.",
     labels: {},
   },
   "leasehold.process.stall": {
