@@ -130,12 +130,14 @@ export class TaskCalls {
         if (grant) entries.push({ grant, request, index });
         else outcomes[index] = statement.passedOver(null, request) ?? inTheWay(request);
       }
+      const changedAt = new Map<string, number>();
       const left = await askAgain(this.#clock, entries, async (asked) => {
         let open = asked;
         try {
           for (const row of await run<Row>(statement.text, statement.values(open))) {
             const { index, request } = open[row.n - 1] as (typeof open)[number];
             outcomes[index] = statement.changed(row, request);
+            changedAt.set(keyText(request), index);
           }
           open = open.filter(({ index }) => !outcomes[index]);
           if (open.length === 0) return open;
@@ -144,7 +146,13 @@ export class TaskCalls {
             skippedRows.set(row.n, row);
           }
           for (const [position, { index, request }] of open.entries()) {
-            const outcome = statement.passedOver(skippedRows.get(position + 1) ?? null, request);
+            const skipped = skippedRows.get(position + 1) ?? null;
+            // Another grant's request that stands before the one that ended the task: it was still running then.
+            const isBefore = index < (changedAt.get(keyText(request)) ?? -1);
+            const outcome = statement.passedOver(
+              isBefore && skipped ? { ...skipped, state: "running" } : skipped,
+              request,
+            );
             if (outcome) outcomes[index] = outcome;
           }
           return open.filter(({ index }) => !outcomes[index]);

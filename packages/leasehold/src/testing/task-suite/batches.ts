@@ -78,6 +78,28 @@ export const batches: Section = (test, expect) => {
     ]);
   });
 
+  test("judges the reports of several grants on one task in order", async (fixture) => {
+    const refused = (reason: string) => ({ status: "refused", reason });
+    const wrong = (task: Held, by: number) => ({ ...grantOf(task), token: task.token + by });
+    const done = await fixture.addAndHold();
+    expect(
+      await fixture.completeAll([
+        { ...wrong(done, 1), output: 1 },
+        { ...grantOf(done), output: 2 },
+        { ...wrong(done, 2), output: 3 },
+      ]),
+    ).toMatchObject([refused("taken"), { status: "completed" }, refused("finished")]);
+    const dead = await fixture.addAndHold();
+    const failure = { error: "test", retryInMs: null, final: true };
+    expect(
+      await fixture.failAll([
+        { ...wrong(dead, 1), ...failure },
+        { ...grantOf(dead), ...failure },
+        { ...wrong(dead, 2), ...failure },
+      ]),
+    ).toMatchObject([refused("taken"), { state: "dead" }, refused("finished")]);
+  });
+
   test("does so for fail, requeue, cancel and retry too", async (fixture) => {
     const failed = grantOf(await fixture.addAndHold());
     const failure = { ...failed, error: "once", retryInMs: 60_000 };
