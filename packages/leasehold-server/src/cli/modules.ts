@@ -6,7 +6,10 @@ import type { Clock } from "leasehold";
 import { formatDuration, systemClock, withTimeout } from "leasehold/internal";
 import { UsageError } from "./failures.js";
 
-/** A module may wait for a database or a container that starts. */
+/**
+ * A module may wait for a database or a container that starts.
+ * @internal
+ */
 export const LOAD_TIMEOUT_MS = 120_000;
 
 /**

@@ -27,7 +27,8 @@ const SHELL = "/bin/sh";
 /** What the shell calls itself when it says why it could not start the command. */
 const NAME = "leasehold: cannot start the command";
 const GATE = `read -r go <&3 && exec "$@" 3<&-`;
-// A timer that has fired ignores the guard's SIGTERM: a later message must not save the group from SIGKILL.
+// cancel() reaps the timer, which reaps its sleep: a first process of a container would inherit them as zombies. A timer
+// that has fired ignores SIGTERM, so that a late message does not save the group from SIGKILL.
 const GUARD = `
 stop() {
   kill -s TERM -- "-$pid"
@@ -35,19 +36,29 @@ stop() {
   sleep "$1"
   kill -s KILL -- "-$pid"
 }
+fire_after() {
+  trap 'kill "$sleep"; wait "$sleep"; exit' TERM
+  sleep "$1" &
+  sleep=$!
+  wait "$sleep"
+  trap "" TERM
+}
+cancel() {
+  if [ "$timer" ]; then kill "$timer"; wait "$timer"; fi
+  timer=
+}
 timer=
 read -r pid || exit 0
 while read -r message seconds; do
-  if [ "$timer" ]; then kill "$timer"; fi
+  cancel
   case $message in
-    within) { sleep "$seconds"; trap "" TERM; stop "$1"; } & timer=$! ;;
-    stopping) { sleep "$1"; kill -s KILL -- "-$pid"; } & timer=$! ;;
-    done) kill -s KILL 0 ;;
+    within) { fire_after "$seconds"; stop "$1"; } & timer=$! ;;
+    stopping) { fire_after "$1"; kill -s KILL -- "-$pid"; } & timer=$! ;;
+    done) exit 0 ;;
   esac
 done
-if [ "$timer" ]; then kill "$timer"; fi
-stop "$1"
-kill -s KILL 0`;
+cancel
+stop "$1"`;
 const POLL_MS = 20;
 
 export interface GroupOptions {
