@@ -170,7 +170,8 @@ candidate prints a line each time it becomes leader, and exits with 0 at SIGINT 
 
 While the store is unavailable, or a server refuses by a limit, "elect" retries, and reports on stderr since when,
 and when the store answers again. --observe prints "leader unknown" ("unavailable":true with --json) once the lease of the last known leader
-must have expired. It may skip a term that is followed by another one at once. With --json, the reports are
+must have expired. It may skip short terms. Without other candidates it sees the end of a term up to 30 seconds late, or
+when the TTL would have passed. With --json, the reports are
 {"event":"retrying","message":...,"since":...} ("until" instead of "since" while it connects for the first time),
 {"event":"refused","message":...,"since":...}, {"event":"answering","message":...} and, without a command, {"event":"lost","resource":...,"message":...}.
 

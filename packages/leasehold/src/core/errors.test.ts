@@ -115,3 +115,19 @@ it("says of a taken lease what the store knows: its id is not the current grant'
   expect(message).toContain("this lease id is not the current grant's");
   expect(message).not.toContain("another holder");
 });
+
+it("advises to try again once, and not where a limit was reached", () => {
+  const message = "the store has no room";
+  const failed = new StoreUnavailableError(message, { outcome: "none" });
+  expect(failed.message).toBe(`${message}; nothing has changed: try again`);
+  const refused = new StoreUnavailableError(failed.message, {
+    outcome: "none",
+    refusedBy: "limit",
+  });
+  expect(refused.message).toBe(`${message}; nothing has changed`);
+  const passedOn = new StoreUnavailableError(refused.message, {
+    outcome: "none",
+    refusedBy: "limit",
+  });
+  expect(passedOn.message).toBe(refused.message);
+});

@@ -156,6 +156,8 @@ export class LeaseUnavailableError extends LeaseholdError {
 const ADVICE = {
   none: "; nothing has changed: try again",
   unknown: "; it may have taken effect all the same: look, or try again",
+  /** Trying again does not help before something ends or the limit is raised. */
+  limit: "; nothing has changed",
 } as const;
 
 /**
@@ -190,8 +192,10 @@ export class StoreUnavailableError extends LeaseholdError {
     },
   ) {
     // A message that a server or a caller passes on already contains advice.
-    const problem = message.replaceAll(ADVICE.none, "").replaceAll(ADVICE.unknown, "");
-    super("STORE_UNAVAILABLE", problem + ADVICE[init.outcome], { retryable: true, ...init });
+    let problem = message;
+    for (const advice of Object.values(ADVICE)) problem = problem.replaceAll(advice, "");
+    const advice = ADVICE[init.refusedBy === "limit" ? "limit" : init.outcome];
+    super("STORE_UNAVAILABLE", problem + advice, { retryable: true, ...init });
     if (init.retryAfterMs !== undefined) this.retryAfterMs = init.retryAfterMs;
     if (init.refusedBy !== undefined) this.refusedBy = init.refusedBy;
   }
