@@ -1,5 +1,5 @@
 import { BUDGET_HEADER } from "leasehold/internal/wire";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { openTestApp } from "../../../../tests/support/app.js";
 import { TEST_LIMITS } from "../../../../tests/support/test-limits.js";
 import { listen } from "./index.js";
@@ -38,12 +38,17 @@ test("so is a stream, which keeps its own rules", async () => {
 });
 
 test("so is a refusal before the app", async () => {
-  const { app } = await openTestApp({ limits: { ...TEST_LIMITS, inFlight: 1 } });
+  const { app, stores } = await openTestApp({ limits: { ...TEST_LIMITS, inFlight: 1 } });
   const server = await listen({ app, port: 0 });
   onTestFinished(() => server.close());
-  const headers = { "content-type": "application/json" };
-  const endless = { method: "POST", headers, body: new ReadableStream(), duplex: "half" } as const;
-  void app.fetch(new Request("http://localhost/api/tasks", endless));
+  const reached = new Promise<void>((resolve) => {
+    vi.spyOn(stores.leases, "list").mockImplementation(() => {
+      resolve();
+      return new Promise(() => {});
+    });
+  });
+  void app.fetch(new Request("http://localhost/v1/leases"));
+  await reached;
   const refused = await fetch(`${server.url}/v1/locks`, {
     headers: { [BUDGET_HEADER]: "1" },
   });
