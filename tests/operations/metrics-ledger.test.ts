@@ -286,7 +286,7 @@ it(
               body: JSON.stringify(body),
               signal: leaving.signal,
             });
-            const answering = app.fetch(request);
+            const answering = app.fetch(request, { remoteAddress: "127.0.0.1" });
             // What has not begun then is not done: its repetition stays.
             if (aborts && !hasLeft) leaving.abort();
             hasLeft = true;

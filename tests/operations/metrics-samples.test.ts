@@ -54,6 +54,7 @@ it("samples tasks by state, the oldest grant and the generator when first asked,
         headers: { "content-type": "application/json" },
         body: JSON.stringify(body),
       }),
+      { remoteAddress: "127.0.0.1" },
     );
   await post("/api/tasks", { task_data: {} });
   await post("/api/generator/start", {});

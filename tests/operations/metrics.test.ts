@@ -358,7 +358,8 @@ describe("a server's", () => {
       auth: "ifAny",
       version: "test",
     });
-    const get = () => small.fetch(new Request("http://localhost/v1/locks"));
+    const get = () =>
+      small.fetch(new Request("http://localhost/v1/locks"), { remoteAddress: "127.0.0.1" });
     const listing = get();
     await asked;
     const work = async () => expect((await get()).status).toBe(429);
@@ -370,7 +371,9 @@ describe("a server's", () => {
 
   it("answers 501 in an app without metrics", async () => {
     const app = createApp({ ...stores, auth: "ifAny", version: "test" });
-    const response = await app.fetch(new Request("http://localhost/metrics"));
+    const response = await app.fetch(new Request("http://localhost/metrics"), {
+      remoteAddress: "127.0.0.1",
+    });
     const { code } = (await response.json()) as { code: string };
     expect([response.status, code]).toEqual([501, "NO_METRICS"]);
     await app.close();

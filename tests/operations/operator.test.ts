@@ -445,6 +445,7 @@ it("does without an audit what was done without one before, and nothing else", a
             body: JSON.stringify(body),
           }),
         }),
+        { remoteAddress: "127.0.0.1" },
       )
     ).status;
   const lock = { resource: "r", ownerId: "o", ttlMs: 1_000 };

@@ -136,10 +136,10 @@ export class CountedApp {
   constructor(app: ServerApp) {
     this.app = {
       ...app,
-      fetch: async (request) => {
+      fetch: async (request, connection) => {
         this.answering += 1;
         try {
-          return await app.fetch(request);
+          return await app.fetch(request, connection);
         } finally {
           this.answering -= 1;
           for (const listener of this.#listeners) listener();
