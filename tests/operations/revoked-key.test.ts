@@ -35,7 +35,7 @@ it("serves no request with it after 5 s, of holders either", async () => {
     const sent = body === undefined ? {} : { body: JSON.stringify(body) };
     return at?.fetch(new Request(`http://x${path}`, { method, headers, ...sent }));
   };
-  const leaseId = toWireLeaseId("r", "0".repeat(32));
+  const leaseId = toWireLeaseId("r", "0".repeat(48));
   const lease = { leaseId, ttlMs: 60_000 };
   const flood = async () => {
     const answers = await Promise.all([

@@ -46,7 +46,7 @@ WITH clock AS MATERIALIZED (
     (SELECT json_agg(json_build_array(x.namespace, x.resource, x.token))::text FROM created x)
   END AS names,
   CASE WHEN $7::bool THEN (
-    SELECT json_agg(json_build_array(g.n, g.holder, left(encode(sha256(convert_to(g.lease_id, 'UTF8')), 'hex'), 16), g.token, g.ttl_ms, g.state,
+    SELECT json_agg(json_build_array(g.n, g.holder, left(g.lease_id, 16), g.token, g.ttl_ms, g.state,
       date_part('epoch', g.granted_at) * 1000, date_part('epoch', g.renewed_at) * 1000, date_part('epoch', g.expires_at) * 1000, g.metadata))::text
     FROM granted g
   ) END AS replaced
