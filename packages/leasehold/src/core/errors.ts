@@ -156,7 +156,6 @@ export class LeaseUnavailableError extends LeaseholdError {
 const ADVICE = {
   none: "; nothing has changed: try again",
   unknown: "; it may have taken effect all the same: look, or try again",
-  /** Trying again does not help before something ends or the limit is raised. */
   limit: "; nothing has changed",
 } as const;
 
@@ -184,16 +183,13 @@ export class StoreUnavailableError extends LeaseholdError {
 
   constructor(
     message: string,
-    init: {
-      outcome: "none" | "unknown";
-      cause?: unknown;
-      retryAfterMs?: number;
-      refusedBy?: "limit" | "rate" | "load";
-    },
+    init: { outcome: "none" | "unknown"; cause?: unknown } & Pick<
+      StoreUnavailableError,
+      "retryAfterMs" | "refusedBy"
+    >,
   ) {
     // A message that a server or a caller passes on already contains advice.
-    let problem = message;
-    for (const advice of Object.values(ADVICE)) problem = problem.replaceAll(advice, "");
+    const problem = Object.values(ADVICE).reduce((text, one) => text.replaceAll(one, ""), message);
     const advice = ADVICE[init.refusedBy === "limit" ? "limit" : init.outcome];
     super("STORE_UNAVAILABLE", problem + advice, { retryable: true, ...init });
     if (init.retryAfterMs !== undefined) this.retryAfterMs = init.retryAfterMs;
