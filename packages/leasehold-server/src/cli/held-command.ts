@@ -91,11 +91,13 @@ export async function runUnder(
   // The lease may have expired while a full output kept this process from writing that.
   if (!right.checkAlive()) throw right.signal.reason;
   const env = { ...process.env, ...environmentOf(right, resource, systemEnv.clock) };
-  const group = new ProcessGroup(command, args, { env, graceMs, clock: systemEnv.clock });
+  // Half of what the margin leaves beyond the grace: this process comes first, if it can.
+  const laterMs = (marginMs - graceMs) / 2;
+  const withinMs = right.remainingMs() + laterMs;
+  const group = new ProcessGroup(command, args, { env, graceMs, withinMs, clock: systemEnv.clock });
   signals.forwardTo(group, right);
   const over = new AbortController();
-  // Half of what the margin leaves beyond the grace: this process comes first, if it can.
-  void followTrust(right, group, (marginMs - graceMs) / 2, over.signal);
+  void followTrust(right, group, laterMs, over.signal);
   const stop = () => {
     // Before writing, which blocks while the output is not read.
     void group.stop();

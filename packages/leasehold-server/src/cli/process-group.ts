@@ -27,8 +27,7 @@ const SHELL = "/bin/sh";
 /** What the shell calls itself when it says why it could not start the command. */
 const NAME = "leasehold: cannot start the command";
 const GATE = `read -r go <&3 && exec "$@" 3<&-`;
-// cancel() reaps the timer, which reaps its sleep: a first process of a container would inherit them as zombies. A timer
-// that has fired ignores SIGTERM, so that a late message does not save the group from SIGKILL.
+// A timer that has fired ignores the guard's SIGTERM: a later message must not save the group from SIGKILL.
 const GUARD = `
 stop() {
   kill -s TERM -- "-$pid"
@@ -36,35 +35,27 @@ stop() {
   sleep "$1"
   kill -s KILL -- "-$pid"
 }
-fire_after() {
-  trap 'kill "$sleep"; wait "$sleep"; exit' TERM
-  sleep "$1" &
-  sleep=$!
-  wait "$sleep"
-  trap "" TERM
-}
-cancel() {
-  if [ "$timer" ]; then kill "$timer"; wait "$timer"; fi
-  timer=
-}
 timer=
 read -r pid || exit 0
 while read -r message seconds; do
-  cancel
+  if [ "$timer" ]; then kill "$timer"; fi
   case $message in
-    within) { fire_after "$seconds"; stop "$1"; } & timer=$! ;;
-    stopping) { fire_after "$1"; kill -s KILL -- "-$pid"; } & timer=$! ;;
-    done) exit 0 ;;
+    within) { sleep "$seconds"; trap "" TERM; stop "$1"; } & timer=$! ;;
+    stopping) { sleep "$1"; kill -s KILL -- "-$pid"; } & timer=$! ;;
+    done) kill -s KILL 0 ;;
   esac
 done
-cancel
-stop "$1"`;
+if [ "$timer" ]; then kill "$timer"; fi
+stop "$1"
+kill -s KILL 0`;
 const POLL_MS = 20;
 
 export interface GroupOptions {
   readonly env: NodeJS.ProcessEnv;
   /** Between SIGTERM and SIGKILL. */
   readonly graceMs: number;
+  /** The first time for the guard, as `stopWithin` sets it. */
+  readonly withinMs: number;
   readonly clock: Clock;
 }
 
@@ -83,7 +74,7 @@ export class ProcessGroup {
   /** Starts the command at once. The caller must call stop() in the end. */
   constructor(command: string, args: readonly string[], options: GroupOptions) {
     this.#options = options;
-    const { env, graceMs } = options;
+    const { env, graceMs, withinMs } = options;
     this.#guard = startGuard(graceMs);
     const gate = spawn(SHELL, ["-c", GATE, NAME, command, ...args], {
       env,
@@ -95,6 +86,8 @@ export class ProcessGroup {
     go.on("error", () => {});
     // Without a guard the gate stays shut: its pipe ends without "go".
     this.#guard.stdin?.write(`${gate.pid}\n`);
+    // Before the command begins: this process may be stopped at any moment after that.
+    this.stopWithin(withinMs);
     go.end(this.#guard.pid === undefined ? "" : "go\n");
     this.exited = Promise.race([exitCodeOf(gate), failureOf(this.#guard)]);
   }
