@@ -130,7 +130,8 @@ async function followTrust(
   signal: AbortSignal,
 ): Promise<void> {
   const { clock } = systemEnv;
-  let untilMs = Number.NEGATIVE_INFINITY;
+  // The guard had this one from its start.
+  let untilMs = clock.monotonic() + right.remainingMs();
   while (!signal.aborted) {
     const leftMs = right.remainingMs();
     const readMs = clock.monotonic() + leftMs;
