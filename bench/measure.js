@@ -55,7 +55,7 @@ export async function interleaved(rounds, contenders, progress, warmUps = 1) {
   for (const name of names) measured[name] = [];
   for (let round = 1 - warmUps; round <= rounds; round += 1) {
     for (let at = 0; at < names.length; at += 1) {
-      const name = names[(at + round) % names.length];
+      const name = names[(at + round + warmUps) % names.length];
       progress(`round ${round} of ${rounds}: ${name}`);
       const value = await contenders[name](round);
       if (round > 0) measured[name].push(value);

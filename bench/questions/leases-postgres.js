@@ -11,6 +11,8 @@ import { interleaved, rateOfAll } from "../measure.js";
 import { ratioRow } from "../rows.js";
 
 const CALLERS = 512;
+/** A phase takes a fraction of a second: one would be measured while it is still being compiled. */
+const WARM_UPS = 2;
 const LIMIT = "the lean batched statement";
 const NAIVE = "one statement per call, 10 connections";
 
@@ -39,8 +41,8 @@ export default {
       naive: await naive.open(await engines.freshDatabase(), CALLERS),
     };
     const counts = {
-      ours: size(40_000, 10_000),
-      limit: size(40_000, 10_000),
+      ours: size(40_000, 25_000),
+      limit: size(40_000, 25_000),
       naive: size(10_000, 3_000),
     };
     const rates = (/** @type {keyof typeof sides} */ name) => (/** @type {number} */ round) =>
@@ -48,9 +50,10 @@ export default {
         rateOfAll(cpu, counts[name], work),
       );
     const measured = await interleaved(
-      size(5, 3),
+      5,
       { ours: rates("ours"), limit: rates("limit"), naive: rates("naive") },
       progress,
+      WARM_UPS,
     );
     for (const side of Object.values(sides)) await side.close();
     const better = /** @type {const} */ ("higher");

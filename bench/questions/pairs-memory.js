@@ -10,6 +10,8 @@ import { forEach, interleaved, rateOfAll } from "../measure.js";
 import { ratioRow, sidesOf, valueRow } from "../rows.js";
 
 const CALLERS = 512;
+/** A round takes half a second: one would be measured while it is still being compiled. */
+const WARM_UPS = 2;
 const NAMES = 16 * CALLERS;
 
 /** @type {import("../measure.js").Question} */
@@ -19,13 +21,13 @@ export default {
     const leases = await connect("memory:", { defaults: { ttlMs: 30_000 } });
     /** @type {Map<string, Mutex>} */
     const mutexes = new Map();
-    const count = size(400_000, 100_000);
+    const count = size(400_000, 200_000);
     const names = Array.from({ length: count }, (_, at) => `pair-${at % NAMES}`);
     for (const name of names.slice(0, NAMES)) mutexes.set(name, new Mutex());
     const pairs = (/** @type {(name: string) => Promise<unknown>} */ work) => () =>
       rateOfAll({ client: ownCpuUs }, count, () => forEach(CALLERS, names, work));
     const { ours, mutex } = await interleaved(
-      size(7, 4),
+      7,
       {
         ours: pairs(async (name) => (await leases.acquire(name)).release()),
         mutex: pairs(async (name) => {
@@ -34,6 +36,7 @@ export default {
         }),
       },
       progress,
+      WARM_UPS,
     );
     await leases.close();
     return [

@@ -56,8 +56,8 @@ describe("Batcher", () => {
 
   it("takes as many at once as its lane says, however few that leaves for the next call", async () => {
     for (const [share, sizes] of [
-      [undefined, [30, 30]],
-      [40, [40, 40]],
+      [undefined, [45, 45]],
+      [50, [50, 40]],
       [500, [90]],
     ] as const) {
       const { batcher, calls, clock } = lane(undefined, share);
@@ -151,18 +151,18 @@ describe("Batcher", () => {
     };
     const callers = Array.from({ length: 300 }, (_, at) => caller(at));
     await clock.settle();
-    expect(sizes()).toEqual([100, 100]);
+    expect(sizes()).toEqual([150, 150]);
     calls[0]?.answer();
     await clock.settle();
-    expect(sizes()).toEqual([100, 100, 100]);
-    // The next call was sent before the callers of the first one went on.
-    expect(new Set(answered)).toEqual(new Set([3]));
-    for (let next = 1; next < 9; next += 1) {
+    expect(sizes()).toEqual([150, 150, 150]);
+    // The store had the other half while the callers of the first one went on.
+    expect(new Set(answered)).toEqual(new Set([2]));
+    for (let next = 1; next < 6; next += 1) {
       calls[next]?.answer();
       await clock.settle();
     }
     await Promise.all(callers);
-    expect(sizes()).toEqual(Array(9).fill(100));
+    expect(sizes()).toEqual(Array(6).fill(150));
   });
 
   it("sends few callers together: a call costs more than its requests", async () => {

@@ -21,10 +21,10 @@ WITH clock AS MATERIALIZED (
       WITH ORDINALITY AS i (namespace, resource, asked_id, asked_by, asked_ms, asked_metadata, n)
       ORDER BY i.namespace COLLATE "C", i.resource COLLATE "C"
     ) i CROSS JOIN clock c LEFT JOIN LATERAL (
-      SELECT l.ctid AS at, l.lease_id <> i.asked_id AND NOT (l.ended IS DISTINCT FROM 'released' AND l.expires_at > c.now) AND NOT l.paused AND NOT EXISTS (
+      SELECT l.ctid AS at, l.lease_id <> i.asked_id AND NOT (l.ended IS DISTINCT FROM 'released' AND l.expires_at > c.now) AND NOT l.paused AND NOT ((SELECT EXISTS (SELECT FROM leasehold.waiter)) AND EXISTS (
         SELECT FROM leasehold.waiter w
         WHERE w.namespace = l.namespace AND w.resource = l.resource AND w.expires_at > c.now
-      ) AS is_free
+      )) AS is_free
       FROM leasehold.lease l WHERE l.namespace = i.namespace AND l.resource = i.resource OFFSET 0
     ) s ON true
   ),

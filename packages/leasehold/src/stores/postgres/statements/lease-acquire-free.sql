@@ -20,10 +20,10 @@ WITH clock AS MATERIALIZED (
         WITH ORDINALITY AS i (resource, asked_id, n)
       ORDER BY i.resource COLLATE "C"
     ) i CROSS JOIN clock c LEFT JOIN LATERAL (
-      SELECT l.ctid AS at, l.lease_id <> i.asked_id AND NOT (l.ended IS DISTINCT FROM 'released' AND l.expires_at > c.now) AND NOT l.paused AND NOT EXISTS (
+      SELECT l.ctid AS at, l.lease_id <> i.asked_id AND NOT (l.ended IS DISTINCT FROM 'released' AND l.expires_at > c.now) AND NOT l.paused AND NOT ((SELECT EXISTS (SELECT FROM leasehold.waiter)) AND EXISTS (
         SELECT FROM leasehold.waiter w
         WHERE w.namespace = $1::text AND w.resource = l.resource AND w.expires_at > c.now
-      ) AS is_free
+      )) AS is_free
       FROM leasehold.lease l WHERE l.namespace = $1 AND l.resource = i.resource OFFSET 0
     ) s ON true
   ),

@@ -13,10 +13,10 @@ WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
       ORDER BY i.resource COLLATE "C"
     ) i CROSS JOIN clock c CROSS JOIN LATERAL (
       SELECT l.ctid AS at, l.expires_at FROM leasehold.lease l
-      WHERE l.namespace = $1 AND l.resource = i.resource AND l.lease_id = i.asked_id AND (l.ended IS DISTINCT FROM 'released' AND l.expires_at > c.now) AND NOT EXISTS (
+      WHERE l.namespace = $1 AND l.resource = i.resource AND l.lease_id = i.asked_id AND (l.ended IS DISTINCT FROM 'released' AND l.expires_at > c.now) AND NOT ((SELECT EXISTS (SELECT FROM leasehold.waiter)) AND EXISTS (
         SELECT FROM leasehold.waiter w
         WHERE w.namespace = $1::text AND w.resource = l.resource AND w.expires_at > c.now
-      )
+      ))
       FOR NO KEY UPDATE OF l SKIP LOCKED
     ) k
   ),
