@@ -38,7 +38,7 @@ export default {
       return rateOfAll({ client: side.cpuUs, server }, count, () => side.drain(count));
     };
     const rates = await interleaved(
-      size(5, 2),
+      size(5, 4),
       {
         ours: drained("ours"),
         limit: drained("limit"),
