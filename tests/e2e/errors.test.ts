@@ -21,6 +21,8 @@ import {
   NestedRunError,
   NoTokenError,
   NotLeaderError,
+  OnceDoneError,
+  OnceFailedError,
   openStores,
   StaleTokenError,
   StillRunningError,
@@ -458,6 +460,48 @@ const CASES: Readonly<Record<ErrorCode, readonly [name: string, expected: Expect
         outcome: "none",
         message: /exists with another kind, queue or data.*: enqueue new work under a new id$/,
         fields: { id: "01920000-0000-7000-8000-000000000001" },
+      },
+    ],
+  ],
+  ONCE_DONE: [
+    [
+      "work of a lease that another caller had meanwhile",
+      {
+        async cause() {
+          const { a, b, stores } = await world();
+          return await refusal(() =>
+            a.once("bill", async () => {
+              const options = { free: "now" } as const;
+              await a.revoke("once:bill", options);
+              await b.once("bill", () => "sent");
+              expect(await stores.once?.get({ namespace: "default", key: "bill" })).toBeTruthy();
+            }),
+          );
+        },
+        kind: OnceDoneError,
+        retryable: false,
+        outcome: "none",
+        message: /^"bill" was done by b at .*: roll back, and drop this work$/,
+        fields: { key: "bill", by: "b", at: "2020-01-01T12:00:00.000Z" },
+      },
+    ],
+  ],
+  ONCE_FAILED: [
+    [
+      "a key whose work has failed maxAttempts times",
+      {
+        async cause() {
+          await using leases = await connect("memory:");
+          const work = () => Promise.reject(new Error("the bank is closed"));
+          await leases.once("bill", { maxAttempts: 1 }, work).catch(() => {});
+          return await refusal(() => leases.once("bill", work));
+        },
+        kind: OnceFailedError,
+        retryable: false,
+        outcome: "none",
+        message:
+          /^"bill" has failed 1 times, the last time with: the bank is closed\. Mend the cause/,
+        fields: { key: "bill", failures: 1, lastError: "the bank is closed" },
       },
     ],
   ],

@@ -27,11 +27,11 @@ import {
   systemEnv,
   warningLogger,
 } from "./env/index.js";
-
 import { loggedLeases } from "./instrumentation/lease-log.js";
 import { type Leasehold, leaseholdOver } from "./leasehold.js";
+import type { OnceClient, OnceStore } from "./once/index.js";
 import { type LoadThread, threadFor } from "./renew-in.js";
-import { type Engines, openBy, withTasks } from "./stores/opening.js";
+import { type Engines, openBy, withOnce, withTasks } from "./stores/opening.js";
 import type { LeaseStores, Source } from "./stores/source.js";
 import { type TaskStore, type TasksClient, tasksOver } from "./tasks/index.js";
 
@@ -143,11 +143,13 @@ export async function openLeasehold(
   try {
     let { namespace } = opened;
     let taskStore = () => withTasks(opened, isStore ? "" : source).tasks;
+    let records = () => withOnce(opened, isStore ? "" : source);
     if (options.tasks !== undefined) {
       const apart = await openBy(engines, options.tasks, env, connectTimeoutMs, "tasks");
       closing.push(apart.close.bind(apart));
       const { tasks } = withTasks(apart, options.tasks);
       taskStore = () => tasks;
+      records = () => withOnce(apart, options.tasks ?? "");
       namespace = onlyNamespace("tasks", namespace, apart.namespace);
     }
     if (opened.leases.capabilities.tokens === false && options.unfenced !== true) {
@@ -165,7 +167,7 @@ export async function openLeasehold(
     const isLogged = (options.logger ?? options.env?.logger) !== undefined;
     return clientOver(
       isLogged ? loggedLeases(opened.leases, env) : opened.leases,
-      taskStore,
+      { taskStore, records, areApart: options.tasks !== undefined },
       { ...options, ...(namespace !== undefined && { namespace }), env },
       signals,
       {
@@ -200,9 +202,18 @@ function onlyNamespace(path: string, served: string | undefined, other: string |
   );
 }
 
+/** What a client uses beside its leases, opened when it does. */
+interface BesideLeases {
+  /** @throws INVALID_OPTION where the engine keeps leases only, as `records` */
+  readonly taskStore: () => TaskStore;
+  readonly records: () => OnceStore;
+  /** Whether the records are in another store than the leases. */
+  readonly areApart: boolean;
+}
+
 function clientOver(
   store: LeaseStore,
-  taskStore: () => TaskStore,
+  beside: BesideLeases,
   { holder, ...options }: ConnectOptions & { readonly env: Env },
   signals: readonly ClosingSignal[],
   owned: {
@@ -222,23 +233,39 @@ function clientOver(
   const isRealTime = env.clock === systemClock || owned.thread !== undefined;
   const forgotten = isRealTime ? warnOfForgotten(leases, env) : undefined;
   let tasks: TasksClient | undefined;
+  let onceClient: Promise<OnceClient> | undefined;
   let closed: Promise<void> | undefined;
   const close = async () => {
     // Handlers may use leases until they have drained.
     await tasks?.close();
+    await (await onceClient)?.close();
     await leases.close();
     await collector?.stop();
     unmeasure();
     await forgotten?.stop();
     await owned.disconnect().finally(forget);
   };
+  const openOnce = async () => {
+    const records = beside.records();
+    const { onceOver } = await import("./once/index.js");
+    if (!beside.areApart) return onceOver(records, leases, false);
+    const apart = measured("leases", records.leases, env);
+    return onceOver(records, new LeaseClient(apart, identity, { close: undefined }), true);
+  };
   const client = leaseholdOver({
     leases,
     // Made at first use: who holds leases alone pays for no tasks.
     tasks() {
       if (!tasks && closed) throw new ClosedError();
-      tasks ??= tasksOver(measured("tasks", taskStore(), env), identity, { close: undefined });
+      tasks ??= tasksOver(measured("tasks", beside.taskStore(), env), identity, {
+        close: undefined,
+      });
       return tasks;
+    },
+    once() {
+      if (closed) throw new ClosedError();
+      onceClient ??= openOnce();
+      return onceClient;
     },
     close: () => (closed ??= close()),
   });

@@ -81,6 +81,8 @@ export {
   NestedRunError,
   NoTokenError,
   NotLeaderError,
+  OnceDoneError,
+  OnceFailedError,
   type OnUnavailable,
   type Page,
   type ReusableLease,
@@ -135,6 +137,23 @@ export type {
   TraceContext,
 } from "./env/index.js";
 export type { Leasehold } from "./leasehold.js";
+export type {
+  FailOnceOutcome,
+  FailOnceRequest,
+  OnceGrant,
+  OnceKey,
+  OnceLease,
+  OnceOptions,
+  OnceQuery,
+  OnceResult,
+  OnceState,
+  OnceStore,
+  OnceView,
+  OnceWork,
+  SucceedOptions,
+  SucceedOutcome,
+  SucceedRequest,
+} from "./once/index.js";
 export type {
   Diagnosis,
   LeaseStores,

@@ -30,16 +30,9 @@ import {
   shardsOver,
   singletonOver,
 } from "./election/index.js";
-import type { Tasks, TasksClient } from "./tasks/index.js";
-
-/** What a Leasehold is made of. */
-export interface LeaseholdParts {
-  readonly leases: LeaseClient;
-  /** @throws INVALID_OPTION where no store keeps tasks */
-  readonly tasks: () => TasksClient;
-  /** Closes what is open: the tasks if they were used, then the leases, then the connections. */
-  readonly close: () => Promise<void>;
-}
+import type { LeaseholdParts } from "./leasehold-parts.js";
+import type { OnceOptions, OnceResult, OnceWork } from "./once/index.js";
+import type { Tasks } from "./tasks/index.js";
 
 /** `connect()` calls it. Apart from the class, whose public type shows no constructor. */
 export let leaseholdOver: (parts: LeaseholdParts) => Leasehold;
@@ -97,10 +90,7 @@ export class Leasehold<L extends AnyLease = Lease> implements AsyncDisposable {
    * import { connect } from "leasehold";
    *
    * const leasehold = await connect("memory:");
-   * const sent = await leasehold.run("billing", { ttlMs: 10_000 }, async (lease) => {
-   *   return lease.checkAlive() ? "sent" : "stopped";
-   * });
-   * console.log(sent);
+   * console.log(await leasehold.run("billing", { ttlMs: 10_000 }, () => "sent"));
    * await leasehold.close();
    * ```
    */
@@ -148,8 +138,7 @@ export class Leasehold<L extends AnyLease = Lease> implements AsyncDisposable {
    * import { connect } from "leasehold";
    *
    * const leasehold = await connect("memory:");
-   * const lease = await leasehold.acquire("report", { ttlMs: 10_000, waitMs: 5_000 });
-   * await lease.release();
+   * await (await leasehold.acquire("report", { ttlMs: 10_000, waitMs: 5_000 })).release();
    * await leasehold.close();
    * ```
    */
@@ -360,6 +349,32 @@ export class Leasehold<L extends AnyLease = Lease> implements AsyncDisposable {
   }
 
   /**
+   * Does the work of `key`, of 1 to 200 bytes, unless it was done before: it succeeds at most once, for ever or for `keepMs`,
+   * however many callers there are. Others wait while a caller works, at most `waitMs`, and get its value: JSON of at most
+   * 64 KB. After work that throws, the next caller tries again. Needs a store that keeps tasks; see {@link OnceWork}.
+   * @returns `{ ran: true, value }`, or `{ ran: false, value, at, by }` of the caller that did it
+   * @throws ONCE_FAILED after `maxAttempts` failures; ONCE_DONE; as {@link Leasehold.run}
+   * @example
+   * ```ts
+   * import { connect } from "leasehold";
+   *
+   * const leasehold = await connect("memory:");
+   * const { ran, value } = await leasehold.once("bill-2026-11", () => "sent");
+   * console.log(ran ? value : `${value} before`);
+   * await leasehold.close();
+   * ```
+   */
+  once<T>(key: string, work: OnceWork<T>): Promise<OnceResult<T>>;
+  once<T>(key: string, options: OnceOptions, work: OnceWork<T>): Promise<OnceResult<T>>;
+  async once<T>(
+    key: string,
+    ...rest: [OnceWork<T>] | [OnceOptions, OnceWork<T>]
+  ): Promise<OnceResult<T>> {
+    const [options, work] = rest.length === 1 ? [{}, rest[0]] : rest;
+    return (await this.#parts.once()).once(key, options, work);
+  }
+
+  /**
    * The tasks of this namespace, where the store keeps tasks (PostgreSQL, PGlite, memory, a server) or
    * `connect(url, { tasks })` names one that does.
    * @throws INVALID_OPTION where no store keeps tasks; CLOSED
@@ -369,12 +384,11 @@ export class Leasehold<L extends AnyLease = Lease> implements AsyncDisposable {
   }
 
   /**
-   * Closes everything in order: workers stop claiming, their handlers drain and their completions are sent;
-   * waiters reject with CLOSED; the signals of leases abort, their work gets `graceMs` to end, and they are released;
-   * connections that `connect()` opened are closed. Work of `run`, an elector, a singleton or shards that still runs then
-   * keeps its lease, which is no longer renewed, until it expires. A lease of `acquire`, `acquireAll` or
-   * `reusableLease()` is released even then, for the client cannot see whether anything still relies on it. Returns the same promise each time; every other call rejects with CLOSED from then on. What
-   * could not be released is logged.
+   * Closes everything in order: workers stop claiming, their handlers drain and their completions are sent; waiters reject
+   * with CLOSED; the signals of leases abort, their work gets `graceMs` to end, and they are released; connections that
+   * `connect()` opened are closed. Work of `run`, `once`, an elector, a singleton or shards that still runs then keeps its
+   * lease, which is no longer renewed, until it expires. Other leases are released even then: the client cannot see whether
+   * anything relies on them. Returns the same promise each time; every other call then rejects with CLOSED.
    */
   close(): Promise<void> {
     return this.#parts.close();

@@ -30,19 +30,20 @@ export const LIBRARY: Rules = {
     instrumentation: ["env", "core", "election", "tasks"],
     // The generator is a Singleton.
     tasks: ["env", "core", "election"],
+    once: ["env", "core", "tasks"],
     wire: ["core", "tasks", "control", "election"],
-    "stores/memory": ["env", "core", "tasks", "control", "stores/source"],
-    "stores/postgres": ["env", "core", "tasks", "control", "stores/source"],
+    "stores/memory": ["env", "core", "tasks", "once", "control", "stores/source"],
+    "stores/postgres": ["env", "core", "tasks", "once", "control", "stores/source"],
     "stores/http": ["env", "core", "tasks", "control", "wire", "stores/source"],
     "stores/etcd": ["env", "core", "stores/source"],
     "stores/kubernetes": ["env", "core", "stores/source"],
     "stores/redis": ["env", "core", "stores/source"],
     "stores/zookeeper": ["env", "core", "stores/source"],
-    "stores/source": ["env", "core", "tasks", "control"],
-    "stores/opening": ["env", "core", "control", "stores/source"],
+    "stores/source": ["env", "core", "tasks", "once", "control"],
+    "stores/opening": ["env", "core", "once", "control", "stores/source"],
     "stores/open-anywhere": ["stores/opening", "stores/memory", "stores/http"],
     "stores/open": ["env", "stores/opening", "stores/open-anywhere", "stores/source", "stores/*"],
-    testing: ["env", "core", "tasks", "control"],
+    testing: ["env", "core", "tasks", "once", "control"],
     // The APIs of other packages on a client of ours.
     compat: ["env", "core", "index", "stores/redis"],
     // What authors of stores import.
@@ -73,20 +74,33 @@ export const LIBRARY: Rules = {
       "stores/open-anywhere",
       "stores/source",
     ],
-    // The client: the core's leases, elections and tasks as one.
-    leasehold: ["core", "election", "tasks"],
+    // The client: the core's leases, elections, tasks and once as one.
+    leasehold: ["core", "election", "tasks", "once", "leasehold-parts"],
+    "leasehold-parts": ["core", "tasks", "once"],
     connect: [
       "env",
       "core",
       "instrumentation",
       "tasks",
+      // Loaded at first use.
+      "once",
       "leasehold",
       "renew-in",
       "stores/opening",
       "stores/source",
     ],
     // Of control it exports types alone: the opened stores name them.
-    face: ["env", "core", "control", "election", "tasks", "connect", "leasehold", "stores/source"],
+    face: [
+      "env",
+      "core",
+      "control",
+      "election",
+      "tasks",
+      "once",
+      "connect",
+      "leasehold",
+      "stores/source",
+    ],
     // What the server, its command line, the console and the verification share of the inside.
     internal: [
       "env",
@@ -101,11 +115,15 @@ export const LIBRARY: Rules = {
     ],
   },
   openModules: {
-    "tasks/port.ts": ["port.ts", "stores/", "testing/", "control/"],
+    "tasks/port.ts": ["port.ts", "stores/", "testing/", "control/", "once/"],
+    "once/port.ts": ["stores/", "testing/"],
     "tasks/rules.ts": ["stores/", "testing/"],
     "tasks/claims.ts": ["stores/"],
     "tasks/record.ts": ["stores/", "testing/"],
-    "tasks/payloads.ts": ["stores/"],
+    "tasks/payloads.ts": ["stores/", "once/"],
+    // What a value must be to be kept.
+    "tasks/json.ts": ["once/"],
+    "tasks/describe.ts": ["once/"],
     // What a store that fails for a while is wrapped in, without the rest of what keeps tasks and controls.
     "tasks/retrying.ts": ["stores/"],
     "control/retrying.ts": ["stores/"],

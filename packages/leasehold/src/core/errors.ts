@@ -15,6 +15,8 @@ export type ErrorCode =
   | "NOT_LEADER"
   | "STILL_RUNNING"
   | "TASK_CONFLICT"
+  | "ONCE_DONE"
+  | "ONCE_FAILED"
   | "NESTED_RUN"
   | "CLOSED";
 
@@ -31,11 +33,9 @@ export type LostReason =
   /** The store's answer contradicts what it said before. */
   | "inconsistent";
 
-/** What a {@link LeaseholdError} knows besides its code and message. */
+/** What a {@link LeaseholdError} knows besides its code and message; see its properties. */
 export interface ErrorInit {
-  /** Whether the same call may succeed later without any change. */
   retryable: boolean;
-  /** `unknown`: the call may have taken effect although it failed. */
   outcome: "none" | "unknown";
   cause?: unknown;
 }

@@ -32,6 +32,7 @@ export { HeldLease } from "./held-lease.js";
 export type { AnyLease, HeldResource, Lease, LostHandler, UnfencedLease } from "./lease.js";
 export type { LeaseGroup } from "./lease-group.js";
 export { checkName, checkNames, checkNewName, checkSchema, isPlainName } from "./names.js";
+export { OnceDoneError, OnceFailedError } from "./once-errors.js";
 export { checkServer, type ExpectedServer, expectedHttp, openServer } from "./opening-server.js";
 export {
   type AcquireOptions,

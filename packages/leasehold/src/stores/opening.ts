@@ -8,6 +8,7 @@ import {
   StoreUnavailableError,
 } from "../core/index.js";
 import { type Env, withTimeout } from "../env/index.js";
+import type { OnceStore } from "../once/port.js";
 import type { LeaseStores, MigrationStep, Source, StoreSource, Stores } from "./source.js";
 
 type Engine = (url: string) => Promise<StoreSource>;
@@ -102,8 +103,18 @@ export async function openAll(
 export function withTasks(opened: LeaseStores, source: Source): Stores {
   const { tasks, generator } = opened;
   if (tasks && generator) return { ...opened, tasks, generator };
+  throw leasesOnly(source);
+}
+
+/** @throws INVALID_OPTION if the engine keeps leases only */
+export function withOnce(opened: LeaseStores, source: Source): OnceStore {
+  if (opened.once) return opened.once;
+  throw leasesOnly(source);
+}
+
+function leasesOnly(source: Source): InvalidOptionError {
   const scheme = schemeOf(source);
-  throw new InvalidOptionError(
+  return new InvalidOptionError(
     scheme ? `${scheme}:` : "this store",
     'keeps leases only: name a store for tasks, as in connect(url, { tasks: "postgres://..." }); PostgreSQL, PGlite, memory and a server keep them (openStores and the command line: the option control)',
   );

@@ -3,6 +3,7 @@
 import type { Control, GrantHistory, RemoteOperator } from "../control/index.js";
 import type { Key, LeaseholdError, LeaseStore } from "../core/index.js";
 import type { Env } from "../env/index.js";
+import type { OnceStore } from "../once/port.js";
 import type { GeneratorState, TaskStore } from "../tasks/port.js";
 
 /** One setting of an engine on which leases depend. */
@@ -38,6 +39,8 @@ export interface LeaseStores {
   readonly namespace?: string;
   readonly leases: LeaseStore;
   readonly tasks?: TaskStore;
+  /** The records of `once`; absent if the engine keeps leases only. */
+  readonly once?: OnceStore;
   readonly generator?: GeneratorState;
   /** Absent if the engine cannot store ended grants, or if the server behind it stores them. */
   readonly history?: GrantHistory;

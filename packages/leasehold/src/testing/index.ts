@@ -20,6 +20,7 @@ export {
   type OpenedLeaseStore,
 } from "./lease-suite/index.js";
 export { type ManualClock, manualClock, manualEnv, seededRandom } from "./manual-clock.js";
+export { exerciseOnceStore, type OnceHarness, type OpenedOnceStore } from "./once-suite.js";
 export {
   exerciseTaskStore,
   type OpenedTaskStore,

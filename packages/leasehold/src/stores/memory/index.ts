@@ -4,6 +4,7 @@ import type { StoreSource, Stores } from "../source.js";
 import { MemoryControlState, memoryControl } from "./control.js";
 import { MemoryGeneratorState } from "./control-generator.js";
 import { MemoryGrantHistory } from "./control-history.js";
+import { MemoryOnceState, MemoryOnceStore } from "./once.js";
 import { MemoryLeaseState, MemoryLeaseStore } from "./store.js";
 import { MemoryTaskState, MemoryTaskStore } from "./tasks.js";
 
@@ -16,6 +17,7 @@ class Memory implements StoreSource<Stores> {
         generator: MemoryGeneratorState;
         history: MemoryGrantHistory;
         control: MemoryControlState;
+        once: MemoryOnceState;
       }
     | undefined;
 
@@ -26,12 +28,14 @@ class Memory implements StoreSource<Stores> {
       generator: new MemoryGeneratorState(),
       history: new MemoryGrantHistory(env.clock),
       control: new MemoryControlState(env.clock),
+      once: new MemoryOnceState(env.clock),
     };
     const leases = new MemoryLeaseStore(this.#contents.leases);
     const tasks = new MemoryTaskStore(this.#contents.tasks);
     return {
       leases,
       tasks,
+      once: new MemoryOnceStore(this.#contents.once, leases, this.#contents.leases),
       generator: this.#contents.generator,
       history: this.#contents.history,
       control: memoryControl(this.#contents.control, leases, tasks, this.#contents.generator),

@@ -14,6 +14,7 @@ import {
   StoreMisconfiguredError,
 } from "../../core/index.js";
 import type { Env } from "../../env/index.js";
+import type { OnceStore } from "../../once/port.js";
 import type { GeneratorState, TaskStore } from "../../tasks/port.js";
 import type { Diagnosis, MigrationStep, QueuedWaiter } from "../source.js";
 import type { Backend, RawBackend, Sql } from "./connection.js";
@@ -25,6 +26,7 @@ import { PostgresGeneratorState } from "./control-generator.js";
 import { PostgresGrantHistory } from "./control-history.js";
 import { diagnosePostgres } from "./diagnose.js";
 import { migrate, planOf, stepsOf } from "./migrate.js";
+import { PostgresOnceStore } from "./once.js";
 import { inSchema, schemaNamed } from "./schema.js";
 import type { Connections } from "./shared.js";
 import { PostgresLeaseStore } from "./store.js";
@@ -67,6 +69,7 @@ export interface InSchema {
 export interface PostgresDatabase {
   readonly leases: LeaseStore;
   readonly tasks: TaskStore;
+  readonly once: OnceStore;
   readonly generator: GeneratorState;
   readonly history: GrantHistory;
   readonly control: Control;
@@ -128,8 +131,10 @@ async function openDatabase(
     if (listener.mode === "push") backend.prepare?.();
     const connections: Connections = { backend, listener, env };
     let closing: Promise<void> | undefined;
+    const leases = new PostgresLeaseStore(connections);
     return {
-      leases: new PostgresLeaseStore(connections),
+      leases,
+      once: new PostgresOnceStore(connections, leases),
       tasks: new PostgresTaskStore(connections),
       generator: new PostgresGeneratorState(connections),
       history: new PostgresGrantHistory(connections),

@@ -61,7 +61,10 @@ const mixed = (more: Columns): Values => ({
 
 const ASKED_MS: Columns = [["asked_ms", "int"]];
 /** Nobody waits most of the time: then this is asked once, not once a resource. */
-const hasWaiter = (row: string, namespace: string) => `((SELECT EXISTS (SELECT FROM leasehold.waiter)) AND EXISTS (
+const hasWaiter = (
+  row: string,
+  namespace: string,
+) => `((SELECT EXISTS (SELECT FROM leasehold.waiter)) AND EXISTS (
         SELECT FROM leasehold.waiter w
         WHERE w.namespace = ${namespace} AND w.resource = ${row}.resource AND w.expires_at > c.now
       ))`;

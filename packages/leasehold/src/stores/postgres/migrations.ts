@@ -311,4 +311,33 @@ export const MIGRATIONS: readonly Migration[] = [
        FOR EACH ROW WHEN (NEW.seq <= OLD.seq) EXECUTE FUNCTION leasehold.refuse_change()`,
     ],
   },
+  {
+    name: "once",
+    statements: [
+      // Only successes: the primary key decides between two transactions that record one.
+      `CREATE TABLE leasehold.once (
+         namespace text COLLATE "C" NOT NULL,
+         key text COLLATE "C" NOT NULL,
+         value text NOT NULL,
+         token bigint NOT NULL,
+         holder text NOT NULL,
+         done_at timestamptz NOT NULL,
+         keep_until timestamptz,
+         PRIMARY KEY (namespace, key)
+       )`,
+      `CREATE INDEX once_age ON leasehold.once (keep_until) WHERE keep_until IS NOT NULL`,
+      `CREATE TABLE leasehold.once_failure (
+         namespace text COLLATE "C" NOT NULL,
+         key text COLLATE "C" NOT NULL,
+         failures integer NOT NULL,
+         is_last boolean NOT NULL,
+         error text NOT NULL,
+         token bigint NOT NULL,
+         holder text NOT NULL,
+         failed_at timestamptz NOT NULL,
+         next_at timestamptz NOT NULL,
+         PRIMARY KEY (namespace, key)
+       )`,
+    ],
+  },
 ];

@@ -79,7 +79,7 @@ export function termOf({
 /**
  * Truncates to milliseconds; stored times are exact to the microsecond, which a float cannot represent.
  */
-function isoOf(epochMs: number): string {
+export function isoOf(epochMs: number): string {
   return isoTime(Math.floor(epochMs + 0.0005));
 }
 
