@@ -10,6 +10,8 @@ const RIGHTS: Readonly<Record<string, string>> = {
   task: "SELECT INSERT UPDATE DELETE",
   attempt: "SELECT INSERT DELETE",
   claim: "SELECT INSERT DELETE",
+  once: "SELECT INSERT UPDATE DELETE",
+  once_failure: "SELECT INSERT UPDATE DELETE",
   generator: "SELECT INSERT UPDATE",
   fence: "SELECT INSERT UPDATE",
   grant_history: "SELECT INSERT UPDATE DELETE",
