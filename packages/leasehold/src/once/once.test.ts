@@ -1,0 +1,257 @@
+import { describe, expect, it } from "vitest";
+import { connect, LeaseLostError, openStores } from "../index.js";
+import type { Leasehold } from "../leasehold.js";
+import { leasesOf } from "../leasehold.js";
+import { memory } from "../stores/memory/index.js";
+import { manualEnv } from "../testing/index.js";
+import { onceOver } from "./once.js";
+import type { OnceStore } from "./port.js";
+
+let names = 0;
+/** Clients of one memory store under a manual clock. */
+async function world() {
+  const env = manualEnv();
+  const name = `memory:once-${names++}`;
+  const stores = await openStores(name, { env });
+  const client = (holder: string) => connect(name, { env, holder });
+  const records = stores.once as OnceStore;
+  const view = (key: string) => records.get({ namespace: "default", key });
+  return { env, records, view, a: await client("a"), b: await client("b") };
+}
+
+/** Resolves when it is called, and ends when it is told to. */
+function step() {
+  let begin = () => {};
+  let end = () => {};
+  const begun = new Promise<void>((resolve) => (begin = resolve));
+  const ended = new Promise<void>((resolve) => (end = resolve));
+  return {
+    begun,
+    end,
+    async wait() {
+      begin();
+      await ended;
+    },
+  };
+}
+
+/** `once` of a client over records of which one method is replaced. */
+function over(client: Leasehold, records: OnceStore, changed: Partial<OnceStore>) {
+  const store = new Proxy(records, {
+    get(target, name) {
+      const own: unknown = Reflect.get(changed, name);
+      if (own) return own;
+      const value: unknown = Reflect.get(target, name, target);
+      return typeof value === "function" ? (value.bind(target) as unknown) : value;
+    },
+  });
+  return onceOver(store, leasesOf(client), false);
+}
+
+describe("once", () => {
+  it("does the work of a key once, and answers all others with its value", async () => {
+    const { a, b } = await world();
+    let runs = 0;
+    const work = async () => {
+      runs += 1;
+      return { run: runs };
+    };
+    const answers = await Promise.all([a, b, a, b, b].map((client) => client.once("bill", work)));
+    expect(runs).toBe(1);
+    expect(answers.filter(({ ran }) => ran)).toEqual([{ ran: true, value: { run: 1 } }]);
+    for (const answer of answers) expect(answer.value).toEqual({ run: 1 });
+    const later = await b.once("bill", work);
+    expect(later).toEqual({
+      ran: false,
+      value: { run: 1 },
+      by: answers[0]?.ran ? "a" : "b",
+      at: expect.any(String) as string,
+    });
+    expect(await a.once("mail", work)).toEqual({ ran: true, value: { run: 2 } });
+  });
+
+  it("sends a caller of a key that is done one read and no lease", async () => {
+    const { a, b } = await world();
+    await a.once("bill", () => 1);
+    const { token } = (await a.get("once:bill")) ?? { token: 0 };
+    await b.once("bill", () => 2);
+    expect((await a.get("once:bill"))?.token).toBe(token);
+  });
+
+  it("wakes all waiters when the key is done, not one after the other", async () => {
+    const { a, b, env } = await world();
+    const working = step();
+    const first = a.once("bill", () => working.wait());
+    await working.begun;
+    const waiting = Array.from({ length: 20 }, () => b.once("bill", () => "never"));
+    await env.clock.settle();
+    working.end();
+    expect((await first).ran).toBe(true);
+    for (const answer of await Promise.all(waiting)) expect(answer.ran).toBe(false);
+  });
+
+  it("gives up after waitMs, at once with 0, and at the caller's signal", async () => {
+    const { a, b, env } = await world();
+    const working = step();
+    const first = a.once("bill", () => working.wait());
+    await working.begun;
+    const now = b.once("bill", { waitMs: 0 }, () => 1).catch((error: Error) => error);
+    expect(await now).toMatchObject({ code: "LEASE_UNAVAILABLE", holder: "a" });
+    const later = b.once("bill", { waitMs: 5_000 }, () => 1).catch((error: Error) => error);
+    const leaving = new AbortController();
+    const { signal } = leaving;
+    const aborted = b.once("bill", { signal }, () => 1).catch((error: unknown) => error);
+    await env.clock.advance(4_000);
+    leaving.abort("leaving");
+    expect(await aborted).toBe("leaving");
+    await env.clock.advance(2_000);
+    expect(await later).toMatchObject({ code: "LEASE_UNAVAILABLE", waitedMs: 5_000 });
+    working.end();
+    await first;
+  });
+
+  it("does not record work that throws: a waiter tries next", async () => {
+    const { a, b, view } = await world();
+    const working = step();
+    const first = a.once("bill", async () => {
+      await working.wait();
+      throw new Error("the bank is closed");
+    });
+    await working.begun;
+    const second = b.once("bill", ({ failures }) => `after ${failures}`);
+    working.end();
+    await expect(first).rejects.toThrow("the bank is closed");
+    expect(await second).toEqual({ ran: true, value: "after 1" });
+    expect(await view("bill")).toMatchObject({ state: "done", failures: 0 });
+  });
+
+  it("waits for the time of the next attempt, within waitMs", async () => {
+    const { a, b, env } = await world();
+    const bad = () => Promise.reject(new Error("no"));
+    await a.once("bill", { retryDelayMs: 10_000 }, bad).catch(() => {});
+    const hasty = b.once("bill", { waitMs: 9_000 }, () => 1).catch((error: Error) => error);
+    expect(await hasty).toMatchObject({ code: "LEASE_UNAVAILABLE", holder: "a" });
+    let ran = false;
+    const patient = b.once("bill", () => (ran = true));
+    await env.clock.advance(9_900);
+    expect(ran).toBe(false);
+    await env.clock.advance(200);
+    expect(await patient).toEqual({ ran: true, value: true });
+  });
+
+  it("runs again when the lease of the one who worked has ended without a record", async () => {
+    const { a, b, env, view } = await world();
+    void a.once("bill", () => new Promise(() => {})).catch(() => {});
+    await env.clock.settle();
+    await b.revoke("once:bill", { free: "now" });
+    expect(await b.once("bill", () => "sent")).toEqual({ ran: true, value: "sent" });
+    expect(await view("bill")).toMatchObject({ state: "done", by: "b" });
+  });
+
+  it("records nothing of a holder whose lease has passed to another one", async () => {
+    const { a, b, view } = await world();
+    const [late, next] = [step(), step()];
+    const first = a.once("bill", async () => {
+      await late.wait();
+      return "late";
+    });
+    await late.begun;
+    await b.revoke("once:bill", { free: "now" });
+    const second = b.once("bill", async () => {
+      await next.wait();
+      return "next";
+    });
+    await next.begun;
+    late.end();
+    await expect(first).rejects.toBeInstanceOf(LeaseLostError);
+    next.end();
+    expect(await second).toEqual({ ran: true, value: "next" });
+    expect(await view("bill")).toMatchObject({ value: "next", by: "b" });
+  });
+
+  it("asks again when the reply of the record is lost", async () => {
+    const { a, env, records, view } = await world();
+    let asked = 0;
+    const client = over(a, records, {
+      async succeed(request) {
+        asked += 1;
+        const outcome = await records.succeed(request);
+        if (asked > 1) return outcome;
+        const error = new LeaseLostError("r", "gone");
+        return { status: "failed", applied: "maybe", retryable: true, error };
+      },
+    });
+    const answer = client.once("bill", {}, () => "sent");
+    await env.clock.advance(1_000);
+    expect(await answer).toEqual({ ran: true, value: "sent" });
+    expect(asked).toBe(2);
+    expect(await view("bill")).toMatchObject({ value: "sent" });
+    await client.close();
+  });
+
+  it("looks again under the lease for what was recorded since its first look", async () => {
+    const { a, b, records } = await world();
+    let isFirst = true;
+    const client = over(a, records, {
+      async get(key) {
+        const view = await records.get(key);
+        if (isFirst) await b.once("bill", () => "b");
+        isFirst = false;
+        return view;
+      },
+    });
+    expect(await client.once("bill", {}, () => "a")).toMatchObject({ ran: false, value: "b" });
+    await client.close();
+  });
+
+  it("records work whose value cannot be kept, and tells its caller alone", async () => {
+    const { a, b } = await world();
+    const large = "x".repeat(70_000);
+    for (const [key, value] of [
+      ["bigint", 1n],
+      ["large", large],
+    ] as const) {
+      const refused = await a.once(key, () => value).catch((error: Error) => error);
+      expect(refused).toMatchObject({ code: "INVALID_OPTION", path: "value" });
+      expect(await b.once(key, () => "again")).toMatchObject({ ran: false, value: null, by: "a" });
+    }
+  });
+
+  it("refuses a transaction where none can hold the record", async () => {
+    const { a, view } = await world();
+    const client = { query: async () => ({ rows: [] }) };
+    const refused = a.once("bill", (lease) => lease.succeed("sent", { client }));
+    await expect(refused).rejects.toMatchObject({ code: "INVALID_OPTION", path: "client" });
+    expect(await view("bill")).toMatchObject({ state: "failing", failures: 1 });
+  });
+
+  it("refuses wrong arguments by name, before the work", async () => {
+    const { a } = await world();
+    const work = () => expect.unreachable();
+    for (const [key, options, path] of [
+      ["", {}, "key"],
+      ["x".repeat(201), {}, "key"],
+      ["bill", { keepMs: 0 }, "keepMs"],
+      ["bill", { maxAttempts: 0.5 }, "maxAttempts"],
+      ["bill", { retryDelayMs: -1 }, "retryDelayMs"],
+      ["bill", { waitMs: -1 }, "waitMs"],
+      ["bill", { ttlMs: 1 }, "ttlMs"],
+      ["bill", { ttl: 1_000 }, "ttl"],
+    ] as const) {
+      const refused = a.once(key, options as object, work);
+      await expect(refused).rejects.toMatchObject({ code: "INVALID_OPTION", path });
+    }
+    await expect(a.once("bill", {}, undefined as never)).rejects.toMatchObject({ path: "work" });
+  });
+
+  it("keeps its leases beside its records, where those are in another store", async () => {
+    const env = manualEnv();
+    const [leases, tasks] = [memory(), memory()];
+    await using client = await connect(leases, { env, tasks });
+    expect(await client.once("bill", () => 1)).toEqual({ ran: true, value: 1 });
+    const [first, second] = await Promise.all([leases.open(env), tasks.open(env)]);
+    const key = { namespace: "default", resource: "once:bill" };
+    expect(await first.leases.get([key])).toEqual([null]);
+    expect((await second.leases.get([key]))[0]?.state).toBe("released");
+  });
+});

@@ -1,0 +1,86 @@
+/**
+ * The work of a key succeeds at most once, with processes that are killed and paused in the middle of it: on PostgreSQL, with the
+ * effect in the database that keeps the records. With TEST_FULL=1: 20 processes and 500 keys.
+ */
+import { setTimeout as delay } from "node:timers/promises";
+import pg from "pg";
+import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import { connect } from "../../packages/leasehold/src/index.js";
+import { compile } from "../support/compile.js";
+import { repetitions } from "../support/full.js";
+import type { CallerSettings } from "../support/once-caller.js";
+import { describePostgres, type FreshDatabase, freshDatabase } from "../support/postgres.js";
+import { Child, endAll } from "../support/processes.js";
+
+const PROCESSES = repetitions({ usual: 4, full: 20 });
+const KEYS = repetitions({ usual: 50, full: 500 });
+/** Every other one is stopped instead, and goes on after its lease has passed to another one. */
+const KILLED = repetitions({ usual: 6, full: 40 });
+const CALLERS = 10;
+const TTL_MS = 600;
+const TEST_TIMEOUT_MS = repetitions({ usual: 120_000, full: 900_000 });
+
+describePostgres("once, among processes that are killed and paused", () => {
+  let database: FreshDatabase;
+  let program: Awaited<ReturnType<typeof compile>>;
+  beforeAll(async () => {
+    database = await freshDatabase();
+    program = await compile(new URL("../support/once-caller.ts", import.meta.url));
+  });
+  afterEach(() => endAll());
+  afterAll(async () => {
+    await program.remove();
+    await database.drop();
+  });
+
+  it(
+    "records each key once, with its effect exactly once, and leaves no caller waiting",
+    async () => {
+      const admin = new pg.Client({ connectionString: database.url });
+      await admin.connect();
+      // Without a key of its own, so that a second effect would be seen.
+      await admin.query("CREATE TABLE effect (key text, by text)");
+      await (await connect(database.url)).close();
+      const settings: CallerSettings = {
+        url: database.url,
+        keys: KEYS,
+        callers: CALLERS,
+        ttlMs: TTL_MS,
+      };
+      const start = () => new Child(process.execPath, [program.path, JSON.stringify(settings)]);
+      const fleet = Array.from({ length: PROCESSES }, start);
+      const effects = async () =>
+        (await admin.query<{ n: number }>("SELECT count(*)::int AS n FROM effect")).rows[0]?.n ?? 0;
+      for (let killed = 0; killed < KILLED; killed += 1) {
+        // Spread over the work: the next one dies when so much of it is done.
+        while ((await effects()) < Math.floor((killed * KEYS) / (KILLED + 1))) await delay(5);
+        const at = killed % PROCESSES;
+        if (killed % 2 === 0) {
+          await fleet[at]?.end("SIGKILL");
+          fleet[at] = start();
+        } else {
+          await fleet[at]?.stop();
+          // Longer than its lease lasts, so that another one works on its key.
+          await delay(2 * TTL_MS);
+          fleet[at]?.cont();
+        }
+      }
+      for (const child of fleet) {
+        const { code, stderr } = await child.ended;
+        expect([code, stderr]).toEqual([0, ""]);
+      }
+      const { rows } = await admin.query<{ key: string; n: number }>(
+        "SELECT key, count(*)::int AS n FROM effect GROUP BY key",
+      );
+      expect(rows).toHaveLength(KEYS);
+      expect(rows.filter(({ n }) => n !== 1)).toEqual([]);
+      const { rows: agreed } = await admin.query<{ n: number }>(
+        `SELECT count(*)::int AS n FROM effect e JOIN leasehold.once o ON o.key = e.key
+           AND o.value = to_json(e.by)::text AND o.holder = e.by`,
+      );
+      expect(agreed[0]?.n).toBe(KEYS);
+      await admin.end();
+    },
+    TEST_TIMEOUT_MS,
+  );
+});

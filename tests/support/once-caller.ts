@@ -1,0 +1,61 @@
+/**
+ * Calls `once` for every key as a process of its own, with callers that each take the keys in an order of their own. The
+ * work writes a row in the transaction that records its success. Ends with 0 when all callers have an answer for all keys.
+ */
+import { setTimeout as delay } from "node:timers/promises";
+import pg from "pg";
+import { connect } from "../../packages/leasehold/src/index.js";
+
+export interface CallerSettings {
+  readonly url: string;
+  readonly keys: number;
+  readonly callers: number;
+  readonly ttlMs: number;
+}
+
+const { url, keys, callers, ttlMs } = JSON.parse(process.argv[2] ?? "") as CallerSettings;
+process.on("disconnect", () => process.exit());
+const pool = new pg.Pool({ connectionString: url, max: 3 });
+const leasehold = await connect(url, { connectTimeoutMs: 60_000 });
+
+async function work(key: string): Promise<void> {
+  await leasehold.once(key, { ttlMs }, async (lease) => {
+    const client = await pool.connect();
+    try {
+      await client.query("BEGIN");
+      await client.query("INSERT INTO effect (key, by) VALUES ($1, $2)", [key, leasehold.holder]);
+      // So that a process is often killed or stopped here.
+      await delay(20);
+      await lease.succeed(leasehold.holder, { client });
+      await client.query("COMMIT");
+      return leasehold.holder;
+    } catch (error) {
+      await client.query("ROLLBACK");
+      throw error;
+    } finally {
+      client.release();
+    }
+  });
+}
+
+/** Until the key is done: what is lost on the way is tried again, as a program would. */
+async function insist(key: string): Promise<void> {
+  for (;;) {
+    try {
+      return await work(key);
+    } catch (error) {
+      const { code } = error as { code?: string };
+      if (code !== "LEASE_LOST" && code !== "ONCE_DONE" && code !== "STORE_UNAVAILABLE")
+        throw error;
+    }
+  }
+}
+
+await Promise.all(
+  Array.from({ length: callers }, async (_, caller) => {
+    for (let at = 0; at < keys; at += 1) await insist(`key-${(at * 7 + caller * 13) % keys}`);
+  }),
+);
+await leasehold.close();
+await pool.end();
+process.disconnect();
