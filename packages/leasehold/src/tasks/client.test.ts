@@ -51,6 +51,31 @@ describe("enqueue", () => {
     expect(calls).toBeGreaterThan(2);
   });
 
+  it("sends tasks that are enqueued at the same time together, but none that another could hold up", async () => {
+    const { clock, client, store } = tasksWorld();
+    const sizes: number[] = [];
+    const enqueue: TaskStore["enqueue"] = (tasks, options) => {
+      sizes.push(tasks.length);
+      return store.enqueue(tasks, options);
+    };
+    const tasks = client("me", { enqueue });
+    const plain = Array.from({ length: 12 }, (_, at) => tasks.enqueue(echo, at));
+    const id = "019a0000-0000-7000-8000-000000000001";
+    const apart = [
+      tasks.enqueue(echo, 1, { dedupeKey: "ada" }),
+      tasks.enqueue(echo, 2, { id }),
+      tasks.enqueue(echo, "x".repeat(20_000)),
+      tasks.enqueueAll(echo, [{ data: 3 }, { data: 4 }]),
+    ];
+    await clock.settle();
+    const enqueued = await Promise.all(plain);
+    await Promise.all(apart);
+    expect(sizes.sort((a, b) => a - b)).toEqual([1, 1, 1, 2, 12]);
+    for (const [at, { id }] of enqueued.entries()) {
+      expect((await tasks.get(id))?.data).toBe(at);
+    }
+  });
+
   it("names the field that is wrong, and sends nothing", async () => {
     const { tasks } = tasksWorld();
     const typed = defineTask("typed", {

@@ -14,15 +14,14 @@ import {
   withoutUndefined,
 } from "../core/index.js";
 import {
-  Backoff,
   type Env,
   invariant,
   newHolder,
   type Repeating,
-  sleep,
   systemEnv,
   taskIds,
 } from "../env/index.js";
+import { Adding } from "./adding.js";
 import {
   checkDefaults,
   checkDefinition,
@@ -90,8 +89,6 @@ const ENQUEUE_FIELDS: Readonly<Record<keyof TaskToEnqueue<unknown>, true>> = {
   ...OF_ONE_TASK,
   data: true,
 };
-const ENQUEUE_BUDGET_MS = 10_000;
-const RETRY = { firstMs: 50, longestMs: 1_000 };
 /** Used where neither the definition nor the options of a task set a value. */
 export const DEFAULTS = {
   queue: "default",
@@ -149,6 +146,7 @@ export class Tasks {
   readonly #env: Env;
   readonly #owned: Owned;
   readonly #newId: () => string;
+  readonly #adding: Adding;
   readonly #workers = new Set<Worker>();
   readonly #ready: Ready;
   #reaper: Repeating | undefined;
@@ -167,6 +165,7 @@ export class Tasks {
     this.#store = store;
     this.#owned = owned;
     this.#newId = taskIds(this.#env.clock, this.#env.random);
+    this.#adding = new Adding(store, this.#env);
     this.#ready = new Ready(store, this.namespace, this.#env);
   }
 
@@ -230,28 +229,15 @@ export class Tasks {
     // The span of the worker that runs the task carries the same id.
     const ids = newTasks.length === 1 ? { "leasehold.task.id": first.id } : {};
     const attributes = { "leasehold.task.kind": first.kind, ...ids };
-    const add = () => this.#add(newTasks, options);
-    return this.#env.telemetry?.span("leasehold.task enqueue", { attributes }, add) ?? add();
-  }
-
-  async #add(
-    newTasks: readonly NewTask[],
-    options: { client?: SqlTransaction },
-  ): Promise<Enqueued[]> {
-    if (options.client) return settled(await this.#store.enqueue(newTasks, options));
-    const { clock, random } = this.#env;
-    const backoff = new Backoff(random, RETRY);
-    const deadlineMs = clock.monotonic() + ENQUEUE_BUDGET_MS;
-    for (;;) {
-      const timeoutMs = Math.max(1, deadlineMs - clock.monotonic());
-      const outcomes = await this.#store.enqueue(newTasks, { timeoutMs });
-      const delayMs = backoff.nextMs();
-      const shouldRetry = outcomes.some(
-        (outcome) => outcome.status === "failed" && outcome.retryable,
+    const add = async () => {
+      const { client } = options;
+      return settled(
+        client
+          ? await this.#store.enqueue(newTasks, { client })
+          : await this.#adding.add(newTasks, tasks),
       );
-      if (!shouldRetry || delayMs >= timeoutMs) return settled(outcomes);
-      await sleep(clock, delayMs);
-    }
+    };
+    return this.#env.telemetry?.span("leasehold.task enqueue", { attributes }, add) ?? add();
   }
 
   /**

@@ -1,0 +1,57 @@
+/**
+ * How a program adds tasks. Tasks that are enqueued one by one at the same time share a statement and its commit, unless the
+ * statement could wait for one of them: a transaction may be open that adds a task with the same dedupeKey or id, and the
+ * others must not wait for it.
+ */
+import { Batcher } from "../core/index.js";
+import { Backoff, type Env, sleep } from "../env/index.js";
+import type { EnqueueOutcome, Json, NewTask, TaskStore } from "./port.js";
+
+const BUDGET_MS = 10_000;
+const RETRY = { firstMs: 50, longestMs: 1_000 };
+/** Larger data, in characters of JSON, goes in a statement of its own: a thousand tasks may share one. */
+const SHARED_LENGTH = 10_000;
+
+export class Adding {
+  readonly #store: TaskStore;
+  readonly #env: Env;
+  readonly #shared: Batcher<NewTask, EnqueueOutcome>;
+
+  constructor(store: TaskStore, env: Env) {
+    [this.#store, this.#env] = [store, env];
+    this.#shared = new Batcher(store.enqueue.bind(store), env.clock, env.telemetry);
+  }
+
+  /**
+   * Adds them, and tries again for up to 10 s. The retries send the same ids, so they never add a task twice.
+   * @param asked as the caller has asked for them
+   */
+  async add(
+    tasks: readonly NewTask[],
+    asked: readonly { readonly id?: string }[],
+  ): Promise<EnqueueOutcome[]> {
+    const { clock, random } = this.#env;
+    const backoff = new Backoff(random, RETRY);
+    const deadlineMs = clock.monotonic() + BUDGET_MS;
+    const [first] = tasks;
+    const isAlone = tasks.length === 1 && asked[0]?.id === undefined;
+    const canShare = isAlone && first?.dedupeKey === null && isSmall(first.data);
+    for (;;) {
+      const timeoutMs = Math.max(1, deadlineMs - clock.monotonic());
+      const outcomes =
+        canShare && first
+          ? [await this.#shared.submit(first, timeoutMs)]
+          : await this.#store.enqueue(tasks, { timeoutMs });
+      const delayMs = backoff.nextMs();
+      const shouldRetry = outcomes.some(
+        (outcome) => outcome.status === "failed" && outcome.retryable,
+      );
+      if (!shouldRetry || delayMs >= timeoutMs) return outcomes;
+      await sleep(clock, delayMs);
+    }
+  }
+}
+
+function isSmall(data: Json): boolean {
+  return (JSON.stringify(data)?.length ?? 0) <= SHARED_LENGTH;
+}
