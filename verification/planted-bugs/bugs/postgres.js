@@ -7,6 +7,9 @@ const ACQUIRE = "packages/leasehold/src/stores/postgres/lease-acquire-statements
 const TASKS = "packages/leasehold/src/stores/postgres/task-statements.ts";
 const CLAIM = "packages/leasehold/src/stores/postgres/task-claim-statements.ts";
 const LEAN = "packages/leasehold/src/stores/postgres/task-lean-statements.ts";
+const LEAN_LEASES = "packages/leasehold/src/stores/postgres/lease-lean-statements.ts";
+const leanLeases = (name) =>
+  integration("packages/leasehold/src/stores/postgres/lease-lean.test.ts", name);
 const LEAN_OUTCOMES = "packages/leasehold/src/stores/postgres/task-lean-outcomes.ts";
 const lean = (name) => unit("packages/leasehold/src/stores/postgres/task-lean.test.ts", name);
 const QUEUE = "packages/leasehold/src/stores/postgres/wait-queue.ts";
@@ -44,6 +47,14 @@ export const POSTGRES = [
     file: LEASES,
     find: 'expires_at = greatest(k.expires_at, ${afterMs("k.asked_ms")})',
     by: 'expires_at = ${afterMs("k.asked_ms")}',
+    check: suite("a shorter renewal that meets a locked record does not shorten the grant"),
+  },
+  {
+    name: "sql-lean-renewal-shortens",
+    what: "The same, of a renewal that meets no lock.",
+    file: LEAN_LEASES,
+    find: 'expires_at = greatest(k.expires_at, ${afterMs(values.ttlMs("k"))})',
+    by: 'expires_at = ${afterMs(values.ttlMs("k"))}',
     check: suite("never shortens a grant"),
   },
   {
@@ -71,7 +82,39 @@ export const POSTGRES = [
     file: ACQUIRE,
     find: 'token = greatest(k.token + 1, ${floorOf("k")}, c.token),',
     by: "token = c.token,",
-    check: integration("tests/faults/clock-faults.test.ts"),
+    check: leanLeases("and the general ones give tokens above the last one"),
+  },
+  {
+    name: "sql-lean-clock-set-back",
+    what: "The same, of a free resource that nobody waits for.",
+    file: LEAN_LEASES,
+    find: "token = greatest(k.token + 1, ${asks.leastToken}),",
+    by: "token = ${asks.leastToken},",
+    check: leanLeases("and the general ones give tokens above the last one"),
+  },
+  {
+    name: "sql-lean-waiter-passed-over",
+    what: "A free resource goes to whoever asks first, past those who wait for it.",
+    file: LEAN_LEASES,
+    find: 'AND NOT ${hasWaiter("l", asks.namespace("l"))} AS is_free',
+    by: "AS is_free",
+    check: leanLeases("leave what is held, lost or waited for"),
+  },
+  {
+    name: "sql-lean-release-wakes-nobody",
+    what: "A release whose resource is waited for notifies nobody.",
+    file: LEAN_LEASES,
+    find: '${excludes("l")} AND NOT ${hasWaiter("l", values.namespace("l"))}`)},',
+    by: '${excludes("l")}`)},',
+    check: suite("wakes only the head of the queue"),
+  },
+  {
+    name: "sql-lean-renewal-revives",
+    what: "A renewal does not check whether the lease has expired.",
+    file: LEAN_LEASES,
+    find: '${locked(values, isLive("l"), asked)},',
+    by: '${locked(values, "l.ended IS NULL", asked)},',
+    check: suite("is refused after expiry, even without a new holder"),
   },
   {
     name: "sql-no-waiter-is-woken",

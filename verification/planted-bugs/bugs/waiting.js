@@ -52,7 +52,10 @@ export const WAITING = [
     file: "packages/leasehold/src/core/acquire.ts",
     find: "if (isQueued && capabilities.queue) giveUp(context, { namespace, resource, leaseId });",
     by: "if (!isQueued && capabilities.queue) giveUp(context, { namespace, resource, leaseId });",
-    check: unit("packages/leasehold/src/core/acquire.test.ts", "one attempt per handover"),
+    check: unit(
+      "packages/leasehold/src/core/client-close.test.ts",
+      "closes the store only when a waiter's position in the queue has been released",
+    ),
   },
   {
     name: "herd-at-each-release",

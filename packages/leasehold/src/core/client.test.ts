@@ -303,6 +303,27 @@ describe("acquire", () => {
     }
   });
 
+  it("frees the grant of a waiter whenever the abort comes", async () => {
+    for (let turns = 0; turns < 30; turns += 1) {
+      const { a, b, clock, store } = leasesWorld();
+      const before = await b.acquire("r");
+      const abort = new AbortController();
+      const acquiring = a.acquire("r", { signal: abort.signal }).catch(() => null);
+      await clock.settle();
+      store.faults.acquire = "hold";
+      await before.release();
+      await clock.settle();
+      store.open();
+      for (let turn = 0; turn < turns; turn += 1) await Promise.resolve();
+      abort.abort();
+      const lease = await acquiring;
+      store.faults.acquire = "ok";
+      await clock.settle();
+      const free = (await b.tryAcquire("r")) !== null;
+      expect(free, `aborted after ${turns} turns`).toBe(lease === null);
+    }
+  });
+
   it("is not late for waitMs because of a poll", async () => {
     const { a, b, clock } = leasesWorld();
     await a.acquire("r");

@@ -138,6 +138,35 @@ function exercise(open: () => Promise<{ url: string } | { directory: string }>) 
     for (const token of tokens.slice(2)) expect(token).toBeLessThan(LATE_TOKEN);
   });
 
+  it("and the general ones give tokens above the last one, though the clock is behind it", async () => {
+    const requests = requestsOf("late");
+    const [one, ...others] = requests;
+    if (!one) return expect.unreachable();
+    await acquire(requests);
+    await database.leases.release(requests);
+    const again = (request: AcquireRequest, more: Partial<AcquireRequest> = {}) => ({
+      ...request,
+      leaseId: newLeaseId(systemRandom),
+      ...more,
+    });
+    const queueMs = 1_000;
+    const batches: (readonly AcquireRequest[])[] = [
+      [again(one)],
+      [again(one), ...others.map((request) => again(request))],
+      [again(one, { queueMs })],
+      [again(one, { queueMs }), again(one, { queueMs })],
+    ];
+    for (const batch of batches) {
+      await database.connections.backend.general.query(
+        "UPDATE leasehold.lease SET token = $1 WHERE namespace = $2",
+        [LATE_TOKEN, one.namespace],
+      );
+      const { result } = await acquire(batch);
+      expect(result[0]).toMatchObject({ status: "acquired", token: LATE_TOKEN + 1 });
+      await database.leases.release([...batch, ...batch.slice(1)]);
+    }
+  });
+
   it("leave what is held, lost or waited for to the general statements", async () => {
     const [held, free, ...rest] = requestsOf("rest");
     if (!held || !free) return expect.unreachable();

@@ -1,4 +1,4 @@
-import type { AcquireOutcome } from "../../core/index.js";
+import type { AcquireOutcome, RenewOutcome } from "../../core/index.js";
 import { invariant, nextTurn, zip } from "../../env/index.js";
 import { type Fixture, grantOf, needsLockRow, type Section } from "./fixture.js";
 
@@ -121,6 +121,24 @@ export const concurrency: Section = (test, expect) => {
         }
       });
       expect(await t.renew(locked)).toMatchObject({ status: "renewed" });
+    },
+    needsLockRow,
+  );
+
+  test(
+    "a shorter renewal that meets a locked record does not shorten the grant",
+    async (t) => {
+      const [held, other] = [await t.hold(), await t.hold(t.key("other"))];
+      let renewing: Promise<RenewOutcome[]> | undefined;
+      await whileLocked(t, held, async () => {
+        const shorter = { ...grantOf(held), ttlMs: t.shortTtlMs };
+        renewing = t.store.renew([shorter], { timeoutMs: 10_000 });
+        // By then it has met the lock.
+        for (let calls = 0; calls < 5; calls += 1) await t.renew(other);
+      });
+      const [outcome] = (await renewing) ?? [];
+      expect(outcome?.status).toBe("renewed");
+      expect((await t.view(held))?.remainingMs).toBeGreaterThan(t.longTtlMs / 2);
     },
     needsLockRow,
   );
