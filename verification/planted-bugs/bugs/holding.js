@@ -87,7 +87,7 @@ export const HOLDING = [
     by: "      maybe = false;\n      abort.throwIfAborted();",
     check: unit(
       "packages/leasehold/src/core/client.test.ts",
-      "frees the grant of a waiter whenever the abort comes",
+      "frees the grant of a second attempt whenever the abort comes",
     ),
   },
   {
