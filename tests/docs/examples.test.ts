@@ -37,6 +37,15 @@ const SHOWS: Readonly<Record<string, Check>> = {
     const tokens = numbers(out, /works, token (\d+)/g);
     expect(tokens[1]).toBeGreaterThan(tokens[0] ?? 0);
   },
+  "bill-once.js": (out) => {
+    expectInOrder(out, [
+      "with run: 3 bills",
+      "web-1: the printer is out of paper",
+      "web-2 sent bill 17",
+      "web-3: bill 17 was sent by web-2",
+      "with once: 1 bill\n",
+    ]);
+  },
   "lease-api.js": (out) => {
     const [first, again, second] = numbers(out, /acquire\(\) is true, token (\d+)/g);
     expect(again).toBe(first);

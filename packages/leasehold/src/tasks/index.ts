@@ -8,7 +8,6 @@ export {
   type TaskToEnqueue,
   tasksOver,
 } from "./client.js";
-export { TaskConflictError } from "./conflict.js";
 export {
   defineTask,
   FinalTaskError,
@@ -26,6 +25,6 @@ export type * from "./port.js";
 export { TASK_STATES } from "./port.js";
 export { Ready, type ReadyOptions } from "./ready.js";
 export { startReaper } from "./reaper.js";
-export type { AdminResult, Enqueued } from "./results.js";
+export { type AdminResult, type Enqueued, TaskConflictError } from "./results.js";
 export { type DueKinds, type UnhandledKind, unhandledKinds } from "./unhandled.js";
 export type { Worker, WorkerOptions } from "./worker.js";
