@@ -1,0 +1,81 @@
+/** Work that succeeds at most once: its client, and the SQL of its records. */
+import { conformance, integration, unit } from "../checks.js";
+
+const ONCE = "packages/leasehold/src/once/once.ts";
+const SQL = "packages/leasehold/src/stores/postgres/once-statements.ts";
+const STORE = "packages/leasehold/src/stores/postgres/once.ts";
+const MEMORY = "packages/leasehold/src/stores/memory/once.ts";
+const once = (name) => unit("packages/leasehold/src/once/once.test.ts", name);
+const transactions = (name) => unit("packages/leasehold/src/once/transactions.test.ts", name);
+const suite = (store, name) =>
+  conformance(
+    "tests/conformance/once-conformance.test.ts",
+    `${store}: records of once ... ${name}`,
+  );
+
+export const ONCE_BUGS = [
+  {
+    name: "once-no-second-look",
+    what: "What was recorded between the first look and the lease is done again.",
+    file: ONCE,
+    find: "const settled = this.#answerOf(record);",
+    by: "const settled = null as OnceResult<T> | null;",
+    check: once("looks again under the lease"),
+  },
+  {
+    name: "once-waiters-one-by-one",
+    what: "A success does not wake those who wait for the lease: each gets it in its turn.",
+    file: ONCE,
+    find: "if (answer) waiting.abort(ANSWERED);",
+    by: "if (!answer) waiting.abort(ANSWERED);",
+    check: once("wakes all waiters"),
+  },
+  {
+    name: "once-lost-reply-not-repeated",
+    what: "A record whose reply was lost is reported as an error, though it was made.",
+    file: ONCE,
+    find: 'const isFinal = outcome.status !== "failed" ||',
+    by: 'const isFinal = outcome.status === "failed" ||',
+    check: once("asks again when the reply"),
+  },
+  {
+    name: "once-commit-not-checked",
+    what: "Work whose transaction was rolled back counts as done for its caller.",
+    file: ONCE,
+    find: 'if (record?.state === "done" && record.token === lease.token) return { ran: true, value };',
+    by: "return { ran: true, value };",
+    check: transactions("counts as a failure if the work returns without a commit"),
+  },
+  {
+    name: "once-late-record",
+    what: "A holder that comes after another one has recorded commits its transaction all the same.",
+    file: STORE,
+    find: "return row?.recorded ? RECORDED : await settledBy(session, request);\n      } catch",
+    by: "return RECORDED;\n      } catch",
+    check: integration("tests/faults/once.test.ts", "records each key once"),
+  },
+  {
+    name: "once-record-without-lease",
+    what: "A record asks for the lease id alone, not for a lease that is live.",
+    file: SQL,
+    find: 'AND l.token = $4::bigint AND ${isLive("l")}\n    ${lock}',
+    by: "AND l.token = $4::bigint\n    ${lock}",
+    check: suite("PostgreSQL", "records nothing for a lease that has ended"),
+  },
+  {
+    name: "once-kept-for-ever",
+    what: "A record whose time is over is not replaced by the next one.",
+    file: SQL,
+    find: "WHERE o.keep_until <= excluded.done_at",
+    by: "WHERE o.keep_until > excluded.done_at",
+    check: suite("PostgreSQL", "forgets a success after keepMs"),
+  },
+  {
+    name: "once-memory-any-token",
+    what: "The memory store records under a lease id with another token.",
+    file: MEMORY,
+    find: "lease?.leaseId === leaseId && lease.token === token &&",
+    by: "lease?.leaseId === leaseId && token > 0 &&",
+    check: suite("memory", "records nothing under a wrong secret"),
+  },
+];
