@@ -499,8 +499,7 @@ const CASES: Readonly<Record<ErrorCode, readonly [name: string, expected: Expect
         kind: OnceFailedError,
         retryable: false,
         outcome: "none",
-        message:
-          /^"bill" has failed 1 times, the last time with: the bank is closed\. Mend the cause/,
+        message: /^"bill" has failed once, at last with: the bank is closed; mend the cause/,
         fields: { key: "bill", failures: 1, lastError: "the bank is closed" },
       },
     ],

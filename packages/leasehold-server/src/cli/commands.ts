@@ -51,6 +51,11 @@ export const COMMANDS: Readonly<Record<string, CommandSummary>> = {
     description: "run a command while holding a lease, and stop it if the lease is lost",
     load: async () => (await import("./run.js")).addRun,
   },
+  once: {
+    usage: "[options] <key> <command...>",
+    description: "run a command until it has succeeded once, on whatever machine",
+    load: async () => (await import("./once.js")).addOnce,
+  },
   acquire: {
     usage: "[options] <resource>",
     description: "acquire a lease for a script, and print what renew and release need",

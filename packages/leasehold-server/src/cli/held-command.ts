@@ -25,6 +25,7 @@ export interface HeldCommandOptions {
   readonly marginMs: number;
   readonly signals: Signals;
   readonly notify: Notify;
+  readonly onOutput?: (chunk: Buffer) => void;
 }
 
 /** The part of a lease or term that a command needs. */
@@ -85,7 +86,7 @@ export async function runUnder(
   right: Right,
   resource: string,
   [command = "", ...args]: readonly string[],
-  { graceMs, marginMs, signals, notify }: HeldCommandOptions,
+  { graceMs, marginMs, signals, notify, onOutput }: HeldCommandOptions,
 ): Promise<number> {
   notify({ event: "acquired", resource, holder: right.holder, token: right.token });
   // The lease may have expired while a full output kept this process from writing that.
@@ -94,7 +95,8 @@ export async function runUnder(
   // Half of what the margin leaves beyond the grace: this process comes first, if it can.
   const laterMs = (marginMs - graceMs) / 2;
   const withinMs = right.remainingMs() + laterMs;
-  const group = new ProcessGroup(command, args, { env, graceMs, withinMs, clock: systemEnv.clock });
+  const { clock } = systemEnv;
+  const group = new ProcessGroup(command, args, { env, graceMs, withinMs, clock, onOutput });
   signals.forwardTo(group, right);
   const over = new AbortController();
   void followTrust(right, group, laterMs, over.signal);

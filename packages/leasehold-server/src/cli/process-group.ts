@@ -57,6 +57,8 @@ export interface GroupOptions {
   /** The first time for the guard, as `stopWithin` sets it. */
   readonly withinMs: number;
   readonly clock: Clock;
+  /** Is given what the command writes, which is passed on as well. Without it the command has this process's own output. */
+  readonly onOutput?: ((chunk: Buffer) => void) | undefined;
 }
 
 export class ProcessGroup {
@@ -74,14 +76,22 @@ export class ProcessGroup {
   /** Starts the command at once. The caller must call stop() in the end. */
   constructor(command: string, args: readonly string[], options: GroupOptions) {
     this.#options = options;
-    const { env, graceMs, withinMs } = options;
+    const { env, graceMs, withinMs, onOutput } = options;
+    const output = onOutput ? "pipe" : "inherit";
     this.#guard = startGuard(graceMs);
     const gate = spawn(SHELL, ["-c", GATE, NAME, command, ...args], {
       env,
-      stdio: ["inherit", "inherit", "inherit", "pipe"],
+      stdio: ["inherit", output, output, "pipe"],
       detached: true,
     });
     this.#pid = gate.pid;
+    for (const [from, to] of [
+      [gate.stdout, process.stdout],
+      [gate.stderr, process.stderr],
+    ] as const) {
+      from?.pipe(to, { end: false });
+      if (onOutput) from?.on("data", onOutput);
+    }
     const go = gate.stdio[3] as Writable;
     go.on("error", () => {});
     // Without a guard the gate stays shut: its pipe ends without "go".
@@ -89,7 +99,10 @@ export class ProcessGroup {
     // Before the command begins: this process may be stopped at any moment after that.
     this.stopWithin(withinMs);
     go.end(this.#guard.pid === undefined ? "" : "go\n");
-    this.exited = Promise.race([exitCodeOf(gate), failureOf(this.#guard)]);
+    this.exited = Promise.race([
+      exitCodeOf(gate, onOutput ? "close" : "exit"),
+      failureOf(this.#guard),
+    ]);
   }
 
   /** Signals every process of the group; false if none is left. */
@@ -155,8 +168,9 @@ async function hasLiving(group: number): Promise<boolean> {
   return known.some(([state = "", , of]) => Number(of) === group && !/[ZX]/.test(state));
 }
 
-async function exitCodeOf(child: ChildProcess): Promise<number> {
-  const [code, signal] = (await once(child, "exit")) as [number | null, NodeJS.Signals | null];
+/** @param end `close`: when all that it wrote has been read, too */
+async function exitCodeOf(child: ChildProcess, end: "exit" | "close"): Promise<number> {
+  const [code, signal] = (await once(child, end)) as [number | null, NodeJS.Signals | null];
   return signal === null ? (code ?? 0) : 128 + constants.signals[signal];
 }
 
