@@ -154,6 +154,7 @@ const INVALID: readonly (readonly [string, string, unknown, string])[] = [
   ["POST", "/v1/leases/acquire?resource=r", [], "resource"],
   ["PUT", `/api/tasks/${ID}/complete?leaseId=x`, GRANT, "leaseId"],
   ["GET", "/v1/whoami?a=1", undefined, "a"],
+  ["GET", "/v1/audit?target=a%00b", undefined, "target"],
   ["GET", "/v1/audit?action=lease.revok", undefined, "action.0"],
   ["GET", "/v1/audit?action=lease.revoke&action=x", undefined, "action.1"],
   ["POST", "/v1/locks/force-unlock", { resource: "r", reason: "  " }, "reason"],

@@ -284,6 +284,10 @@ test.each([
     "a transfer coding before chunked",
     `POST /api/tasks HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: gzip, chunked\r\n${CHUNKED_TASK}`,
   ],
+  [
+    "so many headers that node drops those of a proxy",
+    `GET /v1/leases HTTP/1.1\r\nHost: localhost\r\n${"a:\r\n".repeat(2_000)}X-Forwarded-For: 10.0.0.1\r\n\r\n`,
+  ],
 ])("refuses %s, and closes the connection", async (_, request) => {
   const { server } = await open();
   const answer = await raw(server.port, request);

@@ -39,6 +39,12 @@ const PROMPT_PUBLIC = { most: 1_000, everyMs: 1_000 };
 
 const FRAGMENT = new ProblemError("MALFORMED_REQUEST", "the request target must not contain #");
 const HOSTS = new ProblemError("MALFORMED_REQUEST", "the request has more than one header Host");
+/** Proxies admit 100 or so. Node keeps some 1,000, and drops the rest unseen, such as those that a proxy has added. */
+const MAX_HEADERS = 200;
+const HEADERS = new ProblemError(
+  "MALFORMED_REQUEST",
+  `the request has more than ${MAX_HEADERS} headers`,
+);
 const CODING = new ProblemError(
   "MALFORMED_REQUEST",
   "the only transfer coding that this server knows is chunked",
@@ -159,6 +165,8 @@ export function requestListener(
 function problemOfHead({ headers, rawHeaders }: Incoming, target: string): ProblemError | null {
   // URLs end their path there.
   if (target.includes("#")) return FRAGMENT;
+  // Names and values.
+  if (rawHeaders.length > MAX_HEADERS * 2) return HEADERS;
   // Node keeps the first one.
   const hosts = rawHeaders.filter((name, at) => at % 2 === 0 && /^host$/i.test(name));
   if (hosts.length > 1) return HOSTS;

@@ -94,7 +94,13 @@ const Action = z
   .refine((action) => ACTION_NAMES.includes(action), `must be one of ${ACTION_NAMES.join(", ")}`)
   .transform((action) => ACTION_ALIASES[action] ?? action);
 export const AuditListQuery = z.strictObject({
-  target: z.string().min(1).max(1_024).optional(),
+  // PostgreSQL stores no NUL, and fails if it is asked for one.
+  target: z
+    .string()
+    .min(1)
+    .max(1_024)
+    .refine((text) => !text.includes("\0"), "must not contain a NUL character")
+    .optional(),
   action: z
     .preprocess((sent) => (typeof sent === "string" ? [sent] : sent), z.array(Action))
     .optional()

@@ -135,7 +135,7 @@ class End {
   }
 }
 
-/** Runs one statement at a time, renewals first. PGlite itself has no priorities. */
+/** Runs one statement or transaction at a time, renewals first. PGlite itself serves them in the order of their arrival. */
 class Turns {
   readonly #waiting: Record<"control" | "general", (() => void)[]> = { control: [], general: [] };
   #taken = false;
@@ -172,20 +172,26 @@ function pgliteSql(
       if (isLow()) await session.query(READ_ONLY);
       return work(session);
     });
+  const inTurn = async <T>(work: () => Promise<T>) => {
+    const leave = await turns.take(lane);
+    try {
+      return await work();
+    } finally {
+      const limiting = disk?.limitLog(sessionOf(db)) ?? Promise.resolve();
+      // The next statement reports what is wrong.
+      void limiting.catch(() => {}).then(leave);
+    }
+  };
   return {
     query: (text, values, options) =>
-      within(options, async () => {
-        const leave = await turns.take(lane);
-        try {
-          if (isLow()) return await transaction((session) => session.query(text, values));
-          return await sessionOf(db).query(text, values);
-        } finally {
-          const limiting = disk?.limitLog(sessionOf(db)) ?? Promise.resolve();
-          // The next statement reports what is wrong.
-          void limiting.catch(() => {}).then(leave);
-        }
-      }),
-    transaction: (work, options) => within(options, () => transaction(work)),
+      within(options, () =>
+        inTurn(() =>
+          isLow()
+            ? transaction((session) => session.query(text, values))
+            : sessionOf(db).query(text, values),
+        ),
+      ),
+    transaction: (work, options) => within(options, () => inTurn(() => transaction(work))),
   };
 
   function sessionOf(queryable: PgliteSession): Session {
