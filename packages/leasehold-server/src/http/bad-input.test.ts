@@ -56,6 +56,9 @@ const INVALID: readonly (readonly [string, string, unknown, string])[] = [
   ["POST", "/api/tasks", `{"task_data":${deep(LIMITS.depth + 1)}}`, "task_data.0"],
   ["POST", "/api/tasks", `{"task_data":${deep(500_000)}}`, "task_data.0"],
   ["POST", "/api/tasks", deep(500_000), "0"],
+  ["POST", "/api/tasks", `{"task_data":[${Array(10).fill(deep(LIMITS.depth - 1))}]}`, ""],
+  ["POST", "/api/tasks", `[{"task_data":[${Array(10).fill(deep(LIMITS.depth - 1))}]}]`, ""],
+  ["POST", "/v1/leases/get", `[${Array(10).fill(deep(LIMITS.depth - 1))}]`, ""],
   ["POST", "/api/tasks/next", {}, "processor"],
   ["POST", "/api/tasks/next", { processor: "p", limit: 0 }, "limit"],
   ["POST", "/api/tasks/next", { processor: "p", limit: 101 }, "limit"],
@@ -218,6 +221,13 @@ test("a body that is not JSON is 400", async () => {
   for (const body of ["", "{", "{'a':1}", "undefined", "NaN", '{"a":1}}', "\u0000", "[1,]"]) {
     const { status, body: problem } = await app.ask("POST", "/api/tasks", body);
     expect([body, status, problem.code]).toEqual([body, 400, "MALFORMED_JSON"]);
+  }
+});
+
+test("brackets in strings are not nesting, and many shallow values are not too many", async () => {
+  const text = `\\"${"[{".repeat(50_000)}`;
+  for (const data of [text, { [text]: 1 }, Array(40_000).fill([[]])]) {
+    expect((await app.ask("POST", "/api/tasks", { task_data: data })).status).toBe(201);
   }
 });
 

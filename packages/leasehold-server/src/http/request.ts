@@ -13,6 +13,7 @@ import {
 } from "leasehold/internal";
 import { BUDGET_HEADER } from "leasehold/internal/wire";
 import type { Caller } from "./auth/caller.js";
+import { checkNesting } from "./nesting.js";
 import { invalid, ProblemError, storeProblem } from "./problems.js";
 
 /** An answer while it is sent. */
@@ -205,10 +206,17 @@ export function bytesOf(request: Request): Promise<ArrayBuffer> {
 }
 
 /**
- * The text of a body. The platform's own reader would replace each invalid byte by U+FFFD.
- * @throws MALFORMED_JSON
+ * The text of a body, to be parsed as JSON.
+ * @throws MALFORMED_JSON, INVALID_REQUEST
  */
 export function textOf(bytes: ArrayBuffer): string {
+  const text = decode(bytes);
+  checkNesting(text);
+  return text;
+}
+
+/** The platform's own reader would replace each invalid byte by U+FFFD. */
+function decode(bytes: ArrayBuffer): string {
   try {
     return STRICT_UTF_8.decode(bytes);
   } catch {

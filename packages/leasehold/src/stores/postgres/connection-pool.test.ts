@@ -57,6 +57,15 @@ describePostgres("queries over a pool", () => {
     await admin.query("SELECT pg_terminate_backend($1)", [before?.pid]);
   });
 
+  it("have no parallel workers, which would take processors from renewals", async () => {
+    const prepared = new Prepared();
+    prepared.enable();
+    const own = new pg.Pool({ connectionString: fresh.url, max: 1 });
+    const workers = "SELECT current_setting('max_parallel_workers_per_gather') AS most";
+    expect(await poolSql(own, systemEnv.clock, prepared).query(workers)).toEqual([{ most: "0" }]);
+    await own.end();
+  });
+
   it("are planned once, and go on where their plans are gone or taken", async () => {
     const prepared = new Prepared();
     const own = new pg.Pool({ connectionString: fresh.url, max: 1 });

@@ -21,9 +21,11 @@ const MOST_PREPARED = 200;
 
 /**
  * Plans must use the indexes from the start. A plan may be made while its tables are small enough for a
- * full scan, and kept after they have grown.
+ * full scan, and kept after they have grown. A statement has one process: counting the tasks of one tenant with
+ * parallel workers would take the processors from the renewals of others.
  */
-const SETTINGS = `SELECT set_config('enable_seqscan', 'off', false), set_config('jit', 'off', false)`;
+const SETTINGS = `SELECT set_config('enable_seqscan', 'off', false), set_config('jit', 'off', false),
+  set_config('max_parallel_workers_per_gather', '0', false)`;
 
 /**
  * Commits a record without content, and so waits for the synchronous standbys, if there are any. Their
