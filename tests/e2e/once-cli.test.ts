@@ -24,9 +24,9 @@ it(
     expect(again.stderr).toMatch(
       /^leasehold: "report" was done by bob at .*; the command is not run$/,
     );
-    const told = JSON.parse((await once("--json", "--", "echo", "no")).stderr) as object;
-    expect(told).toMatchObject({ event: "done", key: "report", by: "bob" });
-    expect((told as { output: string }).output).toMatch(/^(written\nnote|note\nwritten)\n$/);
+    const notice = JSON.parse((await once("--json", "--", "echo", "no")).stderr) as object;
+    expect(notice).toMatchObject({ event: "done", key: "report", by: "bob" });
+    expect((notice as { output: string }).output).toMatch(/^(written\nnote|note\nwritten)\n$/);
   },
   TIMEOUT_MS,
 );

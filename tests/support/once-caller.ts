@@ -38,7 +38,7 @@ async function work(key: string): Promise<void> {
   });
 }
 
-/** Until the key is done: what is lost on the way is tried again, as a program would. */
+/** Until the key is done: a lost lease is another attempt, as in a program. */
 async function insist(key: string): Promise<void> {
   for (;;) {
     try {

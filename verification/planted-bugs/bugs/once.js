@@ -24,7 +24,7 @@ export const ONCE_BUGS = [
   },
   {
     name: "once-waiters-one-by-one",
-    what: "A success does not wake those who wait for the lease: each gets it in its turn.",
+    what: "A success does not wake those who wait for the lease: each waits for its position in the queue.",
     file: ONCE,
     find: "if (answer) waiting.abort(ANSWERED);",
     by: "if (!answer) waiting.abort(ANSWERED);",

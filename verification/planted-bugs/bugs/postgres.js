@@ -86,7 +86,7 @@ export const POSTGRES = [
   },
   {
     name: "sql-lean-clock-set-back",
-    what: "The same, of a free resource that nobody waits for.",
+    what: "The same, of a free resource without waiters.",
     file: LEAN_LEASES,
     find: "token = greatest(k.token + 1, ${asks.leastToken}),",
     by: "token = ${asks.leastToken},",
@@ -94,15 +94,15 @@ export const POSTGRES = [
   },
   {
     name: "sql-lean-waiter-passed-over",
-    what: "A free resource goes to whoever asks first, past those who wait for it.",
+    what: "A free resource goes to the first request, past the waiters.",
     file: LEAN_LEASES,
     find: 'AND NOT ${hasWaiter("l", asks.namespace("l"))} AS is_free',
     by: "AS is_free",
     check: leanLeases("leave what is held, lost or waited for"),
   },
   {
-    name: "sql-lean-release-wakes-nobody",
-    what: "A release whose resource is waited for notifies nobody.",
+    name: "sql-lean-release-wakes-no-waiter",
+    what: "A release notifies no waiter.",
     file: LEAN_LEASES,
     find: '${excludes("l")} AND NOT ${hasWaiter("l", values.namespace("l"))}`)},',
     by: '${excludes("l")}`)},',

@@ -57,7 +57,7 @@ export function addOnce(command: Command): void {
     .option("--keep <duration>", "how long the success counts (default: for ever)", duration)
     .option(
       "--max-attempts <number>",
-      "after so many failures nobody tries again (default: no limit)",
+      "after so many failures no process tries again (default: no limit)",
       integer(1, 2 ** 31 - 1),
     )
     .option(
@@ -171,7 +171,7 @@ class Tail {
 }
 
 const HELP = `
-The key is done when the command ends with exit code 0. Then nobody runs it again, on whatever machine: "once" says when
+The key is done when the command ends with exit code 0. Then no process runs it again, on whatever machine: "once" says when
 and by whom it was done, and ends with 0. After another exit code, or when this process dies, the next caller tries again.
 So the command can begin more than once; it succeeds at most once. Its environment is that of "run": pass LEASE_TOKEN or
 the key to what it writes to.

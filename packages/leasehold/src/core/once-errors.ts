@@ -29,7 +29,7 @@ export class OnceDoneError extends LeaseholdError {
 }
 
 /**
- * The work of `key` has failed `failures` times, its `maxAttempts`: nobody tries again before an operator retries the key.
+ * The work of `key` has failed `failures` times, its `maxAttempts`: no caller tries again before an operator retries the key.
  * `lastError` is the message of the last failure.
  * @example
  * ```ts

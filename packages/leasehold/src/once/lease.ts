@@ -85,9 +85,9 @@ export function onceLease(
   };
   return new Proxy(held, {
     get(target, name) {
-      if (Object.hasOwn(own, name)) return Reflect.get(own, name);
+      if (Object.hasOwn(own, name)) return Reflect.get(own, name) as unknown;
       const value: unknown = Reflect.get(target, name, target);
-      return typeof value === "function" ? value.bind(target) : value;
+      return typeof value === "function" ? (value.bind(target) as unknown) : value;
     },
     has: (target, name) => Object.hasOwn(own, name) || Reflect.has(target, name),
   }) as unknown as OnceLease;

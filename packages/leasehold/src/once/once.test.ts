@@ -4,7 +4,7 @@ import type { Leasehold } from "../leasehold.js";
 import { leasesOf } from "../leasehold.js";
 import { memory } from "../stores/memory/index.js";
 import { manualEnv } from "../testing/index.js";
-import { onceOver } from "./once.js";
+import { type OnceOptions, onceOver } from "./once.js";
 import type { OnceStore } from "./port.js";
 
 let names = 0;
@@ -19,7 +19,7 @@ async function world() {
   return { env, records, view, a: await client("a"), b: await client("b") };
 }
 
-/** Resolves when it is called, and ends when it is told to. */
+/** Work that goes on until its end is called. */
 function step() {
   let begin = () => {};
   let end = () => {};
@@ -238,7 +238,7 @@ describe("once", () => {
       ["bill", { ttlMs: 1 }, "ttlMs"],
       ["bill", { ttl: 1_000 }, "ttl"],
     ] as const) {
-      const refused = a.once(key, options as object, work);
+      const refused = a.once(key, options as OnceOptions, work);
       await expect(refused).rejects.toMatchObject({ code: "INVALID_OPTION", path });
     }
     await expect(a.once("bill", {}, undefined as never)).rejects.toMatchObject({ path: "work" });

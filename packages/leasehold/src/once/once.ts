@@ -55,7 +55,7 @@ export interface OnceOptions extends Pick<AcquireOptions, "ttlMs" | "waitMs" | "
    * used.
    */
   keepMs?: number;
-  /** After so many failures nobody tries again, from 1. Default: there is no such number. */
+  /** After so many failures no caller tries again, from 1. Default: there is no such number. */
   maxAttempts?: number;
   /** How long the next attempt waits after a failure, in milliseconds. Default 0: the next caller tries at once. */
   retryDelayMs?: number;
@@ -93,7 +93,7 @@ const OPTIONS: Readonly<Record<keyof OnceOptions, true>> = {
   maxAttempts: true,
   retryDelayMs: true,
 };
-/** A record whose answer was lost is asked for again for so long. */
+/** A record whose answer was lost is asked for again for this time. */
 const RECORD_BUDGET_MS = 10_000;
 const RECORD_TIMEOUT_MS = 5_000;
 const RETRY = { firstMs: 50, longestMs: 1_000 };
@@ -216,10 +216,12 @@ class Once<T> {
   }
 
   async #succeed(lease: HeldLease, value: T): Promise<void> {
-    let [json, unkept]: [Json, unknown] = [null, undefined];
+    let json: Json = null;
+    let unkept: Error | undefined;
     try {
       json = toJson("value", value, VALUE_BYTES);
     } catch (error) {
+      if (!(error instanceof InvalidOptionError)) throw error;
       unkept = error;
     }
     const { keepMs = null } = this.#options;
@@ -228,7 +230,7 @@ class Once<T> {
     throwUnlessRecorded(this.#key, outcome);
     lease.finish();
     // The work is done, and counts. Its caller learns that the others will not get the value.
-    if (unkept !== undefined) throw unkept;
+    if (unkept) throw unkept;
   }
 
   async #fail(lease: HeldLease, error: unknown): Promise<void> {

@@ -35,9 +35,8 @@ export interface OnceView {
   readonly keepUntil: string | null;
 }
 
-/** `failing`: the next caller tries again; `failed`: nobody does, until an operator retries it. */
+/** `failing`: the next caller tries again; `failed`: no caller does, until an operator retries it. */
 export type OnceState = "done" | "failing" | "failed";
-export const ONCE_STATES: readonly OnceState[] = ["done", "failing", "failed"];
 
 export interface OnceKey {
   readonly namespace: string;
@@ -58,7 +57,7 @@ export interface SucceedRequest extends OnceGrant {
   readonly keepMs: number | null;
 }
 
-/** `refused`: the lease has ended, and nobody has succeeded yet. */
+/** `refused`: the lease has ended, and no caller has succeeded yet. */
 export type SucceedOutcome =
   /** By this grant, now or in an earlier call. */
   | { readonly status: "recorded" }
@@ -69,7 +68,7 @@ export type SucceedOutcome =
 
 export interface FailOnceRequest extends OnceGrant {
   readonly error: string;
-  /** After so many failures nobody tries again; null: there is no such number. */
+  /** After so many failures no caller tries again; null: there is no such number. */
   readonly maxAttempts: number | null;
   /** How long the next attempt waits, in milliseconds. */
   readonly retryDelayMs: number;

@@ -25,7 +25,7 @@ describe("a success in the caller's transaction", () => {
     const text = "SELECT count(*)::int AS n FROM invoice WHERE customer = $1";
     return (await db.query<{ n: number }>(text, [customer])).rows[0]?.n;
   };
-  /** The billing of a customer, which waits before it commits if it is told to. */
+  /** The billing of a customer, after a step before it, if there is one. */
   const bill = (client: Leasehold, customer: string, before?: () => Promise<unknown>) =>
     client.once(customer, async (lease) => {
       await before?.();
@@ -79,7 +79,7 @@ describe("a success in the caller's transaction", () => {
     expect(await invoices("grace")).toBe(1);
   });
 
-  it("rolls back a holder whose lease has ended, though nobody has recorded yet", async () => {
+  it("rolls back a holder whose lease has ended, though no caller has recorded yet", async () => {
     const late = bill(a, "mary", () => b.revoke("once:mary", { free: "now" }));
     await expect(late).rejects.toMatchObject({ code: "LEASE_LOST" });
     expect(await invoices("mary")).toBe(0);

@@ -189,7 +189,7 @@ const failing: Section = (test, expect) => {
     expect(await fixture.fail(grant)).toEqual({ status: "refused" });
   });
 
-  test("lets nobody try again after maxAttempts, until it is retried", async (fixture) => {
+  test("is failed after maxAttempts, until it is retried", async (fixture) => {
     const { namespace, store } = fixture;
     const key = "bill";
     for (const [failures, state] of [

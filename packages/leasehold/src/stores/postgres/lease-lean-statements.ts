@@ -60,7 +60,7 @@ const mixed = (more: Columns): Values => ({
 });
 
 const ASKED_MS: Columns = [["asked_ms", "int"]];
-/** Nobody waits most of the time: then this is asked once, not once a resource. */
+/** Most of the time there is no waiter: then this is asked once, not once a resource. */
 const hasWaiter = (
   row: string,
   namespace: string,

@@ -1,7 +1,6 @@
 /** The records of `once` in PostgreSQL. */
 import {
   type CallOptions,
-  ClosedError,
   checkInTransaction,
   cursorAfter,
   type LeaseStore,
