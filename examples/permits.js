@@ -50,6 +50,8 @@ async function download(leases) {
 
 /** @param {import("leasehold").Leasehold} leases */
 async function cleanUp(leases) {
+  // It comes when all permits are taken.
+  while (running < PLACES.length) await sleep(10);
   const all = await leases.acquireAll(PLACES);
   for (let step = 0; step < 5; step += 1) {
     besideCleanUp += running;
