@@ -131,8 +131,8 @@ it("a batch shows how many requests it has, and how many are in flight", async (
   const callers = spans.filter(({ name }) => name === "leasehold acquire");
   const batches = spans.filter((span) => callers.includes(parentOf(span) as ReadableSpan));
   const valuesOf = (name: string) => batches.map(({ attributes }) => attributes[name]);
-  expect(valuesOf("leasehold.requests")).toEqual([30, 30, 30]);
-  expect(valuesOf("leasehold.in_flight").sort()).toEqual([1, 2, 2]);
+  expect(valuesOf("leasehold.requests")).toEqual([45, 45]);
+  expect(valuesOf("leasehold.in_flight").sort()).toEqual([1, 2]);
   for (const lease of held) await lease?.release();
 });
 
