@@ -23,6 +23,7 @@ export const WARNING_CODES = {
   "could not write ended grants to the history": "LEASEHOLD_W_HISTORY_FAILED",
   "ended grants are missing in the history": "LEASEHOLD_W_HISTORY_INCOMPLETE",
   "ended grants may be missing in the history": "LEASEHOLD_W_HISTORY_INCOMPLETE",
+  "failure not recorded": "LEASEHOLD_W_FAILURE_UNRECORDED",
   "gave up; not confirmed": "LEASEHOLD_W_RELEASE_UNCONFIRMED",
   "lease lost": "LEASEHOLD_W_LEASE_LOST",
   "lease not released": "LEASEHOLD_W_RELEASE_UNCONFIRMED",
