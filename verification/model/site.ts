@@ -11,6 +11,7 @@ import { memory } from "leasehold/stores/memory";
 import { Machine, type Process } from "../simulation/machine.js";
 import { Network } from "../simulation/network.js";
 import { remoteLeases, remoteTasks } from "../simulation/remote.js";
+import { settledByTicks } from "../simulation/settled.js";
 import { World } from "../simulation/world.js";
 import type { Loss } from "./faults.js";
 import type { LeaseBook } from "./lease-book.js";
@@ -24,9 +25,6 @@ const LATENCY_MS = 1;
 export const SLICE_MS = 20;
 /** A client has recovered from a pause or a lost message after this time: every timeout is shorter. */
 const RECOVERY_MS = 16_000;
-
-/** The promises of an event need no turn of the event loop. */
-const settled = () => new Promise<void>((resolve) => process.nextTick(resolve));
 
 export class Client {
   readonly process: Process;
@@ -97,7 +95,7 @@ export class Site {
   readonly #env: Env;
 
   private constructor(seed: number) {
-    this.world = new World(seed, { settled });
+    this.world = new World(seed, { settled: settledByTicks });
     this.network = new Network(this.world);
     this.network.weather = {
       loss: 0,
@@ -159,7 +157,7 @@ export class Site {
 
   /** Lets the promises that are ready settle. */
   async flush(): Promise<void> {
-    for (let turn = 0; turn < 3; turn += 1) await settled();
+    for (let turn = 0; turn < 3; turn += 1) await settledByTicks();
     this.check();
   }
 

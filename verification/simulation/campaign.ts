@@ -58,7 +58,7 @@ const REPEAT_EVERY = 150;
 
 /**
  * Runs one seed, and adds what came of it.
- * @param settled a faster one than the world's own; those that run twice do so with either
+ * @param settled a faster one than the default; those that run twice do so with either
  */
 export async function runSeed(
   report: Report,

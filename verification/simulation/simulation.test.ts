@@ -11,6 +11,7 @@ import {
   scenarioOf,
   shortest,
 } from "./index.js";
+import { settledByTicks } from "./settled.js";
 
 const FIRST = 3_000_000;
 
@@ -25,11 +26,16 @@ describe.each(SCENARIOS)("$name", ({ name, servers, mostMachines = 0 }) => {
     if (seeds >= 30) expect(report.figures["unfenced"]).toBeGreaterThan(0);
   });
 
-  it("takes the same course each time", async () => {
+  it("takes the same course each time, also where events settle by ticks", async () => {
     const seed = FIRST + 7;
     const [first, again] = [
       await run({ seed, scenario: scenarioOf(seed, name) }),
-      await run({ seed, scenario: scenarioOf(seed, name), keepStory: true }),
+      await run({
+        seed,
+        scenario: scenarioOf(seed, name),
+        keepStory: true,
+        settled: settledByTicks,
+      }),
     ];
     expect(again.world.trace.hash).toBe(first.world.trace.hash);
     expect(again.world.trace.story()).toContain("everything heals");

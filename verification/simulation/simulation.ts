@@ -12,6 +12,7 @@ import { Machine, type Process } from "./machine.js";
 import { Network } from "./network.js";
 import { observedStore, type Step } from "./observed.js";
 import { type Opened, remoteLeases, remoteTasks } from "./remote.js";
+import { settledByTurns } from "./settled.js";
 import { Weakness } from "./weakness.js";
 import { World } from "./world.js";
 
@@ -70,7 +71,7 @@ export interface RunOptions {
   readonly seed: number;
   readonly scenario: Scenario;
   readonly keepStory?: boolean;
-  /** As of the world. */
+  /** As of the world. Default: settledByTurns. A faster one must lead to the same course. */
   readonly settled?: () => Promise<void>;
   /** No more faults after so many. */
   readonly mostFaults?: number;
@@ -125,8 +126,8 @@ const NAMES = [
 const MOST_MACHINES = 5;
 
 export async function run(options: RunOptions): Promise<RunResult> {
-  const { scenario } = options;
-  const world = new World(options.seed, options);
+  const { scenario, seed, settled = settledByTurns, keepStory = false } = options;
+  const world = new World(seed, { keepStory, settled });
   const network = new Network(world);
   const ttlMs = world.pick([500, 1_000, 3_000]);
   const clocks = world.pick(CLOCKS);
