@@ -34,8 +34,8 @@ export const ONCE_BUGS = [
     name: "once-lost-reply-not-repeated",
     what: "A record whose reply was lost is reported as an error, though it was made.",
     file: ONCE,
-    find: 'const isFinal = outcome.status !== "failed" ||',
-    by: 'const isFinal = outcome.status === "failed" ||',
+    find: "one(send, { timeoutMs: RECORD_BUDGET_MS })",
+    by: "one(send, { timeoutMs: RECORD_BUDGET_MS, repeatable: false })",
     check: once("asks again when the reply"),
   },
   {

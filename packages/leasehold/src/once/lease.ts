@@ -9,7 +9,7 @@ import {
 } from "../core/index.js";
 import { toJson } from "../tasks/json.js";
 import type { Json } from "../tasks/port.js";
-import { type OnceStore, type SucceedOutcome, VALUE_BYTES } from "./port.js";
+import { type OnceStore, resourceOf, type SucceedOutcome, VALUE_BYTES } from "./port.js";
 
 /** What the work of `once` is given: the lease on its key. */
 export interface OnceLease extends Lease {
@@ -101,7 +101,7 @@ export function throwUnlessRecorded(key: string, outcome: SucceedOutcome): void 
     case "done":
       throw new OnceDoneError(key, outcome.by, outcome.at);
     case "refused":
-      throw new LeaseLostError(`once:${key}`, "taken");
+      throw new LeaseLostError(resourceOf(key), "taken");
     case "failed":
       throw outcome.error;
   }

@@ -20,19 +20,23 @@
  */
 import {
   type AcquireOptions,
+  type CallOptions,
   checkFunction,
   checkInteger,
   checkKnown,
   checkNewName,
   checkNumber,
+  type Failed,
   HeldLease,
   InvalidOptionError,
   type LeaseClient,
   LeaseUnavailableError,
   OnceFailedError,
+  Retrying,
   startCollector,
+  withoutUndefined,
 } from "../core/index.js";
-import { Backoff, type Env, sleep } from "../env/index.js";
+import { type Env, sleep } from "../env/index.js";
 import { describe } from "../tasks/describe.js";
 import { toJson } from "../tasks/json.js";
 import { byteLength } from "../tasks/payloads.js";
@@ -44,7 +48,6 @@ import {
   type OnceStore,
   type OnceView,
   resourceOf,
-  type SucceedOutcome,
   VALUE_BYTES,
 } from "./port.js";
 
@@ -96,7 +99,6 @@ const OPTIONS: Readonly<Record<keyof OnceOptions, true>> = {
 /** A record whose answer was lost is asked for again for this time. */
 const RECORD_BUDGET_MS = 10_000;
 const RECORD_TIMEOUT_MS = 5_000;
-const RETRY = { firstMs: 50, longestMs: 1_000 };
 /** The end of the wait for a lease: another caller has succeeded. */
 const ANSWERED = new Error("another caller has done it");
 
@@ -150,12 +152,8 @@ class Once<T> {
   async #attempt(waitMs: number): Promise<OnceResult<T> | TooEarly> {
     const { ttlMs, signal } = this.#options;
     const resource = resourceOf(this.#key);
-    const options = { ...(ttlMs !== undefined && { ttlMs }) };
-    const free = await this.#leases.tryRun(
-      resource,
-      { ...options, ...(signal && { signal }) },
-      (lease) => this.#underLease(lease),
-    );
+    const work = (lease: unknown) => this.#underLease(lease);
+    const free = await this.#leases.tryRun(resource, withoutUndefined({ ttlMs, signal }), work);
     if (free.ran) return free.value;
     const waiting = new AbortController();
     let answer: OnceResult<T> | null = null;
@@ -170,9 +168,8 @@ class Once<T> {
     try {
       // What was done between the attempt and the subscription.
       await look();
-      return await this.#leases.run(resource, { ...options, waitMs, signal: waited }, (lease) =>
-        this.#underLease(lease),
-      );
+      const options = withoutUndefined({ ttlMs, waitMs, signal: waited });
+      return await this.#leases.run(resource, options, work);
     } catch (error) {
       if (answer && error === ANSWERED) return answer;
       throw error;
@@ -226,7 +223,7 @@ class Once<T> {
     }
     const { keepMs = null } = this.#options;
     const request = { ...this.#grant(lease), value: json, keepMs };
-    const outcome = await this.#asked((timeoutMs) => this.#store.succeed(request, { timeoutMs }));
+    const outcome = await this.#asked((options) => this.#store.succeed(request, options));
     throwUnlessRecorded(this.#key, outcome);
     lease.finish();
     // The work is done, and counts. Its caller learns that the others will not get the value.
@@ -241,7 +238,7 @@ class Once<T> {
       maxAttempts,
       retryDelayMs,
     };
-    const outcome = await this.#asked((timeoutMs) => this.#store.fail(request, { timeoutMs }));
+    const outcome = await this.#asked((options) => this.#store.fail(request, options));
     if (outcome.status === "recorded") return lease.finish();
     const err = outcome.status === "failed" ? outcome.error : undefined;
     // The work's own error goes to the caller.
@@ -254,19 +251,11 @@ class Once<T> {
   }
 
   /** Asks again while the store does not answer: a repeated call changes nothing. */
-  async #asked<Outcome extends { readonly status: string }>(
-    ask: (timeoutMs: number) => Promise<Outcome | Extract<SucceedOutcome, { status: "failed" }>>,
-  ) {
-    const { clock, random } = this.#env;
-    const backoff = new Backoff(random, RETRY);
-    const giveUpAtMs = clock.monotonic() + RECORD_BUDGET_MS;
-    for (;;) {
-      const outcome = await ask(RECORD_TIMEOUT_MS);
-      const pauseMs = backoff.nextMs();
-      const isFinal = outcome.status !== "failed" || !("retryable" in outcome && outcome.retryable);
-      if (isFinal || clock.monotonic() + pauseMs >= giveUpAtMs) return outcome;
-      await sleep(clock, pauseMs);
-    }
+  #asked<Outcome extends { readonly status: string }>(
+    ask: (options: CallOptions) => Promise<Outcome | Failed>,
+  ): Promise<Outcome | Failed> {
+    const send = (leftMs: number) => ask({ timeoutMs: Math.min(leftMs, RECORD_TIMEOUT_MS) });
+    return new Retrying(this.#env).one(send, { timeoutMs: RECORD_BUDGET_MS });
   }
 
   #read(): Promise<OnceView | null> {

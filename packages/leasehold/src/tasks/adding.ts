@@ -24,24 +24,19 @@ export class Adding {
 
   /**
    * Adds them, and tries again for up to 10 s. The retries send the same ids, so they never add a task twice.
-   * @param asked as the caller has asked for them
+   * @param areIdsNew whether the ids were made for these tasks, so that no other transaction has them
    */
-  async add(
-    tasks: readonly NewTask[],
-    asked: readonly { readonly id?: string }[],
-  ): Promise<EnqueueOutcome[]> {
+  async add(tasks: readonly NewTask[], areIdsNew: boolean): Promise<EnqueueOutcome[]> {
     const { clock, random } = this.#env;
     const backoff = new Backoff(random, RETRY);
     const deadlineMs = clock.monotonic() + BUDGET_MS;
-    const [first] = tasks;
-    const isAlone = tasks.length === 1 && asked[0]?.id === undefined;
-    const canShare = isAlone && first?.dedupeKey === null && isSmall(first.data);
+    const [only] = tasks.length === 1 && areIdsNew ? tasks : [];
+    const shared = only?.dedupeKey === null && isSmall(only.data) ? only : undefined;
     for (;;) {
       const timeoutMs = Math.max(1, deadlineMs - clock.monotonic());
-      const outcomes =
-        canShare && first
-          ? [await this.#shared.submit(first, timeoutMs)]
-          : await this.#store.enqueue(tasks, { timeoutMs });
+      const outcomes = shared
+        ? [await this.#shared.submit(shared, timeoutMs)]
+        : await this.#store.enqueue(tasks, { timeoutMs });
       const delayMs = backoff.nextMs();
       const shouldRetry = outcomes.some(
         (outcome) => outcome.status === "failed" && outcome.retryable,

@@ -231,11 +231,9 @@ export class Tasks {
     const attributes = { "leasehold.task.kind": first.kind, ...ids };
     const add = async () => {
       const { client } = options;
-      return settled(
-        client
-          ? await this.#store.enqueue(newTasks, { client })
-          : await this.#adding.add(newTasks, tasks),
-      );
+      if (client) return settled(await this.#store.enqueue(newTasks, { client }));
+      const areIdsNew = tasks.every(({ id }) => id === undefined);
+      return settled(await this.#adding.add(newTasks, areIdsNew));
     };
     return this.#env.telemetry?.span("leasehold.task enqueue", { attributes }, add) ?? add();
   }

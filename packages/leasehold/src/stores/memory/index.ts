@@ -4,7 +4,7 @@ import type { StoreSource, Stores } from "../source.js";
 import { MemoryControlState, memoryControl } from "./control.js";
 import { MemoryGeneratorState } from "./control-generator.js";
 import { MemoryGrantHistory } from "./control-history.js";
-import { MemoryOnceState, MemoryOnceStore } from "./once.js";
+import { MemoryOnceStore, type OnceRecords } from "./once.js";
 import { MemoryLeaseState, MemoryLeaseStore } from "./store.js";
 import { MemoryTaskState, MemoryTaskStore } from "./tasks.js";
 
@@ -17,7 +17,7 @@ class Memory implements StoreSource<Stores> {
         generator: MemoryGeneratorState;
         history: MemoryGrantHistory;
         control: MemoryControlState;
-        once: MemoryOnceState;
+        once: OnceRecords;
       }
     | undefined;
 
@@ -28,7 +28,7 @@ class Memory implements StoreSource<Stores> {
       generator: new MemoryGeneratorState(),
       history: new MemoryGrantHistory(env.clock),
       control: new MemoryControlState(env.clock),
-      once: new MemoryOnceState(env.clock),
+      once: new Map(),
     };
     const leases = new MemoryLeaseStore(this.#contents.leases);
     const tasks = new MemoryTaskStore(this.#contents.tasks);

@@ -7,7 +7,7 @@ import {
   resourceOfCursor,
   rules,
 } from "../../core/index.js";
-import { type Clock, invariant } from "../../env/index.js";
+import { invariant } from "../../env/index.js";
 import {
   type FailOnceOutcome,
   type FailOnceRequest,
@@ -24,6 +24,7 @@ import {
 import type { Json } from "../../tasks/port.js";
 import { encodeJson } from "../../tasks/record.js";
 import { compareUtf8 } from "./keys.js";
+import { pageOf } from "./page.js";
 import type { MemoryLeaseState } from "./store.js";
 
 /** A success, or the failures so far. Times are the store's, in milliseconds. */
@@ -40,30 +41,17 @@ interface OnceRecord {
   readonly keepUntilMs: number;
 }
 
-/** State shared by all stores of one name. */
-export class MemoryOnceState {
-  readonly namespaces = new Map<string, Map<string, OnceRecord>>();
-
-  constructor(readonly clock: Clock) {}
-
-  records(namespace: string): Map<string, OnceRecord> {
-    let records = this.namespaces.get(namespace);
-    if (!records) {
-      records = new Map();
-      this.namespaces.set(namespace, records);
-    }
-    return records;
-  }
-}
+/** By namespace and key; shared by all stores of one name. */
+export type OnceRecords = Map<string, Map<string, OnceRecord>>;
 
 export class MemoryOnceStore implements OnceStore {
   readonly leases: LeaseStore;
-  readonly #state: MemoryOnceState;
+  readonly #records: OnceRecords;
   readonly #held: MemoryLeaseState;
 
-  /** @param held the leases of `leases`, which are ended with a record in one step */
-  constructor(state: MemoryOnceState, leases: LeaseStore, held: MemoryLeaseState) {
-    [this.#state, this.leases, this.#held] = [state, leases, held];
+  /** @param held the leases of `leases`, which are ended with a record in one step. Their clock is that of the records */
+  constructor(records: OnceRecords, leases: LeaseStore, held: MemoryLeaseState) {
+    [this.#records, this.leases, this.#held] = [records, leases, held];
   }
 
   async get({ namespace, key }: OnceKey): Promise<OnceView | null> {
@@ -74,18 +62,15 @@ export class MemoryOnceStore implements OnceStore {
   async list(query: OnceQuery): Promise<Page<OnceView>> {
     const { namespace, prefix = "", states, limit = 100, cursor } = query;
     const after = cursor === undefined ? "" : resourceOfCursor(cursor);
-    const keys = [...this.#state.records(namespace).keys()].filter(
-      (key) => key.startsWith(prefix) && key > after,
-    );
-    const views = keys.sort(compareUtf8).flatMap((key) => {
+    const keys = [...this.#of(namespace).keys()]
+      .filter((key) => key.startsWith(prefix) && compareUtf8(key, after) > 0)
+      .sort(compareUtf8);
+    const views = keys.flatMap((key) => {
       const record = this.#kept(namespace, key);
-      return record && (states?.includes(record.state) ?? true)
-        ? this.#view(namespace, key, record)
-        : [];
+      return record ? this.#view(namespace, key, record) : [];
     });
-    const items = views.slice(0, limit);
-    const last = views.length > limit ? items.at(-1) : undefined;
-    return { items, nextCursor: last ? cursorAfter(last.key) : null };
+    const { found, last } = pageOf(views, limit, ({ state }) => states?.includes(state) ?? true);
+    return { items: found, nextCursor: last && cursorAfter(last.key) };
   }
 
   async succeed(request: SucceedRequest, options: SucceedOptions = {}): Promise<SucceedOutcome> {
@@ -96,7 +81,7 @@ export class MemoryOnceStore implements OnceStore {
       );
     }
     const { namespace, key, token, value, keepMs } = request;
-    const nowMs = this.#state.clock.monotonic();
+    const nowMs = this.#held.clock.monotonic();
     const earlier = this.#kept(namespace, key);
     if (earlier?.state === "done") {
       if (earlier.token === token) return { status: "recorded" };
@@ -104,7 +89,7 @@ export class MemoryOnceStore implements OnceStore {
     }
     const holder = this.#holderOf(request, nowMs);
     if (holder === null) return { status: "refused" };
-    this.#state.records(namespace).set(key, {
+    this.#of(namespace).set(key, {
       state: "done",
       value: encodeJson(value),
       holder,
@@ -121,13 +106,13 @@ export class MemoryOnceStore implements OnceStore {
 
   async fail(request: FailOnceRequest): Promise<FailOnceOutcome> {
     const { namespace, key, token, error, maxAttempts, retryDelayMs } = request;
-    const nowMs = this.#state.clock.monotonic();
+    const nowMs = this.#held.clock.monotonic();
     const holder = this.#holderOf(request, nowMs);
     const earlier = this.#kept(namespace, key);
     if (holder === null || earlier?.state === "done") return { status: "refused" };
     const failures = (earlier?.failures ?? 0) + 1;
     const state = failures >= (maxAttempts ?? Number.POSITIVE_INFINITY) ? "failed" : "failing";
-    this.#state.records(namespace).set(key, {
+    this.#of(namespace).set(key, {
       state,
       value: encodeJson(null),
       holder,
@@ -145,16 +130,16 @@ export class MemoryOnceStore implements OnceStore {
   async retry({ namespace, key }: OnceKey): Promise<boolean> {
     const record = this.#kept(namespace, key);
     if (!record || record.state === "done") return false;
-    return this.#state.records(namespace).delete(key);
+    return this.#of(namespace).delete(key);
   }
 
   async delete({ namespace, key }: OnceKey): Promise<boolean> {
-    return this.#state.records(namespace).delete(key);
+    return this.#of(namespace).delete(key);
   }
 
   async collect(): Promise<number> {
     let collected = 0;
-    for (const [namespace, records] of this.#state.namespaces) {
+    for (const [namespace, records] of this.#records) {
       for (const key of records.keys()) {
         if (this.#kept(namespace, key) === undefined && records.delete(key)) collected += 1;
       }
@@ -162,10 +147,19 @@ export class MemoryOnceStore implements OnceStore {
     return collected;
   }
 
+  #of(namespace: string): Map<string, OnceRecord> {
+    let records = this.#records.get(namespace);
+    if (!records) {
+      records = new Map();
+      this.#records.set(namespace, records);
+    }
+    return records;
+  }
+
   /** The record, unless its time is over. */
   #kept(namespace: string, key: string): OnceRecord | undefined {
-    const record = this.#state.namespaces.get(namespace)?.get(key);
-    return record && record.keepUntilMs > this.#state.clock.monotonic() ? record : undefined;
+    const record = this.#records.get(namespace)?.get(key);
+    return record && record.keepUntilMs > this.#held.clock.monotonic() ? record : undefined;
   }
 
   /** Who holds the lease under this lease id and token; null: it has ended. */
@@ -197,7 +191,7 @@ export class MemoryOnceStore implements OnceStore {
       failures,
       error,
       nextInMs:
-        state === "failing" ? Math.ceil(Math.max(0, nextAtMs - this.#state.clock.monotonic())) : 0,
+        state === "failing" ? Math.ceil(Math.max(0, nextAtMs - this.#held.clock.monotonic())) : 0,
       keepUntil: keepUntilMs === Number.POSITIVE_INFINITY ? null : this.#held.wallAt(keepUntilMs),
     };
   }

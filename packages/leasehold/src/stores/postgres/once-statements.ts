@@ -67,14 +67,18 @@ export const DONE_BY = `WITH ${CLOCK}
 SELECT o.token::text AS token, o.holder AS by, (${epochMs("o.done_at")})::text AS at
 FROM leasehold.once o CROSS JOIN clock c WHERE o.namespace = $1 AND o.key = $2 AND ${IS_KEPT("o")}`;
 
-/** Values: namespace, resource, lease id, token, key, value, keepMs. */
-const succeed = (lock: string) => `
-WITH ${CLOCK},
-  held AS MATERIALIZED (
+const LOCKED = "FOR NO KEY UPDATE OF l";
+/** The live lease. Values: namespace, resource, lease id, token. */
+const held = (lock: string) => `held AS MATERIALIZED (
     SELECT l.holder, l.token FROM leasehold.lease l CROSS JOIN clock c
     WHERE l.namespace = $1 AND l.resource = $2 AND l.lease_id = $3 AND l.token = $4::bigint AND ${isLive("l")}
     ${lock}
-  ),
+  )`;
+
+/** Values: namespace, resource, lease id, token, key, value, keepMs. */
+const succeed = (lock: string) => `
+WITH ${CLOCK},
+  ${held(lock)},
   recorded AS (
     INSERT INTO leasehold.once AS o (namespace, key, value, token, holder, done_at, keep_until)
     SELECT $1, $5, $6, h.token, h.holder, c.now, ${afterMs("$7::float8")} FROM held h CROSS JOIN clock c
@@ -88,7 +92,7 @@ WITH ${CLOCK},
   )
 SELECT (SELECT count(*) FROM held)::int AS held, (SELECT count(*) FROM recorded)::int AS recorded`;
 
-export const SUCCEED = succeed("FOR NO KEY UPDATE OF l");
+export const SUCCEED = succeed(LOCKED);
 export const SUCCEED_IN = succeed("");
 
 export interface FailedOnceRow {
@@ -99,11 +103,7 @@ export interface FailedOnceRow {
 /** Values: namespace, resource, lease id, token, key, error, maxAttempts (null: any number), retryDelayMs. */
 export const FAIL_ONCE = `
 WITH ${CLOCK},
-  held AS MATERIALIZED (
-    SELECT l.holder, l.token FROM leasehold.lease l CROSS JOIN clock c
-    WHERE l.namespace = $1 AND l.resource = $2 AND l.lease_id = $3 AND l.token = $4::bigint AND ${isLive("l")}
-    FOR NO KEY UPDATE OF l
-  )
+  ${held(LOCKED)}
 INSERT INTO leasehold.once_failure AS f
   (namespace, key, failures, is_last, error, token, holder, failed_at, next_at)
 SELECT $1, $5, 1, coalesce(1 >= $7::int, false), $6, h.token, h.holder, c.now, ${afterMs("$8::float8")}
