@@ -1,13 +1,12 @@
-// Holds many leases and reports what that costs: node --expose-gc many.js URL COUNT HOLD_MS
+// Holds many leases and reports what that costs: node --expose-gc many.js URL COUNT TTL_MS HOLD_MS
 import { connect } from "leasehold";
 
-const [url = "", countText = "1", holdText = "1000"] = process.argv.slice(2);
-const [count, holdMs] = [Number(countText), Number(holdText)];
-const TTL_MS = 60_000;
+const [url = "", ...numbers] = process.argv.slice(2);
+const [count = 1, ttlMs = 60_000, holdMs = 1_000] = numbers.map(Number);
 const CALLERS = 2_000;
 const REVOKED = 200;
 
-const leases = await connect(url, { defaults: { ttlMs: TTL_MS } });
+const leases = await connect(url, { defaults: { ttlMs } });
 const idleShare = await shareOfCore(2_000);
 const before = heap();
 /** @type {import("leasehold").HeldLease[]} */
@@ -20,6 +19,7 @@ await Promise.all(
 );
 const heapBytes = (heap() - before) / count;
 const share = await shareOfCore(holdMs);
+const lost = held.filter((lease) => !lease.isHeld).length;
 // An operator revokes some leases. Each holder must be notified while it still trusts its lease.
 const ended = held.slice(0, REVOKED);
 const notified = ended.map(
@@ -32,9 +32,12 @@ const notified = ended.map(
 const operator = await connect(url);
 await Promise.all(ended.map(({ resource }) => operator.revoke(resource)));
 const notifiedInTime = (await Promise.all(notified)).filter(Boolean).length;
-process.send?.({ idleShare, share, heapBytes, lost: REVOKED, notifiedInTime }, () =>
-  process.exit(0),
-);
+const told = { idleShare, share, heapBytes, lost, revoked: REVOKED, notifiedInTime };
+if (process.send) process.send(told, () => process.exit(0));
+else {
+  console.log(told);
+  process.exit(0);
+}
 
 function heap() {
   globalThis.gc?.();

@@ -11,8 +11,8 @@ import { ratioRow } from "../rows.js";
 
 /** Each with enough work for at least a second at its speed. */
 const SIZES = {
-  ours: { full: 50_000, quick: 20_000 },
-  limit: { full: 100_000, quick: 30_000 },
+  ours: { full: 50_000, quick: 40_000 },
+  limit: { full: 100_000, quick: 70_000 },
   graphile: { full: 50_000, quick: 20_000 },
   pgBoss: { full: 20_000, quick: 10_000 },
   bullmq: { full: 20_000, quick: 10_000 },

@@ -349,6 +349,8 @@ export async function attempt(
       const pauseMs = retryAfterMsOf(failure) + backoff.nextMs();
       if (clock.monotonic() + pauseMs >= giveUpAtMs) throw failure;
       await sleep(clock, pauseMs, { signal: abort.signal });
+      // A pause may last longer: a call without time would only hide why the one before it failed.
+      if (clock.monotonic() >= giveUpAtMs) throw failure;
     }
   } finally {
     if (maybe) {

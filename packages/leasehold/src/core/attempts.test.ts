@@ -94,6 +94,31 @@ describe("an attempt that is refused by a limit", () => {
   });
 });
 
+describe("an attempt whose pause lasts beyond its time", () => {
+  it("is not sent again, and its error says why it failed", async () => {
+    const { clock, env, store } = leasesWorld();
+    let pausedMs = 0;
+    const monotonic = () => clock.monotonic() + pausedMs;
+    let calls = 0;
+    const failure = new StoreUnavailableError("at most 1 lease", { outcome: "none" });
+    const refusing = acquiringBy(store, async () => {
+      calls += 1;
+      return failing(failure)();
+    });
+    const leases = new LeaseClient(
+      refusing,
+      { env: { ...env, clock: { ...clock, monotonic } } },
+      { close: undefined },
+    );
+    const trying = leases.tryAcquire("r").catch((error: unknown) => error);
+    await clock.settle();
+    pausedMs = 10 * LEASE_TTL_MS;
+    await clock.advance(BUDGET_MS);
+    expect(await trying).toMatchObject({ message: expect.stringContaining("at most 1 lease") });
+    expect(calls).toBe(1);
+  });
+});
+
 describe("an attempt without an answer that a limit then refuses", () => {
   it("is not repeated before the store said", async () => {
     const { clock, env, store } = leasesWorld();

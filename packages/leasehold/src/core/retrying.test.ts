@@ -56,6 +56,23 @@ describe("a batch", () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
+  test("whose pause lasts beyond its time is not sent again, and keeps its outcome", async () => {
+    const env = manualEnv();
+    let pausedMs = 0;
+    const monotonic = () => env.clock.monotonic() + pausedMs;
+    const retrying = new Retrying({ ...env, clock: { ...env.clock, monotonic } });
+    let sent = 0;
+    const call = retrying.batch(["a"], async (): Promise<Outcome[]> => {
+      sent += 1;
+      return [failed("no")];
+    });
+    await env.clock.settle();
+    pausedMs = 5_000;
+    await env.clock.advance(1_000);
+    expect(await call).toEqual([failed("no")]);
+    expect(sent).toBe(1);
+  });
+
   test("that keeps failing is sent less and less often", async () => {
     const { batch, tries } = scripted(failed("no"));
     await batch(["a"], { timeoutMs: 8_000 });

@@ -71,6 +71,8 @@ export class Retrying {
       const err = first && isFailed(first) ? first.error : undefined;
       this.#env.logger.debug({ err, requests: again.length }, "the store failed; asking it again");
       await sleep(clock, pauseMs, { signal: ending }).catch(() => {});
+      // A pause may last longer: a try without a whole millisecond would only hide why the one before it failed.
+      if (deadlineMs - clock.monotonic() < 1) return outcomes;
       open = again;
     }
   }
