@@ -7,7 +7,7 @@ import {
   type Page,
   StoreUnavailableError,
 } from "leasehold";
-import type { TaskStore } from "leasehold/internal";
+import type { OnceStore, TaskStore } from "leasehold/internal";
 import { type CallOptions, type Failed, failedMaybe } from "leasehold/internal";
 import type { Machine, Process } from "./machine.js";
 import { type Network, REFUSED } from "./network.js";
@@ -195,5 +195,28 @@ export function remoteTasks(
     watch: (namespace, { signal }) =>
       remote.watch((port, ending) => port.watch(namespace, { signal: ending }), signal),
     close: async () => remote.close(),
+  };
+}
+
+/** @param leases of the same process and server */
+export function remoteOnce(
+  network: Network,
+  client: Process,
+  server: Machine,
+  store: () => OnceStore,
+  leases: LeaseStore,
+): OnceStore {
+  const remote = new Remote(network, client, server, store);
+  return {
+    leases,
+    get: (key) => remote.ask((port) => port.get(key)),
+    list: (query) => remote.ask((port) => port.list(query)),
+    succeed: (request, options) =>
+      remote.ask((port) => port.succeed(request), options).catch(failedMaybe),
+    fail: (request, options) =>
+      remote.ask((port) => port.fail(request), options).catch(failedMaybe),
+    retry: (key) => remote.ask((port) => port.retry(key)),
+    delete: (key) => remote.ask((port) => port.delete(key)),
+    collect: () => remote.ask((port) => port.collect()),
   };
 }

@@ -3,8 +3,13 @@
  * everything heals and the world must come to rest in a good state.
  */
 import type { Clock, LeaseStore } from "leasehold";
-import type { TaskStore } from "leasehold/internal";
-import { MemoryLeaseState, MemoryTaskState, MemoryTaskStore } from "leasehold/internal/memory";
+import type { OnceStore, TaskStore } from "leasehold/internal";
+import {
+  MemoryLeaseState,
+  MemoryOnceStore,
+  MemoryTaskState,
+  MemoryTaskStore,
+} from "leasehold/internal/memory";
 import { Expiries } from "./checkers/expiries.js";
 import { letFaultsHappen } from "./faults.js";
 import { overHttp, serve } from "./http.js";
@@ -24,7 +29,7 @@ export interface Simulation {
   readonly machines: readonly Machine[];
   readonly database: Machine;
   /** What the database keeps; a scenario may put a watched one in its place. */
-  readonly kept: { leases: LeaseStore; tasks: TaskStore };
+  readonly kept: { leases: LeaseStore; tasks: TaskStore; readonly once: OnceStore };
   readonly ttlMs: number;
   readonly driftRatio: number;
   /** Whether driftRatio covers the rates of the machines' clocks. */
@@ -157,11 +162,13 @@ export async function run(options: RunOptions): Promise<RunResult> {
   const state = new MemoryLeaseState(clock, () => Math.floor(database.wallMs * 1_000));
   const weakness = scenario.weak ? new Weakness(world, state, database) : undefined;
   const expiries = new Expiries();
+  const leases = observedStore(state, (step) => {
+    expiries.step(step);
+    running?.onStep(step);
+  });
   const kept = {
-    leases: observedStore(state, (step) => {
-      expiries.step(step);
-      running?.onStep(step);
-    }),
+    leases,
+    once: new MemoryOnceStore(new Map(), leases, state),
     tasks: new MemoryTaskStore(new MemoryTaskState({ clock, random: world.random })) as TaskStore,
   };
   const direct = (process: Process): Opened => ({

@@ -150,6 +150,7 @@ export {
 } from "./env/index.js";
 export { type Named, TopNames } from "./instrumentation/top-names.js";
 export { leasesOf } from "./leasehold.js";
+export { type OnceStore, type OnceView, onceOver } from "./once/index.js";
 export { type Diagnosis } from "./stores/source.js";
 export { comesBefore, explain } from "./tasks/explain.js";
 export {

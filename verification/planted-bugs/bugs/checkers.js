@@ -146,6 +146,14 @@ export const CHECKERS = [
     check: ofGrants,
   },
   {
+    name: "checker-once-twice",
+    what: "A key of `once` may be recorded twice.",
+    file: `${SIMULATION}/checkers/once.ts`,
+    find: "if (last && storeMs < last.untilMs) {",
+    by: "if (last && storeMs < 0) {",
+    check: ofGrants,
+  },
+  {
     name: "checker-late-waiter",
     what: "A waiter may wait for ever, if it began after everything healed.",
     file: `${SIMULATION}/checkers/rest.ts`,

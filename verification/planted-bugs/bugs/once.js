@@ -1,5 +1,5 @@
 /** Work that succeeds at most once: its client, and the SQL of its records. */
-import { conformance, integration, unit } from "../checks.js";
+import { conformance, integration, simulated, unit } from "../checks.js";
 
 const ONCE = "packages/leasehold/src/once/once.ts";
 const SQL = "packages/leasehold/src/stores/postgres/once-statements.ts";
@@ -77,5 +77,21 @@ export const ONCE_BUGS = [
     find: "lease?.leaseId === leaseId && lease.token === token &&",
     by: "lease?.leaseId === leaseId && token > 0 &&",
     check: suite("memory", "records nothing under a wrong secret"),
+  },
+  {
+    name: "once-record-after-expiry",
+    what: "The memory store records for a lease that has expired, as long as nobody else has taken it.",
+    file: MEMORY,
+    find: "lease.token === token && rules.isLive(lease, nowMs)",
+    by: "lease.token === token",
+    check: simulated("once"),
+  },
+  {
+    name: "once-work-after-success",
+    what: "A caller that gets the lease works, whatever the record says.",
+    file: ONCE,
+    find: "const settled = this.#answerOf(record);",
+    by: "const settled = undefined as OnceResult<T> | undefined;",
+    check: simulated("once"),
   },
 ];

@@ -25,6 +25,7 @@ import {
   Store,
 } from "./grants-examples.js";
 import { LeaderChecker } from "./leaders.js";
+import { ONCE } from "./once-examples.js";
 import { idleMachines, idleWork, lateWaiters, unevenShards } from "./rest.js";
 import { TaskChecker } from "./tasks.js";
 import { WorkChecker } from "./work.js";
@@ -277,7 +278,7 @@ const OTHERS: readonly Example[] = [
     right: rests([]),
   },
 ];
-const EXAMPLES = [...GRANTS, ...OTHERS];
+const EXAMPLES = [...GRANTS, ...ONCE, ...OTHERS];
 
 async function reported(course: Course): Promise<string[]> {
   const world = new World(1);

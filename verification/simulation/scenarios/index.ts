@@ -1,6 +1,7 @@
 import type { Scenario } from "../simulation.js";
 import { elections } from "./elections.js";
 import { leases } from "./leases.js";
+import { once } from "./once.js";
 import { shards } from "./shards.js";
 import { singletons } from "./singletons.js";
 import { tasks } from "./tasks.js";
@@ -27,4 +28,5 @@ export const SCENARIOS: readonly Scenario[] = [
   ]),
   ...CLUSTERS,
   ...WEAK,
+  { name: "once", servers: 0, set: once },
 ];
