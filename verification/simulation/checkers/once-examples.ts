@@ -4,7 +4,10 @@ import type { Course, Example } from "./grants-examples.js";
 import { OnceChecker } from "./once.js";
 
 const course = (act: (checker: OnceChecker) => void): Course => {
-  return (world) => void act(new OnceChecker(world));
+  return (world) => {
+    act(new OnceChecker(world));
+    return undefined;
+  };
 };
 const success = (token: number, untilMs = Number.POSITIVE_INFINITY) => {
   return { value: `by ${token}`, by: `ann ${token}`, token, untilMs };
