@@ -18,7 +18,7 @@ const KEYS = repetitions({ usual: 50, full: 500 });
 const KILLED = repetitions({ usual: 6, full: 40 });
 const CALLERS = 10;
 const TTL_MS = 600;
-const TEST_TIMEOUT_MS = repetitions({ usual: 120_000, full: 900_000 });
+const TEST_TIMEOUT_MS = Math.max(repetitions({ usual: 120_000, full: 900_000 }), 5_000 * PROCESSES);
 
 describePostgres("once, among processes that are killed and paused", () => {
   let database: PostgresServer;
