@@ -76,7 +76,7 @@ describe("the counts of members", () => {
   function othersIn(members: readonly Pick<LeaseView, "holder" | "metadata">[]) {
     const warn = vi.fn();
     const env = manualEnv({ logger: { ...silentLogger, warn } });
-    const counts = new Counts({ env, holder: "a" } as LeaseClient, "jobs", 4);
+    const counts = new Counts({ env, holder: "a" } as unknown as LeaseClient, "jobs", 4);
     counts.compare(members as LeaseView[]);
     return warn.mock.calls.map(([{ others }]) => others);
   }
