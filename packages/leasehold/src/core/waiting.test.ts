@@ -127,8 +127,9 @@ it("logs of a server that refuses by a limit that it does, until the lease is gr
     requests.map(() => ({ status: "failed", applied: "no", retryable: true, error }));
   const waiting = a.acquire("r");
   await clock.advance(20_000);
-  const logs = new Set(logged.map(([message]) => message));
-  expect(logs).toContain("waiting for a server that refuses by a limit");
+  const refused = "waiting for a server that refuses by a limit";
+  expect(logged).toContainEqual([refused, { err: error, resource: "r" }]);
+  const logs = logged.map(([message]) => message);
   expect(logs).not.toContain("waiting for a store that does not answer");
   store.acquire = acquire;
   await clock.advance(20_000);

@@ -322,7 +322,7 @@ export class Authenticator {
 
   async #readWhetherKeysExisted(): Promise<void> {
     const existed = (await this.#keys?.existed()) ?? false;
-    if (existed && this.#requiresKeys !== true) {
+    if (existed) {
       this.#env.logger.info({ event: "keys_required" }, "an API key exists: requests now need one");
     }
     this.#requiresKeys = existed;
