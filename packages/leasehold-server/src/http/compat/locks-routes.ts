@@ -175,9 +175,8 @@ export function lockRoutes(app: App, services: Services): void {
       checkResources(caller, [query.prefix ?? ""]);
       const { namespace } = caller;
       const asked = { ...defined(query), namespace, states: ["live", "revoked"] as const };
-      const budget = services.budget(context);
       const { items, nextCursor } = await filteredPage(
-        (part) => budget.read(() => leases.list(part)),
+        (part) => services.scan(context, ["leases", part], () => leases.list(part)),
         asked,
         excludesOthers,
       );

@@ -166,9 +166,8 @@ export function leaseRoutes(app: App, services: Services): void {
       checkResources(caller, [rest.prefix ?? ""]);
       const { namespace } = caller;
       const query = { namespace, ...defined({ ...rest, states: state }) };
-      const budget = services.budget(context);
       const { items, nextCursor } = await filteredPage(
-        (part) => budget.read(() => leases.list(part)),
+        (part) => services.scan(context, ["leases", part], () => leases.list(part)),
         query,
       );
       return context.json({ items: items.map(toWireView), nextCursor }, 200);

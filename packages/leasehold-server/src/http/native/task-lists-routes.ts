@@ -40,9 +40,9 @@ export function taskListRoutes(app: App, services: Services): void {
   const { tasks } = services;
   const page = async (context: Context<AppEnv>, filters: Filters) => {
     const { namespace } = callerOf(context);
-    const budget = services.budget(context);
     const query = { ...withoutUndefined(filters), namespace } as TaskQuery;
-    const { items, nextCursor } = await budget.read(() => tasks.list(query));
+    const list = () => tasks.list(query);
+    const { items, nextCursor } = await services.scan(context, ["tasks", query], list);
     return { items: items.map(toWireTask), nextCursor };
   };
   const responses = {
@@ -93,9 +93,8 @@ export function taskListRoutes(app: App, services: Services): void {
       responses: { 200: answers("Counts by state.", Counts), ...problems() },
     }),
     async (context) => {
-      const budget = services.budget(context);
       const { namespace } = callerOf(context);
-      const counts = await budget.read(() => tasks.counts(namespace));
+      const counts = await services.scan(context, ["counts"], () => tasks.counts(namespace));
       return context.json(counts, 200);
     },
   );
@@ -117,8 +116,8 @@ export function taskListRoutes(app: App, services: Services): void {
       const { state: states, ...rest } = context.req.valid("query");
       const { namespace } = callerOf(context);
       const query = { ...withoutUndefined({ ...rest, states }), namespace } as TaskLeaseQuery;
-      const budget = services.budget(context);
-      const { items, nextCursor } = await budget.read(() => tasks.leases(query));
+      const list = () => tasks.leases(query);
+      const { items, nextCursor } = await services.scan(context, ["task leases", query], list);
       const views = items.map(({ namespace: _, ...view }) => view);
       return context.json({ items: views, nextCursor }, 200);
     },

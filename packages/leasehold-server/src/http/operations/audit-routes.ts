@@ -44,7 +44,8 @@ export function auditRoutes(app: App, services: Services): void {
         ...(actions && { actions }),
         ...(cursor !== undefined && { cursor }),
       };
-      const { items, nextCursor } = await services.budget(context).read(() => audit.list(query));
+      const list = () => audit.list(query);
+      const { items, nextCursor } = await services.scan(context, ["audit", query], list);
       return context.json({ items: items.map(toWireEntry), nextCursor }, 200);
     },
   );
