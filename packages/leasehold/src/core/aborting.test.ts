@@ -1,3 +1,5 @@
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { describe, expect, it } from "vitest";
 import { nextTurn } from "../env/index.js";
 import { Abort, Aborting, Calls } from "./aborting.js";
@@ -48,6 +50,25 @@ describe("Abort", () => {
     abort.abort(FIRST);
     await nextTurn();
     expect(reason).toBe(FIRST);
+  });
+
+  it("keeps nothing of the races that have ended: a long wait has many", async () => {
+    setFlagsFromString("--expose-gc");
+    const collect = runInNewContext("gc") as () => void;
+    const abort = new Abort();
+    const answers: WeakRef<object>[] = [];
+    const ended = async () => {
+      const answer = {};
+      answers.push(new WeakRef(answer));
+      await abort.race(Promise.resolve(answer));
+    };
+    await Promise.all([ended(), ended()]);
+    await ended();
+    // A WeakRef keeps its object until the turn ends.
+    await nextTurn();
+    collect();
+    expect(answers.map((answer) => answer.deref())).toEqual([undefined, undefined, undefined]);
+    expect(abort.aborted).toBe(false);
   });
 });
 
