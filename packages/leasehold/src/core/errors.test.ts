@@ -65,8 +65,9 @@ it("advises once, by its own outcome, if it passes a message on", () => {
   }
 });
 
-it("has a delay before a retry only if the store named one", () => {
+it("has a delay before a retry only if the store named one, and a limit only if one refused", () => {
   const init = { outcome: "none" } as const;
+  expect(new StoreUnavailableError("down", init)).not.toHaveProperty("refusedBy");
   expect(new StoreUnavailableError("down", init)).not.toHaveProperty("retryAfterMs");
   expect(new StoreUnavailableError("down", { ...init, retryAfterMs: 0 }).retryAfterMs).toBe(0);
 });
