@@ -1,4 +1,5 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
+import { silentLogger } from "../env/index.js";
 import { connect, LeaseLostError, openStores } from "../index.js";
 import type { Leasehold } from "../leasehold.js";
 import { leasesOf } from "../leasehold.js";
@@ -10,7 +11,7 @@ import type { OnceStore } from "./port.js";
 let names = 0;
 /** Clients of one memory store under a manual clock. */
 async function world() {
-  const env = manualEnv();
+  const env = manualEnv({ logger: { ...silentLogger } });
   const name = `memory:once-${names++}`;
   const stores = await openStores(name, { env });
   const client = (holder: string) => connect(name, { env, holder });
@@ -186,6 +187,29 @@ describe("once", () => {
     expect(await answer).toEqual({ ran: true, value: "sent" });
     expect(asked).toBe(2);
     expect(await view("bill")).toMatchObject({ value: "sent" });
+    await client.close();
+  });
+
+  it("asks again when the reply of a failure is lost, and warns of none", async () => {
+    const { a, env, records, view } = await world();
+    const warn = vi.spyOn(env.logger, "warn");
+    let asked = 0;
+    const client = over(a, records, {
+      async fail(request) {
+        asked += 1;
+        const outcome = await records.fail(request);
+        if (asked > 1) return outcome;
+        const error = new LeaseLostError("r", "gone");
+        return { status: "failed", applied: "maybe", retryable: true, error };
+      },
+    });
+    const failing = client.once("bill", {}, () => Promise.reject(new Error("no")));
+    const failed = expect(failing).rejects.toThrow("no");
+    await env.clock.advance(1_000);
+    await failed;
+    expect(asked).toBe(2);
+    expect(await view("bill")).toMatchObject({ state: "failing", failures: 1 });
+    expect(warn).not.toHaveBeenCalled();
     await client.close();
   });
 

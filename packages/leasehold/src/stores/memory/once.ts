@@ -109,7 +109,11 @@ export class MemoryOnceStore implements OnceStore {
     const nowMs = this.#held.clock.monotonic();
     const holder = this.#holderOf(request, nowMs);
     const earlier = this.#kept(namespace, key);
-    if (holder === null || earlier?.state === "done") return { status: "refused" };
+    if (earlier?.state === "done") return { status: "refused" };
+    if (holder === null) {
+      if (earlier?.token !== token) return { status: "refused" };
+      return { status: "recorded", state: earlier.state, failures: earlier.failures };
+    }
     const failures = (earlier?.failures ?? 0) + 1;
     const state = failures >= (maxAttempts ?? Number.POSITIVE_INFINITY) ? "failed" : "failing";
     this.#of(namespace).set(key, {
