@@ -268,6 +268,13 @@ describe("once", () => {
     await expect(a.once("bill", {}, undefined as never)).rejects.toMatchObject({ path: "work" });
   });
 
+  it("is refused where there are leases only, and the client closes as any other", async () => {
+    const { leases } = await openStores("memory:");
+    const client = await connect(leases, { env: manualEnv() });
+    await expect(client.once("bill", () => 1)).rejects.toMatchObject({ code: "INVALID_OPTION" });
+    await client.close();
+  });
+
   it("keeps its leases beside its records, where those are in another store", async () => {
     const env = manualEnv();
     const [leases, tasks] = [memory(), memory()];

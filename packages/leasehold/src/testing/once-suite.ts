@@ -203,6 +203,11 @@ const failing: Section = (test, expect) => {
     expect(await fixture.fail(first)).toEqual({ status: "refused" });
   });
 
+  test("keeps of an error what a database can keep", async (fixture) => {
+    await fixture.fail(await fixture.hold("bill"), { error: "a\0b \ud800 é" });
+    expect((await fixture.view("bill")).error).toBe("a\ufffdb \ufffd é");
+  });
+
   test("is failed after maxAttempts, until it is retried", async (fixture) => {
     const { namespace, store } = fixture;
     const key = "bill";

@@ -22,7 +22,7 @@ import {
   type SucceedRequest,
 } from "../../once/port.js";
 import type { Json } from "../../tasks/port.js";
-import { encodeJson } from "../../tasks/record.js";
+import { encodeJson, storedError } from "../../tasks/record.js";
 import { compareUtf8 } from "./keys.js";
 import { pageOf } from "./page.js";
 import type { MemoryLeaseState } from "./store.js";
@@ -123,7 +123,7 @@ export class MemoryOnceStore implements OnceStore {
       token,
       atMs: nowMs,
       failures,
-      error,
+      error: storedError(error),
       nextAtMs: nowMs + retryDelayMs,
       keepUntilMs: Number.POSITIVE_INFINITY,
     });

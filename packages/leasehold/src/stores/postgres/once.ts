@@ -22,7 +22,7 @@ import {
   type SucceedRequest,
 } from "../../once/port.js";
 import type { Json } from "../../tasks/port.js";
-import { encodeJson } from "../../tasks/record.js";
+import { encodeJson, storedError } from "../../tasks/record.js";
 import type { Parameter, Session } from "./connection.js";
 import { failedOutcome, storeError } from "./failures.js";
 import { endOfPrefix } from "./keys.js";
@@ -110,7 +110,7 @@ export class PostgresOnceStore implements OnceStore {
 
   async fail(request: FailOnceRequest, options?: CallOptions): Promise<FailOnceOutcome> {
     const { error, maxAttempts, retryDelayMs } = request;
-    const values = [...grantValues(request), error, maxAttempts, retryDelayMs];
+    const values = [...grantValues(request), storedError(error), maxAttempts, retryDelayMs];
     try {
       return await this.#backend.general.transaction(async (session) => {
         const [row] = await session.query<FailedOnceRow>(FAIL_ONCE, values);
