@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from "vitest";
 import { silentLogger } from "../env/index.js";
-import { connect, LeaseLostError, openStores } from "../index.js";
+import { connect, LeaseLostError, openStores, StoreUnavailableError } from "../index.js";
 import type { Leasehold } from "../leasehold.js";
 import { leasesOf } from "../leasehold.js";
 import { memory } from "../stores/memory/index.js";
@@ -109,6 +109,32 @@ describe("once", () => {
     expect(await later).toMatchObject({ code: "LEASE_UNAVAILABLE", waitedMs: 5_000 });
     working.end();
     await first;
+  });
+
+  it("waits for a store that does not answer, unless it shall not wait", async () => {
+    const { env, records } = await world();
+    const error = new StoreUnavailableError("it is down", { outcome: "none" });
+    let isDown = true;
+    const leases = new Proxy(records.leases, {
+      get(target, name) {
+        if (name === "acquire" && isDown) return () => Promise.reject(error);
+        const value: unknown = Reflect.get(target, name, target);
+        return typeof value === "function" ? (value.bind(target) as unknown) : value;
+      },
+    });
+    const leasehold = await connect(leases, { env });
+    const client = over(leasehold, records, {});
+    const now = client.once("bill", { waitMs: 0 }, () => 1);
+    const refused = expect(now).rejects.toBe(error);
+    await env.clock.advance(10_000);
+    await refused;
+    const later = client.once("bill", {}, () => 1);
+    await env.clock.advance(10_000);
+    isDown = false;
+    await env.clock.advance(60_000);
+    expect(await later).toEqual({ ran: true, value: 1 });
+    await client.close();
+    await leasehold.close();
   });
 
   it("does not record work that throws: a waiter tries next", async () => {

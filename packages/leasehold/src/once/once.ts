@@ -33,6 +33,7 @@ import {
   LeaseUnavailableError,
   OnceFailedError,
   Retrying,
+  StoreUnavailableError,
   startCollector,
   withoutUndefined,
 } from "../core/index.js";
@@ -152,9 +153,19 @@ class Once<T> {
   async #attempt(waitMs: number): Promise<OnceResult<T> | TooEarly> {
     const { ttlMs, signal } = this.#options;
     const resource = resourceOf(this.#key);
-    const work = (lease: unknown) => this.#underLease(lease);
-    const free = await this.#leases.tryRun(resource, withoutUndefined({ ttlMs, signal }), work);
-    if (free.ran) return free.value;
+    let hasLease = false;
+    const work = (lease: unknown) => {
+      hasLease = true;
+      return this.#underLease(lease);
+    };
+    try {
+      const free = await this.#leases.tryRun(resource, withoutUndefined({ ttlMs, signal }), work);
+      if (free.ran) return free.value;
+    } catch (error) {
+      // As for a held lease: a caller that waits also waits for a store that does not answer, or a server that refuses.
+      const isWaited = error instanceof StoreUnavailableError && error.retryable;
+      if (hasLease || waitMs === 0 || !isWaited) throw error;
+    }
     const waiting = new AbortController();
     let answer: OnceResult<T> | null = null;
     const look = async () => {
