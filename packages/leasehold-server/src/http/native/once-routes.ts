@@ -45,6 +45,8 @@ export function onceOf({ once }: Pick<Services, "once">): OnceStore {
 }
 
 export function onceRoutes(app: App, services: Services): void {
+  const count = (outcome: "ran" | "failed" | "lost") =>
+    services.env.telemetry?.count("leasehold.once.runs", { outcome });
   const report = <Name extends string>(name: Name, summary: string) => ({
     method: "post" as const,
     path: `/v1/once/${name}` as const,
@@ -68,6 +70,7 @@ export function onceRoutes(app: App, services: Services): void {
       const outcome = await ending(services, context, grant, (namespace, timeoutMs) =>
         once.succeed({ ...request, ...grant, namespace }, { timeoutMs }),
       );
+      if (outcome.status !== "failed") count(outcome.status === "recorded" ? "ran" : "lost");
       return context.json(toWireOutcome(outcome), 200);
     },
   );
@@ -87,6 +90,7 @@ export function onceRoutes(app: App, services: Services): void {
       const outcome = await ending(services, context, grant, (namespace, timeoutMs) =>
         once.fail({ ...request, ...grant, namespace }, { timeoutMs }),
       );
+      if (outcome.status === "recorded") count("failed");
       return context.json(toWireOutcome(outcome), 200);
     },
   );
