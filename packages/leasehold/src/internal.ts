@@ -150,7 +150,15 @@ export {
 } from "./env/index.js";
 export { type Named, TopNames } from "./instrumentation/top-names.js";
 export { leasesOf } from "./leasehold.js";
-export { type OnceStore, type OnceView, onceOver } from "./once/index.js";
+export { onceOver } from "./once/index.js";
+export {
+  KEY_BYTES,
+  type OnceState,
+  type OnceStore,
+  type OnceView,
+  resourceOf,
+  VALUE_BYTES,
+} from "./once/port.js";
 export { type Diagnosis } from "./stores/source.js";
 export { comesBefore, explain } from "./tasks/explain.js";
 export {

@@ -5,6 +5,7 @@ import type {
   GeneratorState,
   GrantHistory,
   NewTask,
+  OnceStore,
   TaskListener,
   TaskState,
   TaskStore,
@@ -40,6 +41,8 @@ export interface Services {
   readonly env: Env;
   readonly leases: LeaseStore;
   readonly tasks: TaskStore;
+  /** The records of `once`, beside the leases; undefined: none are kept. */
+  readonly once: OnceStore | undefined;
   readonly generator: GeneratorState;
   /** Replaced grants, including those that this instance has not written yet; undefined: not kept. */
   readonly history: Pick<GrantHistory, "list" | "find"> | undefined;
@@ -141,6 +144,7 @@ type Ports = Pick<
   | "env"
   | "leases"
   | "tasks"
+  | "once"
   | "generator"
   | "history"
   | "tenants"

@@ -7,6 +7,7 @@ export * from "./keys.js";
 export * from "./lease-service.js";
 export * from "./leases.js";
 export * from "./locks.js";
+export * from "./once.js";
 export * from "./operator.js";
 export * from "./plain-leases.js";
 export * from "./problem.js";

@@ -6,6 +6,7 @@
  *                  └─ cannot be written: nothing is done
  */
 import type { LeaseStore } from "../core/index.js";
+import type { OnceStore } from "../once/port.js";
 import type { AdminOutcome, GeneratorState, TaskKey, TaskStore } from "../tasks/port.js";
 import type {
   AuditAction,
@@ -41,10 +42,13 @@ export interface TaskActs extends Pick<TaskStore, "cancel" | "retry"> {
   delete(tasks: readonly TaskKey[]): Promise<AdminOutcome[]>;
 }
 
+export type OnceActs = Pick<OnceStore, "retry" | "delete">;
+
 /** The changes that an operator action may make. */
 export interface Actors {
   readonly leases: Pick<LeaseStore, "revoke">;
   readonly tasks: TaskActs;
+  readonly once: OnceActs;
   readonly generator: Pick<GeneratorState, "write">;
   readonly keys: KeyActs;
   readonly pauses: PauseActs;
@@ -73,7 +77,7 @@ export interface Operations {
 }
 
 /** The changes that an operator without the role admin may make. */
-export type OperatorActors = Pick<Actors, "leases" | "tasks" | "generator" | "pauses">;
+export type OperatorActors = Pick<Actors, "leases" | "tasks" | "once" | "generator" | "pauses">;
 
 /** The part of {@link Control} that an operator's tools need, local or behind a server. */
 export interface Operator {

@@ -9,6 +9,7 @@ export type { Failed } from "./failed.js";
 export * from "./headers-and-limits.js";
 export * from "./lease-ids.js";
 export type * from "./leases.js";
+export type * from "./once.js";
 export type * from "./operator.js";
 export * from "./problems.js";
 export * from "./task-mapping.js";

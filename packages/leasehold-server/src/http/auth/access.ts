@@ -106,6 +106,14 @@ export const ACCESS: Readonly<Record<string, Need>> = {
   "POST /v1/leases/revoke": "operate",
   "POST /v1/leases/get": "read",
   "POST /v1/leases/collect": "administer",
+
+  "POST /v1/once/succeed": "hold",
+  "POST /v1/once/fail": "hold",
+  "POST /v1/once/{key}/retry": "operate",
+  "DELETE /v1/once/{key}": "operate",
+  "GET /v1/once": "read",
+  "GET /v1/once/{key}": "read",
+
   "GET /v1/leases": "read",
   "GET /v1/capabilities": "read",
   "GET /v1/events": "read",

@@ -70,6 +70,7 @@ const SCANS = [
   "/api/leases/active",
   "/v1/workers",
   "/v1/audit",
+  "/v1/once",
 ];
 
 it.each(SCANS)(

@@ -39,6 +39,9 @@ export const URGENT: Readonly<Record<string, Urgency>> = {
   "POST /v1/leases/release": "keeps",
   "POST /v1/leases/revoke": "keeps",
 
+  "POST /v1/once/succeed": "keeps",
+  "POST /v1/once/fail": "keeps",
+
   "PUT /v1/pauses": "keeps",
   "DELETE /v1/pauses": "keeps",
 

@@ -192,6 +192,7 @@ export function leaseRoutes(app: App, services: Services): void {
       return context.json(
         {
           namespace: context.get("caller").namespace,
+          once: services.once !== undefined,
           maxBodyBytes: services.limits.bodyBytes,
           leases: { ...capabilities, ttl: services.ttl.leases },
           tasks: {
