@@ -160,6 +160,7 @@ export {
   type ClaimRequest,
   type CompleteOutcome,
   type CompleteRequest,
+  checkTaskId,
   DEFAULTS,
   type DueKinds,
   dueKindsOf,

@@ -13,3 +13,4 @@ export type * from "./operator.js";
 export * from "./problems.js";
 export * from "./task-mapping.js";
 export type * from "./tasks.js";
+export { taskInPath } from "./tasks.js";
