@@ -338,7 +338,9 @@ describe("migrate", SLOW, () => {
     ]);
     expect(dry).toMatchObject({ code: 0, stderr: "" });
     expect(dry.stdout).toMatch(/: would apply leases, tasks, fence,/);
-    expect(sql.stdout).toMatch(/^-- pglite:.*\n\n-- leases\nBEGIN;\n/);
+    expect(sql.stdout).toMatch(
+      /^-- pglite:.*\n\n-- leases\nBEGIN ISOLATION LEVEL READ COMMITTED;\n/,
+    );
     expect(sql.stdout).toContain("CREATE TABLE leasehold.task (");
     expect(sql.stdout.match(/^COMMIT;$/gm)).toHaveLength(dry.stdout.split(", ").length);
     const { steps } = JSON.parse(status.stdout) as { steps: { appliedAt: string | null }[] };

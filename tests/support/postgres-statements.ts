@@ -70,7 +70,7 @@ const filters = {
   queue: "images",
   kind: "resize",
   states: ["dead"],
-  cursor: id,
+  cursor: "7",
 } as const;
 
 /** Sent by CONFIRM over a prepared session, then by opening. */
@@ -402,12 +402,12 @@ export const STORE_CALLS: readonly Call[] = [
         namespace,
         states: ["expired", "revoked"],
         renewedOnly: true,
-        cursor: `${id}.3`,
+        cursor: "7.3",
       }),
     sql(
       "task-leases-filtered",
       "Like task-leases, for renewed grants in some states, after a cursor.",
-      "namespace limit cursorId cursorAttempt",
+      "namespace limit cursorSeq cursorAttempt",
     ),
   ],
   [

@@ -169,6 +169,7 @@ export {
   type ClaimRequest,
   type CompleteOutcome,
   type CompleteRequest,
+  checkTaskId,
   DEFAULTS,
   type DueKinds,
   dueKindsOf,

@@ -49,7 +49,7 @@ const INVALID: readonly (readonly [string, string, unknown, string])[] = [
   ["POST", "/api/tasks", { task_data: 1, scheduled_at: "2020-02-30T00:00:00Z" }, "scheduled_at"],
   ["POST", "/api/tasks", { task_data: 1, scheduled_at: "0000-01-01T00:00:00Z" }, "scheduled_at"],
   ["POST", "/api/tasks", { task_data: 1, scheduled_at: 1 }, "scheduled_at"],
-  ["POST", "/api/tasks", { task_data: 1, id: "1" }, "id"],
+  ["POST", "/api/tasks", { task_data: 1, id: ".." }, "id"],
   ["POST", "/api/tasks", '{"task_data":1,"__proto__":{"kind":"a"}}', "__proto__"],
   ["POST", "/api/tasks", '{"task_data":1,"constructor":1}', "constructor"],
   ["POST", "/api/tasks", '{"task_data":[1e999]}', "task_data.0"],

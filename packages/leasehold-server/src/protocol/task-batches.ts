@@ -9,7 +9,7 @@ import type { Same } from "./same.js";
 import { decidesOnce, failure, grant, State } from "./tasks.js";
 
 /** Any text: a malformed id names no task, so its outcome is `unknown`. */
-const id = z.string().max(256);
+const id = z.string().max(400);
 
 export const HeartbeatBatch = batch(
   z

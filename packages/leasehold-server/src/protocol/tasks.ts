@@ -10,11 +10,11 @@ import {
   NewName,
   PageOf,
   QueryInteger,
+  TaskId,
   TaskLeaseId,
   Time,
   Token,
   ttl,
-  Uuid,
   withDefaultTtl,
 } from "./fields.js";
 import type { Same } from "./same.js";
@@ -47,7 +47,7 @@ const NewTask = z
     maxBackoffMs: z.int().min(0).max(LONGEST_BACKOFF_MS).default(DEFAULTS.maxBackoffMs).openapi({
       description: "The longest wait before a retry, also before the first one.",
     }),
-    id: Uuid.optional().openapi({
+    id: TaskId.optional().openapi({
       description:
         "Chosen by the caller, which makes the request idempotent: a repeated request adds and changes nothing, whatever its other fields, such as priority, are. With another kind, queue or data it is refused.",
     }),
@@ -288,7 +288,7 @@ export const Counts = z
   .openapi("Counts");
 true satisfies Same<z.infer<typeof Counts>, wire.Counts>;
 
-export const TaskParams = z.object({ id: Uuid });
+export const TaskParams = z.object({ id: TaskId });
 const filters = {
   queue: Name.optional(),
   kind: Name.optional(),
@@ -300,9 +300,9 @@ export const StateListQuery = z.strictObject(filters);
 export const ListQuery = z.strictObject({
   ...filters,
   id: z
-    .union([Uuid.transform((id) => [id]), z.array(Uuid).max(LIMITS.page)])
+    .union([TaskId.transform((id) => [id]), z.array(TaskId).max(LIMITS.page)])
     .optional()
-    .openapi({ type: "array", items: { type: "string", format: "uuid" } }),
+    .openapi({ type: "array", items: { type: "string" } }),
   state: z
     .union([State.transform((state) => [state]), z.array(State)])
     .optional()

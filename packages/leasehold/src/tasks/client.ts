@@ -25,7 +25,6 @@ import { Adding } from "./adding.js";
 import {
   checkDefaults,
   checkDefinition,
-  checkId,
   checkIds,
   checkScheduledAt,
   TASK_DEFAULTS,
@@ -45,6 +44,7 @@ import {
 } from "./port.js";
 import { Ready } from "./ready.js";
 import { startReaper } from "./reaper.js";
+import { checkTaskId } from "./record.js";
 import { type AdminResult, type Enqueued, onlyOne, settled } from "./results.js";
 import type { DueKinds } from "./unhandled.js";
 import { type Worker, type WorkerOptions, workerOver } from "./worker.js";
@@ -67,7 +67,7 @@ export interface EnqueueTaskOptions extends TaskDefaults {
   /** At most one unfinished task exists per kind and key. Enqueueing a second one returns the id of the first. */
   dedupeKey?: string;
   /**
-   * A UUID chosen by the caller; default: a new UUIDv7. Enqueueing the same task again adds and changes nothing: its other
+   * Any text of 1 to 200 characters; default: a new UUIDv7. Enqueueing the same task again adds and changes nothing: its other
    * options, such as `priority`, stay as they are. Another kind, queue or data under the same id is TASK_CONFLICT.
    */
   id?: string;
@@ -243,7 +243,7 @@ export class Tasks {
    * @throws STORE_UNAVAILABLE, INVALID_OPTION, CLOSED
    */
   async get(id: string): Promise<TaskDetails | null> {
-    checkId(id);
+    checkTaskId(id);
     return this.#store.get({ namespace: this.namespace, id });
   }
 
@@ -300,7 +300,7 @@ export class Tasks {
    * ```
    */
   async cancel(id: string): Promise<AdminResult> {
-    checkId(id);
+    checkTaskId(id);
     return onlyOne(await this.#store.cancel([{ namespace: this.namespace, id }]));
   }
 
@@ -318,7 +318,7 @@ export class Tasks {
    * ```
    */
   async retry(id: string): Promise<AdminResult> {
-    checkId(id);
+    checkTaskId(id);
     return onlyOne(await this.#store.retry([{ namespace: this.namespace, id }]));
   }
 
@@ -366,7 +366,7 @@ export class Tasks {
     const ofKind = { ...DEFAULTS, ...withoutUndefined(definition.defaults) };
     const settings = { ...ofKind, ...withoutUndefined(overrides) };
     checkDefaults(settings);
-    if (id !== undefined) checkId(id);
+    if (id !== undefined) checkTaskId(id);
     checkNewName("kind", definition.kind);
     checkNewName("queue", settings.queue);
     if (dedupeKey !== undefined) checkName("dedupeKey", dedupeKey);

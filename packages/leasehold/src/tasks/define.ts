@@ -13,6 +13,7 @@ import {
 import type { Logger } from "../env/index.js";
 import { toJson } from "./json.js";
 import type { ClaimedTask, Json } from "./port.js";
+import { checkTaskId } from "./record.js";
 
 /** How tasks of a kind are kept and retried; each can be overridden when one is enqueued. */
 export interface TaskDefaults {
@@ -157,19 +158,11 @@ export function checkDefinition(definition: unknown): void {
   );
 }
 
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
-
-/** @throws InvalidOptionError */
-export function checkId(id: unknown, path = "id"): void {
-  if (typeof id === "string" && UUID.test(id)) return;
-  throw new InvalidOptionError(path, "must be a UUID");
-}
-
 /** @throws InvalidOptionError */
 export function checkIds(ids: unknown): void {
   if (ids === undefined) return;
   checkArray("ids", ids);
-  for (const [at, id] of ids.entries()) checkId(id, `ids.${at}`);
+  for (const [at, id] of ids.entries()) checkTaskId(id, `ids.${at}`);
 }
 
 /** @throws InvalidOptionError */

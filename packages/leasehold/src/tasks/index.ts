@@ -25,6 +25,7 @@ export type * from "./port.js";
 export { TASK_STATES } from "./port.js";
 export { Ready, type ReadyOptions } from "./ready.js";
 export { startReaper } from "./reaper.js";
+export { checkTaskId } from "./record.js";
 export { type AdminResult, type Enqueued, TaskConflictError } from "./results.js";
 export { type DueKinds, type UnhandledKind, unhandledKinds } from "./unhandled.js";
 export type { Worker, WorkerOptions } from "./worker.js";

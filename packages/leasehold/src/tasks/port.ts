@@ -49,8 +49,9 @@ export const TASK_STATES: readonly TaskState[] = [
 export interface NewTask {
   readonly namespace: string;
   /**
-   * A UUID chosen by the caller: enqueueing the same task again after a lost response adds nothing. Another kind,
-   * queue or data under the same id is a conflict.
+   * Any text of 1 to 200 characters without control characters, chosen by the caller and kept as it is; not `.` or `..`.
+   * Enqueueing the same task again after a lost response adds nothing. Another kind, queue or data under the same id is a
+   * conflict.
    */
   readonly id: string;
   /** The kind of work, which selects the handler. 1-256 bytes. */
@@ -117,7 +118,7 @@ export interface ClaimedTask extends Term {
   readonly data: Json;
   /**
    * 48 hex digits, of which the first 16 are the grant id. With `d` for the SHA-256 of the claimId in hex: its digits 0 to 7,
-   * the last 8 digits of the task's id, and the digits 16 to 47 of `d`.
+   * 8 digits that differ from task to task (the last ones of its number), and the digits 16 to 47 of `d`.
    */
   readonly leaseId: string;
   readonly token: number;
@@ -132,7 +133,7 @@ export interface ClaimedTask extends Term {
   readonly previousHolder: string | null;
 }
 /**
- * Pending tasks that are due, by priority, scheduledAt and id. `reap` makes tasks with expired leases pending.
+ * Pending tasks that are due, by priority, scheduledAt and the order in which they were enqueued. `reap` makes tasks with expired leases pending.
  *
  * The data of a claim is bounded: the claim ends before the task with which its data would exceed 16 MiB of JSON, but
  * never before the first. A claim that leaves due tasks for that reason notifies those who `watch`.
@@ -361,7 +362,7 @@ export interface TaskStore {
   retry(tasks: readonly TaskKey[]): Promise<AdminOutcome[]>;
   get(task: TaskKey): Promise<TaskDetails | null>;
   /**
-   * Newest id first. Reads no payload as a whole that a view does not have: a page of large tasks must stay small. A page
+   * The task that was enqueued last comes first. Reads no payload as a whole that a view does not have: a page of large tasks must stay small. A page
    * may have fewer than `limit` tasks, or none, and a cursor all the same: those passed over are bounded in memory.
    */
   list(query: TaskQuery): Promise<Page<TaskView>>;
@@ -369,8 +370,8 @@ export interface TaskStore {
   /** Due pending tasks by queue and kind. Optional: without it, readers look at a page of `list`. */
   dueKinds?(query: DueKindsQuery): Promise<readonly DueKind[]>;
   /**
-   * Grants on tasks, running and ended, as leases on resources named `task:ID`. Newest task id first,
-   * of one task the newest grant first. done, failed and returned count as `released`, cancelled as
+   * Grants on tasks, running and ended, as leases on resources named `task:ID`. Those of the newest task
+   * first, of one task the newest grant first. done, failed and returned count as `released`, cancelled as
    * `revoked`.
    */
   leases(query: TaskLeaseQuery): Promise<Page<LeaseView>>;

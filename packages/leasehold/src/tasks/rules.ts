@@ -53,12 +53,16 @@ export interface Decision<Outcome> {
   readonly outcome: Decided<Outcome>;
 }
 
-/** @param rival an unfinished task of the same namespace, kind and dedupeKey, if there is one */
+/**
+ * @param rival an unfinished task of the same namespace, kind and dedupeKey, if there is one
+ * @param seq the store's next number
+ */
 export function enqueue(
   record: TaskRecord | null,
   rival: TaskRecord | null,
   task: NewTask,
   nowMs: number,
+  seq: number,
 ): Decision<EnqueueOutcome> {
   if (record) {
     // Whatever has become of the task since, a repeated request has been carried out.
@@ -68,6 +72,7 @@ export function enqueue(
   if (rival) return { record, outcome: { status: "duplicate", id: rival.id } };
   const created: TaskRecord = {
     ...task,
+    seq,
     data: encodeJson(task.data),
     state: "pending",
     output: NOTHING,
@@ -100,7 +105,7 @@ export function claim(
   const last: AttemptRecord = {
     attempt: (before?.attempt ?? 0) + 1,
     holder: request.holder,
-    leaseId: taskLeaseId(claimDigest, record.id),
+    leaseId: taskLeaseId(claimDigest, record.seq),
     token: token(before?.token ?? 0),
     ttlMs: request.ttlMs,
     startedAtMs: nowMs,
@@ -129,7 +134,7 @@ export function claimAgain(
 ): Decided<ClaimedTask> | null {
   const { last } = record;
   if (record.state !== "running") return null;
-  if (last?.leaseId !== taskLeaseId(claimDigest, record.id)) return null;
+  if (last?.leaseId !== taskLeaseId(claimDigest, record.seq)) return null;
   return nowMs < last.expiresAtMs ? claimedTask(record, last, nowMs) : null;
 }
 

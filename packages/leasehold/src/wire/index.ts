@@ -14,3 +14,4 @@ export type * from "./operator.js";
 export * from "./problems.js";
 export * from "./task-mapping.js";
 export type * from "./tasks.js";
+export { taskInPath } from "./tasks.js";

@@ -3,6 +3,17 @@ import type { Page } from "../core/index.js";
 import type * as port from "../tasks/index.js";
 import type { Failed, OutcomeOf } from "./failed.js";
 
+/**
+ * An id as it is written in the path of a request. The first letter of a plain word is escaped too: `/api/tasks/counts` counts
+ * the tasks, and `/api/tasks/%63ounts` is the task with that id.
+ */
+export function taskInPath(id: string): string {
+  const [first = ""] = id;
+  return /^[a-z]+$/.test(id)
+    ? `%${first.charCodeAt(0).toString(16)}${id.slice(1)}`
+    : encodeURIComponent(id);
+}
+
 /** Everything except the data has a default. */
 export interface NewTask extends Partial<Omit<port.NewTask, "namespace" | "data" | "scheduledAt">> {
   readonly task_data: port.Json;

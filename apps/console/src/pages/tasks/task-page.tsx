@@ -1,6 +1,6 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate, useParams } from "@tanstack/react-router";
-import type { TaskDetails } from "leasehold/internal/wire";
+import { type TaskDetails, taskInPath } from "leasehold/internal/wire";
 import { type ReactNode, useState } from "react";
 import { ApiError, api } from "../../data/api.js";
 import { useMay, whoQuery } from "../../data/who.js";
@@ -173,8 +173,8 @@ function Actions({ task: { id, state } }: { readonly task: TaskDetails }) {
   if (!mayOperate) return null;
   const run = async (action: Action, reason: string | undefined) => {
     const asking = { query: { reason } };
-    if (action === "delete") await api("DELETE", `/api/tasks/${id}`, asking);
-    else await api("POST", `/api/tasks/${id}/${action}`, asking);
+    if (action === "delete") await api("DELETE", `/api/tasks/${taskInPath(id)}`, asking);
+    else await api("POST", `/api/tasks/${taskInPath(id)}/${action}`, asking);
     return { changed: 1, others: 0 };
   };
   return (

@@ -66,8 +66,12 @@ async function aheadOf(
   nowMs: number,
 ): Promise<{ readonly ahead: number; readonly more: boolean }> {
   const { tasks, more } = await budget.read(() => queued.of({ namespace, queue: task.queue }));
+  // The list is newest first. Without the task itself, it is of older tasks only, or of newer ones only.
+  const own = tasks.findIndex(({ id }) => id === task.id);
+  const isOlder = (index: number) => (own < 0 ? !more : index > own);
   const ahead = tasks.filter(
-    (other) => Date.parse(other.scheduledAt) <= nowMs && comesBefore(other, task),
+    (other, index) =>
+      Date.parse(other.scheduledAt) <= nowMs && comesBefore(other, task, isOlder(index)),
   ).length;
   return { ahead, more };
 }

@@ -34,9 +34,15 @@ import type {
   TaskView,
   TaskWatchEvent,
 } from "../../tasks/port.js";
-import { storedId, storedTask } from "../../tasks/record.js";
+import { isTaskId, storedTask } from "../../tasks/record.js";
 import type * as wire from "../../wire/index.js";
-import { fromWireClaimed, fromWireDetails, fromWireTask, LIMITS } from "../../wire/index.js";
+import {
+  fromWireClaimed,
+  fromWireDetails,
+  fromWireTask,
+  LIMITS,
+  taskInPath,
+} from "../../wire/index.js";
 import { sendBatch } from "./batch.js";
 import {
   type Connection,
@@ -157,9 +163,8 @@ export class HttpTaskStore implements TaskStore {
 
   async get({ namespace, id }: TaskKey): Promise<TaskDetails | null> {
     this.#client.checkNamespace(namespace);
-    const stored = storedId(id);
-    if (!stored) return null;
-    const { status, body } = await this.#client.read(`/api/tasks/${stored}`);
+    if (!isTaskId(id)) return null;
+    const { status, body } = await this.#client.read(`/api/tasks/${taskInPath(id)}`);
     return status === 404 ? null : fromWireDetails(body as wire.TaskDetails);
   }
 

@@ -40,7 +40,7 @@ import type {
   TaskView,
   TaskWatchEvent,
 } from "../../tasks/port.js";
-import { isUnfinished, storedId, storedTask, type TaskRecord } from "../../tasks/record.js";
+import { isUnfinished, storedTask, type TaskRecord } from "../../tasks/record.js";
 import * as rules from "../../tasks/rules.js";
 import { TaskIndex } from "./task-index.js";
 import { leasesOf } from "./task-leases.js";
@@ -68,6 +68,7 @@ export class MemoryTaskState {
   readonly namespaces = new Map<string, Namespace>();
   readonly #clock: Env["clock"];
   readonly #originMs: number;
+  #seq = 0;
 
   constructor({ clock, random }: Pick<Env, "clock" | "random">) {
     this.random = random;
@@ -81,6 +82,12 @@ export class MemoryTaskState {
    */
   nowMs(): number {
     return this.#originMs + this.#clock.monotonic();
+  }
+
+  /** Grows with each call. */
+  nextSeq(): number {
+    this.#seq += 1;
+    return this.#seq;
   }
 
   namespace(name: string): Namespace {
@@ -130,7 +137,8 @@ export class MemoryTaskStore implements TaskStore {
     }
     return this.#decide<NewTask, EnqueueOutcome>(
       added.map(storedTask),
-      (record, task, nowMs, tasks) => rules.enqueue(record, tasks.rival(task), task, nowMs),
+      (record, task, nowMs, tasks) =>
+        rules.enqueue(record, tasks.rival(task), task, nowMs, this.#state.nextSeq()),
     );
   }
 
@@ -223,7 +231,7 @@ export class MemoryTaskStore implements TaskStore {
     if (this.#closed) return keys.map(closed);
     return keys.map(({ namespace, id }) => {
       const space = this.#state.namespace(namespace);
-      const record = space.tasks.get(storedId(id));
+      const record = space.tasks.get(id);
       if (!record) return { status: "unknown" };
       const { state, last } = record;
       if (isUnfinished(state)) return { status: "conflict", state };
@@ -236,7 +244,7 @@ export class MemoryTaskStore implements TaskStore {
 
   async get({ namespace, id }: TaskKey): Promise<TaskDetails | null> {
     this.#assertOpen();
-    const record = this.#state.namespaces.get(namespace)?.tasks.get(storedId(id));
+    const record = this.#state.namespaces.get(namespace)?.tasks.get(id);
     if (!record) return null;
     return detailsOf(record, this.#state.nowMs());
   }
@@ -307,7 +315,7 @@ export class MemoryTaskStore implements TaskStore {
     const nowMs = this.#state.nowMs();
     return requests.map((request) => {
       const namespace = this.#state.namespace(request.namespace);
-      const before = namespace.tasks.get(storedId(request.id));
+      const before = namespace.tasks.get(request.id);
       const { record, outcome } = step(before, request, nowMs, namespace.tasks);
       if (record && record !== before) {
         namespace.tasks.put(record);

@@ -29,7 +29,7 @@ export const micros = (time: string) => `(extract(epoch FROM ${time}) * 1000000)
 
 export const KEY: Columns = [
   ["namespace", "text"],
-  ["id", "uuid"],
+  ["id", "text"],
 ];
 const GRANT: Columns = [...KEY, ["lease_id", "text"], ["token", "bigint"]];
 
@@ -40,7 +40,7 @@ const input = (columns: Columns) => `input AS MATERIALIZED (SELECT * FROM ${unne
  * physical positions and `columns`. LATERAL, so that each is looked up by its own key.
  */
 const heldWhere = (condition: string, columns = "") => `held AS MATERIALIZED (
-    SELECT i.*, t.* FROM (SELECT * FROM input ORDER BY namespace COLLATE "C", id) i
+    SELECT i.*, t.* FROM (SELECT * FROM input ORDER BY namespace COLLATE "C", id COLLATE "C") i
       CROSS JOIN clock c CROSS JOIN LATERAL (
         SELECT t.ctid AS at${columns} FROM leasehold.task t
         WHERE ${SAME_TASK("t", "i")} AND (${condition})
@@ -59,13 +59,13 @@ export const LIVE_GRANT =
 /** Records the ended grants of `from` as attempts. */
 export const keptOf = (from: string, result: string, error = "NULL") => `kept AS (
     INSERT INTO leasehold.attempt
-      (namespace, task_id, attempt, holder, grant_id, token, ttl_ms, started_at,
+      (namespace, task_id, task_seq, attempt, holder, grant_id, token, ttl_ms, started_at,
        heartbeat_at, ended_at, result, error, progress)
-    SELECT x.namespace, x.id, x.attempt, x.holder, ${grantId("x")}, x.token, x.ttl_ms,
+    SELECT x.namespace, x.id, x.seq, x.attempt, x.holder, ${grantId("x")}, x.token, x.ttl_ms,
       x.started_at, x.heartbeat_at, c.now, '${result}', ${error}, x.progress
     FROM ${from} CROSS JOIN clock c
   )`;
-export const KEPT_COLUMNS = `t.namespace, t.id, t.attempt, t.holder, t.lease_id, t.token, t.ttl_ms,
+export const KEPT_COLUMNS = `t.namespace, t.id, t.seq, t.attempt, t.holder, t.lease_id, t.token, t.ttl_ms,
       t.started_at, t.heartbeat_at, t.progress, t.queue, t.state`;
 
 /** Sends one notification per queue with newly claimable tasks, once per statement. */
@@ -218,11 +218,11 @@ WITH ${CLOCK},
   ${heldWhere("t.state IN ('done', 'dead', 'cancelled')")},
   changed AS (
     DELETE FROM leasehold.task t USING held h WHERE ${SAME_PLACE}
-    RETURNING h.n, t.namespace, t.id, t.state
+    RETURNING h.n, t.namespace, t.seq, t.state
   ),
   forgotten AS (
     DELETE FROM leasehold.attempt a USING changed x
-    WHERE a.namespace = x.namespace AND a.task_id = x.id
+    WHERE a.namespace = x.namespace AND a.task_seq = x.seq
   )
 SELECT x.n::int AS n, x.state FROM changed x`;
 
@@ -269,7 +269,7 @@ WITH ${CLOCK},
   held AS MATERIALIZED (
     SELECT t.ctid AS at FROM leasehold.task t
     WHERE t.state = 'running' AND t.expires_at <= (SELECT now FROM clock)
-    ORDER BY t.namespace, t.id LIMIT $1::int
+    ORDER BY t.namespace, t.seq LIMIT $1::int
     FOR NO KEY UPDATE OF t SKIP LOCKED
   ),
   changed AS (
@@ -281,4 +281,4 @@ WITH ${CLOCK},
   ),
   ${keptOf("changed x", "expired")},
   ${notifiedOf("changed x WHERE x.state = 'pending'")}
-SELECT x.namespace, x.id::text AS id, x.holder, x.token, x.state, ${NOTIFIED} FROM changed x`;
+SELECT x.namespace, x.id, x.holder, x.token, x.state, ${NOTIFIED} FROM changed x`;

@@ -39,7 +39,7 @@ import type {
   TaskView,
   TaskWatchEvent,
 } from "../../tasks/port.js";
-import { storedId, storedTask } from "../../tasks/record.js";
+import { isTaskId, storedTask, taskCursor } from "../../tasks/record.js";
 import type { Schema, Sql } from "./connection.js";
 import { failedOutcome, storeError } from "./failures.js";
 import type { Connections } from "./shared.js";
@@ -212,17 +212,17 @@ export class PostgresTaskStore implements TaskStore {
 
   async get({ namespace, id }: TaskKey): Promise<TaskDetails | null> {
     const run = this.#calls.within(this.#general);
-    const stored = storedId(id);
-    if (!stored) return null;
-    const [row] = await run<DetailsRow>(GET, [namespace, stored]);
+    if (!isTaskId(id)) return null;
+    const [row] = await run<DetailsRow>(GET, [namespace, id]);
     return row ? detailsOf(row) : null;
   }
 
   async list(query: TaskQuery): Promise<Page<TaskView>> {
     const { limit = 100 } = query;
     const rows = await this.#calls.within(this.#general)<ListedRow>(...listSql(query, limit));
-    const items = rows.slice(0, limit).map(listedOf);
-    return { items, nextCursor: rows.length > limit ? (items.at(-1)?.id ?? null) : null };
+    const page = rows.slice(0, limit);
+    const last = rows.length > limit ? page.at(-1) : undefined;
+    return { items: page.map(listedOf), nextCursor: last ? taskCursor(last) : null };
   }
 
   async leases(query: TaskLeaseQuery): Promise<Page<LeaseView>> {

@@ -7,10 +7,10 @@
 -- $6 progress
 
 WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
-  input AS MATERIALIZED (SELECT * FROM unnest((SELECT $1::text[]), (SELECT $2::uuid[]), (SELECT $3::text[]), (SELECT $4::bigint[]), (SELECT $5::int[]), (SELECT $6::text[]))
+  input AS MATERIALIZED (SELECT * FROM unnest((SELECT $1::text[]), (SELECT $2::text[]), (SELECT $3::text[]), (SELECT $4::bigint[]), (SELECT $5::int[]), (SELECT $6::text[]))
       WITH ORDINALITY AS i (namespace, id, lease_id, token, ttl_ms, progress, n)),
   held AS MATERIALIZED (
-    SELECT i.*, t.* FROM (SELECT * FROM input ORDER BY namespace COLLATE "C", id) i
+    SELECT i.*, t.* FROM (SELECT * FROM input ORDER BY namespace COLLATE "C", id COLLATE "C") i
       CROSS JOIN clock c CROSS JOIN LATERAL (
         SELECT t.ctid AS at FROM leasehold.task t
         WHERE t.namespace = i.namespace AND t.id = i.id AND (t.state = 'running' AND t.lease_id = i.lease_id AND t.token = i.token AND c.now < t.expires_at)
