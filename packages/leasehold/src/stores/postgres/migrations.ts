@@ -381,7 +381,9 @@ export const MIGRATIONS: readonly Migration[] = [
       `CREATE INDEX task_pending_keyed
        ON leasehold.task (namespace, queue, concurrency_key, priority, scheduled_at, seq)
        WHERE state = 'pending' AND concurrency_key IS NOT NULL`,
-      `CREATE INDEX task_running ON leasehold.task (namespace, seq) WHERE state = 'running'`,
+      // By id, as holders look their tasks up: by number the planner would take it for them too, while it
+      // believes that few tasks run, and read all of them for each.
+      `CREATE INDEX task_running ON leasehold.task (namespace, id) WHERE state = 'running'`,
       `CREATE INDEX task_running_keyed ON leasehold.task (namespace, concurrency_key)
        WHERE state = 'running' AND concurrency_key IS NOT NULL`,
       `CREATE INDEX task_stopped ON leasehold.task (namespace, seq)
