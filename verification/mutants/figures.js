@@ -88,7 +88,7 @@ function survivorOf(/** @type {any} */ { fileName, location, mutatorName, replac
   };
 }
 
-/** A mutant of several lines is tested if it ends within so many. */
+/** A block is tested if it ends within so many lines. */
 const LINES = 20;
 
 /**
@@ -96,11 +96,12 @@ const LINES = 20;
  * @param {readonly Survivor[]} survivors
  */
 export function placesOf(survivors) {
-  const places = survivors.flatMap(({ file, text }) =>
-    readFileSync(file, "utf8")
+  const places = survivors.flatMap(({ file, text, original }) => {
+    const more = original.startsWith("{") ? LINES : 0;
+    return readFileSync(file, "utf8")
       .split("\n")
-      .flatMap((line, at) => (line.trim() === text ? `${file}:${at + 1}-${at + 1 + LINES}` : [])),
-  );
+      .flatMap((line, at) => (line.trim() === text ? `${file}:${at + 1}-${at + 1 + more}` : []));
+  });
   return [...new Set(places)];
 }
 
