@@ -303,7 +303,7 @@ export const STORE_CALLS: readonly Call[] = [
     sql(
       "task-heartbeat",
       "Renews each grant on a task that is live, and keeps its progress.",
-      "namespaces ids leaseIds tokens ttlMs progress",
+      "namespaces ids leaseIds tokens ttlMs progress checkpoints",
     ),
     sql(
       "task-state",

@@ -163,6 +163,8 @@ export { type Diagnosis } from "./stores/source.js";
 export { comesBefore, explain } from "./tasks/explain.js";
 export {
   type AdminOutcome,
+  byteLength,
+  CHECKPOINT_BYTES,
   type ClaimedTask,
   type ClaimOptions,
   type ClaimOutcome,

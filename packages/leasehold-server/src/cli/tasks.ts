@@ -125,6 +125,7 @@ function detailsOf(task: TaskDetails): string {
     `data   ${safeJson(task.data)}`,
     `output ${safeJson(task.output)}`,
   ];
+  if (task.checkpoint !== null) lines.push(`checkpoint ${safeJson(task.checkpoint)}`);
   if (error !== null) lines.push(`error  ${error}`);
   if (task.attempts.length > 0) {
     const table = plainTable(["attempt", "holder", "token", "started", "ended", "result"]);

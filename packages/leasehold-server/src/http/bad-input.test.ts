@@ -80,6 +80,12 @@ const INVALID: readonly (readonly [string, string, unknown, string])[] = [
   ["PUT", `/api/tasks/${ID}/heartbeat`, { ...GRANT, leaseId: "\0" }, "leaseId"],
   ["PUT", `/api/tasks/${ID}/complete`, { ...GRANT, fencingToken: "1" }, "fencingToken"],
   [
+    "PUT",
+    `/api/tasks/${ID}/heartbeat`,
+    { ...GRANT, checkpoint: "x".repeat(64 * 1024) },
+    "checkpoint",
+  ],
+  [
     ...(["PUT", `/api/tasks/${ID}/complete`] as const),
     `{"leaseId":"${GRANT.leaseId}","fencingToken":9007199254740993}`,
     "fencingToken",

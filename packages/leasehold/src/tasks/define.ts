@@ -42,7 +42,7 @@ export interface TaskOptions<Schema extends StandardSchemaV1 | undefined> extend
 /** What a handler is given beside the data. */
 export interface HandlerContext {
   /** The task as it was claimed: id, attempt, failures, crashes... */
-  readonly task: Omit<ClaimedTask, "leaseId" | "data">;
+  readonly task: Omit<ClaimedTask, "leaseId" | "data" | "checkpoint">;
   /** The lease on it. Pass `lease.token` to what you write to; ask `lease.checkAlive()` before. */
   readonly lease: Lease;
   /** Aborts when the lease is lost or the worker can wait no longer: stop then. */
@@ -53,6 +53,16 @@ export interface HandlerContext {
    * @throws InvalidOptionError for what JSON cannot say, and for more than that
    */
   readonly progress: (progress: Json) => void;
+  /**
+   * Records how far the work has come, so that the next attempt can go on from there: it finds the value in
+   * `lastCheckpoint`. Resolves when the store has it, under the token of this attempt. It replaces the one before. At most
+   * 64 KiB as JSON.
+   * @throws LeaseLostError if the lease is lost: nothing was recorded; STORE_UNAVAILABLE: it may have been, and the next
+   *   heartbeat sends it again; InvalidOptionError for what JSON cannot say, and for more than 64 KiB
+   */
+  readonly checkpoint: (checkpoint: Json) => Promise<void>;
+  /** The last checkpoint of an earlier attempt, as it was when the task was claimed; null if there was none. */
+  readonly lastCheckpoint: Json;
   readonly log: Logger;
 }
 export type Handler<Data, Output> = (

@@ -21,6 +21,7 @@ export {
 export { observed, type TaskEvent, type TaskListener } from "./events.js";
 export { GENERATOR_RESOURCE, Generator, type GeneratorOptions } from "./generator.js";
 export { leasesOfTask } from "./leases.js";
+export { byteLength, CHECKPOINT_BYTES } from "./payloads.js";
 export type * from "./port.js";
 export { TASK_STATES } from "./port.js";
 export { Ready, type ReadyOptions } from "./ready.js";

@@ -131,11 +131,13 @@ export interface ClaimedTask extends Term {
   readonly scheduledAt: string;
   /** The holder of the previous attempt; null if there was none. */
   readonly previousHolder: string | null;
+  /** The last checkpoint of an earlier attempt; null if there was none. */
+  readonly checkpoint: Json;
 }
 /**
  * Pending tasks that are due, by priority, scheduledAt and the order in which they were enqueued. `reap` makes tasks with expired leases pending.
  *
- * The data of a claim is bounded: the claim ends before the task with which its data would exceed 16 MiB of JSON, but
+ * The data of a claim is bounded: the claim ends before the task with which its data and checkpoints would exceed 16 MiB of JSON, but
  * never before the first. A claim that leaves due tasks for that reason notifies those who `watch`.
  */
 export type ClaimOutcome =
@@ -165,6 +167,8 @@ export interface HeartbeatRequest extends TaskGrant {
   readonly ttlMs: number;
   /** Replaces the progress kept with the attempt. */
   readonly progress?: Json;
+  /** Replaces the checkpoint kept with the task, which its later claims return. */
+  readonly checkpoint?: Json;
 }
 export type HeartbeatOutcome = ({ readonly status: "renewed" } & Term) | Refused | Failed;
 
@@ -274,6 +278,8 @@ export interface TaskDetails extends TaskView {
   readonly data: Json;
   readonly output: Json;
   readonly progress: Json;
+  /** Of the last attempt that recorded one; null if none has. */
+  readonly checkpoint: Json;
   /**
    * Oldest first, including the running one. The last 100 at most, of which older ones are left out if all their
    * errors and progress exceed 1 MiB: `attempt` is the number of each.
@@ -382,14 +388,4 @@ export interface TaskStore {
   close(): Promise<void>;
 }
 
-/** The wanted state of the generator. The store keeps it, so that all server instances return the same. */
-export interface GeneratorWanted {
-  readonly running: boolean;
-  /** Tasks per second, 0.01 to 1,000. */
-  readonly ratePerSecond: number;
-}
-export interface GeneratorState {
-  /** `{ running: false, ratePerSecond: 1 }` until the first write. */
-  read(namespace: string): Promise<GeneratorWanted>;
-  write(namespace: string, change: Partial<GeneratorWanted>): Promise<GeneratorWanted>;
-}
+export type { GeneratorState, GeneratorWanted } from "./generator-port.js";

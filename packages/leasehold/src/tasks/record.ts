@@ -31,6 +31,7 @@ export interface TaskRecord extends Omit<NewTask, "data" | "scheduledAt"> {
   readonly data: string;
   readonly state: TaskState;
   readonly output: string;
+  readonly checkpoint: string;
   /** Of the last attempt that failed. */
   readonly error: string | null;
   readonly failures: number;

@@ -99,6 +99,7 @@ describe("claim", () => {
       dedupeKey: "d",
       scheduledAt: at,
       previousHolder: null,
+      checkpoint: null,
       ttlMs: 1_000,
       remainingMs: 1_000,
     });

@@ -76,6 +76,7 @@ export function enqueue(
     data: encodeJson(task.data),
     state: "pending",
     output: NOTHING,
+    checkpoint: NOTHING,
     error: null,
     failures: 0,
     crashes: 0,
@@ -173,8 +174,10 @@ export function heartbeat(
     expiresAtMs: Math.max(grant.last.expiresAtMs, nowMs + request.ttlMs),
     progress: request.progress === undefined ? grant.last.progress : encodeJson(request.progress),
   };
+  const { checkpoint = null } = request;
+  const news = request.checkpoint === undefined ? {} : { checkpoint: encodeJson(checkpoint) };
   return {
-    record: { ...grant.record, last },
+    record: { ...grant.record, ...news, last },
     outcome: { status: "renewed", ttlMs: last.ttlMs, remainingMs: last.expiresAtMs - nowMs },
   };
 }
@@ -390,6 +393,7 @@ function claimedTask(record: TaskRecord, last: AttemptRecord, nowMs: number): De
     dedupeKey: record.dedupeKey,
     scheduledAt: new Date(record.scheduledAtMs).toISOString(),
     previousHolder: record.earlier.at(-1)?.holder ?? null,
+    checkpoint: JSON.parse(record.checkpoint) as Json,
     ttlMs: last.ttlMs,
     remainingMs: last.expiresAtMs - nowMs,
   };

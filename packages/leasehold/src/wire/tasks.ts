@@ -76,6 +76,8 @@ export interface ClaimedTask extends Identity {
   readonly must_heartbeat_before: string | null;
   /** The holder before, if the task was handed over. */
   readonly previousProcessor: string | null;
+  /** The last checkpoint of an earlier attempt; null if there was none. */
+  readonly checkpoint: port.Json;
 }
 
 type Previews = "dataPreview" | "outputPreview" | "progressPreview";
@@ -106,6 +108,7 @@ export interface TaskDetails extends Omit<Task, Previews> {
   readonly task_data: port.Json;
   readonly task_output: port.Json;
   readonly progress: port.Json;
+  readonly checkpoint: port.Json;
   /** Oldest first, the running one included. */
   readonly attempts: readonly Attempt[];
 }
@@ -123,6 +126,8 @@ interface Grant {
 export interface HeartbeatRequest extends Grant, Ttl {
   /** Replaces the progress kept with the attempt. */
   readonly progress?: port.Json;
+  /** Replaces the checkpoint of the task. At most 64 KiB as JSON. */
+  readonly checkpoint?: port.Json;
 }
 export interface CompleteRequest extends Grant {
   /** Default: null. */

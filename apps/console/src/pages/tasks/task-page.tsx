@@ -45,7 +45,7 @@ function AllTasks() {
 }
 
 function Known({ task, answeredAtMs }: { task: TaskDetails; answeredAtMs: number }) {
-  const { id, kind, state, task_data, task_output } = task;
+  const { id, kind, state, task_data, task_output, checkpoint } = task;
   return (
     <>
       <nav aria-label="Breadcrumb" className="mb-2 flex items-center gap-1.5 text-xs text-muted">
@@ -80,6 +80,13 @@ function Known({ task, answeredAtMs }: { task: TaskDetails; answeredAtMs: number
               <JsonView value={task_data} name="input" />
             </div>
           </Panel>
+          {checkpoint !== null && (
+            <Panel title="Checkpoint" aside="for the next attempt">
+              <div className="p-3">
+                <JsonView value={checkpoint} name="checkpoint" />
+              </div>
+            </Panel>
+          )}
           {state === "done" && (
             <Panel title="Output">
               <div className="p-3">

@@ -14,7 +14,7 @@ import {
 } from "../../protocol/index.js";
 import { callerOf } from "../auth/caller.js";
 import { type AppEnv, checkTtl, limitBody } from "../request.js";
-import { type App, answers, bodyProblems, jsonBody, otherMethods } from "../routing.js";
+import { type App, answers, bodyProblems, defined, jsonBody, otherMethods } from "../routing.js";
 import type { Services } from "../services.js";
 import { toWireOutcome } from "./outcomes.js";
 
@@ -39,12 +39,12 @@ export function taskBatchRoutes(app: App, services: Services): void {
     }),
     async (context) => {
       const beats = context.req.valid("json");
-      const requests = beats.map(({ progress, ttlMs, ttlField, ...grant }, index) => {
+      const requests = beats.map(({ progress, checkpoint, ttlMs, ttlField, ...grant }, index) => {
         checkTtl(`${index}.${ttlField}`, ttlMs, services.ttl.tasks);
         return {
           ...grantOf(context, grant),
           ttlMs,
-          ...(progress === undefined ? {} : { progress }),
+          ...defined({ progress, checkpoint }),
         };
       });
       const timeoutMs = services.budget(context).storeMs();

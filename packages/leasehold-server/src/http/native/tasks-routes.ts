@@ -29,7 +29,7 @@ import {
 import { type Caller, callerOf } from "../auth/caller.js";
 import { failed, ProblemError, refused } from "../problems.js";
 import { type AppEnv, checkTtl, forgetBody, limitBody } from "../request.js";
-import { type App, answers, bodyProblems, jsonBody, otherMethods } from "../routing.js";
+import { type App, answers, bodyProblems, defined, jsonBody, otherMethods } from "../routing.js";
 import type { Services } from "../services.js";
 
 const TAGS = ["tasks"];
@@ -194,12 +194,12 @@ export function holderRoutes(app: App, services: Services): void {
     async (context) => {
       const { id } = context.req.valid("param");
       const { namespace } = callerOf(context);
-      const { leaseId, fencingToken, ttlMs, ttlField, progress } = context.req.valid("json");
+      const { leaseId, fencingToken, ttlMs, ttlField, progress, checkpoint } =
+        context.req.valid("json");
       checkTtl(ttlField, ttlMs, services.ttl.tasks);
       const grant = { namespace, id, leaseId, token: fencingToken };
-      const news = progress === undefined ? {} : { progress };
       const outcome = await batchedTasks.heartbeat.submit(
-        { ...grant, ttlMs, ...news },
+        { ...grant, ttlMs, ...defined({ progress, checkpoint }) },
         services.budget(context).storeMs(),
       );
       if (outcome.status === "failed") throw failed(outcome);

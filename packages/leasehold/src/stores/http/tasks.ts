@@ -5,6 +5,7 @@ import {
   InvalidOptionError,
   type LeaseView,
   type Page,
+  withoutUndefined,
 } from "../../core/index.js";
 import type {
   AdminOutcome,
@@ -108,8 +109,8 @@ export class HttpTaskStore implements TaskStore {
     requests: readonly HeartbeatRequest[],
     options?: CallOptions,
   ): Promise<HeartbeatOutcome[]> {
-    const bodies = requests.map(({ ttlMs, progress, ...grant }) => {
-      const news = progress === undefined ? {} : { progress };
+    const bodies = requests.map(({ ttlMs, progress, checkpoint, ...grant }) => {
+      const news = withoutUndefined({ progress, checkpoint });
       return { ...this.#grant(grant), ttlMs, ...news } satisfies wire.HeartbeatRequest;
     });
     const path = "/api/tasks/heartbeat";

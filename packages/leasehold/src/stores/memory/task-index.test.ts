@@ -26,6 +26,7 @@ function pending(number: number, fields: Partial<TaskRecord> = {}): TaskRecord {
     data: "1",
     state: "pending",
     output: "null",
+    checkpoint: "null",
     error: null,
     failures: 0,
     crashes: 0,

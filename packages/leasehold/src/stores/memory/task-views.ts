@@ -123,6 +123,7 @@ export function detailsOf(record: TaskRecord, nowMs: number): TaskDetails {
     output: decode(output),
     error,
     progress: last ? decode(last.progress) : null,
+    checkpoint: decode(record.checkpoint),
     attempts: fittingAttempts(grantsOf(record)).map(viewAttempt),
   };
 }

@@ -40,7 +40,7 @@ import type {
   TaskView,
   TaskWatchEvent,
 } from "../../tasks/port.js";
-import { isUnfinished, storedTask, type TaskRecord } from "../../tasks/record.js";
+import { isUnfinished, NOTHING, storedTask, type TaskRecord } from "../../tasks/record.js";
 import * as rules from "../../tasks/rules.js";
 import { TaskIndex } from "./task-index.js";
 import { leasesOf } from "./task-leases.js";
@@ -166,7 +166,7 @@ export class MemoryTaskStore implements TaskStore {
     let bytes = 0;
     for (const due of tasks.due(queues, kinds, nowMs)) {
       if (claimed.length >= limit) break;
-      bytes += byteLength(due.data);
+      bytes += byteLength(due.data) + (due.checkpoint === NOTHING ? 0 : byteLength(due.checkpoint));
       if (bytes > CLAIMED_BYTES && claimed.length > 0) {
         notify(namespace, due, nowMs);
         break;

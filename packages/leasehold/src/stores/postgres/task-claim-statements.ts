@@ -34,6 +34,7 @@ export interface ClaimedRow {
   readonly dedupeKey: string | null;
   readonly scheduledAt: number;
   readonly previousHolder: string | null;
+  readonly checkpoint: string | null;
   /** Another than that of the request if it repeats the claim of another holder. */
   readonly holder: string;
   readonly ttlMs: number;
@@ -46,6 +47,7 @@ const DUE = `t.namespace = $1 AND t.state = 'pending' AND t.concurrency_key IS N
         AND t.scheduled_at <= (SELECT now FROM clock)
         AND ($6::text[] IS NULL OR t.kind = ANY ($6::text[]))
         AND NOT EXISTS (SELECT FROM earlier)`;
+const BYTES = "octet_length(t.data) + coalesce(octet_length(t.checkpoint), 0)";
 export const IN_ORDER = (row: string) => `${row}.priority, ${row}.scheduled_at, ${row}.seq`;
 const PICKED = (row: string) => `${row}.namespace, ${row}.queue, ${IN_ORDER(row)}`;
 
@@ -54,7 +56,7 @@ const PICKED = (row: string) => `${row}.namespace, ${row}.queue, ${IN_ORDER(row)
  * its limit.
  */
 export const pickedOfOne = (columns: string) => `
-    SELECT ${columns}, octet_length(t.data) AS bytes FROM leasehold.task t
+    SELECT ${columns}, ${BYTES} AS bytes FROM leasehold.task t
     WHERE t.queue = $7 AND ${DUE}
     ORDER BY ${IN_ORDER("t")} LIMIT $5::int
     FOR NO KEY UPDATE OF t SKIP LOCKED`;
@@ -78,7 +80,7 @@ const pickedOfMany = (queues: number) => `
       ).join("\n      UNION ALL\n      ")}
       ORDER BY 4, 5, 3
     ) q CROSS JOIN LATERAL (
-      SELECT octet_length(t.data) AS bytes FROM leasehold.task t
+      SELECT ${BYTES} AS bytes FROM leasehold.task t
       WHERE t.namespace = q.namespace AND t.seq = q.seq AND t.state = 'pending'
         AND t.scheduled_at <= (SELECT now FROM clock)
       FOR NO KEY UPDATE OF t SKIP LOCKED
@@ -89,7 +91,7 @@ const CLAIMED_COLUMNS = (row: string) => `${row}.id, ${row}.kind, ${row}.queue,
   ${row}.priority, ${row}.data, ${row}.lease_id AS "leaseId", ${row}.token, ${row}.attempt,
   ${row}.failures, ${row}.crashes, ${row}.max_attempts AS "maxAttempts",
   ${row}.dedupe_key AS "dedupeKey", ${row}.holder, ${micros(`${row}.scheduled_at`)} AS "scheduledAt",
-  ${row}.previous_holder AS "previousHolder", ${row}.ttl_ms AS "ttlMs",
+  ${row}.previous_holder AS "previousHolder", ${row}.checkpoint, ${row}.ttl_ms AS "ttlMs",
   ${micros(`${row}.expires_at`)} AS "expiresAt", ${micros("c.now")} AS now`;
 
 /**

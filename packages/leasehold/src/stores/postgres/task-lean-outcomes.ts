@@ -36,6 +36,7 @@ export function tasksOf(
     dedupeKey: row.dedupeKey,
     scheduledAt: iso(row.scheduledAt),
     previousHolder: row.previousHolder,
+    checkpoint: decode(row.checkpoint),
     ttlMs,
     remainingMs: ttlMs,
     expiresAt,

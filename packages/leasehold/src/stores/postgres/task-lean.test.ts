@@ -234,7 +234,8 @@ function exercise(open: () => Promise<{ url: string } | { directory: string }>) 
         string,
       ];
       await write(
-        `attempt = 6, failures = 2, crashes = 3, holder = 'before', token = ${LATE_TOKEN}`,
+        `attempt = 6, failures = 2, crashes = 3, holder = 'before', token = ${LATE_TOKEN},
+           checkpoint = '{"row":5}'`,
         [id],
       );
       const request = requestOf(namespace, { kinds: ["kind", "other"], ttlMs: 5_000 });
@@ -251,6 +252,7 @@ function exercise(open: () => Promise<{ url: string } | { directory: string }>) 
         crashes: 3,
         scheduledAt,
         previousHolder: "before",
+        checkpoint: { row: 5 },
         ttlMs: 5_000,
         remainingMs: 5_000,
         expiresAt: expect.any(String),

@@ -10,6 +10,7 @@ import type {
   FailRequest,
   HeartbeatOutcome,
   HeartbeatRequest,
+  Json,
   Refused,
   RequeueOutcome,
   TaskGrant,
@@ -45,21 +46,19 @@ export function renewing(sql: Sql): Statement<HeartbeatRequest, HeartbeatOutcome
     values: (entries) => [
       ...grantColumns(entries),
       entries.map(({ request }) => request.ttlMs),
-      entries.map(({ request: { progress } }) =>
-        progress === undefined ? null : encodeJson(progress),
-      ),
+      entries.map(({ request }) => encodedOrNull(request.progress)),
+      entries.map(({ request }) => encodedOrNull(request.checkpoint)),
     ],
     changed: ({ expiresAt, now }, { ttlMs }) => ({
       status: "renewed",
       ...termOf({ ttlMs, expiresAt, now }),
     }),
     passedOver: refused,
-    // The longest of the TTLs, with the last progress.
+    // The longest of the TTLs, with the last progress and the last checkpoint.
     merging: {
       merge: (earlier, later) => {
-        const { progress = earlier.progress } = later;
         const { ttlMs } = later.ttlMs > earlier.ttlMs ? later : earlier;
-        return { ...later, ttlMs, ...(progress === undefined ? {} : { progress }) };
+        return { ...earlier, ...later, ttlMs };
       },
       share: (outcome, { ttlMs }) =>
         outcome.status === "renewed" ? { ...outcome, ttlMs } : outcome,
@@ -185,6 +184,10 @@ export function deleting(sql: Sql): Statement<TaskKey, AdminOutcome, DeletedRow>
   };
 }
 
+function encodedOrNull(value: Json | undefined): string | null {
+  return value === undefined ? null : encodeJson(value);
+}
+
 function refused(skipped: TaskStateRow | null): Refused | null {
   const reason = refusal(skipped);
   return reason && { status: "refused", reason };
@@ -226,6 +229,7 @@ export function claimedTask(row: ClaimedRow): ClaimedTask {
     dedupeKey: row.dedupeKey,
     scheduledAt: iso(row.scheduledAt),
     previousHolder: row.previousHolder,
+    checkpoint: decode(row.checkpoint),
     ttlMs: row.ttlMs,
     remainingMs: remainingMs(row),
     expiresAt: iso(row.expiresAt),

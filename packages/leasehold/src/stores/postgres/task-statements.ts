@@ -80,15 +80,15 @@ export interface RenewedRow {
   readonly expiresAt: number;
   readonly now: number;
 }
-/** Values: namespaces, ids, leaseIds, tokens, ttlMs, progress (null: unchanged). */
+/** Values: namespaces, ids, leaseIds, tokens, ttlMs, progress and checkpoint (null: unchanged). */
 export const HEARTBEAT = `
 WITH ${CLOCK},
-  ${input([...GRANT, ["ttl_ms", "int"], ["progress", "text"]])},
+  ${input([...GRANT, ["ttl_ms", "int"], ["progress", "text"], ["checkpoint", "text"]])},
   ${heldWhere(LIVE_GRANT)}
 UPDATE leasehold.task t SET ttl_ms = h.ttl_ms, heartbeat_at = c.now,
   -- Never shortens a grant: its holder may already trust an older response.
   expires_at = greatest(t.expires_at, ${afterMs("h.ttl_ms")}),
-  progress = coalesce(h.progress, t.progress)
+  progress = coalesce(h.progress, t.progress), checkpoint = coalesce(h.checkpoint, t.checkpoint)
 FROM held h CROSS JOIN clock c
 WHERE ${SAME_PLACE}
 RETURNING h.n::int AS n, ${micros("t.expires_at")} AS "expiresAt", ${micros("c.now")} AS now`;

@@ -87,6 +87,7 @@ export interface DetailsRow extends PlainRow {
   readonly output: string | null;
   readonly error: string | null;
   readonly progress: string | null;
+  readonly checkpoint: string | null;
   readonly ttlMs: number;
   /** A JSON array of {@link StoredAttempt}, oldest first; null if there are none. */
   readonly attempts: string | null;
@@ -96,7 +97,7 @@ export interface DetailsRow extends PlainRow {
  * in its header: no text is read that is not returned.
  */
 export const GET = `
-SELECT ${COLUMNS}, t.data, t.output, t.error, t.progress, t.ttl_ms AS "ttlMs", (
+SELECT ${COLUMNS}, t.data, t.output, t.error, t.progress, t.checkpoint, t.ttl_ms AS "ttlMs", (
     SELECT json_agg(json_build_object('attempt', a.attempt, 'holder', a.holder,
       'grantId', a.grant_id, 'token', a.token, 'ttlMs', coalesce(a.ttl_ms, 0),
       'startedAt', ${micros("a.started_at")}, 'heartbeatAt', ${micros("a.heartbeat_at")},
@@ -234,7 +235,8 @@ export function detailsOf(row: DetailsRow): TaskDetails {
     const ended = { endedAt: null, result: null, error: null };
     attempts.push({ ...grant, startedAt, heartbeatAt, ...ended, progress });
   }
-  return { ...view, data, output, error: row.error, progress, attempts };
+  const checkpoint = decode(row.checkpoint);
+  return { ...view, data, output, error: row.error, progress, checkpoint, attempts };
 }
 
 /** Parses JSON stored as text; an absent value becomes null. */

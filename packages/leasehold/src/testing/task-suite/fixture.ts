@@ -268,12 +268,12 @@ class TaskWatching extends Watching<TaskWatchEvent> {
   }
 }
 
-/** Only the fields that identify a grant, without the other fields of the claimed task. */
 /** The last digits of the number that the store gave the task, from the lease id. */
 export function numberOf({ leaseId }: Pick<TaskGrant, "leaseId">): number {
   return Number.parseInt(leaseId.slice(8, 16), 16);
 }
 
+/** Only the fields that identify a grant, without the other fields of the claimed task. */
 export function grantOf({ namespace, id, leaseId, token }: TaskGrant): TaskGrant {
   return { namespace, id, leaseId, token };
 }

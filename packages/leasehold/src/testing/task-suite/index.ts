@@ -8,6 +8,7 @@ import { defineSuite } from "../suite.js";
 import { attempts } from "./attempts.js";
 import { batches } from "./batches.js";
 import { cancelling } from "./cancelling.js";
+import { checkpoints } from "./checkpoints.js";
 import { claiming } from "./claiming.js";
 import { closing } from "./closing.js";
 import { completing } from "./completing.js";
@@ -45,6 +46,7 @@ const SECTIONS: readonly (readonly [string, Section])[] = [
   ["fail and requeue", failing],
   ["cancel and retry", cancelling],
   ["tokens and attempts", attempts],
+  ["checkpoints", checkpoints],
   ["batches", batches],
   ["large batches", mixedBatches],
   ["concurrency", concurrency],

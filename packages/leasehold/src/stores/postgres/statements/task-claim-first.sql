@@ -19,7 +19,7 @@ WITH clock AS MATERIALIZED (
     SELECT FROM leasehold.claim n WHERE n.namespace = $1 AND n.claim_id = $2
   ),
   picked AS MATERIALIZED (
-    SELECT t.seq, octet_length(t.data) AS bytes FROM leasehold.task t
+    SELECT t.seq, octet_length(t.data) + coalesce(octet_length(t.checkpoint), 0) AS bytes FROM leasehold.task t
     WHERE t.queue = $7 AND t.namespace = $1 AND t.state = 'pending' AND t.concurrency_key IS NULL
         AND t.scheduled_at <= (SELECT now FROM clock)
         AND ($6::text[] IS NULL OR t.kind = ANY ($6::text[]))
@@ -38,7 +38,7 @@ WITH clock AS MATERIALIZED (
       SELECT p.seq FROM picked p WHERE (SELECT sum(b.bytes) FROM picked b) <= 16777216
     ))
     RETURNING t.id, t.seq, t.kind, t.priority, t.data, t.lease_id, t.token, t.attempt, t.failures,
-      t.crashes, t.max_attempts, t.dedupe_key, t.scheduled_at, t.previous_holder
+      t.crashes, t.max_attempts, t.dedupe_key, t.scheduled_at, t.previous_holder, t.checkpoint
   ),
   noted AS (
     INSERT INTO leasehold.claim (namespace, claim_id, task_seqs, claimed_at)
@@ -48,7 +48,7 @@ SELECT x.id, x.kind, nullif(x.priority, 0) AS priority, x.data, x.lease_id AS "l
   x.token, nullif(x.attempt, 1) AS attempt, nullif(x.failures, 0) AS failures, nullif(x.crashes, 0) AS crashes,
   x.max_attempts AS "maxAttempts", x.dedupe_key AS "dedupeKey",
   (date_part('epoch', x.scheduled_at) * 1000000)::bigint AS "scheduledAt",
-  x.previous_holder AS "previousHolder", nullif(c.micros, x.token) AS now,
+  x.previous_holder AS "previousHolder", x.checkpoint, nullif(c.micros, x.token) AS now,
   CASE WHEN x.id IS NULL THEN EXISTS (SELECT FROM earlier) OR EXISTS (SELECT FROM picked) END
     AS undecided
 FROM clock c LEFT JOIN claimed x ON true

@@ -25,7 +25,7 @@
         ORDER BY t.priority, t.scheduled_at, t.seq LIMIT 10 * $5::int + 100)
       ORDER BY 4, 5, 3
     ) q CROSS JOIN LATERAL (
-      SELECT octet_length(t.data) AS bytes FROM leasehold.task t
+      SELECT octet_length(t.data) + coalesce(octet_length(t.checkpoint), 0) AS bytes FROM leasehold.task t
       WHERE t.namespace = q.namespace AND t.seq = q.seq AND t.state = 'pending'
         AND t.scheduled_at <= (SELECT now FROM clock)
       FOR NO KEY UPDATE OF t SKIP LOCKED

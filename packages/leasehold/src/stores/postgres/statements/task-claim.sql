@@ -17,7 +17,7 @@ WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
     SELECT n.task_seqs FROM leasehold.claim n WHERE n.namespace = $1 AND n.claim_id = $2
   ),
   picked AS MATERIALIZED (
-    SELECT t.namespace, t.queue, t.priority, t.scheduled_at, t.seq, octet_length(t.data) AS bytes FROM leasehold.task t
+    SELECT t.namespace, t.queue, t.priority, t.scheduled_at, t.seq, octet_length(t.data) + coalesce(octet_length(t.checkpoint), 0) AS bytes FROM leasehold.task t
     WHERE t.queue = $7 AND t.namespace = $1 AND t.state = 'pending' AND t.concurrency_key IS NULL
         AND t.scheduled_at <= (SELECT now FROM clock)
         AND ($6::text[] IS NULL OR t.kind = ANY ($6::text[]))
@@ -62,7 +62,7 @@ SELECT x.id, x.kind, x.queue,
   x.priority, x.data, x.lease_id AS "leaseId", x.token, x.attempt,
   x.failures, x.crashes, x.max_attempts AS "maxAttempts",
   x.dedupe_key AS "dedupeKey", x.holder, (extract(epoch FROM x.scheduled_at) * 1000000)::bigint AS "scheduledAt",
-  x.previous_holder AS "previousHolder", x.ttl_ms AS "ttlMs",
+  x.previous_holder AS "previousHolder", x.checkpoint, x.ttl_ms AS "ttlMs",
   (extract(epoch FROM x.expires_at) * 1000000)::bigint AS "expiresAt", (extract(epoch FROM c.now) * 1000000)::bigint AS now, (SELECT count(*) FROM notified)::int AS notified
 FROM (SELECT * FROM claimed UNION ALL SELECT * FROM own) x CROSS JOIN clock c
 ORDER BY x.priority, x.scheduled_at, x.seq

@@ -7,7 +7,7 @@ SELECT t.id, t.kind, t.queue, t.priority, t.state, t.dedupe_key AS "dedupeKey",
   (extract(epoch FROM t.created_at) * 1000000)::bigint AS "createdAt", (extract(epoch FROM t.scheduled_at) * 1000000)::bigint AS "scheduledAt",
   (extract(epoch FROM t.started_at) * 1000000)::bigint AS "startedAt", (extract(epoch FROM t.heartbeat_at) * 1000000)::bigint AS "heartbeatAt",
   (extract(epoch FROM t.expires_at) * 1000000)::bigint AS "expiresAt", t.holder, left(t.lease_id, 16) AS "grantId", t.token,
-  (extract(epoch FROM t.finished_at) * 1000000)::bigint AS "finishedAt", (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now, t.data, t.output, t.error, t.progress, t.ttl_ms AS "ttlMs", (
+  (extract(epoch FROM t.finished_at) * 1000000)::bigint AS "finishedAt", (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now, t.data, t.output, t.error, t.progress, t.checkpoint, t.ttl_ms AS "ttlMs", (
     SELECT json_agg(json_build_object('attempt', a.attempt, 'holder', a.holder,
       'grantId', a.grant_id, 'token', a.token, 'ttlMs', coalesce(a.ttl_ms, 0),
       'startedAt', (extract(epoch FROM a.started_at) * 1000000)::bigint, 'heartbeatAt', (extract(epoch FROM a.heartbeat_at) * 1000000)::bigint,
