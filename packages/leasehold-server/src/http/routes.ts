@@ -12,6 +12,7 @@ import { metricsRoute } from "./metrics-routes.js";
 import { leaseRoutes } from "./native/leases-routes.js";
 import { taskBatchRoutes } from "./native/task-batches-routes.js";
 import { taskListRoutes, taskRoute } from "./native/task-lists-routes.js";
+import { taskResultRoutes } from "./native/task-results-routes.js";
 import { holderRoutes, queueRoutes } from "./native/tasks-routes.js";
 import { type About, openApiRoute } from "./openapi.js";
 import { auditRoutes } from "./operations/audit-routes.js";
@@ -34,6 +35,7 @@ export function declareRoutes(app: App, services: Services, about: About): void 
   holderRoutes(app, services);
   whyRoute(app, services);
   taskRoute(app, services);
+  taskResultRoutes(app, services);
   generatorRoutes(app, services);
   leaseRoutes(app, services);
   lockRoutes(app, services);
