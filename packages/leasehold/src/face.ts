@@ -204,6 +204,8 @@ export type {
 } from "./tasks/index.js";
 export {
   type AdminResult,
+  type Drained,
+  type DrainOptions,
   defineTask,
   type EnqueueTaskOptions,
   FinalTaskError,
@@ -222,6 +224,7 @@ export {
   type TaskOptions,
   type TaskQuery,
   type TaskState,
+  type TaskStatsOptions,
   type Tasks,
   type TaskToEnqueue,
   type TaskView,

@@ -4,7 +4,6 @@ import {
   checkArray,
   checkKnown,
   checkName,
-  checkNewName,
   checkPage,
   LEASE_STATES,
   type LeaseView,
@@ -23,11 +22,9 @@ import {
 } from "../env/index.js";
 import { Adding } from "./adding.js";
 import {
-  checkDefaults,
   checkDefinition,
   checkId,
   checkIds,
-  checkScheduledAt,
   type TaskDefinition,
   type TaskHandler,
 } from "./define.js";
@@ -38,22 +35,25 @@ import {
   type ResultOptions,
   type TaskHandle,
 } from "./handle.js";
+import { newTaskOf } from "./new-task.js";
 import {
-  DEFAULTS,
+  COUNTED,
+  checkStatsOptions,
   ENQUEUE_FIELDS,
   ENQUEUE_OPTIONS,
   type EnqueueTaskOptions,
+  type TaskStatsOptions,
   type TasksOptions,
   type TaskToEnqueue,
 } from "./options.js";
 import {
   type Json,
-  type NewTask,
   TASK_STATES,
   type TaskDetails,
   type TaskLeaseQuery,
   type TaskQuery,
   type TaskState,
+  type TaskStatistics,
   type TaskStore,
   type TaskView,
 } from "./port.js";
@@ -190,7 +190,9 @@ export class Tasks {
     checkArray("tasks", tasks);
     checkKnown(options, { client: true });
     for (const [at, task] of tasks.entries()) checkKnown(task, ENQUEUE_FIELDS, `tasks.${at}`);
-    const newTasks = await Promise.all(tasks.map((task) => this.#newTask(definition, task)));
+    const newTasks = await Promise.all(
+      tasks.map((task) => newTaskOf(definition, task, this.namespace, this.#newId)),
+    );
     const [first] = newTasks;
     if (!first) return [];
     // The span of the worker that runs the task carries the same id.
@@ -274,6 +276,26 @@ export class Tasks {
   }
 
   /**
+   * Counts the tasks by queue and kind: of each state, those that are due, and how long the oldest has been due. At most
+   * 20,000 tasks of each state are counted; `complete` tells whether these are all.
+   * @throws STORE_UNAVAILABLE, INVALID_OPTION, CLOSED
+   * @example
+   * ```ts
+   * import { connect } from "leasehold";
+   *
+   * const leasehold = await connect("memory:");
+   * const { items } = await leasehold.tasks.stats({ queues: ["mails"] });
+   * for (const { queue, kind, due, dueForMs } of items) console.log(queue, kind, due, dueForMs);
+   * await leasehold.close();
+   * ```
+   */
+  async stats(options: TaskStatsOptions = {}): Promise<TaskStatistics> {
+    checkStatsOptions(options);
+    const given = withoutUndefined(options);
+    return this.#store.stats({ limit: COUNTED, ...given, namespace: this.namespace });
+  }
+
+  /**
    * Cancels a pending or running task. From then on, the store refuses the calls of a worker that runs it. The handler
    * learns of it at its next heartbeat, after a third of the worker's `ttlMs` at most; a task that is retried before that
    * may run beside it.
@@ -351,29 +373,5 @@ export class Tasks {
     checkId(id);
     checkResultOptions(options);
     return outputOf(await this.#results.of(id, options));
-  }
-
-  async #newTask<Input>(
-    definition: TaskDefinition<Input, unknown>,
-    task: TaskToEnqueue<Input>,
-  ): Promise<NewTask> {
-    const { data, scheduledAt, dedupeKey, id, ...overrides } = task;
-    const ofKind = { ...DEFAULTS, ...withoutUndefined(definition.defaults) };
-    const settings = { ...ofKind, ...withoutUndefined(overrides) };
-    checkDefaults(settings);
-    if (id !== undefined) checkId(id);
-    checkNewName("kind", definition.kind);
-    checkNewName("queue", settings.queue);
-    if (dedupeKey !== undefined) checkName("dedupeKey", dedupeKey);
-    if (scheduledAt !== undefined) checkScheduledAt(scheduledAt);
-    return {
-      ...settings,
-      namespace: this.namespace,
-      id: id ?? this.#newId(),
-      kind: definition.kind,
-      data: await definition.check(data),
-      scheduledAt: scheduledAt?.toISOString() ?? null,
-      dedupeKey: dedupeKey ?? null,
-    };
   }
 }

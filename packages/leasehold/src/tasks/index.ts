@@ -16,6 +16,7 @@ export { leasesOfTask } from "./leases.js";
 export {
   DEFAULTS,
   type EnqueueTaskOptions,
+  type TaskStatsOptions,
   type TasksOptions,
   type TaskToEnqueue,
 } from "./options.js";
@@ -26,4 +27,4 @@ export { startReaper } from "./reaper.js";
 export { ResultWaits } from "./result-waits.js";
 export { type AdminResult, TaskConflictError, TaskFailedError } from "./results.js";
 export { type DueKinds, type UnhandledKind, unhandledKinds } from "./unhandled.js";
-export type { Worker, WorkerOptions } from "./worker.js";
+export type { Drained, DrainOptions, Worker, WorkerOptions } from "./worker.js";

@@ -1,7 +1,14 @@
 /** What the calls of a program take. */
-import type { SqlTransaction } from "../core/index.js";
+import {
+  checkInteger,
+  checkKnown,
+  checkNames,
+  checkOptional,
+  type SqlTransaction,
+} from "../core/index.js";
 import type { Env } from "../env/index.js";
 import { TASK_DEFAULTS, type TaskDefaults } from "./define.js";
+import type { TaskStatsQuery } from "./port.js";
 
 export interface TasksOptions {
   /** The namespace of the tasks. Default `default`. */
@@ -52,3 +59,24 @@ export const DEFAULTS = {
   backoffMs: 1_000,
   maxBackoffMs: 3_600_000,
 } as const satisfies Required<TaskDefaults>;
+
+/** Which tasks `stats` counts. */
+export type TaskStatsOptions = Partial<Omit<TaskStatsQuery, "namespace">>;
+/** The most tasks of each state that one call counts: it must stay cheap. */
+export const COUNTED = 20_000;
+const STATS_OPTIONS: Readonly<Record<keyof TaskStatsOptions, true>> = {
+  queues: true,
+  kinds: true,
+  unfinishedOnly: true,
+  limit: true,
+};
+
+/** @throws INVALID_OPTION */
+export function checkStatsOptions(options: TaskStatsOptions): void {
+  checkKnown(options, STATS_OPTIONS);
+  const { queues, kinds, unfinishedOnly, limit } = options;
+  if (queues !== undefined) checkNames("queues", queues);
+  if (kinds !== undefined) checkNames("kinds", kinds);
+  checkOptional("boolean", { unfinishedOnly }, ["unfinishedOnly"]);
+  if (limit !== undefined) checkInteger("limit", limit, 1, COUNTED);
+}
