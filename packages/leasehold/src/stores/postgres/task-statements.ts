@@ -77,14 +77,12 @@ export const notifiedOf = (from: string) => `notified AS MATERIALIZED (
  * Sends one notification per ended task whose result a caller waits for. Where no caller does, it costs a look at an empty
  * table. A subquery, because a join of a batch with the table may read all of it.
  */
-export const endedOf = (from: string) => `ended AS MATERIALIZED (
-    SELECT pg_notify('${CHANNEL}', json_build_array('ended', e.namespace, e.id::text)::text)
-    FROM (SELECT x.namespace, x.id FROM ${from}) e
-    WHERE (SELECT EXISTS (SELECT FROM leasehold.result_wait)) AND (
+export const endedOf = (condition = "true") => `(
+    SELECT count(pg_notify('${CHANNEL}', json_build_array('ended', e.namespace, e.id::text)::text)::text)
+    FROM changed e WHERE (SELECT EXISTS (SELECT FROM leasehold.result_wait)) AND ${condition} AND (
       SELECT true FROM leasehold.result_wait w WHERE w.namespace = e.namespace AND w.task_id = e.id::text
     )
-  )`;
-export const ENDED = `(SELECT count(*) FROM ended)::int AS ended`;
+  )::int AS ended`;
 export const NOTIFIED = `(SELECT count(*) FROM notified)::int AS notified`;
 
 export interface RenewedRow {
@@ -120,9 +118,8 @@ WITH ${CLOCK},
     WHERE ${SAME_PLACE}
     RETURNING h.n, ${KEPT_COLUMNS}
   ),
-  ${keptOf("changed x", "done")},
-  ${endedOf("changed x")}
-SELECT x.n::int AS n, ${ENDED} FROM changed x`;
+  ${keptOf("changed x", "done")}
+SELECT x.n::int AS n, ${endedOf()} FROM changed x`;
 
 export interface FailedRow extends ChangedRow {
   readonly state: "pending" | "dead";
@@ -157,10 +154,9 @@ WITH ${CLOCK},
     RETURNING h.n, ${KEPT_COLUMNS}, t.error, t.scheduled_at
   ),
   ${keptOf("changed x", "failed", "x.error")},
-  ${notifiedOf("changed x CROSS JOIN clock c WHERE x.state = 'pending' AND x.scheduled_at <= c.now")},
-  ${endedOf("changed x WHERE x.state = 'dead'")}
+  ${notifiedOf("changed x CROSS JOIN clock c WHERE x.state = 'pending' AND x.scheduled_at <= c.now")}
 SELECT x.n::int AS n, x.state,
-  (extract(epoch FROM x.scheduled_at - c.now) * 1000)::float8 AS "retryInMs", ${NOTIFIED}, ${ENDED}
+  (extract(epoch FROM x.scheduled_at - c.now) * 1000)::float8 AS "retryInMs", ${NOTIFIED}, ${endedOf("e.state = 'dead'")}
 FROM changed x CROSS JOIN clock c`;
 
 /** Values: namespaces, ids, leaseIds, tokens. */
@@ -188,9 +184,8 @@ WITH ${CLOCK},
     FROM held h CROSS JOIN clock c WHERE ${SAME_PLACE}
     RETURNING h.n, h.state AS before, ${KEPT_COLUMNS}
   ),
-  ${keptOf("(SELECT * FROM changed WHERE before = 'running') x", "cancelled")},
-  ${endedOf("changed x")}
-SELECT x.n::int AS n, ${ENDED} FROM changed x`;
+  ${keptOf("(SELECT * FROM changed WHERE before = 'running') x", "cancelled")}
+SELECT x.n::int AS n, ${endedOf()} FROM changed x`;
 
 /** Another unfinished task with the dedupeKey. */
 const RIVAL = (row: string) => `EXISTS (
@@ -295,6 +290,5 @@ WITH ${CLOCK},
     RETURNING ${KEPT_COLUMNS}
   ),
   ${keptOf("changed x", "expired")},
-  ${notifiedOf("changed x WHERE x.state = 'pending'")},
-  ${endedOf("changed x WHERE x.state = 'dead'")}
-SELECT x.namespace, x.id::text AS id, x.holder, x.token, x.state, ${NOTIFIED}, ${ENDED} FROM changed x`;
+  ${notifiedOf("changed x WHERE x.state = 'pending'")}
+SELECT x.namespace, x.id::text AS id, x.holder, x.token, x.state, ${NOTIFIED}, ${endedOf("e.state = 'dead'")} FROM changed x`;

@@ -31,12 +31,10 @@ WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
     SELECT x.namespace, x.id, x.attempt, x.holder, left(x.lease_id, 16), x.token, x.ttl_ms,
       x.started_at, x.heartbeat_at, c.now, 'done', NULL, x.progress
     FROM changed x CROSS JOIN clock c
-  ),
-  ended AS MATERIALIZED (
-    SELECT pg_notify('leasehold', json_build_array('ended', e.namespace, e.id::text)::text)
-    FROM (SELECT x.namespace, x.id FROM changed x) e
-    WHERE (SELECT EXISTS (SELECT FROM leasehold.result_wait)) AND (
+  )
+SELECT x.n::int AS n, (
+    SELECT count(pg_notify('leasehold', json_build_array('ended', e.namespace, e.id::text)::text)::text)
+    FROM changed e WHERE (SELECT EXISTS (SELECT FROM leasehold.result_wait)) AND true AND (
       SELECT true FROM leasehold.result_wait w WHERE w.namespace = e.namespace AND w.task_id = e.id::text
     )
-  )
-SELECT x.n::int AS n, (SELECT count(*) FROM ended)::int AS ended FROM changed x
+  )::int AS ended FROM changed x

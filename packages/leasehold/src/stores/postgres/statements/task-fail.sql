@@ -46,14 +46,12 @@ WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
   notified AS MATERIALIZED (
     SELECT pg_notify('leasehold', json_build_array('task', q.namespace, q.queue)::text)
     FROM (SELECT DISTINCT x.namespace, x.queue FROM changed x CROSS JOIN clock c WHERE x.state = 'pending' AND x.scheduled_at <= c.now) q
-  ),
-  ended AS MATERIALIZED (
-    SELECT pg_notify('leasehold', json_build_array('ended', e.namespace, e.id::text)::text)
-    FROM (SELECT x.namespace, x.id FROM changed x WHERE x.state = 'dead') e
-    WHERE (SELECT EXISTS (SELECT FROM leasehold.result_wait)) AND (
-      SELECT true FROM leasehold.result_wait w WHERE w.namespace = e.namespace AND w.task_id = e.id::text
-    )
   )
 SELECT x.n::int AS n, x.state,
-  (extract(epoch FROM x.scheduled_at - c.now) * 1000)::float8 AS "retryInMs", (SELECT count(*) FROM notified)::int AS notified, (SELECT count(*) FROM ended)::int AS ended
+  (extract(epoch FROM x.scheduled_at - c.now) * 1000)::float8 AS "retryInMs", (SELECT count(*) FROM notified)::int AS notified, (
+    SELECT count(pg_notify('leasehold', json_build_array('ended', e.namespace, e.id::text)::text)::text)
+    FROM changed e WHERE (SELECT EXISTS (SELECT FROM leasehold.result_wait)) AND e.state = 'dead' AND (
+      SELECT true FROM leasehold.result_wait w WHERE w.namespace = e.namespace AND w.task_id = e.id::text
+    )
+  )::int AS ended
 FROM changed x CROSS JOIN clock c

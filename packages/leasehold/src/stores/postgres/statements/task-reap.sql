@@ -27,12 +27,10 @@ WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
   notified AS MATERIALIZED (
     SELECT pg_notify('leasehold', json_build_array('task', q.namespace, q.queue)::text)
     FROM (SELECT DISTINCT x.namespace, x.queue FROM changed x WHERE x.state = 'pending') q
-  ),
-  ended AS MATERIALIZED (
-    SELECT pg_notify('leasehold', json_build_array('ended', e.namespace, e.id::text)::text)
-    FROM (SELECT x.namespace, x.id FROM changed x WHERE x.state = 'dead') e
-    WHERE (SELECT EXISTS (SELECT FROM leasehold.result_wait)) AND (
+  )
+SELECT x.namespace, x.id::text AS id, x.holder, x.token, x.state, (SELECT count(*) FROM notified)::int AS notified, (
+    SELECT count(pg_notify('leasehold', json_build_array('ended', e.namespace, e.id::text)::text)::text)
+    FROM changed e WHERE (SELECT EXISTS (SELECT FROM leasehold.result_wait)) AND e.state = 'dead' AND (
       SELECT true FROM leasehold.result_wait w WHERE w.namespace = e.namespace AND w.task_id = e.id::text
     )
-  )
-SELECT x.namespace, x.id::text AS id, x.holder, x.token, x.state, (SELECT count(*) FROM notified)::int AS notified, (SELECT count(*) FROM ended)::int AS ended FROM changed x
+  )::int AS ended FROM changed x
