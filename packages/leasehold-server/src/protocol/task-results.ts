@@ -40,10 +40,11 @@ export const ResultsBody = z
   })
   .openapi("ResultsBody");
 true satisfies Same<z.input<typeof ResultsBody>, wire.ResultsRequest>;
-export const TaskResults = z.array(TaskResult).openapi({
+export const TaskResults = z.array(TaskResult.omit({ id: true })).openapi({
   description:
-    "One result per id, in order. `output` or `error` is absent where 256 KiB of them are reached: ask for those again.",
+    "One result per id of the request, in order. `output` or `error` is absent where 256 KiB of them are reached: ask for those again.",
 });
+true satisfies Same<z.infer<typeof TaskResults>, wire.TaskResults>;
 
 const names = z
   .union([Name.transform((name) => [name]), z.array(Name).max(LIMITS.names)])

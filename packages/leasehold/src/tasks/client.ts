@@ -218,7 +218,7 @@ export class Tasks {
    * import { connect, defineTask } from "leasehold";
    *
    * const leasehold = await connect("memory:");
-   * const greet = defineTask<string, string>("greet");
+   * const greet = defineTask("greet");
    * const { id } = await leasehold.tasks.enqueue(greet, "Ada");
    * leasehold.tasks.work([greet.handle((name) => `Hello, ${name}!`)]);
    * console.log(await leasehold.tasks.result(id, { timeoutMs: 5_000 }));

@@ -39,7 +39,7 @@ export let handleOver: <Output>(enqueued: Enqueued, wait: Wait) => TaskHandle<Ou
  * import { connect, defineTask } from "leasehold";
  *
  * const leasehold = await connect("memory:");
- * const double = defineTask<number, number>("double");
+ * const double = defineTask("double");
  * leasehold.tasks.work([double.handle((n) => 2 * n)]);
  * const handle = await leasehold.tasks.enqueue(double, 21);
  * console.log(handle.id, handle.status, await handle.result({ timeoutMs: 5_000 }));
@@ -52,7 +52,7 @@ export class TaskHandle<Output = unknown> {
   }
 
   /** `duplicate`: an unfinished task has the same `dedupeKey`, and none was added. */
-  readonly status: Enqueued["status"];
+  readonly status: "enqueued" | "duplicate";
   /** The id of the task. */
   readonly id: string;
   readonly #wait: Wait;

@@ -6,8 +6,7 @@
  * A store notifies of the end of a task only while a caller waits for it, so that tasks whose result is not awaited cost
  * nothing.
  */
-import type { CallOptions } from "../core/index.js";
-import type { Resync } from "../env/index.js";
+import type { CallOptions, WatchEvent } from "../core/index.js";
 import type { Json, TaskKey, TaskState } from "./values.js";
 
 /** How a task has ended, or that it has not. */
@@ -27,7 +26,9 @@ export interface ReadResultsOptions extends CallOptions {
 }
 
 /** A notification that an awaited task of the namespace has ended. */
-export type TaskEndEvent = { readonly type: "ended"; readonly id: string } | Resync;
+export type TaskEndEvent =
+  | { readonly type: "ended"; readonly id: string }
+  | Extract<WatchEvent, { type: "resync" }>;
 
 export interface TaskStatsQuery {
   readonly namespace: string;

@@ -106,6 +106,8 @@ export interface ResultsRequest {
   readonly notifyMs?: number;
 }
 export type TaskResult = port.TaskResult;
+/** In the order of the ids. */
+export type TaskResults = readonly Omit<TaskResult, "id">[];
 export type TaskStatistics = port.TaskStatistics;
 export type Counts = Readonly<Record<port.TaskState, number>>;
 

@@ -68,7 +68,10 @@ export function taskResultRoutes(app: App, services: Services): void {
       const keys = ids.map((id) => ({ namespace, id }));
       const options = notifyMs > 0 ? { notifyMs } : {};
       const results = await services.budget(context).read(() => tasks.results(keys, options));
-      return context.json(results, 200);
+      return context.json(
+        results.map(({ id: _, ...result }) => result),
+        200,
+      );
     },
   );
   otherMethods(app, "/v1/tasks/results", "POST");

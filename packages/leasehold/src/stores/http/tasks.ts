@@ -222,8 +222,8 @@ export class HttpTaskStore implements TaskStore {
         budgetMs: timeoutMs,
       });
       if (isFailed(answer)) throw answer.error;
-      for (const [{ index }, result] of zip(asked, answer.body as readonly wire.TaskResult[])) {
-        results[index] = { ...result, id: results[index]?.id ?? "" };
+      for (const [{ index }, result] of zip(asked, answer.body as wire.TaskResults)) {
+        results[index] = { id: tasks[index]?.id ?? "", ...result };
       }
     }
     return results;
