@@ -164,6 +164,17 @@ export const ACCESS_EXAMPLES: Readonly<Record<string, AccessExample>> = {
     request: async (thing) => ({ path: `/api/tasks/${(await thing.running()).id}` }),
   },
 
+  "GET /v1/tasks/stats": tasks("/v1/tasks/stats"),
+  "POST /v1/tasks/results": {
+    needs: "readTasks",
+    names: "task:",
+    request: async (thing) => ({ body: { ids: [(await thing.running()).id] } }),
+  },
+  "GET /v1/tasks/{id}/result": {
+    needs: "readTasks",
+    names: "task:",
+    request: async (thing) => ({ path: `/v1/tasks/${(await thing.running()).id}/result` }),
+  },
   "GET /api/tasks/{id}/why": {
     needs: "readTasks",
     names: "task:",

@@ -215,6 +215,14 @@ function tasksOf(one: TaskStore, of: ClientOf, all: () => Promise<Stores[]>): Ta
     get: async (task) => (await of(task.namespace)).tasks.get(task),
     list: async (query) => (await of(query.namespace)).tasks.list(query),
     counts: async (namespace) => (await of(namespace)).tasks.counts(namespace),
+    results: (keys, options) =>
+      perNamespace(keys, async (n, some) => [
+        ...(await (await of(n)).tasks.results(some, options)),
+      ]),
+    async *watchResults(namespace, options) {
+      yield* (await of(namespace)).tasks.watchResults(namespace, options);
+    },
+    stats: async (query) => (await of(query.namespace)).tasks.stats(query),
     leases: async (query) => (await of(query.namespace)).tasks.leases(query),
     reap: () => one.reap(),
     async *watch(namespace, options) {

@@ -433,5 +433,31 @@ export const STORE_CALLS: readonly Call[] = [
       "limit",
     ),
     sql("task-forget-claims", "Deletes claims that are too old to be repeated.", "keptMs"),
+    sql("task-forget-waits", "Deletes waits for results that have expired."),
+  ],
+  [
+    ({ tasks }) => tasks.results([task], { notifyMs: 60_000 }),
+    sql(
+      "task-await",
+      "Records that the ends of tasks are awaited, so that they are notified.",
+      "namespaces ids notifyMs",
+    ),
+    sql("task-results", "Reads how tasks have ended, up to 256 KiB of outputs.", "namespaces ids"),
+  ],
+  [
+    ({ tasks }) => tasks.stats({ namespace, limit: 1_000 }),
+    sql(
+      "task-stats",
+      "Counts tasks by queue and kind, up to a limit of each state.",
+      "namespace queues kinds limit",
+    ),
+  ],
+  [
+    ({ tasks }) => tasks.stats({ namespace, limit: 1_000, unfinishedOnly: true }),
+    sql(
+      "task-stats-unfinished",
+      "Like task-stats, of tasks that have not ended.",
+      "namespace queues kinds limit",
+    ),
   ],
 ];

@@ -178,6 +178,9 @@ export function tappedTasks(client: Client, book: TaskBook): TaskStore {
       book.counted(counts);
       return counts;
     },
+    results: (keys) => store.results(keys),
+    watchResults: (namespace, options) => store.watchResults(namespace, options),
+    stats: (query) => store.stats(query),
     leases: (query) => store.leases(query),
     async reap() {
       const reaped = await store.reap();

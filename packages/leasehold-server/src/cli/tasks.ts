@@ -18,6 +18,7 @@ import { quoted } from "./shell.js";
 import { connectTo } from "./stores.js";
 import { plainTable } from "./table.js";
 import { addTaskActions } from "./task-actions.js";
+import { addTaskStats } from "./task-stats.js";
 import { safeJson, say, shown } from "./terminal.js";
 
 interface Options {
@@ -51,6 +52,7 @@ export function addTasks(tasks: Command): void {
         await leasehold.close();
       }
     });
+  addTaskStats(tasks);
   addTaskActions(tasks);
 }
 

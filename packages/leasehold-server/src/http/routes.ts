@@ -13,6 +13,7 @@ import { leaseRoutes } from "./native/leases-routes.js";
 import { onceRoutes } from "./native/once-routes.js";
 import { taskBatchRoutes } from "./native/task-batches-routes.js";
 import { taskListRoutes, taskRoute } from "./native/task-lists-routes.js";
+import { taskResultRoutes } from "./native/task-results-routes.js";
 import { holderRoutes, queueRoutes } from "./native/tasks-routes.js";
 import { type About, openApiRoute } from "./openapi.js";
 import { auditRoutes } from "./operations/audit-routes.js";
@@ -36,6 +37,7 @@ export function declareRoutes(app: App, services: Services, about: About): void 
   holderRoutes(app, services);
   whyRoute(app, services);
   taskRoute(app, services);
+  taskResultRoutes(app, services);
   generatorRoutes(app, services);
   leaseRoutes(app, services);
   onceActionRoutes(app, services);

@@ -12,4 +12,5 @@ export * from "./operator.js";
 export * from "./plain-leases.js";
 export * from "./problem.js";
 export * from "./task-batches.js";
+export * from "./task-results.js";
 export * from "./tasks.js";

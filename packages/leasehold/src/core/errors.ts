@@ -15,9 +15,11 @@ export type ErrorCode =
   | "NOT_LEADER"
   | "STILL_RUNNING"
   | "TASK_CONFLICT"
+  | "TASK_FAILED"
   | "ONCE_DONE"
   | "ONCE_FAILED"
   | "NESTED_RUN"
+  | "TIMED_OUT"
   | "CLOSED";
 
 /** Why a holder must stop. */

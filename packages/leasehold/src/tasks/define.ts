@@ -77,13 +77,13 @@ export interface TaskHandler {
   readonly run: (data: Json, context: HandlerContext) => Promise<Json>;
 }
 
-/** A kind of task. `Input` is what is enqueued, `Data` what the handler gets. */
-export interface TaskDefinition<Input = Json, Data = Input> {
+/** A kind of task. `Input` is what is enqueued, `Data` what the handler gets, `Output` what it returns. */
+export interface TaskDefinition<Input = Json, Data = Input, Output = unknown> {
   readonly kind: string;
   readonly defaults: TaskDefaults;
   /** @throws InvalidOptionError naming the field of the data */
   check(data: Input): Promise<Json>;
-  handle<Output>(handler: Handler<Data, Output>): TaskHandler;
+  handle(handler: Handler<Data, Output>): TaskHandler;
 }
 
 /**
@@ -118,18 +118,22 @@ export class FinalTaskError extends Error {
  * export const handler = resize.handle(({ width }) => ({ file: `${width}.png` }));
  * ```
  */
-export function defineTask<Schema extends StandardSchemaV1>(
+export function defineTask<Schema extends StandardSchemaV1, Output = unknown>(
   kind: string,
   options: TaskOptions<Schema> & { schema: Schema },
-): TaskDefinition<StandardSchemaV1.InferInput<Schema>, StandardSchemaV1.InferOutput<Schema>>;
-export function defineTask<Data = Json>(
+): TaskDefinition<
+  StandardSchemaV1.InferInput<Schema>,
+  StandardSchemaV1.InferOutput<Schema>,
+  Output
+>;
+export function defineTask<Data = Json, Output = unknown>(
   kind: string,
   options?: TaskOptions<undefined>,
-): TaskDefinition<Data>;
+): TaskDefinition<Data, Data, Output>;
 export function defineTask(
   kind: string,
   options: TaskOptions<StandardSchemaV1 | undefined> = {},
-): TaskDefinition<unknown, unknown> {
+): TaskDefinition<unknown> {
   checkName("kind", kind);
   checkKnown(options, { schema: true, ...TASK_DEFAULTS });
   const { schema, ...defaults } = options;

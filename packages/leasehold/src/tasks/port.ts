@@ -25,26 +25,18 @@ import type {
   Term,
   WatchEvent,
 } from "../core/index.js";
+import type { Json, TaskKey, TaskState } from "./values.js";
+import type { TaskResult, TaskWaits } from "./waits-port.js";
 
-export type { CallOptions, Failed, Page, Term };
-
-/** The data and the output of a task: any JSON value. */
-export type Json =
-  | null
-  | boolean
-  | number
-  | string
-  | readonly Json[]
-  | { readonly [name: string]: Json };
-
-export type TaskState = "pending" | "running" | "done" | "dead" | "cancelled";
-export const TASK_STATES: readonly TaskState[] = [
-  "pending",
-  "running",
-  "done",
-  "dead",
-  "cancelled",
-];
+export { TASK_STATES } from "./values.js";
+export type {
+  ReadResultsOptions,
+  TaskEndEvent,
+  TaskStatistics,
+  TaskStats,
+  TaskStatsQuery,
+} from "./waits-port.js";
+export type { CallOptions, Failed, Json, Page, TaskKey, TaskResult, TaskState, TaskWaits, Term };
 
 export interface NewTask {
   readonly namespace: string;
@@ -144,10 +136,6 @@ export type ClaimOutcome =
   | { readonly status: "claimed"; readonly tasks: readonly ClaimedTask[] }
   | Failed;
 
-export interface TaskKey {
-  readonly namespace: string;
-  readonly id: string;
-}
 export interface TaskGrant extends TaskKey {
   readonly leaseId: string;
   readonly token: number;
@@ -351,7 +339,7 @@ export interface TaskCapabilities {
   readonly reaps: boolean;
 }
 
-export interface TaskStore {
+export interface TaskStore extends TaskWaits {
   readonly capabilities: TaskCapabilities;
   enqueue(tasks: readonly NewTask[], options?: EnqueueOptions): Promise<EnqueueOutcome[]>;
   claim(request: ClaimRequest, options?: ClaimOptions): Promise<ClaimOutcome>;

@@ -59,6 +59,9 @@ export function retryingTasks(store: TaskStore, env: Env): TaskStore {
     ...(store.dueKinds && {
       dueKinds: (query) => retrying.read(async () => (await store.dueKinds?.(query)) ?? []),
     }),
+    results: (tasks, options) => retrying.read(() => store.results(tasks, options)),
+    watchResults: (namespace, options) => store.watchResults(namespace, options),
+    stats: (query) => retrying.read(() => store.stats(query)),
     leases: (query) => retrying.read(() => store.leases(query)),
     reap: () => retrying.call(() => store.reap()),
     watch: (namespace, options) => store.watch(namespace, options),

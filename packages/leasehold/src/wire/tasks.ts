@@ -113,6 +113,16 @@ export interface TaskDetails extends Omit<Task, Previews> {
   readonly attempts: readonly Attempt[];
 }
 export type TaskPage = Page<Task>;
+/** Whose results are asked for, in one request. */
+export interface ResultsRequest {
+  readonly ids: readonly string[];
+  /** For at least this long, GET /v1/events?of=results reports the end of those that have not ended. Default 0. */
+  readonly notifyMs?: number;
+}
+export type TaskResult = port.TaskResult;
+/** In the order of the ids. */
+export type TaskResults = readonly Omit<TaskResult, "id">[];
+export type TaskStatistics = port.TaskStatistics;
 export type Counts = Readonly<Record<port.TaskState, number>>;
 
 /** What each request about a claimed task carries. */

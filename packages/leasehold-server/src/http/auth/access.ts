@@ -75,6 +75,9 @@ export const ACCESS: Readonly<Record<string, Need>> = {
   "GET /api/tasks/counts": "readTasks",
   "GET /api/tasks/leases": "readTasks",
   "GET /api/tasks/{id}": "readTasks",
+  "GET /v1/tasks/stats": "readTasks",
+  "POST /v1/tasks/results": "readTasks",
+  "GET /v1/tasks/{id}/result": "readTasks",
 
   "GET /api/generator": "readTasks",
   "POST /api/generator/start": "operate",

@@ -1,11 +1,13 @@
-/** The long-running requests of a tenant: waiting claims and event streams. */
-import type { Env, LeaseStore } from "leasehold";
+/** The long-running requests of a tenant: waiting claims, waits for results and event streams. */
+import { ClosedError, type Env, type LeaseStore, TimedOutError } from "leasehold";
 import {
   type ClaimOptions,
   type ClaimOutcome,
   type ClaimRequest,
   Ready,
   type ReadyOptions,
+  ResultWaits,
+  type TaskResult,
   type TaskStore,
 } from "leasehold/internal";
 import type { EventTopic } from "leasehold/internal/wire";
@@ -36,8 +38,11 @@ export class Tenant {
   readonly #events: EventHub;
   readonly #limits: Shared["limits"];
   readonly #activity: () => TenantActivity;
+  readonly #results: ResultWaits;
   /** Claims that wait, by key. */
   readonly #claims = new Counts<string | null>();
+  /** Waits for results, by key. */
+  readonly #resultWaits = new Counts<string | null>();
 
   constructor(namespace: string, shared: Shared) {
     const { env, leases, tasks, pauses, activities, limits } = shared;
@@ -59,6 +64,7 @@ export class Tenant {
       watch: tasks.watch.bind(tasks),
     };
     this.#ready = new Ready(claims, namespace, env);
+    this.#results = new ResultWaits(tasks, namespace, env);
     this.#events = new EventHub({ env, namespace, leases, tasks });
     this.#limits = limits;
     // Read each time: the activity of an unused tenant may have been dropped.
@@ -88,6 +94,32 @@ export class Tenant {
     }
   }
 
+  /**
+   * Waits for the result of a task: null if its time is over, the signal aborts or this instance is closing.
+   * @param keyId of the caller; null: no key
+   * @throws LIMIT_REACHED, STORE_UNAVAILABLE
+   */
+  async result(
+    id: string,
+    { timeoutMs, signal }: { readonly timeoutMs: number; readonly signal: AbortSignal },
+    keyId: string | null,
+  ): Promise<TaskResult | null> {
+    const waits = this.#resultWaits;
+    const count = { total: waits.total, own: waits.of(keyId) };
+    const problem = limitProblem("waits for results", this.#limits.waiters, count, keyId);
+    if (problem) throw problem;
+    waits.add(keyId, 1);
+    try {
+      return await this.#results.of(id, { timeoutMs, signal });
+    } catch (error) {
+      if (signal.aborted || error instanceof ClosedError) return null;
+      if (error instanceof TimedOutError && error.cause === undefined) return null;
+      throw error instanceof TimedOutError ? error.cause : error;
+    } finally {
+      waits.add(keyId, -1);
+    }
+  }
+
   /** @throws LIMIT_REACHED */
   stream(
     topics: readonly EventTopic[],
@@ -106,7 +138,7 @@ export class Tenant {
   /** Ends the waits and the notification streams. */
   async close(): Promise<void> {
     this.#slots.close();
-    await Promise.all([this.#ready.close(), this.#events.close()]);
+    await Promise.all([this.#ready.close(), this.#results.close(), this.#events.close()]);
   }
 
   /**

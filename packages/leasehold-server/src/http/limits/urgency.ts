@@ -46,6 +46,7 @@ export const URGENT: Readonly<Record<string, Urgency>> = {
   "DELETE /v1/pauses": "keeps",
 
   "GET /v1/events": "waits",
+  "GET /v1/tasks/{id}/result": "waits",
   "GET /v1/activity": "waits",
 };
 

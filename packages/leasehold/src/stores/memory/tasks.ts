@@ -31,11 +31,15 @@ import type {
   RequeueOutcome,
   TaskCapabilities,
   TaskDetails,
+  TaskEndEvent,
   TaskGrant,
   TaskKey,
   TaskLeaseQuery,
   TaskQuery,
+  TaskResult,
   TaskState,
+  TaskStatistics,
+  TaskStatsQuery,
   TaskStore,
   TaskView,
   TaskWatchEvent,
@@ -45,6 +49,7 @@ import * as rules from "../../tasks/rules.js";
 import { TaskIndex } from "./task-index.js";
 import { leasesOf } from "./task-leases.js";
 import { detailsOf, dueKindsOf, iso, listOf } from "./task-views.js";
+import { resultsOf, statsOf } from "./task-waits.js";
 import { follow } from "./watch.js";
 
 /** A client repeats a claim within seconds, if at all. */
@@ -55,6 +60,8 @@ interface Namespace {
   /** The tasks that each claim took, oldest claim first. */
   readonly claims: Map<string, { readonly ids: readonly string[]; readonly atMs: number }>;
   readonly watchers: Set<EventQueue<TaskWatchEvent>>;
+  /** Of the ends of tasks. */
+  readonly endWatchers: Set<EventQueue<TaskEndEvent>>;
   /** The largest token among deleted tasks. */
   tokenFloor: number;
 }
@@ -97,6 +104,7 @@ export class MemoryTaskState {
         tasks: new TaskIndex(),
         claims: new Map(),
         watchers: new Set(),
+        endWatchers: new Set(),
         tokenFloor: 0,
       };
       this.namespaces.set(name, namespace);
@@ -122,6 +130,7 @@ export class MemoryTaskStore implements TaskStore {
   };
   readonly #state: MemoryTaskState;
   readonly #watching = new Set<EventQueue<TaskWatchEvent>>();
+  readonly #watchingEnds = new Set<EventQueue<TaskEndEvent>>();
   #closed = false;
 
   constructor(state: MemoryTaskState) {
@@ -271,6 +280,26 @@ export class MemoryTaskStore implements TaskStore {
     return dueKindsOf(this.#state.namespace(query.namespace).tasks, query, this.#state.nowMs());
   }
 
+  async results(keys: readonly TaskKey[]): Promise<readonly TaskResult[]> {
+    this.#assertOpen();
+    const tasksOf = (namespace: string) => this.#state.namespaces.get(namespace)?.tasks;
+    return resultsOf(keys, ({ namespace, id }) => tasksOf(namespace)?.get(id) ?? null);
+  }
+
+  async *watchResults(
+    namespace: string,
+    { signal }: { signal: AbortSignal },
+  ): AsyncGenerator<TaskEndEvent, void, void> {
+    this.#assertOpen();
+    const { endWatchers } = this.#state.namespace(namespace);
+    yield* follow(signal, [endWatchers, this.#watchingEnds]);
+  }
+
+  async stats(query: TaskStatsQuery): Promise<TaskStatistics> {
+    this.#assertOpen();
+    return statsOf(this.#state.namespace(query.namespace).tasks, query, this.#state.nowMs());
+  }
+
   async reap(): Promise<readonly Reaped[]> {
     this.#assertOpen();
     const nowMs = this.#state.nowMs();
@@ -304,6 +333,7 @@ export class MemoryTaskStore implements TaskStore {
   async close(): Promise<void> {
     this.#closed = true;
     for (const watcher of this.#watching) watcher.end();
+    for (const watcher of this.#watchingEnds) watcher.end();
   }
 
   /** Decides the requests of one call in order, all at the same instant. */
@@ -344,12 +374,13 @@ function closed(): Failed {
   return { status: "failed", applied: "no", retryable: false, error: new ClosedError(WHAT) };
 }
 
-/** Notifies waiting workers of tasks that they can claim now. */
+/** Notifies waiting workers of tasks that they can claim now, and those who wait for a task of its end. */
 function notify(
-  { watchers }: Namespace,
-  { state, queue, scheduledAtMs }: TaskRecord,
+  { watchers, endWatchers }: Namespace,
+  { id, state, queue, scheduledAtMs }: TaskRecord,
   nowMs: number,
 ): void {
+  if (!isUnfinished(state)) for (const watcher of endWatchers) watcher.push({ type: "ended", id });
   if (state !== "pending" || scheduledAtMs > nowMs) return;
   for (const watcher of watchers) watcher.push({ type: "ready", queue });
 }

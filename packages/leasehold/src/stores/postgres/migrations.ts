@@ -397,4 +397,17 @@ export const MIGRATIONS: readonly Migration[] = [
       `ANALYZE leasehold.task, leasehold.attempt`,
     ],
   },
+  {
+    name: "results",
+    statements: [
+      // Tasks whose result a caller waits for: the end of another task notifies no one. Statements that end tasks look
+      // whether there is a row at all, so vacuum often.
+      `CREATE TABLE leasehold.result_wait (
+         namespace text COLLATE "C" NOT NULL,
+         task_id text COLLATE "C" NOT NULL,
+         expires_at timestamptz NOT NULL,
+         PRIMARY KEY (namespace, task_id)
+       ) WITH (autovacuum_vacuum_scale_factor = 0.01)`,
+    ],
+  },
 ];

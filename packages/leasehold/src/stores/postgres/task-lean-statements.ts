@@ -19,7 +19,7 @@
 import { CLAIMED_BYTES } from "../../tasks/payloads.js";
 import { afterMs } from "./statements.js";
 import { CLAIM_DIGEST, claimedLeaseId, IN_ORDER, pickedOfOne } from "./task-claim-statements.js";
-import { CLOCK, KEPT_COLUMNS, keptOf, LIVE_GRANT, micros } from "./task-statements.js";
+import { CLOCK, endedOf, KEPT_COLUMNS, keptOf, LIVE_GRANT, micros } from "./task-statements.js";
 
 export interface LeanClaimedRow {
   /** Null in the only row of a claim that took nothing. */
@@ -111,4 +111,4 @@ WITH ${CLOCK},
     RETURNING h.n, ${KEPT_COLUMNS}
   ),
   ${keptOf("changed x", "done")}
-SELECT string_agg(x.n::text, ',') AS completed FROM changed x`;
+SELECT string_agg(x.n::text, ',') AS completed, ${endedOf()} FROM changed x`;

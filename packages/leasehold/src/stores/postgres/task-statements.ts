@@ -73,6 +73,16 @@ export const notifiedOf = (from: string) => `notified AS MATERIALIZED (
     SELECT pg_notify('${CHANNEL}', json_build_array('task', q.namespace, q.queue)::text)
     FROM (SELECT DISTINCT x.namespace, x.queue FROM ${from}) q
   )`;
+/**
+ * Sends one notification per ended task whose result a caller waits for. Where no caller does, it costs a look at an empty
+ * table. A subquery, because a join of a batch with the table may read all of it.
+ */
+export const endedOf = (condition = "true") => `(
+    SELECT count(pg_notify('${CHANNEL}', json_build_array('ended', e.namespace, e.id)::text)::text)
+    FROM changed e WHERE (SELECT EXISTS (SELECT FROM leasehold.result_wait)) AND ${condition} AND (
+      SELECT true FROM leasehold.result_wait w WHERE w.namespace = e.namespace AND w.task_id = e.id
+    )
+  )::int AS ended`;
 export const NOTIFIED = `(SELECT count(*) FROM notified)::int AS notified`;
 
 export interface RenewedRow {
@@ -109,7 +119,7 @@ WITH ${CLOCK},
     RETURNING h.n, ${KEPT_COLUMNS}
   ),
   ${keptOf("changed x", "done")}
-SELECT x.n::int AS n FROM changed x`;
+SELECT x.n::int AS n, ${endedOf()} FROM changed x`;
 
 export interface FailedRow extends ChangedRow {
   readonly state: "pending" | "dead";
@@ -146,7 +156,7 @@ WITH ${CLOCK},
   ${keptOf("changed x", "failed", "x.error")},
   ${notifiedOf("changed x CROSS JOIN clock c WHERE x.state = 'pending' AND x.scheduled_at <= c.now")}
 SELECT x.n::int AS n, x.state,
-  (extract(epoch FROM x.scheduled_at - c.now) * 1000)::float8 AS "retryInMs", ${NOTIFIED}
+  (extract(epoch FROM x.scheduled_at - c.now) * 1000)::float8 AS "retryInMs", ${NOTIFIED}, ${endedOf("e.state = 'dead'")}
 FROM changed x CROSS JOIN clock c`;
 
 /** Values: namespaces, ids, leaseIds, tokens. */
@@ -175,7 +185,7 @@ WITH ${CLOCK},
     RETURNING h.n, h.state AS before, ${KEPT_COLUMNS}
   ),
   ${keptOf("(SELECT * FROM changed WHERE before = 'running') x", "cancelled")}
-SELECT x.n::int AS n FROM changed x`;
+SELECT x.n::int AS n, ${endedOf()} FROM changed x`;
 
 /** Another unfinished task with the dedupeKey. */
 const RIVAL = (row: string) => `EXISTS (
@@ -281,4 +291,4 @@ WITH ${CLOCK},
   ),
   ${keptOf("changed x", "expired")},
   ${notifiedOf("changed x WHERE x.state = 'pending'")}
-SELECT x.namespace, x.id, x.holder, x.token, x.state, ${NOTIFIED} FROM changed x`;
+SELECT x.namespace, x.id, x.holder, x.token, x.state, ${NOTIFIED}, ${endedOf("e.state = 'dead'")} FROM changed x`;

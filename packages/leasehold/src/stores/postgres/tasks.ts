@@ -26,15 +26,20 @@ import type {
   HeartbeatOutcome,
   HeartbeatRequest,
   NewTask,
+  ReadResultsOptions,
   Reaped,
   RequeueOutcome,
   TaskCapabilities,
   TaskDetails,
+  TaskEndEvent,
   TaskGrant,
   TaskKey,
   TaskLeaseQuery,
   TaskQuery,
+  TaskResult,
   TaskState,
+  TaskStatistics,
+  TaskStatsQuery,
   TaskStore,
   TaskView,
   TaskWatchEvent,
@@ -78,6 +83,7 @@ import {
   listedOf,
   listSql,
 } from "./task-views.js";
+import { FORGET_WAITS, readResults, readStats } from "./task-waits.js";
 import { type Listener, watchEvents } from "./watch.js";
 
 /** The number of leases that one statement reaps at most. */
@@ -247,6 +253,17 @@ export class PostgresTaskStore implements TaskStore {
     return rows.map(dueKindOf);
   }
 
+  async results(
+    tasks: readonly TaskKey[],
+    { notifyMs, ...options }: ReadResultsOptions = {},
+  ): Promise<readonly TaskResult[]> {
+    return readResults(this.#calls.within(this.#general, options), tasks, notifyMs);
+  }
+
+  async stats(query: TaskStatsQuery): Promise<TaskStatistics> {
+    return readStats(this.#calls.within(this.#general), query);
+  }
+
   async reap(): Promise<readonly Reaped[]> {
     const reaped: Reaped[] = [];
     for (let rows: readonly ReapedRow[] = []; ; ) {
@@ -260,6 +277,7 @@ export class PostgresTaskStore implements TaskStore {
     if (nowMs >= this.#forgetAtMs) {
       this.#forgetAtMs = nowMs + FORGET_EVERY_MS;
       await this.#calls.within(this.#general)(FORGET_CLAIMS, [CLAIMS_KEPT_MS]);
+      await this.#calls.within(this.#general)(FORGET_WAITS, []);
     }
     return reaped;
   }
@@ -290,6 +308,19 @@ export class PostgresTaskStore implements TaskStore {
       this.#listener,
       ([topic, place, queue]): TaskWatchEvent | null =>
         topic === "task" && place === namespace ? { type: "ready", queue } : null,
+      [signal, this.#closing.signal],
+    );
+  }
+
+  async *watchResults(
+    namespace: string,
+    { signal }: { signal: AbortSignal },
+  ): AsyncGenerator<TaskEndEvent, void, undefined> {
+    this.#calls.assertOpen();
+    yield* watchEvents(
+      this.#listener,
+      ([topic, place, id]): TaskEndEvent | null =>
+        topic === "ended" && place === namespace ? { type: "ended", id } : null,
       [signal, this.#closing.signal],
     );
   }

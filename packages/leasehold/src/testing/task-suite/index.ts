@@ -23,6 +23,8 @@ import { leases } from "./leases.js";
 import { mixedBatches } from "./mixed-batches.js";
 import { model } from "./model.js";
 import { payloads } from "./payloads.js";
+import { results } from "./results.js";
+import { statistics } from "./statistics.js";
 import { views } from "./views.js";
 import { watching } from "./watching.js";
 
@@ -55,6 +57,8 @@ const SECTIONS: readonly (readonly [string, Section])[] = [
   ["large payloads", payloads],
   ["leases", leases],
   ["watch", watching],
+  ["results", results],
+  ["statistics", statistics],
   ["the rules as a model", model],
   ["generator", generator],
   ["close", closing],

@@ -28,4 +28,9 @@ WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
       x.started_at, x.heartbeat_at, c.now, 'cancelled', NULL, x.progress
     FROM (SELECT * FROM changed WHERE before = 'running') x CROSS JOIN clock c
   )
-SELECT x.n::int AS n FROM changed x
+SELECT x.n::int AS n, (
+    SELECT count(pg_notify('leasehold', json_build_array('ended', e.namespace, e.id)::text)::text)
+    FROM changed e WHERE (SELECT EXISTS (SELECT FROM leasehold.result_wait)) AND true AND (
+      SELECT true FROM leasehold.result_wait w WHERE w.namespace = e.namespace AND w.task_id = e.id
+    )
+  )::int AS ended FROM changed x

@@ -48,5 +48,10 @@ WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
     FROM (SELECT DISTINCT x.namespace, x.queue FROM changed x CROSS JOIN clock c WHERE x.state = 'pending' AND x.scheduled_at <= c.now) q
   )
 SELECT x.n::int AS n, x.state,
-  (extract(epoch FROM x.scheduled_at - c.now) * 1000)::float8 AS "retryInMs", (SELECT count(*) FROM notified)::int AS notified
+  (extract(epoch FROM x.scheduled_at - c.now) * 1000)::float8 AS "retryInMs", (SELECT count(*) FROM notified)::int AS notified, (
+    SELECT count(pg_notify('leasehold', json_build_array('ended', e.namespace, e.id)::text)::text)
+    FROM changed e WHERE (SELECT EXISTS (SELECT FROM leasehold.result_wait)) AND e.state = 'dead' AND (
+      SELECT true FROM leasehold.result_wait w WHERE w.namespace = e.namespace AND w.task_id = e.id
+    )
+  )::int AS ended
 FROM changed x CROSS JOIN clock c

@@ -28,4 +28,9 @@ WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
     SELECT pg_notify('leasehold', json_build_array('task', q.namespace, q.queue)::text)
     FROM (SELECT DISTINCT x.namespace, x.queue FROM changed x WHERE x.state = 'pending') q
   )
-SELECT x.namespace, x.id, x.holder, x.token, x.state, (SELECT count(*) FROM notified)::int AS notified FROM changed x
+SELECT x.namespace, x.id, x.holder, x.token, x.state, (SELECT count(*) FROM notified)::int AS notified, (
+    SELECT count(pg_notify('leasehold', json_build_array('ended', e.namespace, e.id)::text)::text)
+    FROM changed e WHERE (SELECT EXISTS (SELECT FROM leasehold.result_wait)) AND e.state = 'dead' AND (
+      SELECT true FROM leasehold.result_wait w WHERE w.namespace = e.namespace AND w.task_id = e.id
+    )
+  )::int AS ended FROM changed x
