@@ -2,13 +2,7 @@
  * The only way for routes to change leases. It batches calls, applies the request's budget, emits lease
  * events, and passes replaced grants to the history.
  */
-import {
-  type Env,
-  type ErrorCode,
-  type LeaseState,
-  type LeaseStore,
-  type LeaseView,
-} from "leasehold";
+import type { Env, ErrorCode, LeaseState, LeaseStore, LeaseView } from "leasehold";
 import type { By, Control } from "leasehold/internal";
 import {
   type AcquireOutcome,

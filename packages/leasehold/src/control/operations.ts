@@ -42,13 +42,11 @@ export interface TaskActs extends Pick<TaskStore, "cancel" | "retry"> {
   delete(tasks: readonly TaskKey[]): Promise<AdminOutcome[]>;
 }
 
-export type OnceActs = Pick<OnceStore, "retry" | "delete">;
-
 /** The changes that an operator action may make. */
 export interface Actors {
   readonly leases: Pick<LeaseStore, "revoke">;
   readonly tasks: TaskActs;
-  readonly once: OnceActs;
+  readonly once: Pick<OnceStore, "retry" | "delete">;
   readonly generator: Pick<GeneratorState, "write">;
   readonly keys: KeyActs;
   readonly pauses: PauseActs;

@@ -11,7 +11,9 @@ import { toWireLeaseId } from "leasehold/internal/wire";
 import { memory } from "leasehold/stores/memory";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { type Asked, expectProblem, openTestApp } from "../../../../../tests/support/app.js";
+import { parseMetrics, valueOf } from "../../../../../tests/support/metrics.js";
 import { openTenants } from "../../../../../tests/support/tenants.js";
+import { startOpenTelemetry } from "../../cli/open-telemetry.js";
 
 /** Takes the lease on a key, as an HTTP client does. */
 async function hold({ ask }: Asked, key: string, holder = "ada") {
@@ -59,6 +61,21 @@ describe("the records of once", () => {
     const { body } = await app.ask("GET", "/v1/once?state=failing");
     expect(body.items).toMatchObject([{ key: "bill", error: "the bank is closed", nextInMs: 0 }]);
     expect((await app.ask("GET", "/v1/once?state=done&state=failed")).body.items).toEqual([]);
+  });
+
+  it("are counted by what callers report", async () => {
+    const exporting = await startOpenTelemetry({}, { collector: false });
+    onTestFinished(() => exporting.close());
+    const app = await openTestApp({ env: { ...systemEnv, telemetry: exporting.telemetry } });
+    const grant = await hold(app, "bill");
+    await app.ask("POST", "/v1/once/fail", { ...grant, error: "no" });
+    await app.ask("POST", "/v1/once/succeed", { ...grant, value: 1 });
+    await app.ask("POST", "/v1/once/succeed", { ...(await hold(app, "bill")), value: 1 });
+    const samples = parseMetrics(await exporting.metrics());
+    const counted = ["ran", "failed", "lost", "answered"].map((outcome) =>
+      valueOf(samples, "leasehold_once_runs_total", { outcome }),
+    );
+    expect(counted).toEqual([1, 1, 1, 0]);
   });
 
   it("emit the end of the lease", async () => {
