@@ -31,7 +31,6 @@ const claimOf = (queues, more) => JSON.stringify({ processor: "p", queues, ...mo
  * - `unfinished`: the last byte of a body is not sent, and no answer is waited for after the attack.
  * - `drips`: of a body, a byte at a time is sent.
  * - `viewer`: by a key that may only read.
- * - `tasks`: so many were added while the server took them, with `bytes` of data each.
  * - `takes: "memory"`: no leases even without protection.
  * - `lasting`: what protects cannot be switched off, so nothing need be lost with --unprotected.
  */
@@ -66,18 +65,7 @@ export const ATTACKS = {
     method: "GET",
     path: () => "/api/tasks/pending?limit=200",
     tasks: 200,
-    bytes: 4 * MIB - 100,
     takes: "memory",
-  },
-  /** Counts, and lists that no task matches: the store reads all that the tenant has. */
-  scans: {
-    connections: 400,
-    method: "GET",
-    path: () => "/api/tasks/counts",
-    also: { method: "GET", path: () => `/api/tasks?kind=${randomUUID()}` },
-    tasks: 200_000,
-    bytes: 1,
-    lasting: true,
   },
   /** No key, at full speed. */
   keyless: {

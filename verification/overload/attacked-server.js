@@ -24,25 +24,23 @@ const keys = {
   attacker: await keyOf("attacker", "admin"),
   viewer: await keyOf("attacker", "viewer"),
 };
-const taskOf = () => ({
-  namespace: "attacker",
-  id: randomUUID(),
-  kind: "large",
-  queue: "default",
-  priority: 0,
-  data: "x".repeat(Number(bytes)),
-  scheduledAt: null,
-  dedupeKey: null,
-  maxAttempts: 3,
-  crashLimit: 3,
-  backoffMs: 1_000,
-  maxBackoffMs: 60_000,
-});
-// Few large ones or many small ones in a statement.
-const atOnce = Math.max(1, Math.min(1_000, Math.floor(4_000_000 / Number(bytes))));
-for (let added = 0; added < Number(tasks); added += atOnce) {
-  const count = Math.min(atOnce, Number(tasks) - added);
-  await stores.tasks.enqueue(Array.from({ length: count }, taskOf));
+for (let task = 0; task < Number(tasks); task += 1) {
+  await stores.tasks.enqueue([
+    {
+      namespace: "attacker",
+      id: randomUUID(),
+      kind: "large",
+      queue: "default",
+      priority: 0,
+      data: "x".repeat(Number(bytes)),
+      scheduledAt: null,
+      dedupeKey: null,
+      maxAttempts: 3,
+      crashLimit: 3,
+      backoffMs: 1_000,
+      maxBackoffMs: 60_000,
+    },
+  ]);
 }
 const app = createApp({
   ...stores,

@@ -50,7 +50,7 @@ async function attack(name, { store: given, seconds, unprotected }) {
     store,
     JSON.stringify(unprotected ? UNPROTECTED : {}),
     String(ATTACKS[name].tasks ?? 0),
-    String(ATTACKS[name].bytes ?? 0),
+    String(4 * MIB - 100),
   ]);
   try {
     const { url, healthy, attacker, viewer } = JSON.parse(

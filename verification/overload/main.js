@@ -7,7 +7,7 @@
 //   npm run overload -- --json              the figures for machines
 //   npm run overload -- --attack all        instead: one tenant attacks, while another one's 20 holders renew:
 //                                           complete, enqueue, metrics, renewals, uploads, lists, keyless,
-//                                           scans, pipelining, queues, waits, notifications, pauses, streams,
+//                                           pipelining, queues, waits, notifications, pauses, streams,
 //                                           drips
 //   npm run overload -- --attack renewals --unprotected     the same without the limits that protect: leases
 //                                           must then be lost

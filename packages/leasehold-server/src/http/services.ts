@@ -100,12 +100,6 @@ export interface Services {
   readonly batchedTasks: BatchedTasks;
   budget(scope: RequestScope): Budget;
   /**
-   * Reads what costs more the more the caller's tenant keeps, within the request's budget: a list by filter, or a count.
-   * @param question what is asked; equal for the same answer
-   * @throws TOO_MANY_REQUESTS if the tenant asks for too much of it at once
-   */
-  scan<T>(scope: RequestScope, question: readonly unknown[], read: () => Promise<T>): Promise<T>;
-  /**
    * Returns the calls that change the named leases. It reads the request's budget once, so call it
    * right before the first change.
    * @throws BUDGET_SPENT, FORBIDDEN
@@ -193,10 +187,6 @@ export function newServices(
     newTaskId: taskIds(env.clock, env.random),
     batchedTasks: batchTasks(tasks, env),
     budget,
-    scan(scope, question, read) {
-      const { scans } = ports.tenants.of(callerOf(scope).namespace);
-      return budget(scope).read(() => scans.run(JSON.stringify(question), read));
-    },
     ttl: {
       leases: servedTtl(leases.capabilities.ttl, limits),
       tasks: servedTtl(tasks.capabilities.ttl, limits),

@@ -175,8 +175,9 @@ export function lockRoutes(app: App, services: Services): void {
       checkResources(caller, [query.prefix ?? ""]);
       const { namespace } = caller;
       const asked = { ...defined(query), namespace, states: ["live", "revoked"] as const };
+      const budget = services.budget(context);
       const { items, nextCursor } = await filteredPage(
-        (part) => services.scan(context, ["leases", part], () => leases.list(part)),
+        (part) => budget.read(() => leases.list(part)),
         asked,
         excludesOthers,
       );

@@ -42,12 +42,12 @@ export function leaseListRoutes(app: App, services: Services): void {
       },
     }),
     async (context) => {
+      const budget = services.budget(context);
       const { status: states, ...query } = context.req.valid("query");
       const wanted = states ? { states } : {};
-      const page = await pageOfLeases(services, context, wanted, query);
+      const page = await pageOfLeases(services, context, budget, wanted, query);
       const { namespace } = callerOf(context);
-      const live = () => workersOf(services, namespace);
-      const { workers, complete } = await services.scan(context, ["workers"], live);
+      const { workers, complete } = await budget.read(() => workersOf(services, namespace));
       return context.json(
         {
           ...page,
@@ -77,7 +77,10 @@ export function leaseListRoutes(app: App, services: Services): void {
       async (context) => {
         if (ended && !history) throw noHistory();
         const query = context.req.valid("query");
-        return context.json(await pageOfLeases(services, context, wanted, query), 200);
+        return context.json(
+          await pageOfLeases(services, context, services.budget(context), wanted, query),
+          200,
+        );
       },
     );
     otherMethods(app, `/api/leases/${name}`, "GET");

@@ -11,7 +11,7 @@ import type { LeaseRecord } from "../../protocol/index.js";
 import { callerOf, TASK_PREFIX } from "../auth/caller.js";
 import { lastGrant, lastingMs, unknownLease } from "../compat/grants.js";
 import { ProblemError } from "../problems.js";
-import type { AppEnv } from "../request.js";
+import type { AppEnv, Budget } from "../request.js";
 import type { Services } from "../services.js";
 
 /** The filter of a list. */
@@ -54,6 +54,7 @@ export function toLeaseRecord(view: LeaseView): LeaseRecord {
 export async function pageOfLeases(
   services: Services,
   context: Context<AppEnv>,
+  budget: Budget,
   wanted: Wanted,
   { limit, cursor }: PageQuery,
 ): Promise<{ items: LeaseRecord[]; nextCursor: string | null }> {
@@ -63,8 +64,7 @@ export async function pageOfLeases(
   for (let reads = 0; items.length < limit && reads < MAX_READS; reads++) {
     const read = sources[source];
     if (!read) break;
-    const question = ["lease records", wanted, source, limit - items.length, inner];
-    const page = await services.scan(context, question, () => read(limit - items.length, inner));
+    const page = await budget.read(() => read(limit - items.length, inner));
     items.push(...page.items.map(toLeaseRecord));
     if (page.nextCursor === null) source += 1;
     inner = page.nextCursor ?? undefined;

@@ -146,8 +146,7 @@ export function overviewRoutes(app: App, services: Services, about: About): void
       const { namespace } = callerOf(context);
       const { recent } = activities.of(namespace);
       const budget = services.budget(context);
-      const live = () => workersOf(services, namespace);
-      const { workers, complete } = await services.scan(context, ["workers"], live);
+      const { workers, complete } = await budget.read(() => workersOf(services, namespace));
       const unhandled = await budget.read(() => services.unhandled.of(namespace));
       const items = withClaims(workers, recent.claimers());
       return context.json({ items, complete, forMs: recent.forMs, unhandled }, 200);

@@ -116,8 +116,7 @@ async function grantsOf(
   if (left === 0) return { items: first, nextCursor: BEFORE_LAST };
   const from = cursor === undefined || cursor === BEFORE_LAST ? {} : { cursor };
   const query = { namespace, resource, limit: left, ...from };
-  const list = () => history.list(query);
-  const before = await services.scan(context, ["history", query], list);
+  const before = await budget.read(() => history.list(query));
   const items = before.items.filter(({ grantId }) => grantId !== last?.grantId);
   return { items: [...first, ...items], nextCursor: before.nextCursor };
 }

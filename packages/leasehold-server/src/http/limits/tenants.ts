@@ -19,7 +19,6 @@ import { type ProblemError, tooMany } from "../problems.js";
 import { ClaimSlots } from "./claim-slots.js";
 import { Counts } from "./counts.js";
 import type { ServerLimits } from "./limits.js";
-import { ScanTurns } from "./scan-turns.js";
 
 interface Shared {
   readonly env: Env;
@@ -31,8 +30,6 @@ interface Shared {
 }
 
 export class Tenant {
-  /** Its lists and counts. */
-  readonly scans: ScanTurns;
   readonly #ready: Ready;
   readonly #slots: ClaimSlots;
   readonly #events: EventHub;
@@ -46,7 +43,6 @@ export class Tenant {
 
   constructor(namespace: string, shared: Shared) {
     const { env, leases, tasks, pauses, activities, limits } = shared;
-    this.scans = new ScanTurns(env.clock);
     const slots = new ClaimSlots(env.clock);
     this.#slots = slots;
     const claims = {

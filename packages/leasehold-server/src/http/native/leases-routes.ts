@@ -166,8 +166,9 @@ export function leaseRoutes(app: App, services: Services): void {
       checkResources(caller, [rest.prefix ?? ""]);
       const { namespace } = caller;
       const query = { namespace, ...defined({ ...rest, states: state }) };
+      const budget = services.budget(context);
       const { items, nextCursor } = await filteredPage(
-        (part) => services.scan(context, ["leases", part], () => leases.list(part)),
+        (part) => budget.read(() => leases.list(part)),
         query,
       );
       return context.json({ items: items.map(toWireView), nextCursor }, 200);

@@ -40,9 +40,9 @@ export function taskListRoutes(app: App, services: Services): void {
   const { tasks } = services;
   const page = async (context: Context<AppEnv>, filters: Filters) => {
     const { namespace } = callerOf(context);
+    const budget = services.budget(context);
     const query = { ...withoutUndefined(filters), namespace } as TaskQuery;
-    const list = () => tasks.list(query);
-    const { items, nextCursor } = await services.scan(context, ["tasks", query], list);
+    const { items, nextCursor } = await budget.read(() => tasks.list(query));
     return { items: items.map(toWireTask), nextCursor };
   };
   const responses = {
@@ -93,8 +93,9 @@ export function taskListRoutes(app: App, services: Services): void {
       responses: { 200: answers("Counts by state.", Counts), ...problems() },
     }),
     async (context) => {
+      const budget = services.budget(context);
       const { namespace } = callerOf(context);
-      const counts = await services.scan(context, ["counts"], () => tasks.counts(namespace));
+      const counts = await budget.read(() => tasks.counts(namespace));
       return context.json(counts, 200);
     },
   );
@@ -116,8 +117,8 @@ export function taskListRoutes(app: App, services: Services): void {
       const { state: states, ...rest } = context.req.valid("query");
       const { namespace } = callerOf(context);
       const query = { ...withoutUndefined({ ...rest, states }), namespace } as TaskLeaseQuery;
-      const list = () => tasks.leases(query);
-      const { items, nextCursor } = await services.scan(context, ["task leases", query], list);
+      const budget = services.budget(context);
+      const { items, nextCursor } = await budget.read(() => tasks.leases(query));
       const views = items.map(({ namespace: _, ...view }) => view);
       return context.json({ items: views, nextCursor }, 200);
     },

@@ -44,8 +44,7 @@ export function auditRoutes(app: App, services: Services): void {
         ...(actions && { actions }),
         ...(cursor !== undefined && { cursor }),
       };
-      const list = () => audit.list(query);
-      const { items, nextCursor } = await services.scan(context, ["audit", query], list);
+      const { items, nextCursor } = await services.budget(context).read(() => audit.list(query));
       return context.json({ items: items.map(toWireEntry), nextCursor }, 200);
     },
   );
