@@ -24,23 +24,24 @@ const keys = {
   attacker: await keyOf("attacker", "admin"),
   viewer: await keyOf("attacker", "viewer"),
 };
-for (let task = 0; task < Number(tasks); task += 1) {
-  await stores.tasks.enqueue([
-    {
-      namespace: "attacker",
-      id: randomUUID(),
-      kind: "large",
-      queue: "default",
-      priority: 0,
-      data: "x".repeat(Number(bytes)),
-      scheduledAt: null,
-      dedupeKey: null,
-      maxAttempts: 3,
-      crashLimit: 3,
-      backoffMs: 1_000,
-      maxBackoffMs: 60_000,
-    },
-  ]);
+const taskOf = () => ({
+  namespace: "attacker",
+  id: randomUUID(),
+  kind: "large",
+  queue: "default",
+  priority: 0,
+  data: "x".repeat(Number(bytes)),
+  scheduledAt: null,
+  dedupeKey: null,
+  maxAttempts: 3,
+  crashLimit: 3,
+  backoffMs: 1_000,
+  maxBackoffMs: 60_000,
+});
+// As many as have some 4 MB at once.
+const most = Math.max(1, Math.min(1_000, Math.floor(4_000_000 / Number(bytes))));
+for (let left = Number(tasks); left > 0; left -= most) {
+  await stores.tasks.enqueue(Array.from({ length: Math.min(most, left) }, taskOf));
 }
 const app = createApp({
   ...stores,

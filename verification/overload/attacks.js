@@ -17,6 +17,7 @@ const UNPROTECTED = {
   tenantBodyBytes: null,
   allBodyBytes: null,
   ratePerSecond: null,
+  tenantScans: null,
 };
 
 /**
@@ -50,7 +51,7 @@ async function attack(name, { store: given, seconds, unprotected }) {
     store,
     JSON.stringify(unprotected ? UNPROTECTED : {}),
     String(ATTACKS[name].tasks ?? 0),
-    String(4 * MIB - 100),
+    String(ATTACKS[name].taskBytes ?? 4 * MIB - 100),
   ]);
   try {
     const { url, healthy, attacker, viewer } = JSON.parse(

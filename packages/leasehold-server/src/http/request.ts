@@ -59,6 +59,11 @@ export interface AppEnv {
      * @throws OVERLOADED, TOO_MANY_REQUESTS
      */
     arriving: <T>(read: () => Promise<T>) => Promise<T>;
+    /**
+     * Runs the wait for a scan. From then on the request is no demand: its tenant has few scans at once, and the time of
+     * a scan says nothing of how long the store makes others wait. Absent where no caller is needed.
+     */
+    scanning?: <T>(wait: () => Promise<T>) => Promise<T>;
     /** To be awaited with the number of items of a body that is an array, before they are checked and served. */
     begin: (items: number) => Promise<void>;
   };
