@@ -39,8 +39,11 @@ function emptyList() {
  * - `unfinished`: the last byte of a body is not sent, and no answer is waited for after the attack.
  * - `drips`: of a body, a byte at a time is sent.
  * - `tasks`, `taskBytes`: how many tasks the attacker has, and the size of each; 4 MiB if it is not told.
+ * - `limits`: of the server, also with the protection: without what else protects, its absence would not show.
+ * - `instances`: as many servers of one PostgreSQL are attacked. Of other stores there is one.
  * - `viewer`: by a key that may only read.
  * - `takes: "memory"`: no leases even without protection.
+ * - `spares`: stores where nothing is lost without the protection either, because a turn of the event loop does little.
  * - `lasting`: what protects cannot be switched off, so nothing need be lost with --unprotected.
  */
 export const ATTACKS = {
@@ -84,7 +87,10 @@ export const ATTACKS = {
     also: { method: "GET", path: emptyList },
     tasks: 400_000,
     taskBytes: 100,
+    limits: { lateMs: null },
+    instances: 4,
     viewer: true,
+    spares: ["memory"],
   },
   /** No key, at full speed. */
   keyless: {
