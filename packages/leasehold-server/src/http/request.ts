@@ -88,7 +88,7 @@ const ANSWER_MS = 250;
 const CHOSEN_ID = /^[\w.:-]{1,64}$/;
 
 /** @param chosen the id that the caller sent */
-export function requestIdOf(chosen: string | undefined, env: Env): string {
+export function requestIdOf(chosen: string | undefined, env: Pick<Env, "random">): string {
   return chosen && CHOSEN_ID.test(chosen) ? chosen : randomHex(env.random, 8);
 }
 
