@@ -82,7 +82,10 @@ export function leaseListRoutes(app: App, services: Services): void {
         const query = context.req.valid("query");
         const { namespace } = callerOf(context);
         const read = () => pageOfLeases(services, namespace, wanted, query);
-        return context.json(await services.scan(context, ["lease records", wanted, query], read), 200);
+        return context.json(
+          await services.scan(context, ["lease records", wanted, query], read),
+          200,
+        );
       },
     );
     otherMethods(app, `/api/leases/${name}`, "GET");

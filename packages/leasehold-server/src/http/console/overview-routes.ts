@@ -126,8 +126,7 @@ export function overviewRoutes(app: App, services: Services, about: About): void
     }),
     async (context) => {
       const { namespace } = callerOf(context);
-      const read = async () =>
-        electionsOf(await services.statistics.of(namespace), services.terms);
+      const read = async () => electionsOf(await services.statistics.of(namespace), services.terms);
       const elections = await services.scan(context, "elections", read);
       return context.json({ ...elections, history: services.history !== undefined }, 200);
     },

@@ -88,11 +88,7 @@ export class Tenant {
   }
 
   /** As {@link ScanSlots.begin}. */
-  scan<T>(
-    question: string | symbol,
-    timeoutMs: number,
-    scan: () => Promise<T>,
-  ): Promise<Scan<T>> {
+  scan<T>(question: string | symbol, timeoutMs: number, scan: () => Promise<T>): Promise<Scan<T>> {
     return this.#scans.begin(question, timeoutMs, scan);
   }
 
