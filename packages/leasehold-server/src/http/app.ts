@@ -219,6 +219,7 @@ export function createApp(options: AppOptions): ServerApp {
     await entry.run({ request, path, route, need, host, demand }, known, (entered) => {
       context.set("checkCaller", () => entered.checkCaller());
       context.set("arriving", (read) => entered.arriving(read));
+      context.set("scanning", (wait) => entered.scanning(wait));
       context.set("begin", (items) => entered.begin(items));
       return next();
     });

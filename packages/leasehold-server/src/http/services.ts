@@ -100,6 +100,14 @@ export interface Services {
   readonly batchedTasks: BatchedTasks;
   budget(scope: RequestScope): Budget;
   /**
+   * Runs a read whose cost grows with what the tenant has stored, when it is its turn (scan-slots.ts).
+   * @param question what it reads, as JSON: callers who wait with the same one share a read
+   * @throws TOO_MANY_REQUESTS, and as {@link Budget.read}
+   */
+  scan<T>(scope: RequestScope, question: unknown, read: () => Promise<T>): Promise<T>;
+  /** The same for a change, which is never shared. Throws as {@link Budget.change}. */
+  scanAndChange<T>(scope: RequestScope, change: () => Promise<T>): Promise<T>;
+  /**
    * Returns the calls that change the named leases. It reads the request's budget once, so call it
    * right before the first change.
    * @throws BUDGET_SPENT, FORBIDDEN
@@ -175,6 +183,11 @@ export function newServices(
   const callsOf = newLeaseCalls({ ...ports, ...noted });
   const mostOf = async (scope: RequestScope, quota: Quota) =>
     (await tenantsLimits.of(callerOf(scope).namespace))[quota];
+  const begunScan = <T>(scope: RequestScope, question: string | symbol, scan: () => Promise<T>) => {
+    const tenant = ports.tenants.of(callerOf(scope).namespace);
+    const wait = () => tenant.scan(question, budget(scope).storeMs(), scan);
+    return scope.get("scanning")?.(wait) ?? wait();
+  };
   const services: Services = {
     ...ports,
     contention,
@@ -187,6 +200,14 @@ export function newServices(
     newTaskId: taskIds(env.clock, env.random),
     batchedTasks: batchTasks(tasks, env),
     budget,
+    async scan(scope, question, read) {
+      const { answer } = await begunScan(scope, JSON.stringify(question), read);
+      return budget(scope).read(() => answer);
+    },
+    async scanAndChange(scope, change) {
+      const { answer } = await begunScan(scope, Symbol("change"), change);
+      return budget(scope).change(() => answer);
+    },
     ttl: {
       leases: servedTtl(leases.capabilities.ttl, limits),
       tasks: servedTtl(tasks.capabilities.ttl, limits),

@@ -25,7 +25,7 @@ async function open(limits: { waiters: number; streams: number }) {
       },
     },
     activities: new Activities(env),
-    limits,
+    limits: { ...limits, tenantScans: 1 },
   });
   onTestFinished(() => tenants.close());
   let claims = 0;

@@ -1,4 +1,4 @@
-/** The long-running requests of a tenant: waiting claims, waits for results and event streams. */
+/** What a tenant occupies for long: waiting claims, waits for results, event streams, and scans. */
 import { ClosedError, type Env, type LeaseStore, TimedOutError } from "leasehold";
 import {
   type ClaimOptions,
@@ -19,6 +19,7 @@ import { type ProblemError, tooMany } from "../problems.js";
 import { ClaimSlots } from "./claim-slots.js";
 import { Counts } from "./counts.js";
 import type { ServerLimits } from "./limits.js";
+import { type Scan, ScanSlots } from "./scan-slots.js";
 
 interface Shared {
   readonly env: Env;
@@ -26,12 +27,13 @@ interface Shared {
   readonly tasks: TaskStore;
   readonly pauses: Pick<Pauses, "openQueues">;
   readonly activities: Activities;
-  readonly limits: Pick<ServerLimits, "waiters" | "streams">;
+  readonly limits: Pick<ServerLimits, "waiters" | "streams" | "tenantScans">;
 }
 
 export class Tenant {
   readonly #ready: Ready;
   readonly #slots: ClaimSlots;
+  readonly #scans: ScanSlots;
   readonly #events: EventHub;
   readonly #limits: Shared["limits"];
   readonly #activity: () => TenantActivity;
@@ -45,6 +47,7 @@ export class Tenant {
     const { env, leases, tasks, pauses, activities, limits } = shared;
     const slots = new ClaimSlots(env.clock);
     this.#slots = slots;
+    this.#scans = new ScanSlots(env.clock, limits.tenantScans ?? Infinity);
     const claims = {
       capabilities: tasks.capabilities,
       async claim(request: ClaimRequest, options: ClaimOptions = {}): Promise<ClaimOutcome> {
@@ -116,6 +119,11 @@ export class Tenant {
     }
   }
 
+  /** As {@link ScanSlots.begin}. */
+  scan<T>(question: string | symbol, timeoutMs: number, scan: () => Promise<T>): Promise<Scan<T>> {
+    return this.#scans.begin(question, timeoutMs, scan);
+  }
+
   /** @throws LIMIT_REACHED */
   stream(
     topics: readonly EventTopic[],
@@ -134,6 +142,7 @@ export class Tenant {
   /** Ends the waits and the notification streams. */
   async close(): Promise<void> {
     this.#slots.close();
+    this.#scans.close();
     await Promise.all([this.#ready.close(), this.#results.close(), this.#events.close()]);
   }
 

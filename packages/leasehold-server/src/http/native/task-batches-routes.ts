@@ -23,12 +23,16 @@ const WRONG = bodyProblems();
 /** Declared before the routes of one task. */
 export function taskBatchRoutes(app: App, services: Services): void {
   const { batchedTasks } = services;
-  const operation = <Name extends string>(name: Name, summary: string) => ({
+  const operation = <Name extends string>(
+    name: Name,
+    summary: string,
+    bytes: number = LIMITS.payloadBodyBytes,
+  ) => ({
     method: "post" as const,
     path: `/api/tasks/${name}` as const,
     tags: ["tasks"],
     summary,
-    middleware: limitBody(LIMITS.payloadBodyBytes),
+    middleware: limitBody(bytes),
   });
 
   app.openapi(
@@ -100,7 +104,7 @@ export function taskBatchRoutes(app: App, services: Services): void {
 
   app.openapi(
     createRoute({
-      ...operation("return", "Requeue many tasks"),
+      ...operation("return", "Requeue many tasks", LIMITS.batchBodyBytes),
       request: jsonBody(ReturnBatch),
       responses: { 200: answers(ONE_EACH, ReturnOutcomes), ...WRONG },
     }),

@@ -177,12 +177,12 @@ async function requeue(
 /** Operations of a task's holder. */
 export function holderRoutes(app: App, services: Services): void {
   const { batchedTasks } = services;
-  const about = (operation: string, summary: string) => ({
+  const about = (operation: string, summary: string, bytes: number = LIMITS.payloadBodyBytes) => ({
     method: "put" as const,
     path: `/api/tasks/{id}/${operation}` as const,
     tags: TAGS,
     summary,
-    middleware: limitBody(LIMITS.payloadBodyBytes),
+    middleware: limitBody(bytes),
   });
 
   app.openapi(
@@ -261,7 +261,7 @@ export function holderRoutes(app: App, services: Services): void {
 
   app.openapi(
     createRoute({
-      ...about("return", "Requeue a task at once, without counting a failure"),
+      ...about("return", "Requeue a task at once, without counting a failure", LIMITS.bodyBytes),
       request: { params: TaskParams, ...jsonBody(ReturnBody) },
       responses: { 202: answers("Pending again.", ReturnAnswer), ...HOLDER_PROBLEMS },
     }),

@@ -65,7 +65,7 @@ export function taskActionRoutes(app: App, services: Services): void {
         path: `/api/tasks/${operation}`,
         tags: TAGS,
         summary: many,
-        middleware: limitBody(LIMITS.payloadBodyBytes),
+        middleware: limitBody(LIMITS.bodyBytes),
         request: { query: ReasonQuery, ...jsonBody(AdminBatch) },
         responses: {
           200: answers("One outcome per task, in order.", AdminOutcomes),

@@ -139,7 +139,6 @@ async function matching(
   { states = [], queue, kind, createdBefore, excludeDue }: Filter & { excludeDue: boolean },
 ): Promise<{ tasks: TaskView[]; more: boolean }> {
   const { namespace } = callerOf(context);
-  const budget = services.budget(context);
   const query = {
     namespace,
     states,
@@ -155,7 +154,8 @@ async function matching(
   let pages = 0;
   do {
     const from = cursor === undefined ? {} : { cursor };
-    const page = await budget.read(() => services.tasks.list({ ...query, ...from }));
+    const part = { ...query, ...from };
+    const page = await services.scan(context, ["tasks", part], () => services.tasks.list(part));
     tasks.push(...page.items.filter(fits));
     cursor = page.nextCursor ?? undefined;
     pages += 1;
