@@ -46,7 +46,8 @@ export function taskResultRoutes(app: App, services: Services): void {
       const { queue: queues, kind: kinds, unfinishedOnly, limit } = context.req.valid("query");
       const { namespace } = callerOf(context);
       const query = { ...defined({ queues, kinds, unfinishedOnly }), namespace, limit };
-      return context.json(await services.budget(context).read(() => tasks.stats(query)), 200);
+      const stats = () => tasks.stats(query);
+      return context.json(await services.scan(context, ["stats", query], stats), 200);
     },
   );
   otherMethods(app, "/v1/tasks/stats", "GET");
