@@ -212,6 +212,7 @@ function tasksOf(one: TaskStore, of: ClientOf, all: () => Promise<Stores[]>): Ta
       perNamespace(requests, async (n, some) => (await of(n)).tasks.requeue(some, options)),
     cancel: (keys) => perNamespace(keys, async (n, some) => (await of(n)).tasks.cancel(some)),
     retry: (keys) => perNamespace(keys, async (n, some) => (await of(n)).tasks.retry(some)),
+    delete: (keys) => perNamespace(keys, async (n, some) => (await of(n)).tasks.delete(some)),
     get: async (task) => (await of(task.namespace)).tasks.get(task),
     list: async (query) => (await of(query.namespace)).tasks.list(query),
     counts: async (namespace) => (await of(namespace)).tasks.counts(namespace),

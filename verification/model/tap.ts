@@ -167,6 +167,7 @@ export function tappedTasks(client: Client, book: TaskBook): TaskStore {
       (key) => store.retry([key]),
       (key, outcome) => book.retried(key, outcome),
     ),
+    delete: (keys) => store.delete(keys),
     async get(key) {
       const details = await store.get(key);
       book.read(key, details);

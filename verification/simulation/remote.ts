@@ -187,6 +187,7 @@ export function remoteTasks(
       remote.each(requests, (port) => port.requeue(requests), options),
     cancel: (tasks) => remote.each(tasks, (port) => port.cancel(tasks)),
     retry: (tasks) => remote.each(tasks, (port) => port.retry(tasks)),
+    delete: (tasks) => remote.each(tasks, (port) => port.delete(tasks)),
     get: (task) => remote.ask((port) => port.get(task)),
     list: (query) => remote.ask((port) => port.list(query)),
     counts: (namespace) => remote.ask((port) => port.counts(namespace)),

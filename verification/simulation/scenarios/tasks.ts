@@ -116,6 +116,7 @@ function bound(store: TaskStore): TaskStore {
     requeue: (requests, options) => store.requeue(requests, options),
     cancel: (keys) => store.cancel(keys),
     retry: (keys) => store.retry(keys),
+    delete: (keys) => store.delete(keys),
     get: (key) => store.get(key),
     list: (query) => store.list(query),
     counts: (namespace) => store.counts(namespace),

@@ -59,7 +59,8 @@ counts them.`,
   delete: {
     done: "deleted",
     from: ["done", "dead", "cancelled"],
-    what: "delete tasks that have ended, with their attempts",
+    alsoFrom: ["pending"],
+    what: "delete tasks that are not running, with their attempts",
   },
 };
 

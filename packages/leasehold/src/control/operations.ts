@@ -7,7 +7,7 @@
  */
 import type { LeaseStore } from "../core/index.js";
 import type { OnceStore } from "../once/port.js";
-import type { AdminOutcome, GeneratorState, TaskKey, TaskStore } from "../tasks/port.js";
+import type { GeneratorState, TaskStore } from "../tasks/port.js";
 import type {
   AuditAction,
   AuditEntry,
@@ -37,10 +37,7 @@ export function entryOf(
   return { ...act, phase, details: JSON.stringify({ ...details, ...claimed }) };
 }
 
-export interface TaskActs extends Pick<TaskStore, "cancel" | "retry"> {
-  /** Deletes ended tasks (done, dead, cancelled) and their attempts; `ok` has the last state. */
-  delete(tasks: readonly TaskKey[]): Promise<AdminOutcome[]>;
-}
+export type TaskActs = Pick<TaskStore, "cancel" | "retry" | "delete">;
 
 /** The changes that an operator action may make. */
 export interface Actors {

@@ -329,6 +329,25 @@ export class Tasks {
   }
 
   /**
+   * Deletes a task that is not running, with its attempts. The result has the state in which it was. Its id may be used
+   * again.
+   * @throws STORE_UNAVAILABLE, INVALID_OPTION, CLOSED
+   * @example
+   * ```ts
+   * import { connect, defineTask } from "leasehold";
+   *
+   * const leasehold = await connect("memory:");
+   * const { id } = await leasehold.tasks.enqueue(defineTask("mail"), {});
+   * console.log(await leasehold.tasks.delete(id), await leasehold.tasks.get(id));
+   * await leasehold.close();
+   * ```
+   */
+  async delete(id: string): Promise<AdminResult> {
+    checkTaskId(id);
+    return onlyOne(await this.#store.delete([{ namespace: this.namespace, id }]));
+  }
+
+  /**
    * Starts a worker. It runs, and keeps the process alive, until the worker or this client is closed.
    * @throws INVALID_OPTION, CLOSED
    * @example

@@ -184,6 +184,7 @@ export function observed(store: TaskStore, onEvent: TaskListener): TaskStore {
       }
       return reaped;
     },
+    delete: (tasks) => store.delete(tasks),
     get: (task) => store.get(task),
     list: (query) => store.list(query),
     counts: (namespace) => store.counts(namespace),

@@ -354,6 +354,8 @@ export interface TaskStore extends TaskWaits {
   cancel(tasks: readonly TaskKey[]): Promise<AdminOutcome[]>;
   /** Makes dead or cancelled tasks pending again, and pending ones due now. Failures and crashes return to 0. */
   retry(tasks: readonly TaskKey[]): Promise<AdminOutcome[]>;
+  /** Deletes tasks that are not running, with their attempts: `ok` with the last state. A second delete is `unknown`. */
+  delete(tasks: readonly TaskKey[]): Promise<AdminOutcome[]>;
   get(task: TaskKey): Promise<TaskDetails | null>;
   /**
    * The task that was enqueued last comes first. Reads no payload as a whole that a view does not have: a page of large tasks must stay small. A page

@@ -5,7 +5,7 @@ import type { AdminOutcome, EnqueueOutcome, Json, TaskResult } from "./port.js";
 
 /** The outcome of a task that was added, or that has the `dedupeKey`. */
 export type Enqueued = Exclude<EnqueueOutcome, { status: "failed" | "conflict" }>;
-/** The result of `cancel` and `retry`: the new state, the state that does not allow it, or `unknown`. */
+/** The result of `cancel`, `retry` and `delete`: the new state (of a deleted task, the last one), the state that does not allow it, or `unknown`. */
 export type AdminResult = Exclude<AdminOutcome, { status: "failed" }>;
 
 /**

@@ -53,6 +53,7 @@ export function retryingTasks(store: TaskStore, env: Env): TaskStore {
       ),
     cancel: (tasks) => retrying.batch(tasks, (some) => store.cancel(some), { repeatable: false }),
     retry: (tasks) => retrying.batch(tasks, (some) => store.retry(some), { repeatable: false }),
+    delete: (tasks) => retrying.batch(tasks, (some) => store.delete(some), { repeatable: false }),
     get: (task) => retrying.read(() => store.get(task)),
     list: (query) => retrying.read(() => store.list(query)),
     counts: (namespace) => retrying.read(() => store.counts(namespace)),

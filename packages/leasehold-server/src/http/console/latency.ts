@@ -138,6 +138,7 @@ export function timedTasks(store: TaskStore, clock: Clock, latencies: Latencies)
     requeue: (requests, options) => timed("requeue", () => store.requeue(requests, options)),
     cancel: (tasks) => timed("cancel", () => store.cancel(tasks)),
     retry: (tasks) => timed("retry", () => store.retry(tasks)),
+    delete: (tasks) => timed("delete", () => store.delete(tasks)),
     get: (task) => timed("get", () => store.get(task)),
     list: (query) => timed("list", () => store.list(query)),
     counts: (namespace) => timed("counts", () => store.counts(namespace)),

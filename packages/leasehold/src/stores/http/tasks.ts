@@ -168,6 +168,10 @@ export class HttpTaskStore implements TaskStore {
     return this.#admin("/api/tasks/retry", tasks);
   }
 
+  delete(tasks: readonly TaskKey[]): Promise<AdminOutcome[]> {
+    return this.#admin("/api/tasks/delete", tasks);
+  }
+
   async get({ namespace, id }: TaskKey): Promise<TaskDetails | null> {
     this.#client.checkNamespace(namespace);
     if (!isTaskId(id)) return null;

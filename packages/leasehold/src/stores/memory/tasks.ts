@@ -44,7 +44,7 @@ import type {
   TaskView,
   TaskWatchEvent,
 } from "../../tasks/port.js";
-import { isUnfinished, NOTHING, storedTask, type TaskRecord } from "../../tasks/record.js";
+import { NOTHING, storedTask, type TaskRecord } from "../../tasks/record.js";
 import * as rules from "../../tasks/rules.js";
 import { TaskIndex } from "./task-index.js";
 import { leasesOf } from "./task-leases.js";
@@ -235,7 +235,6 @@ export class MemoryTaskStore implements TaskStore {
     );
   }
 
-  /** Deletes finished tasks. */
   async delete(keys: readonly TaskKey[]): Promise<AdminOutcome[]> {
     if (this.#closed) return keys.map(closed);
     return keys.map(({ namespace, id }) => {
@@ -243,7 +242,7 @@ export class MemoryTaskStore implements TaskStore {
       const record = space.tasks.get(id);
       if (!record) return { status: "unknown" };
       const { state, last } = record;
-      if (isUnfinished(state)) return { status: "conflict", state };
+      if (state === "running") return { status: "conflict", state };
       // The id may be added again.
       space.tokenFloor = Math.max(space.tokenFloor, last?.token ?? 0);
       space.tasks.delete(record);

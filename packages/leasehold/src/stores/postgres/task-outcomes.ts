@@ -16,7 +16,7 @@ import type {
   TaskGrant,
   TaskKey,
 } from "../../tasks/port.js";
-import { encodeJson, isUnfinished, storedError } from "../../tasks/record.js";
+import { encodeJson, storedError } from "../../tasks/record.js";
 import { refusal } from "../../tasks/rules.js";
 import type { Sql } from "./connection.js";
 import { grantColumns, keyColumns, type Statement } from "./task-calls.js";
@@ -175,7 +175,7 @@ export function deleting(sql: Sql): Statement<TaskKey, AdminOutcome, DeletedRow>
     passedOver(skipped) {
       if (!skipped) return { status: "unknown" };
       const { state } = skipped;
-      return isUnfinished(state) ? { status: "conflict", state } : null;
+      return state === "running" ? { status: "conflict", state } : null;
     },
     merging: {
       share: (outcome, _, isBehind) =>

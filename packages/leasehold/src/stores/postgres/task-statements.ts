@@ -19,6 +19,7 @@
  * Names: c the clock, i the input, t the task, h as held, x as changed. Times go out in microseconds.
  */
 import { REPEATED_BYTES } from "../../tasks/payloads.js";
+import type { TaskState } from "../../tasks/port.js";
 import { CHANNEL } from "./connection.js";
 import { afterMs, type Columns, grantId, unnested } from "./statements.js";
 
@@ -219,13 +220,13 @@ WITH ${CLOCK},
 SELECT x.n::int AS n, ${NOTIFIED} FROM changed x`;
 
 export interface DeletedRow extends ChangedRow {
-  readonly state: "done" | "dead" | "cancelled";
+  readonly state: Exclude<TaskState, "running">;
 }
 /** Values: namespaces, ids. */
 export const DELETE = `
 WITH ${CLOCK},
   ${input(KEY)},
-  ${heldWhere("t.state IN ('done', 'dead', 'cancelled')")},
+  ${heldWhere("t.state <> 'running'")},
   changed AS (
     DELETE FROM leasehold.task t USING held h WHERE ${SAME_PLACE}
     RETURNING h.n, t.namespace, t.seq, t.state

@@ -211,7 +211,6 @@ export class PostgresTaskStore implements TaskStore {
     return this.#calls.decide(retrying(this.#general), tasks);
   }
 
-  /** Deletes finished tasks, with their attempts. */
   delete(tasks: readonly TaskKey[]): Promise<AdminOutcome[]> {
     return this.#calls.decide(deleting(this.#general), tasks);
   }

@@ -13,6 +13,7 @@ import { claiming } from "./claiming.js";
 import { closing } from "./closing.js";
 import { completing } from "./completing.js";
 import { concurrency } from "./concurrency.js";
+import { deleting } from "./deleting.js";
 import { enqueueing } from "./enqueueing.js";
 import { expiry } from "./expiry.js";
 import { failing } from "./failing.js";
@@ -47,6 +48,7 @@ const SECTIONS: readonly (readonly [string, Section])[] = [
   ["complete", completing],
   ["fail and requeue", failing],
   ["cancel and retry", cancelling],
+  ["delete", deleting],
   ["tokens and attempts", attempts],
   ["checkpoints", checkpoints],
   ["batches", batches],

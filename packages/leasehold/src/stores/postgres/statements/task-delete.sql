@@ -9,7 +9,7 @@ WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
     SELECT i.*, t.* FROM (SELECT * FROM input ORDER BY namespace COLLATE "C", id COLLATE "C") i
       CROSS JOIN clock c CROSS JOIN LATERAL (
         SELECT t.ctid AS at FROM leasehold.task t
-        WHERE t.namespace = i.namespace AND t.id = i.id AND (t.state IN ('done', 'dead', 'cancelled'))
+        WHERE t.namespace = i.namespace AND t.id = i.id AND (t.state <> 'running')
         FOR NO KEY UPDATE OF t SKIP LOCKED
       ) t
   ),
