@@ -1,0 +1,40 @@
+/** docs/transactions.md as it stands: its code is compiled, and each adapter is used in transactions of the real library. */
+import { drizzle } from "drizzle-orm/node-postgres";
+import pg from "pg";
+import { afterAll, beforeAll, describe, it } from "vitest";
+import { checkBuild } from "../support/cli.js";
+import { describePostgres, type FreshDatabase, freshDatabase } from "../support/postgres.js";
+import { exerciseAdapter, type Library } from "../support/transactions/adapter-suite.js";
+import { compileBlocks, type Page } from "../support/transactions/page.js";
+
+/** Opens each library on a database of the test. */
+const LIBRARIES: Readonly<Record<string, (url: string) => Promise<Library>>> = {
+  async drizzle(url) {
+    const pool = new pg.Pool({ connectionString: url });
+    const db = drizzle({ client: pool });
+    return { db, transaction: (work) => db.transaction(work), close: () => pool.end() };
+  },
+};
+
+describePostgres("docs/transactions.md", () => {
+  let database: FreshDatabase;
+  let page: Page;
+  beforeAll(async () => {
+    checkBuild();
+    database = await freshDatabase();
+    page = await compileBlocks(database.url, ["tasks", ...Object.keys(LIBRARIES)]);
+  });
+  afterAll(async () => {
+    await page?.close();
+    await database?.drop();
+  });
+
+  describe.each(Object.entries(LIBRARIES))("%s", (name, open) => {
+    exerciseAdapter(it, async () => ({
+      url: database.url,
+      library: await open(database.url),
+      page,
+      adapter: await page.adapter(name),
+    }));
+  });
+});
