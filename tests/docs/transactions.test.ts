@@ -1,5 +1,6 @@
 /** docs/transactions.md as it stands: its code is compiled, and each adapter is used in transactions of the real library. */
 import { drizzle } from "drizzle-orm/node-postgres";
+import { Kysely, PostgresDialect } from "kysely";
 import pg from "pg";
 import { afterAll, beforeAll, describe, it } from "vitest";
 import { checkBuild } from "../support/cli.js";
@@ -13,6 +14,12 @@ const LIBRARIES: Readonly<Record<string, (url: string) => Promise<Library>>> = {
     const pool = new pg.Pool({ connectionString: url });
     const db = drizzle({ client: pool });
     return { db, transaction: (work) => db.transaction(work), close: () => pool.end() };
+  },
+  async kysely(url) {
+    const pool = new pg.Pool({ connectionString: url });
+    const db = new Kysely<unknown>({ dialect: new PostgresDialect({ pool }) });
+    const transaction: Library["transaction"] = (work) => db.transaction().execute(work);
+    return { db, transaction, close: () => db.destroy() };
   },
 };
 
