@@ -1,5 +1,6 @@
 /** docs/transactions.md as it stands: its code is compiled, and each adapter is used in transactions of the real library. */
 import { drizzle } from "drizzle-orm/node-postgres";
+import knex from "knex";
 import { Kysely, PostgresDialect } from "kysely";
 import pg from "pg";
 import { afterAll, beforeAll, describe, it } from "vitest";
@@ -20,6 +21,10 @@ const LIBRARIES: Readonly<Record<string, (url: string) => Promise<Library>>> = {
     const db = new Kysely<unknown>({ dialect: new PostgresDialect({ pool }) });
     const transaction: Library["transaction"] = (work) => db.transaction().execute(work);
     return { db, transaction, close: () => db.destroy() };
+  },
+  async knex(url) {
+    const db = knex({ client: "pg", connection: url });
+    return { db, transaction: (work) => db.transaction(work), close: () => db.destroy() };
   },
 };
 
