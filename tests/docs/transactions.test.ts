@@ -1,8 +1,10 @@
 /** docs/transactions.md as it stands: its code is compiled, and each adapter is used in transactions of the real library. */
+import "reflect-metadata";
 import { drizzle } from "drizzle-orm/node-postgres";
 import knex from "knex";
 import { Kysely, PostgresDialect } from "kysely";
 import pg from "pg";
+import { DataSource, EntitySchema } from "typeorm";
 import { afterAll, beforeAll, describe, it } from "vitest";
 import { checkBuild } from "../support/cli.js";
 import { describePostgres, type FreshDatabase, freshDatabase } from "../support/postgres.js";
@@ -25,6 +27,22 @@ const LIBRARIES: Readonly<Record<string, (url: string) => Promise<Library>>> = {
   async knex(url) {
     const db = knex({ client: "pg", connection: url });
     return { db, transaction: (work) => db.transaction(work), close: () => db.destroy() };
+  },
+  async typeorm(url) {
+    const orders = new EntitySchema({
+      name: "orders",
+      columns: {
+        id: { type: Number, primary: true, generated: true },
+        customer: { type: String },
+      },
+    });
+    const db = await new DataSource({ type: "postgres", url, entities: [orders] }).initialize();
+    return {
+      db,
+      transaction: (work) => db.transaction(work),
+      outside: db.manager,
+      close: () => db.destroy(),
+    };
   },
 };
 
