@@ -80,6 +80,10 @@ export const OPENING: readonly Statement[] = [
     "Sets the planner's options for a session with prepared statements. Sent once a session.",
   ),
   sql(
+    "connection-abandoned",
+    "Ends statements whose connection is gone, where the server can. Sent once a session.",
+  ),
+  sql(
     "connection-confirm",
     "Commits an empty message, which waits until synchronous standbys have all earlier commits.",
   ),
