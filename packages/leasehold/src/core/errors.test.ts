@@ -6,15 +6,14 @@ import {
   LeaseholdError,
   LeaseLostError,
   LeaseUnavailableError,
-  NestedRunError,
   NoTokenError,
   NotLeaderError,
   StaleTokenError,
-  StillRunningError,
   StoreMisconfiguredError,
   StoreUnavailableError,
 } from "./errors.js";
 import { PAUSED_HOLDER } from "./paused-holder.js";
+import { NestedRunError, StillRunningError } from "./run-errors.js";
 import { asStoreError } from "./store-errors.js";
 
 type Says = [code: string, retryable: boolean, outcome: "none" | "unknown"];

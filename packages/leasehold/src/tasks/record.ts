@@ -106,7 +106,7 @@ function problemOfId(id: string): string | null {
   if (
     id === "" ||
     id.length > LONGEST_ID * 2 ||
-    (id.length > LONGEST_ID && [...id].length > LONGEST_ID)
+    (id.length > LONGEST_ID && Array.from(id).length > LONGEST_ID)
   ) {
     return `must have 1 to ${LONGEST_ID} characters`;
   }

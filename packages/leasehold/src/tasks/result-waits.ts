@@ -89,7 +89,7 @@ export class ResultWaits {
       };
       const fail = (error: unknown) => {
         leave();
-        reject(error as Error);
+        reject(error);
       };
       const onAbort = () => fail(signal?.reason);
       const timeOut = () => {
@@ -119,7 +119,7 @@ export class ResultWaits {
   async close(): Promise<void> {
     this.#closing.abort();
     for (const { waiters } of this.#waits.values()) {
-      for (const { fail } of [...waiters]) fail(new ClosedError());
+      for (const { fail } of waiters) fail(new ClosedError());
     }
     this.#timer?.cancel();
     await this.#unfollow();
@@ -191,9 +191,9 @@ export class ResultWaits {
     for (const [wait, result] of zip(waits, results)) {
       if (isLeftOut(result)) continue;
       if (isUnfinished(result.state as TaskState)) this.#pause(wait);
-      else for (const { settle } of [...wait.waiters]) settle(result);
+      else for (const { settle } of wait.waiters) settle(result);
     }
-    for (const { waiters } of waits) for (const { noteRead } of [...waiters]) noteRead(undefined);
+    for (const { waiters } of waits) for (const { noteRead } of waiters) noteRead(undefined);
   }
 
   #noteFailure(waits: readonly Wait[], error: unknown): void {
@@ -203,7 +203,7 @@ export class ResultWaits {
       this.#env.logger.debug({ err: error }, "could not read results; reading them again");
     for (const wait of waits) {
       this.#pause(wait, retryAfterMs);
-      for (const { fail, noteRead } of [...wait.waiters]) retries ? noteRead(error) : fail(error);
+      for (const { fail, noteRead } of wait.waiters) (retries ? noteRead : fail)(error);
     }
   }
 

@@ -103,11 +103,11 @@ export function taskResultRoutes(app: App, services: Services): void {
 }
 
 async function readOne(
-  { budget, tasks }: Services,
+  services: Services,
   context: Context<AppEnv>,
   key: TaskKey,
 ): Promise<Result> {
-  const [result] = await budget(context).read(() => tasks.results([key]));
+  const [result] = await services.budget(context).read(() => services.tasks.results([key]));
   return result ?? { id: key.id, state: "unknown" };
 }
 

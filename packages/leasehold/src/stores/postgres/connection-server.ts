@@ -25,7 +25,7 @@ const CONTROL_CONNECTIONS = 6;
  * machine that takes longer than a lease lasts.
  */
 const KEPT_CONNECTIONS = 2;
-/** A connection may take so long to open, or longer if the caller of `connect` waits for longer. */
+/** How long a connection may take to open, unless the caller of `connect` waits for longer. */
 const CONNECT_TIMEOUT_MS = 5_000;
 
 /**
