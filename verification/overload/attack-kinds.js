@@ -90,7 +90,7 @@ export const ATTACKS = {
     limits: { lateMs: null },
     instances: 4,
     viewer: true,
-    spares: ["memory"],
+    spares: ["memory", "pglite"],
   },
   /** No key, at full speed. */
   keyless: {

@@ -87,9 +87,29 @@ it("refuses a scan that has not begun in time, and drops it when all its callers
   await Promise.all(late);
   expect(running()).toBe("a");
   await end("1");
+  await env.clock.advance(1_000);
   expect(running()).toBe("c");
   await end("2");
   expect(await patient).toBe("2");
+});
+
+it("begins the next scan after as much time as the one before took, 1 s at most", async () => {
+  for (const [tookMs, restMs] of [
+    [300, 300],
+    [5_000, 1_000],
+  ] as const) {
+    const { env, scan, running, end } = open();
+    const answers = [scan("a")];
+    await env.clock.advance(tookMs);
+    answers.push(scan("b"));
+    await end("1");
+    await env.clock.advance(restMs - 1);
+    expect(running()).toBe("");
+    await env.clock.advance(1);
+    expect(running()).toBe("b");
+    await end("2");
+    expect(await Promise.all(answers)).toEqual(["1", "2"]);
+  }
 });
 
 it("waits for 5 s at most", async () => {
