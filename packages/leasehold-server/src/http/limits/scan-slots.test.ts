@@ -112,6 +112,25 @@ it("begins the next scan after as much time as the one before took, 1 s at most"
   }
 });
 
+it("counts the time of a scan that does all within the call", async () => {
+  const env = manualEnv();
+  let passedMs = 0;
+  const monotonic = () => env.clock.monotonic() + passedMs;
+  const scans = new ScanSlots({ ...env.clock, monotonic }, 1);
+  const begun: string[] = [];
+  const scan = (question: string) =>
+    scans.begin(question, 4_000, async () => {
+      begun.push(question);
+      passedMs += 20;
+    });
+  const both = [scan("a"), scan("b")];
+  await env.clock.advance(19);
+  expect(begun).toEqual(["a"]);
+  await env.clock.advance(1);
+  expect(begun).toEqual(["a", "b"]);
+  await Promise.all(both);
+});
+
 it("waits for 5 s at most", async () => {
   const { env, scan, end } = open();
   void scan("a");

@@ -93,9 +93,10 @@ export class ScanSlots {
 
   #run<T>(scan: () => Promise<T>): Scan<T> {
     this.#free -= 1;
+    // A store in this process may do all of it within the call.
+    const sinceMs = this.#clock.monotonic();
     // Also a call that throws returns its slot.
     const answer = (async () => scan())();
-    const sinceMs = this.#clock.monotonic();
     const rest = () => {
       const restMs = Math.min(this.#clock.monotonic() - sinceMs, LONGEST_REST_MS);
       if (restMs === 0) void nextTurn().then(() => this.#end());
