@@ -97,7 +97,7 @@ export interface Services {
   readonly batchedTasks: BatchedTasks;
   budget(scope: RequestScope): Budget;
   /**
-   * Runs a read whose cost grows with what the tenant has stored, when it is its turn (scan-slots.ts).
+   * Runs a read whose cost grows with what the tenant has stored, when there is a slot for it (scan-slots.ts).
    * @param question what it reads, as JSON: callers who wait with the same one share a read
    * @throws TOO_MANY_REQUESTS, and as {@link Budget.read}
    */

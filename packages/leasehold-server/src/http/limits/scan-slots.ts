@@ -47,7 +47,7 @@ export class ScanSlots {
 
   /**
    * Begins a scan when there is a slot for it, or joins one that waits and asks the same.
-   * @param question what the scan asks; nobody shares one that is a symbol
+   * @param question what the scan asks; callers do not share one that is a symbol
    * @throws TOO_MANY_REQUESTS if it has not begun in time, or too many wait
    */
   async begin<T>(
