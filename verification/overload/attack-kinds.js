@@ -38,7 +38,7 @@ function emptyList() {
  * - `ahead`: without a key, and so many requests before the first answer.
  * - `unfinished`: the last byte of a body is not sent, and no answer is waited for after the attack.
  * - `drips`: of a body, a byte at a time is sent.
- * - `tasks`, `taskBytes`: how many tasks the attacker has, and the size of each; default 4 MiB.
+ * - `tasks`, `taskBytes`: how many tasks the attacker has, and the size of each; 4 MiB by default.
  * - `limits`: of the server, also with the protection: without what else protects, its absence would not show.
  * - `instances`: as many servers of one PostgreSQL are attacked. Of other stores there is one.
  * - `viewer`: by a key that may only read.
@@ -90,7 +90,7 @@ export const ATTACKS = {
     limits: { lateMs: null },
     instances: 4,
     viewer: true,
-    spares: ["memory"],
+    spares: ["memory", "pglite"],
   },
   /** No key, at full speed. */
   keyless: {

@@ -186,7 +186,9 @@ export function newServices(
   const begunScan = <T>(scope: RequestScope, question: string | symbol, scan: () => Promise<T>) => {
     const tenant = ports.tenants.of(callerOf(scope).namespace);
     const wait = () => tenant.scan(question, budget(scope).storeMs(), scan);
-    return scope.get("scanning")?.(wait) ?? wait();
+    // Without slots, it counts as any demand.
+    const scanning = limits.tenantScans === null ? undefined : scope.get("scanning");
+    return scanning?.(wait) ?? wait();
   };
   const services: Services = {
     ...ports,
@@ -205,8 +207,17 @@ export function newServices(
       return budget(scope).read(() => answer);
     },
     async scanAndChange(scope, change) {
-      const { answer } = await begunScan(scope, Symbol("change"), change);
-      return budget(scope).change(() => answer);
+      // Its slot is free when the change has ended, which may be after its caller's time.
+      let answer: ReturnType<typeof change> | undefined;
+      const { answer: settled } = await begunScan(scope, Symbol("change"), () => {
+        let changed: ReturnType<typeof change> | undefined;
+        answer = budget(scope).change(() => {
+          changed = change();
+          return changed;
+        });
+        return changed ?? answer;
+      });
+      return answer ?? settled;
     },
     ttl: {
       leases: servedTtl(leases.capabilities.ttl, limits),

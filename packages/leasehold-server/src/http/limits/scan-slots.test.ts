@@ -87,9 +87,48 @@ it("refuses a scan that has not begun in time, and drops it when all its callers
   await Promise.all(late);
   expect(running()).toBe("a");
   await end("1");
+  await env.clock.advance(1_000);
   expect(running()).toBe("c");
   await end("2");
   expect(await patient).toBe("2");
+});
+
+it("begins the next scan after as much time as the one before took, 1 s at most", async () => {
+  for (const [tookMs, restMs] of [
+    [300, 300],
+    [5_000, 1_000],
+  ] as const) {
+    const { env, scan, running, end } = open();
+    const answers = [scan("a")];
+    await env.clock.advance(tookMs);
+    answers.push(scan("b"));
+    await end("1");
+    await env.clock.advance(restMs - 1);
+    expect(running()).toBe("");
+    await env.clock.advance(1);
+    expect(running()).toBe("b");
+    await end("2");
+    expect(await Promise.all(answers)).toEqual(["1", "2"]);
+  }
+});
+
+it("counts the time of a scan that does all within the call", async () => {
+  const env = manualEnv();
+  let passedMs = 0;
+  const monotonic = () => env.clock.monotonic() + passedMs;
+  const scans = new ScanSlots({ ...env.clock, monotonic }, 1);
+  const begun: string[] = [];
+  const scan = (question: string) =>
+    scans.begin(question, 4_000, async () => {
+      begun.push(question);
+      passedMs += 20;
+    });
+  const both = [scan("a"), scan("b")];
+  await env.clock.advance(19);
+  expect(begun).toEqual(["a"]);
+  await env.clock.advance(1);
+  expect(begun).toEqual(["a", "b"]);
+  await Promise.all(both);
 });
 
 it("waits for 5 s at most", async () => {

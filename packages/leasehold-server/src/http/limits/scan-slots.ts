@@ -10,7 +10,8 @@
  *   one more than wait here at most: 429
  *
  * Callers share only a scan that still waits. It begins after each of them has asked, so each of them sees what it has
- * changed before. A slot is free in the turn after its scan has ended in the store, also if its callers have given up.
+ * changed before. A slot is free when its scan has ended in the store, also if its callers have given up, and after as much
+ * time again: a store in this process does nothing else during a scan, and other tenants need the time between.
  */
 import type { Clock } from "leasehold";
 import { nextTurn, withTimeout } from "leasehold/internal";
@@ -18,6 +19,7 @@ import { ProblemError, tooMany } from "../problems.js";
 
 const MOST_WAITING = 32;
 const LONGEST_WAIT_MS = 5_000;
+const LONGEST_REST_MS = 1_000;
 const RETRY_MS = 1_000;
 
 /** A scan that is in the store. In an object, because promises of promises become one. */
@@ -45,7 +47,7 @@ export class ScanSlots {
 
   /**
    * Begins a scan when there is a slot for it, or joins one that waits and asks the same.
-   * @param question what the scan asks; one that is a symbol is not shared
+   * @param question what the scan asks; callers do not share one that is a symbol
    * @throws TOO_MANY_REQUESTS if it has not begun in time, or too many wait
    */
   async begin<T>(
@@ -91,10 +93,16 @@ export class ScanSlots {
 
   #run<T>(scan: () => Promise<T>): Scan<T> {
     this.#free -= 1;
+    // A store in this process may do all of it within the call.
+    const sinceMs = this.#clock.monotonic();
     // Also a call that throws returns its slot.
     const answer = (async () => scan())();
-    const end = () => void nextTurn().then(() => this.#end());
-    answer.then(end, end);
+    const rest = () => {
+      const restMs = Math.min(this.#clock.monotonic() - sinceMs, LONGEST_REST_MS);
+      if (restMs === 0) void nextTurn().then(() => this.#end());
+      else this.#clock.timer(restMs, () => this.#end(), { background: true });
+    };
+    answer.then(rest, rest);
     return { answer };
   }
 

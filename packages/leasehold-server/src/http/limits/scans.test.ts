@@ -49,8 +49,9 @@ async function open(limits = {}) {
     await tenants.app.close();
     await stores.close();
   });
-  const ask = async (key: string, method: string, path: string, body?: string) => {
-    const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
+  const ask = async (key: string, method: string, path: string, body?: string, more = {}) => {
+    const type = { "content-type": "application/json" };
+    const headers = { authorization: `Bearer ${key}`, ...type, ...more };
     const init = { method, headers, ...(body !== undefined && { body }) };
     return tenants.app.fetch(new Request(`http://x${path}`, init));
   };
@@ -178,4 +179,26 @@ it("has no slots without a limit", async () => {
   await vi.waitUntil(() => held.figures().calls === 50);
   held.open();
   await Promise.all(counts);
+});
+
+it("a collection whose budget ends while it waits is not begun", async () => {
+  const { env, tasks, leases, ask, keyOf } = await open();
+  const key = await keyOf("a");
+  const held = gate();
+  guard(tasks, ["counts"], "a", held);
+  const collect = vi.spyOn(leases, "collect");
+  const begun = vi.spyOn(ScanSlots.prototype, "begin");
+  onTestFinished(() => begun.mockRestore());
+  const counts = ask(key, "GET", "/api/tasks/counts");
+  await vi.waitUntil(() => held.figures().calls > 0);
+  const late = ask(key, "POST", "/v1/leases/collect", COLLECT, { "leasehold-budget-ms": "100" });
+  await vi.waitUntil(() => begun.mock.calls.length === 2);
+  await env.clock.advance(110);
+  held.open();
+  expect((await counts).status).toBe(200);
+  await env.clock.advance(110);
+  const refused = await late;
+  expect(refused.status).toBe(503);
+  expect(await refused.json()).toMatchObject({ code: "BUDGET_SPENT" });
+  expect(collect).not.toHaveBeenCalled();
 });

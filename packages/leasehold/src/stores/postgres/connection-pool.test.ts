@@ -71,7 +71,7 @@ describePostgres("queries over a pool", () => {
     const prepared = new Prepared();
     prepared.enable();
     const clock = manualClock();
-    // As a server does by default.
+    // The default of a server.
     const options = "-c client_connection_check_interval=0";
     const own = new pg.Pool({ connectionString: fresh.url, max: 1, options });
     own.on("error", () => {});
