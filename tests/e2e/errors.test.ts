@@ -222,7 +222,7 @@ const OPTIONS: readonly [path: string, cause: () => Promise<unknown>][] = [
   ["maxAttempts", () => refusal(() => defineTask("k", { maxAttempts: 0 }))],
   ["priority", () => enqueued({ priority: 40_000 })],
   ["scheduledAt", () => enqueued({ scheduledAt: new Date(Number.NaN) })],
-  ["id", () => enqueued({ id: "7" })],
+  ["id", () => enqueued({ id: "" })],
   ["dedupKey", () => enqueued(bad({ dedupKey: "misspelt" }))],
   ["dedupeKey", () => enqueued({ dedupeKey: "" })],
   [
