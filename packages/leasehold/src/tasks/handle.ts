@@ -39,7 +39,7 @@ export let handleOver: <Output>(enqueued: Enqueued, wait: Wait) => TaskHandle<Ou
  * import { connect, defineTask } from "leasehold";
  *
  * const leasehold = await connect("memory:");
- * const double = defineTask("double");
+ * const double = defineTask<number, number>("double");
  * leasehold.tasks.work([double.handle((n) => 2 * n)]);
  * const handle = await leasehold.tasks.enqueue(double, 21);
  * console.log(handle.id, handle.status, await handle.result({ timeoutMs: 5_000 }));
