@@ -39,9 +39,9 @@ export let handleOver: <Output>(enqueued: Enqueued, wait: Wait) => TaskHandle<Ou
  * import { connect, defineTask } from "leasehold";
  *
  * const leasehold = await connect("memory:");
- * const double = defineTask<number, number>("double");
- * leasehold.tasks.work([double.handle((n) => 2 * n)]);
- * const handle = await leasehold.tasks.enqueue(double, 21);
+ * const greet = defineTask("greet");
+ * leasehold.tasks.work([greet.handle((name) => `Hello ${name}`)]);
+ * const handle = await leasehold.tasks.enqueue(greet, "Ada");
  * console.log(handle.id, handle.status, await handle.result({ timeoutMs: 5_000 }));
  * await leasehold.close();
  * ```
