@@ -215,6 +215,7 @@ function tasksOf(one: TaskStore, of: ClientOf, all: () => Promise<Stores[]>): Ta
     counts: async (namespace) => (await of(namespace)).tasks.counts(namespace),
     leases: async (query) => (await of(query.namespace)).tasks.leases(query),
     reap: () => one.reap(),
+    collect: (limit) => one.collect(limit),
     async *watch(namespace, options) {
       yield* (await of(namespace)).tasks.watch(namespace, options);
     },

@@ -180,6 +180,7 @@ export function tappedTasks(client: Client, book: TaskBook): TaskStore {
       return counts;
     },
     leases: (query) => store.leases(query),
+    collect: (limit) => store.collect(limit),
     async reap() {
       const reaped = await store.reap();
       book.reaped(reaped);

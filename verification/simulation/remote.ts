@@ -193,6 +193,7 @@ export function remoteTasks(
     counts: (namespace) => remote.ask((port) => port.counts(namespace)),
     leases: (query) => remote.ask((port) => port.leases(query)),
     reap: () => remote.ask((port) => port.reap()),
+    collect: (limit) => remote.ask((port) => port.collect(limit)),
     watch: (namespace, { signal }) =>
       remote.watch((port, ending) => port.watch(namespace, { signal: ending }), signal),
     close: async () => remote.close(),

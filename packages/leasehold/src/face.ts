@@ -187,6 +187,7 @@ export type {
   RefusalReason,
   Refused,
   RequeueOutcome,
+  Retain,
   TaskCapabilities,
   TaskGrant,
   TaskKey,

@@ -122,6 +122,7 @@ function bound(store: TaskStore): TaskStore {
     counts: (namespace) => store.counts(namespace),
     leases: (query) => store.leases(query),
     reap: () => store.reap(),
+    collect: (limit) => store.collect(limit),
     watch: (namespace, options) => store.watch(namespace, options),
     close: () => store.close(),
   };

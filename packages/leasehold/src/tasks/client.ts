@@ -11,7 +11,6 @@ import {
   type Owned,
   type Page,
   type SqlTransaction,
-  withoutUndefined,
 } from "../core/index.js";
 import {
   type Env,
@@ -23,10 +22,10 @@ import {
 } from "../env/index.js";
 import { Adding } from "./adding.js";
 import {
-  checkDefaults,
   checkDefinition,
   checkIds,
   checkScheduledAt,
+  settingsOf,
   TASK_DEFAULTS,
   type TaskDefaults,
   type TaskDefinition,
@@ -89,16 +88,6 @@ const ENQUEUE_FIELDS: Readonly<Record<keyof TaskToEnqueue<unknown>, true>> = {
   ...OF_ONE_TASK,
   data: true,
 };
-/** Used where neither the definition nor the options of a task set a value. */
-export const DEFAULTS = {
-  queue: "default",
-  priority: 0,
-  maxAttempts: 10,
-  crashLimit: 10,
-  backoffMs: 1_000,
-  maxBackoffMs: 3_600_000,
-} as const satisfies Required<TaskDefaults>;
-
 /** For the command line; undefined if the store cannot group its tasks. */
 export let dueKindsOf: (tasks: Tasks) => DueKinds | undefined;
 /** Called by `connect()`. It is a function, so that the public type of `Tasks` has no constructor. */
@@ -382,9 +371,7 @@ export class Tasks {
     task: TaskToEnqueue<Input>,
   ): Promise<NewTask> {
     const { data, scheduledAt, dedupeKey, id, ...overrides } = task;
-    const ofKind = { ...DEFAULTS, ...withoutUndefined(definition.defaults) };
-    const settings = { ...ofKind, ...withoutUndefined(overrides) };
-    checkDefaults(settings);
+    const settings = settingsOf(definition.defaults, overrides);
     if (id !== undefined) checkTaskId(id);
     checkNewName("kind", definition.kind);
     checkNewName("queue", settings.queue);

@@ -1,5 +1,4 @@
 export {
-  DEFAULTS,
   dueKindsOf,
   type EnqueueTaskOptions,
   type Tasks,
@@ -9,10 +8,12 @@ export {
   tasksOver,
 } from "./client.js";
 export {
+  DEFAULTS,
   defineTask,
   FinalTaskError,
   type Handler,
   type HandlerContext,
+  LONGEST_KEPT_MS,
   type TaskDefaults,
   type TaskDefinition,
   type TaskHandler,
@@ -20,8 +21,8 @@ export {
 } from "./define.js";
 export { observed, type TaskEvent, type TaskListener } from "./events.js";
 export { GENERATOR_RESOURCE, Generator, type GeneratorOptions } from "./generator.js";
+export { CHECKPOINT_BYTES } from "./json.js";
 export { leasesOfTask } from "./leases.js";
-export { byteLength, CHECKPOINT_BYTES } from "./payloads.js";
 export type * from "./port.js";
 export { TASK_STATES } from "./port.js";
 export { Ready, type ReadyOptions } from "./ready.js";

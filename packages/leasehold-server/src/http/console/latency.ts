@@ -145,6 +145,7 @@ export function timedTasks(store: TaskStore, clock: Clock, latencies: Latencies)
     ...(store.dueKinds && { dueKinds: store.dueKinds.bind(store) }),
     leases: (query) => timed("leases", () => store.leases(query)),
     reap: () => store.reap(),
+    collect: (limit) => store.collect(limit),
     watch: (namespace, options) => store.watch(namespace, options),
     close: () => store.close(),
   };

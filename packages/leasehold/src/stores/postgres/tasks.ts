@@ -65,7 +65,7 @@ import {
   requeueing,
   retrying,
 } from "./task-outcomes.js";
-import { REAP, type ReapedRow } from "./task-statements.js";
+import { COLLECT, REAP, type ReapedRow } from "./task-statements.js";
 import {
   COUNTS,
   type DetailsRow,
@@ -261,6 +261,12 @@ export class PostgresTaskStore implements TaskStore {
       await this.#calls.within(this.#general)(FORGET_CLAIMS, [CLAIMS_KEPT_MS]);
     }
     return reaped;
+  }
+
+  async collect(limit: number): Promise<number> {
+    const run = this.#calls.within(this.#general);
+    const [row] = await run<{ deleted: number }>(COLLECT, [limit]);
+    return row?.deleted ?? 0;
   }
 
   /** Every so often, so that a claim of such a task costs no second statement. If it fails, the claim is repeated. */

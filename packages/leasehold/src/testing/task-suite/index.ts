@@ -24,6 +24,7 @@ import { leases } from "./leases.js";
 import { mixedBatches } from "./mixed-batches.js";
 import { model } from "./model.js";
 import { payloads } from "./payloads.js";
+import { retaining } from "./retaining.js";
 import { views } from "./views.js";
 import { watching } from "./watching.js";
 
@@ -47,6 +48,7 @@ const SECTIONS: readonly (readonly [string, Section])[] = [
   ["fail and requeue", failing],
   ["cancel and retry", cancelling],
   ["delete", deleting],
+  ["retention", retaining],
   ["tokens and attempts", attempts],
   ["checkpoints", checkpoints],
   ["batches", batches],
