@@ -381,7 +381,8 @@ export const MIGRATIONS: readonly Migration[] = [
       `CREATE INDEX task_pending_keyed
        ON leasehold.task (namespace, queue, concurrency_key, priority, scheduled_at, seq)
        WHERE state = 'pending' AND concurrency_key IS NOT NULL`,
-      `CREATE INDEX task_running ON leasehold.task (namespace, seq) WHERE state = 'running'`,
+      // By id: reports look tasks up in it, and the planner takes the running ones for few.
+      `CREATE INDEX task_running ON leasehold.task (namespace, id) WHERE state = 'running'`,
       `CREATE INDEX task_running_keyed ON leasehold.task (namespace, concurrency_key)
        WHERE state = 'running' AND concurrency_key IS NOT NULL`,
       `CREATE INDEX task_stopped ON leasehold.task (namespace, seq)

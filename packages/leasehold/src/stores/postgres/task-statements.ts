@@ -275,7 +275,7 @@ WITH ${CLOCK},
   held AS MATERIALIZED (
     SELECT t.ctid AS at FROM leasehold.task t
     WHERE t.state = 'running' AND t.expires_at <= (SELECT now FROM clock)
-    ORDER BY t.namespace, t.seq LIMIT $1::int
+    ORDER BY t.namespace, t.id LIMIT $1::int
     FOR NO KEY UPDATE OF t SKIP LOCKED
   ),
   changed AS (
