@@ -226,6 +226,7 @@ function tasksOf(one: TaskStore, of: ClientOf, all: () => Promise<Stores[]>): Ta
     stats: async (query) => (await of(query.namespace)).tasks.stats(query),
     leases: async (query) => (await of(query.namespace)).tasks.leases(query),
     reap: () => one.reap(),
+    collect: (limit) => one.collect(limit),
     async *watch(namespace, options) {
       yield* (await of(namespace)).tasks.watch(namespace, options);
     },

@@ -28,6 +28,7 @@ export async function readyWorld(options: Partial<TaskCapabilities> & { logger?:
     requeue: tasks.requeue.bind(tasks),
     delete: tasks.delete.bind(tasks),
     reap: tasks.reap.bind(tasks),
+    collect: tasks.collect.bind(tasks),
     counts: tasks.counts.bind(tasks),
     claim: (...args: Parameters<TaskStore["claim"]>) => {
       asked.claims += 1;

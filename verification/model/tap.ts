@@ -183,6 +183,7 @@ export function tappedTasks(client: Client, book: TaskBook): TaskStore {
     watchResults: (namespace, options) => store.watchResults(namespace, options),
     stats: (query) => store.stats(query),
     leases: (query) => store.leases(query),
+    collect: (limit) => store.collect(limit),
     async reap() {
       const reaped = await store.reap();
       book.reaped(reaped);

@@ -197,6 +197,7 @@ export function remoteTasks(
     stats: (query) => remote.ask((port) => port.stats(query)),
     leases: (query) => remote.ask((port) => port.leases(query)),
     reap: () => remote.ask((port) => port.reap()),
+    collect: (limit) => remote.ask((port) => port.collect(limit)),
     watch: (namespace, { signal }) =>
       remote.watch((port, ending) => port.watch(namespace, { signal: ending }), signal),
     close: async () => remote.close(),

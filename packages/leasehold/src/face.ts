@@ -189,6 +189,7 @@ export type {
   RefusalReason,
   Refused,
   RequeueOutcome,
+  Retain,
   TaskCapabilities,
   TaskEndEvent,
   TaskGrant,

@@ -163,7 +163,6 @@ export { type Diagnosis } from "./stores/source.js";
 export { comesBefore, explain } from "./tasks/explain.js";
 export {
   type AdminOutcome,
-  byteLength,
   CHECKPOINT_BYTES,
   type ClaimedTask,
   type ClaimOptions,
@@ -185,6 +184,7 @@ export {
   type HeartbeatOutcome,
   type HeartbeatRequest,
   type Json,
+  LONGEST_KEPT_MS,
   leasesOfTask,
   type NewTask,
   observed,

@@ -125,6 +125,7 @@ function bound(store: TaskStore): TaskStore {
     stats: (query) => store.stats(query),
     leases: (query) => store.leases(query),
     reap: () => store.reap(),
+    collect: (limit) => store.collect(limit),
     watch: (namespace, options) => store.watch(namespace, options),
     close: () => store.close(),
   };

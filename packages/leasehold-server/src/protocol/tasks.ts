@@ -1,9 +1,9 @@
 /** Schemas of /api/tasks. Fields in snake case follow the compatibility format; additions are in camel case. */
 import { z } from "@hono/zod-openapi";
 import {
-  byteLength,
   CHECKPOINT_BYTES,
   DEFAULTS,
+  LONGEST_KEPT_MS,
   TASK_STATES,
   type TaskState,
 } from "leasehold/internal";
@@ -28,6 +28,8 @@ import type { Same } from "./same.js";
 const LONGEST_BACKOFF_MS = 30 * 24 * 3_600_000;
 export const State = z.enum(TASK_STATES as [TaskState, ...TaskState[]]);
 
+const Kept = (byDefault: number) =>
+  z.int().min(0).max(LONGEST_KEPT_MS).nullable().default(byDefault);
 const NewTask = z
   .strictObject({
     task_data: JsonValue,
@@ -53,6 +55,13 @@ const NewTask = z
     maxBackoffMs: z.int().min(0).max(LONGEST_BACKOFF_MS).default(DEFAULTS.maxBackoffMs).openapi({
       description: "The longest wait before a retry, also before the first one.",
     }),
+    retain: z
+      .strictObject({ doneMs: Kept(DEFAULTS.retain.doneMs), deadMs: Kept(DEFAULTS.retain.deadMs) })
+      .default(DEFAULTS.retain)
+      .openapi({
+        description:
+          "How long the task is kept once it is done, and once it is dead or cancelled. null: until it is deleted.",
+      }),
     id: TaskId.optional().openapi({
       description:
         "Chosen by the caller, which makes the request idempotent: a repeated request adds and changes nothing, whatever its other fields, such as priority, are. With another kind, queue or data it is refused.",
@@ -110,8 +119,9 @@ export const grant = {
   fencingToken: z.int().openapi({ description: "The fencing token of the grant." }),
 };
 
+const encoder = new TextEncoder();
 const Checkpoint = JsonValue.refine(
-  (value) => byteLength(JSON.stringify(value)) <= CHECKPOINT_BYTES,
+  (value) => encoder.encode(JSON.stringify(value)).length <= CHECKPOINT_BYTES,
   {
     error: `must be at most ${CHECKPOINT_BYTES} bytes as JSON`,
   },

@@ -10,7 +10,6 @@ import {
   type Owned,
   type Page,
   type SqlTransaction,
-  withoutUndefined,
 } from "../core/index.js";
 import {
   type Env,

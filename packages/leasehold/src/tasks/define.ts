@@ -9,10 +9,11 @@ import {
   InvalidOptionError,
   kindOf,
   type Lease,
+  withoutUndefined,
 } from "../core/index.js";
 import type { Logger } from "../env/index.js";
 import { toJson } from "./json.js";
-import type { ClaimedTask, Json } from "./port.js";
+import type { ClaimedTask, Json, Retain } from "./port.js";
 import { checkTaskId } from "./record.js";
 
 /** How tasks of a kind are kept and retried; each can be overridden when one is enqueued. */
@@ -32,6 +33,11 @@ export interface TaskDefaults {
   backoffMs?: number;
   /** The longest wait before a retry, also before the first one. Default 3,600,000 (an hour). */
   maxBackoffMs?: number;
+  /**
+   * How long a task is kept once it has ended, in milliseconds: `doneMs` if it is done, default seven days; `deadMs` if it is
+   * dead or cancelled, default thirty days. Null: until it is deleted.
+   */
+  retain?: Partial<Retain>;
 }
 
 export interface TaskOptions<Schema extends StandardSchemaV1 | undefined> extends TaskDefaults {
@@ -204,24 +210,63 @@ export const TASK_DEFAULTS: Readonly<Record<keyof TaskDefaults, true>> = {
   crashLimit: true,
   backoffMs: true,
   maxBackoffMs: true,
+  retain: true,
 };
 
 /** @throws InvalidOptionError */
-export function checkDefaults(defaults: TaskDefaults): void {
-  const { queue, priority, maxAttempts, crashLimit, backoffMs, maxBackoffMs } = defaults;
+function checkDefaults(defaults: TaskDefaults): void {
+  const { queue, priority, maxAttempts, crashLimit, backoffMs, maxBackoffMs, retain } = defaults;
   if (queue !== undefined) checkName("queue", queue);
   checkOptional("priority", priority, -32_768, 32_767);
   checkOptional("maxAttempts", maxAttempts, 1, 32_767);
   checkOptional("crashLimit", crashLimit, 1, 32_767);
   checkOptional("backoffMs", backoffMs, 0, LONGEST_BACKOFF_MS);
   checkOptional("maxBackoffMs", maxBackoffMs, 0, LONGEST_BACKOFF_MS);
+  if (retain !== undefined) checkRetain(retain);
   if (backoffMs !== undefined && maxBackoffMs !== undefined && backoffMs > maxBackoffMs) {
     throw new InvalidOptionError("backoffMs", `must be at most maxBackoffMs = ${maxBackoffMs}`);
   }
 }
 
+/** Used where neither the definition nor the options of a task set a value. */
+export const DEFAULTS = {
+  queue: "default",
+  priority: 0,
+  maxAttempts: 10,
+  crashLimit: 10,
+  backoffMs: 1_000,
+  maxBackoffMs: 3_600_000,
+  retain: { doneMs: 7 * 24 * 3_600_000, deadMs: 30 * 24 * 3_600_000 },
+} as const satisfies Required<TaskDefaults>;
+
+/**
+ * The settings of one task: its own, then those of its kind, then {@link DEFAULTS}.
+ * @throws InvalidOptionError
+ */
+export function settingsOf(ofKind: TaskDefaults, own: TaskDefaults) {
+  const settings = { ...DEFAULTS, ...withoutUndefined(ofKind), ...withoutUndefined(own) };
+  checkDefaults(settings);
+  const retain: Retain = {
+    ...DEFAULTS.retain,
+    ...withoutUndefined(ofKind.retain ?? {}),
+    ...withoutUndefined(own.retain ?? {}),
+  };
+  return { ...settings, retain };
+}
+
 /** Thirty days: a task that waits longer than that wants a schedule. */
 const LONGEST_BACKOFF_MS = 30 * 24 * 3_600_000;
+
+/** A hundred years. */
+export const LONGEST_KEPT_MS = 36_525 * 24 * 3_600_000;
+
+function checkRetain(retain: Partial<Retain>): void {
+  checkKnown(retain, { doneMs: true, deadMs: true }, "retain");
+  for (const name of ["doneMs", "deadMs"] as const) {
+    const keepMs = retain[name];
+    if (keepMs !== null) checkOptional(`retain.${name}`, keepMs, 0, LONGEST_KEPT_MS);
+  }
+}
 
 function checkOptional(path: string, value: number | undefined, min: number, max: number): void {
   if (value !== undefined) checkInteger(path, value, min, max);

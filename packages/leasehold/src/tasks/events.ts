@@ -176,6 +176,7 @@ export function observed(store: TaskStore, onEvent: TaskListener): TaskStore {
       }
       return outcomes;
     },
+    collect: (limit) => store.collect(limit),
     async reap() {
       const reaped = await store.reap();
       for (const task of reaped) {

@@ -1,9 +1,11 @@
 export { dueKindsOf, type Tasks, type TasksClient, tasksOver } from "./client.js";
 export {
+  DEFAULTS,
   defineTask,
   FinalTaskError,
   type Handler,
   type HandlerContext,
+  LONGEST_KEPT_MS,
   type TaskDefaults,
   type TaskDefinition,
   type TaskHandler,
@@ -12,15 +14,15 @@ export {
 export { observed, type TaskEvent, type TaskListener } from "./events.js";
 export { GENERATOR_RESOURCE, Generator, type GeneratorOptions } from "./generator.js";
 export type { OutputOf, ResultOptions, TaskHandle } from "./handle.js";
+export { CHECKPOINT_BYTES } from "./json.js";
 export { leasesOfTask } from "./leases.js";
-export {
-  DEFAULTS,
-  type EnqueueTaskOptions,
-  type TaskStatsOptions,
-  type TasksOptions,
-  type TaskToEnqueue,
+export type {
+  EnqueueTaskOptions,
+  TaskStatsOptions,
+  TasksOptions,
+  TaskToEnqueue,
 } from "./options.js";
-export { byteLength, CHECKPOINT_BYTES } from "./payloads.js";
+export { byteLength } from "./payloads.js";
 export type * from "./port.js";
 export { TASK_STATES } from "./port.js";
 export { Ready, type ReadyOptions } from "./ready.js";

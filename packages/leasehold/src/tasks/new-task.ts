@@ -1,7 +1,7 @@
 /** A task as the store takes it, from what a program passes. */
-import { checkName, checkNewName, withoutUndefined } from "../core/index.js";
-import { checkDefaults, checkScheduledAt, type TaskDefinition } from "./define.js";
-import { DEFAULTS, type TaskToEnqueue } from "./options.js";
+import { checkName, checkNewName } from "../core/index.js";
+import { checkScheduledAt, settingsOf, type TaskDefinition } from "./define.js";
+import type { TaskToEnqueue } from "./options.js";
 import type { NewTask } from "./port.js";
 import { checkTaskId } from "./record.js";
 
@@ -13,9 +13,7 @@ export async function newTaskOf<Input>(
   newId: () => string,
 ): Promise<NewTask> {
   const { data, scheduledAt, dedupeKey, id, ...overrides } = task;
-  const ofKind = { ...DEFAULTS, ...withoutUndefined(definition.defaults) };
-  const settings = { ...ofKind, ...withoutUndefined(overrides) };
-  checkDefaults(settings);
+  const settings = settingsOf(definition.defaults, overrides);
   if (id !== undefined) checkTaskId(id);
   checkNewName("kind", definition.kind);
   checkNewName("queue", settings.queue);

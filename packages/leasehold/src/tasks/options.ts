@@ -50,15 +50,6 @@ export const ENQUEUE_FIELDS: Readonly<Record<keyof TaskToEnqueue<unknown>, true>
   ...OF_ONE_TASK,
   data: true,
 };
-/** Used where neither the definition nor the options of a task set a value. */
-export const DEFAULTS = {
-  queue: "default",
-  priority: 0,
-  maxAttempts: 10,
-  crashLimit: 10,
-  backoffMs: 1_000,
-  maxBackoffMs: 3_600_000,
-} as const satisfies Required<TaskDefaults>;
 
 /** Which tasks `stats` counts. */
 export type TaskStatsOptions = Partial<Omit<TaskStatsQuery, "namespace">>;

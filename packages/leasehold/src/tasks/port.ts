@@ -25,6 +25,7 @@ import type {
   Term,
   WatchEvent,
 } from "../core/index.js";
+import type { DueKind, DueKindsQuery } from "./due-kinds.js";
 import type { Json, TaskKey, TaskState } from "./values.js";
 import type { TaskResult, TaskWaits } from "./waits-port.js";
 
@@ -66,6 +67,14 @@ export interface NewTask {
    */
   readonly backoffMs: number;
   readonly maxBackoffMs: number;
+  /** How long the task is kept once it has ended; default: for ever. */
+  readonly retain?: Retain;
+}
+/** In milliseconds; null: for ever. */
+export interface Retain {
+  readonly doneMs: number | null;
+  /** Also of cancelled tasks. */
+  readonly deadMs: number | null;
 }
 export type EnqueueOutcome =
   | { readonly status: "enqueued"; readonly id: string }
@@ -289,24 +298,6 @@ export interface TaskQuery {
   readonly cursor?: string;
 }
 
-export interface DueKindsQuery {
-  readonly namespace: string;
-  /** Only tasks that have been due for this long, in milliseconds. */
-  readonly dueForMs: number;
-  /** At most this many tasks are counted. */
-  readonly limit: number;
-}
-/** The due tasks of one kind in a queue. */
-export interface DueKind {
-  readonly queue: string;
-  readonly kind: string;
-  readonly tasks: number;
-  /** Since when the oldest of them is due, ISO 8601. */
-  readonly dueAt: string;
-  /** When one of them was claimed last; null if none was. */
-  readonly startedAt: string | null;
-}
-
 export interface TaskLeaseQuery {
   readonly namespace: string;
   /** Only grants in one of these states; default any. */
@@ -373,9 +364,12 @@ export interface TaskStore extends TaskWaits {
   leases(query: TaskLeaseQuery): Promise<Page<LeaseView>>;
   /** Ends expired leases of every namespace: back to pending, or dead at the crash limit. */
   reap(): Promise<readonly Reaped[]>;
+  /** Deletes ended tasks of every namespace that are to be kept no longer, at most `limit`, and returns how many. */
+  collect(limit: number): Promise<number>;
   /** Yields a `resync` once the subscription is active. With `watch: "poll"` it yields nothing else. */
   watch(namespace: string, options: { signal: AbortSignal }): AsyncIterable<TaskWatchEvent>;
   close(): Promise<void>;
 }
 
 export type { GeneratorState, GeneratorWanted } from "./generator-port.js";
+export type { DueKind, DueKindsQuery };

@@ -1,6 +1,6 @@
 /** What a store keeps of a task, where it keeps it as a value, and what it lets in. */
 import { InvalidOptionError } from "../core/index.js";
-import type { Attempt, Json, NewTask, TaskState } from "./port.js";
+import type { Attempt, Json, NewTask, Retain, TaskState } from "./port.js";
 
 export type Result = NonNullable<Attempt["result"]>;
 
@@ -39,6 +39,8 @@ export interface TaskRecord extends Omit<NewTask, "data" | "scheduledAt"> {
   readonly createdAtMs: number;
   readonly scheduledAtMs: number;
   readonly finishedAtMs: number | null;
+  /** When it is collected; null: unless it has ended, and if it is kept for ever. */
+  readonly deleteAtMs: number | null;
   /** The last grant: running, or how it ended. */
   readonly last: AttemptRecord | null;
   /** The grants before it, oldest first: at most 99. */
@@ -147,4 +149,25 @@ export function storedTask(task: NewTask): NewTask {
 /** An error's text comes from anywhere; what no database can keep is replaced, not refused. */
 export function storedError(error: string): string {
   return error.toWellFormed().replaceAll("\0", "\ufffd");
+}
+
+/**
+ * Between half and the whole of min(backoffMs x 2^(failures-1), maxBackoffMs): at least half, so
+ * that the wait grows; at random, so that tasks which failed together do not come back together.
+ */
+export function backoffMs(
+  task: Pick<NewTask, "backoffMs" | "maxBackoffMs">,
+  failures: number,
+  random: number,
+): number {
+  // 2^60 times anything but 0 is beyond any limit; 2^1024 would be Infinity, and 0 times that NaN.
+  const factor = 2 ** Math.min(failures - 1, 60);
+  const longestMs = Math.min(task.backoffMs * factor, task.maxBackoffMs);
+  return Math.round(longestMs * (0.5 + random / 2));
+}
+
+/** When it ended, and until when it is kept. */
+export function finished({ retain }: TaskRecord, kept: keyof Retain, nowMs: number) {
+  const keepMs = retain?.[kept] ?? null;
+  return { finishedAtMs: nowMs, deleteAtMs: keepMs === null ? null : nowMs + keepMs };
 }

@@ -65,6 +65,7 @@ export function retryingTasks(store: TaskStore, env: Env): TaskStore {
     stats: (query) => retrying.read(() => store.stats(query)),
     leases: (query) => retrying.read(() => store.leases(query)),
     reap: () => retrying.call(() => store.reap()),
+    collect: (limit) => retrying.call(() => store.collect(limit)),
     watch: (namespace, options) => store.watch(namespace, options),
     close() {
       retrying.close();

@@ -36,7 +36,9 @@ import type {
 } from "./port.js";
 import {
   type AttemptRecord,
+  backoffMs,
   encodeJson,
+  finished,
   isClaimable,
   isSameContent,
   isUnfinished,
@@ -83,6 +85,7 @@ export function enqueue(
     createdAtMs: nowMs,
     scheduledAtMs: task.scheduledAt === null ? nowMs : Date.parse(task.scheduledAt),
     finishedAtMs: null,
+    deleteAtMs: null,
     last: null,
     earlier: [],
   };
@@ -195,7 +198,12 @@ export function complete(
   if ("reason" in grant) return { record, outcome: grant };
   const output = encodeJson(request.output);
   return {
-    record: { ...ended(grant, "done", nowMs), state: "done", output, finishedAtMs: nowMs },
+    record: {
+      ...ended(grant, "done", nowMs),
+      state: "done",
+      output,
+      ...finished(grant.record, "doneMs", nowMs),
+    },
     outcome: { status: "completed", repeated: false, output: JSON.parse(output) as Json },
   };
 }
@@ -228,7 +236,7 @@ export function fail(
   const failed = { ...ended(grant, "failed", nowMs, error), error, failures };
   if (request.final || failures >= grant.record.maxAttempts) {
     return {
-      record: { ...failed, state: "dead", finishedAtMs: nowMs },
+      record: { ...failed, state: "dead", ...finished(grant.record, "deadMs", nowMs) },
       outcome: { status: "recorded", repeated: false, state: "dead", retryInMs: null },
     };
   }
@@ -237,21 +245,6 @@ export function fail(
     record: { ...failed, state: "pending", scheduledAtMs: nowMs + retryInMs },
     outcome: { status: "recorded", repeated: false, state: "pending", retryInMs },
   };
-}
-
-/**
- * Between half and the whole of min(backoffMs x 2^(failures-1), maxBackoffMs): at least half, so
- * that the wait grows; at random, so that tasks which failed together do not come back together.
- */
-function backoffMs(
-  task: Pick<NewTask, "backoffMs" | "maxBackoffMs">,
-  failures: number,
-  random: number,
-): number {
-  // 2^60 times anything but 0 is beyond any limit; 2^1024 would be Infinity, and 0 times that NaN.
-  const factor = 2 ** Math.min(failures - 1, 60);
-  const longestMs = Math.min(task.backoffMs * factor, task.maxBackoffMs);
-  return Math.round(longestMs * (0.5 + random / 2));
 }
 
 /** The task keeps its place in the queue. A repeated requeue is answered like the first. */
@@ -282,7 +275,7 @@ export function cancel(record: TaskRecord | null, nowMs: number): Decision<Admin
   if (!isUnfinished(state)) return { record, outcome: { status: "conflict", state } };
   const stopped = state === "running" ? ended(runningGrant(record), "cancelled", nowMs) : record;
   return {
-    record: { ...stopped, state: "cancelled", finishedAtMs: nowMs },
+    record: { ...stopped, state: "cancelled", ...finished(record, "deadMs", nowMs) },
     outcome: { status: "ok", state: "cancelled" },
   };
 }
@@ -311,6 +304,7 @@ export function retry(
       crashes: 0,
       scheduledAtMs: startsOver ? nowMs : Math.min(record.scheduledAtMs, nowMs),
       finishedAtMs: null,
+      deleteAtMs: null,
     },
     outcome: { status: "ok", state: "pending" },
   };
@@ -330,7 +324,7 @@ export function reap(
   const crashed = { ...ended(grant, "expired", nowMs), crashes };
   if (crashes >= record.crashLimit) {
     return {
-      record: { ...crashed, state: "dead", finishedAtMs: nowMs },
+      record: { ...crashed, state: "dead", ...finished(record, "deadMs", nowMs) },
       outcome: { namespace, id, holder, token, state: "dead" },
     };
   }

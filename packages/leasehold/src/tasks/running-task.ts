@@ -30,8 +30,7 @@ import { Completer, reportTimeoutMs } from "./completer.js";
 import { FinalTaskError, type HandlerContext, type TaskHandler } from "./define.js";
 import { describe } from "./describe.js";
 import { handlerContext } from "./handler-context.js";
-import { toJson } from "./json.js";
-import { CHECKPOINT_BYTES } from "./payloads.js";
+import { CHECKPOINT_BYTES, toJson } from "./json.js";
 import type {
   ClaimedTask,
   CompleteOutcome,

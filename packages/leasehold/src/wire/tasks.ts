@@ -15,8 +15,11 @@ export function taskInPath(id: string): string {
 }
 
 /** Everything except the data has a default. */
-export interface NewTask extends Partial<Omit<port.NewTask, "namespace" | "data" | "scheduledAt">> {
+export interface NewTask
+  extends Partial<Omit<port.NewTask, "namespace" | "data" | "scheduledAt" | "retain">> {
   readonly task_data: port.Json;
+  /** Default: seven days and thirty days. */
+  readonly retain?: Partial<port.Retain>;
   /** ISO 8601 with a zone; null, the default: at once. */
   readonly scheduled_at?: string | null;
 }

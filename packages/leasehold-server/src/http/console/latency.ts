@@ -148,6 +148,7 @@ export function timedTasks(store: TaskStore, clock: Clock, latencies: Latencies)
     stats: (query) => timed("stats", () => store.stats(query)),
     leases: (query) => timed("leases", () => store.leases(query)),
     reap: () => store.reap(),
+    collect: (limit) => store.collect(limit),
     watch: (namespace, options) => store.watch(namespace, options),
     close: () => store.close(),
   };

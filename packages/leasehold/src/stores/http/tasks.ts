@@ -262,6 +262,12 @@ export class HttpTaskStore implements TaskStore {
     return [];
   }
 
+  /** Does nothing: the server collects tasks. */
+  async collect(): Promise<number> {
+    this.#client.checkOpen();
+    return 0;
+  }
+
   async *watch(
     namespace: string,
     { signal }: { signal: AbortSignal },

@@ -33,6 +33,7 @@ function pending(number: number, fields: Partial<TaskRecord> = {}): TaskRecord {
     createdAtMs: 0,
     scheduledAtMs: 0,
     finishedAtMs: null,
+    deleteAtMs: null,
     last: null,
     earlier: [],
     ...fields,

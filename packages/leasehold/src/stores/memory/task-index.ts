@@ -10,6 +10,15 @@ interface Queue {
   readonly kinds: Map<string, Lanes>;
 }
 
+interface Deletion {
+  readonly seq: number;
+  readonly deleteAtMs: number;
+}
+
+function isDeletion(record: TaskRecord): record is TaskRecord & Deletion {
+  return record.deleteAtMs !== null;
+}
+
 export class TaskIndex {
   readonly counts: Record<TaskState, number> = {
     pending: 0,
@@ -24,6 +33,10 @@ export class TaskIndex {
   /** Holds only queues and kinds with pending tasks. */
   readonly #queues = new Map<string, Queue>();
   readonly #running = new SortedList<number>(ascending);
+  /** Those that are not kept for ever, in the order in which they are to be deleted. */
+  readonly #deletions = new SortedList<Deletion>(
+    (a, b) => a.deleteAtMs - b.deleteAtMs || a.seq - b.seq,
+  );
   /** The unfinished task of each kind and dedupeKey. */
   readonly #deduped = new Map<string, string>();
 
@@ -88,6 +101,16 @@ export class TaskIndex {
     }
   }
 
+  /** At most `limit` ended tasks that are to be kept no longer. */
+  deletable(nowMs: number, limit: number): TaskRecord[] {
+    const due: number[] = [];
+    for (const { deleteAtMs, seq } of this.#deletions.from()) {
+      if (deleteAtMs > nowMs || due.length === limit) break;
+      due.push(seq);
+    }
+    return [...this.#recordsOf(due)];
+  }
+
   running(): TaskRecord[] {
     return [...this.#recordsOf(this.#running.from())];
   }
@@ -127,6 +150,7 @@ export class TaskIndex {
     const { id, state } = record;
     this.counts[state] += 1;
     if (state === "running") this.#running.add(record.seq);
+    if (isDeletion(record)) this.#deletions.add(record);
     if (state === "pending") this.#enqueue(record);
     const name = dedupeName(record);
     if (name !== null && isUnfinished(state)) this.#deduped.set(name, id);
@@ -136,6 +160,7 @@ export class TaskIndex {
     const { state } = record;
     this.counts[state] -= 1;
     if (state === "running") this.#running.delete(record.seq);
+    if (isDeletion(record)) this.#deletions.delete(record);
     if (state === "pending") this.#dequeue(record);
     const name = dedupeName(record);
     if (name !== null && isUnfinished(state)) this.#deduped.delete(name);

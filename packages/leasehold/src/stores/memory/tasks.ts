@@ -241,11 +241,9 @@ export class MemoryTaskStore implements TaskStore {
       const space = this.#state.namespace(namespace);
       const record = space.tasks.get(id);
       if (!record) return { status: "unknown" };
-      const { state, last } = record;
+      const { state } = record;
       if (state === "running") return { status: "conflict", state };
-      // The id may be added again.
-      space.tokenFloor = Math.max(space.tokenFloor, last?.token ?? 0);
-      space.tasks.delete(record);
+      remove(space, record);
       return { status: "ok", state };
     });
   }
@@ -319,6 +317,19 @@ export class MemoryTaskStore implements TaskStore {
     return reaped;
   }
 
+  async collect(limit: number): Promise<number> {
+    this.#assertOpen();
+    const nowMs = this.#state.nowMs();
+    let deleted = 0;
+    for (const namespace of this.#state.namespaces.values()) {
+      for (const record of namespace.tasks.deletable(nowMs, limit - deleted)) {
+        remove(namespace, record);
+        deleted += 1;
+      }
+    }
+    return deleted;
+  }
+
   async *watch(
     namespace: string,
     { signal }: { signal: AbortSignal },
@@ -371,6 +382,12 @@ const WHAT = "the store";
 
 function closed(): Failed {
   return { status: "failed", applied: "no", retryable: false, error: new ClosedError(WHAT) };
+}
+
+function remove(namespace: Namespace, record: TaskRecord): void {
+  // The id may be added again.
+  namespace.tokenFloor = Math.max(namespace.tokenFloor, record.last?.token ?? 0);
+  namespace.tasks.delete(record);
 }
 
 /** Notifies waiting workers of tasks that they can claim now, and those who wait for a task of its end. */

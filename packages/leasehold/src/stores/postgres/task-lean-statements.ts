@@ -19,7 +19,7 @@
 import { CLAIMED_BYTES } from "../../tasks/payloads.js";
 import { afterMs } from "./statements.js";
 import { CLAIM_DIGEST, claimedLeaseId, IN_ORDER, pickedOfOne } from "./task-claim-statements.js";
-import { CLOCK, endedOf, KEPT_COLUMNS, keptOf, LIVE_GRANT, micros } from "./task-statements.js";
+import { CLOCK, endedOf, KEPT_COLUMNS, KEPT_DONE, keptOf, LIVE_GRANT, micros } from "./task-statements.js";
 
 export interface LeanClaimedRow {
   /** Null in the only row of a claim that took nothing. */
@@ -105,7 +105,7 @@ WITH ${CLOCK},
   ),
   changed AS (
     UPDATE leasehold.task t SET state = 'done', result = 'done', output = h.output,
-      finished_at = c.now
+      finished_at = c.now, delete_at = ${KEPT_DONE}
     FROM held h CROSS JOIN clock c
     WHERE t.ctid = h.at
     RETURNING h.n, ${KEPT_COLUMNS}

@@ -57,6 +57,10 @@ const SAME_PLACE = "t.ctid = h.at";
 export const LIVE_GRANT =
   "t.state = 'running' AND t.lease_id = i.lease_id AND t.token = i.token AND c.now < t.expires_at";
 
+/** Until when an ended task is kept; null: for ever. */
+export const KEPT_DONE = afterMs("t.keep_done_ms");
+const KEPT_DEAD = afterMs("t.keep_dead_ms");
+
 /** Records the ended grants of `from` as attempts. */
 export const keptOf = (from: string, result: string, error = "NULL") => `kept AS (
     INSERT INTO leasehold.attempt
@@ -114,7 +118,7 @@ WITH ${CLOCK},
   ${heldWhere(LIVE_GRANT)},
   changed AS (
     UPDATE leasehold.task t SET state = 'done', result = 'done', output = h.output,
-      finished_at = c.now
+      finished_at = c.now, delete_at = ${KEPT_DONE}
     FROM held h CROSS JOIN clock c
     WHERE ${SAME_PLACE}
     RETURNING h.n, ${KEPT_COLUMNS}
@@ -149,6 +153,7 @@ WITH ${CLOCK},
     UPDATE leasehold.task t SET result = 'failed', error = h.error, failures = t.failures + 1,
       state = CASE WHEN h.dead THEN 'dead' ELSE 'pending' END,
       finished_at = CASE WHEN h.dead THEN c.now END,
+      delete_at = CASE WHEN h.dead THEN ${KEPT_DEAD} END,
       scheduled_at = CASE WHEN h.dead THEN t.scheduled_at ELSE h.retry_at END
     FROM decided h CROSS JOIN clock c
     WHERE ${SAME_PLACE}
@@ -180,7 +185,7 @@ WITH ${CLOCK},
   ${input(KEY)},
   ${heldWhere("t.state IN ('pending', 'running')", ", t.state")},
   changed AS (
-    UPDATE leasehold.task t SET state = 'cancelled', finished_at = c.now,
+    UPDATE leasehold.task t SET state = 'cancelled', finished_at = c.now, delete_at = ${KEPT_DEAD},
       result = CASE WHEN h.state = 'running' THEN 'cancelled' ELSE t.result END
     FROM held h CROSS JOIN clock c WHERE ${SAME_PLACE}
     RETURNING h.n, h.state AS before, ${KEPT_COLUMNS}
@@ -210,7 +215,7 @@ WITH ${CLOCK},
     FROM held h
   ),
   changed AS (
-    UPDATE leasehold.task t SET state = 'pending', failures = 0, crashes = 0, finished_at = NULL,
+    UPDATE leasehold.task t SET state = 'pending', failures = 0, crashes = 0, finished_at = NULL, delete_at = NULL,
       scheduled_at = CASE WHEN h.state = 'pending' THEN least(t.scheduled_at, c.now) ELSE c.now END
     FROM ranked h CROSS JOIN clock c
     WHERE ${SAME_PLACE} AND (h.state = 'pending' OR h.dedupe_key IS NULL OR h.rank = 1)
@@ -286,10 +291,29 @@ WITH ${CLOCK},
   changed AS (
     UPDATE leasehold.task t SET result = 'expired', crashes = t.crashes + 1,
       state = CASE WHEN t.crashes + 1 >= t.crash_limit THEN 'dead' ELSE 'pending' END,
-      finished_at = CASE WHEN t.crashes + 1 >= t.crash_limit THEN c.now END
+      finished_at = CASE WHEN t.crashes + 1 >= t.crash_limit THEN c.now END,
+      delete_at = CASE WHEN t.crashes + 1 >= t.crash_limit THEN ${KEPT_DEAD} END
     FROM held h CROSS JOIN clock c WHERE ${SAME_PLACE}
     RETURNING ${KEPT_COLUMNS}
   ),
   ${keptOf("changed x", "expired")},
   ${notifiedOf("changed x WHERE x.state = 'pending'")}
 SELECT x.namespace, x.id, x.holder, x.token, x.state, ${NOTIFIED}, ${endedOf("e.state = 'dead'")} FROM changed x`;
+
+/** Deletes tasks that are to be kept no longer, with their attempts. Values: limit. */
+export const COLLECT = `
+WITH ${CLOCK},
+  held AS MATERIALIZED (
+    SELECT t.ctid AS at FROM leasehold.task t
+    WHERE t.delete_at <= (SELECT now FROM clock)
+    ORDER BY t.delete_at LIMIT $1::int
+    FOR UPDATE OF t SKIP LOCKED
+  ),
+  changed AS (
+    DELETE FROM leasehold.task t USING held h WHERE ${SAME_PLACE} RETURNING t.namespace, t.seq
+  ),
+  forgotten AS (
+    DELETE FROM leasehold.attempt a USING changed x
+    WHERE a.namespace = x.namespace AND a.task_seq = x.seq
+  )
+SELECT count(*)::int AS deleted FROM changed`;

@@ -70,7 +70,7 @@ import {
   requeueing,
   retrying,
 } from "./task-outcomes.js";
-import { REAP, type ReapedRow } from "./task-statements.js";
+import { COLLECT, REAP, type ReapedRow } from "./task-statements.js";
 import {
   COUNTS,
   type DetailsRow,
@@ -279,6 +279,12 @@ export class PostgresTaskStore implements TaskStore {
       await this.#calls.within(this.#general)(FORGET_WAITS, []);
     }
     return reaped;
+  }
+
+  async collect(limit: number): Promise<number> {
+    const run = this.#calls.within(this.#general);
+    const [row] = await run<{ deleted: number }>(COLLECT, [limit]);
+    return row?.deleted ?? 0;
   }
 
   /** Every so often, so that a claim of such a task costs no second statement. If it fails, the claim is repeated. */

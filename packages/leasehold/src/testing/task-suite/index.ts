@@ -26,6 +26,7 @@ import { model } from "./model.js";
 import { payloads } from "./payloads.js";
 import { results } from "./results.js";
 import { statistics } from "./statistics.js";
+import { retaining } from "./retaining.js";
 import { views } from "./views.js";
 import { watching } from "./watching.js";
 
@@ -49,6 +50,7 @@ const SECTIONS: readonly (readonly [string, Section])[] = [
   ["fail and requeue", failing],
   ["cancel and retry", cancelling],
   ["delete", deleting],
+  ["retention", retaining],
   ["tokens and attempts", attempts],
   ["checkpoints", checkpoints],
   ["batches", batches],

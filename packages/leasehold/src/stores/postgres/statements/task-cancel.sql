@@ -14,7 +14,7 @@ WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
       ) t
   ),
   changed AS (
-    UPDATE leasehold.task t SET state = 'cancelled', finished_at = c.now,
+    UPDATE leasehold.task t SET state = 'cancelled', finished_at = c.now, delete_at = c.now + t.keep_dead_ms * interval '1 millisecond',
       result = CASE WHEN h.state = 'running' THEN 'cancelled' ELSE t.result END
     FROM held h CROSS JOIN clock c WHERE t.ctid = h.at
     RETURNING h.n, h.state AS before, t.namespace, t.id, t.seq, t.attempt, t.holder, t.lease_id, t.token, t.ttl_ms,

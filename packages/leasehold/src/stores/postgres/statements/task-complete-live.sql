@@ -21,7 +21,7 @@ WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
   ),
   changed AS (
     UPDATE leasehold.task t SET state = 'done', result = 'done', output = h.output,
-      finished_at = c.now
+      finished_at = c.now, delete_at = c.now + t.keep_done_ms * interval '1 millisecond'
     FROM held h CROSS JOIN clock c
     WHERE t.ctid = h.at
     RETURNING h.n, t.namespace, t.id, t.seq, t.attempt, t.holder, t.lease_id, t.token, t.ttl_ms,

@@ -29,6 +29,7 @@ WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
     UPDATE leasehold.task t SET result = 'failed', error = h.error, failures = t.failures + 1,
       state = CASE WHEN h.dead THEN 'dead' ELSE 'pending' END,
       finished_at = CASE WHEN h.dead THEN c.now END,
+      delete_at = CASE WHEN h.dead THEN c.now + t.keep_dead_ms * interval '1 millisecond' END,
       scheduled_at = CASE WHEN h.dead THEN t.scheduled_at ELSE h.retry_at END
     FROM decided h CROSS JOIN clock c
     WHERE t.ctid = h.at

@@ -11,7 +11,8 @@ WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
   changed AS (
     UPDATE leasehold.task t SET result = 'expired', crashes = t.crashes + 1,
       state = CASE WHEN t.crashes + 1 >= t.crash_limit THEN 'dead' ELSE 'pending' END,
-      finished_at = CASE WHEN t.crashes + 1 >= t.crash_limit THEN c.now END
+      finished_at = CASE WHEN t.crashes + 1 >= t.crash_limit THEN c.now END,
+      delete_at = CASE WHEN t.crashes + 1 >= t.crash_limit THEN c.now + t.keep_dead_ms * interval '1 millisecond' END
     FROM held h CROSS JOIN clock c WHERE t.ctid = h.at
     RETURNING t.namespace, t.id, t.seq, t.attempt, t.holder, t.lease_id, t.token, t.ttl_ms,
       t.started_at, t.heartbeat_at, t.progress, t.queue, t.state

@@ -22,7 +22,7 @@ WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
     FROM held h
   ),
   changed AS (
-    UPDATE leasehold.task t SET state = 'pending', failures = 0, crashes = 0, finished_at = NULL,
+    UPDATE leasehold.task t SET state = 'pending', failures = 0, crashes = 0, finished_at = NULL, delete_at = NULL,
       scheduled_at = CASE WHEN h.state = 'pending' THEN least(t.scheduled_at, c.now) ELSE c.now END
     FROM ranked h CROSS JOIN clock c
     WHERE t.ctid = h.at AND (h.state = 'pending' OR h.dedupe_key IS NULL OR h.rank = 1)
