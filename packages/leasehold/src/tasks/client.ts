@@ -10,6 +10,7 @@ import {
   type Owned,
   type Page,
   type SqlTransaction,
+  withoutUndefined,
 } from "../core/index.js";
 import {
   type Env,

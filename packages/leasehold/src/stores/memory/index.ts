@@ -6,7 +6,8 @@ import { MemoryGeneratorState } from "./control-generator.js";
 import { MemoryGrantHistory } from "./control-history.js";
 import { MemoryOnceStore, type OnceRecords } from "./once.js";
 import { MemoryLeaseState, MemoryLeaseStore } from "./store.js";
-import { MemoryTaskState, MemoryTaskStore } from "./tasks.js";
+import { MemoryTaskState } from "./task-state.js";
+import { MemoryTaskStore } from "./tasks.js";
 
 /** All contents of one name. They use the clock of the env that first opened them. */
 class Memory implements StoreSource<Stores> {

@@ -3,7 +3,8 @@ import { afterEach, expect, it, vi } from "vitest";
 import type { TaskRecord } from "../../tasks/record.js";
 import { manualEnv, seededRandom } from "../../testing/index.js";
 import { TaskIndex } from "./task-index.js";
-import { MemoryTaskState, MemoryTaskStore } from "./tasks.js";
+import { MemoryTaskState } from "./task-state.js";
+import { MemoryTaskStore } from "./tasks.js";
 
 afterEach(() => vi.restoreAllMocks());
 

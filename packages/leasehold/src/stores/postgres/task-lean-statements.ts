@@ -19,7 +19,15 @@
 import { CLAIMED_BYTES } from "../../tasks/payloads.js";
 import { afterMs } from "./statements.js";
 import { CLAIM_DIGEST, claimedLeaseId, IN_ORDER, pickedOfOne } from "./task-claim-statements.js";
-import { CLOCK, endedOf, KEPT_COLUMNS, KEPT_DONE, keptOf, LIVE_GRANT, micros } from "./task-statements.js";
+import {
+  CLOCK,
+  endedOf,
+  KEPT_COLUMNS,
+  KEPT_DONE,
+  keptOf,
+  LIVE_GRANT,
+  micros,
+} from "./task-statements.js";
 
 export interface LeanClaimedRow {
   /** Null in the only row of a claim that took nothing. */

@@ -25,8 +25,8 @@ import { mixedBatches } from "./mixed-batches.js";
 import { model } from "./model.js";
 import { payloads } from "./payloads.js";
 import { results } from "./results.js";
-import { statistics } from "./statistics.js";
 import { retaining } from "./retaining.js";
+import { statistics } from "./statistics.js";
 import { views } from "./views.js";
 import { watching } from "./watching.js";
 
