@@ -7,7 +7,7 @@ import {
   type LeaseView,
   rules as leaseRules,
 } from "../../core/index.js";
-import { claimDigestOf, type Env, type EventQueue } from "../../env/index.js";
+import { claimDigestOf, type EventQueue } from "../../env/index.js";
 import { refuseAnothersClaim } from "../../tasks/claims.js";
 import { byteLength, CLAIMED_BYTES, RepeatedOutputs, tooMuchOutput } from "../../tasks/payloads.js";
 import type {
@@ -44,11 +44,11 @@ import type {
   TaskView,
   TaskWatchEvent,
 } from "../../tasks/port.js";
-import { isUnfinished, NOTHING, storedTask, type TaskRecord } from "../../tasks/record.js";
+import { NOTHING, storedTask, type TaskRecord } from "../../tasks/record.js";
 import * as rules from "../../tasks/rules.js";
 import { TaskIndex } from "./task-index.js";
 import { leasesOf } from "./task-leases.js";
-import { MemoryTaskState, notify, remove } from "./task-state.js";
+import { type MemoryTaskState, notify, remove } from "./task-state.js";
 import { detailsOf, dueKindsOf, iso, listOf } from "./task-views.js";
 import { resultsOf, statsOf } from "./task-waits.js";
 import { follow } from "./watch.js";
