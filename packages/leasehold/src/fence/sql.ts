@@ -17,9 +17,9 @@ import {
   checkSchema,
   InvalidOptionError,
   type SqlTransaction,
-  sqlErrorOf,
   StaleTokenError,
   StoreMisconfiguredError,
+  sqlErrorOf,
 } from "../core/index.js";
 import type { Telemetry } from "../env/index.js";
 import { checkFenced, type Guard, type GuardOptions, Refusals } from "./guard.js";

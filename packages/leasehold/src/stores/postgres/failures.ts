@@ -5,9 +5,9 @@ import {
   certificateProblem,
   type Failed,
   LeaseholdError,
-  sqlErrorOf,
   StoreMisconfiguredError,
   StoreUnavailableError,
+  sqlErrorOf,
 } from "../../core/index.js";
 
 /** An error response of the server, as pg and PGlite report it. */
