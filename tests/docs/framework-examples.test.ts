@@ -1,0 +1,104 @@
+/** The examples in frameworks, as their headings say to run them: examples/express.js, examples/nestjs, examples/nextjs. */
+import { existsSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import pg from "pg";
+import { afterEach, beforeAll, expect, it } from "vitest";
+import { checkBuild, ownEnvironment } from "../support/cli.js";
+import { typescript } from "../support/compile.js";
+import { quickPglite } from "../support/pglite.js";
+import {
+  describePostgres,
+  describeUnless,
+  type FreshDatabase,
+  freePort,
+  freshDatabase,
+} from "../support/postgres.js";
+import { Child, endAll } from "../support/processes.js";
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+const node = (args: readonly string[], env: NodeJS.ProcessEnv = {}, cwd = root) =>
+  new Child(process.execPath, args, { cwd, env: { ...ownEnvironment(), ...env } });
+const PLACED = [
+  /^ada@example.com: 201 .*"customer":"ada@example.com"/m,
+  /^bob@example.com: 402 .*card declined/m,
+  /^1 orders$/m,
+];
+
+beforeAll(checkBuild);
+afterEach(() => endAll());
+
+it("Express: the task is there with the order, and not without it", { timeout: 240_000 }, async () => {
+  const { code, stdout, stderr } = await node(["examples/express.js"], await quickPglite()).ended;
+  expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+  for (const line of PLACED) expect(stdout).toMatch(line);
+  expect(stdout.match(/^mail.*$/gm)).toEqual(["mail for order 1 to ada@example.com"]);
+  expect(stdout).toContain('tasks: [{"kind":"mail.confirm-order","state":"done"}]');
+});
+
+describePostgres("on PostgreSQL", () => {
+  let database: FreshDatabase;
+  beforeAll(async () => {
+    database = await freshDatabase();
+    return () => database.drop();
+  });
+
+  it("NestJS: the task is there with the order, and not without it", async () => {
+    await typescript(join(root, "examples/nestjs"));
+    const { code, stdout, stderr } = await node(["examples/nestjs/dist/main.js", database.url])
+      .ended;
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    for (const line of PLACED) expect(stdout).toMatch(line);
+    expect(stdout.match(/^mail.*$/gm)).toEqual(["mail for order 1 to ada@example.com"]);
+    expect(stdout).toMatch(/^tasks: .*"pending":0,"running":0,"done":1,/m);
+  });
+});
+
+const nextjs = join(root, "examples/nextjs");
+const next = join(nextjs, "node_modules/next/dist/bin/next");
+const missing = existsSync(next) ? null : "no Next.js: npm ci --prefix examples/nextjs";
+
+describeUnless(missing, "Next.js", () => {
+  it("has the task with the order, and not without it", { timeout: 300_000 }, async () => {
+    const { url, drop } = await freshDatabase();
+    const port = await freePort();
+    const env = { DATABASE_URL: url, NEXT_TELEMETRY_DISABLED: "1" };
+    const args = [next, "dev", "--port", `${port}`, "--hostname", "127.0.0.1"];
+    const server = node(args, env, nextjs);
+    await server.listening(port);
+    const place = async (customer: string, card: string) => {
+      const body = JSON.stringify({ customer, card });
+      const response = await fetch(`http://127.0.0.1:${port}/orders`, { method: "POST", body });
+      return [response.status, await response.json()];
+    };
+    expect(await place("ada", "valid")).toEqual([201, { id: 1, customer: "ada" }]);
+    expect(await place("bob", "declined")).toEqual([402, { error: "card declined" }]);
+    // The worker of instrumentation.js, in the same process.
+    await server.until(({ out }) => out.includes("mail for order 1 to ada"));
+    const orders = await (await fetch(`http://127.0.0.1:${port}/orders`)).json();
+    expect(orders).toEqual([{ id: 1, customer: "ada" }]);
+    const client = new pg.Client({ connectionString: url });
+    await client.connect();
+    expect((await client.query("SELECT FROM leasehold.task")).rows).toHaveLength(1);
+    await client.end();
+    await server.endGroup();
+    await drop();
+  });
+});
+
+it("stand on the page as they are", async () => {
+  const page = await readFile(join(root, "docs/transactions.md"), "utf8");
+  const [, section = ""] = page.split("## In your framework");
+  const shown = [...section.matchAll(/^```(?:js|ts)\n\/\/ (\S+)\n([^]*?)^```$/gm)];
+  expect(shown.map(([, path]) => path)).toEqual([
+    "examples/express.js",
+    "examples/nextjs/app/orders/route.js",
+    "examples/nextjs/instrumentation.js",
+    "examples/nestjs/leasehold.module.ts",
+    "examples/nestjs/orders.module.ts",
+  ]);
+  for (const [, path = "", code = ""] of shown) {
+    expect(await readFile(join(root, path), "utf8")).toContain(code);
+  }
+});
