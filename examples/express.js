@@ -58,12 +58,11 @@ app.post("/orders", async (request, response) => {
   });
   response.status(201).json(order);
 });
-app.use(
-  /** @type {express.ErrorRequestHandler} */
-  ({ status = 500, message }, _request, response, _next) => {
-    response.status(status).json({ error: message });
-  },
-);
+/** @type {express.ErrorRequestHandler} */
+const answerError = ({ status = 500, message }, _request, response, _next) => {
+  response.status(status).json({ error: message });
+};
+app.use(answerError);
 
 const server = app.listen(0, "127.0.0.1");
 await once(server, "listening");

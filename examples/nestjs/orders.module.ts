@@ -7,7 +7,6 @@ import {
   Injectable,
   Module,
   type OnApplicationBootstrap,
-  type OnApplicationShutdown,
   Post,
 } from "@nestjs/common";
 import { defineTask, type Leasehold } from "leasehold";

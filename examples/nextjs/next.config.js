@@ -1,6 +1,5 @@
 import { fileURLToPath } from "node:url";
 
-/** @type {import("next").NextConfig} */
 export default {
   // Loaded by Node as they are. A bundle would have a copy of its own for each route.
   serverExternalPackages: ["leasehold", "pg"],

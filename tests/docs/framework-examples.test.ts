@@ -29,7 +29,9 @@ const PLACED = [
 beforeAll(checkBuild);
 afterEach(() => endAll());
 
-it("Express: the task is there with the order, and not without it", { timeout: 240_000 }, async () => {
+it("Express: the task is there with the order, and not without it", {
+  timeout: 240_000,
+}, async () => {
   const { code, stdout, stderr } = await node(["examples/express.js"], await quickPglite()).ended;
   expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
   for (const line of PLACED) expect(stdout).toMatch(line);

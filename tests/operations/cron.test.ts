@@ -64,7 +64,7 @@ describePostgres("docs/cron.md", () => {
   const allow = (what: string) => writeFile(join(folder, what), "");
 
   it(
-    "leaves a run out that would overlap, and passes the exit code on",
+    "leaves out a run that would overlap, and passes the exit code on",
     async () => {
       await script(
         "report.sh",

@@ -84,7 +84,7 @@ export {
 } from "./rounds.js";
 export { type Decision, type LeaseRecord, rules } from "./rules.js";
 export type { OnUnavailable, RunOptions, Work } from "./run.js";
-export { type SqlError, sqlErrorOf } from "./sql-errors.js";
+export { sqlErrorOf } from "./sql-errors.js";
 export { checkInTransaction, type SqlTransaction } from "./sql-transaction.js";
 export { asStoreError, detailsOf } from "./store-errors.js";
 export type * from "./thread.js";
