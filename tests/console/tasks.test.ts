@@ -49,7 +49,7 @@ describeChromium("the console's tasks", () => {
       await page.reload();
       await waitForCount(rows(page), 1);
       await page.getByRole("searchbox", { name: "Text or id" }).fill(claimed.id);
-      await page.getByRole("link", { name: "Open the task with this id" }).click();
+      await page.getByRole("link", { name: `Open the task with the id ${claimed.id}` }).click();
       await page.getByRole("heading", { level: 1, name: "one" }).waitFor();
     });
 

@@ -359,7 +359,7 @@ describe("a server's", () => {
       version: "test",
     });
     const get = () =>
-      small.fetch(new Request("http://localhost/v1/locks"), { remoteAddress: "127.0.0.1" });
+      small.fetch(new Request("http://localhost/v1/leases"), { remoteAddress: "127.0.0.1" });
     const listing = get();
     await asked;
     const work = async () => expect((await get()).status).toBe(429);
@@ -400,6 +400,15 @@ describe("a client's", () => {
     expect(valueOf(samples, "leasehold_lease_waiters")).toBe(0);
     const held = "leasehold_lease_hold_duration_seconds_count";
     expect(valueOf(samples, held, { ended: "released" })).toBe(2);
+  });
+
+  it("calls of once by their end", async () => {
+    const leases = await open();
+    for (let call = 0; call < 3; call += 1) await leases.once(resource("once"), () => null);
+    const samples = await scrapeClients();
+    const runs = "leasehold_once_runs_total";
+    expect(valueOf(samples, runs, { outcome: "ran" })).toBe(1);
+    expect(valueOf(samples, runs, { outcome: "answered" })).toBe(2);
   });
 
   it("losses", async () => {

@@ -6,6 +6,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { LeaseStore } from "../../packages/leasehold/src/core/index.js";
 import { systemEnv } from "../../packages/leasehold/src/env/index.js";
+import type { OnceStore } from "../../packages/leasehold/src/once/index.js";
 import { http } from "../../packages/leasehold/src/stores/http/index.js";
 import { memory } from "../../packages/leasehold/src/stores/memory/index.js";
 import { openPostgres } from "../../packages/leasehold/src/stores/postgres/index.js";
@@ -79,10 +80,12 @@ export async function openHttpHarness(behind: readonly Stores[]): Promise<Stores
   const clientOf = (namespace: string) => opened.of(namespace);
   const { leases, tasks } = await clientOf(SHARED);
   const all = () => opened.all();
+  const [{ once } = {}] = behind;
   return {
     leases: leasesOf(leases, clientOf, all),
     tasks: tasksOf(tasks, clientOf, all),
     generator: generatorOf(clientOf),
+    ...(once && { once: onceOf(once, leasesOf(leases, clientOf, all), clientOf) }),
     async close() {
       await opened.close();
       for (const server of servers) await server.close();
@@ -209,9 +212,18 @@ function tasksOf(one: TaskStore, of: ClientOf, all: () => Promise<Stores[]>): Ta
       perNamespace(requests, async (n, some) => (await of(n)).tasks.requeue(some, options)),
     cancel: (keys) => perNamespace(keys, async (n, some) => (await of(n)).tasks.cancel(some)),
     retry: (keys) => perNamespace(keys, async (n, some) => (await of(n)).tasks.retry(some)),
+    delete: (keys) => perNamespace(keys, async (n, some) => (await of(n)).tasks.delete(some)),
     get: async (task) => (await of(task.namespace)).tasks.get(task),
     list: async (query) => (await of(query.namespace)).tasks.list(query),
     counts: async (namespace) => (await of(namespace)).tasks.counts(namespace),
+    results: (keys, options) =>
+      perNamespace(keys, async (n, some) => [
+        ...(await (await of(n)).tasks.results(some, options)),
+      ]),
+    async *watchResults(namespace, options) {
+      yield* (await of(namespace)).tasks.watchResults(namespace, options);
+    },
+    stats: async (query) => (await of(query.namespace)).tasks.stats(query),
     leases: async (query) => (await of(query.namespace)).tasks.leases(query),
     reap: () => one.reap(),
     async *watch(namespace, options) {
@@ -220,6 +232,25 @@ function tasksOf(one: TaskStore, of: ClientOf, all: () => Promise<Stores[]>): Ta
     close: async () => {
       for (const { tasks } of await all()) await tasks.close();
     },
+  };
+}
+
+/** @param behind where the server collects records */
+function onceOf(behind: OnceStore, leases: LeaseStore, clientOf: ClientOf): OnceStore {
+  const of = async (namespace: string): Promise<OnceStore> => {
+    const { once } = await clientOf(namespace);
+    if (!once) throw new Error("the server keeps no records of once");
+    return once;
+  };
+  return {
+    leases,
+    get: async (key) => (await of(key.namespace)).get(key),
+    list: async (query) => (await of(query.namespace)).list(query),
+    succeed: async (request, options) => (await of(request.namespace)).succeed(request, options),
+    fail: async (request, options) => (await of(request.namespace)).fail(request, options),
+    retry: async (key) => (await of(key.namespace)).retry(key),
+    delete: async (key) => (await of(key.namespace)).delete(key),
+    collect: () => behind.collect(),
   };
 }
 

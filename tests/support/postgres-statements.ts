@@ -70,7 +70,7 @@ const filters = {
   queue: "images",
   kind: "resize",
   states: ["dead"],
-  cursor: id,
+  cursor: "7",
 } as const;
 
 /** Sent by CONFIRM over a prepared session, then by opening. */
@@ -78,6 +78,10 @@ export const OPENING: readonly Statement[] = [
   sql(
     "connection-settings",
     "Sets the planner's options for a session with prepared statements. Sent once a session.",
+  ),
+  sql(
+    "connection-abandoned",
+    "Ends statements whose connection is gone, where the server can. Sent once a session.",
   ),
   sql(
     "connection-confirm",
@@ -303,7 +307,7 @@ export const STORE_CALLS: readonly Call[] = [
     sql(
       "task-heartbeat",
       "Renews each grant on a task that is live, and keeps its progress.",
-      "namespaces ids leaseIds tokens ttlMs progress",
+      "namespaces ids leaseIds tokens ttlMs progress checkpoints",
     ),
     sql(
       "task-state",
@@ -402,12 +406,12 @@ export const STORE_CALLS: readonly Call[] = [
         namespace,
         states: ["expired", "revoked"],
         renewedOnly: true,
-        cursor: `${id}.3`,
+        cursor: "7.3",
       }),
     sql(
       "task-leases-filtered",
       "Like task-leases, for renewed grants in some states, after a cursor.",
-      "namespace limit cursorId cursorAttempt",
+      "namespace limit cursorSeq cursorAttempt",
     ),
   ],
   [
@@ -433,5 +437,31 @@ export const STORE_CALLS: readonly Call[] = [
       "limit",
     ),
     sql("task-forget-claims", "Deletes claims that are too old to be repeated.", "keptMs"),
+    sql("task-forget-waits", "Deletes waits for results that have expired."),
+  ],
+  [
+    ({ tasks }) => tasks.results([task], { notifyMs: 60_000 }),
+    sql(
+      "task-await",
+      "Records that the ends of tasks are awaited, so that they are notified.",
+      "namespaces ids notifyMs",
+    ),
+    sql("task-results", "Reads how tasks have ended, up to 256 KiB of outputs.", "namespaces ids"),
+  ],
+  [
+    ({ tasks }) => tasks.stats({ namespace, limit: 1_000 }),
+    sql(
+      "task-stats",
+      "Counts tasks by queue and kind, up to a limit of each state.",
+      "namespace queues kinds limit",
+    ),
+  ],
+  [
+    ({ tasks }) => tasks.stats({ namespace, limit: 1_000, unfinishedOnly: true }),
+    sql(
+      "task-stats-unfinished",
+      "Like task-stats, of tasks that have not ended.",
+      "namespace queues kinds limit",
+    ),
   ],
 ];

@@ -26,6 +26,7 @@ export async function readyWorld(options: Partial<TaskCapabilities> & { logger?:
     capabilities: { ...tasks.capabilities, ...capabilities },
     enqueue: tasks.enqueue.bind(tasks),
     requeue: tasks.requeue.bind(tasks),
+    delete: tasks.delete.bind(tasks),
     reap: tasks.reap.bind(tasks),
     counts: tasks.counts.bind(tasks),
     claim: (...args: Parameters<TaskStore["claim"]>) => {

@@ -187,9 +187,14 @@ export function remoteTasks(
       remote.each(requests, (port) => port.requeue(requests), options),
     cancel: (tasks) => remote.each(tasks, (port) => port.cancel(tasks)),
     retry: (tasks) => remote.each(tasks, (port) => port.retry(tasks)),
+    delete: (tasks) => remote.each(tasks, (port) => port.delete(tasks)),
     get: (task) => remote.ask((port) => port.get(task)),
     list: (query) => remote.ask((port) => port.list(query)),
     counts: (namespace) => remote.ask((port) => port.counts(namespace)),
+    results: (tasks, options) => remote.ask((port) => port.results(tasks), options),
+    watchResults: (namespace, { signal }) =>
+      remote.watch((port, ending) => port.watchResults(namespace, { signal: ending }), signal),
+    stats: (query) => remote.ask((port) => port.stats(query)),
     leases: (query) => remote.ask((port) => port.leases(query)),
     reap: () => remote.ask((port) => port.reap()),
     watch: (namespace, { signal }) =>

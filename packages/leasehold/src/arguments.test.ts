@@ -226,7 +226,7 @@ const TASKS: readonly Wrong[] = [
   ...wrongOptions("enqueueAll", mail, [{ data: {} }]),
   ...["get", "cancel", "retry"].flatMap((method): Wrong[] => [
     [method, [], "id"],
-    [method, ["x"], "id"],
+    [method, ["x\n"], "id"],
     [method, [{ id }], "id"],
   ]),
   ...["list", "leases"].flatMap((method): Wrong[] => [

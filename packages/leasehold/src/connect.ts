@@ -238,7 +238,8 @@ function clientOver(
   const close = async () => {
     // Handlers may use leases until they have drained.
     await tasks?.close();
-    await (await onceClient)?.close();
+    // Where it was refused, there is nothing to close.
+    await (await onceClient?.catch(() => undefined))?.close();
     await leases.close();
     await collector?.stop();
     unmeasure();

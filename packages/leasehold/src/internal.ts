@@ -150,17 +150,28 @@ export {
 } from "./env/index.js";
 export { type Named, TopNames } from "./instrumentation/top-names.js";
 export { leasesOf } from "./leasehold.js";
-export { type OnceStore, type OnceView, onceOver } from "./once/index.js";
+export { onceOver } from "./once/index.js";
+export {
+  KEY_BYTES,
+  type OnceState,
+  type OnceStore,
+  type OnceView,
+  resourceOf,
+  VALUE_BYTES,
+} from "./once/port.js";
 export { type Diagnosis } from "./stores/source.js";
 export { comesBefore, explain } from "./tasks/explain.js";
 export {
   type AdminOutcome,
+  byteLength,
+  CHECKPOINT_BYTES,
   type ClaimedTask,
   type ClaimOptions,
   type ClaimOutcome,
   type ClaimRequest,
   type CompleteOutcome,
   type CompleteRequest,
+  checkTaskId,
   DEFAULTS,
   type DueKinds,
   dueKindsOf,
@@ -181,6 +192,7 @@ export {
   type ReadyOptions,
   type Refused,
   type RequeueOutcome,
+  ResultWaits,
   startReaper,
   TASK_STATES,
   type TaskDetails,
@@ -190,6 +202,7 @@ export {
   type TaskLeaseQuery,
   type TaskListener,
   type TaskQuery,
+  type TaskResult,
   type TaskState,
   type TaskStore,
   type TasksClient,

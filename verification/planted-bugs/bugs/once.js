@@ -80,7 +80,7 @@ export const ONCE_BUGS = [
   },
   {
     name: "once-record-after-expiry",
-    what: "The memory store records for a lease that has expired, as long as nobody else has taken it.",
+    what: "The memory store records for a lease that has expired, as long as no other caller has taken it.",
     file: MEMORY,
     find: "lease.token === token && rules.isLive(lease, nowMs)",
     by: "lease.token === token",

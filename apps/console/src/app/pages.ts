@@ -6,6 +6,7 @@ export const PAGES = [
   { path: "/leases", name: "Leases", icon: "lease", key: "l" },
   { path: "/tasks", name: "Tasks", icon: "task", key: "t" },
   { path: "/workers", name: "Workers", icon: "worker", key: "w" },
+  { path: "/once", name: "Once", icon: "once", key: "n" },
   { path: "/elections", name: "Elections", icon: "election", key: "e" },
   { path: "/events", name: "Events", icon: "events", key: "v" },
   { path: "/audit", name: "Audit", icon: "audit", key: "a" },

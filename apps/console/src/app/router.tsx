@@ -56,6 +56,11 @@ const routes = [
   }),
   createRoute({
     getParentRoute,
+    path: "/once",
+    component: lazyRouteComponent(() => import("../pages/once/once-page.js"), "OncePage"),
+  }),
+  createRoute({
+    getParentRoute,
     path: "/elections",
     component: lazyRouteComponent(
       () => import("../pages/elections/elections-page.js"),

@@ -18,6 +18,7 @@ import { quoted } from "./shell.js";
 import { connectTo } from "./stores.js";
 import { plainTable } from "./table.js";
 import { addTaskActions } from "./task-actions.js";
+import { addTaskStats } from "./task-stats.js";
 import { safeJson, say, shown } from "./terminal.js";
 
 interface Options {
@@ -51,6 +52,7 @@ export function addTasks(tasks: Command): void {
         await leasehold.close();
       }
     });
+  addTaskStats(tasks);
   addTaskActions(tasks);
 }
 
@@ -125,6 +127,7 @@ function detailsOf(task: TaskDetails): string {
     `data   ${safeJson(task.data)}`,
     `output ${safeJson(task.output)}`,
   ];
+  if (task.checkpoint !== null) lines.push(`checkpoint ${safeJson(task.checkpoint)}`);
   if (error !== null) lines.push(`error  ${error}`);
   if (task.attempts.length > 0) {
     const table = plainTable(["attempt", "holder", "token", "started", "ended", "result"]);

@@ -71,6 +71,7 @@ import { measuredRequests, observeStores, RequestMeter } from "./telemetry.js";
  */
 export function createApp(options: AppOptions): ServerApp {
   const {
+    once,
     generator,
     history,
     control,
@@ -142,6 +143,7 @@ export function createApp(options: AppOptions): ServerApp {
       env,
       leases,
       tasks,
+      once,
       generator,
       history: recorder,
       tenants,
@@ -217,6 +219,7 @@ export function createApp(options: AppOptions): ServerApp {
     await entry.run({ request, path, route, need, host, demand }, known, (entered) => {
       context.set("checkCaller", () => entered.checkCaller());
       context.set("arriving", (read) => entered.arriving(read));
+      context.set("scanning", (wait) => entered.scanning(wait));
       context.set("begin", (items) => entered.begin(items));
       return next();
     });
@@ -244,6 +247,7 @@ export function createApp(options: AppOptions): ServerApp {
     unhandled,
     repeat(env, "forget full buckets", 60_000, async () => tenantAdmission.forget()),
   ];
+  if (once) background.push(startCollector(once, env, "ended records of once"));
   if (control) background.push(startCollector(control.keys, env, "ended keys", KEEP_ENDED_KEYS_MS));
   if (history && recorder) {
     background.push(recorder, startCollector(history, env, "the history of grants"));

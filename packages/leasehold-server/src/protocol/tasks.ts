@@ -1,6 +1,12 @@
 /** Schemas of /api/tasks. Fields in snake case follow the compatibility format; additions are in camel case. */
 import { z } from "@hono/zod-openapi";
-import { DEFAULTS, TASK_STATES, type TaskState } from "leasehold/internal";
+import {
+  byteLength,
+  CHECKPOINT_BYTES,
+  DEFAULTS,
+  TASK_STATES,
+  type TaskState,
+} from "leasehold/internal";
 import type * as wire from "leasehold/internal/wire";
 import { LIMITS } from "leasehold/internal/wire";
 import {
@@ -10,11 +16,11 @@ import {
   NewName,
   PageOf,
   QueryInteger,
+  TaskId,
   TaskLeaseId,
   Time,
   Token,
   ttl,
-  Uuid,
   withDefaultTtl,
 } from "./fields.js";
 import type { Same } from "./same.js";
@@ -47,7 +53,7 @@ const NewTask = z
     maxBackoffMs: z.int().min(0).max(LONGEST_BACKOFF_MS).default(DEFAULTS.maxBackoffMs).openapi({
       description: "The longest wait before a retry, also before the first one.",
     }),
-    id: Uuid.optional().openapi({
+    id: TaskId.optional().openapi({
       description:
         "Chosen by the caller, which makes the request idempotent: a repeated request adds and changes nothing, whatever its other fields, such as priority, are. With another kind, queue or data it is refused.",
     }),
@@ -104,8 +110,19 @@ export const grant = {
   fencingToken: z.int().openapi({ description: "The fencing token of the grant." }),
 };
 
+const Checkpoint = JsonValue.refine(
+  (value) => byteLength(JSON.stringify(value)) <= CHECKPOINT_BYTES,
+  {
+    error: `must be at most ${CHECKPOINT_BYTES} bytes as JSON`,
+  },
+).openapi({
+  description: "Kept with the task and returned by its later claims. At most 64 KiB as JSON.",
+});
+/** What a heartbeat may bring. */
+export const news = { progress: JsonValue.optional(), checkpoint: Checkpoint.optional() };
+
 export const HeartbeatBody = z
-  .strictObject({ ...grant, ...ttl, progress: JsonValue.optional() })
+  .strictObject({ ...grant, ...ttl, ...news })
   .transform(withDefaultTtl)
   .openapi("HeartbeatBody");
 export const CompleteBody = z
@@ -162,6 +179,9 @@ const ClaimedTask = z
     must_heartbeat_before: z.string().nullable(),
     previousProcessor: z.string().nullable().openapi({
       description: "The previous holder, if the task was taken over.",
+    }),
+    checkpoint: JsonValue.openapi({
+      description: "The last one of an earlier attempt; null if there was none.",
     }),
   })
   .openapi("ClaimedTask");
@@ -271,6 +291,7 @@ export const TaskDetails = Task.omit({
     task_output: JsonValue,
     error: z.string().nullable().openapi({ description: "Of the last attempt that failed." }),
     progress: JsonValue,
+    checkpoint: JsonValue.openapi({ description: "The last one; null if there was none." }),
     attempts: z.array(Attempt).openapi({
       description:
         "Oldest first, the running one included. The last 100 at most, and as many as have 1 MiB of errors and progress together.",
@@ -288,7 +309,7 @@ export const Counts = z
   .openapi("Counts");
 true satisfies Same<z.infer<typeof Counts>, wire.Counts>;
 
-export const TaskParams = z.object({ id: Uuid });
+export const TaskParams = z.object({ id: TaskId });
 const filters = {
   queue: Name.optional(),
   kind: Name.optional(),
@@ -300,9 +321,9 @@ export const StateListQuery = z.strictObject(filters);
 export const ListQuery = z.strictObject({
   ...filters,
   id: z
-    .union([Uuid.transform((id) => [id]), z.array(Uuid).max(LIMITS.page)])
+    .union([TaskId.transform((id) => [id]), z.array(TaskId).max(LIMITS.page)])
     .optional()
-    .openapi({ type: "array", items: { type: "string", format: "uuid" } }),
+    .openapi({ type: "array", items: { type: "string" } }),
   state: z
     .union([State.transform((state) => [state]), z.array(State)])
     .optional()

@@ -109,6 +109,7 @@ export function claimedActorOf(details: string): string | null {
 export type AuditAction =
   | `lease.${"revoke" | "release" | "collect"}`
   | `task.${"cancel" | "retry" | "delete"}`
+  | `once.${"retry" | "delete"}`
   | `${"resource" | "prefix" | "queue"}.${"pause" | "resume"}`
   | `generator.${"start" | "stop" | "rate"}`
   | `key.${"create" | "rotate" | "revoke"}`
@@ -122,6 +123,8 @@ const ACTIONS: Readonly<Record<AuditAction, true>> = {
   "task.cancel": true,
   "task.retry": true,
   "task.delete": true,
+  "once.retry": true,
+  "once.delete": true,
   "resource.pause": true,
   "resource.resume": true,
   "prefix.pause": true,

@@ -22,24 +22,28 @@ export function retryingOperator(operator: RemoteOperator, env: Env): RemoteOper
 }
 
 /**
- * Not repeated when their answer is lost: a revoke, which could end the next grant, and acts on tasks,
- * which may have been changed in between.
+ * Not repeated when their answer is lost: a revoke, which could end the next grant, and acts on tasks and on records of
+ * `once`, which may have been changed in between.
  */
 function retryingActors(actors: OperatorActors, retrying: Retrying): OperatorActors {
-  const { leases, tasks, generator, pauses } = actors;
-  const once = { repeatable: false };
+  const { leases, tasks, once, generator, pauses } = actors;
+  const unrepeated = { repeatable: false };
   const onTasks = (operation: keyof TaskActs) => (keys: readonly TaskKey[]) =>
-    retrying.batch(keys, (some) => tasks[operation](some), once);
+    retrying.batch(keys, (some) => tasks[operation](some), unrepeated);
   return {
     leases: {
       revoke: (requests, options) =>
         retrying.batch(
           requests,
           (some, timeoutMs) => leases.revoke(some, { ...options, timeoutMs }),
-          { ...options, ...once },
+          { ...options, ...unrepeated },
         ),
     },
     tasks: { cancel: onTasks("cancel"), retry: onTasks("retry"), delete: onTasks("delete") },
+    once: {
+      retry: (key) => retrying.call(() => once.retry(key), unrepeated),
+      delete: (key) => retrying.call(() => once.delete(key), unrepeated),
+    },
     generator: {
       write: (namespace, change) => retrying.call(() => generator.write(namespace, change)),
     },

@@ -133,6 +133,13 @@ export const METRICS = {
     about: "Renewals that failed or were refused: the 20 resources with the most.",
     labels: RESOURCE,
   },
+  "leasehold.once.runs": {
+    kind: "counter",
+    unit: "{call}",
+    about:
+      "Calls of `once` by their end. `answered`: another caller had done the work; `refused`: it was not begun; `lost`: it ended too late to be recorded. A server counts what its callers report: `ran`, `failed` and `lost`.",
+    labels: { outcome: ["ran", "answered", "failed", "refused", "lost"] },
+  },
   "leasehold.fence.refusals": {
     kind: "counter",
     unit: "{write}",

@@ -51,6 +51,7 @@ export const WARNING_CODES = {
   "waiting for a server that refuses by a limit": "LEASEHOLD_W_REFUSED_BY_LIMIT",
   "waiting for a store that does not answer": "LEASEHOLD_W_STORE_UNAVAILABLE",
   "watch broke; subscribing again": "LEASEHOLD_W_CONNECTION_LOST",
+  "watch of results broke; subscribing again": "LEASEHOLD_W_CONNECTION_LOST",
   "watch of tasks broke; subscribing again": "LEASEHOLD_W_CONNECTION_LOST",
 } as const;
 

@@ -106,9 +106,15 @@ export function withTasks(opened: LeaseStores, source: Source): Stores {
   throw leasesOnly(source);
 }
 
-/** @throws INVALID_OPTION if the engine keeps leases only */
+/** @throws INVALID_OPTION if the engine keeps leases only, or the server no records */
 export function withOnce(opened: LeaseStores, source: Source): OnceStore {
   if (opened.once) return opened.once;
+  if (opened.operator) {
+    throw new InvalidOptionError(
+      "this server",
+      "keeps no records of once: it must be of a version that has /v1/once, and have its leases and its records in one database, without --control",
+    );
+  }
   throw leasesOnly(source);
 }
 

@@ -13,6 +13,7 @@ import {
 import type { Logger } from "../env/index.js";
 import { toJson } from "./json.js";
 import type { ClaimedTask, Json } from "./port.js";
+import { checkTaskId } from "./record.js";
 
 /** How tasks of a kind are kept and retried; each can be overridden when one is enqueued. */
 export interface TaskDefaults {
@@ -41,7 +42,7 @@ export interface TaskOptions<Schema extends StandardSchemaV1 | undefined> extend
 /** What a handler is given beside the data. */
 export interface HandlerContext {
   /** The task as it was claimed: id, attempt, failures, crashes... */
-  readonly task: Omit<ClaimedTask, "leaseId" | "data">;
+  readonly task: Omit<ClaimedTask, "leaseId" | "data" | "checkpoint">;
   /** The lease on it. Pass `lease.token` to what you write to; ask `lease.checkAlive()` before. */
   readonly lease: Lease;
   /** Aborts when the lease is lost or the worker can wait no longer: stop then. */
@@ -52,6 +53,16 @@ export interface HandlerContext {
    * @throws InvalidOptionError for what JSON cannot say, and for more than that
    */
   readonly progress: (progress: Json) => void;
+  /**
+   * Records how far the work has come, so that the next attempt can go on from there: it finds the value in
+   * `lastCheckpoint`. Resolves when the store has it, under the token of this attempt. It replaces the one before. At most
+   * 64 KiB as JSON.
+   * @throws LeaseLostError if the lease is lost: nothing was recorded; STORE_UNAVAILABLE: it may have been, and the next
+   *   heartbeat sends it again; InvalidOptionError for what JSON cannot say, and for more than 64 KiB
+   */
+  readonly checkpoint: (checkpoint: Json) => Promise<void>;
+  /** The last checkpoint of an earlier attempt, as it was when the task was claimed; null if there was none. */
+  readonly lastCheckpoint: Json;
   readonly log: Logger;
 }
 export type Handler<Data, Output> = (
@@ -66,13 +77,13 @@ export interface TaskHandler {
   readonly run: (data: Json, context: HandlerContext) => Promise<Json>;
 }
 
-/** A kind of task. `Input` is what is enqueued, `Data` what the handler gets. */
-export interface TaskDefinition<Input = Json, Data = Input> {
+/** A kind of task. `Input` is what is enqueued, `Data` what the handler gets, `Output` what it returns. */
+export interface TaskDefinition<Input = Json, Data = Input, Output = unknown> {
   readonly kind: string;
   readonly defaults: TaskDefaults;
   /** @throws InvalidOptionError naming the field of the data */
   check(data: Input): Promise<Json>;
-  handle<Output>(handler: Handler<Data, Output>): TaskHandler;
+  handle(handler: Handler<Data, Output>): TaskHandler;
 }
 
 /**
@@ -107,18 +118,22 @@ export class FinalTaskError extends Error {
  * export const handler = resize.handle(({ width }) => ({ file: `${width}.png` }));
  * ```
  */
-export function defineTask<Schema extends StandardSchemaV1>(
+export function defineTask<Schema extends StandardSchemaV1, Output = unknown>(
   kind: string,
   options: TaskOptions<Schema> & { schema: Schema },
-): TaskDefinition<StandardSchemaV1.InferInput<Schema>, StandardSchemaV1.InferOutput<Schema>>;
-export function defineTask<Data = Json>(
+): TaskDefinition<
+  StandardSchemaV1.InferInput<Schema>,
+  StandardSchemaV1.InferOutput<Schema>,
+  Output
+>;
+export function defineTask<Data = Json, Output = unknown>(
   kind: string,
   options?: TaskOptions<undefined>,
-): TaskDefinition<Data>;
+): TaskDefinition<Data, Data, Output>;
 export function defineTask(
   kind: string,
   options: TaskOptions<StandardSchemaV1 | undefined> = {},
-): TaskDefinition<unknown, unknown> {
+): TaskDefinition<unknown> {
   checkName("kind", kind);
   checkKnown(options, { schema: true, ...TASK_DEFAULTS });
   const { schema, ...defaults } = options;
@@ -157,19 +172,11 @@ export function checkDefinition(definition: unknown): void {
   );
 }
 
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
-
-/** @throws InvalidOptionError */
-export function checkId(id: unknown, path = "id"): void {
-  if (typeof id === "string" && UUID.test(id)) return;
-  throw new InvalidOptionError(path, "must be a UUID");
-}
-
 /** @throws InvalidOptionError */
 export function checkIds(ids: unknown): void {
   if (ids === undefined) return;
   checkArray("ids", ids);
-  for (const [at, id] of ids.entries()) checkId(id, `ids.${at}`);
+  for (const [at, id] of ids.entries()) checkTaskId(id, `ids.${at}`);
 }
 
 /** @throws InvalidOptionError */

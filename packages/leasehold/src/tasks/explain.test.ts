@@ -113,6 +113,8 @@ it("orders as a claim does", () => {
     { id: "a", priority: 0, scheduledAt: NOW },
     { id: "d", priority: 0, scheduledAt: "2020-01-01T11:00:00.000Z" },
   ];
-  const sorted = tasks.sort((a, b) => (comesBefore(a, b) ? -1 : 1));
-  expect(sorted.map(({ id }) => id)).toEqual(["c", "d", "a", "b"]);
+  const sorted = tasks.toSorted((a, b) =>
+    comesBefore(a, b, tasks.indexOf(a) < tasks.indexOf(b)) ? -1 : 1,
+  );
+  expect(sorted.map(({ id }) => id)).toEqual(["c", "d", "b", "a"]);
 });

@@ -114,12 +114,16 @@ function because(code: WhyCode, text: string): Reason {
   return { code, text, inMs: null, ahead: null };
 }
 
-/** Whether a pending task is claimed before another one of its queue. */
+/**
+ * Whether a pending task is claimed before another one of its queue.
+ * @param isOlder it was enqueued before the other one
+ */
 export function comesBefore(
-  a: Pick<TaskView, "id" | "priority" | "scheduledAt">,
-  b: Pick<TaskView, "id" | "priority" | "scheduledAt">,
+  a: Pick<TaskView, "priority" | "scheduledAt">,
+  b: Pick<TaskView, "priority" | "scheduledAt">,
+  isOlder: boolean,
 ): boolean {
   if (a.priority !== b.priority) return a.priority < b.priority;
   const byTime = Date.parse(a.scheduledAt) - Date.parse(b.scheduledAt);
-  return byTime !== 0 ? byTime < 0 : a.id < b.id;
+  return byTime !== 0 ? byTime < 0 : isOlder;
 }

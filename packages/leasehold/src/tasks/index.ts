@@ -1,13 +1,4 @@
-export {
-  DEFAULTS,
-  dueKindsOf,
-  type EnqueueTaskOptions,
-  type Tasks,
-  type TasksClient,
-  type TasksOptions,
-  type TaskToEnqueue,
-  tasksOver,
-} from "./client.js";
+export { dueKindsOf, type Tasks, type TasksClient, tasksOver } from "./client.js";
 export {
   defineTask,
   FinalTaskError,
@@ -20,11 +11,22 @@ export {
 } from "./define.js";
 export { observed, type TaskEvent, type TaskListener } from "./events.js";
 export { GENERATOR_RESOURCE, Generator, type GeneratorOptions } from "./generator.js";
+export type { OutputOf, ResultOptions, TaskHandle } from "./handle.js";
 export { leasesOfTask } from "./leases.js";
+export {
+  DEFAULTS,
+  type EnqueueTaskOptions,
+  type TaskStatsOptions,
+  type TasksOptions,
+  type TaskToEnqueue,
+} from "./options.js";
+export { byteLength, CHECKPOINT_BYTES } from "./payloads.js";
 export type * from "./port.js";
 export { TASK_STATES } from "./port.js";
 export { Ready, type ReadyOptions } from "./ready.js";
 export { startReaper } from "./reaper.js";
-export { type AdminResult, type Enqueued, TaskConflictError } from "./results.js";
+export { checkTaskId } from "./record.js";
+export { ResultWaits } from "./result-waits.js";
+export { type AdminResult, TaskConflictError, TaskFailedError } from "./results.js";
 export { type DueKinds, type UnhandledKind, unhandledKinds } from "./unhandled.js";
-export type { Worker, WorkerOptions } from "./worker.js";
+export type { Drained, DrainOptions, Worker, WorkerOptions } from "./worker.js";

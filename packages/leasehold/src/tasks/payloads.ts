@@ -18,6 +18,9 @@ export const CLAIMED_BYTES = 16 * 1024 * 1024;
  */
 export const REPEATED_BYTES = 256 * 1024;
 
+/** Of progress and of a checkpoint, as JSON: they travel with heartbeats, in one request with those of other tasks. */
+export const CHECKPOINT_BYTES = 64 * 1024;
+
 /** A store keeps the last attempts of a task: of one that is returned again and again, there is no end of them. */
 export const ATTEMPTS_KEPT = 100;
 /** A read of a task returns as many of its last attempts as have this much progress and errors, and at least one. */

@@ -25,32 +25,25 @@ import type {
   Term,
   WatchEvent,
 } from "../core/index.js";
+import type { Json, TaskKey, TaskState } from "./values.js";
+import type { TaskResult, TaskWaits } from "./waits-port.js";
 
-export type { CallOptions, Failed, Page, Term };
-
-/** The data and the output of a task: any JSON value. */
-export type Json =
-  | null
-  | boolean
-  | number
-  | string
-  | readonly Json[]
-  | { readonly [name: string]: Json };
-
-export type TaskState = "pending" | "running" | "done" | "dead" | "cancelled";
-export const TASK_STATES: readonly TaskState[] = [
-  "pending",
-  "running",
-  "done",
-  "dead",
-  "cancelled",
-];
+export { TASK_STATES } from "./values.js";
+export type {
+  ReadResultsOptions,
+  TaskEndEvent,
+  TaskStatistics,
+  TaskStats,
+  TaskStatsQuery,
+} from "./waits-port.js";
+export type { CallOptions, Failed, Json, Page, TaskKey, TaskResult, TaskState, TaskWaits, Term };
 
 export interface NewTask {
   readonly namespace: string;
   /**
-   * A UUID chosen by the caller: enqueueing the same task again after a lost response adds nothing. Another kind,
-   * queue or data under the same id is a conflict.
+   * Any text of 1 to 200 characters without control characters, chosen by the caller and kept as it is; not `.` or `..`.
+   * Enqueueing the same task again after a lost response adds nothing. Another kind, queue or data under the same id is a
+   * conflict.
    */
   readonly id: string;
   /** The kind of work, which selects the handler. 1-256 bytes. */
@@ -117,7 +110,7 @@ export interface ClaimedTask extends Term {
   readonly data: Json;
   /**
    * 48 hex digits, of which the first 16 are the grant id. With `d` for the SHA-256 of the claimId in hex: its digits 0 to 7,
-   * the last 8 digits of the task's id, and the digits 16 to 47 of `d`.
+   * 8 digits that differ from task to task (the last ones of its number), and the digits 16 to 47 of `d`.
    */
   readonly leaseId: string;
   readonly token: number;
@@ -130,21 +123,19 @@ export interface ClaimedTask extends Term {
   readonly scheduledAt: string;
   /** The holder of the previous attempt; null if there was none. */
   readonly previousHolder: string | null;
+  /** The last checkpoint of an earlier attempt; null if there was none. */
+  readonly checkpoint: Json;
 }
 /**
- * Pending tasks that are due, by priority, scheduledAt and id. `reap` makes tasks with expired leases pending.
+ * Pending tasks that are due, by priority, scheduledAt and the order in which they were enqueued. `reap` makes tasks with expired leases pending.
  *
- * The data of a claim is bounded: the claim ends before the task with which its data would exceed 16 MiB of JSON, but
+ * The data of a claim is bounded: the claim ends before the task with which its data and checkpoints would exceed 16 MiB of JSON, but
  * never before the first. A claim that leaves due tasks for that reason notifies those who `watch`.
  */
 export type ClaimOutcome =
   | { readonly status: "claimed"; readonly tasks: readonly ClaimedTask[] }
   | Failed;
 
-export interface TaskKey {
-  readonly namespace: string;
-  readonly id: string;
-}
 export interface TaskGrant extends TaskKey {
   readonly leaseId: string;
   readonly token: number;
@@ -164,6 +155,8 @@ export interface HeartbeatRequest extends TaskGrant {
   readonly ttlMs: number;
   /** Replaces the progress kept with the attempt. */
   readonly progress?: Json;
+  /** Replaces the checkpoint kept with the task, which its later claims return. */
+  readonly checkpoint?: Json;
 }
 export type HeartbeatOutcome = ({ readonly status: "renewed" } & Term) | Refused | Failed;
 
@@ -273,6 +266,8 @@ export interface TaskDetails extends TaskView {
   readonly data: Json;
   readonly output: Json;
   readonly progress: Json;
+  /** Of the last attempt that recorded one; null if none has. */
+  readonly checkpoint: Json;
   /**
    * Oldest first, including the running one. The last 100 at most, of which older ones are left out if all their
    * errors and progress exceed 1 MiB: `attempt` is the number of each.
@@ -344,7 +339,7 @@ export interface TaskCapabilities {
   readonly reaps: boolean;
 }
 
-export interface TaskStore {
+export interface TaskStore extends TaskWaits {
   readonly capabilities: TaskCapabilities;
   enqueue(tasks: readonly NewTask[], options?: EnqueueOptions): Promise<EnqueueOutcome[]>;
   claim(request: ClaimRequest, options?: ClaimOptions): Promise<ClaimOutcome>;
@@ -359,9 +354,11 @@ export interface TaskStore {
   cancel(tasks: readonly TaskKey[]): Promise<AdminOutcome[]>;
   /** Makes dead or cancelled tasks pending again, and pending ones due now. Failures and crashes return to 0. */
   retry(tasks: readonly TaskKey[]): Promise<AdminOutcome[]>;
+  /** Deletes tasks that are not running, with their attempts: `ok` with the last state. A second delete is `unknown`. */
+  delete(tasks: readonly TaskKey[]): Promise<AdminOutcome[]>;
   get(task: TaskKey): Promise<TaskDetails | null>;
   /**
-   * Newest id first. Reads no payload as a whole that a view does not have: a page of large tasks must stay small. A page
+   * The task that was enqueued last comes first. Reads no payload as a whole that a view does not have: a page of large tasks must stay small. A page
    * may have fewer than `limit` tasks, or none, and a cursor all the same: those passed over are bounded in memory.
    */
   list(query: TaskQuery): Promise<Page<TaskView>>;
@@ -369,8 +366,8 @@ export interface TaskStore {
   /** Due pending tasks by queue and kind. Optional: without it, readers look at a page of `list`. */
   dueKinds?(query: DueKindsQuery): Promise<readonly DueKind[]>;
   /**
-   * Grants on tasks, running and ended, as leases on resources named `task:ID`. Newest task id first,
-   * of one task the newest grant first. done, failed and returned count as `released`, cancelled as
+   * Grants on tasks, running and ended, as leases on resources named `task:ID`. Those of the newest task
+   * first, of one task the newest grant first. done, failed and returned count as `released`, cancelled as
    * `revoked`.
    */
   leases(query: TaskLeaseQuery): Promise<Page<LeaseView>>;
@@ -381,14 +378,4 @@ export interface TaskStore {
   close(): Promise<void>;
 }
 
-/** The wanted state of the generator. The store keeps it, so that all server instances return the same. */
-export interface GeneratorWanted {
-  readonly running: boolean;
-  /** Tasks per second, 0.01 to 1,000. */
-  readonly ratePerSecond: number;
-}
-export interface GeneratorState {
-  /** `{ running: false, ratePerSecond: 1 }` until the first write. */
-  read(namespace: string): Promise<GeneratorWanted>;
-  write(namespace: string, change: Partial<GeneratorWanted>): Promise<GeneratorWanted>;
-}
+export type { GeneratorState, GeneratorWanted } from "./generator-port.js";

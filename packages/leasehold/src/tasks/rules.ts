@@ -53,12 +53,16 @@ export interface Decision<Outcome> {
   readonly outcome: Decided<Outcome>;
 }
 
-/** @param rival an unfinished task of the same namespace, kind and dedupeKey, if there is one */
+/**
+ * @param rival an unfinished task of the same namespace, kind and dedupeKey, if there is one
+ * @param seq the store's next number
+ */
 export function enqueue(
   record: TaskRecord | null,
   rival: TaskRecord | null,
   task: NewTask,
   nowMs: number,
+  seq: number,
 ): Decision<EnqueueOutcome> {
   if (record) {
     // Whatever has become of the task since, a repeated request has been carried out.
@@ -68,9 +72,11 @@ export function enqueue(
   if (rival) return { record, outcome: { status: "duplicate", id: rival.id } };
   const created: TaskRecord = {
     ...task,
+    seq,
     data: encodeJson(task.data),
     state: "pending",
     output: NOTHING,
+    checkpoint: NOTHING,
     error: null,
     failures: 0,
     crashes: 0,
@@ -100,7 +106,7 @@ export function claim(
   const last: AttemptRecord = {
     attempt: (before?.attempt ?? 0) + 1,
     holder: request.holder,
-    leaseId: taskLeaseId(claimDigest, record.id),
+    leaseId: taskLeaseId(claimDigest, record.seq),
     token: token(before?.token ?? 0),
     ttlMs: request.ttlMs,
     startedAtMs: nowMs,
@@ -129,7 +135,7 @@ export function claimAgain(
 ): Decided<ClaimedTask> | null {
   const { last } = record;
   if (record.state !== "running") return null;
-  if (last?.leaseId !== taskLeaseId(claimDigest, record.id)) return null;
+  if (last?.leaseId !== taskLeaseId(claimDigest, record.seq)) return null;
   return nowMs < last.expiresAtMs ? claimedTask(record, last, nowMs) : null;
 }
 
@@ -168,8 +174,10 @@ export function heartbeat(
     expiresAtMs: Math.max(grant.last.expiresAtMs, nowMs + request.ttlMs),
     progress: request.progress === undefined ? grant.last.progress : encodeJson(request.progress),
   };
+  const { checkpoint = null } = request;
+  const news = request.checkpoint === undefined ? {} : { checkpoint: encodeJson(checkpoint) };
   return {
-    record: { ...grant.record, last },
+    record: { ...grant.record, ...news, last },
     outcome: { status: "renewed", ttlMs: last.ttlMs, remainingMs: last.expiresAtMs - nowMs },
   };
 }
@@ -385,6 +393,7 @@ function claimedTask(record: TaskRecord, last: AttemptRecord, nowMs: number): De
     dedupeKey: record.dedupeKey,
     scheduledAt: new Date(record.scheduledAtMs).toISOString(),
     previousHolder: record.earlier.at(-1)?.holder ?? null,
+    checkpoint: JSON.parse(record.checkpoint) as Json,
     ttlMs: last.ttlMs,
     remainingMs: last.expiresAtMs - nowMs,
   };

@@ -85,8 +85,8 @@ export function toWireDetails(task: port.TaskDetails): TaskDetails {
     processor: holder,
     fencingToken: token,
   }));
-  const { data: task_data, output: task_output, progress } = task;
-  return { ...toWireTask(task), task_data, task_output, progress, attempts };
+  const { data: task_data, output: task_output, progress, checkpoint } = task;
+  return { ...toWireTask(task), task_data, task_output, progress, checkpoint, attempts };
 }
 
 export function fromWireDetails(task: TaskDetails): port.TaskDetails {
@@ -95,8 +95,8 @@ export function fromWireDetails(task: TaskDetails): port.TaskDetails {
     holder: processor,
     token: fencingToken,
   }));
-  const { task_data: data, task_output: output, progress } = task;
-  return { ...fromWireTask(task), data, output, progress, attempts };
+  const { task_data: data, task_output: output, progress, checkpoint } = task;
+  return { ...fromWireTask(task), data, output, progress, checkpoint, attempts };
 }
 
 export function toWireClaimed(task: port.ClaimedTask, processor: string): ClaimedTask {
@@ -120,6 +120,7 @@ export function toWireClaimed(task: port.ClaimedTask, processor: string): Claime
     ttlMs: task.ttlMs,
     remainingMs: task.remainingMs,
     previousProcessor: task.previousHolder,
+    checkpoint: task.checkpoint,
   };
 }
 
@@ -139,6 +140,8 @@ export function fromWireClaimed(task: ClaimedTask): port.ClaimedTask {
     dedupeKey: task.dedupeKey,
     scheduledAt: task.scheduled_at,
     previousHolder: task.previousProcessor,
+    // Absent from the answers of older servers.
+    checkpoint: task.checkpoint ?? null,
     ttlMs: task.ttlMs,
     remainingMs: task.remainingMs,
     expiresAt: task.must_heartbeat_before,

@@ -1,14 +1,15 @@
 /** The requests of the task pages. */
 import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
-import type {
-  Counts,
-  GeneratorStatus,
-  PauseList,
-  Task,
-  TaskDetails,
-  TaskPage,
-  Why,
-  Workers,
+import {
+  type Counts,
+  type GeneratorStatus,
+  type PauseList,
+  type Task,
+  type TaskDetails,
+  type TaskPage,
+  taskInPath,
+  type Why,
+  type Workers,
 } from "leasehold/internal/wire";
 import { get } from "../../data/api.js";
 
@@ -52,7 +53,7 @@ export const taskListQuery = (filter: TaskFilter) =>
 export const taskQuery = (id: string) =>
   queryOptions({
     queryKey: ["task", id],
-    queryFn: ({ signal }) => get<TaskDetails>(`/api/tasks/${id}`, { signal }),
+    queryFn: ({ signal }) => get<TaskDetails>(`/api/tasks/${taskInPath(id)}`, { signal }),
     placeholderData: undefined as never,
   });
 
@@ -61,7 +62,7 @@ const WHY_EVERY_MS = 3_000;
 export const whyQuery = (id: string) =>
   queryOptions({
     queryKey: ["task", id, "why"],
-    queryFn: ({ signal }) => get<Why>(`/api/tasks/${id}/why`, { signal }),
+    queryFn: ({ signal }) => get<Why>(`/api/tasks/${taskInPath(id)}/why`, { signal }),
     refetchInterval: WHY_EVERY_MS,
     placeholderData: undefined as never,
   });

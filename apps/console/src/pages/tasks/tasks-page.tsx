@@ -15,8 +15,6 @@ import { TaskList } from "./task-list.js";
 import { stateOf } from "./task-queries.js";
 import { UnhandledKinds } from "./unhandled-kinds.js";
 
-const UUID = /^[0-9a-f]{8}-[0-9a-f-]{27}$/i;
-
 export function TasksPage() {
   const [search, filterBy] = useFilters();
   const [open, setOpen] = useState<"enqueue" | "pause">();
@@ -60,14 +58,14 @@ export function TasksPage() {
         <FilterInput label="Queue" value={queue} onFilter={(value) => filterBy({ queue: value })} />
         <FilterInput label="Kind" value={kind} onFilter={(value) => filterBy({ kind: value })} />
       </div>
-      {text !== undefined && UUID.test(text) && (
+      {text !== undefined && text !== "" && (
         <p className="mb-3 text-sm">
           <Link
             to="/tasks/$id"
-            params={{ id: text.toLowerCase() }}
+            params={{ id: text }}
             className="inline-flex items-center gap-1.5 text-accent underline underline-offset-2"
           >
-            <Icon name="link" /> Open the task with this id
+            <Icon name="link" /> Open the task with the id {text}
           </Link>
         </p>
       )}

@@ -261,7 +261,8 @@ export function readAnswer(response: Response, text: string): Answer | Failed {
 export function checked(answer: Answer): Answer {
   const { status } = answer;
   const { code, errors, detail } = problemOf(answer);
-  if (status < 300 || status === 409 || code === "UNKNOWN_TASK") return answer;
+  const isMissing = code === "UNKNOWN_TASK" || code === "UNKNOWN_ONCE";
+  if (status < 300 || status === 409 || isMissing) return answer;
   if (status === 401 || status === 403) throw new RefusedKeyError(status, detail);
   const [field] = errors ?? [];
   if (field) throw new InvalidOptionError(field.path, field.problem);

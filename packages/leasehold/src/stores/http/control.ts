@@ -31,6 +31,7 @@ import {
   queryOf,
 } from "./connection.js";
 import { HttpGeneratorState } from "./control-generator.js";
+import type { HttpOnceStore } from "./once.js";
 
 const PAUSES = "/v1/pauses";
 
@@ -40,6 +41,7 @@ type By = Pick<Act, "actor" | "reason">;
 export class HttpOperator implements RemoteOperator {
   readonly #client: HttpClient;
   readonly #generator: HttpGeneratorState;
+  readonly #openOnce: () => Promise<HttpOnceStore>;
   readonly pauses = { list: (namespace: string | null) => this.#paused(namespace) };
   readonly audit = {
     list: (query: AuditQuery) => this.#audited(query),
@@ -49,7 +51,9 @@ export class HttpOperator implements RemoteOperator {
   readonly keys = { list: (query: KeyQuery) => this.#keys(query) };
   readonly limits = { read: (namespace: string) => this.#limits(namespace) };
 
-  constructor(connection: Connection) {
+  /** @param openOnce what it gives, the caller closes */
+  constructor(connection: Connection, openOnce: () => Promise<HttpOnceStore>) {
+    this.#openOnce = openOnce;
     this.#client = new HttpClient(connection);
     this.#generator = new HttpGeneratorState(connection);
   }
@@ -86,6 +90,10 @@ export class HttpOperator implements RemoteOperator {
         write: (namespace, change) => this.#generator.write(namespace, change, by),
       },
       tasks: { cancel: tasks("cancel"), retry: tasks("retry"), delete: tasks("delete") },
+      once: {
+        retry: async (key) => (await this.#openOnce()).retry(key, by),
+        delete: async (key) => (await this.#openOnce()).delete(key, by),
+      },
       pauses: {
         set: (pause) => this.#pause(pause),
         clear: (key) => this.#resume(key, by),

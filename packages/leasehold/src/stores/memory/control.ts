@@ -23,6 +23,7 @@ import type { Clock } from "../../env/index.js";
 import type { MemoryGeneratorState } from "./control-generator.js";
 import { memoryKeys, type StoredKey } from "./control-keys.js";
 import { compareUtf8 } from "./keys.js";
+import type { MemoryOnceStore } from "./once.js";
 import { backFrom, pageOf } from "./page.js";
 import { SortedList } from "./sorted-list.js";
 import type { MemoryLeaseStore } from "./store.js";
@@ -62,13 +63,14 @@ export function memoryControl(
   state: MemoryControlState,
   leases: MemoryLeaseStore,
   tasks: MemoryTaskStore,
+  once: MemoryOnceStore,
   generator: MemoryGeneratorState,
 ): Control {
   const audit = auditOf(state);
   const keys = memoryKeys(state);
   const pauses = pausesOf(state, leases);
   const limits = limitsOf(state);
-  const actors = { leases, tasks, generator, keys, pauses, limits };
+  const actors = { leases, tasks, once, generator, keys, pauses, limits };
   const kept = { audit, keys, pauses, limits, actors, leasesApart: false };
   return { ...kept, ...inTwoSteps(audit, actors) };
 }

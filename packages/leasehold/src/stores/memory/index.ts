@@ -32,13 +32,15 @@ class Memory implements StoreSource<Stores> {
     };
     const leases = new MemoryLeaseStore(this.#contents.leases);
     const tasks = new MemoryTaskStore(this.#contents.tasks);
+    const { once: records, generator, history, control } = this.#contents;
+    const once = new MemoryOnceStore(records, leases, this.#contents.leases);
     return {
       leases,
       tasks,
-      once: new MemoryOnceStore(this.#contents.once, leases, this.#contents.leases),
-      generator: this.#contents.generator,
-      history: this.#contents.history,
-      control: memoryControl(this.#contents.control, leases, tasks, this.#contents.generator),
+      once,
+      generator,
+      history,
+      control: memoryControl(control, leases, tasks, once, generator),
       async close() {
         await Promise.all([leases.close(), tasks.close()]);
       },

@@ -7,12 +7,14 @@ import { MemoryTaskState, MemoryTaskStore } from "./tasks.js";
 
 afterEach(() => vi.restoreAllMocks());
 
-const idOf = (number: number) => `00000000-0000-7000-8000-${`${number}`.padStart(12, "0")}`;
+/** Not in the order of the numbers. */
+const idOf = (number: number) => `${`${number}`.split("").toReversed().join("")}/${number}`;
 
 function pending(number: number, fields: Partial<TaskRecord> = {}): TaskRecord {
   return {
     namespace: "n",
     id: idOf(number),
+    seq: number,
     kind: "k",
     queue: "q",
     priority: 0,
@@ -24,6 +26,7 @@ function pending(number: number, fields: Partial<TaskRecord> = {}): TaskRecord {
     data: "1",
     state: "pending",
     output: "null",
+    checkpoint: "null",
     error: null,
     failures: 0,
     crashes: 0,
@@ -76,7 +79,7 @@ it.each([
   expect(reads).toBeLessThan(5_000);
 });
 
-it("gives tasks of all queues and kinds in the order of priority, scheduledAt and id", () => {
+it("gives tasks of all queues and kinds in the order of priority, scheduledAt and number", () => {
   const random = seededRandom(3);
   const below = (most: number) => Math.floor(random.float() * most);
   const records = Array.from({ length: 2_000 }, (_, number) =>

@@ -31,20 +31,25 @@ import type {
   RequeueOutcome,
   TaskCapabilities,
   TaskDetails,
+  TaskEndEvent,
   TaskGrant,
   TaskKey,
   TaskLeaseQuery,
   TaskQuery,
+  TaskResult,
   TaskState,
+  TaskStatistics,
+  TaskStatsQuery,
   TaskStore,
   TaskView,
   TaskWatchEvent,
 } from "../../tasks/port.js";
-import { isUnfinished, storedId, storedTask, type TaskRecord } from "../../tasks/record.js";
+import { isUnfinished, NOTHING, storedTask, type TaskRecord } from "../../tasks/record.js";
 import * as rules from "../../tasks/rules.js";
 import { TaskIndex } from "./task-index.js";
 import { leasesOf } from "./task-leases.js";
 import { detailsOf, dueKindsOf, iso, listOf } from "./task-views.js";
+import { resultsOf, statsOf } from "./task-waits.js";
 import { follow } from "./watch.js";
 
 /** A client repeats a claim within seconds, if at all. */
@@ -55,6 +60,8 @@ interface Namespace {
   /** The tasks that each claim took, oldest claim first. */
   readonly claims: Map<string, { readonly ids: readonly string[]; readonly atMs: number }>;
   readonly watchers: Set<EventQueue<TaskWatchEvent>>;
+  /** Of the ends of tasks. */
+  readonly endWatchers: Set<EventQueue<TaskEndEvent>>;
   /** The largest token among deleted tasks. */
   tokenFloor: number;
 }
@@ -68,6 +75,7 @@ export class MemoryTaskState {
   readonly namespaces = new Map<string, Namespace>();
   readonly #clock: Env["clock"];
   readonly #originMs: number;
+  #seq = 0;
 
   constructor({ clock, random }: Pick<Env, "clock" | "random">) {
     this.random = random;
@@ -83,6 +91,12 @@ export class MemoryTaskState {
     return this.#originMs + this.#clock.monotonic();
   }
 
+  /** Grows with each call. */
+  nextSeq(): number {
+    this.#seq += 1;
+    return this.#seq;
+  }
+
   namespace(name: string): Namespace {
     let namespace = this.namespaces.get(name);
     if (!namespace) {
@@ -90,6 +104,7 @@ export class MemoryTaskState {
         tasks: new TaskIndex(),
         claims: new Map(),
         watchers: new Set(),
+        endWatchers: new Set(),
         tokenFloor: 0,
       };
       this.namespaces.set(name, namespace);
@@ -115,6 +130,7 @@ export class MemoryTaskStore implements TaskStore {
   };
   readonly #state: MemoryTaskState;
   readonly #watching = new Set<EventQueue<TaskWatchEvent>>();
+  readonly #watchingEnds = new Set<EventQueue<TaskEndEvent>>();
   #closed = false;
 
   constructor(state: MemoryTaskState) {
@@ -130,7 +146,8 @@ export class MemoryTaskStore implements TaskStore {
     }
     return this.#decide<NewTask, EnqueueOutcome>(
       added.map(storedTask),
-      (record, task, nowMs, tasks) => rules.enqueue(record, tasks.rival(task), task, nowMs),
+      (record, task, nowMs, tasks) =>
+        rules.enqueue(record, tasks.rival(task), task, nowMs, this.#state.nextSeq()),
     );
   }
 
@@ -158,7 +175,7 @@ export class MemoryTaskStore implements TaskStore {
     let bytes = 0;
     for (const due of tasks.due(queues, kinds, nowMs)) {
       if (claimed.length >= limit) break;
-      bytes += byteLength(due.data);
+      bytes += byteLength(due.data) + (due.checkpoint === NOTHING ? 0 : byteLength(due.checkpoint));
       if (bytes > CLAIMED_BYTES && claimed.length > 0) {
         notify(namespace, due, nowMs);
         break;
@@ -218,15 +235,14 @@ export class MemoryTaskStore implements TaskStore {
     );
   }
 
-  /** Deletes finished tasks. */
   async delete(keys: readonly TaskKey[]): Promise<AdminOutcome[]> {
     if (this.#closed) return keys.map(closed);
     return keys.map(({ namespace, id }) => {
       const space = this.#state.namespace(namespace);
-      const record = space.tasks.get(storedId(id));
+      const record = space.tasks.get(id);
       if (!record) return { status: "unknown" };
       const { state, last } = record;
-      if (isUnfinished(state)) return { status: "conflict", state };
+      if (state === "running") return { status: "conflict", state };
       // The id may be added again.
       space.tokenFloor = Math.max(space.tokenFloor, last?.token ?? 0);
       space.tasks.delete(record);
@@ -236,7 +252,7 @@ export class MemoryTaskStore implements TaskStore {
 
   async get({ namespace, id }: TaskKey): Promise<TaskDetails | null> {
     this.#assertOpen();
-    const record = this.#state.namespaces.get(namespace)?.tasks.get(storedId(id));
+    const record = this.#state.namespaces.get(namespace)?.tasks.get(id);
     if (!record) return null;
     return detailsOf(record, this.#state.nowMs());
   }
@@ -261,6 +277,26 @@ export class MemoryTaskStore implements TaskStore {
   async dueKinds(query: DueKindsQuery): Promise<readonly DueKind[]> {
     this.#assertOpen();
     return dueKindsOf(this.#state.namespace(query.namespace).tasks, query, this.#state.nowMs());
+  }
+
+  async results(keys: readonly TaskKey[]): Promise<readonly TaskResult[]> {
+    this.#assertOpen();
+    const tasksOf = (namespace: string) => this.#state.namespaces.get(namespace)?.tasks;
+    return resultsOf(keys, ({ namespace, id }) => tasksOf(namespace)?.get(id) ?? null);
+  }
+
+  async *watchResults(
+    namespace: string,
+    { signal }: { signal: AbortSignal },
+  ): AsyncGenerator<TaskEndEvent, void, void> {
+    this.#assertOpen();
+    const { endWatchers } = this.#state.namespace(namespace);
+    yield* follow(signal, [endWatchers, this.#watchingEnds]);
+  }
+
+  async stats(query: TaskStatsQuery): Promise<TaskStatistics> {
+    this.#assertOpen();
+    return statsOf(this.#state.namespace(query.namespace).tasks, query, this.#state.nowMs());
   }
 
   async reap(): Promise<readonly Reaped[]> {
@@ -296,6 +332,7 @@ export class MemoryTaskStore implements TaskStore {
   async close(): Promise<void> {
     this.#closed = true;
     for (const watcher of this.#watching) watcher.end();
+    for (const watcher of this.#watchingEnds) watcher.end();
   }
 
   /** Decides the requests of one call in order, all at the same instant. */
@@ -307,7 +344,7 @@ export class MemoryTaskStore implements TaskStore {
     const nowMs = this.#state.nowMs();
     return requests.map((request) => {
       const namespace = this.#state.namespace(request.namespace);
-      const before = namespace.tasks.get(storedId(request.id));
+      const before = namespace.tasks.get(request.id);
       const { record, outcome } = step(before, request, nowMs, namespace.tasks);
       if (record && record !== before) {
         namespace.tasks.put(record);
@@ -336,12 +373,13 @@ function closed(): Failed {
   return { status: "failed", applied: "no", retryable: false, error: new ClosedError(WHAT) };
 }
 
-/** Notifies waiting workers of tasks that they can claim now. */
+/** Notifies waiting workers of tasks that they can claim now, and those who wait for a task of its end. */
 function notify(
-  { watchers }: Namespace,
-  { state, queue, scheduledAtMs }: TaskRecord,
+  { watchers, endWatchers }: Namespace,
+  { id, state, queue, scheduledAtMs }: TaskRecord,
   nowMs: number,
 ): void {
+  if (!isUnfinished(state)) for (const watcher of endWatchers) watcher.push({ type: "ended", id });
   if (state !== "pending" || scheduledAtMs > nowMs) return;
   for (const watcher of watchers) watcher.push({ type: "ready", queue });
 }

@@ -22,6 +22,7 @@ import { PostgresGeneratorState } from "./control-generator.js";
 import { keysIn } from "./control-keys.js";
 import { limitsIn, pausesIn } from "./control-state.js";
 import { isUniqueViolation, storeError } from "./failures.js";
+import { PostgresOnceStore } from "./once.js";
 import type { Connections } from "./shared.js";
 import { PostgresLeaseStore } from "./store.js";
 import { PostgresTaskStore } from "./tasks.js";
@@ -81,9 +82,11 @@ async function performIn<T>(
 function actorsIn(sql: Sql, connections: Connections): Actors {
   const { backend } = connections;
   const within = { ...connections, backend: { ...backend, general: sql, control: sql } };
+  const leases = new PostgresLeaseStore(within);
   return {
-    leases: new PostgresLeaseStore(within),
+    leases,
     tasks: new PostgresTaskStore(within),
+    once: new PostgresOnceStore(within, leases),
     generator: new PostgresGeneratorState(within),
     keys: keysIn(sql),
     pauses: pausesIn(sql),

@@ -15,8 +15,9 @@ export const CLAIM_DIGEST = `digest AS MATERIALIZED (
     FROM (SELECT encode(sha256(convert_to($2, 'UTF8')), 'hex') AS hex) d
   )`;
 /** `taskLeaseId`. The subqueries run once a statement, not once a task. */
-export const claimedLeaseId = (id: string) =>
-  `(SELECT d.public FROM digest d) || right(${id}::text, 8) || (SELECT d.secret FROM digest d)`;
+export const claimedLeaseId = (seq: string) =>
+  `(SELECT d.public FROM digest d) || lpad(to_hex(${seq} & 4294967295), 8, '0')
+        || (SELECT d.secret FROM digest d)`;
 
 export interface ClaimedRow {
   readonly id: string;
@@ -33,6 +34,7 @@ export interface ClaimedRow {
   readonly dedupeKey: string | null;
   readonly scheduledAt: number;
   readonly previousHolder: string | null;
+  readonly checkpoint: string | null;
   /** Another than that of the request if it repeats the claim of another holder. */
   readonly holder: string;
   readonly ttlMs: number;
@@ -41,10 +43,12 @@ export interface ClaimedRow {
   readonly notified: number;
 }
 
-const DUE = `t.namespace = $1 AND t.state = 'pending' AND t.scheduled_at <= (SELECT now FROM clock)
+const DUE = `t.namespace = $1 AND t.state = 'pending' AND t.concurrency_key IS NULL
+        AND t.scheduled_at <= (SELECT now FROM clock)
         AND ($6::text[] IS NULL OR t.kind = ANY ($6::text[]))
         AND NOT EXISTS (SELECT FROM earlier)`;
-export const IN_ORDER = (row: string) => `${row}.priority, ${row}.scheduled_at, ${row}.id`;
+const BYTES = "octet_length(t.data) + coalesce(octet_length(t.checkpoint), 0)";
+export const IN_ORDER = (row: string) => `${row}.priority, ${row}.scheduled_at, ${row}.seq`;
 const PICKED = (row: string) => `${row}.namespace, ${row}.queue, ${IN_ORDER(row)}`;
 
 /**
@@ -52,7 +56,7 @@ const PICKED = (row: string) => `${row}.namespace, ${row}.queue, ${IN_ORDER(row)
  * its limit.
  */
 export const pickedOfOne = (columns: string) => `
-    SELECT ${columns}, octet_length(t.data) AS bytes FROM leasehold.task t
+    SELECT ${columns}, ${BYTES} AS bytes FROM leasehold.task t
     WHERE t.queue = $7 AND ${DUE}
     ORDER BY ${IN_ORDER("t")} LIMIT $5::int
     FOR NO KEY UPDATE OF t SKIP LOCKED`;
@@ -70,24 +74,24 @@ const pickedOfMany = (queues: number) => `
         (
           _,
           at,
-        ) => `(SELECT t.namespace, t.queue, t.id, t.priority, t.scheduled_at FROM leasehold.task t
+        ) => `(SELECT t.namespace, t.queue, t.seq, t.priority, t.scheduled_at FROM leasehold.task t
         WHERE t.queue = $${7 + at} AND ${DUE}
         ORDER BY ${IN_ORDER("t")} LIMIT 10 * $5::int + 100)`,
       ).join("\n      UNION ALL\n      ")}
       ORDER BY 4, 5, 3
     ) q CROSS JOIN LATERAL (
-      SELECT octet_length(t.data) AS bytes FROM leasehold.task t
-      WHERE ${SAME_TASK("t", "q")} AND t.state = 'pending'
+      SELECT ${BYTES} AS bytes FROM leasehold.task t
+      WHERE t.namespace = q.namespace AND t.seq = q.seq AND t.state = 'pending'
         AND t.scheduled_at <= (SELECT now FROM clock)
       FOR NO KEY UPDATE OF t SKIP LOCKED
     ) t
     ORDER BY ${IN_ORDER("q")} LIMIT $5::int`;
 
-const CLAIMED_COLUMNS = (row: string) => `${row}.id::text AS id, ${row}.kind, ${row}.queue,
+const CLAIMED_COLUMNS = (row: string) => `${row}.id, ${row}.kind, ${row}.queue,
   ${row}.priority, ${row}.data, ${row}.lease_id AS "leaseId", ${row}.token, ${row}.attempt,
   ${row}.failures, ${row}.crashes, ${row}.max_attempts AS "maxAttempts",
   ${row}.dedupe_key AS "dedupeKey", ${row}.holder, ${micros(`${row}.scheduled_at`)} AS "scheduledAt",
-  ${row}.previous_holder AS "previousHolder", ${row}.ttl_ms AS "ttlMs",
+  ${row}.previous_holder AS "previousHolder", ${row}.checkpoint, ${row}.ttl_ms AS "ttlMs",
   ${micros(`${row}.expires_at`)} AS "expiresAt", ${micros("c.now")} AS now`;
 
 /**
@@ -107,13 +111,13 @@ export const claimSql = (queues: number) => `
 WITH ${CLOCK},
   ${CLAIM_DIGEST},
   earlier AS MATERIALIZED (
-    SELECT n.task_ids FROM leasehold.claim n WHERE n.namespace = $1 AND n.claim_id = $2
+    SELECT n.task_seqs FROM leasehold.claim n WHERE n.namespace = $1 AND n.claim_id = $2
   ),
   picked AS MATERIALIZED (${queues === 1 ? pickedOfOne(PICKED("t")) : pickedOfMany(queues)}
   ),
   -- The size of a value is in its header: no data is read here.
   measured AS MATERIALIZED (
-    SELECT p.namespace, p.queue, p.id, p.bytes = sum(p.bytes) OVER upto
+    SELECT p.namespace, p.queue, p.seq, p.bytes = sum(p.bytes) OVER upto
       OR sum(p.bytes) OVER upto <= ${CLAIMED_BYTES} AS fits
     FROM picked p WINDOW upto AS (ORDER BY ${IN_ORDER("p")} ROWS UNBOUNDED PRECEDING)
   ),
@@ -121,22 +125,22 @@ WITH ${CLOCK},
   ${notifiedOf("measured x WHERE NOT x.fits")},
   claimed AS (
     UPDATE leasehold.task t SET state = 'running', attempt = t.attempt + 1,
-      previous_holder = t.holder, holder = $3, lease_id = ${claimedLeaseId("t.id")},
+      previous_holder = t.holder, holder = $3, lease_id = ${claimedLeaseId("t.seq")},
       token = greatest(t.token + 1, ${micros("c.now")}), ttl_ms = $4::int, started_at = c.now,
       heartbeat_at = NULL, expires_at = ${afterMs("$4::int")}, result = NULL, progress = NULL
     FROM clock c
     -- Not a join, for which the planner may scan the whole table.
-    WHERE t.namespace = $1 AND t.id = ANY (ARRAY(SELECT p.id FROM measured p WHERE p.fits))
+    WHERE t.namespace = $1 AND t.seq = ANY (ARRAY(SELECT p.seq FROM measured p WHERE p.fits))
     RETURNING t.*
   ),
   noted AS (
-    INSERT INTO leasehold.claim (namespace, claim_id, task_ids, claimed_at)
-    SELECT $1, $2, array_agg(x.id), c.now FROM claimed x CROSS JOIN clock c GROUP BY c.now
+    INSERT INTO leasehold.claim (namespace, claim_id, task_seqs, claimed_at)
+    SELECT $1, $2, array_agg(x.seq), c.now FROM claimed x CROSS JOIN clock c GROUP BY c.now
   ),
   own AS (
-    SELECT t.* FROM earlier CROSS JOIN unnest(earlier.task_ids) AS e (id)
-      JOIN leasehold.task t ON t.namespace = $1 AND t.id = e.id CROSS JOIN clock c
-    WHERE t.state = 'running' AND t.lease_id = ${claimedLeaseId("t.id")}
+    SELECT t.* FROM earlier CROSS JOIN unnest(earlier.task_seqs) AS e (seq)
+      JOIN leasehold.task t ON t.namespace = $1 AND t.seq = e.seq CROSS JOIN clock c
+    WHERE t.state = 'running' AND t.lease_id = ${claimedLeaseId("t.seq")}
       AND c.now < t.expires_at
   )
 SELECT ${CLAIMED_COLUMNS("x")}, ${NOTIFIED}
@@ -152,4 +156,5 @@ WHERE claimed_at < clock_timestamp() - $1::float8 * interval '1 millisecond'`;
 export const FORGET_ATTEMPTS = `
 DELETE FROM leasehold.attempt a
 USING ${unnested([...KEY, ["attempt", "int"]])}
-WHERE a.namespace = i.namespace AND a.task_id = i.id AND a.attempt <= i.attempt`;
+  JOIN leasehold.task t ON ${SAME_TASK("t", "i")}
+WHERE a.namespace = t.namespace AND a.task_seq = t.seq AND a.attempt <= i.attempt`;

@@ -29,20 +29,24 @@ const NEW_TASK: Columns = [
 /** Returns the keys of the added tasks. */
 const ENQUEUE = `
 WITH ${CLOCK},
+  -- In the order of the requests, whatever the order of the locks.
+  numbered AS MATERIALIZED (
+    SELECT *, nextval('leasehold.task_seq') AS seq FROM ${unnested(NEW_TASK)}
+  ),
   added AS (
-    INSERT INTO leasehold.task (namespace, id, state, kind, queue, priority, data, dedupe_key,
+    INSERT INTO leasehold.task (namespace, id, seq, state, kind, queue, priority, data, dedupe_key,
       max_attempts, crash_limit, backoff_ms, max_backoff_ms, created_at, scheduled_at)
-    SELECT i.namespace, i.id, 'pending', i.kind, i.queue, i.priority, i.data, i.dedupe_key,
+    SELECT i.namespace, i.id, i.seq, 'pending', i.kind, i.queue, i.priority, i.data, i.dedupe_key,
       i.max_attempts, i.crash_limit, i.backoff_ms, i.max_backoff_ms, c.now,
       coalesce(to_timestamp(i.scheduled_ms / 1000), c.now)
-    FROM ${unnested(NEW_TASK)} CROSS JOIN clock c
+    FROM numbered i CROSS JOIN clock c
     ORDER BY i.namespace COLLATE "C", i.kind COLLATE "C", i.dedupe_key COLLATE "C",
-      CASE WHEN i.dedupe_key IS NULL THEN i.id END, i.n
+      CASE WHEN i.dedupe_key IS NULL THEN i.id END COLLATE "C", i.n
     ON CONFLICT DO NOTHING
     RETURNING namespace, id, queue, created_at, scheduled_at
   ),
   ${notifiedOf("added x WHERE x.scheduled_at <= x.created_at")}
-SELECT x.namespace, x.id::text AS id, ${NOTIFIED} FROM added x`;
+SELECT x.namespace, x.id, ${NOTIFIED} FROM added x`;
 
 export interface ThereRow {
   readonly n: number;
@@ -59,7 +63,7 @@ export interface ThereRow {
  * the order of its names. So no more data is read than was sent.
  */
 const THERE = `
-SELECT i.n::int AS n, same.kind, same.queue, rival.id::text AS rival,
+SELECT i.n::int AS n, same.kind, same.queue, rival.id AS rival,
   CASE WHEN octet_length(same.data) = octet_length(i.data) THEN same.data END AS data
 FROM ${unnested([...KEY, ["kind", "text"], ["dedupe_key", "text"], ["data", "text"]])}
   LEFT JOIN leasehold.task same ON ${SAME_TASK("same", "i")}

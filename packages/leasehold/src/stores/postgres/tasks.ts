@@ -26,20 +26,25 @@ import type {
   HeartbeatOutcome,
   HeartbeatRequest,
   NewTask,
+  ReadResultsOptions,
   Reaped,
   RequeueOutcome,
   TaskCapabilities,
   TaskDetails,
+  TaskEndEvent,
   TaskGrant,
   TaskKey,
   TaskLeaseQuery,
   TaskQuery,
+  TaskResult,
   TaskState,
+  TaskStatistics,
+  TaskStatsQuery,
   TaskStore,
   TaskView,
   TaskWatchEvent,
 } from "../../tasks/port.js";
-import { storedId, storedTask } from "../../tasks/record.js";
+import { isTaskId, storedTask, taskCursor } from "../../tasks/record.js";
 import type { Schema, Sql } from "./connection.js";
 import { failedOutcome, storeError } from "./failures.js";
 import type { Connections } from "./shared.js";
@@ -78,6 +83,7 @@ import {
   listedOf,
   listSql,
 } from "./task-views.js";
+import { FORGET_WAITS, readResults, readStats } from "./task-waits.js";
 import { type Listener, watchEvents } from "./watch.js";
 
 /** The number of leases that one statement reaps at most. */
@@ -205,24 +211,23 @@ export class PostgresTaskStore implements TaskStore {
     return this.#calls.decide(retrying(this.#general), tasks);
   }
 
-  /** Deletes finished tasks, with their attempts. */
   delete(tasks: readonly TaskKey[]): Promise<AdminOutcome[]> {
     return this.#calls.decide(deleting(this.#general), tasks);
   }
 
   async get({ namespace, id }: TaskKey): Promise<TaskDetails | null> {
     const run = this.#calls.within(this.#general);
-    const stored = storedId(id);
-    if (!stored) return null;
-    const [row] = await run<DetailsRow>(GET, [namespace, stored]);
+    if (!isTaskId(id)) return null;
+    const [row] = await run<DetailsRow>(GET, [namespace, id]);
     return row ? detailsOf(row) : null;
   }
 
   async list(query: TaskQuery): Promise<Page<TaskView>> {
     const { limit = 100 } = query;
     const rows = await this.#calls.within(this.#general)<ListedRow>(...listSql(query, limit));
-    const items = rows.slice(0, limit).map(listedOf);
-    return { items, nextCursor: rows.length > limit ? (items.at(-1)?.id ?? null) : null };
+    const page = rows.slice(0, limit);
+    const last = rows.length > limit ? page.at(-1) : undefined;
+    return { items: page.map(listedOf), nextCursor: last ? taskCursor(last) : null };
   }
 
   async leases(query: TaskLeaseQuery): Promise<Page<LeaseView>> {
@@ -247,6 +252,17 @@ export class PostgresTaskStore implements TaskStore {
     return rows.map(dueKindOf);
   }
 
+  async results(
+    tasks: readonly TaskKey[],
+    { notifyMs, ...options }: ReadResultsOptions = {},
+  ): Promise<readonly TaskResult[]> {
+    return readResults(this.#calls.within(this.#general, options), tasks, notifyMs);
+  }
+
+  async stats(query: TaskStatsQuery): Promise<TaskStatistics> {
+    return readStats(this.#calls.within(this.#general), query);
+  }
+
   async reap(): Promise<readonly Reaped[]> {
     const reaped: Reaped[] = [];
     for (let rows: readonly ReapedRow[] = []; ; ) {
@@ -260,6 +276,7 @@ export class PostgresTaskStore implements TaskStore {
     if (nowMs >= this.#forgetAtMs) {
       this.#forgetAtMs = nowMs + FORGET_EVERY_MS;
       await this.#calls.within(this.#general)(FORGET_CLAIMS, [CLAIMS_KEPT_MS]);
+      await this.#calls.within(this.#general)(FORGET_WAITS, []);
     }
     return reaped;
   }
@@ -290,6 +307,19 @@ export class PostgresTaskStore implements TaskStore {
       this.#listener,
       ([topic, place, queue]): TaskWatchEvent | null =>
         topic === "task" && place === namespace ? { type: "ready", queue } : null,
+      [signal, this.#closing.signal],
+    );
+  }
+
+  async *watchResults(
+    namespace: string,
+    { signal }: { signal: AbortSignal },
+  ): AsyncGenerator<TaskEndEvent, void, undefined> {
+    this.#calls.assertOpen();
+    yield* watchEvents(
+      this.#listener,
+      ([topic, place, id]): TaskEndEvent | null =>
+        topic === "ended" && place === namespace ? { type: "ended", id } : null,
       [signal, this.#closing.signal],
     );
   }

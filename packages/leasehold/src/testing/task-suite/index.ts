@@ -8,10 +8,12 @@ import { defineSuite } from "../suite.js";
 import { attempts } from "./attempts.js";
 import { batches } from "./batches.js";
 import { cancelling } from "./cancelling.js";
+import { checkpoints } from "./checkpoints.js";
 import { claiming } from "./claiming.js";
 import { closing } from "./closing.js";
 import { completing } from "./completing.js";
 import { concurrency } from "./concurrency.js";
+import { deleting } from "./deleting.js";
 import { enqueueing } from "./enqueueing.js";
 import { expiry } from "./expiry.js";
 import { failing } from "./failing.js";
@@ -22,6 +24,8 @@ import { leases } from "./leases.js";
 import { mixedBatches } from "./mixed-batches.js";
 import { model } from "./model.js";
 import { payloads } from "./payloads.js";
+import { results } from "./results.js";
+import { statistics } from "./statistics.js";
 import { views } from "./views.js";
 import { watching } from "./watching.js";
 
@@ -44,7 +48,9 @@ const SECTIONS: readonly (readonly [string, Section])[] = [
   ["complete", completing],
   ["fail and requeue", failing],
   ["cancel and retry", cancelling],
+  ["delete", deleting],
   ["tokens and attempts", attempts],
+  ["checkpoints", checkpoints],
   ["batches", batches],
   ["large batches", mixedBatches],
   ["concurrency", concurrency],
@@ -53,6 +59,8 @@ const SECTIONS: readonly (readonly [string, Section])[] = [
   ["large payloads", payloads],
   ["leases", leases],
   ["watch", watching],
+  ["results", results],
+  ["statistics", statistics],
   ["the rules as a model", model],
   ["generator", generator],
   ["close", closing],
