@@ -2,7 +2,7 @@
 export async function register() {
   if (process.env.NEXT_RUNTIME !== "nodejs") return;
   const { database, sendMail } = await import("./lib/database.js");
-  const { leasehold } = await database;
+  const { leasehold } = await database();
   leasehold.tasks.work([
     sendMail.handle(({ order, to }) => console.log(`mail for order ${order} to ${to}`)),
   ]);

@@ -4,7 +4,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import pg from "pg";
-import { afterEach, beforeAll, expect, it } from "vitest";
+import { afterEach, beforeAll, beforeEach, expect, it } from "vitest";
 import { checkBuild, ownEnvironment } from "../support/cli.js";
 import { typescript } from "../support/compile.js";
 import { quickPglite } from "../support/pglite.js";
@@ -62,12 +62,21 @@ const next = join(nextjs, "node_modules/next/dist/bin/next");
 const missing = existsSync(next) ? null : "no Next.js: npm ci --prefix examples/nextjs";
 
 describeUnless(missing, "Next.js", () => {
-  it("has the task with the order, and not without it", { timeout: 300_000 }, async () => {
-    const { url, drop } = await freshDatabase();
+  let database: FreshDatabase;
+  beforeEach(async () => {
+    database = await freshDatabase();
+    return () => database.drop();
+  });
+  const start = (args: readonly string[], env: NodeJS.ProcessEnv = {}) =>
+    node(
+      [next, ...args],
+      { DATABASE_URL: database.url, NEXT_TELEMETRY_DISABLED: "1", ...env },
+      nextjs,
+    );
+
+  async function placeOrders(mode: "dev" | "start"): Promise<void> {
     const port = await freePort();
-    const env = { DATABASE_URL: url, NEXT_TELEMETRY_DISABLED: "1" };
-    const args = [next, "dev", "--port", `${port}`, "--hostname", "127.0.0.1"];
-    const server = node(args, env, nextjs);
+    const server = start([mode, "--port", `${port}`, "--hostname", "127.0.0.1"]);
     await server.listening(port);
     const place = async (customer: string, card: string) => {
       const body = JSON.stringify({ customer, card });
@@ -80,12 +89,25 @@ describeUnless(missing, "Next.js", () => {
     await server.until(({ out }) => out.includes("mail for order 1 to ada"));
     const orders = await (await fetch(`http://127.0.0.1:${port}/orders`)).json();
     expect(orders).toEqual([{ id: 1, customer: "ada" }]);
-    const client = new pg.Client({ connectionString: url });
+    const client = new pg.Client({ connectionString: database.url });
     await client.connect();
     expect((await client.query("SELECT FROM leasehold.task")).rows).toHaveLength(1);
     await client.end();
     await server.endGroup();
-    await drop();
+  }
+
+  it("has the task with the order, and not without it", { timeout: 300_000 }, () =>
+    placeOrders("dev"),
+  );
+
+  it("does so when built, for which it needs no database", { timeout: 600_000 }, async () => {
+    const nowhere = `postgres://127.0.0.1:${await freePort()}/app`;
+    const { code, stdout, stderr } = await start(["build"], { DATABASE_URL: nowhere }).ended;
+    expect({ code, said: stdout + stderr }).toEqual({
+      code: 0,
+      said: expect.not.stringContaining("ECONNREFUSED"),
+    });
+    await placeOrders("start");
   });
 });
 
