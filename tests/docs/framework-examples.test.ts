@@ -74,9 +74,9 @@ describeUnless(missing, "Next.js", () => {
       nextjs,
     );
 
-  async function placeOrders(mode: "dev" | "start"): Promise<void> {
+  async function placeOrders(mode: "dev" | "start", env: NodeJS.ProcessEnv = {}): Promise<Child> {
     const port = await freePort();
-    const server = start([mode, "--port", `${port}`, "--hostname", "127.0.0.1"]);
+    const server = start([mode, "--port", `${port}`, "--hostname", "127.0.0.1"], env);
     await server.listening(port);
     const place = async (customer: string, card: string) => {
       const body = JSON.stringify({ customer, card });
@@ -85,7 +85,7 @@ describeUnless(missing, "Next.js", () => {
     };
     expect(await place("ada", "valid")).toEqual([201, { id: 1, customer: "ada" }]);
     expect(await place("bob", "declined")).toEqual([402, { error: "card declined" }]);
-    // The worker of instrumentation.js, in the same process.
+    // The worker of lib/worker.js, in the same process.
     await server.until(({ out }) => out.includes("mail for order 1 to ada"));
     const orders = await (await fetch(`http://127.0.0.1:${port}/orders`)).json();
     expect(orders).toEqual([{ id: 1, customer: "ada" }]);
@@ -93,21 +93,26 @@ describeUnless(missing, "Next.js", () => {
     await client.connect();
     expect((await client.query("SELECT FROM leasehold.task")).rows).toHaveLength(1);
     await client.end();
-    await server.endGroup();
+    return server;
   }
 
-  it("has the task with the order, and not without it", { timeout: 300_000 }, () =>
-    placeOrders("dev"),
-  );
+  it("has the task with the order, and not without it", { timeout: 300_000 }, async () => {
+    await (await placeOrders("dev")).endGroup();
+  });
 
-  it("does so when built, for which it needs no database", { timeout: 600_000 }, async () => {
+  it("does so when built without a database, and ends with its worker", {
+    timeout: 600_000,
+  }, async () => {
     const nowhere = `postgres://127.0.0.1:${await freePort()}/app`;
     const { code, stdout, stderr } = await start(["build"], { DATABASE_URL: nowhere }).ended;
     expect({ code, said: stdout + stderr }).toEqual({
       code: 0,
-      said: expect.not.stringContaining("ECONNREFUSED"),
+      said: expect.not.stringMatching(/ECONNREFUSED|Warning/),
     });
-    await placeOrders("start");
+    const unserved = await start(["start", "--port", "0"], { DATABASE_URL: nowhere }).ended;
+    expect(unserved).toMatchObject({ code: 1, stderr: expect.stringContaining("ECONNREFUSED") });
+    const server = await placeOrders("start", { NEXT_MANUAL_SIG_HANDLE: "true" });
+    expect(await server.end("SIGTERM")).toMatchObject({ code: 0 });
   });
 });
 
@@ -119,6 +124,7 @@ it("stand on the page as they are", async () => {
     "examples/express.js",
     "examples/nextjs/app/orders/route.js",
     "examples/nextjs/instrumentation.js",
+    "examples/nextjs/lib/worker.js",
     "examples/nestjs/leasehold.module.ts",
     "examples/nestjs/orders.module.ts",
   ]);
