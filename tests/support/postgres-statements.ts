@@ -253,7 +253,7 @@ export const STORE_CALLS: readonly Call[] = [
     sql(
       "task-enqueue",
       "Adds each task unless its id or its dedupeKey is taken. Returns those that it added.",
-      "namespaces ids kinds queues priorities data dedupeKeys scheduledMs maxAttempts crashLimits backoffMs maxBackoffMs keepDoneMs keepDeadMs",
+      "namespaces ids kinds queues priorities data dedupeKeys scheduledMs maxAttempts crashLimits backoffMs maxBackoffMs keepDoneMs keepDeadMs concurrencyKeys concurrencyLimits concurrencyAny",
     ),
     sql(
       "task-enqueue-conflicts",
@@ -265,13 +265,13 @@ export const STORE_CALLS: readonly Call[] = [
     ({ tasks }) => tasks.claim({ ...claim, queues: ["images"] }),
     sql(
       "task-claim-first",
-      "Claims the first due tasks of one queue. Takes nothing if the claim is repeated or its data is too much: task-claim decides then.",
+      "Claims the first due tasks of one queue. Takes nothing if the claim is repeated, its data is too much or tasks with a concurrency key are due: task-claim decides then.",
       "namespace claimId holder ttlMs limit kinds queue",
       [{ id: null, undecided: true }],
     ),
     sql(
       "task-claim",
-      "Claims the first due tasks of one queue. A repeated claim returns those of its tasks that it still holds.",
+      "Claims the first due tasks of one queue, with a concurrency key and without. A repeated claim returns those of its tasks that it still holds.",
       "namespace claimId holder ttlMs limit kinds queue",
     ),
   ],
@@ -281,6 +281,15 @@ export const STORE_CALLS: readonly Call[] = [
       "task-claim",
       sql(
         "task-claim-queues",
+        "Claims the first due tasks of several queues, here two, unless tasks with a concurrency key are due.",
+        "namespace claimId holder ttlMs limit kinds queue1 queue2",
+        [{ id: null, undecided: true }],
+      ),
+    ),
+    variantOf(
+      "task-claim",
+      sql(
+        "task-claim-queues-keyed",
         "Like task-claim, for several queues, here two.",
         "namespace claimId holder ttlMs limit kinds queue1 queue2",
         [

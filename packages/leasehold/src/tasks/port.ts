@@ -69,6 +69,17 @@ export interface NewTask {
   readonly maxBackoffMs: number;
   /** How long the task is kept once it has ended; default: for ever. */
   readonly retain?: Retain;
+  /** Default: it runs whatever else runs. */
+  readonly concurrency?: Concurrency | undefined;
+}
+/** The limit and the order of the tasks of a queue and kind that have the same key. The newest of them decides for all. */
+export interface Concurrency {
+  /** 1-256 bytes. */
+  readonly key: string;
+  /** At most this many of them have a live lease at any time; 1 to 10,000. */
+  readonly perKey: number;
+  /** `fifo`: in the order in which they were enqueued; `any`: in claim order, past those that wait for a retry. */
+  readonly order: "fifo" | "any";
 }
 /** In milliseconds; null: for ever. */
 export interface Retain {

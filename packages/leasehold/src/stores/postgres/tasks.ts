@@ -50,9 +50,8 @@ import { failedOutcome, storeError } from "./failures.js";
 import type { Connections } from "./shared.js";
 import { type Run, TaskCalls } from "./task-calls.js";
 import {
-  type ClaimedRow,
   claimedPlaces,
-  claimSql,
+  claimedRows,
   FORGET_ATTEMPTS,
   FORGET_CLAIMS,
 } from "./task-claim-statements.js";
@@ -159,16 +158,11 @@ export class PostgresTaskStore implements TaskStore {
         }
       }
       const places = claimedPlaces(queues.length);
-      const rows = await run<ClaimedRow>(claimSql(places), [
-        namespace,
-        claimId,
-        holder,
-        ttlMs,
-        limit,
-        kinds,
-        ...queues,
-        ...Array.from({ length: places - queues.length }, () => null),
-      ]);
+      const nulls = Array.from({ length: places - queues.length }, () => null);
+      const values = [namespace, claimId, holder, ttlMs, limit, kinds, ...queues, ...nulls];
+      // The lean statement has left tasks with a key to this one.
+      const keyed = queues.length === 1;
+      const rows = await claimedRows(run, places, keyed, values);
       const refused = refuseAnothersClaim(
         holder,
         rows.map((row) => row.holder),
