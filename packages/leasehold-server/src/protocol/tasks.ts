@@ -4,13 +4,12 @@ import {
   CHECKPOINT_BYTES,
   DEFAULTS,
   LONGEST_KEPT_MS,
-  MOST_PER_KEY,
-  ORDERS,
   TASK_STATES,
   type TaskState,
 } from "leasehold/internal";
 import type * as wire from "leasehold/internal/wire";
 import { LIMITS } from "leasehold/internal/wire";
+import { Concurrency, NewConcurrency } from "./concurrency.js";
 import {
   Cursor,
   JsonValue,
@@ -64,19 +63,7 @@ const NewTask = z
         description:
           "How long the task is kept once it is done, and once it is dead or cancelled. null: until it is deleted.",
       }),
-    concurrency: z
-      .strictObject({
-        key: Name,
-        perKey: z.int().min(1).max(MOST_PER_KEY).default(1).openapi({
-          description:
-            "At most this many tasks of the queue and kind with this key run at a time. The newest of them decides for all.",
-        }),
-        order: z.enum(ORDERS).default("fifo").openapi({
-          description:
-            "`fifo`: as they were enqueued, and one that waits for its retry keeps back those behind it; `any`: by priority and time.",
-        }),
-      })
-      .optional(),
+    concurrency: NewConcurrency.optional(),
     id: TaskId.optional().openapi({
       description:
         "Chosen by the caller, which makes the request idempotent: a repeated request adds and changes nothing, whatever its other fields, such as priority, are. With another kind, queue or data it is refused.",
@@ -268,6 +255,7 @@ const Task = z
       description:
         "Only in lists, instead of task_data: the first 200 characters of its JSON and an ellipsis.",
     }),
+    concurrency: Concurrency,
     crashLimit: z.int(),
     processor: z.string().nullable().openapi({ description: "Of the last grant." }),
     grantId: z.string().nullable().openapi({ description: "Public name of the last grant." }),

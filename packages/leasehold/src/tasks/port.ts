@@ -264,6 +264,8 @@ export interface TaskView {
   /** The error of the last attempt that failed. One that is larger than 1 KiB is cut in a list, like a preview. */
   readonly error: string | null;
   readonly dedupeKey: string | null;
+  /** As the task declares it; null if it runs whatever else runs. */
+  readonly concurrency: Concurrency | null;
   readonly attempt: number;
   readonly failures: number;
   readonly crashes: number;

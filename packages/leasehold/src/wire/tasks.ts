@@ -91,6 +91,7 @@ type Previews = "dataPreview" | "outputPreview" | "progressPreview";
 /** A task in a list. `task_data`, `task_output` and `progress` are absent if they are large: then there is a preview. */
 export interface Task extends Identity, Pick<port.TaskView, Previews | "progress"> {
   readonly task_data?: port.Json;
+  readonly concurrency: port.Concurrency | null;
   readonly crashLimit: number;
   /** Of the last grant, like grantId and fencingToken; null before the first. */
   readonly processor: string | null;

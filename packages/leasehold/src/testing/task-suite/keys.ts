@@ -28,6 +28,18 @@ export const keys: Section = (test, expect) => {
     expect(await fixture.claim()).toEqual([]);
   });
 
+  test("shows the key, the limit and the order that a task declares", async (fixture) => {
+    const [fifo = "", any = "", none = ""] = await fixture.addAll([keyed({ perKey: 3 }), ANY, {}]);
+    const declared = { key: "a", perKey: 3, order: "fifo" };
+    expect((await fixture.view({ id: fifo })).concurrency).toEqual(declared);
+    const { items } = await fixture.store.list({ namespace: fixture.namespace });
+    expect(items.map(({ id, concurrency }) => [id, concurrency])).toEqual([
+      [none, null],
+      [any, ANY.concurrency],
+      [fifo, declared],
+    ]);
+  });
+
   test("runs as many as the newest task of the key declares", async (fixture) => {
     const added = await fixture.addAll(Array.from({ length: 6 }, () => keyed({ perKey: 2 })));
     const first = await fixture.claim();
