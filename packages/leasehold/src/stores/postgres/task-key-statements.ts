@@ -50,7 +50,7 @@ export const keyedHeads = (queues: string, bytes: string) => `looked AS MATERIAL
     RETURNING namespace, queue, kind, key
   ),
   found AS MATERIALIZED (
-    SELECT o.at FROM keys k CROSS JOIN LATERAL (
+    SELECT k.*, o.at FROM keys k CROSS JOIN LATERAL (
       SELECT o.ctid AS at FROM leasehold.task_key o WHERE ${SAME_KEY("o")} AND o.key = k.key
       FOR NO KEY UPDATE OF o SKIP LOCKED
     ) o
