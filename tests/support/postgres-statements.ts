@@ -253,7 +253,7 @@ export const STORE_CALLS: readonly Call[] = [
     sql(
       "task-enqueue-alike",
       "Like task-enqueue, for tasks that differ in their ids and data only. Returns how many it added, and which unless all.",
-      "namespace ids kind queue priority data dedupeKey scheduledMs maxAttempts crashLimit backoffMs maxBackoffMs keepDoneMs keepDeadMs",
+      "namespace ids kind queue priority data dedupeKey scheduledMs maxAttempts crashLimit backoffMs maxBackoffMs keepDoneMs keepDeadMs concurrencyKey concurrencyLimit concurrencyAny",
       [{ added: 1, ids: null, notified: 1 }],
     ),
   ],

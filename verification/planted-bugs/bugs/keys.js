@@ -7,7 +7,7 @@ const STEP = "packages/leasehold/src/stores/postgres/migrations-keys.ts";
 const suite = (store, name) =>
   conformance(
     "tests/conformance/tasks-conformance.test.ts",
-    `${store}: task store ... concurrency keys ... ${name}`,
+    `${store}: task store ... ${name}`,
   );
 
 export const KEYS = [

@@ -1,9 +1,17 @@
 /** The unfinished tasks with a concurrency key, in memory. */
+import {
+  type BlockedKey,
+  type BlockedKeysQuery,
+  type BlockingTask,
+  COUNTED_OF_KEY,
+  NAMED_OF_KEY,
+} from "../../tasks/blocked-keys.js";
 import { hasPlace, headOfKey, type KeyTasks } from "../../tasks/keys.js";
 import type { Concurrency } from "../../tasks/port.js";
 import type { TaskRecord } from "../../tasks/record.js";
 import { SortedList } from "./sorted-list.js";
 import { Lanes } from "./task-lanes.js";
+import { iso } from "./task-views.js";
 
 /** The tasks of one key: `firstDue` is that of {@link Lanes}, by the rules of keys. */
 class KeyLane {
@@ -42,9 +50,41 @@ class KeyLane {
     return headOfKey(tasks, nowMs);
   }
 
+  /** Null if no task of the key waits for another one. */
+  blocked(nowMs: number): Omit<BlockedKey, "queue" | "kind"> | null {
+    const [newest] = this.#pending.backFrom();
+    const declared = newest?.concurrency;
+    if (!declared) return null;
+    const running = [...this.#running].sort((a, b) => a.seq - b.seq);
+    const tasks: KeyTasks = { pending: this.#pending.from(), running, declared };
+    const inOrder = declared.order === "fifo";
+    const isStuck = inOrder && running.some(({ last }) => (last?.expiresAtMs ?? 0) <= nowMs);
+    const head = inOrder ? headThatWaits(this.#pending.from(), nowMs) : null;
+    const waitsForHead = head !== null && this.#pending.length > 1;
+    if (hasPlace(tasks, nowMs) && !isStuck && !waitsForHead) return null;
+    const by = running.length > 0 ? running.slice(0, NAMED_OF_KEY) : head ? [head] : [];
+    const pending = Math.min(this.#pending.length, COUNTED_OF_KEY);
+    return { ...declared, pending, by: by.map(blocking) };
+  }
+
   dueBy(atMs: number): Generator<TaskRecord, void, void> {
     return this.#inClaimOrder.dueBy(atMs);
   }
+}
+
+/** The head of a key in order, if it keeps back those behind it. */
+function headThatWaits(pending: Iterable<TaskRecord>, nowMs: number): TaskRecord | null {
+  for (const record of pending) {
+    if (record.scheduledAtMs <= nowMs) return null;
+    if (record.last) return record;
+  }
+  return null;
+}
+
+function blocking({ id, state, last, scheduledAtMs }: TaskRecord): BlockingTask {
+  return state === "running" && last
+    ? { id, state, holder: last.holder, until: iso(last.expiresAtMs) }
+    : { id, state: "pending", holder: null, until: iso(scheduledAtMs) };
 }
 
 export type Keyed = TaskRecord & { readonly concurrency: Concurrency };
@@ -91,6 +131,24 @@ export class KeyLanes {
     for (const kind of (known && (kinds ?? known.keys())) ?? []) {
       yield* known?.get(kind)?.values() ?? [];
     }
+  }
+
+  /** Keys of which tasks wait for others, those with the most first. */
+  blocked({ only, limit }: BlockedKeysQuery, nowMs: number): BlockedKey[] {
+    const found: BlockedKey[] = [];
+    for (const [queue, kinds] of this.#queues) {
+      if (only && only.queue !== queue) continue;
+      for (const [kind, keys] of kinds) {
+        if (only && only.kind !== kind) continue;
+        for (const [key, lane] of keys) {
+          const blocked = only && only.key !== key ? null : lane.blocked(nowMs);
+          if (blocked) found.push({ queue, kind, ...blocked });
+        }
+      }
+    }
+    const byName = (name: BlockedKey) => JSON.stringify([name.queue, name.kind, name.key]);
+    found.sort((a, b) => b.pending - a.pending || (byName(a) < byName(b) ? -1 : 1));
+    return found.slice(0, limit);
   }
 
   /** Every pending task that was due by then. */

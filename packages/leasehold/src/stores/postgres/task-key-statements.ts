@@ -25,7 +25,8 @@ export const keyedDue = (queues: string) => `keyed AS MATERIALIZED (
 
 const SAME_KEY = (row: string) => `${row}.namespace = k.namespace AND ${row}.queue = k.queue
           AND ${row}.kind = k.kind`;
-const OF_KEY = `${SAME_KEY("t")} AND t.concurrency_key = k.key`;
+/** The task t is one of the key k. */
+export const OF_KEY = `${SAME_KEY("t")} AND t.concurrency_key = k.key`;
 /** One claim of a busy key must not delete the rows of a hundred thousand tasks. */
 const SPENT_AT_ONCE = 1_000;
 
@@ -140,3 +141,18 @@ export const KEYED_LEFT = `spent AS MATERIALIZED (
     WHERE NOT EXISTS (SELECT FROM measured m WHERE m.fits AND m.seq = h.seq)
     GROUP BY h.namespace, h.queue, h.kind, h.key
   )`;
+
+/**
+ * Deletes the rows of keys that no claim has looked at for a time, and that have no unfinished task. Values: the time in
+ * milliseconds. A claim from before may hold the row, or have changed it: then the row stays.
+ */
+export const FORGET_KEYS = `
+WITH old AS MATERIALIZED (
+    SELECT k.ctid AS at FROM leasehold.task_key k
+    WHERE k.claimed_at < clock_timestamp() - $1::float8 * interval '1 millisecond'
+      AND NOT EXISTS (SELECT FROM leasehold.task t WHERE ${OF_KEY} AND t.state = 'pending')
+      AND NOT EXISTS (SELECT FROM leasehold.task t WHERE ${OF_KEY} AND t.state = 'running')
+    LIMIT 10000
+    FOR UPDATE OF k SKIP LOCKED
+  )
+DELETE FROM leasehold.task_key k USING old WHERE k.ctid = old.at`;

@@ -7,6 +7,7 @@ import {
   type Page,
 } from "../../core/index.js";
 import type { Clock, Random } from "../../env/index.js";
+import type { BlockedKey, BlockedKeysQuery } from "../../tasks/blocked-keys.js";
 import { refuseAnothersClaim } from "../../tasks/claims.js";
 import { ATTEMPTS_KEPT } from "../../tasks/payloads.js";
 import type {
@@ -48,6 +49,7 @@ import { isTaskId, storedTask, taskCursor } from "../../tasks/record.js";
 import type { Schema, Sql } from "./connection.js";
 import { failedOutcome, storeError } from "./failures.js";
 import type { Connections } from "./shared.js";
+import { blockedKeys } from "./task-blocked-keys.js";
 import { type Run, TaskCalls } from "./task-calls.js";
 import {
   claimedPlaces,
@@ -56,6 +58,7 @@ import {
   FORGET_CLAIMS,
 } from "./task-claim-statements.js";
 import { enqueue, runIn } from "./task-enqueue.js";
+import { FORGET_KEYS } from "./task-key-statements.js";
 import { tasksOf } from "./task-lean-outcomes.js";
 import { CLAIM_FIRST, type LeanClaimedRow } from "./task-lean-statements.js";
 import { type LeaseRow, leasePage, leasesSql } from "./task-leases.js";
@@ -90,6 +93,7 @@ const REAPED_AT_ONCE = 1_000;
 /** A client repeats a claim within seconds, if at all. */
 const CLAIMS_KEPT_MS = 600_000;
 const FORGET_EVERY_MS = 60_000;
+const KEYS_KEPT_MS = 600_000;
 /** Attempts of a task. */
 const FORGET_ATTEMPTS_EVERY = 10;
 
@@ -246,6 +250,10 @@ export class PostgresTaskStore implements TaskStore {
     return rows.map(dueKindOf);
   }
 
+  async blockedKeys(query: BlockedKeysQuery): Promise<readonly BlockedKey[]> {
+    return blockedKeys(this.#calls.within(this.#general), query);
+  }
+
   async results(
     tasks: readonly TaskKey[],
     { notifyMs, ...options }: ReadResultsOptions = {},
@@ -271,6 +279,7 @@ export class PostgresTaskStore implements TaskStore {
       this.#forgetAtMs = nowMs + FORGET_EVERY_MS;
       await this.#calls.within(this.#general)(FORGET_CLAIMS, [CLAIMS_KEPT_MS]);
       await this.#calls.within(this.#general)(FORGET_WAITS, []);
+      await this.#calls.within(this.#general)(FORGET_KEYS, [KEYS_KEPT_MS]);
     }
     return reaped;
   }

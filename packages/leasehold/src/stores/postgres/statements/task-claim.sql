@@ -37,7 +37,7 @@ WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
     RETURNING namespace, queue, kind, key
   ),
   found AS MATERIALIZED (
-    SELECT o.at FROM keys k CROSS JOIN LATERAL (
+    SELECT k.*, o.at FROM keys k CROSS JOIN LATERAL (
       SELECT o.ctid AS at FROM leasehold.task_key o WHERE o.namespace = k.namespace AND o.queue = k.queue
           AND o.kind = k.kind AND o.key = k.key
       FOR NO KEY UPDATE OF o SKIP LOCKED
