@@ -456,6 +456,31 @@ export const STORE_CALLS: readonly Call[] = [
     ),
     sql("task-forget-claims", "Deletes claims that are too old to be repeated.", "keptMs"),
     sql("task-forget-waits", "Deletes waits for results that have expired."),
+    sql("task-forget-keys", "Deletes concurrency keys that nothing uses.", "keptMs"),
+  ],
+  [
+    async ({ tasks }) => tasks.blockedKeys?.({ namespace, limit: 100 }),
+    sql(
+      "task-blocked-keys",
+      "Names the concurrency keys of which tasks wait for others, and those that they wait for.",
+      "namespace limit",
+    ),
+  ],
+  [
+    async ({ tasks }) =>
+      tasks.blockedKeys?.({
+        namespace,
+        only: { queue: "images", kind: "resize", key: "cat" },
+        limit: 1,
+      }),
+    variantOf(
+      "task-blocked-keys",
+      sql(
+        "task-blocked-key",
+        "Like task-blocked-keys, of one key.",
+        "namespace limit queue kind key",
+      ),
+    ),
   ],
   [
     ({ tasks }) => tasks.results([task], { notifyMs: 60_000 }),

@@ -5,10 +5,7 @@ const RULES = "packages/leasehold/src/tasks/keys.ts";
 const SQL = "packages/leasehold/src/stores/postgres/task-key-statements.ts";
 const STEP = "packages/leasehold/src/stores/postgres/migrations-keys.ts";
 const suite = (store, name) =>
-  conformance(
-    "tests/conformance/tasks-conformance.test.ts",
-    `${store}: task store ... ${name}`,
-  );
+  conformance("tests/conformance/tasks-conformance.test.ts", `${store}: task store ... ${name}`);
 
 export const KEYS = [
   {

@@ -1,6 +1,5 @@
 /** The part of the task port that shows which concurrency keys keep tasks back. */
-import type { Concurrency } from "./port.js";
-import type { TaskState } from "./values.js";
+import type { Concurrency, TaskState } from "./values.js";
 
 export interface BlockedKeysQuery {
   readonly namespace: string;

@@ -27,7 +27,7 @@ import type {
 } from "../core/index.js";
 import type { BlockedKey, BlockedKeysQuery } from "./blocked-keys.js";
 import type { DueKind, DueKindsQuery } from "./due-kinds.js";
-import type { Json, TaskKey, TaskState } from "./values.js";
+import type { Concurrency, Json, TaskKey, TaskState } from "./values.js";
 import type { TaskResult, TaskWaits } from "./waits-port.js";
 
 export { TASK_STATES } from "./values.js";
@@ -38,7 +38,18 @@ export type {
   TaskStats,
   TaskStatsQuery,
 } from "./waits-port.js";
-export type { CallOptions, Failed, Json, Page, TaskKey, TaskResult, TaskState, TaskWaits, Term };
+export type {
+  CallOptions,
+  Concurrency,
+  Failed,
+  Json,
+  Page,
+  TaskKey,
+  TaskResult,
+  TaskState,
+  TaskWaits,
+  Term,
+};
 
 export interface NewTask {
   readonly namespace: string;
@@ -72,15 +83,6 @@ export interface NewTask {
   readonly retain?: Retain;
   /** Default: it runs whatever else runs. */
   readonly concurrency?: Concurrency | undefined;
-}
-/** The limit and the order of the tasks of a queue and kind that have the same key. The newest of them decides for all. */
-export interface Concurrency {
-  /** 1-256 bytes. */
-  readonly key: string;
-  /** At most this many of them have a live lease at any time; 1 to 10,000. */
-  readonly perKey: number;
-  /** `fifo`: in the order in which they were enqueued; `any`: in claim order, past those that wait for a retry. */
-  readonly order: "fifo" | "any";
 }
 /** In milliseconds; null: for ever. */
 export interface Retain {

@@ -130,6 +130,10 @@ export interface ResultsRequest {
 export type TaskResult = port.TaskResult;
 /** In the order of the ids. */
 export type TaskResults = readonly Omit<TaskResult, "id">[];
+/** Those with the most pending tasks first. */
+export interface BlockedKeys {
+  readonly items: readonly port.BlockedKey[];
+}
 export type TaskStatistics = port.TaskStatistics;
 export type Counts = Readonly<Record<port.TaskState, number>>;
 

@@ -11,7 +11,6 @@ import type { Concurrency } from "../../tasks/port.js";
 import type { TaskRecord } from "../../tasks/record.js";
 import { SortedList } from "./sorted-list.js";
 import { Lanes } from "./task-lanes.js";
-import { iso } from "./task-views.js";
 
 /** The tasks of one key: `firstDue` is that of {@link Lanes}, by the rules of keys. */
 class KeyLane {
@@ -83,8 +82,8 @@ function headThatWaits(pending: Iterable<TaskRecord>, nowMs: number): TaskRecord
 
 function blocking({ id, state, last, scheduledAtMs }: TaskRecord): BlockingTask {
   return state === "running" && last
-    ? { id, state, holder: last.holder, until: iso(last.expiresAtMs) }
-    : { id, state: "pending", holder: null, until: iso(scheduledAtMs) };
+    ? { id, state, holder: last.holder, until: new Date(last.expiresAtMs).toISOString() }
+    : { id, state: "pending", holder: null, until: new Date(scheduledAtMs).toISOString() };
 }
 
 export type Keyed = TaskRecord & { readonly concurrency: Concurrency };

@@ -147,6 +147,47 @@ export const keys: Section = (test, expect) => {
     expect((await fixture.hold()).id).toBe(added[1]);
   });
 
+  test("names the keys that keep tasks back, and the tasks that those wait for", async (fixture) => {
+    const { namespace, store } = fixture;
+    const blocked = async (only?: { queue: string; kind: string; key: string }) =>
+      (await store.blockedKeys?.({ namespace, limit: 10, ...(only && { only }) })) ?? [];
+    await fixture.addAll([
+      ...Array.from({ length: 3 }, () => keyed({ key: "busy" })),
+      ...Array.from({ length: 2 }, () => keyed({ key: "retrying" })),
+      keyed({ key: "alone" }),
+      keyed({ key: "free", perKey: 2 }),
+      {},
+    ]);
+    const [busy, retrying, alone, free] = await fixture.claim({ limit: 4 });
+    if (!busy || !retrying || !alone || !free) throw new Error("four tasks");
+    await fixture.add(keyed({ key: "free", perKey: 2 }));
+    await fixture.fail(retrying, { retryInMs: HOUR_MS });
+    await fixture.fail(alone, { retryInMs: HOUR_MS });
+    const { expiresAt, holder } = await fixture.view(busy);
+    const name = { queue: "queue", kind: "kind" };
+    const busyKey = {
+      ...name,
+      key: "busy",
+      perKey: 1,
+      order: "fifo",
+      pending: 2,
+      by: [{ id: busy.id, state: "running", holder, until: expiresAt }],
+    };
+    const { scheduledAt } = await fixture.view(retrying);
+    expect(await blocked()).toEqual([
+      busyKey,
+      {
+        ...busyKey,
+        key: "retrying",
+        by: [{ id: retrying.id, state: "pending", holder: null, until: scheduledAt }],
+      },
+    ]);
+    expect(await blocked({ ...name, key: "busy" })).toEqual([busyKey]);
+    expect(await blocked({ ...name, key: "free" })).toEqual([]);
+    await fixture.complete(busy);
+    expect(await blocked({ ...name, key: "busy" })).toEqual([]);
+  });
+
   test("claims tasks with a key like others: again, and of kinds", async (fixture) => {
     const added = await fixture.addAll([
       { ...keyed(), kind: "a" },

@@ -14,8 +14,8 @@
 -- $12 maxBackoffMs
 -- $13 keepDoneMs
 -- $14 keepDeadMs
--- $15 concurrencyKeys
--- $16 concurrencyLimits
+-- $15 concurrencyKey
+-- $16 concurrencyLimit
 -- $17 concurrencyAny
 
 WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
