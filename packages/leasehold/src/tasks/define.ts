@@ -95,7 +95,7 @@ export interface TaskDefinition<Input = Json, Data = Input, Output = unknown> {
   /** @throws InvalidOptionError naming the field of the data */
   check(data: Input): Promise<Json>;
   /** By the `concurrencyKey` of the kind; undefined if it has none, or the task is not limited. */
-  concurrency?(data: Input): Concurrency | undefined;
+  readonly concurrency?: ((data: Input) => Concurrency | undefined) | undefined;
   handle(handler: Handler<Data, Output>): TaskHandler;
 }
 

@@ -61,9 +61,19 @@ export const KEY_STEPS = [
        BEGIN
          IF TG_OP = 'DELETE' THEN task := OLD; ELSE task := NEW; END IF;
          IF TG_OP <> 'DELETE' AND task.state = 'pending' THEN
+           -- One row for the tasks of a key that one transaction adds: they are seen together. Few are looked
+           -- at, because others may be due at the same time.
            INSERT INTO leasehold.due_key (namespace, queue, kind, key, priority, due_at)
-           VALUES (task.namespace, task.queue, task.kind, task.concurrency_key, task.priority,
-             task.scheduled_at);
+           SELECT task.namespace, task.queue, task.kind, task.concurrency_key, task.priority,
+             task.scheduled_at
+           WHERE NOT EXISTS (
+             SELECT FROM (
+               SELECT d.xmin AS added_by, d.priority FROM leasehold.due_key d
+               WHERE d.namespace = task.namespace AND d.queue = task.queue AND d.kind = task.kind
+                 AND d.key = task.concurrency_key AND d.due_at = task.scheduled_at
+               LIMIT 10
+             ) d WHERE d.added_by = pg_current_xact_id()::xid AND d.priority <= task.priority
+           );
            IF TG_OP = 'INSERT' OR task.scheduled_at <= clock_timestamp() THEN
              RETURN NULL;
            END IF;

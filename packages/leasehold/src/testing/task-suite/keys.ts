@@ -1,6 +1,6 @@
 /** Tasks with a concurrency key. */
 import type { Concurrency } from "../../tasks/port.js";
-import type { Held, Section } from "./fixture.js";
+import type { Held, Need, Section } from "./fixture.js";
 import { needsReap } from "./fixture.js";
 
 const HOUR_MS = 3_600_000;
@@ -10,6 +10,9 @@ function keyed(change: Partial<Concurrency> = {}): { concurrency: Concurrency } 
 }
 const ANY = keyed({ order: "any" });
 const ids = (tasks: readonly { id: string }[]) => tasks.map(({ id }) => id);
+
+const needsBlockedKeys: Need = ({ store }) =>
+  store.blockedKeys ? null : "the store does not name blocked keys";
 
 export const keys: Section = (test, expect) => {
   test("runs one task of a key at a time, in the order in which they were added", async (fixture) => {
@@ -50,6 +53,15 @@ export const keys: Section = (test, expect) => {
     expect(ids(await fixture.claim({ limit: 1 }))).toEqual(added.slice(3, 4));
     expect(ids(await fixture.claim())).toEqual(added.slice(4, 5));
     expect((await fixture.view({ id })).state).toBe("pending");
+  });
+
+  test("fills a claim past a key of which many tasks were added at once", async (fixture) => {
+    const added = await fixture.addAll([
+      ...Array.from({ length: 20 }, () => keyed()),
+      keyed({ key: "b" }),
+      keyed({ key: "c" }),
+    ]);
+    expect(ids(await fixture.claim({ limit: 3 }))).toEqual([0, 20, 21].map((at) => added[at]));
   });
 
   test("has keys for each queue and kind, and lets tasks without a key pass", async (fixture) => {
@@ -147,46 +159,50 @@ export const keys: Section = (test, expect) => {
     expect((await fixture.hold()).id).toBe(added[1]);
   });
 
-  test("names the keys that keep tasks back, and the tasks that those wait for", async (fixture) => {
-    const { namespace, store } = fixture;
-    const blocked = async (only?: { queue: string; kind: string; key: string }) =>
-      (await store.blockedKeys?.({ namespace, limit: 10, ...(only && { only }) })) ?? [];
-    await fixture.addAll([
-      ...Array.from({ length: 3 }, () => keyed({ key: "busy" })),
-      ...Array.from({ length: 2 }, () => keyed({ key: "retrying" })),
-      keyed({ key: "alone" }),
-      keyed({ key: "free", perKey: 2 }),
-      {},
-    ]);
-    const [busy, retrying, alone, free] = await fixture.claim({ limit: 4 });
-    if (!busy || !retrying || !alone || !free) throw new Error("four tasks");
-    await fixture.add(keyed({ key: "free", perKey: 2 }));
-    await fixture.fail(retrying, { retryInMs: HOUR_MS });
-    await fixture.fail(alone, { retryInMs: HOUR_MS });
-    const { expiresAt, holder } = await fixture.view(busy);
-    const name = { queue: "queue", kind: "kind" };
-    const busyKey = {
-      ...name,
-      key: "busy",
-      perKey: 1,
-      order: "fifo",
-      pending: 2,
-      by: [{ id: busy.id, state: "running", holder, until: expiresAt }],
-    };
-    const { scheduledAt } = await fixture.view(retrying);
-    expect(await blocked()).toEqual([
-      busyKey,
-      {
-        ...busyKey,
-        key: "retrying",
-        by: [{ id: retrying.id, state: "pending", holder: null, until: scheduledAt }],
-      },
-    ]);
-    expect(await blocked({ ...name, key: "busy" })).toEqual([busyKey]);
-    expect(await blocked({ ...name, key: "free" })).toEqual([]);
-    await fixture.complete(busy);
-    expect(await blocked({ ...name, key: "busy" })).toEqual([]);
-  });
+  test(
+    "names the keys that keep tasks back, and the tasks that those wait for",
+    async (fixture) => {
+      const { namespace, store } = fixture;
+      const blocked = async (only?: { queue: string; kind: string; key: string }) =>
+        (await store.blockedKeys?.({ namespace, limit: 10, ...(only && { only }) })) ?? [];
+      await fixture.addAll([
+        ...Array.from({ length: 3 }, () => keyed({ key: "busy" })),
+        ...Array.from({ length: 2 }, () => keyed({ key: "retrying" })),
+        keyed({ key: "alone" }),
+        keyed({ key: "free", perKey: 2 }),
+        {},
+      ]);
+      const [busy, retrying, alone, free] = await fixture.claim();
+      if (!busy || !retrying || !alone || !free) throw new Error("four tasks");
+      await fixture.add(keyed({ key: "free", perKey: 2 }));
+      await fixture.fail(retrying, { retryInMs: HOUR_MS });
+      await fixture.fail(alone, { retryInMs: HOUR_MS });
+      const { expiresAt, holder } = await fixture.view(busy);
+      const name = { queue: "queue", kind: "kind" };
+      const busyKey = {
+        ...name,
+        key: "busy",
+        perKey: 1,
+        order: "fifo",
+        pending: 2,
+        by: [{ id: busy.id, state: "running", holder, until: expiresAt }],
+      };
+      const { scheduledAt } = await fixture.view(retrying);
+      expect(await blocked()).toEqual([
+        busyKey,
+        {
+          ...busyKey,
+          key: "retrying",
+          by: [{ id: retrying.id, state: "pending", holder: null, until: scheduledAt }],
+        },
+      ]);
+      expect(await blocked({ ...name, key: "busy" })).toEqual([busyKey]);
+      expect(await blocked({ ...name, key: "free" })).toEqual([]);
+      await fixture.complete(busy);
+      expect(await blocked({ ...name, key: "busy" })).toEqual([]);
+    },
+    needsBlockedKeys,
+  );
 
   test("claims tasks with a key like others: again, and of kinds", async (fixture) => {
     const added = await fixture.addAll([
