@@ -26,7 +26,7 @@ const handler = pay.handle(async ({ account, number }, { task, signal }) => {
     console.log(`${account} ${number}, attempt ${task.attempt}`);
     await sleep(100, undefined, { signal });
     if (account === "ada" && number === 1 && task.attempt === 1)
-      throw new Error("the bank is away");
+      throw new Error("the bank does not answer");
   } finally {
     running.splice(running.indexOf(account), 1);
   }

@@ -49,7 +49,7 @@ describePostgres("claims of one concurrency key", () => {
     await opened.tasks.complete([{ namespace, id: "first", ...only(first), output: null }]);
     await add("later", { kind: "busy", ...keyed("busy") });
     await add("other", { kind: "other", ...keyed("other") });
-    // The row of a key that nobody has claimed yet is about to be added: a claim waits, and its snapshot grows old.
+    // The row of a key without an earlier claim is about to be added: a claim waits, and its snapshot grows old.
     await client.query("BEGIN");
     await client.query(
       "INSERT INTO leasehold.task_key VALUES ($1, 'queue', 'other', 'other', now())",

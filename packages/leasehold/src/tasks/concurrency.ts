@@ -7,7 +7,7 @@ export interface KeyOptions<Input> {
    * Limits how many tasks of the kind run at once, for each key that this returns: `(data) => data.accountId`. Up to 256
    * bytes. Null: the task runs whatever else runs. A key belongs to the queue of the task.
    */
-  concurrencyKey?(data: Input): string | null | undefined;
+  concurrencyKey?: (data: Input) => string | null | undefined;
   /** Of each key, at most this many tasks hold a live lease at any time, 1 to 10,000. Default 1. */
   perKey?: number;
   /**

@@ -29,7 +29,7 @@ export function hasPlace({ running, declared }: KeyTasks, nowMs: number): boolea
   return live < declared.perKey;
 }
 
-/** The first pending task whose turn it is; null: it must wait for another one, or until it is due. */
+/** The first pending task that may run next; null: it must wait for another one, or until it is due. */
 export function headOfKey({ pending, running }: KeyTasks, nowMs: number): TaskRecord | null {
   let stuck = Number.POSITIVE_INFINITY;
   for (const record of running) if (!isLive(record, nowMs)) stuck = Math.min(stuck, record.seq);

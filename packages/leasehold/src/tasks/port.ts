@@ -25,7 +25,7 @@ import type {
   Term,
   WatchEvent,
 } from "../core/index.js";
-import type { BlockedKey, BlockedKeysQuery } from "./blocked-keys.js";
+import type { BlockedKey, BlockedKeysQuery, BlockingTask, KeyName } from "./blocked-keys.js";
 import type { DueKind, DueKindsQuery } from "./due-kinds.js";
 import type { Concurrency, Json, TaskKey, TaskState } from "./values.js";
 import type { TaskResult, TaskWaits } from "./waits-port.js";
@@ -372,7 +372,7 @@ export interface TaskStore extends TaskWaits {
   counts(namespace: string): Promise<Record<TaskState, number>>;
   /** Due pending tasks by queue and kind. Optional: without it, readers look at a page of `list`. */
   dueKinds?(query: DueKindsQuery): Promise<readonly DueKind[]>;
-  /** Keys of which pending tasks wait for others, those with the most first. Optional: without it, readers are not told. */
+  /** Keys of which pending tasks wait for others, those with the most first. Optional: without it, readers do not see them. */
   blockedKeys?(query: BlockedKeysQuery): Promise<readonly BlockedKey[]>;
   /**
    * Grants on tasks, running and ended, as leases on resources named `task:ID`. Those of the newest task
@@ -390,4 +390,4 @@ export interface TaskStore extends TaskWaits {
 }
 
 export type { GeneratorState, GeneratorWanted } from "./generator-port.js";
-export type { BlockedKey, BlockedKeysQuery, DueKind, DueKindsQuery };
+export type { BlockedKey, BlockedKeysQuery, BlockingTask, DueKind, DueKindsQuery, KeyName };

@@ -81,7 +81,7 @@ export function notify(namespace: Namespace, record: TaskRecord, nowMs: number):
   } else if (state !== "running") notifyNext(namespace, record);
 }
 
-/** It may be the turn of the next task of the key. */
+/** The next task of the key may run now. */
 function notifyNext({ tasks, watchers }: Namespace, record: TaskRecord): void {
   if (!isKeyed(record) || !tasks.keys.hasPending(record)) return;
   for (const watcher of watchers) watcher.push({ type: "ready", queue: record.queue });

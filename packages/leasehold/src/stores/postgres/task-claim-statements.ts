@@ -147,6 +147,7 @@ const LEFT_WITH_KEYS = `(
  * Values: namespace, claimId, holder, ttlMs, limit, kinds, then each queue, or null for none. A claim that took tasks is
  * recorded, and a repetition returns those still running. If a claim runs twice concurrently, only one
  * can be recorded: the other fails (23505) and finds the record on its retry.
+ * @internal
  * @param keyed whether it may take tasks with a concurrency key. If not, and some are due, it takes nothing.
  */
 export const claimSql = (queues: number, keyed: boolean) => `

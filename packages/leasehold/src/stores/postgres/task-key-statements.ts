@@ -3,14 +3,14 @@
  *
  *   looked ── rows of due_key, in claim order, locked
  *     └─▶ own_keys ── their keys, locked, as this statement sees them
- *           ├─▶ examined ─▶ heads ── the tasks whose turn it is, as many as the key has free places
+ *           ├─▶ examined ─▶ heads ── the tasks that may run next, as many as the key has free places
  *           │                 └─ not claimed after all ─▶ again
  *           └─▶ spent ── the keys' due rows: deleted
  *
  * - No more tasks of a key run than its limit: all claims of a key follow each other. The statement counts its running
  *   tasks by its own snapshot, so it must see every earlier claim. Each claim therefore changes the row of the key: a
  *   version newer than the snapshot is not found by its position (see task-statements.ts), and the key is passed over.
- * - No turn is missed: whatever may make a task claimable inserts a row into due_key in the same transaction. A claim
+ * - No task is missed: whatever may make a task claimable inserts a row into due_key in the same transaction. A claim
  *   deletes only rows that it sees, and so has seen what they are about; what it leaves, it inserts again.
  * - It waits only for claims that add the row of the same key, in the order of keys.
  */

@@ -239,7 +239,7 @@ export const keys: Section = (test, expect) => {
       ),
     );
     const keyOf = (id: string) => added.indexOf(id) % names.length;
-    const running: Record<number, number> = { ...names.map(() => 0) };
+    const running = names.map(() => 0);
     const ran: string[][] = names.map(() => []);
     const left = () => ran.reduce((sum, { length }) => sum + length, 0) < added.length;
     await Promise.all(
