@@ -46,7 +46,7 @@ describePostgres("claims of one concurrency key", () => {
   it("do not count leases by a snapshot from before another claim", async () => {
     await add("first", { kind: "busy", ...keyed("busy") });
     const [first] = await claim(null);
-    await opened.tasks.complete([{ namespace, id: "first", ...only(first), output: null }]);
+    await opened.tasks.complete([{ namespace, id: "first", ...grantOf(first), output: null }]);
     await add("later", { kind: "busy", ...keyed("busy") });
     await add("other", { kind: "other", ...keyed("other") });
     // The row of a key without an earlier claim is about to be added: a claim waits, and its snapshot grows old.
@@ -68,7 +68,7 @@ describePostgres("claims of one concurrency key", () => {
   });
 });
 
-function only(task: { leaseId: string; token: number } | undefined) {
+function grantOf(task: { leaseId: string; token: number } | undefined) {
   if (!task) throw new Error("a task was claimed");
   return { leaseId: task.leaseId, token: task.token };
 }
