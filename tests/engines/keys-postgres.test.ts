@@ -66,6 +66,27 @@ describePostgres("claims of one concurrency key", () => {
     expect((await old).map(({ id }) => id)).toEqual(["other"]);
     expect(await claim(null)).toEqual([]);
   });
+
+  it("read none of the tasks of a busy key for the ends of others'", async () => {
+    const busy = Array.from({ length: 5_000 }, (_, n) =>
+      newTaskOf({ namespace, id: `backlog ${n}` }, { queue: "backlog", ...keyed("backlog") }),
+    );
+    await opened.tasks.enqueue(busy);
+    // The planner does not know the other keys.
+    await client.query("VACUUM ANALYZE leasehold.task");
+    const quiet = Array.from({ length: 20 }, (_, n) => `quiet ${n}`);
+    for (const id of quiet) await add(id, { queue: "backlog", ...keyed(id) });
+    await client.query("BEGIN");
+    const cancel = "UPDATE leasehold.task SET state = 'cancelled' WHERE namespace = $1 AND id = $2";
+    // Often enough for a plan that is kept.
+    for (const id of quiet) await client.query(cancel, [namespace, id]);
+    const { rows } = await client.query<{ read: number }>(
+      `SELECT (seq_tup_read + idx_tup_fetch)::int AS read FROM pg_stat_xact_user_tables
+       WHERE schemaname = 'leasehold' AND relname = 'task'`,
+    );
+    await client.query("ROLLBACK");
+    expect(rows[0]?.read).toBeLessThan(1_000);
+  });
 });
 
 function grantOf(task: { leaseId: string; token: number } | undefined) {

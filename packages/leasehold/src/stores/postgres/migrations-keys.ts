@@ -6,9 +6,10 @@ export const KEY_STEPS = [
       `DROP INDEX leasehold.task_pending_keyed, leasehold.task_running_keyed`,
       `ALTER TABLE leasehold.task ADD COLUMN concurrency_any boolean NOT NULL DEFAULT false`,
       // A key belongs to a queue and a kind. The first index is in the order of keys, the second in claim
-      // order.
+      // order. An expression, so that no other index has that order: for a key that has few tasks or none,
+      // the planner would take the index of all numbers, and read the backlog of a busy key.
       `CREATE INDEX task_keyed_numbered
-       ON leasehold.task (namespace, queue, kind, concurrency_key, seq)
+       ON leasehold.task (namespace, queue, kind, concurrency_key, (seq + 0))
        WHERE state = 'pending' AND concurrency_key IS NOT NULL`,
       `CREATE INDEX task_keyed_claimed
        ON leasehold.task (namespace, queue, kind, concurrency_key, priority, scheduled_at, seq)
@@ -83,7 +84,7 @@ export const KEY_STEPS = [
          SELECT t.priority, t.scheduled_at INTO head FROM leasehold.task t
          WHERE t.namespace = task.namespace AND t.queue = task.queue AND t.kind = task.kind
            AND t.concurrency_key = task.concurrency_key AND t.state = 'pending'
-         ORDER BY t.seq LIMIT 1;
+         ORDER BY (t.seq + 0) LIMIT 1;
          INSERT INTO leasehold.due_key (namespace, queue, kind, key, priority, due_at)
          VALUES (task.namespace, task.queue, task.kind, task.concurrency_key,
            coalesce(head.priority, task.priority), least(head.scheduled_at, clock_timestamp()));

@@ -8,7 +8,7 @@ import {
 } from "../../tasks/blocked-keys.js";
 import type { Parameter } from "./connection.js";
 import type { Run } from "./task-calls.js";
-import { OF_KEY } from "./task-key-statements.js";
+import { NUMBER, OF_KEY } from "./task-key-statements.js";
 import { CLOCK, CLOCK_NOW, micros } from "./task-statements.js";
 import { iso } from "./task-views.js";
 
@@ -47,7 +47,7 @@ SELECT k.queue, k.kind, k.key, n.most AS "perKey", n.any_order AS "anyOrder", p.
 FROM keys k CROSS JOIN clock c
   CROSS JOIN LATERAL (
     SELECT t.concurrency_limit AS most, t.concurrency_any AS any_order FROM leasehold.task t
-    WHERE ${OF_KEY} AND t.state = 'pending' ORDER BY t.seq DESC LIMIT 1
+    WHERE ${OF_KEY} AND t.state = 'pending' ORDER BY ${NUMBER} DESC LIMIT 1
   ) n
   CROSS JOIN LATERAL (
     SELECT count(*)::int AS pending FROM (
@@ -70,7 +70,7 @@ FROM keys k CROSS JOIN clock c
     FROM leasehold.task t
     WHERE NOT n.any_order AND ${OF_KEY} AND t.state = 'pending'
       AND (t.scheduled_at <= c.now OR t.attempt > 0)
-    ORDER BY t.seq LIMIT 1
+    ORDER BY ${NUMBER} LIMIT 1
   ) h ON h.scheduled_at > c.now AND p.pending > 1
 WHERE r.live >= n.most OR r.stuck OR h.by IS NOT NULL
 ORDER BY p.pending DESC, 1, 2, 3 LIMIT $2::int`;

@@ -27,6 +27,8 @@ const SAME_KEY = (row: string) => `${row}.namespace = k.namespace AND ${row}.que
           AND ${row}.kind = k.kind`;
 /** The task t is one of the key k. */
 export const OF_KEY = `${SAME_KEY("t")} AND t.concurrency_key = k.key`;
+/** The number of the task t, as the index of keys has it: see migrations-keys.ts. */
+export const NUMBER = "(t.seq + 0)";
 /** One claim of a busy key must not delete the rows of a hundred thousand tasks. */
 const SPENT_AT_ONCE = 1_000;
 
@@ -68,7 +70,7 @@ export const keyedHeads = (queues: string, bytes: string) => `looked AS MATERIAL
       CROSS JOIN LATERAL (
         SELECT t.concurrency_limit AS most, t.concurrency_any AS any_order FROM leasehold.task t
         WHERE ${OF_KEY} AND t.state = 'pending'
-        ORDER BY t.seq DESC LIMIT 1
+        ORDER BY ${NUMBER} DESC LIMIT 1
       ) n
       CROSS JOIN LATERAL (
         SELECT count(*) FILTER (WHERE c.now < t.expires_at) AS running,
@@ -89,7 +91,7 @@ export const keyedHeads = (queues: string, bytes: string) => `looked AS MATERIAL
           SELECT t.seq, t.priority, t.scheduled_at, ${bytes} AS bytes FROM leasehold.task t
           WHERE NOT k.any_order AND ${OF_KEY} AND t.state = 'pending'
             AND (t.scheduled_at <= c.now OR t.attempt > 0) AND (k.stuck IS NULL OR t.seq < k.stuck)
-          ORDER BY t.seq LIMIT k.free
+          ORDER BY ${NUMBER} LIMIT k.free
         ) t WINDOW upto AS (ORDER BY t.seq ROWS UNBOUNDED PRECEDING)
       ) f WHERE f.due
       UNION ALL (

@@ -17,7 +17,7 @@ FROM keys k CROSS JOIN clock c
   CROSS JOIN LATERAL (
     SELECT t.concurrency_limit AS most, t.concurrency_any AS any_order FROM leasehold.task t
     WHERE t.namespace = k.namespace AND t.queue = k.queue
-          AND t.kind = k.kind AND t.concurrency_key = k.key AND t.state = 'pending' ORDER BY t.seq DESC LIMIT 1
+          AND t.kind = k.kind AND t.concurrency_key = k.key AND t.state = 'pending' ORDER BY (t.seq + 0) DESC LIMIT 1
   ) n
   CROSS JOIN LATERAL (
     SELECT count(*)::int AS pending FROM (
@@ -43,7 +43,7 @@ FROM keys k CROSS JOIN clock c
     WHERE NOT n.any_order AND t.namespace = k.namespace AND t.queue = k.queue
           AND t.kind = k.kind AND t.concurrency_key = k.key AND t.state = 'pending'
       AND (t.scheduled_at <= c.now OR t.attempt > 0)
-    ORDER BY t.seq LIMIT 1
+    ORDER BY (t.seq + 0) LIMIT 1
   ) h ON h.scheduled_at > c.now AND p.pending > 1
 WHERE r.live >= n.most OR r.stuck OR h.by IS NOT NULL
 ORDER BY p.pending DESC, 1, 2, 3 LIMIT $2::int

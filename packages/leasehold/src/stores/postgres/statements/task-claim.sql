@@ -56,7 +56,7 @@ WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
         SELECT t.concurrency_limit AS most, t.concurrency_any AS any_order FROM leasehold.task t
         WHERE t.namespace = k.namespace AND t.queue = k.queue
           AND t.kind = k.kind AND t.concurrency_key = k.key AND t.state = 'pending'
-        ORDER BY t.seq DESC LIMIT 1
+        ORDER BY (t.seq + 0) DESC LIMIT 1
       ) n
       CROSS JOIN LATERAL (
         SELECT count(*) FILTER (WHERE c.now < t.expires_at) AS running,
@@ -79,7 +79,7 @@ WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
           WHERE NOT k.any_order AND t.namespace = k.namespace AND t.queue = k.queue
           AND t.kind = k.kind AND t.concurrency_key = k.key AND t.state = 'pending'
             AND (t.scheduled_at <= c.now OR t.attempt > 0) AND (k.stuck IS NULL OR t.seq < k.stuck)
-          ORDER BY t.seq LIMIT k.free
+          ORDER BY (t.seq + 0) LIMIT k.free
         ) t WINDOW upto AS (ORDER BY t.seq ROWS UNBOUNDED PRECEDING)
       ) f WHERE f.due
       UNION ALL (
