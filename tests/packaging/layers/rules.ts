@@ -120,6 +120,8 @@ export const LIBRARY: Rules = {
     "once/port.ts": ["stores/", "testing/", "control/", "wire/", "internal.ts"],
     "once/retrying.ts": ["stores/"],
     "tasks/rules.ts": ["stores/", "testing/"],
+    "tasks/keys.ts": ["stores/"],
+    "tasks/blocked-keys.ts": ["stores/"],
     "tasks/claims.ts": ["stores/"],
     "tasks/record.ts": ["stores/", "testing/"],
     "tasks/payloads.ts": ["stores/", "once/"],

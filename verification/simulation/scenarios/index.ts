@@ -1,5 +1,6 @@
 import type { Scenario } from "../simulation.js";
 import { elections } from "./elections.js";
+import { keys } from "./keys.js";
 import { leases } from "./leases.js";
 import { once } from "./once.js";
 import { shards } from "./shards.js";
@@ -29,4 +30,5 @@ export const SCENARIOS: readonly Scenario[] = [
   ...CLUSTERS,
   ...WEAK,
   { name: "once", servers: 0, set: once },
+  { name: "keys", servers: 0, set: keys },
 ];

@@ -9,6 +9,7 @@ import {
 } from "leasehold/internal";
 import type * as wire from "leasehold/internal/wire";
 import { LIMITS } from "leasehold/internal/wire";
+import { Concurrency, NewConcurrency } from "./concurrency.js";
 import {
   Cursor,
   JsonValue,
@@ -62,6 +63,7 @@ const NewTask = z
         description:
           "How long the task is kept once it is done, and once it is dead or cancelled. null: until it is deleted.",
       }),
+    concurrency: NewConcurrency.optional(),
     id: TaskId.optional().openapi({
       description:
         "Chosen by the caller, which makes the request idempotent: a repeated request adds and changes nothing, whatever its other fields, such as priority, are. With another kind, queue or data it is refused.",
@@ -253,6 +255,7 @@ const Task = z
       description:
         "Only in lists, instead of task_data: the first 200 characters of its JSON and an ellipsis.",
     }),
+    concurrency: Concurrency,
     crashLimit: z.int(),
     processor: z.string().nullable().openapi({ description: "Of the last grant." }),
     grantId: z.string().nullable().openapi({ description: "Public name of the last grant." }),

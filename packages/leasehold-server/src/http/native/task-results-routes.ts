@@ -4,6 +4,8 @@ import type { Context } from "hono";
 import type { TaskResult as Result, TaskKey } from "leasehold/internal";
 import { LIMITS } from "leasehold/internal/wire";
 import {
+  BlockedKeys,
+  BlockedKeysQuery,
   ResultsBody,
   StatsQuery,
   TaskParams,
@@ -57,6 +59,33 @@ export function taskResultRoutes(app: App, services: Services): void {
     },
   );
   otherMethods(app, "/v1/tasks/stats", "GET");
+
+  app.openapi(
+    createRoute({
+      method: "get",
+      path: "/v1/tasks/keys",
+      tags: TAGS,
+      summary: "List the concurrency keys that keep tasks back",
+      request: { query: BlockedKeysQuery },
+      responses: {
+        200: answers("Those with the most pending tasks first.", BlockedKeys),
+        ...problems("INVALID_REQUEST"),
+      },
+    }),
+    async (context) => {
+      const { limit, queue, kind, key } = context.req.valid("query");
+      const only = queue !== undefined && kind !== undefined && key !== undefined;
+      const name = only ? { only: { queue, kind, key } } : {};
+      const query = { ...name, namespace: callerOf(context).namespace, limit };
+      const read = async () => (await tasks.blockedKeys?.(query)) ?? [];
+      const items = await services.scan(context, ["keys", query], read);
+      return context.json(
+        { items: [...items].map((item) => ({ ...item, by: [...item.by] })) },
+        200,
+      );
+    },
+  );
+  otherMethods(app, "/v1/tasks/keys", "GET");
 
   app.openapi(
     createRoute({
