@@ -43,7 +43,7 @@ const PROMPT_PROBES = { most: 1_000, everyMs: 1_000 };
 const SMALL_WORK = 10;
 /**
  * What is public and no probe has up to hundreds of KB: two of it are sent in each period, in order, 200 in a second. That is
- * enough for many browsers that load the console, and bounds what clients that never read leave in the buffers of the kernel.
+ * enough for many browsers that load the console, and what thousands of clients ask for at once is written in many turns.
  */
 const FILE_WORK = 50;
 const FILE_PERIOD_MS = 10;
