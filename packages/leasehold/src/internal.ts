@@ -151,6 +151,7 @@ export {
 export { type Named, TopNames } from "./instrumentation/top-names.js";
 export { leasesOf } from "./leasehold.js";
 export { onceOver } from "./once/index.js";
+export { MOST_SCHEDULES, SCHEDULE_NAME_BYTES } from "./tasks/schedules/port.js";
 export {
   KEY_BYTES,
   type OnceState,
@@ -186,6 +187,7 @@ export {
   type Json,
   LONGEST_KEPT_MS,
   leasesOfTask,
+  loadDeclarations,
   type NewTask,
   observed,
   Ready,
@@ -193,7 +195,11 @@ export {
   type Refused,
   type RequeueOutcome,
   ResultWaits,
+  type ScheduleDeclaration,
+  type ScheduleStore,
+  type ScheduleView,
   startReaper,
+  startTicking,
   TASK_STATES,
   type TaskDetails,
   type TaskEvent,

@@ -119,6 +119,9 @@ export const LIBRARY: Rules = {
     "tasks/port.ts": ["port.ts", "stores/", "testing/", "control/", "once/"],
     "once/port.ts": ["stores/", "testing/", "control/", "wire/", "internal.ts"],
     "once/retrying.ts": ["stores/"],
+    "tasks/schedules/port.ts": ["stores/", "testing/", "control/", "wire/", "internal.ts"],
+    "tasks/schedules/rules.ts": ["stores/"],
+    "tasks/schedules/retrying.ts": ["stores/"],
     "tasks/rules.ts": ["stores/", "testing/"],
     "tasks/claims.ts": ["stores/"],
     "tasks/record.ts": ["stores/", "testing/"],
@@ -172,6 +175,8 @@ export const LIBRARY: Rules = {
     "@noble/hashes": ["env/"],
     "@opentelemetry/api": ["instrumentation/"],
     "@standard-schema/spec": ["tasks/"],
+    // Loaded with the first cron expression.
+    croner: ["tasks/schedules/"],
     "eventsource-parser": ["stores/http/"],
     // A project that runs the suites installs it.
     "fast-check": ["testing/"],
