@@ -5,6 +5,7 @@ import type { Stores } from "../../packages/leasehold/src/index.js";
 import { memory } from "../../packages/leasehold/src/stores/memory/index.js";
 import { openPostgres } from "../../packages/leasehold/src/stores/postgres/index.js";
 import { exerciseScheduleStore, manualEnv } from "../../packages/leasehold/src/testing/index.js";
+import { openHttpHarness, openTwice } from "../support/http-harness.js";
 import { freshPglite } from "../support/pglite.js";
 import { describePostgres, freshDatabase } from "../support/postgres.js";
 
@@ -19,6 +20,19 @@ function opened(
   const ticking = behind.schedules?.ticking;
   if (!store || !ticking) throw new Error("it keeps schedules");
   return { store, tasks, ticking, close };
+}
+
+/** For a server that does not tick, so that the suite alone does. */
+function withoutTicks<Opened extends Pick<Stores, "schedules">>(stores: Opened): Opened {
+  const { schedules } = stores;
+  const still = new Proxy(schedules as NonNullable<typeof schedules>, {
+    get(target, name) {
+      if (name === "ticking") return undefined;
+      const value: unknown = Reflect.get(target, name, target);
+      return typeof value === "function" ? (value.bind(target) as unknown) : value;
+    },
+  });
+  return { ...stores, schedules: still };
 }
 
 exerciseScheduleStore({
@@ -57,5 +71,34 @@ exerciseScheduleStore({
       await database.close();
       await drop();
     });
+  },
+});
+
+exerciseScheduleStore({
+  name: "http over memory",
+  vitest,
+  async open() {
+    const env = manualEnv({ seed: 42 });
+    const behind = await memory().open(env);
+    const stores = await openHttpHarness([withoutTicks(behind)]);
+    return {
+      ...opened(stores, () => stores.close(), behind),
+      advance: (ms) => env.clock.advance(ms),
+    };
+  },
+});
+
+exerciseScheduleStore({
+  name: "http over PostgreSQL",
+  vitest: { ...vitest, describe: describePostgres },
+  async open() {
+    const { url, drop } = await freshDatabase();
+    const databases = await openTwice(url);
+    const stores = await openHttpHarness(databases.map(withoutTicks));
+    const close = async () => {
+      await stores.close();
+      await drop();
+    };
+    return opened(stores, close, databases[0]);
   },
 });

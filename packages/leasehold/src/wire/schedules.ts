@@ -10,7 +10,9 @@ export type SchedulePage = Page<Schedule>;
 
 /** The kind and the data of the tasks, and what differs from the defaults. */
 export type ScheduledTask = Pick<port.ScheduledTask, "kind" | "data"> &
-  Partial<Omit<port.ScheduledTask, "kind" | "data">>;
+  Partial<Omit<port.ScheduledTask, "kind" | "data" | "retain">> & {
+    readonly retain?: Partial<port.ScheduledTask["retain"]>;
+  };
 export interface DeclareScheduleRequest
   extends Partial<Omit<port.ScheduleDeclaration, "task">> {
   readonly task: ScheduledTask;
@@ -38,8 +40,4 @@ export interface ScheduleRun {
   readonly name: string;
   /** Of the task that was enqueued. */
   readonly taskId: string;
-}
-export interface RunScheduleRequest {
-  /** Default: a new one. A repeated request with the same id makes no second task. */
-  readonly taskId?: string;
 }

@@ -75,9 +75,8 @@ export class HttpScheduleStore implements ScheduleStore {
   }
 
   async runNow({ taskId, ...key }: RunNowRequest, by: By = {}): Promise<RunNowOutcome> {
-    const body = JSON.stringify({ taskId } satisfies wire.RunScheduleRequest);
     try {
-      const answer = await this.#act(key, "POST", "/run", by, body);
+      const answer = await this.#act(key, "POST", "/run", by, { taskId });
       if (answer === null) return { status: "unknown" };
       return { status: "enqueued", id: (answer as wire.ScheduleRun).taskId };
     } catch (error) {
@@ -101,10 +100,14 @@ export class HttpScheduleStore implements ScheduleStore {
     method: Call["method"],
     verb: string,
     { actor, reason }: By,
-    body?: string,
+    more: { readonly taskId?: string } = {},
   ): Promise<unknown> {
-    const path = `${this.#pathOf(key)}${verb}${queryOf({ reason: reason ?? undefined })}`;
-    const answer = await this.#client.send({ method, path, actor, ...(body && { body }) });
+    const query = queryOf({ reason: reason ?? undefined, ...more });
+    const answer = await this.#client.send({
+      method,
+      path: `${this.#pathOf(key)}${verb}${query}`,
+      actor,
+    });
     if (isFailed(answer)) throw answer.error;
     return answer.status === 404 ? null : answer.body;
   }

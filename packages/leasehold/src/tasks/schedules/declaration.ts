@@ -17,9 +17,11 @@ import {
   type TaskDefaults,
   type TaskDefinition,
 } from "../define.js";
+import { toJson } from "../json.js";
 import {
   type CatchUp,
   type Overlap,
+  SCHEDULE_DATA_BYTES,
   SCHEDULE_NAME_BYTES,
   type ScheduleDeclaration,
   type ScheduleView,
@@ -98,11 +100,11 @@ export async function declarationOf<Input>(
 }
 
 /**
- * Checks all but the task.
+ * Checks all but the kind of the task and its settings.
  * @throws INVALID_OPTION
  */
 export async function checkDeclaration(declaration: ScheduleDeclaration): Promise<void> {
-  const { cron, everyMs, catchUp, overlap, jitterMs } = declaration;
+  const { cron, everyMs, catchUp, overlap, jitterMs, task } = declaration;
   if ((cron === null) === (everyMs === null)) {
     throw new InvalidOptionError("cron", "or everyMs must be given, and not both");
   }
@@ -115,6 +117,7 @@ export async function checkDeclaration(declaration: ScheduleDeclaration): Promis
   }
   checkInteger("jitterMs", jitterMs, 0, LONGEST_JITTER_MS);
   checkCatchUp(catchUp);
+  toJson("data", task.data, SCHEDULE_DATA_BYTES);
   const times = await timesOf(declaration);
   if (times.next(0) === null) throw new InvalidOptionError("cron", "has no fire time");
 }

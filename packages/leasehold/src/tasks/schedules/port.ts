@@ -187,6 +187,8 @@ export interface ScheduleStore {
 export const MOST_SCHEDULES = 1_000;
 /** The most fire times that wait for the end of a task; those after them are skipped. */
 export const MOST_WAITING = 1_000;
+/** The largest data of a schedule's tasks, in bytes of JSON: lists show them. */
+export const SCHEDULE_DATA_BYTES = 64 * 1024;
 /** The longest name, in bytes: the ids of tasks begin with it. */
 export const SCHEDULE_NAME_BYTES = 128;
 
