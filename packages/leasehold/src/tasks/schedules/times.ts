@@ -14,7 +14,8 @@ export async function timesOf({ cron, everyMs, timeZone }: Timing): Promise<Fire
   if (everyMs !== null) return everyTimes(everyMs);
   const { Cron } = await import("croner");
   checkTimeZone(timeZone);
-  const parsed = parse(() => new Cron(cron ?? "", { timezone: timeZone, paused: true }));
+  const options = { timezone: timeZone, paused: true, mode: "5-or-6-parts" } as const;
+  const parsed = parse(() => new Cron(cronOf(cron), options));
   return {
     next: (afterMs) => parsed.nextRun(new Date(afterMs))?.getTime() ?? null,
     previous: (beforeMs) => parsed.previousRuns(1, new Date(beforeMs))[0]?.getTime() ?? null,
@@ -29,6 +30,12 @@ export function checkTimeZone(timeZone: unknown): void {
     // Falls through to the error below.
   }
   throw new InvalidOptionError("timeZone", 'must be an IANA time zone, such as "Europe/Zurich"');
+}
+
+/** The library takes a date too. */
+function cronOf(cron: string | null): string {
+  if (cron !== null && /^(@\w+|\S+(\s+\S+){4,5})$/.test(cron.trim())) return cron;
+  throw new Error("it has five fields, or six with seconds first");
 }
 
 function parse<T>(read: () => T): T {
