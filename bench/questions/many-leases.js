@@ -95,7 +95,7 @@ function boundsOf(rounds) {
   });
   const added = (/** @type {Held} */ { share, idleShare }) => share - idleShare;
   const kilobytes = (/** @type {Held} */ { heapBytes }) => heapBytes / 1_024;
-  const notified = (/** @type {Held} */ { notifiedInTime, lost }) => notifiedInTime / lost;
+  const notified = (/** @type {Held} */ { notifiedInTime, revoked }) => notifiedInTime / revoked;
   return [
     valueRow(
       { id: "many-cpu", what: `${held} held`, beside: "none held", reach: 0.15, better: "lower" },
