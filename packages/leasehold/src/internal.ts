@@ -188,6 +188,7 @@ export {
   LONGEST_KEPT_MS,
   leasesOfTask,
   loadDeclarations,
+  loadTicker,
   type NewTask,
   observed,
   Ready,
@@ -216,6 +217,7 @@ export {
   tasksOver,
   type UnhandledKind,
   unhandledKinds,
+  type Ticking,
 } from "./tasks/index.js";
 
 // What the public types of these classes hide.

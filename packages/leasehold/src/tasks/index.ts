@@ -33,6 +33,7 @@ export { ResultWaits } from "./result-waits.js";
 export { type AdminResult, TaskConflictError, TaskFailedError } from "./results.js";
 export {
   loadDeclarations,
+  loadTicker,
   type Schedule,
   type Schedules,
   startTicking,
