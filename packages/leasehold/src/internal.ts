@@ -41,6 +41,7 @@ export {
   type MadeKey,
   NO_LIMITS,
   type Operator,
+  type OperatorActors,
   type Pause,
   type PauseKey,
   parseKeyText,
