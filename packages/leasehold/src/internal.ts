@@ -152,7 +152,6 @@ export {
 export { type Named, TopNames } from "./instrumentation/top-names.js";
 export { leasesOf } from "./leasehold.js";
 export { onceOver } from "./once/index.js";
-export { MOST_SCHEDULES, SCHEDULE_NAME_BYTES } from "./tasks/schedules/port.js";
 export {
   KEY_BYTES,
   type OnceState,
@@ -215,11 +214,12 @@ export {
   type TaskStore,
   type TasksClient,
   type TaskView,
+  type Ticking,
   tasksOver,
   type UnhandledKind,
   unhandledKinds,
-  type Ticking,
 } from "./tasks/index.js";
+export { MOST_SCHEDULES, SCHEDULE_NAME_BYTES } from "./tasks/schedules/port.js";
 
 // What the public types of these classes hide.
 

@@ -52,7 +52,7 @@ export class ScheduleChecker {
 
   /**
    * @param nowMs by the store's clock
-   * @param lateMs a fire time may be so long over without a task
+   * @param lateMs a fire time may be over for this time without a task
    */
   unsettled(views: readonly ScheduleView[], nowMs: number, lateMs: number): Unsettled[] {
     const unsettled: Unsettled[] = [];

@@ -1,6 +1,11 @@
 /** Three processes tick, crash and pause, and the clock of the store steps: each fire time makes one task. */
 import type { Overlap } from "leasehold";
-import { loadTicker, type ScheduleDeclaration, type TaskStore, type Ticking } from "leasehold/internal";
+import {
+  loadTicker,
+  type ScheduleDeclaration,
+  type TaskStore,
+  type Ticking,
+} from "leasehold/internal";
 import { MemoryScheduleStore, MemoryTaskState, MemoryTaskStore } from "leasehold/internal/memory";
 import { ScheduleChecker } from "../checkers/schedules.js";
 import { remoteTicking } from "../remote.js";

@@ -113,12 +113,18 @@ function addDeclare(schedules: Command): void {
         "queue",
       ]),
     )
-    .option("--jitter <duration>", "spread tasks over so long after a fire time", duration)
+    .option("--jitter <duration>", "spread tasks over this time after a fire time", duration)
     .option("--queue <name>", "queue of its tasks", notBlank)
     .option("--json", "print JSON")
     .addHelpText("after", DECLARE_HELP)
     .action(
-      async (name: string, kind: string, data: unknown, given: DeclareOptions, command: Command) => {
+      async (
+        name: string,
+        kind: string,
+        data: unknown,
+        given: DeclareOptions,
+        command: Command,
+      ) => {
         const { json, every: everyMs, jitter: jitterMs, ...rest } = given;
         const { checkScheduleName, declarationOf } = await loadDeclarations();
         checkScheduleName(name);

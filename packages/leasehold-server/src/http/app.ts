@@ -12,8 +12,8 @@ import {
   repeat,
   startCollector,
   startReaper,
-  startTicking,
   startRecorder,
+  startTicking,
   systemEnv,
   type TaskListener,
 } from "leasehold/internal";

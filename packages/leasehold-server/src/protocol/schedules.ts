@@ -49,7 +49,8 @@ const times = {
   }),
 };
 const JitterMs = z.int().openapi({
-  description: "A task becomes due at a random time within so many milliseconds after its fire time.",
+  description:
+    "A task becomes due at a random time within so many milliseconds after its fire time.",
 });
 
 const ScheduledTask = z

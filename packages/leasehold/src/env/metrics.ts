@@ -143,7 +143,8 @@ export const METRICS = {
   "leasehold.schedule.delay": {
     kind: "histogram",
     unit: "s",
-    about: "Time from a fire time to its task, which this process made. The count is that of the tasks.",
+    about:
+      "Time from a fire time to its task, which this process made. The count is that of the tasks.",
     labels: {},
   },
   "leasehold.schedule.skipped": {

@@ -36,9 +36,7 @@ export class Adding {
     const attributes = { "leasehold.task.kind": first.kind, ...ids };
     const add = async () =>
       settled(
-        client
-          ? await this.#store.enqueue(tasks, { client })
-          : await this.add(tasks, areIdsNew),
+        client ? await this.#store.enqueue(tasks, { client }) : await this.add(tasks, areIdsNew),
       );
     return this.#env.telemetry?.span("leasehold.task enqueue", { attributes }, add) ?? add();
   }

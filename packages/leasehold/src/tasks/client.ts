@@ -13,6 +13,7 @@ import {
 } from "../core/index.js";
 import { type Env, invariant, newHolder, type Repeating, taskIds } from "../env/index.js";
 import { Adding } from "./adding.js";
+import { startBackground } from "./background.js";
 import { checkDefinition, checkIds, type TaskDefinition, type TaskHandler } from "./define.js";
 import {
   checkResultOptions,
@@ -23,8 +24,8 @@ import {
 } from "./handle.js";
 import { newTaskOf } from "./new-task.js";
 import {
-  COUNTED,
   areIdsNew,
+  COUNTED,
   checkStatsOptions,
   checkTasksToEnqueue,
   ENQUEUE_OPTIONS,
@@ -50,7 +51,6 @@ import { Ready } from "./ready.js";
 import { checkTaskId } from "./record.js";
 import { ResultWaits } from "./result-waits.js";
 import { type AdminResult, onlyOne, outputOf } from "./results.js";
-import { startBackground } from "./background.js";
 import { type Schedule, type Schedules, schedulesOver } from "./schedules/client.js";
 import type { ScheduleOptions } from "./schedules/declaration.js";
 import type { DueKinds } from "./unhandled.js";

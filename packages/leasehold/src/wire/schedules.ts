@@ -13,8 +13,7 @@ export type ScheduledTask = Pick<port.ScheduledTask, "kind" | "data"> &
   Partial<Omit<port.ScheduledTask, "kind" | "data" | "retain">> & {
     readonly retain?: Partial<port.ScheduledTask["retain"]>;
   };
-export interface DeclareScheduleRequest
-  extends Partial<Omit<port.ScheduleDeclaration, "task">> {
+export interface DeclareScheduleRequest extends Partial<Omit<port.ScheduleDeclaration, "task">> {
   readonly task: ScheduledTask;
 }
 export interface ScheduleDeclared {

@@ -79,7 +79,8 @@ export function scheduleRoutes(app: App, services: Services): void {
       const outcome = await schedules.declare({ namespace, name, declaration }, { timeoutMs });
       if (outcome.status === "failed") throw failed(outcome);
       if (outcome.status === "full") {
-        const detail = "a tenant may have at most 1,000 schedules: remove those that no program declares";
+        const detail =
+          "a tenant may have at most 1,000 schedules: remove those that no program declares";
         throw tooMany("LIMIT_REACHED", detail, 60_000);
       }
       return context.json({ name, change: outcome.change }, 200);

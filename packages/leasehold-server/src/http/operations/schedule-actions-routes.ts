@@ -6,8 +6,8 @@ import {
   isScheduleName,
   ReasonQuery,
   RunScheduleQuery,
-  SchedulePaused,
   ScheduleParams,
+  SchedulePaused,
   ScheduleRemoved,
   ScheduleResumed,
   ScheduleRun,
@@ -82,7 +82,10 @@ export function scheduleActionRoutes(app: App, services: Services): void {
       tags: TAGS,
       summary: "Enqueue a task of a schedule now, paused or not",
       request: { params: ScheduleParams, query: RunScheduleQuery },
-      responses: { 200: answers("The task. The fire times stay as they are.", ScheduleRun), ...PROBLEMS },
+      responses: {
+        200: answers("The task. The fire times stay as they are.", ScheduleRun),
+        ...PROBLEMS,
+      },
     }),
     async (context) => {
       const { name } = context.req.valid("param");
@@ -147,5 +150,6 @@ async function perform<T>(
 /** For the audit. */
 function detailsOf(value: unknown): object {
   if (typeof value !== "object" || value === null) return { outcome: value };
-  return "id" in value ? { taskId: value.id } : { outcome: Reflect.get(value, "status") };
+  if ("id" in value) return { taskId: value.id };
+  return "status" in value ? { outcome: value.status } : {};
 }

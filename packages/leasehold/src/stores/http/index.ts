@@ -84,8 +84,11 @@ export function http(options: HttpOptions): StoreSource<Stores> {
       });
       const { namespace, ...capabilities } = body as wire.ServerCapabilities;
       // A server of an older version announces no limit, and has the one above. It keeps no records of `once` and no schedules either.
-      const { maxBodyBytes: announced = maxBodyBytes, once: keepsOnce = false, schedules: keepsSchedules = false } =
-        body as Partial<wire.ServerCapabilities>;
+      const {
+        maxBodyBytes: announced = maxBodyBytes,
+        once: keepsOnce = false,
+        schedules: keepsSchedules = false,
+      } = body as Partial<wire.ServerCapabilities>;
       const connection: Connection = { ...asking, namespace, maxBodyBytes: announced };
       const client = new HttpClient(connection);
       const leases = retryingLeases(new HttpLeaseStore(connection, capabilities.leases), env);

@@ -1,6 +1,11 @@
 /** Schedules on a Leasehold server: the port over /v1/schedules. The server ticks. */
 import type { Act } from "../../control/index.js";
-import { type CallOptions, LeaseholdError, type Page, StoreUnavailableError } from "../../core/index.js";
+import {
+  type CallOptions,
+  LeaseholdError,
+  type Page,
+  StoreUnavailableError,
+} from "../../core/index.js";
 import type {
   DeclareOutcome,
   DeclareRequest,
@@ -80,7 +85,8 @@ export class HttpScheduleStore implements ScheduleStore {
       if (answer === null) return { status: "unknown" };
       return { status: "enqueued", id: (answer as wire.ScheduleRun).taskId };
     } catch (error) {
-      if (error instanceof LeaseholdError) return failed(error.outcome === "unknown" ? "maybe" : "no", error);
+      if (error instanceof LeaseholdError)
+        return failed(error.outcome === "unknown" ? "maybe" : "no", error);
       throw error;
     }
   }

@@ -1,8 +1,19 @@
 /** The schedules of one namespace, as programs use them. Most programs have none, so what they need is loaded at first use. */
-import { checkKnown, InvalidOptionError, type Page, StoreUnavailableError } from "../../core/index.js";
+import {
+  checkKnown,
+  InvalidOptionError,
+  type Page,
+  StoreUnavailableError,
+} from "../../core/index.js";
 import type { Env, Repeating } from "../../env/index.js";
 import type { ScheduleOptions } from "./declaration.js";
-import type { OnFired, ScheduleChange, ScheduleQuery, ScheduleStore, ScheduleView } from "./port.js";
+import type {
+  OnFired,
+  ScheduleChange,
+  ScheduleQuery,
+  ScheduleStore,
+  ScheduleView,
+} from "./port.js";
 
 /** Called by `tasks`. Apart from the class, whose public type shows no constructor. */
 export let schedulesOver: (

@@ -69,7 +69,7 @@ const OPTIONS: Readonly<Record<keyof ScheduleOptions<unknown>, true>> = {
 };
 const OVERLAPS: readonly unknown[] = ["allow", "skip", "queue"] satisfies Overlap[];
 const SHORTEST_MS = 100;
-/** Not the milliseconds of the longest timer: nothing waits so long at once. */
+/** Not the milliseconds of the longest timer: no timer waits for all of it. */
 const LONGEST_MS = 366 * 24 * 3_600_000;
 const LONGEST_JITTER_MS = 24 * 3_600_000;
 const MOST_CAUGHT_UP = 1_000;

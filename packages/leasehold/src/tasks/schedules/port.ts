@@ -6,8 +6,8 @@
  *    ▲                                            ├─ yes: lastFireAt moves on and the tasks are enqueued, in one step
  *    └──────────── at the next fire time ─────────┴─ no: another process was faster, or the schedule has changed
  *
- * Every change of a row draws a new revision, so a fire time makes at most one task, whoever ticks and whatever became of
- * the task since. Fire times are by the store's clock.
+ * Every change of a row draws a new revision, so a fire time makes at most one task, whichever process ticks and whatever
+ * became of the task since. Fire times are by the store's clock.
  */
 import type { CallOptions, Failed, Page } from "../../core/index.js";
 import type { NewTask, TaskState } from "../port.js";

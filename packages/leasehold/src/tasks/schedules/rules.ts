@@ -19,11 +19,20 @@ export interface Step {
   readonly skipped: number;
 }
 
-/** A tick may be so late without having missed a fire time. */
+/**
+ * A tick may be so late without having missed a fire time.
+ * @internal
+ */
 export const LATE_MS = 10_000;
-/** How often a tick looks whether a task has ended for which a fire time waits. */
+/**
+ * How often a tick looks whether a task has ended for which a fire time waits.
+ * @internal
+ */
 export const RECHECK_MS = 200;
-/** A schedule without further fire times is due at the last time that a Date can have. */
+/**
+ * A schedule without further fire times is due at the last time that a Date can have.
+ * @internal
+ */
 export const NEVER_MS = 8_640_000_000_000_000;
 /** A tick counts at most so many fire times that were missed. */
 const MOST_MISSED = 1_000;

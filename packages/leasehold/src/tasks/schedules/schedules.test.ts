@@ -1,10 +1,10 @@
 /** Schedules as programs declare them, and the ticks of workers, on a manual clock. */
 import { describe, expect, it, vi } from "vitest";
+import { echo } from "../../../../../tests/support/tasks-world.js";
 import { silentLogger } from "../../env/index.js";
 import { connect, defineTask, type ScheduleOptions } from "../../index.js";
 import { memory } from "../../stores/memory/index.js";
 import { manualEnv } from "../../testing/index.js";
-import { echo } from "../../../../../tests/support/tasks-world.js";
 
 const MINUTE_MS = 60_000;
 

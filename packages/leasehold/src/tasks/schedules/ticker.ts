@@ -1,6 +1,12 @@
 /** Ticks: enqueues the tasks of schedules at their fire times. */
 import { type Env, jittered, type Repeating, type Timer } from "../../env/index.js";
-import { type DueSchedule, type OnFired, type ScheduleStore, type Ticking, taskIdOf } from "./port.js";
+import {
+  type DueSchedule,
+  type OnFired,
+  type ScheduleStore,
+  type Ticking,
+  taskIdOf,
+} from "./port.js";
 import { type FireTimes, stepOf } from "./rules.js";
 import { timesOf } from "./times.js";
 
@@ -117,7 +123,11 @@ class Ticker {
     if (outcome.status === "moved") return step.dueAtMs;
     for (const atMs of fireAtMs) telemetry?.measure("leasehold.schedule.delay", {}, nowMs - atMs);
     if (step.skipped > 0) telemetry?.count("leasehold.schedule.skipped", {}, step.skipped);
-    if (fires.length > 0) this.#onFired(schedule, fires.map(({ id }) => id));
+    if (fires.length > 0)
+      this.#onFired(
+        schedule,
+        fires.map(({ id }) => id),
+      );
     return step.dueAtMs;
   }
 }

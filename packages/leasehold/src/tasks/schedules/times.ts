@@ -23,7 +23,7 @@ export async function timesOf({ cron, everyMs, timeZone }: Timing): Promise<Fire
 }
 
 /** @throws INVALID_OPTION */
-export function checkTimeZone(timeZone: unknown): void {
+function checkTimeZone(timeZone: unknown): void {
   try {
     if (typeof timeZone === "string") return void new Intl.DateTimeFormat("en", { timeZone });
   } catch {
