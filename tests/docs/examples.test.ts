@@ -20,6 +20,7 @@ const RUN_ELSEWHERE: Readonly<Record<string, string>> = {
   "sleep.js": "packages/leasehold-server/src/cli/demo.ts",
   "files.js": "tests/docs/files-example.test.ts",
   "files-enqueue.js": "tests/docs/files-example.test.ts",
+  "express.js": "tests/docs/framework-examples.test.ts",
 };
 
 type Check = (out: string) => void;

@@ -17,6 +17,9 @@ it(
     const once = (...args: string[]) => leasehold(["once", "report", "--store", store, ...args]);
     const failed = await once("--holder", "ann", "--", "sh", "-c", "echo begun; exit 3");
     expect([failed.code, failed.stdout]).toEqual([3, "begun"]);
+    expect(failed.stderr).toContain(
+      'leasehold: "report" is not done: the command ended with exit code 3',
+    );
     const done = await once("--holder", "bob", "--", "sh", "-c", "echo written; echo note >&2");
     expect([done.code, done.stdout, done.stderr]).toEqual([0, "written", "note"]);
     const again = await once("--", "echo", "written twice");
@@ -86,6 +89,23 @@ async function operate(store: string): Promise<void> {
   expect((await run(...retry)).stdout).toContain("is retried: the next caller tries again");
   expect(await run(...retry)).toMatchObject({ code: 1 });
   expect((await once("job/2", "echo", "mended")).stdout).toBe("mended");
+  const working = new Cli(
+    ["once", "job/3", "--holder", "bob", "--", "sh", "-c", "echo on; sleep 600"],
+    {
+      env: { LEASEHOLD_STORE: store },
+    },
+  );
+  await working.until(({ out }) => out[0]);
+  const underWay = await run("once-keys", "show", "job/3");
+  expect([underWay.code, underWay.stderr]).toEqual([
+    64,
+    expect.stringContaining("bob works on it"),
+  ]);
+  const why = await run("why", "job/3");
+  expect(why.stdout).toContain("bob works on the key of once with this name: leasehold why");
+  expect((await run("why", "once:job/3")).stdout).toContain("is held by bob");
+  process.kill(working.pid, "SIGTERM");
+  await working.ended;
   const gone = await run("once-keys", "delete", "job/1", "--reason", "wrong", "--json");
   expect(JSON.parse(gone.stdout)).toEqual({ key: "job/1", changed: true });
   const none = await run("once-keys", "show", "job/1");

@@ -251,6 +251,15 @@ export const STORE_CALLS: readonly Call[] = [
   [
     ({ tasks }) => tasks.enqueue([newTask]),
     sql(
+      "task-enqueue-alike",
+      "Like task-enqueue, for tasks that differ in their ids and data only. Returns how many it added, and which unless all.",
+      "namespace ids kind queue priority data dedupeKey scheduledMs maxAttempts crashLimit backoffMs maxBackoffMs keepDoneMs keepDeadMs",
+      [{ added: 1, ids: null, notified: 1 }],
+    ),
+  ],
+  [
+    ({ tasks }) => tasks.enqueue([newTask, { ...newTask, priority: 1 }]),
+    sql(
       "task-enqueue",
       "Adds each task unless its id or its dedupeKey is taken. Returns those that it added.",
       "namespaces ids kinds queues priorities data dedupeKeys scheduledMs maxAttempts crashLimits backoffMs maxBackoffMs keepDoneMs keepDeadMs",

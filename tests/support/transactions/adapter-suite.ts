@@ -1,6 +1,7 @@
 /** What an adapter of a library's transactions must do, on PostgreSQL. */
 import pg from "pg";
 import { afterAll, beforeAll, expect, type TestAPI } from "vitest";
+import type { SqlTransaction } from "../../../packages/leasehold/src/core/index.js";
 import type * as Fence from "../../../packages/leasehold/src/fence/index.js";
 import type { Adapter, Page } from "./page.js";
 
@@ -137,6 +138,24 @@ export function exerciseAdapter(it: TestAPI, open: () => Promise<World>): void {
     const outside = { client: adapter.clientOf(library.outside ?? library.db) };
     const added = page.leasehold.tasks.enqueue(page.sendMail, { to }, outside);
     await expect(added).rejects.toMatchObject({ code: "INVALID_OPTION", path: "client" });
+    expect(await taskOf(to)).toEqual([]);
+  });
+
+  it("is refused after its transaction has ended, with nothing added", async () => {
+    const { page, adapter, library } = world;
+    const { tasks } = page.leasehold;
+    const to = fresh();
+    let ended: SqlTransaction | undefined;
+    await library.transaction(async (tx) => {
+      ended = adapter.clientOf(tx);
+    });
+    // Drizzle sends it all the same, to a connection without a transaction.
+    const code = expect.stringMatching(/^(STORE_UNAVAILABLE|INVALID_OPTION)$/);
+    const late = { client: ended as SqlTransaction };
+    const refusal = expect.objectContaining({ code, outcome: "none" });
+    await expect(tasks.enqueue(page.sendMail, { to }, late)).rejects.toEqual(refusal);
+    const recorded = page.leasehold.once(to, (lease) => lease.succeed({ to }, late));
+    await expect(recorded).rejects.toEqual(refusal);
     expect(await taskOf(to)).toEqual([]);
   });
 

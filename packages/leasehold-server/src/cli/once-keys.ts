@@ -1,7 +1,13 @@
 /** The keys of `once`: what their records say, and the operator actions on them. */
 import { type Command, Option } from "commander";
 import type { LeaseStores } from "leasehold";
-import { formatDuration, type OnceState, type OnceStore, type OnceView } from "leasehold/internal";
+import {
+  formatDuration,
+  type OnceState,
+  type OnceStore,
+  type OnceView,
+  resourceOf,
+} from "leasehold/internal";
 import { EXIT } from "./exit-codes.js";
 import { Exit, UsageError } from "./failures.js";
 import { type ActionOptions, actOf, operatorOf, withReason } from "./operator-actions.js";
@@ -61,7 +67,7 @@ function addShow(keys: Command): void {
     .action(async (key: string, { json }: Pick<ListOptions, "json">, command: Command) => {
       await withRecords(command, async (records, namespace) => {
         const record = await records.get({ namespace, key });
-        if (!record) throw new UsageError(`no work has succeeded or failed under "${key}"`);
+        if (!record) throw new UsageError(await missing(records, namespace, key));
         await print(json, record, () => detailsOf(record));
       });
     });
@@ -110,6 +116,15 @@ export async function actOn(
   } finally {
     await stores.close();
   }
+}
+
+/** Why a key has no record. */
+async function missing(records: OnceStore, namespace: string, key: string): Promise<string> {
+  const nothing = `no work has succeeded or failed under "${key}"`;
+  const resource = resourceOf(key);
+  const [lease] = await records.leases.get([{ namespace, resource }]);
+  if (lease?.state !== "live") return nothing;
+  return `${nothing} yet: ${lease.holder} works on it (leasehold why ${quoted(resource)})`;
 }
 
 async function withRecords(

@@ -158,7 +158,10 @@ async function once(
     if (!result.ran) tellDone(key, result, json);
     return 0;
   } catch (error) {
-    if (error instanceof CommandFailed) return error.code;
+    if (error instanceof CommandFailed) {
+      tellFailed(key, error, json);
+      return error.code;
+    }
     if (error instanceof Exit || error instanceof Interrupted) return error.code;
     if (error instanceof OnceFailedError) {
       say(describeFailure(error, { json, verbose }).text);
@@ -191,6 +194,13 @@ function tellDone(
   );
 }
 
+function tellFailed(key: string, { code, message }: CommandFailed, json: boolean): void {
+  const text = `"${key}" is not done: ${message}`;
+  say(
+    json ? safeJson({ event: "failed", key, exitCode: code, message: text }) : `leasehold: ${text}`,
+  );
+}
+
 /** The end of an output. */
 class Tail {
   #bytes = Buffer.alloc(0);
@@ -212,8 +222,9 @@ class Tail {
 const HELP = `
 The key is done when the command ends with exit code 0. Then no process runs it again, on whatever machine: "once" says when
 and by whom it was done, and ends with 0. After another exit code, or when this process dies, the next caller tries again.
-So the command can begin more than once; it succeeds at most once. Its environment is that of "run": pass LEASE_TOKEN or
-the key to what it writes to.
+So the command can begin more than once; it succeeds at most once, and its effect can happen again if this process dies
+between the effect and the end of the command. Make it one that does not matter: in SQL a unique key on what it writes
+(INSERT ... ON CONFLICT DO NOTHING), elsewhere the key as an idempotency key. Its environment is that of "run".
 
 Exit codes: that of the command; 1 if the key has failed --max-attempts times; 75 if another process works on it for the
 whole of --wait; 69 the store is unavailable, or a server refuses by a limit.
@@ -222,6 +233,6 @@ whole of --wait; 69 the store is unavailable, or a server refuses by a limit.
 and retries those that have failed for good.
 
 Examples:
-  leasehold once "report:$(date +%F)" -- ./nightly-report.sh
+  leasehold once "report:$(date -u +%F)" -- ./nightly-report.sh
   leasehold once migrate:2026-11 --max-attempts 3 --retry-delay 1m -- npm run migrate
 `;

@@ -91,6 +91,20 @@ describe("once", () => {
     for (const answer of await Promise.all(waiting)) expect(answer.ran).toBe(false);
   });
 
+  it("does not warn of a long wait, which is what its callers are there for", async () => {
+    const { env, a, b } = await world();
+    const warn = vi.spyOn(env.logger, "warn");
+    const working = step();
+    const first = a.once("bill", () => working.wait());
+    await working.begun;
+    const second = b.once("bill", () => working.wait());
+    await env.clock.advance(25_000);
+    working.end();
+    await first;
+    expect((await second).ran).toBe(false);
+    expect(warn).not.toHaveBeenCalled();
+  });
+
   it("gives up after waitMs, at once with 0, and at the caller's signal", async () => {
     const { a, b, env } = await world();
     const working = step();

@@ -205,7 +205,8 @@ class Once<T> {
       // What was done between the attempt and the subscription.
       await look();
       const options = withoutUndefined({ ttlMs, waitMs, signal: waited });
-      return await this.#leases.run(resource, options, work);
+      // A caller of `once` is there to wait until another one has done the work.
+      return await this.#leases.standBy(resource, options, work);
     } catch (error) {
       if (answer && error === ANSWERED) return answer;
       throw error;
@@ -230,7 +231,7 @@ class Once<T> {
     this.#hasBegun = true;
     try {
       value = await this.#work(shown);
-      if (joined) return await this.#committed(lease, value);
+      if (joined) return await this.#committed(lease);
     } catch (error) {
       await this.#fail(lease, error);
       throw error;
@@ -240,9 +241,11 @@ class Once<T> {
   }
 
   /** @throws an error if the transaction that has the record was rolled back */
-  async #committed(lease: HeldLease, value: T): Promise<OnceResult<T>> {
+  async #committed(lease: HeldLease): Promise<OnceResult<T>> {
     const record = await this.#read();
-    if (record?.state === "done" && record.token === lease.token) return { ran: true, value };
+    if (record?.state === "done" && record.token === lease.token) {
+      return { ran: true, value: record.value as T };
+    }
     throw new InvalidOptionError(
       "work",
       "returned, but the transaction of lease.succeed() was not committed: return after COMMIT, and throw after ROLLBACK",

@@ -90,7 +90,10 @@ export class PostgresOnceStore implements OnceStore {
           (await client.query(schema.sql(text), [...parameters])).rows as Row[],
       };
       try {
-        await checkInTransaction(client, schema.sql("leasehold.once"));
+        // The check changes nothing, whether or not it was answered.
+        await checkInTransaction(client, schema.sql("leasehold.once")).catch((error: unknown) => {
+          throw storeError(error, false);
+        });
         const [row] = await session.query<SucceededRow>(SUCCEED_IN, values);
         return row?.recorded ? RECORDED : await settledBy(session, request);
       } catch (error) {

@@ -139,7 +139,8 @@ export class PostgresTaskStore implements TaskStore {
     try {
       await checkInTransaction(client, this.#schema.sql("leasehold.task"));
     } catch (error) {
-      return tasks.map(() => failedOutcome(storeError(error, true)));
+      // The check changes nothing, whether or not it was answered.
+      return tasks.map(() => failedOutcome(storeError(error, false)));
     }
     return enqueue(tasks, runIn(client, this.#schema));
   }

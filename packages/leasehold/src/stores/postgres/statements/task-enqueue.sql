@@ -15,7 +15,6 @@
 -- $14 keepDeadMs
 
 WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
-  -- In the order of the requests, whatever the order of the locks.
   numbered AS MATERIALIZED (
     SELECT *, nextval('leasehold.task_seq') AS seq FROM unnest((SELECT $1::text[]), (SELECT $2::text[]), (SELECT $3::text[]), (SELECT $4::text[]), (SELECT $5::smallint[]), (SELECT $6::text[]), (SELECT $7::text[]), (SELECT $8::float8[]), (SELECT $9::int[]), (SELECT $10::int[]), (SELECT $11::bigint[]), (SELECT $12::bigint[]), (SELECT $13::bigint[]), (SELECT $14::bigint[]))
       WITH ORDINALITY AS i (namespace, id, kind, queue, priority, data, dedupe_key, scheduled_ms, max_attempts, crash_limit, backoff_ms, max_backoff_ms, keep_done_ms, keep_dead_ms, n)
@@ -29,7 +28,7 @@ WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
       coalesce(to_timestamp(i.scheduled_ms / 1000), c.now)
     FROM numbered i CROSS JOIN clock c
     ORDER BY i.namespace COLLATE "C", i.kind COLLATE "C", i.dedupe_key COLLATE "C",
-      CASE WHEN i.dedupe_key IS NULL THEN i.id END COLLATE "C", i.n
+      CASE WHEN i.dedupe_key IS NULL THEN i.id END COLLATE "C", i.seq
     ON CONFLICT DO NOTHING
     RETURNING namespace, id, queue, created_at, scheduled_at
   ),
