@@ -416,7 +416,9 @@ describe("a client's", () => {
     // Its tasks wait, so that later fire times are skipped.
     await tasks.schedule(CANARY, { everyMs: 100, kind: "never", data: null });
     const worker = tasks.work([defineTask("other").handle(() => null)]);
-    await vi.waitFor(async () => expect(await tasks.schedules.get(CANARY)).toMatchObject({ fired: 1 }));
+    await vi.waitFor(async () =>
+      expect(await tasks.schedules.get(CANARY)).toMatchObject({ fired: 1 }),
+    );
     await vi.waitFor(async () => {
       expect((await tasks.schedules.get(CANARY))?.skipped).toBeGreaterThan(0);
     });

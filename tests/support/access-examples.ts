@@ -380,6 +380,7 @@ export const ACCESS_EXAMPLES: Readonly<Record<string, AccessExample>> = {
 
   "PUT /v1/schedules/{name}": {
     needs: "work",
+    names: "task:",
     about: "tenant",
     request: async (thing) => ({
       path: `/v1/schedules/${await thing.schedule()}`,
@@ -388,6 +389,7 @@ export const ACCESS_EXAMPLES: Readonly<Record<string, AccessExample>> = {
   },
   "GET /v1/schedules": {
     needs: "readTasks",
+    names: "task:",
     about: "tenant",
     request: async (thing) => {
       await thing.schedule();
@@ -396,6 +398,7 @@ export const ACCESS_EXAMPLES: Readonly<Record<string, AccessExample>> = {
   },
   "GET /v1/schedules/{name}": {
     needs: "readTasks",
+    names: "task:",
     request: async (thing) => ({ path: `/v1/schedules/${await thing.schedule()}` }),
   },
   "POST /v1/schedules/{name}/pause": {

@@ -42,7 +42,7 @@ export interface Thing {
   working(): Promise<{ readonly leaseId: string; readonly token: number }>;
   /** A key whose work has failed: `resource`. */
   once(): Promise<string>;
-  /** A schedule, which is not due for an hour. */
+  /** A schedule of the name `resource`, as part of a path. */
   schedule(): Promise<string>;
   /** What begins with `resource` is paused. */
   pause(): Promise<void>;
@@ -121,7 +121,8 @@ export class Things {
         return resource;
       },
       async schedule() {
-        if (!exists) return mark;
+        const path = encodeURIComponent(resource);
+        if (!exists) return path;
         const task = {
           kind: mark,
           queue: mark,
@@ -135,8 +136,8 @@ export class Things {
         };
         const times = { cron: null, timeZone: "UTC", everyMs: 3_600_000, jitterMs: 0 };
         const declaration = { ...times, catchUp: "none", overlap: "allow", task } as const;
-        await schedules?.declare({ namespace, name: mark, declaration });
-        return mark;
+        await schedules?.declare({ namespace, name: resource, declaration });
+        return path;
       },
       pending,
       async running() {

@@ -58,7 +58,7 @@ function addList(schedules: Command): void {
     .option("--cursor <text>", "continue after the page that printed this cursor")
     .option("--json", "print JSON")
     .action(async ({ json, ...query }: ListOptions, command: Command) => {
-      await withSchedules(command, async (store, namespace) => {
+      await withSchedules(command, {}, async (store, namespace) => {
         const page = await store.list({ namespace, ...query });
         const items = await detailed(page.items);
         await print(json, { items, nextCursor: page.nextCursor }, () => {
@@ -76,7 +76,7 @@ function addShow(schedules: Command): void {
     .argument("<name>", "name of the schedule")
     .option("--json", "print JSON")
     .action(async (name: string, { json }: Pick<ListOptions, "json">, command: Command) => {
-      await withSchedules(command, async (store, namespace) => {
+      await withSchedules(command, {}, async (store, namespace) => {
         const view = await store.get({ namespace, name });
         if (!view) throw unknown(name);
         const [schedule] = await detailed([view]);
@@ -143,7 +143,7 @@ function addDeclare(schedules: Command): void {
           kind,
           data,
         });
-        await withSchedules(command, async (store, namespace) => {
+        await withSchedules(command, { creates: true }, async (store, namespace) => {
           const outcome = await store.declare({ namespace, name, declaration });
           if (outcome.status === "failed") throw outcome.error;
           if (outcome.status === "full") {
@@ -234,9 +234,10 @@ function sentenceOf(verb: Verb, name: string, { outcome, taskId }: Done): string
 
 async function withSchedules(
   command: Command,
+  using: { readonly creates?: boolean },
   work: (store: ScheduleStore, namespace: string) => Promise<void>,
 ): Promise<void> {
-  const stores = await openLeases(controlWhereOf(command));
+  const stores = await openLeases(controlWhereOf(command, using));
   try {
     await work(schedulesOf(stores), tenantOf(command, stores));
   } finally {
