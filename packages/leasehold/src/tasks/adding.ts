@@ -24,13 +24,13 @@ export class Adding {
   }
 
   /** Adds tasks of one kind, in a transaction of the caller's or as {@link Adding.add}, under a span. Throws what failed. */
-  async enqueue(
+  enqueue(
     tasks: readonly NewTask[],
     areIdsNew: boolean,
     { client }: Pick<EnqueueOptions, "client">,
   ): Promise<Enqueued[]> {
     const [first] = tasks;
-    if (!first) return [];
+    if (!first) return Promise.resolve([]);
     // The span of the worker that runs the task carries the same id.
     const ids = tasks.length === 1 ? { "leasehold.task.id": first.id } : {};
     const attributes = { "leasehold.task.kind": first.kind, ...ids };
