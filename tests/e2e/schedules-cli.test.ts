@@ -83,9 +83,7 @@ it.each([
   [["--every", "10ms"], "everyMs"],
   [["--cron", "0 2 * * *", "--time-zone", "Mars/Olympus"], "timeZone"],
 ])("refuses %j", async (args, path) => {
-  const declared = await leasehold([
-    ...["schedules", "declare", "s", "kind", "--store", "pglite:unused"],
-    ...args,
-  ]);
+  const declare = ["schedules", "declare", "s", "kind", "--store", "pglite:unused"];
+  const declared = await leasehold([...declare, ...args]);
   expect([declared.code, declared.stderr]).toEqual([64, expect.stringContaining(path)]);
 });
