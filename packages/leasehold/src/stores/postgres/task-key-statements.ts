@@ -73,7 +73,14 @@ export const keyedHeads = (queues: string, bytes: string) => `looked AS MATERIAL
         ORDER BY ${NUMBER} DESC LIMIT 1
       ) n
       CROSS JOIN LATERAL (
-        SELECT count(*) FILTER (WHERE c.now < t.expires_at) AS running,
+        SELECT count(*) - (
+            -- Locked, because a renewal that this statement does not see may have extended it.
+            SELECT count(*) FROM (
+              SELECT FROM leasehold.task t
+              WHERE ${OF_KEY} AND t.state = 'running' AND c.now >= t.expires_at
+              FOR NO KEY UPDATE OF t SKIP LOCKED
+            ) e
+          ) AS running,
           -- Expired, and not reaped yet: it keeps back those behind it.
           min(t.seq) FILTER (WHERE c.now >= t.expires_at) AS stuck
         FROM leasehold.task t WHERE ${OF_KEY} AND t.state = 'running'

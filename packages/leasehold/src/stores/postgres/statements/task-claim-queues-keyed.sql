@@ -10,7 +10,7 @@
 
 -- lines 11 to 19 of task-claim.sql
     SELECT d.* FROM unnest(ARRAY[$7::text, $8::text]) AS q (queue) CROSS JOIN LATERAL (
--- lines 21 to 93 of task-claim.sql
+-- lines 21 to 101 of task-claim.sql
     SELECT q.namespace, q.queue, q.priority, q.scheduled_at, q.seq, t.bytes FROM (
       (SELECT t.namespace, t.queue, t.seq, t.priority, t.scheduled_at FROM leasehold.task t
         WHERE t.queue = $7 AND t.namespace = $1 AND t.state = 'pending' AND t.concurrency_key IS NULL
@@ -33,4 +33,4 @@
       FOR NO KEY UPDATE OF t SKIP LOCKED
     ) t
     ORDER BY q.priority, q.scheduled_at, q.seq LIMIT $5::int
--- lines 101 to 186 of task-claim.sql
+-- lines 109 to 194 of task-claim.sql

@@ -38,10 +38,10 @@
       FOR NO KEY UPDATE OF t SKIP LOCKED
     ) t
     ORDER BY q.priority, q.scheduled_at, q.seq LIMIT $5::int
--- lines 121 to 130 of task-claim.sql
+-- lines 129 to 138 of task-claim.sql
     FROM (SELECT DISTINCT x.namespace, x.queue FROM measured x WHERE NOT x.fits) q
--- lines 137 to 158 of task-claim.sql
--- lines 177 to 183 of task-claim.sql
+-- lines 145 to 166 of task-claim.sql
+-- lines 185 to 191 of task-claim.sql
   x.id IS NULL AND EXISTS (SELECT FROM keyed) AS undecided
 FROM clock c LEFT JOIN (SELECT * FROM claimed UNION ALL SELECT * FROM own) x ON true
 ORDER BY x.priority, x.scheduled_at, x.seq
