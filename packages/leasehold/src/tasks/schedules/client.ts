@@ -41,10 +41,13 @@ export interface Schedule extends ScheduleView {
  * import { connect } from "leasehold";
  *
  * const leasehold = await connect("memory:");
- * await leasehold.tasks.schedule("nightly", { cron: "0 2 * * *", kind: "report", data: {} });
- * await leasehold.tasks.schedules.pause("nightly", { reason: "the disk is full" });
- * const { items } = await leasehold.tasks.schedules.list();
+ * const { schedules } = leasehold.tasks;
+ * await schedules.declare("nightly", { cron: "0 2 * * *", kind: "report", data: {} });
+ * await schedules.pause("nightly", { reason: "the disk is full" });
+ * const { items } = await schedules.list();
  * for (const { name, paused, nextFireTimes } of items) console.log(name, paused, nextFireTimes);
+ * console.log(await schedules.runNow("nightly"), await schedules.resume("nightly"));
+ * console.log((await schedules.get("nightly"))?.lastTask, await schedules.remove("nightly"));
  * await leasehold.close();
  * ```
  */
