@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { LeaseClient } from "../../packages/leasehold/src/core/index.js";
 import { systemEnv } from "../../packages/leasehold/src/env/index.js";
 import { memory } from "../../packages/leasehold/src/stores/memory/index.js";
-import { Generator } from "../../packages/leasehold/src/tasks/index.js";
+import { Generator } from "../../packages/leasehold/src/tasks/generator.js";
 import { describeChromium } from "../support/chromium.js";
 import { axe, type Console, newKey, openConsole, overflows, PHONE } from "../support/console.js";
 import { button, forgiveComplaints, openedPages, waitForCount } from "../support/pages.js";

@@ -162,6 +162,7 @@ export {
 } from "./once/port.js";
 export { type Diagnosis } from "./stores/source.js";
 export { comesBefore, explain } from "./tasks/explain.js";
+export { GENERATOR_RESOURCE, Generator } from "./tasks/generator.js";
 export {
   type AdminOutcome,
   CHECKPOINT_BYTES,
@@ -178,8 +179,6 @@ export {
   type EnqueueOutcome,
   type FailOutcome,
   type FailRequest,
-  GENERATOR_RESOURCE,
-  Generator,
   type GeneratorState,
   type GeneratorWanted,
   type HeartbeatOutcome,

@@ -13,7 +13,6 @@ export {
   type TaskOptions,
 } from "./define.js";
 export { observed, type TaskEvent, type TaskListener } from "./events.js";
-export { GENERATOR_RESOURCE, Generator, type GeneratorOptions } from "./generator.js";
 export type { OutputOf, ResultOptions, TaskHandle } from "./handle.js";
 export { CHECKPOINT_BYTES } from "./json.js";
 export { leasesOfTask } from "./leases.js";
