@@ -47,6 +47,18 @@ const SHOWS: Readonly<Record<string, Check>> = {
       "with once: 1 bill\n",
     ]);
   },
+  "scheduled-report.js": (out) => {
+    expectInOrder(out, [
+      "reports at ",
+      "web-1 has ended",
+      " reports, ",
+      "declared again by web-4: paused, the warehouse moves",
+      "run by hand all the same",
+    ]);
+    const [, reports, times] = /^(\d+) reports, (\d+) times$/m.exec(out) ?? [];
+    expect(Number(reports)).toBeGreaterThanOrEqual(5);
+    expect(times).toBe(reports);
+  },
   "lease-api.js": (out) => {
     const [first, again, second] = numbers(out, /acquire\(\) is true, token (\d+)/g);
     expect(again).toBe(first);

@@ -379,6 +379,46 @@ export const ACCESS_EXAMPLES: Readonly<Record<string, AccessExample>> = {
     }),
   },
 
+  "PUT /v1/schedules/{name}": {
+    needs: "work",
+    names: "task:",
+    about: "tenant",
+    request: async (thing) => ({
+      path: `/v1/schedules/${await thing.schedule()}`,
+      body: { everyMs: 3_600_000, task: { kind: "report", data: null } },
+    }),
+  },
+  "GET /v1/schedules": {
+    needs: "readTasks",
+    names: "task:",
+    about: "tenant",
+    request: async (thing) => {
+      await thing.schedule();
+      return { path: "/v1/schedules?limit=5" };
+    },
+  },
+  "GET /v1/schedules/{name}": {
+    needs: "readTasks",
+    names: "task:",
+    request: async (thing) => ({ path: `/v1/schedules/${await thing.schedule()}` }),
+  },
+  "POST /v1/schedules/{name}/pause": {
+    needs: "operate",
+    request: async (thing) => ({ path: `/v1/schedules/${await thing.schedule()}/pause?${WHY}` }),
+  },
+  "POST /v1/schedules/{name}/resume": {
+    needs: "operate",
+    request: async (thing) => ({ path: `/v1/schedules/${await thing.schedule()}/resume?${WHY}` }),
+  },
+  "POST /v1/schedules/{name}/run": {
+    needs: "operate",
+    request: async (thing) => ({ path: `/v1/schedules/${await thing.schedule()}/run?${WHY}` }),
+  },
+  "DELETE /v1/schedules/{name}": {
+    needs: "operate",
+    request: async (thing) => ({ path: `/v1/schedules/${await thing.schedule()}?${WHY}` }),
+  },
+
   "GET /v1/pauses": {
     needs: "read",
     about: "tenant",

@@ -11,7 +11,11 @@ import { http } from "../../packages/leasehold/src/stores/http/index.js";
 import { memory } from "../../packages/leasehold/src/stores/memory/index.js";
 import { openPostgres } from "../../packages/leasehold/src/stores/postgres/index.js";
 import type { Stores } from "../../packages/leasehold/src/stores/source.js";
-import type { GeneratorState, TaskStore } from "../../packages/leasehold/src/tasks/index.js";
+import type {
+  GeneratorState,
+  ScheduleStore,
+  TaskStore,
+} from "../../packages/leasehold/src/tasks/index.js";
 import { type LeaseHarness, manualEnv } from "../../packages/leasehold/src/testing/index.js";
 import {
   createApp,
@@ -80,11 +84,12 @@ export async function openHttpHarness(behind: readonly Stores[]): Promise<Stores
   const clientOf = (namespace: string) => opened.of(namespace);
   const { leases, tasks } = await clientOf(SHARED);
   const all = () => opened.all();
-  const [{ once } = {}] = behind;
+  const [{ once, schedules } = {}] = behind;
   return {
     leases: leasesOf(leases, clientOf, all),
     tasks: tasksOf(tasks, clientOf, all),
     generator: generatorOf(clientOf),
+    ...(schedules && { schedules: schedulesOf(clientOf) }),
     ...(once && { once: onceOf(once, leasesOf(leases, clientOf, all), clientOf) }),
     async close() {
       await opened.close();
@@ -253,6 +258,23 @@ function onceOf(behind: OnceStore, leases: LeaseStore, clientOf: ClientOf): Once
     retry: async (key) => (await of(key.namespace)).retry(key),
     delete: async (key) => (await of(key.namespace)).delete(key),
     collect: () => behind.collect(),
+  };
+}
+
+function schedulesOf(clientOf: ClientOf): ScheduleStore {
+  const of = async (namespace: string): Promise<ScheduleStore> => {
+    const { schedules } = await clientOf(namespace);
+    if (!schedules) throw new Error("the server keeps no schedules");
+    return schedules;
+  };
+  return {
+    declare: async (request, options) => (await of(request.namespace)).declare(request, options),
+    get: async (key) => (await of(key.namespace)).get(key),
+    list: async (query) => (await of(query.namespace)).list(query),
+    pause: async (request) => (await of(request.namespace)).pause(request),
+    resume: async (key) => (await of(key.namespace)).resume(key),
+    remove: async (key) => (await of(key.namespace)).remove(key),
+    runNow: async (request) => (await of(request.namespace)).runNow(request),
   };
 }
 

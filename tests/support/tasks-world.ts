@@ -17,7 +17,7 @@ export function tasksWorld(logger = silentLogger, telemetry?: Telemetry) {
         return typeof value === "function" ? value.bind(target) : value;
       },
     });
-    const { tasks, close } = tasksOver(own, { env, holder }, { close: undefined });
+    const { tasks, close } = tasksOver({ tasks: own }, { env, holder }, { close: undefined });
     return Object.assign(tasks, { close });
   };
   return { env, clock: env.clock, store, client, tasks: client("me") };

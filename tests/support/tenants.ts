@@ -42,6 +42,8 @@ export interface Thing {
   working(): Promise<{ readonly leaseId: string; readonly token: number }>;
   /** A key whose work has failed: `resource`. */
   once(): Promise<string>;
+  /** A schedule of the name `resource`, as part of a path. */
+  schedule(): Promise<string>;
   /** What begins with `resource` is paused. */
   pause(): Promise<void>;
 }
@@ -64,7 +66,7 @@ export class Things {
     this.#count += 1;
     const mark = `of-${namespace}-${this.#count}`;
     const resource = `own/${this.#count}`;
-    const { leases, tasks, once, control } = this.stores;
+    const { leases, tasks, once, schedules, control } = this.stores;
     const { random } = this.env;
     const pending = async () => {
       const [id, queue] = [this.#newTaskId(), mark];
@@ -117,6 +119,25 @@ export class Things {
         const failure = { ...grant, error: mark, maxAttempts: null, retryDelayMs: 0 };
         if (exists) await once?.fail(failure);
         return resource;
+      },
+      async schedule() {
+        const path = encodeURIComponent(resource);
+        if (!exists) return path;
+        const task = {
+          kind: mark,
+          queue: mark,
+          priority: 0,
+          data: { mark },
+          maxAttempts: 10,
+          crashLimit: 10,
+          backoffMs: 1_000,
+          maxBackoffMs: 1_000,
+          retain: { doneMs: null, deadMs: null },
+        };
+        const times = { cron: null, timeZone: "UTC", everyMs: 3_600_000, jitterMs: 0 };
+        const declaration = { ...times, catchUp: "none", overlap: "allow", task } as const;
+        await schedules?.declare({ namespace, name: resource, declaration });
+        return path;
       },
       pending,
       async running() {

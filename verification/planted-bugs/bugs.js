@@ -14,6 +14,7 @@ import { ONCE_BUGS } from "./bugs/once.js";
 import { POSTGRES } from "./bugs/postgres.js";
 import { REDIS } from "./bugs/redis.js";
 import { RULES } from "./bugs/rules.js";
+import { SCHEDULE_BUGS } from "./bugs/schedules.js";
 import { TASKS } from "./bugs/tasks.js";
 import { WAITING } from "./bugs/waiting.js";
 
@@ -31,6 +32,7 @@ const BY_AREA = {
   shards: SHARDS_BUGS,
   tasks: TASKS,
   keys: KEYS,
+  schedules: SCHEDULE_BUGS,
   once: ONCE_BUGS,
   fences: FENCES,
   http: HTTP,

@@ -7,7 +7,7 @@ import {
   type Page,
   StoreUnavailableError,
 } from "leasehold";
-import type { OnceStore, TaskStore } from "leasehold/internal";
+import type { OnceStore, TaskStore, Ticking } from "leasehold/internal";
 import { type CallOptions, type Failed, failedMaybe } from "leasehold/internal";
 import type { Machine, Process } from "./machine.js";
 import { type Network, REFUSED } from "./network.js";
@@ -224,5 +224,20 @@ export function remoteOnce(
     retry: (key) => remote.ask((port) => port.retry(key)),
     delete: (key) => remote.ask((port) => port.delete(key)),
     collect: () => remote.ask((port) => port.collect()),
+  };
+}
+
+/** What a process needs to tick. */
+export function remoteTicking(
+  network: Network,
+  client: Process,
+  server: Machine,
+  ticking: () => Ticking,
+): Ticking {
+  const remote = new Remote(network, client, server, ticking);
+  return {
+    due: (limit) => remote.ask((port) => port.due(limit)),
+    fire: (request, options) =>
+      remote.ask((port) => port.fire(request), options).catch(failedMaybe),
   };
 }

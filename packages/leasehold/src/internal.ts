@@ -41,6 +41,7 @@ export {
   type MadeKey,
   NO_LIMITS,
   type Operator,
+  type OperatorActors,
   type Pause,
   type PauseKey,
   parseKeyText,
@@ -186,6 +187,8 @@ export {
   type Json,
   LONGEST_KEPT_MS,
   leasesOfTask,
+  loadDeclarations,
+  loadTicker,
   MOST_PER_KEY,
   type NewTask,
   ORDERS,
@@ -195,7 +198,11 @@ export {
   type Refused,
   type RequeueOutcome,
   ResultWaits,
+  type ScheduleDeclaration,
+  type ScheduleStore,
+  type ScheduleView,
   startReaper,
+  startTicking,
   TASK_STATES,
   type TaskDetails,
   type TaskEvent,
@@ -209,10 +216,12 @@ export {
   type TaskStore,
   type TasksClient,
   type TaskView,
+  type Ticking,
   tasksOver,
   type UnhandledKind,
   unhandledKinds,
 } from "./tasks/index.js";
+export { MOST_SCHEDULES, SCHEDULE_NAME_BYTES } from "./tasks/schedules/port.js";
 
 // What the public types of these classes hide.
 

@@ -119,6 +119,9 @@ export const LIBRARY: Rules = {
     "tasks/port.ts": ["port.ts", "stores/", "testing/", "control/", "once/"],
     "once/port.ts": ["stores/", "testing/", "control/", "wire/", "internal.ts"],
     "once/retrying.ts": ["stores/"],
+    "tasks/schedules/port.ts": ["stores/", "testing/", "control/", "wire/", "internal.ts"],
+    "tasks/schedules/rules.ts": ["stores/"],
+    "tasks/schedules/retrying.ts": ["stores/"],
     "tasks/rules.ts": ["stores/", "testing/"],
     "tasks/keys.ts": ["stores/"],
     "tasks/blocked-keys.ts": ["stores/"],
@@ -174,6 +177,8 @@ export const LIBRARY: Rules = {
     "@noble/hashes": ["env/"],
     "@opentelemetry/api": ["instrumentation/"],
     "@standard-schema/spec": ["tasks/"],
+    // Loaded with the first cron expression.
+    croner: ["tasks/schedules/"],
     "eventsource-parser": ["stores/http/"],
     // A project that runs the suites installs it.
     "fast-check": ["testing/"],

@@ -3,6 +3,7 @@ import { elections } from "./elections.js";
 import { keys } from "./keys.js";
 import { leases } from "./leases.js";
 import { once } from "./once.js";
+import { schedules } from "./schedules.js";
 import { shards } from "./shards.js";
 import { singletons } from "./singletons.js";
 import { tasks } from "./tasks.js";
@@ -31,4 +32,5 @@ export const SCENARIOS: readonly Scenario[] = [
   ...WEAK,
   { name: "once", servers: 0, set: once },
   { name: "keys", servers: 0, set: keys },
+  { name: "schedules", servers: 0, mostMachines: 3, set: schedules },
 ];

@@ -109,7 +109,7 @@ export function keys(sim: Simulation): Running {
   return {
     start(host, stores) {
       const { tasks: client } = tasksOver(
-        stores.tasks,
+        { tasks: stores.tasks },
         { env: host.env, namespace: NAMESPACE, holder: host.name },
         { close: undefined },
       );

@@ -51,6 +51,14 @@ const routes = [
   }),
   createRoute({
     getParentRoute,
+    path: "/schedules",
+    component: lazyRouteComponent(
+      () => import("../pages/schedules/schedules-page.js"),
+      "SchedulesPage",
+    ),
+  }),
+  createRoute({
+    getParentRoute,
     path: "/workers",
     component: lazyRouteComponent(() => import("../pages/tasks/workers-page.js"), "WorkersPage"),
   }),

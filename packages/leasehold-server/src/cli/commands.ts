@@ -45,6 +45,11 @@ export const COMMANDS: Readonly<Record<string, CommandSummary>> = {
       "list tasks, newest first, or show one with its attempts; retry, cancel or delete tasks",
     load: async () => (await import("./tasks.js")).addTasks,
   },
+  schedules: {
+    usage: "",
+    description: "list schedules of tasks with their next fire times; declare, pause or run them",
+    load: async () => (await import("./schedules.js")).addSchedules,
+  },
   run: {
     usage: "[options] <resource> <command...>",
     aliases: ["lock"],

@@ -13,6 +13,7 @@ import {
   startCollector,
   startReaper,
   startRecorder,
+  startTicking,
   systemEnv,
   type TaskListener,
 } from "leasehold/internal";
@@ -72,6 +73,7 @@ import { measuredRequests, observeStores, RequestMeter } from "./telemetry.js";
 export function createApp(options: AppOptions): ServerApp {
   const {
     once,
+    schedules,
     generator,
     history,
     control,
@@ -144,6 +146,7 @@ export function createApp(options: AppOptions): ServerApp {
       leases,
       tasks,
       once,
+      schedules,
       generator,
       history: recorder,
       tenants,
@@ -241,6 +244,7 @@ export function createApp(options: AppOptions): ServerApp {
 
   const background: Repeating[] = [
     startReaper(tasks, env),
+    startTicking(schedules, env),
     startCollector(leases, env),
     authenticator,
     pauses,

@@ -6,6 +6,7 @@ import type {
   GrantHistory,
   NewTask,
   OnceStore,
+  ScheduleStore,
   TaskListener,
   TaskState,
   TaskStore,
@@ -43,6 +44,8 @@ export interface Services {
   readonly tasks: TaskStore;
   /** The records of `once`, beside the leases; undefined: none are kept. */
   readonly once: OnceStore | undefined;
+  /** The schedules of the tasks; undefined: none are kept. */
+  readonly schedules: ScheduleStore | undefined;
   readonly generator: GeneratorState;
   /** Replaced grants, including those that this instance has not written yet; undefined: not kept. */
   readonly history: Pick<GrantHistory, "list" | "find"> | undefined;
@@ -147,6 +150,7 @@ type Ports = Pick<
   | "leases"
   | "tasks"
   | "once"
+  | "schedules"
   | "generator"
   | "history"
   | "tenants"

@@ -255,6 +255,9 @@ export const ServerCapabilities = Capabilities.extend({
     description:
       "Whether /v1/once keeps records: it does where one database has the leases and the records.",
   }),
+  schedules: z.boolean().openapi({
+    description: "Whether /v1/schedules keeps schedules of tasks, and the server ticks.",
+  }),
   maxBodyBytes: z.int().openapi({ description: "The largest body that this server takes." }),
 }).openapi("ServerCapabilities");
 true satisfies Same<z.infer<typeof ServerCapabilities>, wire.ServerCapabilities>;

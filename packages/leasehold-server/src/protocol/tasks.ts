@@ -31,14 +31,33 @@ export const State = z.enum(TASK_STATES as [TaskState, ...TaskState[]]);
 
 const Kept = (byDefault: number) =>
   z.int().min(0).max(LONGEST_KEPT_MS).nullable().default(byDefault);
+/** How a task is kept and retried. */
+export const taskSettings = {
+  queue: NewName.default(DEFAULTS.queue),
+  priority: z.int().min(-32_768).max(32_767).default(DEFAULTS.priority).openapi({
+    description: "Smaller runs sooner.",
+  }),
+  maxAttempts: z.int().min(1).max(32_767).default(DEFAULTS.maxAttempts),
+  crashLimit: z.int().min(1).max(32_767).default(DEFAULTS.crashLimit),
+  backoffMs: z.int().min(0).max(LONGEST_BACKOFF_MS).default(DEFAULTS.backoffMs).openapi({
+    description: "Wait before the first retry, doubled for each further one.",
+  }),
+  maxBackoffMs: z.int().min(0).max(LONGEST_BACKOFF_MS).default(DEFAULTS.maxBackoffMs).openapi({
+    description: "The longest wait before a retry, also before the first one.",
+  }),
+  retain: z
+    .strictObject({ doneMs: Kept(DEFAULTS.retain.doneMs), deadMs: Kept(DEFAULTS.retain.deadMs) })
+    .default(DEFAULTS.retain)
+    .openapi({
+      description:
+        "How long the task is kept once it is done, and once it is dead or cancelled. null: until it is deleted.",
+    }),
+};
 const NewTask = z
   .strictObject({
     task_data: JsonValue,
     kind: NewName.default("default").openapi({ description: "Selects the handler." }),
-    queue: NewName.default(DEFAULTS.queue),
-    priority: z.int().min(-32_768).max(32_767).default(DEFAULTS.priority).openapi({
-      description: "Smaller runs sooner.",
-    }),
+    ...taskSettings,
     scheduled_at: Time.nullable()
       .default(null)
       .openapi({
@@ -48,21 +67,6 @@ const NewTask = z
     dedupeKey: Name.nullable().default(null).openapi({
       description: "At most one unfinished task per kind and key.",
     }),
-    maxAttempts: z.int().min(1).max(32_767).default(DEFAULTS.maxAttempts),
-    crashLimit: z.int().min(1).max(32_767).default(DEFAULTS.crashLimit),
-    backoffMs: z.int().min(0).max(LONGEST_BACKOFF_MS).default(DEFAULTS.backoffMs).openapi({
-      description: "Wait before the first retry, doubled for each further one.",
-    }),
-    maxBackoffMs: z.int().min(0).max(LONGEST_BACKOFF_MS).default(DEFAULTS.maxBackoffMs).openapi({
-      description: "The longest wait before a retry, also before the first one.",
-    }),
-    retain: z
-      .strictObject({ doneMs: Kept(DEFAULTS.retain.doneMs), deadMs: Kept(DEFAULTS.retain.deadMs) })
-      .default(DEFAULTS.retain)
-      .openapi({
-        description:
-          "How long the task is kept once it is done, and once it is dead or cancelled. null: until it is deleted.",
-      }),
     concurrency: NewConcurrency.optional(),
     id: TaskId.optional().openapi({
       description:

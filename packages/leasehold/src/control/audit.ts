@@ -110,6 +110,7 @@ export type AuditAction =
   | `lease.${"revoke" | "release" | "collect"}`
   | `task.${"cancel" | "retry" | "delete"}`
   | `once.${"retry" | "delete"}`
+  | `schedule.${"pause" | "resume" | "run" | "remove"}`
   | `${"resource" | "prefix" | "queue"}.${"pause" | "resume"}`
   | `generator.${"start" | "stop" | "rate"}`
   | `key.${"create" | "rotate" | "revoke"}`
@@ -125,6 +126,10 @@ const ACTIONS: Readonly<Record<AuditAction, true>> = {
   "task.delete": true,
   "once.retry": true,
   "once.delete": true,
+  "schedule.pause": true,
+  "schedule.resume": true,
+  "schedule.run": true,
+  "schedule.remove": true,
   "resource.pause": true,
   "resource.resume": true,
   "prefix.pause": true,

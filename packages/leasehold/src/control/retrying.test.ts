@@ -26,6 +26,15 @@ async function triesOf(
     leases: { revoke: lose },
     tasks: { cancel: lose, retry: lose, delete: lose },
     once: { retry: fail, delete: fail },
+    schedules: {
+      pause: fail,
+      resume: fail,
+      remove: fail,
+      async runNow() {
+        tries += 1;
+        return lost;
+      },
+    },
     generator: { write: fail },
     pauses: { set: fail, clear: fail },
   };
@@ -59,6 +68,8 @@ test("neither a revoke nor an act on tasks and records is repeated when its answ
   const onKey = { namespace: "default", key: "x" };
   expect(await triesOf(({ once }) => once.retry(onKey))).toBe(1);
   expect(await triesOf(({ once }) => once.delete(onKey))).toBe(1);
+  const onSchedule = { namespace: "default", name: "x" };
+  expect(await triesOf(({ schedules }) => schedules.remove(onSchedule))).toBe(1);
 });
 
 test("what says how things shall be is", async () => {

@@ -1,7 +1,6 @@
 /** The tasks of one namespace: enqueue, list, cancel and retry them, and start workers. */
 import {
   ClosedError,
-  checkArray,
   checkKnown,
   checkName,
   checkPage,
@@ -12,15 +11,9 @@ import {
   type SqlTransaction,
   withoutUndefined,
 } from "../core/index.js";
-import {
-  type Env,
-  invariant,
-  newHolder,
-  type Repeating,
-  systemEnv,
-  taskIds,
-} from "../env/index.js";
+import { type Env, invariant, newHolder, type Repeating, taskIds } from "../env/index.js";
 import { Adding } from "./adding.js";
+import { startBackground } from "./background.js";
 import { checkDefinition, checkIds, type TaskDefinition, type TaskHandler } from "./define.js";
 import {
   checkResultOptions,
@@ -31,12 +24,15 @@ import {
 } from "./handle.js";
 import { newTaskOf } from "./new-task.js";
 import {
+  areIdsNew,
   COUNTED,
   checkStatsOptions,
-  ENQUEUE_FIELDS,
+  checkTasksToEnqueue,
   ENQUEUE_OPTIONS,
   type EnqueueTaskOptions,
+  envOf,
   type TaskStatsOptions,
+  type TaskStores,
   type TasksOptions,
   type TaskToEnqueue,
 } from "./options.js";
@@ -52,17 +48,18 @@ import {
   type TaskView,
 } from "./port.js";
 import { Ready } from "./ready.js";
-import { startReaper } from "./reaper.js";
 import { checkTaskId } from "./record.js";
 import { ResultWaits } from "./result-waits.js";
-import { type AdminResult, onlyOne, outputOf, settled } from "./results.js";
+import { type AdminResult, onlyOne, outputOf } from "./results.js";
+import { type Schedule, type Schedules, schedulesOver } from "./schedules/client.js";
+import type { ScheduleOptions } from "./schedules/declaration.js";
 import type { DueKinds } from "./unhandled.js";
 import { type Worker, type WorkerOptions, workerOver } from "./worker.js";
 
 /** For the command line; undefined if the store cannot group its tasks. */
 export let dueKindsOf: (tasks: Tasks) => DueKinds | undefined;
 /** Called by `connect()`. It is a function, so that the public type of `Tasks` has no constructor. */
-export let tasksOver: (store: TaskStore, options: TasksOptions, owned: Owned) => TasksClient;
+export let tasksOver: (stores: TaskStores, options: TasksOptions, owned: Owned) => TasksClient;
 
 /** A `Tasks` with its `close`, which is not public: `Leasehold.close` calls it. */
 export interface TasksClient {
@@ -92,8 +89,8 @@ export class Tasks {
       const { namespace } = tasks;
       return dueKinds && ((query) => dueKinds({ ...query, namespace }));
     };
-    tasksOver = (store, options, owned) => {
-      const tasks = new Tasks(store, options, owned);
+    tasksOver = (stores, options, owned) => {
+      const tasks = new Tasks(stores, options, owned);
       return { tasks, close: () => (tasks.#closed ??= tasks.#close()) };
     };
   }
@@ -102,6 +99,8 @@ export class Tasks {
   readonly holder: string;
   /** The namespace of the tasks. */
   readonly namespace: string;
+  /** The schedules of the namespace: list, pause, resume, remove and run them. {@link Tasks.schedule} declares one. */
+  readonly schedules: Schedules;
   readonly #store: TaskStore;
   readonly #env: Env;
   readonly #owned: Owned;
@@ -110,15 +109,13 @@ export class Tasks {
   readonly #workers = new Set<Worker>();
   readonly #ready: Ready;
   readonly #results: ResultWaits;
-  #reaper: Repeating | undefined;
+  readonly #stores: TaskStores;
+  #background: Repeating | undefined;
   #closed: Promise<void> | undefined;
 
-  private constructor(store: TaskStore, options: TasksOptions, owned: Owned) {
-    this.#env = {
-      ...systemEnv,
-      ...(options.logger ? { logger: options.logger } : {}),
-      ...options.env,
-    };
+  private constructor(stores: TaskStores, options: TasksOptions, owned: Owned) {
+    this.#env = envOf(options);
+    const store = stores.tasks;
     this.namespace = options.namespace ?? "default";
     this.holder = options.holder ?? newHolder(this.#env.random);
     checkName("namespace", this.namespace);
@@ -129,6 +126,8 @@ export class Tasks {
     this.#adding = new Adding(store, this.#env);
     this.#ready = new Ready(store, this.namespace, this.#env);
     this.#results = new ResultWaits(store, this.namespace, this.#env);
+    this.#stores = stores;
+    this.schedules = schedulesOver(this, stores.schedules, this.#env, this.#newId);
   }
 
   /**
@@ -182,27 +181,31 @@ export class Tasks {
   ): Promise<TaskHandle<Output>[]> {
     if (this.#closed) throw new ClosedError();
     checkDefinition(definition);
-    checkArray("tasks", tasks);
-    checkKnown(options, { client: true });
-    for (const [at, task] of tasks.entries()) checkKnown(task, ENQUEUE_FIELDS, `tasks.${at}`);
+    checkTasksToEnqueue(tasks, options);
     const newTasks = await Promise.all(
       tasks.map((task) => newTaskOf(definition, task, this.namespace, this.#newId)),
     );
-    const [first] = newTasks;
-    if (!first) return [];
-    // The span of the worker that runs the task carries the same id.
-    const ids = newTasks.length === 1 ? { "leasehold.task.id": first.id } : {};
-    const attributes = { "leasehold.task.kind": first.kind, ...ids };
-    const add = async () => {
-      const { client } = options;
-      if (client) return settled(await this.#store.enqueue(newTasks, { client }));
-      const areIdsNew = tasks.every(({ id }) => id === undefined);
-      return settled(await this.#adding.add(newTasks, areIdsNew));
-    };
-    const enqueued =
-      this.#env.telemetry?.span("leasehold.task enqueue", { attributes }, add) ?? add();
+    const enqueued = await this.#adding.enqueue(newTasks, areIdsNew(tasks), options);
     const wait = (id: string, waiting?: ResultOptions) => this.#result(id, waiting);
-    return (await enqueued).map((one) => handleOver<Output>(one, wait));
+    return enqueued.map((one) => handleOver<Output>(one, wait));
+  }
+
+  /**
+   * Declares a schedule: one task at each fire time, made by whichever worker's process or server is first. Declare it at each
+   * start: if it is the same, nothing changes. An operator's pause stays.
+   * @throws INVALID_OPTION, STORE_UNAVAILABLE, CLOSED
+   * @example
+   * ```ts
+   * import { connect } from "leasehold";
+   *
+   * const leasehold = await connect("memory:");
+   * await leasehold.tasks.schedule("nightly", { cron: "0 2 * * *", kind: "report", data: null });
+   * await leasehold.close();
+   * ```
+   */
+  async schedule<Input>(name: string, options: ScheduleOptions<Input>): Promise<Schedule> {
+    if (this.#closed) throw new ClosedError();
+    return this.schedules.declare(name, options);
   }
 
   /**
@@ -372,14 +375,14 @@ export class Tasks {
     };
     const worker: Worker = workerOver(context, handlers, options);
     this.#workers.add(worker);
-    this.#reaper ??= startReaper(this.#store, this.#env);
+    this.#background ??= startBackground(this.#stores, this.#env);
     return worker;
   }
 
   async #close(): Promise<void> {
     await Promise.all([...this.#workers].map((worker) => worker.close()));
     await Promise.all([this.#ready.close(), this.#results.close()]);
-    await this.#reaper?.stop();
+    await this.#background?.stop();
     await this.#owned.close?.();
   }
 

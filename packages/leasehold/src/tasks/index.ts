@@ -20,6 +20,7 @@ export { leasesOfTask } from "./leases.js";
 export type {
   EnqueueTaskOptions,
   TaskStatsOptions,
+  TaskStores,
   TasksOptions,
   TaskToEnqueue,
 } from "./options.js";
@@ -31,5 +32,14 @@ export { startReaper } from "./reaper.js";
 export { checkTaskId } from "./record.js";
 export { ResultWaits } from "./result-waits.js";
 export { type AdminResult, TaskConflictError, TaskFailedError } from "./results.js";
+export {
+  loadDeclarations,
+  loadTicker,
+  type Schedule,
+  type Schedules,
+  startTicking,
+} from "./schedules/client.js";
+export type { ScheduleOptions } from "./schedules/declaration.js";
+export type * from "./schedules/port.js";
 export { type DueKinds, type UnhandledKind, unhandledKinds } from "./unhandled.js";
 export type { Drained, DrainOptions, Worker, WorkerOptions } from "./worker.js";

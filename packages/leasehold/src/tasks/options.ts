@@ -1,14 +1,22 @@
 /** What the calls of a program take. */
 import {
+  checkArray,
   checkInteger,
   checkKnown,
   checkNames,
   checkOptional,
   type SqlTransaction,
 } from "../core/index.js";
-import type { Env } from "../env/index.js";
+import { type Env, systemEnv } from "../env/index.js";
 import { TASK_DEFAULTS, type TaskDefaults } from "./define.js";
-import type { TaskStatsQuery } from "./port.js";
+import type { TaskStatsQuery, TaskStore } from "./port.js";
+import type { ScheduleStore } from "./schedules/port.js";
+
+/** Where tasks are kept, and their schedules if the store keeps any. */
+export interface TaskStores {
+  readonly tasks: TaskStore;
+  readonly schedules?: ScheduleStore | undefined;
+}
 
 export interface TasksOptions {
   /** The namespace of the tasks. Default `default`. */
@@ -19,6 +27,11 @@ export interface TasksOptions {
   logger?: Env["logger"];
   /** Clock, randomness and logger, for tests and simulation. Default: the system's. */
   env?: Partial<Env>;
+}
+
+/** The outside world of a client. */
+export function envOf({ logger, env }: TasksOptions): Env {
+  return { ...systemEnv, ...(logger ? { logger } : {}), ...env };
 }
 
 /** Options of one task. They override the defaults of its definition. */
@@ -46,10 +59,22 @@ export const ENQUEUE_OPTIONS: Readonly<Record<keyof EnqueueTaskOptions, true>> =
   ...OF_ONE_TASK,
   client: true,
 };
-export const ENQUEUE_FIELDS: Readonly<Record<keyof TaskToEnqueue<unknown>, true>> = {
+const ENQUEUE_FIELDS: Readonly<Record<keyof TaskToEnqueue<unknown>, true>> = {
   ...OF_ONE_TASK,
   data: true,
 };
+
+/** @throws INVALID_OPTION */
+export function checkTasksToEnqueue(tasks: unknown, options: unknown): void {
+  checkArray("tasks", tasks);
+  checkKnown(options, { client: true });
+  for (const [at, task] of tasks.entries()) checkKnown(task, ENQUEUE_FIELDS, `tasks.${at}`);
+}
+
+/** Whether ids are made for these tasks, so that no other transaction has them. */
+export function areIdsNew(tasks: readonly TaskToEnqueue<unknown>[]): boolean {
+  return tasks.every(({ id }) => id === undefined);
+}
 
 /** Which tasks `stats` counts. */
 export type TaskStatsOptions = Partial<Omit<TaskStatsQuery, "namespace">>;

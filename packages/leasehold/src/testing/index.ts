@@ -22,6 +22,11 @@ export {
 export { type ManualClock, manualClock, manualEnv, seededRandom } from "./manual-clock.js";
 export { exerciseOnceStore, type OnceHarness, type OpenedOnceStore } from "./once-suite.js";
 export {
+  exerciseScheduleStore,
+  type OpenedScheduleStore,
+  type ScheduleHarness,
+} from "./schedule-suite.js";
+export {
   exerciseTaskStore,
   type OpenedTaskStore,
   type TaskHarness,

@@ -12,6 +12,7 @@ export type * from "./leases.js";
 export type * from "./once.js";
 export type * from "./operator.js";
 export * from "./problems.js";
+export type * from "./schedules.js";
 export * from "./task-mapping.js";
 export type * from "./tasks.js";
 export { taskInPath } from "./tasks.js";

@@ -118,6 +118,14 @@ export const ACCESS: Readonly<Record<string, Need>> = {
   "GET /v1/once": "read",
   "GET /v1/once/{key}": "read",
 
+  "PUT /v1/schedules/{name}": "work",
+  "POST /v1/schedules/{name}/pause": "operate",
+  "POST /v1/schedules/{name}/resume": "operate",
+  "POST /v1/schedules/{name}/run": "operate",
+  "DELETE /v1/schedules/{name}": "operate",
+  "GET /v1/schedules": "readTasks",
+  "GET /v1/schedules/{name}": "readTasks",
+
   "GET /v1/leases": "read",
   "GET /v1/capabilities": "read",
   "GET /v1/events": "read",

@@ -32,6 +32,7 @@ import {
 } from "./connection.js";
 import { HttpGeneratorState } from "./control-generator.js";
 import type { HttpOnceStore } from "./once.js";
+import type { HttpScheduleStore } from "./schedules.js";
 
 const PAUSES = "/v1/pauses";
 
@@ -42,6 +43,7 @@ export class HttpOperator implements RemoteOperator {
   readonly #client: HttpClient;
   readonly #generator: HttpGeneratorState;
   readonly #openOnce: () => Promise<HttpOnceStore>;
+  readonly #openSchedules: () => Promise<HttpScheduleStore>;
   readonly pauses = { list: (namespace: string | null) => this.#paused(namespace) };
   readonly audit = {
     list: (query: AuditQuery) => this.#audited(query),
@@ -51,9 +53,13 @@ export class HttpOperator implements RemoteOperator {
   readonly keys = { list: (query: KeyQuery) => this.#keys(query) };
   readonly limits = { read: (namespace: string) => this.#limits(namespace) };
 
-  /** @param openOnce what it gives, the caller closes */
-  constructor(connection: Connection, openOnce: () => Promise<HttpOnceStore>) {
-    this.#openOnce = openOnce;
+  /** @param openOnce what it gives, the caller closes, as that of `openSchedules` */
+  constructor(
+    connection: Connection,
+    openOnce: () => Promise<HttpOnceStore>,
+    openSchedules: () => Promise<HttpScheduleStore>,
+  ) {
+    [this.#openOnce, this.#openSchedules] = [openOnce, openSchedules];
     this.#client = new HttpClient(connection);
     this.#generator = new HttpGeneratorState(connection);
   }
@@ -93,6 +99,12 @@ export class HttpOperator implements RemoteOperator {
       once: {
         retry: async (key) => (await this.#openOnce()).retry(key, by),
         delete: async (key) => (await this.#openOnce()).delete(key, by),
+      },
+      schedules: {
+        pause: async (request) => (await this.#openSchedules()).pause(request),
+        resume: async (key) => (await this.#openSchedules()).resume(key, by),
+        remove: async (key) => (await this.#openSchedules()).remove(key, by),
+        runNow: async (request) => (await this.#openSchedules()).runNow(request, by),
       },
       pauses: {
         set: (pause) => this.#pause(pause),

@@ -5,6 +5,7 @@ import { MemoryControlState, memoryControl } from "./control.js";
 import { MemoryGeneratorState } from "./control-generator.js";
 import { MemoryGrantHistory } from "./control-history.js";
 import { MemoryOnceStore, type OnceRecords } from "./once.js";
+import { MemoryScheduleStore, type Schedules } from "./schedules.js";
 import { MemoryLeaseState, MemoryLeaseStore } from "./store.js";
 import { MemoryTaskState } from "./task-state.js";
 import { MemoryTaskStore } from "./tasks.js";
@@ -19,6 +20,7 @@ class Memory implements StoreSource<Stores> {
         history: MemoryGrantHistory;
         control: MemoryControlState;
         once: OnceRecords;
+        schedules: Schedules;
       }
     | undefined;
 
@@ -30,18 +32,25 @@ class Memory implements StoreSource<Stores> {
       history: new MemoryGrantHistory(env.clock),
       control: new MemoryControlState(env.clock),
       once: new Map(),
+      schedules: new Map(),
     };
     const leases = new MemoryLeaseStore(this.#contents.leases);
     const tasks = new MemoryTaskStore(this.#contents.tasks);
     const { once: records, generator, history, control } = this.#contents;
     const once = new MemoryOnceStore(records, leases, this.#contents.leases);
+    const schedules = new MemoryScheduleStore(
+      this.#contents.schedules,
+      this.#contents.tasks,
+      tasks,
+    );
     return {
       leases,
       tasks,
       once,
+      schedules,
       generator,
       history,
-      control: memoryControl(control, leases, tasks, once, generator),
+      control: memoryControl(control, leases, tasks, once, schedules, generator),
       async close() {
         await Promise.all([leases.close(), tasks.close()]);
       },

@@ -16,6 +16,7 @@ import {
 import type { Env } from "../../env/index.js";
 import type { OnceStore } from "../../once/port.js";
 import type { GeneratorState, TaskStore } from "../../tasks/port.js";
+import type { ScheduleStore } from "../../tasks/schedules/port.js";
 import type { Diagnosis, MigrationStep, QueuedWaiter } from "../source.js";
 import type { Backend, RawBackend, Sql } from "./connection.js";
 import type { PgliteInstance, PgPool } from "./connection-drivers.js";
@@ -27,6 +28,7 @@ import { PostgresGrantHistory } from "./control-history.js";
 import { diagnosePostgres } from "./diagnose.js";
 import { migrate, planOf, stepsOf } from "./migrate.js";
 import { PostgresOnceStore } from "./once.js";
+import { PostgresScheduleStore } from "./schedules.js";
 import { inSchema, schemaNamed } from "./schema.js";
 import type { Connections } from "./shared.js";
 import { PostgresLeaseStore } from "./store.js";
@@ -69,6 +71,7 @@ export interface InSchema {
 export interface PostgresDatabase {
   readonly leases: LeaseStore;
   readonly tasks: TaskStore;
+  readonly schedules: ScheduleStore;
   readonly once: OnceStore;
   readonly generator: GeneratorState;
   readonly history: GrantHistory;
@@ -142,6 +145,7 @@ async function openDatabase(
       leases,
       once: new PostgresOnceStore(connections, leases),
       tasks: new PostgresTaskStore(connections),
+      schedules: new PostgresScheduleStore(connections),
       generator: new PostgresGeneratorState(connections),
       history: new PostgresGrantHistory(connections),
       control: postgresControl(connections),
