@@ -5,7 +5,7 @@
  *     └─▶ own_keys ── their keys, locked, as this statement sees them
  *           ├─▶ examined ─▶ heads ── the tasks that may run next, as many as the key has free places
  *           │                 └─ not claimed after all ─▶ again
- *           └─▶ spent ── the keys' due rows: deleted
+ *           └─▶ forgotten ── the rows of these keys that it has looked at: deleted
  *
  * - No more tasks of a key run than its limit: all claims of a key follow each other. The statement counts its running
  *   tasks by its own snapshot, so it must see every earlier claim. Each claim therefore changes the row of the key: a
@@ -29,13 +29,11 @@ const SAME_KEY = (row: string) => `${row}.namespace = k.namespace AND ${row}.que
 export const OF_KEY = `${SAME_KEY("t")} AND t.concurrency_key = k.key`;
 /** The number of the task t, as the index of keys has it: see migrations-keys.ts. */
 export const NUMBER = "(t.seq + 0)";
-/** One claim of a busy key must not delete the rows of a hundred thousand tasks. */
-const SPENT_AT_ONCE = 1_000;
 
 /** @param bytes the size of the task t */
 export const keyedHeads = (queues: string, bytes: string) => `looked AS MATERIALIZED (
     SELECT d.* FROM unnest(ARRAY[${queues}]) AS q (queue) CROSS JOIN LATERAL (
-      SELECT d.namespace, d.queue, d.kind, d.key FROM leasehold.due_key d
+      SELECT d.ctid AS at, d.namespace, d.queue, d.kind, d.key FROM leasehold.due_key d
       WHERE d.namespace = $1 AND d.queue = q.queue AND d.due_at <= ${CLOCK_NOW}
         AND ($6::text[] IS NULL OR d.kind = ANY ($6::text[]))
         AND NOT EXISTS (SELECT FROM earlier)
@@ -133,16 +131,10 @@ export const pickedOfBoth = (order: string) => `
     ORDER BY 3, 4, 5 LIMIT $5::int`;
 
 /** After `measured`, which says of the picked tasks whether the claim takes them. */
-export const KEYED_LEFT = `spent AS MATERIALIZED (
-    SELECT d.at FROM own_keys k CROSS JOIN LATERAL (
-      SELECT d.ctid AS at FROM leasehold.due_key d
-      WHERE ${SAME_KEY("d")} AND d.key = k.key AND d.due_at <= ${CLOCK_NOW}
-      LIMIT ${SPENT_AT_ONCE}
-      FOR UPDATE OF d SKIP LOCKED
-    ) d
-  ),
-  forgotten AS (
-    DELETE FROM leasehold.due_key d WHERE d.ctid = ANY (ARRAY(SELECT s.at FROM spent s))
+export const KEYED_LEFT = `forgotten AS (
+    DELETE FROM leasehold.due_key d WHERE d.ctid = ANY (ARRAY(
+      SELECT l.at FROM looked l JOIN own_keys k ON ${SAME_KEY("l")} AND l.key = k.key
+    ))
   ),
   again AS (
     INSERT INTO leasehold.due_key (namespace, queue, kind, key, priority, due_at)

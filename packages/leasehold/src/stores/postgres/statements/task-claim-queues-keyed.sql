@@ -33,4 +33,4 @@
       FOR NO KEY UPDATE OF t SKIP LOCKED
     ) t
     ORDER BY q.priority, q.scheduled_at, q.seq LIMIT $5::int
--- lines 109 to 194 of task-claim.sql
+-- lines 109 to 188 of task-claim.sql

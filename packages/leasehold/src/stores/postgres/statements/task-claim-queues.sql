@@ -41,7 +41,7 @@
 -- lines 129 to 138 of task-claim.sql
     FROM (SELECT DISTINCT x.namespace, x.queue FROM measured x WHERE NOT x.fits) q
 -- lines 145 to 166 of task-claim.sql
--- lines 185 to 191 of task-claim.sql
+-- lines 179 to 185 of task-claim.sql
   x.id IS NULL AND EXISTS (SELECT FROM keyed) AS undecided
 FROM clock c LEFT JOIN (SELECT * FROM claimed UNION ALL SELECT * FROM own) x ON true
 ORDER BY x.priority, x.scheduled_at, x.seq

@@ -18,7 +18,7 @@ WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
   ),
   looked AS MATERIALIZED (
     SELECT d.* FROM unnest(ARRAY[$7::text]) AS q (queue) CROSS JOIN LATERAL (
-      SELECT d.namespace, d.queue, d.kind, d.key FROM leasehold.due_key d
+      SELECT d.ctid AS at, d.namespace, d.queue, d.kind, d.key FROM leasehold.due_key d
       WHERE d.namespace = $1 AND d.queue = q.queue AND d.due_at <= (SELECT now FROM clock)
         AND ($6::text[] IS NULL OR d.kind = ANY ($6::text[]))
         AND NOT EXISTS (SELECT FROM earlier)
@@ -165,17 +165,11 @@ WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
         || (SELECT d.secret FROM digest d)
       AND c.now < t.expires_at
   ),
-  spent AS MATERIALIZED (
-    SELECT d.at FROM own_keys k CROSS JOIN LATERAL (
-      SELECT d.ctid AS at FROM leasehold.due_key d
-      WHERE d.namespace = k.namespace AND d.queue = k.queue
-          AND d.kind = k.kind AND d.key = k.key AND d.due_at <= (SELECT now FROM clock)
-      LIMIT 1000
-      FOR UPDATE OF d SKIP LOCKED
-    ) d
-  ),
   forgotten AS (
-    DELETE FROM leasehold.due_key d WHERE d.ctid = ANY (ARRAY(SELECT s.at FROM spent s))
+    DELETE FROM leasehold.due_key d WHERE d.ctid = ANY (ARRAY(
+      SELECT l.at FROM looked l JOIN own_keys k ON l.namespace = k.namespace AND l.queue = k.queue
+          AND l.kind = k.kind AND l.key = k.key
+    ))
   ),
   again AS (
     INSERT INTO leasehold.due_key (namespace, queue, kind, key, priority, due_at)
