@@ -143,6 +143,8 @@ export const LIBRARY: Rules = {
     // For people who look at a server, not for programs.
     "election/leadership.ts": ["internal.ts", "instrumentation/"],
     "tasks/explain.ts": ["internal.ts"],
+    // The sample generator, which no program needs.
+    "tasks/generator.ts": ["internal.ts"],
   },
   typesOnly: {
     control: ["tasks", "once"],
