@@ -94,6 +94,16 @@ const SHOWS: Readonly<Record<string, Check>> = {
     ]);
     expect(out.match(/^mail/gm)).toHaveLength(1);
   },
+  "one-account-at-a-time.js": (out) => {
+    for (const [account, attempts] of [
+      ["ada", ["1, attempt 1", "1, attempt 2", "2, attempt 1", "3, attempt 1"]],
+      ["joan", ["1, attempt 1", "2, attempt 1", "3, attempt 1"]],
+    ] as const) {
+      const ran = [...out.matchAll(new RegExp(`^${account} (.*)$`, "gm"))].map(([, what]) => what);
+      expect(ran).toEqual(attempts);
+    }
+    expect(out).toMatch(/^all paid$/m);
+  },
   "typed-task.js": (out) => {
     expectInOrder(out, [
       "refused: data.pages",

@@ -165,6 +165,7 @@ export const ACCESS_EXAMPLES: Readonly<Record<string, AccessExample>> = {
   },
 
   "GET /v1/tasks/stats": tasks("/v1/tasks/stats"),
+  "GET /v1/tasks/keys": tasks("/v1/tasks/keys"),
   "POST /v1/tasks/results": {
     needs: "readTasks",
     names: "task:",

@@ -228,6 +228,7 @@ function tasksOf(one: TaskStore, of: ClientOf, all: () => Promise<Stores[]>): Ta
     async *watchResults(namespace, options) {
       yield* (await of(namespace)).tasks.watchResults(namespace, options);
     },
+    blockedKeys: async (query) => (await of(query.namespace)).tasks.blockedKeys?.(query) ?? [],
     stats: async (query) => (await of(query.namespace)).tasks.stats(query),
     leases: async (query) => (await of(query.namespace)).tasks.leases(query),
     reap: () => one.reap(),

@@ -253,7 +253,7 @@ export const STORE_CALLS: readonly Call[] = [
     sql(
       "task-enqueue-alike",
       "Like task-enqueue, for tasks that differ in their ids and data only. Returns how many it added, and which unless all.",
-      "namespace ids kind queue priority data dedupeKey scheduledMs maxAttempts crashLimit backoffMs maxBackoffMs keepDoneMs keepDeadMs",
+      "namespace ids kind queue priority data dedupeKey scheduledMs maxAttempts crashLimit backoffMs maxBackoffMs keepDoneMs keepDeadMs concurrencyKey concurrencyLimit concurrencyAny",
       [{ added: 1, ids: null, notified: 1 }],
     ),
   ],
@@ -262,7 +262,7 @@ export const STORE_CALLS: readonly Call[] = [
     sql(
       "task-enqueue",
       "Adds each task unless its id or its dedupeKey is taken. Returns those that it added.",
-      "namespaces ids kinds queues priorities data dedupeKeys scheduledMs maxAttempts crashLimits backoffMs maxBackoffMs keepDoneMs keepDeadMs",
+      "namespaces ids kinds queues priorities data dedupeKeys scheduledMs maxAttempts crashLimits backoffMs maxBackoffMs keepDoneMs keepDeadMs concurrencyKeys concurrencyLimits concurrencyAny",
     ),
     sql(
       "task-enqueue-conflicts",
@@ -274,13 +274,13 @@ export const STORE_CALLS: readonly Call[] = [
     ({ tasks }) => tasks.claim({ ...claim, queues: ["images"] }),
     sql(
       "task-claim-first",
-      "Claims the first due tasks of one queue. Takes nothing if the claim is repeated or its data is too much: task-claim decides then.",
+      "Claims the first due tasks of one queue. Takes nothing if the claim is repeated, its data is too much or tasks with a concurrency key are due: task-claim decides then.",
       "namespace claimId holder ttlMs limit kinds queue",
       [{ id: null, undecided: true }],
     ),
     sql(
       "task-claim",
-      "Claims the first due tasks of one queue. A repeated claim returns those of its tasks that it still holds.",
+      "Claims the first due tasks of one queue, with a concurrency key and without. A repeated claim returns those of its tasks that it still holds.",
       "namespace claimId holder ttlMs limit kinds queue",
     ),
   ],
@@ -290,6 +290,15 @@ export const STORE_CALLS: readonly Call[] = [
       "task-claim",
       sql(
         "task-claim-queues",
+        "Claims the first due tasks of several queues, here two, unless tasks with a concurrency key are due.",
+        "namespace claimId holder ttlMs limit kinds queue1 queue2",
+        [{ id: null, undecided: true }],
+      ),
+    ),
+    variantOf(
+      "task-claim",
+      sql(
+        "task-claim-queues-keyed",
         "Like task-claim, for several queues, here two.",
         "namespace claimId holder ttlMs limit kinds queue1 queue2",
         [
@@ -447,6 +456,31 @@ export const STORE_CALLS: readonly Call[] = [
     ),
     sql("task-forget-claims", "Deletes claims that are too old to be repeated.", "keptMs"),
     sql("task-forget-waits", "Deletes waits for results that have expired."),
+    sql("task-forget-keys", "Deletes concurrency keys that nothing uses.", "keptMs"),
+  ],
+  [
+    async ({ tasks }) => tasks.blockedKeys?.({ namespace, limit: 100 }),
+    sql(
+      "task-blocked-keys",
+      "Names the concurrency keys of which tasks wait for others, and those that they wait for.",
+      "namespace limit",
+    ),
+  ],
+  [
+    async ({ tasks }) =>
+      tasks.blockedKeys?.({
+        namespace,
+        only: { queue: "images", kind: "resize", key: "cat" },
+        limit: 1,
+      }),
+    variantOf(
+      "task-blocked-keys",
+      sql(
+        "task-blocked-key",
+        "Like task-blocked-keys, of one key.",
+        "namespace limit queue kind key",
+      ),
+    ),
   ],
   [
     ({ tasks }) => tasks.results([task], { notifyMs: 60_000 }),

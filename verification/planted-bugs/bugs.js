@@ -9,6 +9,7 @@ import { ETCD, KUBERNETES, ZOOKEEPER } from "./bugs/engines.js";
 import { FENCES } from "./bugs/fences.js";
 import { HOLDING } from "./bugs/holding.js";
 import { HTTP } from "./bugs/http.js";
+import { KEYS } from "./bugs/keys.js";
 import { ONCE_BUGS } from "./bugs/once.js";
 import { POSTGRES } from "./bugs/postgres.js";
 import { REDIS } from "./bugs/redis.js";
@@ -31,6 +32,7 @@ const BY_AREA = {
   shards: SHARDS_BUGS,
   tasks: TASKS,
   schedules: SCHEDULE_BUGS,
+  keys: KEYS,
   once: ONCE_BUGS,
   fences: FENCES,
   http: HTTP,

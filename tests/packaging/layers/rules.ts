@@ -123,6 +123,8 @@ export const LIBRARY: Rules = {
     "tasks/schedules/rules.ts": ["stores/"],
     "tasks/schedules/retrying.ts": ["stores/"],
     "tasks/rules.ts": ["stores/", "testing/"],
+    "tasks/keys.ts": ["stores/"],
+    "tasks/blocked-keys.ts": ["stores/"],
     "tasks/claims.ts": ["stores/"],
     "tasks/record.ts": ["stores/", "testing/"],
     "tasks/payloads.ts": ["stores/", "once/"],

@@ -1,5 +1,6 @@
 import type { Scenario } from "../simulation.js";
 import { elections } from "./elections.js";
+import { keys } from "./keys.js";
 import { leases } from "./leases.js";
 import { once } from "./once.js";
 import { schedules } from "./schedules.js";
@@ -31,4 +32,5 @@ export const SCENARIOS: readonly Scenario[] = [
   ...WEAK,
   { name: "once", servers: 0, set: once },
   { name: "schedules", servers: 0, mostMachines: 3, set: schedules },
+  { name: "keys", servers: 0, set: keys },
 ];

@@ -105,7 +105,7 @@ export function tasks(sim: Simulation): Running {
 }
 
 /** The store's methods as properties, so that some can be replaced. */
-function bound(store: TaskStore): TaskStore {
+export function bound(store: TaskStore): TaskStore {
   return {
     capabilities: store.capabilities,
     enqueue: (added, options) => store.enqueue(added, options),

@@ -120,10 +120,16 @@ async function show(tasks: Tasks, id: string, json: boolean | undefined): Promis
 
 function detailsOf(task: TaskDetails): string {
   const { id, kind, queue, priority, state, error, dedupeKey, failures, crashes } = shown(task);
+  const { concurrency } = shown(task);
   const lines = [
     `${id}  ${COLORS[state](state)}`,
     `kind ${kind}, queue ${queue}, priority ${priority}, failures ${failures} of ${task.maxAttempts}, crashes ${crashes} of ${task.crashLimit}`,
     `due ${task.scheduledAt}${dedupeKey === null ? "" : `, dedupe key ${dedupeKey}`}`,
+    ...(concurrency
+      ? [
+          `concurrency key ${concurrency.key}, ${concurrency.perKey} at a time, ${concurrency.order}`,
+        ]
+      : []),
     `data   ${safeJson(task.data)}`,
     `output ${safeJson(task.output)}`,
   ];

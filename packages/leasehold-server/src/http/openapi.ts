@@ -26,7 +26,8 @@ export interface About {
 
 /** Serves the description of all routes. Declared last: it covers the routes before it. */
 export function openApiRoute(app: App, about: About): void {
-  let text: string | undefined;
+  // Bytes, because node copies text for each answer, and keeps it until it is read.
+  let bytes: Uint8Array<ArrayBuffer> | undefined;
   app.openAPIRegistry.registerComponent("securitySchemes", "key", {
     type: "http",
     scheme: "bearer",
@@ -42,8 +43,8 @@ export function openApiRoute(app: App, about: About): void {
   });
   app.openAPIRegistry.registerPath(route);
   app.get(PATH, (context) => {
-    text ??= JSON.stringify(describe(app, about));
-    return context.body(text, 200, { "content-type": "application/json" });
+    bytes ??= new TextEncoder().encode(JSON.stringify(describe(app, about)));
+    return context.body(bytes, 200, { "content-type": "application/json" });
   });
   otherMethods(app, PATH, "GET");
 }

@@ -1,3 +1,4 @@
+export * from "./concurrency.js";
 export * from "./console.js";
 export * from "./events.js";
 export type { NamedTtl } from "./fields.js";

@@ -9,6 +9,7 @@ import {
 } from "leasehold/internal";
 import type * as wire from "leasehold/internal/wire";
 import { LIMITS } from "leasehold/internal/wire";
+import { Concurrency, NewConcurrency } from "./concurrency.js";
 import {
   Cursor,
   JsonValue,
@@ -66,6 +67,7 @@ const NewTask = z
     dedupeKey: Name.nullable().default(null).openapi({
       description: "At most one unfinished task per kind and key.",
     }),
+    concurrency: NewConcurrency.optional(),
     id: TaskId.optional().openapi({
       description:
         "Chosen by the caller, which makes the request idempotent: a repeated request adds and changes nothing, whatever its other fields, such as priority, are. With another kind, queue or data it is refused.",
@@ -257,6 +259,7 @@ const Task = z
       description:
         "Only in lists, instead of task_data: the first 200 characters of its JSON and an ellipsis.",
     }),
+    concurrency: Concurrency,
     crashLimit: z.int(),
     processor: z.string().nullable().openapi({ description: "Of the last grant." }),
     grantId: z.string().nullable().openapi({ description: "Public name of the last grant." }),

@@ -12,8 +12,9 @@ import {
   withoutUndefined,
 } from "../core/index.js";
 import type { Logger } from "../env/index.js";
+import { concurrencyOf, KEY_OPTIONS, type KeyOptions } from "./concurrency.js";
 import { toJson } from "./json.js";
-import type { ClaimedTask, Json, Retain } from "./port.js";
+import type { ClaimedTask, Concurrency, Json, Retain } from "./port.js";
 import { checkTaskId } from "./record.js";
 
 /** How tasks of a kind are kept and retried; each can be overridden when one is enqueued. */
@@ -40,7 +41,11 @@ export interface TaskDefaults {
   retain?: Partial<Retain>;
 }
 
-export interface TaskOptions<Schema extends StandardSchemaV1 | undefined> extends TaskDefaults {
+export interface TaskOptions<
+  Schema extends StandardSchemaV1 | undefined,
+  Input = Schema extends StandardSchemaV1 ? StandardSchemaV1.InferInput<Schema> : Json,
+> extends TaskDefaults,
+    KeyOptions<Input> {
   /** Checks the data when it is enqueued and again before it is handled. Any standard-schema library. */
   schema?: Schema;
 }
@@ -89,6 +94,8 @@ export interface TaskDefinition<Input = Json, Data = Input, Output = unknown> {
   readonly defaults: TaskDefaults;
   /** @throws InvalidOptionError naming the field of the data */
   check(data: Input): Promise<Json>;
+  /** By the `concurrencyKey` of the kind; undefined if it has none, or the task is not limited. */
+  readonly concurrency?: ((data: Input) => Concurrency | undefined) | undefined;
   handle(handler: Handler<Data, Output>): TaskHandler;
 }
 
@@ -134,22 +141,24 @@ export function defineTask<Schema extends StandardSchemaV1, Output = unknown>(
 >;
 export function defineTask<Data = Json, Output = unknown>(
   kind: string,
-  options?: TaskOptions<undefined>,
+  options?: TaskOptions<undefined, Data>,
 ): TaskDefinition<Data, Data, Output>;
 export function defineTask(
   kind: string,
-  options: TaskOptions<StandardSchemaV1 | undefined> = {},
+  options: TaskOptions<StandardSchemaV1 | undefined, unknown> = {},
 ): TaskDefinition<unknown> {
   checkName("kind", kind);
-  checkKnown(options, { schema: true, ...TASK_DEFAULTS });
-  const { schema, ...defaults } = options;
+  checkKnown(options, { schema: true, ...KEY_OPTIONS, ...TASK_DEFAULTS });
+  const { schema, concurrencyKey, perKey, order, ...defaults } = options;
   if (schema !== undefined && !isSchema(schema)) {
     throw new InvalidOptionError("schema", `must be a Standard Schema, got ${kindOf(schema)}`);
   }
   checkDefaults(defaults);
+  const concurrency = concurrencyOf({ concurrencyKey, perKey, order });
   return {
     kind,
     defaults,
+    ...(concurrency && { concurrency }),
     async check(data) {
       if (schema) await validate(schema, data);
       return toJson("data", data);

@@ -190,6 +190,7 @@ export function observed(store: TaskStore, onEvent: TaskListener): TaskStore {
     list: (query) => store.list(query),
     counts: (namespace) => store.counts(namespace),
     ...(store.dueKinds && { dueKinds: store.dueKinds.bind(store) }),
+    ...(store.blockedKeys && { blockedKeys: store.blockedKeys.bind(store) }),
     results: (tasks, options) => store.results(tasks, options),
     watchResults: (namespace, options) => store.watchResults(namespace, options),
     stats: (query) => store.stats(query),

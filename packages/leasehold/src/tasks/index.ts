@@ -1,4 +1,5 @@
 export { dueKindsOf, type Tasks, type TasksClient, tasksOver } from "./client.js";
+export { type KeyOptions, MOST_PER_KEY, ORDERS } from "./concurrency.js";
 export {
   DEFAULTS,
   defineTask,

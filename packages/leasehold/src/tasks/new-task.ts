@@ -19,13 +19,16 @@ export async function newTaskOf<Input>(
   checkNewName("queue", settings.queue);
   if (dedupeKey !== undefined) checkName("dedupeKey", dedupeKey);
   if (scheduledAt !== undefined) checkScheduledAt(scheduledAt);
+  const checked = await definition.check(data);
+  const concurrency = definition.concurrency?.(data);
   return {
     ...settings,
     namespace,
     id: id ?? newId(),
     kind: definition.kind,
-    data: await definition.check(data),
+    data: checked,
     scheduledAt: scheduledAt?.toISOString() ?? null,
     dedupeKey: dedupeKey ?? null,
+    ...(concurrency && { concurrency }),
   };
 }

@@ -25,8 +25,9 @@ import type {
   Term,
   WatchEvent,
 } from "../core/index.js";
+import type { BlockedKey, BlockedKeysQuery, BlockingTask, KeyName } from "./blocked-keys.js";
 import type { DueKind, DueKindsQuery } from "./due-kinds.js";
-import type { Json, TaskKey, TaskState } from "./values.js";
+import type { Concurrency, Json, TaskKey, TaskState } from "./values.js";
 import type { TaskResult, TaskWaits } from "./waits-port.js";
 
 export { TASK_STATES } from "./values.js";
@@ -37,7 +38,18 @@ export type {
   TaskStats,
   TaskStatsQuery,
 } from "./waits-port.js";
-export type { CallOptions, Failed, Json, Page, TaskKey, TaskResult, TaskState, TaskWaits, Term };
+export type {
+  CallOptions,
+  Concurrency,
+  Failed,
+  Json,
+  Page,
+  TaskKey,
+  TaskResult,
+  TaskState,
+  TaskWaits,
+  Term,
+};
 
 export interface NewTask {
   readonly namespace: string;
@@ -69,6 +81,8 @@ export interface NewTask {
   readonly maxBackoffMs: number;
   /** How long the task is kept once it has ended; default: for ever. */
   readonly retain?: Retain;
+  /** Default: it runs whatever else runs. */
+  readonly concurrency?: Concurrency | undefined;
 }
 /** In milliseconds; null: for ever. */
 export interface Retain {
@@ -253,6 +267,8 @@ export interface TaskView {
   /** The error of the last attempt that failed. One that is larger than 1 KiB is cut in a list, like a preview. */
   readonly error: string | null;
   readonly dedupeKey: string | null;
+  /** As the task declares it; null if it runs whatever else runs. */
+  readonly concurrency: Concurrency | null;
   readonly attempt: number;
   readonly failures: number;
   readonly crashes: number;
@@ -356,6 +372,8 @@ export interface TaskStore extends TaskWaits {
   counts(namespace: string): Promise<Record<TaskState, number>>;
   /** Due pending tasks by queue and kind. Optional: without it, readers look at a page of `list`. */
   dueKinds?(query: DueKindsQuery): Promise<readonly DueKind[]>;
+  /** Keys of which pending tasks wait for others, those with the most first. Optional: without it, readers do not see them. */
+  blockedKeys?(query: BlockedKeysQuery): Promise<readonly BlockedKey[]>;
   /**
    * Grants on tasks, running and ended, as leases on resources named `task:ID`. Those of the newest task
    * first, of one task the newest grant first. done, failed and returned count as `released`, cancelled as
@@ -372,4 +390,4 @@ export interface TaskStore extends TaskWaits {
 }
 
 export type { GeneratorState, GeneratorWanted } from "./generator-port.js";
-export type { DueKind, DueKindsQuery };
+export type { BlockedKey, BlockedKeysQuery, BlockingTask, DueKind, DueKindsQuery, KeyName };

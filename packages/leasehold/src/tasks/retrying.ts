@@ -60,6 +60,9 @@ export function retryingTasks(store: TaskStore, env: Env): TaskStore {
     ...(store.dueKinds && {
       dueKinds: (query) => retrying.read(async () => (await store.dueKinds?.(query)) ?? []),
     }),
+    ...(store.blockedKeys && {
+      blockedKeys: (query) => retrying.read(async () => (await store.blockedKeys?.(query)) ?? []),
+    }),
     results: (tasks, options) => retrying.read(() => store.results(tasks, options)),
     watchResults: (namespace, options) => store.watchResults(namespace, options),
     stats: (query) => retrying.read(() => store.stats(query)),

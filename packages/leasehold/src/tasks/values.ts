@@ -22,3 +22,13 @@ export interface TaskKey {
   readonly namespace: string;
   readonly id: string;
 }
+
+/** The limit and the order of the tasks of a queue and kind that have the same key. The newest of them decides for all. */
+export interface Concurrency {
+  /** 1-256 bytes. */
+  readonly key: string;
+  /** At most this many of them have a live lease at any time; 1 to 10,000. */
+  readonly perKey: number;
+  /** `fifo`: in the order in which they were enqueued; `any`: in claim order, past those that wait for a retry. */
+  readonly order: "fifo" | "any";
+}

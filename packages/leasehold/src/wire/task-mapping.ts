@@ -25,6 +25,7 @@ export function toWireTask(task: port.TaskView): Task {
     maxAttempts: task.maxAttempts,
     crashLimit: task.crashLimit,
     dedupeKey: task.dedupeKey,
+    concurrency: task.concurrency,
     grantId: task.grantId,
     fencingToken: task.token,
     remainingMs: task.remainingMs,
@@ -46,6 +47,8 @@ export function fromWireTask(task: Task): port.TaskView {
     state: task.state,
     error: task.error,
     dedupeKey: task.dedupeKey,
+    // Absent from the answers of older servers.
+    concurrency: task.concurrency ?? null,
     attempt: task.attempt,
     failures: task.failures,
     crashes: task.crashes,

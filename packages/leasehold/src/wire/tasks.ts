@@ -16,8 +16,12 @@ export function taskInPath(id: string): string {
 
 /** Everything except the data has a default. */
 export interface NewTask
-  extends Partial<Omit<port.NewTask, "namespace" | "data" | "scheduledAt" | "retain">> {
+  extends Partial<
+    Omit<port.NewTask, "namespace" | "data" | "scheduledAt" | "retain" | "concurrency">
+  > {
   readonly task_data: port.Json;
+  /** Default: none. `perKey` is 1 and `order` is `fifo` by default. */
+  readonly concurrency?: (Pick<port.Concurrency, "key"> & Partial<port.Concurrency>) | undefined;
   /** Default: seven days and thirty days. */
   readonly retain?: Partial<port.Retain>;
   /** ISO 8601 with a zone; null, the default: at once. */
@@ -87,6 +91,7 @@ type Previews = "dataPreview" | "outputPreview" | "progressPreview";
 /** A task in a list. `task_data`, `task_output` and `progress` are absent if they are large: then there is a preview. */
 export interface Task extends Identity, Pick<port.TaskView, Previews | "progress"> {
   readonly task_data?: port.Json;
+  readonly concurrency: port.Concurrency | null;
   readonly crashLimit: number;
   /** Of the last grant, like grantId and fencingToken; null before the first. */
   readonly processor: string | null;
@@ -125,6 +130,10 @@ export interface ResultsRequest {
 export type TaskResult = port.TaskResult;
 /** In the order of the ids. */
 export type TaskResults = readonly Omit<TaskResult, "id">[];
+/** Those with the most pending tasks first. */
+export interface BlockedKeys {
+  readonly items: readonly port.BlockedKey[];
+}
 export type TaskStatistics = port.TaskStatistics;
 export type Counts = Readonly<Record<port.TaskState, number>>;
 

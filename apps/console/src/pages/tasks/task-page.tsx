@@ -105,7 +105,7 @@ function Known({ task, answeredAtMs }: { task: TaskDetails; answeredAtMs: number
 
 function Facts({ task }: { readonly task: TaskDetails }) {
   const { id, queue, priority, attempt, failures, maxAttempts, crashes, crashLimit } = task;
-  const { dedupeKey, createdAt, scheduled_at, started_at, processed_at, kind } = task;
+  const { dedupeKey, concurrency, createdAt, scheduled_at, started_at, processed_at, kind } = task;
   const list = (search: { queue?: string; kind?: string }, text: string) => (
     <Link to="/tasks" search={search} className="underline underline-offset-2">
       {text}
@@ -128,6 +128,15 @@ function Facts({ task }: { readonly task: TaskDetails }) {
         {crashes} of {crashLimit}
       </Fact>
       <Fact name="Dedupe key">{dedupeKey ?? <span className="text-muted">none</span>}</Fact>
+      {concurrency && (
+        <Fact name="Concurrency key">
+          {concurrency.key}{" "}
+          <span className="text-muted">
+            {concurrency.perKey} at a time,{" "}
+            {concurrency.order === "fifo" ? "in order" : "any order"}
+          </span>
+        </Fact>
+      )}
       <Fact name="Added">
         <TimeText at={createdAt} />
       </Fact>

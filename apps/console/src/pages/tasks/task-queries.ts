@@ -1,6 +1,7 @@
 /** The requests of the task pages. */
 import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
 import {
+  type BlockedKeys,
   type Counts,
   type GeneratorStatus,
   type PauseList,
@@ -31,6 +32,8 @@ export const countsQuery = queryOptions({
   queryFn: ({ signal }) => get<Counts>("/api/tasks/counts", { signal }),
 });
 
+/** Keys that are named at most. */
+const BLOCKED_KEYS = 5;
 const PAGE = 100;
 /** A list with more pages stops updating, because each change would refetch all of them. */
 export const LIVE_PAGES = 3;
@@ -77,6 +80,15 @@ export const generatorQuery = queryOptions({
 export const pausesQuery = queryOptions({
   queryKey: ["pauses"],
   queryFn: ({ signal }) => get<PauseList>("/v1/pauses", { signal }),
+});
+
+/** Keys are blocked and freed without an event. */
+const KEYS_EVERY_MS = 5_000;
+export const blockedKeysQuery = queryOptions({
+  queryKey: ["tasks", "keys"],
+  queryFn: ({ signal }) =>
+    get<BlockedKeys>("/v1/tasks/keys", { signal, query: { limit: BLOCKED_KEYS } }),
+  refetchInterval: KEYS_EVERY_MS,
 });
 
 export const workersQuery = queryOptions({

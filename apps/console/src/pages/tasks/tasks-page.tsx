@@ -7,6 +7,7 @@ import { useMay, whoQuery } from "../../data/who.js";
 import { Button } from "../../ui/button.js";
 import { Icon } from "../../ui/icon.js";
 import { PageHead } from "../../ui/panel.js";
+import { BlockedKeys } from "./blocked-keys.js";
 import { EnqueueDialog } from "./enqueue-dialog.js";
 import { GeneratorPanel } from "./generator-panel.js";
 import { PausedQueues, PauseQueueDialog } from "./queue-pauses.js";
@@ -45,6 +46,7 @@ export function TasksPage() {
         <GeneratorPanel />
         <PausedQueues />
         <UnhandledKinds />
+        <BlockedKeys />
       </div>
       <StateTabs state={filter.state} search={search} />
       <div className="my-3 grid grid-cols-2 gap-2 sm:grid-cols-[minmax(0,2fr)_minmax(0,1fr)_minmax(0,1fr)]">

@@ -76,6 +76,7 @@ export const ACCESS: Readonly<Record<string, Need>> = {
   "GET /api/tasks/leases": "readTasks",
   "GET /api/tasks/{id}": "readTasks",
   "GET /v1/tasks/stats": "readTasks",
+  "GET /v1/tasks/keys": "readTasks",
   "POST /v1/tasks/results": "readTasks",
   "GET /v1/tasks/{id}/result": "readTasks",
 

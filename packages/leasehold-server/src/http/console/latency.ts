@@ -143,6 +143,7 @@ export function timedTasks(store: TaskStore, clock: Clock, latencies: Latencies)
     list: (query) => timed("list", () => store.list(query)),
     counts: (namespace) => timed("counts", () => store.counts(namespace)),
     ...(store.dueKinds && { dueKinds: store.dueKinds.bind(store) }),
+    ...(store.blockedKeys && { blockedKeys: store.blockedKeys.bind(store) }),
     results: (tasks, options) => timed("results", () => store.results(tasks, options)),
     watchResults: (namespace, options) => store.watchResults(namespace, options),
     stats: (query) => timed("stats", () => store.stats(query)),

@@ -36,6 +36,7 @@ export function whyRoute(app: App, services: Services): void {
       const reasons = explain(task, task.attempts.at(-1), {
         nowMs,
         pause: pending ? await pauseOf(services, budget, namespace, task) : null,
+        blocked: pending ? await blockedOf(services, budget, namespace, task) : null,
         claimers: activities.of(namespace).recent.claimers(),
         ...(pending
           ? await aheadOf(services, context, namespace, task, nowMs)
@@ -56,6 +57,18 @@ async function pauseOf(
   if (!control) return null;
   const pauses = await budget.read(() => control.pauses.list(namespace));
   return pauses.find(({ kind, name }) => kind === "queue" && name === queue) ?? null;
+}
+
+async function blockedOf(
+  { tasks }: Services,
+  budget: Budget,
+  namespace: string,
+  { queue, kind, concurrency }: TaskDetails,
+) {
+  if (!concurrency) return null;
+  const only = { queue, kind, key: concurrency.key };
+  const keys = await budget.read(async () => tasks.blockedKeys?.({ namespace, only, limit: 1 }));
+  return keys?.[0] ?? null;
 }
 
 /** Counts tasks ahead of this one, as of a few seconds ago. */

@@ -4,6 +4,8 @@ import type { Context } from "hono";
 import type { TaskResult as Result, TaskKey } from "leasehold/internal";
 import { LIMITS } from "leasehold/internal/wire";
 import {
+  BlockedKeys,
+  BlockedKeysQuery,
   ResultsBody,
   StatsQuery,
   TaskParams,
@@ -27,6 +29,8 @@ import {
 import type { Services } from "../services.js";
 
 const TAGS = ["tasks"];
+/** Each may have 512 bytes of names. A tenant that gives every task a kind of its own would otherwise be answered 13 MB. */
+const MOST_STATISTICS = 1_000;
 
 export function taskResultRoutes(app: App, services: Services): void {
   const { tasks } = services;
@@ -46,11 +50,42 @@ export function taskResultRoutes(app: App, services: Services): void {
       const { queue: queues, kind: kinds, unfinishedOnly, limit } = context.req.valid("query");
       const { namespace } = callerOf(context);
       const query = { ...defined({ queues, kinds, unfinishedOnly }), namespace, limit };
-      const stats = () => tasks.stats(query);
+      const stats = async () => {
+        const { items, complete } = await tasks.stats(query);
+        const some = items.slice(0, MOST_STATISTICS);
+        return { items: some, complete: complete && some.length === items.length };
+      };
       return context.json(await services.scan(context, ["stats", query], stats), 200);
     },
   );
   otherMethods(app, "/v1/tasks/stats", "GET");
+
+  app.openapi(
+    createRoute({
+      method: "get",
+      path: "/v1/tasks/keys",
+      tags: TAGS,
+      summary: "List the concurrency keys that keep tasks back",
+      request: { query: BlockedKeysQuery },
+      responses: {
+        200: answers("Those with the most pending tasks first.", BlockedKeys),
+        ...problems("INVALID_REQUEST"),
+      },
+    }),
+    async (context) => {
+      const { limit, queue, kind, key } = context.req.valid("query");
+      const only = queue !== undefined && kind !== undefined && key !== undefined;
+      const name = only ? { only: { queue, kind, key } } : {};
+      const query = { ...name, namespace: callerOf(context).namespace, limit };
+      const read = async () => (await tasks.blockedKeys?.(query)) ?? [];
+      const items = await services.scan(context, ["keys", query], read);
+      return context.json(
+        { items: [...items].map((item) => ({ ...item, by: [...item.by] })) },
+        200,
+      );
+    },
+  );
+  otherMethods(app, "/v1/tasks/keys", "GET");
 
   app.openapi(
     createRoute({

@@ -102,3 +102,16 @@ test("many results are read in one request, and statistics by queue and kind", a
   expect(some.complete).toBe(false);
   expectProblem(await ask("GET", "/v1/tasks/stats?queues=a"), 422, "INVALID_REQUEST");
 });
+
+test("statistics of more than 1,000 queues and kinds are cut, and say so", async () => {
+  const { ask } = await openTestApp();
+  const kinds = Array.from({ length: 1_000 }, (_, at) => ({ task_data: 1, kind: `kind-${at}` }));
+  await ask("POST", "/api/tasks", kinds);
+  const whole = (await ask("GET", "/v1/tasks/stats")).body;
+  expect(whole).toMatchObject({ complete: true });
+  expect(whole.items).toHaveLength(1_000);
+  await ask("POST", "/api/tasks", { task_data: 1, kind: "z" });
+  const cut = (await ask("GET", "/v1/tasks/stats")).body;
+  expect(cut).toMatchObject({ complete: false });
+  expect(cut.items).toHaveLength(1_000);
+});

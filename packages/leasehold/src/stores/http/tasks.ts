@@ -10,6 +10,8 @@ import {
 import { zip } from "../../env/index.js";
 import type {
   AdminOutcome,
+  BlockedKey,
+  BlockedKeysQuery,
   ClaimOptions,
   ClaimOutcome,
   ClaimRequest,
@@ -245,6 +247,13 @@ export class HttpTaskStore implements TaskStore {
     for await (const event of followEvents(this.#client, { of: "results", namespace, signal })) {
       if (event.type === "resync" || event.type === "ended") yield event;
     }
+  }
+
+  async blockedKeys({ namespace, only, limit }: BlockedKeysQuery): Promise<readonly BlockedKey[]> {
+    this.#client.checkNamespace(namespace);
+    const parameters = queryOf({ ...only, limit });
+    return ((await this.#client.read(`/v1/tasks/keys${parameters}`)).body as wire.BlockedKeys)
+      .items;
   }
 
   async stats({ namespace, ...query }: TaskStatsQuery): Promise<TaskStatistics> {

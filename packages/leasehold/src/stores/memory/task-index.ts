@@ -2,6 +2,7 @@
 import type { NewTask, TaskState } from "../../tasks/port.js";
 import { isUnfinished, type TaskRecord } from "../../tasks/record.js";
 import { SortedList } from "./sorted-list.js";
+import { isKeyed, KeyLanes } from "./task-keys.js";
 import { inClaimOrder, Lanes } from "./task-lanes.js";
 
 /** The pending tasks of one queue: of all kinds, and of each. */
@@ -32,6 +33,8 @@ export class TaskIndex {
   readonly #all = new SortedList<number>(ascending);
   /** Holds only queues and kinds with pending tasks. */
   readonly #queues = new Map<string, Queue>();
+  /** The unfinished tasks with a concurrency key: those are in no queue above. */
+  readonly keys = new KeyLanes();
   readonly #running = new SortedList<number>(ascending);
   /** Those that are not kept for ever, in the order in which they are to be deleted. */
   readonly #deletions = new SortedList<Deletion>(
@@ -83,8 +86,9 @@ export class TaskIndex {
   *#asked(
     queues: ReadonlySet<string>,
     kinds: ReadonlySet<string> | null,
-  ): Generator<Lanes, void, void> {
+  ): Generator<Pick<Lanes, "firstDue">, void, void> {
     for (const name of queues) {
+      yield* this.keys.of(name, kinds);
       const queue = this.#queues.get(name);
       if (queue && !kinds) yield queue.all;
       for (const kind of (queue && kinds) ?? []) {
@@ -99,6 +103,7 @@ export class TaskIndex {
     for (const { kinds } of this.#queues.values()) {
       for (const lanes of kinds.values()) yield* lanes.dueBy(atMs);
     }
+    yield* this.keys.dueBy(atMs);
   }
 
   /** At most `limit` ended tasks that are to be kept no longer. */
@@ -151,7 +156,9 @@ export class TaskIndex {
     this.counts[state] += 1;
     if (state === "running") this.#running.add(record.seq);
     if (isDeletion(record)) this.#deletions.add(record);
-    if (state === "pending") this.#enqueue(record);
+    if (isKeyed(record)) {
+      if (isUnfinished(state)) this.keys.add(record);
+    } else if (state === "pending") this.#enqueue(record);
     const name = dedupeName(record);
     if (name !== null && isUnfinished(state)) this.#deduped.set(name, id);
   }
@@ -161,7 +168,9 @@ export class TaskIndex {
     this.counts[state] -= 1;
     if (state === "running") this.#running.delete(record.seq);
     if (isDeletion(record)) this.#deletions.delete(record);
-    if (state === "pending") this.#dequeue(record);
+    if (isKeyed(record)) {
+      if (isUnfinished(state)) this.keys.delete(record);
+    } else if (state === "pending") this.#dequeue(record);
     const name = dedupeName(record);
     if (name !== null && isUnfinished(state)) this.#deduped.delete(name);
   }

@@ -60,10 +60,10 @@ export class Lanes {
 
 /** The due tasks of all these lanes. The caller removes each one from its lane before it asks for the next. */
 export function* inClaimOrder(
-  all: Iterable<Lanes>,
+  all: Iterable<Pick<Lanes, "firstDue">>,
   nowMs: number,
 ): Generator<TaskRecord, void, void> {
-  const heads: { readonly first: TaskRecord; readonly lanes: Lanes }[] = [];
+  const heads: { readonly first: TaskRecord; readonly lanes: Pick<Lanes, "firstDue"> }[] = [];
   for (const lanes of all) {
     const first = lanes.firstDue(nowMs);
     if (first) heads.push({ first, lanes });

@@ -3,6 +3,7 @@ import type { Env, EventQueue } from "../../env/index.js";
 import type { TaskEndEvent, TaskWatchEvent } from "../../tasks/port.js";
 import { isUnfinished, type TaskRecord } from "../../tasks/record.js";
 import { TaskIndex } from "./task-index.js";
+import { isKeyed } from "./task-keys.js";
 
 export interface Namespace {
   readonly tasks: TaskIndex;
@@ -67,15 +68,21 @@ export function remove(namespace: Namespace, record: TaskRecord): void {
   // The id may be added again.
   namespace.tokenFloor = Math.max(namespace.tokenFloor, record.last?.token ?? 0);
   namespace.tasks.delete(record);
+  notifyNext(namespace, record);
 }
 
 /** Notifies waiting workers of tasks that they can claim now, and those who wait for a task of its end. */
-export function notify(
-  { watchers, endWatchers }: Namespace,
-  { id, state, queue, scheduledAtMs }: TaskRecord,
-  nowMs: number,
-): void {
+export function notify(namespace: Namespace, record: TaskRecord, nowMs: number): void {
+  const { watchers, endWatchers } = namespace;
+  const { id, state, queue, scheduledAtMs } = record;
   if (!isUnfinished(state)) for (const watcher of endWatchers) watcher.push({ type: "ended", id });
-  if (state !== "pending" || scheduledAtMs > nowMs) return;
-  for (const watcher of watchers) watcher.push({ type: "ready", queue });
+  if (state === "pending" && scheduledAtMs <= nowMs) {
+    for (const watcher of watchers) watcher.push({ type: "ready", queue });
+  } else if (state !== "running") notifyNext(namespace, record);
+}
+
+/** The next task of the key may run now. */
+function notifyNext({ tasks, watchers }: Namespace, record: TaskRecord): void {
+  if (!isKeyed(record) || !tasks.keys.hasPending(record)) return;
+  for (const watcher of watchers) watcher.push({ type: "ready", queue: record.queue });
 }

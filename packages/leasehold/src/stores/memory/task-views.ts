@@ -32,6 +32,7 @@ function viewOf(record: TaskRecord, nowMs: number): Omit<TaskView, "error"> {
     priority: record.priority,
     state,
     dedupeKey: record.dedupeKey,
+    concurrency: record.concurrency ?? null,
     attempt: last?.attempt ?? 0,
     failures: record.failures,
     crashes: record.crashes,

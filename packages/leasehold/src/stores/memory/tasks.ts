@@ -12,6 +12,8 @@ import { refuseAnothersClaim } from "../../tasks/claims.js";
 import { byteLength, CLAIMED_BYTES, RepeatedOutputs, tooMuchOutput } from "../../tasks/payloads.js";
 import type {
   AdminOutcome,
+  BlockedKey,
+  BlockedKeysQuery,
   ClaimedTask,
   ClaimOutcome,
   ClaimRequest,
@@ -218,6 +220,11 @@ export class MemoryTaskStore implements TaskStore {
   async dueKinds(query: DueKindsQuery): Promise<readonly DueKind[]> {
     this.#assertOpen();
     return dueKindsOf(this.#state.namespace(query.namespace).tasks, query, this.#state.nowMs());
+  }
+
+  async blockedKeys(query: BlockedKeysQuery): Promise<readonly BlockedKey[]> {
+    this.#assertOpen();
+    return this.#state.namespace(query.namespace).tasks.keys.blocked(query, this.#state.nowMs());
   }
 
   async results(keys: readonly TaskKey[]): Promise<readonly TaskResult[]> {

@@ -162,6 +162,7 @@ describePostgres("migrations", () => {
         seq: String(index + 1),
         concurrency_key: null,
         concurrency_limit: null,
+        concurrency_any: false,
       })),
     );
     const url = new URL(database.url);

@@ -10,6 +10,8 @@ const RIGHTS: Readonly<Record<string, string>> = {
   task: "SELECT INSERT UPDATE DELETE",
   attempt: "SELECT INSERT DELETE",
   claim: "SELECT INSERT DELETE",
+  task_key: "SELECT INSERT UPDATE DELETE",
+  due_key: "SELECT INSERT UPDATE DELETE",
   once: "SELECT INSERT UPDATE DELETE",
   once_failure: "SELECT INSERT UPDATE DELETE",
   result_wait: "SELECT INSERT UPDATE DELETE",

@@ -27,15 +27,19 @@ const NEW_TASK: Columns = [
   ["max_backoff_ms", "bigint"],
   ["keep_done_ms", "bigint"],
   ["keep_dead_ms", "bigint"],
+  ["concurrency_key", "text"],
+  ["concurrency_limit", "int"],
+  ["concurrency_any", "bool"],
 ];
 
 /** Inserts the tasks of `numbered`, in key order: {@link task-statements.ts}. */
 const ADDED = `added AS (
     INSERT INTO leasehold.task (namespace, id, seq, state, kind, queue, priority, data, dedupe_key,
-      max_attempts, crash_limit, backoff_ms, max_backoff_ms, keep_done_ms, keep_dead_ms, created_at,
-      scheduled_at)
+      max_attempts, crash_limit, backoff_ms, max_backoff_ms, keep_done_ms, keep_dead_ms,
+      concurrency_key, concurrency_limit, concurrency_any, created_at, scheduled_at)
     SELECT i.namespace, i.id, i.seq, 'pending', i.kind, i.queue, i.priority, i.data, i.dedupe_key,
-      i.max_attempts, i.crash_limit, i.backoff_ms, i.max_backoff_ms, i.keep_done_ms, i.keep_dead_ms, c.now,
+      i.max_attempts, i.crash_limit, i.backoff_ms, i.max_backoff_ms, i.keep_done_ms, i.keep_dead_ms,
+      i.concurrency_key, i.concurrency_limit, i.concurrency_any, c.now,
       coalesce(to_timestamp(i.scheduled_ms / 1000), c.now)
     FROM numbered i CROSS JOIN clock c
     ORDER BY i.namespace COLLATE "C", i.kind COLLATE "C", i.dedupe_key COLLATE "C",
@@ -206,6 +210,9 @@ function newTaskColumns(tasks: readonly NewTask[]): (readonly Scalar[])[] {
     tasks.map(({ maxBackoffMs }) => maxBackoffMs),
     tasks.map(({ retain }) => retain?.doneMs ?? null),
     tasks.map(({ retain }) => retain?.deadMs ?? null),
+    tasks.map(({ concurrency }) => concurrency?.key ?? null),
+    tasks.map(({ concurrency }) => concurrency?.perKey ?? null),
+    tasks.map(({ concurrency }) => concurrency?.order === "any"),
   ];
 }
 

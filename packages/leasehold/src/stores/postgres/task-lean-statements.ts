@@ -3,7 +3,7 @@
  * namespace. What they leave undecided, the general statements decide (task-claim-statements.ts, task-statements.ts):
  *
  *   claim ─▶ lean statement ─▶ tasks, or none is due
- *              └─ repeated, or too much data ─▶ general statement
+ *              └─ repeated, too much data, or keys are due ─▶ general statement
  *   completes ─▶ lean statement ─▶ the numbers of those that it completed
  *                  └─ the rest ─▶ general statement ─▶ refused, repeated, locked, ...
  *
@@ -12,13 +12,13 @@
  * leave out, and why that is safe:
  *
  * - The claim adds up the data instead of measuring task by task. If it is more than a claim may return, or if the
- *   claim is recorded already, it takes nothing.
+ *   claim is recorded already, it takes nothing. Nor does it if tasks with a concurrency key are due.
  * - The claim returns no value that its request has, and null for what most tasks have.
  * - A completion names its namespace once, and returns one row.
  */
 import { CLAIMED_BYTES } from "../../tasks/payloads.js";
 import { afterMs } from "./statements.js";
-import { CLAIM_DIGEST, claimedLeaseId, IN_ORDER, pickedOfOne } from "./task-claim-statements.js";
+import { CLAIM_DIGEST, claimedLeaseId, IN_ORDER, LEAN_PICK } from "./task-claim-statements.js";
 import {
   CLOCK,
   endedOf,
@@ -63,8 +63,7 @@ WITH clock AS MATERIALIZED (
   earlier AS MATERIALIZED (
     SELECT FROM leasehold.claim n WHERE n.namespace = $1 AND n.claim_id = $2
   ),
-  picked AS MATERIALIZED (${pickedOfOne("t.seq")}
-  ),
+  ${LEAN_PICK("t.seq")},
   claimed AS (
     UPDATE leasehold.task t SET state = 'running', attempt = t.attempt + 1,
       previous_holder = t.holder, holder = $3, lease_id = ${claimedLeaseId("t.seq")},
@@ -86,8 +85,8 @@ SELECT x.id, x.kind, nullif(x.priority, 0) AS priority, x.data, x.lease_id AS "l
   x.max_attempts AS "maxAttempts", x.dedupe_key AS "dedupeKey",
   (date_part('epoch', x.scheduled_at) * 1000000)::bigint AS "scheduledAt",
   x.previous_holder AS "previousHolder", x.checkpoint, nullif(c.micros, x.token) AS now,
-  CASE WHEN x.id IS NULL THEN EXISTS (SELECT FROM earlier) OR EXISTS (SELECT FROM picked) END
-    AS undecided
+  CASE WHEN x.id IS NULL THEN EXISTS (SELECT FROM earlier) OR EXISTS (SELECT FROM picked)
+    OR EXISTS (SELECT FROM keyed) END AS undecided
 FROM clock c LEFT JOIN claimed x ON true
 ORDER BY ${IN_ORDER("x")}`;
 

@@ -213,7 +213,7 @@ function recorded({ state, retryInMs }: Recorded, repeated: boolean): FailOutcom
   return { status: "recorded", repeated, state, retryInMs: leftMs };
 }
 
-export function claimedTask(row: ClaimedRow): ClaimedTask {
+export function claimedTask(row: ClaimedRow & { readonly id: string }): ClaimedTask {
   return {
     id: row.id,
     kind: row.kind,

@@ -24,6 +24,8 @@ import { CHANNEL } from "./connection.js";
 import { afterMs, type Columns, grantId, unnested } from "./statements.js";
 
 export const CLOCK = "clock AS MATERIALIZED (SELECT clock_timestamp() AS now)";
+/** The time of the statement, where a join with the clock would cost the order of an index. */
+export const CLOCK_NOW = "(SELECT now FROM clock)";
 export const SAME_TASK = (a: string, b: string) =>
   `${a}.namespace = ${b}.namespace AND ${a}.id = ${b}.id`;
 export const micros = (time: string) => `(extract(epoch FROM ${time}) * 1000000)::bigint`;

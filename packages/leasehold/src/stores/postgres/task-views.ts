@@ -29,6 +29,9 @@ interface PlainRow {
   readonly priority: number;
   readonly state: TaskState;
   readonly dedupeKey: string | null;
+  readonly concurrencyKey: string | null;
+  readonly perKey: number;
+  readonly anyOrder: boolean;
   readonly attempt: number;
   readonly failures: number;
   readonly crashes: number;
@@ -47,6 +50,7 @@ interface PlainRow {
 }
 
 const COLUMNS = `t.id, t.kind, t.queue, t.priority, t.state, t.dedupe_key AS "dedupeKey",
+  t.concurrency_key AS "concurrencyKey", t.concurrency_limit AS "perKey", t.concurrency_any AS "anyOrder",
   t.attempt, t.failures, t.crashes, t.max_attempts AS "maxAttempts", t.crash_limit AS "crashLimit",
   ${micros("t.created_at")} AS "createdAt", ${micros("t.scheduled_at")} AS "scheduledAt",
   ${micros("t.started_at")} AS "startedAt", ${micros("t.heartbeat_at")} AS "heartbeatAt",
@@ -200,6 +204,10 @@ function viewOf(row: PlainRow): Omit<TaskView, "error"> {
     priority: row.priority,
     state: row.state,
     dedupeKey: row.dedupeKey,
+    concurrency:
+      row.concurrencyKey === null
+        ? null
+        : { key: row.concurrencyKey, perKey: row.perKey, order: row.anyOrder ? "any" : "fifo" },
     attempt: row.attempt,
     failures: row.failures,
     crashes: row.crashes,

@@ -7,6 +7,7 @@ import {
   type Page,
 } from "../../core/index.js";
 import type { Clock, Random } from "../../env/index.js";
+import type { BlockedKey, BlockedKeysQuery } from "../../tasks/blocked-keys.js";
 import { refuseAnothersClaim } from "../../tasks/claims.js";
 import { ATTEMPTS_KEPT } from "../../tasks/payloads.js";
 import type {
@@ -48,15 +49,16 @@ import { isTaskId, storedTask, taskCursor } from "../../tasks/record.js";
 import type { Schema, Sql } from "./connection.js";
 import { failedOutcome, storeError } from "./failures.js";
 import type { Connections } from "./shared.js";
+import { blockedKeys } from "./task-blocked-keys.js";
 import { type Run, TaskCalls } from "./task-calls.js";
 import {
-  type ClaimedRow,
   claimedPlaces,
-  claimSql,
+  claimedRows,
   FORGET_ATTEMPTS,
   FORGET_CLAIMS,
 } from "./task-claim-statements.js";
 import { enqueue, runIn } from "./task-enqueue.js";
+import { FORGET_KEYS } from "./task-key-statements.js";
 import { tasksOf } from "./task-lean-outcomes.js";
 import { CLAIM_FIRST, type LeanClaimedRow } from "./task-lean-statements.js";
 import { type LeaseRow, leasePage, leasesSql } from "./task-leases.js";
@@ -91,6 +93,7 @@ const REAPED_AT_ONCE = 1_000;
 /** A client repeats a claim within seconds, if at all. */
 const CLAIMS_KEPT_MS = 600_000;
 const FORGET_EVERY_MS = 60_000;
+const KEYS_KEPT_MS = 600_000;
 /** Attempts of a task. */
 const FORGET_ATTEMPTS_EVERY = 10;
 
@@ -160,16 +163,11 @@ export class PostgresTaskStore implements TaskStore {
         }
       }
       const places = claimedPlaces(queues.length);
-      const rows = await run<ClaimedRow>(claimSql(places), [
-        namespace,
-        claimId,
-        holder,
-        ttlMs,
-        limit,
-        kinds,
-        ...queues,
-        ...Array.from({ length: places - queues.length }, () => null),
-      ]);
+      const nulls = Array.from({ length: places - queues.length }, () => null);
+      const values = [namespace, claimId, holder, ttlMs, limit, kinds, ...queues, ...nulls];
+      // The lean statement has left tasks with a key to this one.
+      const keyed = queues.length === 1;
+      const rows = await claimedRows(run, places, keyed, values);
       const refused = refuseAnothersClaim(
         holder,
         rows.map((row) => row.holder),
@@ -253,6 +251,10 @@ export class PostgresTaskStore implements TaskStore {
     return rows.map(dueKindOf);
   }
 
+  async blockedKeys(query: BlockedKeysQuery): Promise<readonly BlockedKey[]> {
+    return blockedKeys(this.#calls.within(this.#general), query);
+  }
+
   async results(
     tasks: readonly TaskKey[],
     { notifyMs, ...options }: ReadResultsOptions = {},
@@ -278,6 +280,7 @@ export class PostgresTaskStore implements TaskStore {
       this.#forgetAtMs = nowMs + FORGET_EVERY_MS;
       await this.#calls.within(this.#general)(FORGET_CLAIMS, [CLAIMS_KEPT_MS]);
       await this.#calls.within(this.#general)(FORGET_WAITS, []);
+      await this.#calls.within(this.#general)(FORGET_KEYS, [KEYS_KEPT_MS]);
     }
     return reaped;
   }

@@ -86,6 +86,8 @@ export async function declarationOf<Input>(
   checkNewName("kind", definition.kind);
   const settings = settingsOf(definition.defaults, overrides);
   checkNewName("queue", settings.queue);
+  const checked = await definition.check(data);
+  const concurrency = definition.concurrency?.(data) ?? null;
   const declaration = {
     cron: cron ?? null,
     timeZone,
@@ -93,7 +95,7 @@ export async function declarationOf<Input>(
     catchUp,
     overlap,
     jitterMs,
-    task: { ...settings, kind: definition.kind, data: await definition.check(data) },
+    task: { ...settings, kind: definition.kind, data: checked, concurrency },
   };
   await checkDeclaration(declaration);
   return declaration;

@@ -20,6 +20,7 @@ import { failing } from "./failing.js";
 import { Fixture, type OpenedTaskStore, type Section } from "./fixture.js";
 import { generator } from "./generator.js";
 import { json } from "./json.js";
+import { keys } from "./keys.js";
 import { leases } from "./leases.js";
 import { mixedBatches } from "./mixed-batches.js";
 import { model } from "./model.js";
@@ -56,6 +57,7 @@ const SECTIONS: readonly (readonly [string, Section])[] = [
   ["batches", batches],
   ["large batches", mixedBatches],
   ["concurrency", concurrency],
+  ["concurrency keys", keys],
   ["JSON", json],
   ["get, list and counts", views],
   ["large payloads", payloads],

@@ -1,5 +1,5 @@
--- Claims the first due tasks of one queue. Takes nothing if the claim is repeated or its data is
--- too much: task-claim decides then.
+-- Claims the first due tasks of one queue. Takes nothing if the claim is repeated, its data is too
+-- much or tasks with a concurrency key are due: task-claim decides then.
 -- $1 namespace
 -- $2 claimId
 -- $3 holder
@@ -18,12 +18,17 @@ WITH clock AS MATERIALIZED (
   earlier AS MATERIALIZED (
     SELECT FROM leasehold.claim n WHERE n.namespace = $1 AND n.claim_id = $2
   ),
+  keyed AS MATERIALIZED (
+    SELECT FROM leasehold.due_key d
+    WHERE d.namespace = $1 AND d.queue = ANY (ARRAY[$7::text]) AND d.due_at <= (SELECT now FROM clock)
+    LIMIT 1
+  ),
   picked AS MATERIALIZED (
     SELECT t.seq, octet_length(t.data) + coalesce(octet_length(t.checkpoint), 0) AS bytes FROM leasehold.task t
     WHERE t.queue = $7 AND t.namespace = $1 AND t.state = 'pending' AND t.concurrency_key IS NULL
         AND t.scheduled_at <= (SELECT now FROM clock)
         AND ($6::text[] IS NULL OR t.kind = ANY ($6::text[]))
-        AND NOT EXISTS (SELECT FROM earlier)
+        AND NOT EXISTS (SELECT FROM earlier) AND NOT EXISTS (SELECT FROM keyed)
     ORDER BY t.priority, t.scheduled_at, t.seq LIMIT $5::int
     FOR NO KEY UPDATE OF t SKIP LOCKED
   ),
@@ -49,7 +54,7 @@ SELECT x.id, x.kind, nullif(x.priority, 0) AS priority, x.data, x.lease_id AS "l
   x.max_attempts AS "maxAttempts", x.dedupe_key AS "dedupeKey",
   (date_part('epoch', x.scheduled_at) * 1000000)::bigint AS "scheduledAt",
   x.previous_holder AS "previousHolder", x.checkpoint, nullif(c.micros, x.token) AS now,
-  CASE WHEN x.id IS NULL THEN EXISTS (SELECT FROM earlier) OR EXISTS (SELECT FROM picked) END
-    AS undecided
+  CASE WHEN x.id IS NULL THEN EXISTS (SELECT FROM earlier) OR EXISTS (SELECT FROM picked)
+    OR EXISTS (SELECT FROM keyed) END AS undecided
 FROM clock c LEFT JOIN claimed x ON true
 ORDER BY x.priority, x.scheduled_at, x.seq
