@@ -12,6 +12,7 @@ const task = {
   backoffMs: 1_000,
   maxBackoffMs: 1_000,
   retain: { doneMs: null, deadMs: null },
+  concurrency: null,
 };
 const times = { cron: "0 2 * * *", timeZone: "UTC", everyMs: null, jitterMs: 0 };
 const declaration = { ...times, catchUp: "last", overlap: "skip", task } as const;
@@ -32,7 +33,7 @@ export const SCHEDULE_CALLS: readonly Call[] = [
     sql(
       "schedule-declare",
       "Adds a schedule, or changes what is declared of it. A pause stays.",
-      "namespace name mostSchedules cron timeZone everyMs catchUp overlap jitterMs kind queue priority data maxAttempts crashLimit backoffMs maxBackoffMs keepDoneMs keepDeadMs",
+      "namespace name mostSchedules cron timeZone everyMs catchUp overlap jitterMs kind queue priority data maxAttempts crashLimit backoffMs maxBackoffMs keepDoneMs keepDeadMs concurrencyKey concurrencyLimit concurrencyAny",
     ),
   ],
   [

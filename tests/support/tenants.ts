@@ -133,6 +133,7 @@ export class Things {
           backoffMs: 1_000,
           maxBackoffMs: 1_000,
           retain: { doneMs: null, deadMs: null },
+          concurrency: null,
         };
         const times = { cron: null, timeZone: "UTC", everyMs: 3_600_000, jitterMs: 0 };
         const declaration = { ...times, catchUp: "none", overlap: "allow", task } as const;

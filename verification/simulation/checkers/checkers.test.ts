@@ -280,7 +280,7 @@ const OTHERS: readonly Example[] = [
     right: rests([]),
   },
 ];
-const EXAMPLES = [...GRANTS, ...ONCE, ...KEYS, ...SCHEDULES, ...OTHERS];
+const EXAMPLES = [...GRANTS, ...ONCE, ...SCHEDULES, ...KEYS, ...OTHERS];
 
 async function reported(course: Course): Promise<string[]> {
   const world = new World(1);

@@ -31,6 +31,6 @@ export const SCENARIOS: readonly Scenario[] = [
   ...CLUSTERS,
   ...WEAK,
   { name: "once", servers: 0, set: once },
-  { name: "keys", servers: 0, set: keys },
   { name: "schedules", servers: 0, mostMachines: 3, set: schedules },
+  { name: "keys", servers: 0, set: keys },
 ];

@@ -147,6 +147,7 @@ function declarationOf(overlap: Overlap, everyMs: number): ScheduleDeclaration {
       backoffMs: 0,
       maxBackoffMs: 0,
       retain: { doneMs: null, deadMs: null },
+      concurrency: null,
     },
   };
 }

@@ -84,15 +84,16 @@ export function addWhy(command: Command): void {
 async function findOut(stores: LeaseStores, namespace: string, resource: string): Promise<Found> {
   const key = { namespace, resource };
   const work = { namespace, resource: resourceOf(resource) };
-  const [[lease = null, once = null], waiters, denied, paused] = await Promise.all([
-    stores.leases.get([key, work]),
+  const [[lease = null], once, waiters, denied, paused] = await Promise.all([
+    stores.leases.get([key]),
+    stores.leases.get([work]).catch(ifPermitted),
     stores.waiters?.(key).catch(ifPermitted),
     stores.denied?.(key).catch(ifPermitted),
     pausesFor(key, stores),
   ]);
   return {
     lease: lease && knownOf(lease, stores.leases),
-    onceHolder: once?.state === "live" ? once.holder : null,
+    onceHolder: once?.[0]?.state === "live" ? once[0].holder : null,
     heldMs: lease && heldMs(lease),
     waiters: waiters ?? null,
     denied: denied ?? null,

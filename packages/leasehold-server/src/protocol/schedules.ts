@@ -3,6 +3,7 @@ import { z } from "@hono/zod-openapi";
 import { DEFAULTS, SCHEDULE_NAME_BYTES } from "leasehold/internal";
 import type * as wire from "leasehold/internal/wire";
 import { LIMITS } from "leasehold/internal/wire";
+import { Concurrency, NewConcurrency } from "./concurrency.js";
 import { Cursor, JsonValue, NewName, PageOf, QueryInteger, TaskId } from "./fields.js";
 import { ReasonQuery } from "./operator.js";
 import type { Same } from "./same.js";
@@ -54,7 +55,12 @@ const JitterMs = z.int().openapi({
 });
 
 const ScheduledTask = z
-  .strictObject({ kind: NewName, data: JsonValue, ...taskSettings })
+  .strictObject({
+    kind: NewName,
+    data: JsonValue,
+    ...taskSettings,
+    concurrency: NewConcurrency.nullable().default(null),
+  })
   .openapi("ScheduledTask", { example: { kind: "report", data: { of: "sales" } } });
 export const DeclareScheduleBody = z
   .strictObject({
@@ -91,6 +97,7 @@ export const Schedule = z
       backoffMs: z.int(),
       maxBackoffMs: z.int(),
       retain: z.object({ doneMs: Kept, deadMs: Kept }),
+      concurrency: Concurrency,
     }),
     declaredAt: z.string().openapi({
       description: "When a program declared it last, changed or not.",
@@ -139,6 +146,7 @@ export const Schedule = z
         backoffMs: 1_000,
         maxBackoffMs: 3_600_000,
         retain: DEFAULTS.retain,
+        concurrency: null,
       },
       declaredAt: "2026-11-25T08:12:44.120Z",
       paused: null,

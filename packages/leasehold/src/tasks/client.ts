@@ -13,7 +13,6 @@ import {
 } from "../core/index.js";
 import { type Env, invariant, newHolder, type Repeating, taskIds } from "../env/index.js";
 import { Adding } from "./adding.js";
-import { startBackground } from "./background.js";
 import { checkDefinition, checkIds, type TaskDefinition, type TaskHandler } from "./define.js";
 import {
   checkResultOptions,
@@ -48,6 +47,7 @@ import {
   type TaskView,
 } from "./port.js";
 import { Ready } from "./ready.js";
+import { startBackground } from "./reaper.js";
 import { checkTaskId } from "./record.js";
 import { ResultWaits } from "./result-waits.js";
 import { type AdminResult, onlyOne, outputOf } from "./results.js";

@@ -1,5 +1,7 @@
 import { type Env, type Repeating, repeat, sleep } from "../env/index.js";
+import type { TaskStores } from "./options.js";
 import type { TaskStore } from "./port.js";
+import { startTicking } from "./schedules/client.js";
 
 /** A task of a dead worker is claimable this long after its lease at the latest, and some jitter. */
 const REAP_EVERY_MS = 500;
@@ -44,4 +46,14 @@ export async function collectTasks(
     if (deleted < COLLECTED_AT_ONCE || signal.aborted) return;
     await sleep(clock, Math.max(SHORTEST_PAUSE_MS, clock.monotonic() - beginMs));
   }
+}
+
+/** What every process with a worker does for the whole database. */
+export function startBackground({ tasks, schedules }: TaskStores, env: Env): Repeating {
+  const all = [startReaper(tasks, env), startTicking(schedules, env)];
+  return {
+    async stop() {
+      await Promise.all(all.map((work) => work.stop()));
+    },
+  };
 }

@@ -1,6 +1,7 @@
 /** Bodies and answers of /v1/schedules: the ScheduleStore port. The server adds the namespace. */
 import type { Page } from "../core/index.js";
 import type * as port from "../tasks/schedules/port.js";
+import type { NewTask } from "./tasks.js";
 
 export interface Schedule extends Omit<port.ScheduleView, "namespace"> {
   /** The next five; none while it is paused. */
@@ -10,8 +11,9 @@ export type SchedulePage = Page<Schedule>;
 
 /** The kind and the data of the tasks, and what differs from the defaults. */
 export type ScheduledTask = Pick<port.ScheduledTask, "kind" | "data"> &
-  Partial<Omit<port.ScheduledTask, "kind" | "data" | "retain">> & {
+  Partial<Omit<port.ScheduledTask, "kind" | "data" | "retain" | "concurrency">> & {
     readonly retain?: Partial<port.ScheduledTask["retain"]>;
+    readonly concurrency?: NewTask["concurrency"] | null;
   };
 export interface DeclareScheduleRequest extends Partial<Omit<port.ScheduleDeclaration, "task">> {
   readonly task: ScheduledTask;

@@ -172,10 +172,11 @@ export class MemoryScheduleStore implements ScheduleStore {
   /** In the same turn as the change: a memory store decides before its first await. */
   async #enqueue(schedule: Schedule, fires: FireRequest["fires"]): Promise<void> {
     const { namespace } = schedule;
-    const { task } = declarationOf(schedule);
+    const { concurrency, ...task } = declarationOf(schedule).task;
     await this.#tasks.enqueue(
       fires.map(({ id, scheduledAtMs }) => ({
         ...task,
+        ...(concurrency && { concurrency }),
         namespace,
         id,
         scheduledAt: iso(scheduledAtMs),

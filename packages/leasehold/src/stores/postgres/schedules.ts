@@ -6,7 +6,7 @@ import {
   resourceOfCursor,
   StoreUnavailableError,
 } from "../../core/index.js";
-import type { Json } from "../../tasks/port.js";
+import type { Concurrency, Json } from "../../tasks/port.js";
 import { encodeJson } from "../../tasks/record.js";
 import {
   type DeclareOutcome,
@@ -146,7 +146,7 @@ export class PostgresScheduleStore implements ScheduleStore {
 /** In the order of the columns of DECLARE. */
 function columnsOf(declaration: ScheduleDeclaration): Parameter[] {
   const { cron, timeZone, everyMs, catchUp, overlap, jitterMs, task } = declaration;
-  const { kind, queue, priority, data, maxAttempts, crashLimit, retain } = task;
+  const { kind, queue, priority, data, maxAttempts, crashLimit, retain, concurrency } = task;
   return [
     cron,
     timeZone,
@@ -164,6 +164,9 @@ function columnsOf(declaration: ScheduleDeclaration): Parameter[] {
     task.maxBackoffMs,
     retain.doneMs,
     retain.deadMs,
+    concurrency?.key ?? null,
+    concurrency?.perKey ?? null,
+    concurrency?.order === "any",
   ];
 }
 
@@ -175,6 +178,11 @@ function dueOf({ namespace, ...row }: DueRow): DueSchedule | [] {
   const waiting = JSON.parse(row.waiting) as number[];
   const lastFireAtMs = Math.round(row.lastFireAt);
   return { namespace, name, revision, declaration, lastFireAtMs, waiting, isRunning };
+}
+
+function concurrencyOf(row: ScheduleRow): Concurrency | null {
+  const { concurrencyKey: key, concurrencyLimit: perKey, concurrencyAny: isAny } = row;
+  return key === null || perKey === null ? null : { key, perKey, order: isAny ? "any" : "fifo" };
 }
 
 function viewOf(namespace: string, row: ScheduleRow): ScheduleView {
@@ -200,6 +208,7 @@ function viewOf(namespace: string, row: ScheduleRow): ScheduleView {
       backoffMs,
       maxBackoffMs,
       retain: { doneMs: keepDoneMs, deadMs: keepDeadMs },
+      concurrency: concurrencyOf(row),
     },
     declaredAt: isoOf(row.declaredAt),
     paused:

@@ -84,14 +84,10 @@ export async function declarationOf<Input>(
   const definition = typeof kind === "string" ? defineTask<Input>(kind) : kind;
   checkDefinition(definition);
   checkNewName("kind", definition.kind);
-  if (definition.concurrency) {
-    throw new InvalidOptionError(
-      "kind",
-      "has a concurrencyKey, which the task of a schedule cannot have: let its handler enqueue tasks of this kind",
-    );
-  }
   const settings = settingsOf(definition.defaults, overrides);
   checkNewName("queue", settings.queue);
+  const checked = await definition.check(data);
+  const concurrency = definition.concurrency?.(data) ?? null;
   const declaration = {
     cron: cron ?? null,
     timeZone,
@@ -99,7 +95,7 @@ export async function declarationOf<Input>(
     catchUp,
     overlap,
     jitterMs,
-    task: { ...settings, kind: definition.kind, data: await definition.check(data) },
+    task: { ...settings, kind: definition.kind, data: checked, concurrency },
   };
   await checkDeclaration(declaration);
   return declaration;

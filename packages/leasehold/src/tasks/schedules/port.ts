@@ -11,6 +11,7 @@
  */
 import type { CallOptions, Failed, Page } from "../../core/index.js";
 import type { NewTask, TaskState } from "../port.js";
+import type { Concurrency } from "../values.js";
 
 export interface ScheduleKey {
   readonly namespace: string;
@@ -27,9 +28,13 @@ export type CatchUp = "none" | "last" | { readonly most: number };
 export type Overlap = "allow" | "skip" | "queue";
 
 /** The tasks of a schedule, but for what differs from one to the next. */
-export type ScheduledTask = Required<
-  Omit<NewTask, "namespace" | "id" | "scheduledAt" | "dedupeKey" | "concurrency">
->;
+export interface ScheduledTask
+  extends Required<
+    Omit<NewTask, "namespace" | "id" | "scheduledAt" | "dedupeKey" | "concurrency">
+  > {
+  /** Null: the tasks run whatever else runs. */
+  readonly concurrency: Concurrency | null;
+}
 
 /** What a program declares: `cron` or `everyMs`, the other one is null. */
 export interface ScheduleDeclaration {

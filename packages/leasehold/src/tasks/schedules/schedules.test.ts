@@ -150,7 +150,6 @@ describe("a schedule", () => {
     [{ everyMs: 1_000, data: "x".repeat(70_000) }, "data"],
     [{ everyMs: 1_000, priority: 1e9 }, "priority"],
     [{ everyMs: 1_000, cronn: "" }, "cronn"],
-    [{ everyMs: 1_000, kind: defineTask("keyed", { concurrencyKey: () => "a" }) }, "kind"],
   ])("refuses %j", async (wrong, path) => {
     const { client } = await world();
     const { tasks } = await client("a");
