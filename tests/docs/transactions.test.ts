@@ -62,7 +62,7 @@ describePostgres("docs/transactions.md", () => {
   describe.each(Object.entries(LIBRARIES))("%s", (name, open) => {
     exerciseAdapter(it, async () => ({
       url: database.url,
-      library: await open(database.url),
+      opened: await open(database.url),
       page,
       adapter: await page.adapter(name),
     }));

@@ -35,7 +35,7 @@ describeUnless(missing, "docs/transactions.md: prisma", () => {
 
   exerciseAdapter(it, async () => ({
     url: database.url,
-    library: await open(folder, database.url),
+    opened: await open(folder, database.url),
     page,
     adapter: await page.adapter("prisma"),
   }));

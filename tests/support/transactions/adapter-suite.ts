@@ -15,7 +15,7 @@ export interface Library {
 
 interface World {
   readonly url: string;
-  readonly library: Library;
+  readonly opened: Library;
   readonly page: Page;
   readonly adapter: Adapter;
 }
@@ -35,7 +35,7 @@ export function exerciseAdapter(it: TestAPI, open: () => Promise<World>): void {
   });
   afterAll(async () => {
     await client?.end();
-    await world?.library.close();
+    await world?.opened.close();
   });
 
   const taskOf = async (to: string) => {
@@ -50,13 +50,13 @@ export function exerciseAdapter(it: TestAPI, open: () => Promise<World>): void {
 
   it("adds the row and the task when the transaction commits", async () => {
     const customer = fresh();
-    await world.adapter.placeOrder(world.library.db, customer);
+    await world.adapter.placeOrder(world.opened.db, customer);
     expect(await ordersOf(customer)).toBe(1);
     expect(await taskOf(customer)).toMatchObject([{ state: "pending", data: { to: customer } }]);
   });
 
   it("adds none when the transaction is rolled back", async () => {
-    const { page, adapter, library } = world;
+    const { page, adapter, opened: library } = world;
     const to = fresh();
     const failing = library.transaction(async (tx) => {
       await page.leasehold.tasks.enqueue(page.sendMail, { to }, { client: adapter.clientOf(tx) });
@@ -73,7 +73,7 @@ export function exerciseAdapter(it: TestAPI, open: () => Promise<World>): void {
   });
 
   it("adds batches, with duplicates, repetitions and every option", async () => {
-    const { page, adapter, library } = world;
+    const { page, adapter, opened: library } = world;
     const { tasks } = page.leasehold;
     const [to, dedupeKey] = [fresh(), fresh()];
     const scheduledAt = new Date("2099-01-02T03:04:05.678Z");
@@ -103,7 +103,7 @@ export function exerciseAdapter(it: TestAPI, open: () => Promise<World>): void {
   });
 
   it("records the success of once", async () => {
-    const { page, adapter, library } = world;
+    const { page, adapter, opened: library } = world;
     const key = fresh();
     const bill = (fails: boolean) =>
       page.leasehold.once(key, async (lease) => {
@@ -119,7 +119,7 @@ export function exerciseAdapter(it: TestAPI, open: () => Promise<World>): void {
   });
 
   it("fences, and refuses a stale token", async () => {
-    const { page, adapter, library } = world;
+    const { page, adapter, opened: library } = world;
     const { fence } = await page.built<typeof Fence>("leasehold/fence");
     const resource = fresh();
     const pass = (token: number) =>
@@ -133,7 +133,7 @@ export function exerciseAdapter(it: TestAPI, open: () => Promise<World>): void {
   });
 
   it("is refused outside of a transaction", async () => {
-    const { page, adapter, library } = world;
+    const { page, adapter, opened: library } = world;
     const to = fresh();
     const outside = { client: adapter.clientOf(library.outside ?? library.db) };
     const added = page.leasehold.tasks.enqueue(page.sendMail, { to }, outside);
@@ -142,7 +142,7 @@ export function exerciseAdapter(it: TestAPI, open: () => Promise<World>): void {
   });
 
   it("is refused after its transaction has ended, with nothing added", async () => {
-    const { page, adapter, library } = world;
+    const { page, adapter, opened: library } = world;
     const { tasks } = page.leasehold;
     const to = fresh();
     let ended: SqlTransaction | undefined;
@@ -160,7 +160,7 @@ export function exerciseAdapter(it: TestAPI, open: () => Promise<World>): void {
   });
 
   it("is needed: the transaction itself is refused, with the way to the adapters", async () => {
-    const { page, library } = world;
+    const { page, opened: library } = world;
     const refused = library.transaction(async (tx) => {
       await page.leasehold.tasks.enqueue(page.sendMail, { to: "ada" }, { client: tx as never });
     });
@@ -172,7 +172,7 @@ export function exerciseAdapter(it: TestAPI, open: () => Promise<World>): void {
   });
 
   it("lets a failure of the server through with its own words alone", async () => {
-    const { page, adapter, library } = world;
+    const { page, adapter, opened: library } = world;
     const to = fresh();
     const aborted = library.transaction(async (tx) => {
       const own = adapter.clientOf(tx);

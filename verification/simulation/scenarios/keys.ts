@@ -1,42 +1,24 @@
 /** Tasks with a concurrency key on workers that crash and pause: at most so many of a key at a time, in order, all done. */
 
-import { defineTask, LeaseholdError, type Tasks } from "leasehold";
-import { sleep, tasksOver } from "leasehold/internal";
-import { FenceChecker, fenceFigures } from "../checkers/fence.js";
+import { defineTask } from "leasehold";
 import { KeyChecker } from "../checkers/keys.js";
 import { TaskChecker } from "../checkers/tasks.js";
-import type { Process } from "../machine.js";
 import type { Running, Simulation } from "../simulation.js";
-import { bound } from "./tasks.js";
+import { bound, LASTING, taskLoad } from "./task-load.js";
 
-const NAMESPACE = "default";
-const TASKS = 30;
 const KEYS = 3;
 
 export function keys(sim: Simulation): Running {
-  const { world, network, database, ttlMs } = sim;
+  const { world, database, ttlMs } = sim;
   const perKey = 1 + Math.floor(world.random.float() * 2);
   const job = defineTask<{ key: string }>("job", {
     concurrencyKey: ({ key }) => key,
     perKey,
-    maxAttempts: 1_000,
-    crashLimit: 1_000,
-    backoffMs: 100,
-    maxBackoffMs: 1_000,
+    ...LASTING,
   });
   const done = new TaskChecker(world);
   const checker = new KeyChecker(world, perKey);
-  const fences = new Map<string, FenceChecker>();
-  let healed = false;
-
-  const fenceOf = (id: string) => {
-    const found = fences.get(id) ?? new FenceChecker(world, id);
-    fences.set(id, found);
-    return found;
-  };
-
   const { tasks: store } = sim.kept;
-  const find = (id: string) => store.get({ namespace: NAMESPACE, id });
 
   /** Everything is judged where it takes effect: in the store. */
   sim.kept.tasks = {
@@ -91,57 +73,11 @@ export function keys(sim: Simulation): Running {
     },
   };
 
-  const produce = async (host: Process, client: Tasks) => {
-    const { clock, random } = host.env;
-    while (done.enqueued < TASKS) {
-      const key = `key-${done.enqueued++ % KEYS}`;
-      try {
-        const { id } = await client.enqueue(job, { key });
-        done.accepted.add(id);
-      } catch (error) {
-        if (!(error instanceof LeaseholdError)) throw error;
-        world.cover(`enqueue ${error.code} (${error.outcome})`);
-      }
-      await sleep(clock, ttlMs * 0.5 * random.float());
-    }
-  };
-
-  return {
-    start(host, stores) {
-      const { tasks: client } = tasksOver(
-        { tasks: stores.tasks },
-        { env: host.env, namespace: NAMESPACE, holder: host.name },
-        { close: undefined },
-      );
-      void produce(host, client);
-      const { clock, random } = host.env;
-      const handler = job.handle(async (_data, { task, lease, signal }) => {
-        world.tell(host.name, `does ${task.id} with token ${lease.token}`);
-        const steps = healed ? 1 : 1 + Math.floor(random.float() * 12);
-        for (let step = 0; step < steps; step++) {
-          await sleep(clock, ttlMs * 0.1, { signal });
-          network.send(host.name, "register", () => fenceOf(task.id).write(lease.token));
-        }
-        if (!healed && random.float() < 0.1) throw new Error("a handler fails now and then");
-      });
-      client.work([handler], { ttlMs, concurrency: 1 + Math.floor(random.float() * 4) });
-    },
-    onStep() {},
-    revoke() {},
-    onHealed() {
-      healed = true;
-    },
-    async unsettled() {
-      return done.unsettled(await store.counts(NAMESPACE), async (id) => !!(await find(id)));
-    },
-    async figures() {
-      const tasks = await Promise.all([...done.accepted].map(find));
-      const attempts = tasks.flatMap((task) => task?.attempts ?? []);
-      return {
-        done: (await store.counts(NAMESPACE)).done,
-        unfenced: fenceFigures(fences.values()).unfenced,
-        expiries: attempts.filter(({ result }) => result === "expired").length,
-      };
-    },
-  };
+  return taskLoad(sim, store, done, {
+    job,
+    dataOf: (number) => ({ key: `key-${number % KEYS}` }),
+    pauseMs: ttlMs * 0.5,
+    steps: 12,
+    concurrency: 4,
+  });
 }
