@@ -106,7 +106,7 @@ describePostgres("a PostgreSQL server that demands TLS", () => {
     );
     expect(error).toMatchObject({
       code: "STORE_MISCONFIGURED",
-      message: expect.stringMatching(/no pg_hba.conf entry.*no encryption/) as string,
+      message: expect.stringMatching(/no pg_hba.conf entry/) as string,
     });
   });
 
