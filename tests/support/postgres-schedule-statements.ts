@@ -13,6 +13,7 @@ const task = {
   maxBackoffMs: 1_000,
   retain: { doneMs: null, deadMs: null },
   concurrency: null,
+  version: 1,
 };
 const times = { cron: "0 2 * * *", timeZone: "UTC", everyMs: null, jitterMs: 0 };
 const declaration = { ...times, catchUp: "last", overlap: "skip", task } as const;

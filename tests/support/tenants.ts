@@ -134,6 +134,7 @@ export class Things {
           maxBackoffMs: 1_000,
           retain: { doneMs: null, deadMs: null },
           concurrency: null,
+          version: 1,
         };
         const times = { cron: null, timeZone: "UTC", everyMs: 3_600_000, jitterMs: 0 };
         const declaration = { ...times, catchUp: "none", overlap: "allow", task } as const;

@@ -184,9 +184,12 @@ export {
   type HeartbeatOutcome,
   type HeartbeatRequest,
   type Json,
+  type KindKey,
+  type KindStore,
   LONGEST_KEPT_MS,
   leasesOfTask,
   loadDeclarations,
+  loadJsonSchemas,
   loadTicker,
   MOST_PER_KEY,
   type NewTask,
@@ -220,6 +223,12 @@ export {
   type UnhandledKind,
   unhandledKinds,
 } from "./tasks/index.js";
+export {
+  FIRST_VERSION,
+  LARGEST_VERSION,
+  MOST_KINDS,
+  SCHEMA_BYTES,
+} from "./tasks/kinds/port.js";
 export { MOST_SCHEDULES, SCHEDULE_NAME_BYTES } from "./tasks/schedules/port.js";
 
 // What the public types of these classes hide.

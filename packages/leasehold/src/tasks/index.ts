@@ -15,6 +15,9 @@ export {
 export { observed, type TaskEvent, type TaskListener } from "./events.js";
 export type { OutputOf, ResultOptions, TaskHandle } from "./handle.js";
 export { CHECKPOINT_BYTES } from "./json.js";
+export { type Kinds } from "./kinds/client.js";
+export { type ContractOptions, type JsonSchema, loadJsonSchemas } from "./kinds/contract.js";
+export type * from "./kinds/port.js";
 export { leasesOfTask } from "./leases.js";
 export type {
   EnqueueTaskOptions,

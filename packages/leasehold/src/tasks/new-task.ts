@@ -1,6 +1,7 @@
 /** A task as the store takes it, from what a program passes. */
 import { checkName, checkNewName } from "../core/index.js";
 import { checkScheduledAt, settingsOf, type TaskDefinition } from "./define.js";
+import { FIRST_VERSION } from "./kinds/port.js";
 import type { TaskToEnqueue } from "./options.js";
 import type { NewTask } from "./port.js";
 import { checkTaskId } from "./record.js";
@@ -21,6 +22,7 @@ export async function newTaskOf<Input>(
   if (scheduledAt !== undefined) checkScheduledAt(scheduledAt);
   const checked = await definition.check(data);
   const concurrency = definition.concurrency?.(data);
+  const { version = FIRST_VERSION } = definition.contract ?? {};
   return {
     ...settings,
     namespace,
@@ -29,6 +31,7 @@ export async function newTaskOf<Input>(
     data: checked,
     scheduledAt: scheduledAt?.toISOString() ?? null,
     dedupeKey: dedupeKey ?? null,
+    ...(version > FIRST_VERSION && { version }),
     ...(concurrency && { concurrency }),
   };
 }

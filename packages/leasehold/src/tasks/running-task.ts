@@ -31,8 +31,10 @@ import { FinalTaskError, type HandlerContext, type TaskHandler } from "./define.
 import { describe } from "./describe.js";
 import { handlerContext } from "./handler-context.js";
 import { CHECKPOINT_BYTES, toJson } from "./json.js";
+import { FIRST_VERSION } from "./kinds/port.js";
 import type {
   ClaimedTask,
+  ClaimRequest,
   CompleteOutcome,
   CompleteRequest,
   FailRequest,
@@ -64,6 +66,8 @@ export class TasksAtWork {
   readonly namespace: string;
   readonly holder: string;
   readonly kinds: readonly string[];
+  /** Absent if all are the first. */
+  readonly versions: Pick<ClaimRequest, "versions">;
   readonly keep: KeepOptions;
   readonly completer: Completer;
   readonly scheduler: RenewalScheduler;
@@ -87,6 +91,10 @@ export class TasksAtWork {
     this.namespace = namespace;
     this.holder = holder;
     this.kinds = [...handlers.keys()];
+    const later = [...handlers].flatMap(([kind, { contract }]) =>
+      contract && contract.version > FIRST_VERSION ? [[kind, contract.version] as const] : [],
+    );
+    this.versions = later.length > 0 ? { versions: Object.fromEntries(later) } : {};
     this.keep = { ...KEEP, ttlMs, renewIntervalMs: Math.floor(ttlMs / 3) };
     this.completer = new Completer(store, env);
     this.scheduler = new RenewalScheduler(env.clock);

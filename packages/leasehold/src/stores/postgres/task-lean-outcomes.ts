@@ -1,4 +1,5 @@
 /** The values that the lean statements take, and what their rows decide. */
+import { FIRST_VERSION } from "../../tasks/kinds/port.js";
 import type {
   ClaimedTask,
   ClaimRequest,
@@ -35,6 +36,7 @@ export function tasksOf(
     maxAttempts: row.maxAttempts,
     dedupeKey: row.dedupeKey,
     scheduledAt: iso(row.scheduledAt),
+    version: row.version ?? FIRST_VERSION,
     previousHolder: row.previousHolder,
     checkpoint: decode(row.checkpoint),
     ttlMs,
