@@ -8,18 +8,20 @@ import type { Same } from "./same.js";
 
 export const Version = z.int().min(FIRST_VERSION).max(LARGEST_VERSION);
 
-/** Every text is a kind: one that is not published, if none can have that name. */
+/** Every text is a kind and a version: one that is not published, if none can have that name. */
 export const KindParams = z.object({
   kind: z.string().openapi({ description: "Percent-encoded, `/` too.", example: "invoice" }),
-  version: z.coerce
-    .number()
-    .pipe(Version)
-    .openapi({ type: "integer", minimum: 1, maximum: LARGEST_VERSION, example: 2 }),
+  version: z.string().openapi({
+    description: `1 to ${LARGEST_VERSION}.`,
+    example: "2",
+  }),
 });
 
-/** Whether a kind can have the name. */
-export function isKindName(name: string): boolean {
-  return NewName.safeParse(name).success;
+/** Null if no kind can have the name, or the version. */
+export function kindOf({ kind, version: text }: z.output<typeof KindParams>) {
+  const version = /^[1-9]\d*$/.test(text) ? Number(text) : 0;
+  const isKind = NewName.safeParse(kind).success && Version.safeParse(version).success;
+  return isKind ? { kind, version } : null;
 }
 
 const SCHEMA = {

@@ -3,13 +3,13 @@ import { createRoute } from "@hono/zod-openapi";
 import { type KindStore, loadJsonSchemas, nextTurn } from "leasehold/internal";
 import { type Kind as KindOfWire, LIMITS } from "leasehold/internal/wire";
 import {
-  isKindName,
   Kind,
   KindListQuery,
   KindPage,
   KindParams,
   KindPublished,
   KindWithdrawn,
+  kindOf,
   PublishKindBody,
   ReasonQuery,
 } from "../../protocol/index.js";
@@ -58,12 +58,9 @@ export function kindRoutes(app: App, services: Services): void {
     }),
     async (context) => {
       const kinds = kindsOf(services);
-      const { kind, version } = context.req.valid("param");
+      const { kind, version } = named(context.req.valid("param"));
       const { schema: wanted, publishedBy } = context.req.valid("json");
       const { namespace, actor } = callerOf(context);
-      if (!isKindName(kind)) {
-        throw invalid([{ path: "kind", problem: "is no name that a kind can have" }]);
-      }
       const schema = (await loadJsonSchemas()).schemaText(wanted);
       const timeoutMs = services.budget(context).storeMs();
       const request = { namespace, kind, version, schema, by: publishedBy ?? actor };
@@ -115,11 +112,11 @@ export function kindRoutes(app: App, services: Services): void {
       },
     }),
     async (context) => {
-      const key = context.req.valid("param");
+      const kinds = kindsOf(services);
+      const key = kindOf(context.req.valid("param"));
       const { namespace } = callerOf(context);
-      const found = await services
-        .budget(context)
-        .read(() => publishedKind(kindsOf(services), namespace, key));
+      const budget = services.budget(context);
+      const found = key && (await budget.read(() => publishedKind(kinds, namespace, key)));
       if (!found) throw new ProblemError("UNKNOWN_KIND", "this version is not published");
       return context.json(found, 200);
     },
@@ -140,11 +137,10 @@ export function kindRoutes(app: App, services: Services): void {
     async (context) => {
       kindsOf(services);
       const control = controlOf(services);
-      const { kind, version } = context.req.valid("param");
+      const { kind, version } = named(context.req.valid("param"));
       const { reason } = context.req.valid("query");
       checkReason(context, "reason", reason);
       const { namespace } = callerOf(context);
-      if (!isKindName(kind)) return context.json({ kind, version, wasPublished: false }, 200);
       const by = byCaller(context, reason);
       const act = { ...by, namespace, action: "kind.withdraw" as const, target: kind };
       const wasPublished = await services.budget(context).change(() =>
@@ -159,13 +155,19 @@ export function kindRoutes(app: App, services: Services): void {
   otherMethods(app, "/v1/kinds/:kind/:version", "GET", "PUT", "DELETE");
 }
 
+/** @throws INVALID_REQUEST if no kind can have the name, or the version */
+function named(params: { readonly kind: string; readonly version: string }) {
+  const key = kindOf(params);
+  if (key) return key;
+  throw invalid([{ path: "kind", problem: "or its version in the path is one that none can have" }]);
+}
+
 /** Null if it is not published. */
 async function publishedKind(
   kinds: KindStore,
   namespace: string,
   { kind, version }: { readonly kind: string; readonly version: number },
 ): Promise<KindOfWire | null> {
-  if (!isKindName(kind)) return null;
   // The page that begins before this version.
   const cursor = version === 1 ? {} : { cursor: `${version - 1}:${kind}` };
   const { items } = await kinds.list({ namespace, kind, limit: 1, ...cursor });
