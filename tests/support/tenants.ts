@@ -66,7 +66,7 @@ export class Things {
     this.#count += 1;
     const mark = `of-${namespace}-${this.#count}`;
     const resource = `own/${this.#count}`;
-    const { leases, tasks, once, schedules, control } = this.stores;
+    const { leases, tasks, once, kinds, schedules, control } = this.stores;
     const { random } = this.env;
     const pending = async () => {
       const [id, queue] = [this.#newTaskId(), mark];
@@ -119,6 +119,12 @@ export class Things {
         const failure = { ...grant, error: mark, maxAttempts: null, retryDelayMs: 0 };
         if (exists) await once?.fail(failure);
         return resource;
+      },
+      async kind() {
+        const schema = JSON.stringify({ title: mark });
+        if (exists)
+          await kinds?.publish({ namespace, kind: resource, version: 1, schema, by: mark });
+        return encodeURIComponent(resource);
       },
       async schedule() {
         const path = encodeURIComponent(resource);

@@ -159,7 +159,9 @@ export function kindRoutes(app: App, services: Services): void {
 function named(params: { readonly kind: string; readonly version: string }) {
   const key = kindOf(params);
   if (key) return key;
-  throw invalid([{ path: "kind", problem: "or its version in the path is one that none can have" }]);
+  throw invalid([
+    { path: "kind", problem: "or its version in the path is one that none can have" },
+  ]);
 }
 
 /** Null if it is not published. */
