@@ -42,6 +42,8 @@ export interface Thing {
   working(): Promise<{ readonly leaseId: string; readonly token: number }>;
   /** A key whose work has failed: `resource`. */
   once(): Promise<string>;
+  /** A published kind of the name `resource`, as part of a path; its version is 1. */
+  kind(): Promise<string>;
   /** A schedule of the name `resource`, as part of a path. */
   schedule(): Promise<string>;
   /** What begins with `resource` is paused. */

@@ -48,8 +48,9 @@ export async function openTarget(
   const all: Env = { ...systemEnv, ...env };
   let stores = await openStores(store, undefined, all);
   const keys = await makeKeys(stores, all);
-  const now = (name: "leases" | "tasks" | "kinds" | "schedules" | "generator" | "history" | "control") =>
-    current(() => stores[name]);
+  const now = (
+    name: "leases" | "tasks" | "kinds" | "schedules" | "generator" | "history" | "control",
+  ) => current(() => stores[name]);
   const app = createApp({
     ...({
       leases: now("leases"),
