@@ -242,6 +242,7 @@ export type {
 } from "./tasks/index.js";
 export {
   type AdminResult,
+  type Contract,
   type ContractOptions,
   type Drained,
   type DrainOptions,

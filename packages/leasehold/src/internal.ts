@@ -179,6 +179,7 @@ export {
   type EnqueueOutcome,
   type FailOutcome,
   type FailRequest,
+  FIRST_VERSION,
   type GeneratorState,
   type GeneratorWanted,
   type HeartbeatOutcome,
@@ -186,6 +187,7 @@ export {
   type Json,
   type KindKey,
   type KindStore,
+  LARGEST_VERSION,
   LONGEST_KEPT_MS,
   leasesOfTask,
   loadDeclarations,
@@ -223,12 +225,6 @@ export {
   type UnhandledKind,
   unhandledKinds,
 } from "./tasks/index.js";
-export {
-  FIRST_VERSION,
-  LARGEST_VERSION,
-  MOST_KINDS,
-  SCHEMA_BYTES,
-} from "./tasks/kinds/port.js";
 export { MOST_SCHEDULES, SCHEDULE_NAME_BYTES } from "./tasks/schedules/port.js";
 
 // What the public types of these classes hide.

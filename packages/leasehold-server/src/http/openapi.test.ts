@@ -143,8 +143,9 @@ test("refuses unknown fields in every schema of a request, as the routes do", ()
     const visit = (value: unknown): void => {
       for (const schema of objects(value)) {
         // A map has names of its own.
-        if (schema["type"] === "object" && !("propertyNames" in schema)) {
-          expect(schema["additionalProperties"], `${method} ${path}`).toBe(false);
+        const others = schema["additionalProperties"];
+        if (schema["type"] === "object" && typeof others !== "object") {
+          expect(others, `${method} ${path}`).toBe(false);
         }
         const name =
           String(schema["$ref"] ?? "")

@@ -1,6 +1,6 @@
 import { type Failed, InvalidOptionError } from "../core/index.js";
-import { FIRST_VERSION } from "./kinds/port.js";
 import type { ClaimRequest } from "./port.js";
+import { FIRST_VERSION } from "./values.js";
 
 /** The largest version of a kind that a claim takes. A claim for any kind takes any version. */
 export function versionTaken(

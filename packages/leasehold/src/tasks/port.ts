@@ -30,7 +30,7 @@ import type { DueKind, DueKindsQuery } from "./due-kinds.js";
 import type { Concurrency, Json, TaskKey, TaskState } from "./values.js";
 import type { TaskResult, TaskWaits } from "./waits-port.js";
 
-export { TASK_STATES } from "./values.js";
+export { FIRST_VERSION, TASK_STATES } from "./values.js";
 export type {
   ReadResultsOptions,
   TaskEndEvent,

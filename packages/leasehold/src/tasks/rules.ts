@@ -13,7 +13,6 @@
  * A claim that was requeued or cancelled counts as neither.
  */
 import { invariant, taskLeaseId } from "../env/index.js";
-import { FIRST_VERSION } from "./kinds/port.js";
 import { ATTEMPTS_KEPT } from "./payloads.js";
 import type {
   AdminOutcome,
@@ -48,6 +47,7 @@ import {
   storedError,
   type TaskRecord,
 } from "./record.js";
+import { FIRST_VERSION } from "./values.js";
 
 /** Outcomes without what only a store can add: its failures, and its clock as text. */
 type Decided<T> = T extends { status: "failed" } ? never : Omit<T, "expiresAt">;

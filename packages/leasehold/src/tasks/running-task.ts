@@ -31,7 +31,6 @@ import { FinalTaskError, type HandlerContext, type TaskHandler } from "./define.
 import { describe } from "./describe.js";
 import { handlerContext } from "./handler-context.js";
 import { CHECKPOINT_BYTES, toJson } from "./json.js";
-import { FIRST_VERSION } from "./kinds/port.js";
 import type {
   ClaimedTask,
   ClaimRequest,
@@ -42,6 +41,7 @@ import type {
   TaskGrant,
   TaskStore,
 } from "./port.js";
+import { FIRST_VERSION } from "./values.js";
 
 /** See AcquireOptions: the same numbers for the same reasons. */
 const KEEP = {

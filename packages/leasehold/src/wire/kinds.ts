@@ -1,14 +1,14 @@
 /** Bodies and answers of /v1/kinds: the KindStore port. The server adds the namespace. */
 import type { Page } from "../core/index.js";
+import type * as tasks from "../tasks/index.js";
 import type * as port from "../tasks/kinds/port.js";
-import type { Json } from "../tasks/values.js";
 
 export type Kind = port.KindView;
 export type KindPage = Page<Kind>;
 
 export interface PublishKindRequest {
   /** A JSON Schema. */
-  readonly schema: Json;
+  readonly schema: tasks.Json;
   /** Who publishes it, for people; default: the name of the key. */
   readonly publishedBy?: string;
 }

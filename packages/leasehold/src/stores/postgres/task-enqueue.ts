@@ -5,8 +5,8 @@
  */
 import type { SqlTransaction } from "../../core/index.js";
 import { invariant, zip } from "../../env/index.js";
-import { FIRST_VERSION } from "../../tasks/kinds/port.js";
 import type { EnqueueOutcome, NewTask, TaskKey } from "../../tasks/port.js";
+import { FIRST_VERSION } from "../../tasks/port.js";
 import { encodeJson, isSameContent, type TaskContent } from "../../tasks/record.js";
 import type { Parameter, Scalar, Schema } from "./connection.js";
 import { failedOutcome, storeError } from "./failures.js";

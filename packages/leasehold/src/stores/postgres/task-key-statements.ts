@@ -15,8 +15,8 @@
  * - It waits only for claims that add the row of the same key, in the order of keys.
  */
 import { versionTaken } from "../../tasks/claims.js";
-import { FIRST_VERSION } from "../../tasks/kinds/port.js";
 import type { ClaimRequest } from "../../tasks/port.js";
+import { FIRST_VERSION } from "../../tasks/port.js";
 import { CLOCK_NOW } from "./task-statements.js";
 
 /**

@@ -1,11 +1,12 @@
 /** The values that the lean statements take, and what their rows decide. */
-import { FIRST_VERSION } from "../../tasks/kinds/port.js";
+
 import type {
   ClaimedTask,
   ClaimRequest,
   CompleteOutcome,
   CompleteRequest,
 } from "../../tasks/port.js";
+import { FIRST_VERSION } from "../../tasks/port.js";
 import { encodeJson, isTaskId, NOTHING } from "../../tasks/record.js";
 import type { Parameter } from "./connection.js";
 import { type LeanStatement, listOf } from "./lean-statement.js";

@@ -7,14 +7,9 @@ import {
   type Page,
 } from "../../core/index.js";
 import type { Env } from "../../env/index.js";
+import { FIRST_VERSION, LARGEST_VERSION } from "../values.js";
 import { type Contract, loadJsonSchemas } from "./contract.js";
-import {
-  FIRST_VERSION,
-  type KindQuery,
-  type KindStore,
-  type KindView,
-  LARGEST_VERSION,
-} from "./port.js";
+import type { KindQuery, KindStore, KindView } from "./port.js";
 
 /** Called by `tasks`. Apart from the class, whose public type shows no constructor. */
 export let kindsOver: (

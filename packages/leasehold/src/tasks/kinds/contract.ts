@@ -7,8 +7,7 @@ import {
   InvalidOptionError,
   kindOf,
 } from "../../core/index.js";
-import type { Json } from "../values.js";
-import { FIRST_VERSION, LARGEST_VERSION } from "./port.js";
+import { FIRST_VERSION, type Json, LARGEST_VERSION } from "../values.js";
 
 /** A JSON Schema: an object of its keywords. */
 export type JsonSchema = Readonly<Record<string, unknown>>;

@@ -64,7 +64,3 @@ export interface KindStore {
 export const MOST_KINDS = 1_000;
 /** The largest schema, in bytes of JSON. */
 export const SCHEMA_BYTES = 64 * 1024;
-/** The largest version of a kind. */
-export const LARGEST_VERSION = 32_767;
-/** The version of a task that names none, such as every task from before kinds had versions. */
-export const FIRST_VERSION = 1;

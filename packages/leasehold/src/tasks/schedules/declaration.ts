@@ -18,7 +18,7 @@ import {
   type TaskDefinition,
 } from "../define.js";
 import { toJson } from "../json.js";
-import { FIRST_VERSION } from "../kinds/port.js";
+import { FIRST_VERSION } from "../values.js";
 import {
   type CatchUp,
   type Overlap,
