@@ -14,6 +14,7 @@ import type { Stores } from "../../packages/leasehold/src/stores/source.js";
 import type {
   GeneratorState,
   ScheduleStore,
+  TaskLimits,
   TaskStore,
 } from "../../packages/leasehold/src/tasks/index.js";
 import { type LeaseHarness, manualEnv } from "../../packages/leasehold/src/testing/index.js";
@@ -229,6 +230,12 @@ function tasksOf(one: TaskStore, of: ClientOf, all: () => Promise<Stores[]>): Ta
       yield* (await of(namespace)).tasks.watchResults(namespace, options);
     },
     blockedKeys: async (query) => (await of(query.namespace)).tasks.blockedKeys?.(query) ?? [],
+    limits: {
+      declare: async (request, options) =>
+        limitsOf(await of(request.namespace)).declare(request, options),
+      list: async (namespace) => limitsOf(await of(namespace)).list(namespace),
+      remove: async (key) => limitsOf(await of(key.namespace)).remove(key),
+    },
     stats: async (query) => (await of(query.namespace)).tasks.stats(query),
     leases: async (query) => (await of(query.namespace)).tasks.leases(query),
     reap: () => one.reap(),
@@ -259,6 +266,11 @@ function onceOf(behind: OnceStore, leases: LeaseStore, clientOf: ClientOf): Once
     delete: async (key) => (await of(key.namespace)).delete(key),
     collect: () => behind.collect(),
   };
+}
+
+function limitsOf({ tasks }: Stores): TaskLimits {
+  if (!tasks.limits) throw new Error("the server keeps limits");
+  return tasks.limits;
 }
 
 function schedulesOf(clientOf: ClientOf): ScheduleStore {

@@ -111,6 +111,7 @@ export type AuditAction =
   | `task.${"cancel" | "retry" | "delete"}`
   | `once.${"retry" | "delete"}`
   | `schedule.${"pause" | "resume" | "run" | "remove"}`
+  | `taskLimit.${"set" | "remove"}`
   | `${"resource" | "prefix" | "queue"}.${"pause" | "resume"}`
   | `generator.${"start" | "stop" | "rate"}`
   | `key.${"create" | "rotate" | "revoke"}`
@@ -130,6 +131,8 @@ const ACTIONS: Readonly<Record<AuditAction, true>> = {
   "schedule.resume": true,
   "schedule.run": true,
   "schedule.remove": true,
+  "taskLimit.set": true,
+  "taskLimit.remove": true,
   "resource.pause": true,
   "resource.resume": true,
   "prefix.pause": true,

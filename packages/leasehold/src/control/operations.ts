@@ -7,7 +7,7 @@
  */
 import type { LeaseStore } from "../core/index.js";
 import type { OnceStore } from "../once/port.js";
-import type { GeneratorState, TaskStore } from "../tasks/port.js";
+import type { GeneratorState, TaskLimits, TaskStore } from "../tasks/port.js";
 import type { ScheduleStore } from "../tasks/schedules/port.js";
 import type {
   AuditAction,
@@ -46,6 +46,7 @@ export interface Actors {
   readonly tasks: TaskActs;
   readonly once: Pick<OnceStore, "retry" | "delete">;
   readonly schedules: Pick<ScheduleStore, "pause" | "resume" | "remove" | "runNow">;
+  readonly taskLimits: Pick<TaskLimits, "declare" | "remove">;
   readonly generator: Pick<GeneratorState, "write">;
   readonly keys: KeyActs;
   readonly pauses: PauseActs;
@@ -76,7 +77,7 @@ export interface Operations {
 /** The changes that an operator without the role admin may make. */
 export type OperatorActors = Pick<
   Actors,
-  "leases" | "tasks" | "once" | "schedules" | "generator" | "pauses"
+  "leases" | "tasks" | "once" | "schedules" | "taskLimits" | "generator" | "pauses"
 >;
 
 /** The part of {@link Control} that an operator's tools need, local or behind a server. */

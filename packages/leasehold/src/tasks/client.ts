@@ -21,6 +21,7 @@ import {
   type ResultOptions,
   type TaskHandle,
 } from "./handle.js";
+import { type Limits, limitsOver } from "./limit-client.js";
 import { newTaskOf } from "./new-task.js";
 import {
   areIdsNew,
@@ -101,6 +102,8 @@ export class Tasks {
   readonly namespace: string;
   /** The schedules of the namespace: list, pause, resume, remove and run them. {@link Tasks.schedule} declares one. */
   readonly schedules: Schedules;
+  /** The limits of kinds and queues: list, declare and remove them. Workers declare those of their kinds. */
+  readonly limits: Limits;
   readonly #store: TaskStore;
   readonly #env: Env;
   readonly #owned: Owned;
@@ -127,6 +130,7 @@ export class Tasks {
     this.#ready = new Ready(store, this.namespace, this.#env);
     this.#results = new ResultWaits(store, this.namespace, this.#env);
     this.#stores = stores;
+    this.limits = limitsOver(this, store.limits);
     this.schedules = schedulesOver(this, stores.schedules, this.#env, this.#newId);
   }
 

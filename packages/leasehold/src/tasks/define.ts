@@ -14,7 +14,8 @@ import {
 import type { Logger } from "../env/index.js";
 import { concurrencyOf, KEY_OPTIONS, type KeyOptions } from "./concurrency.js";
 import { toJson } from "./json.js";
-import type { ClaimedTask, Concurrency, Json, Retain } from "./port.js";
+import { type LimitOptions, limitOf } from "./limit-options.js";
+import type { ClaimedTask, Concurrency, Json, Retain, TaskLimit } from "./port.js";
 import { checkTaskId } from "./record.js";
 
 /** How tasks of a kind are kept and retried; each can be overridden when one is enqueued. */
@@ -48,6 +49,8 @@ export interface TaskOptions<
     KeyOptions<Input> {
   /** Checks the data when it is enqueued and again before it is handled. Any standard-schema library. */
   schema?: Schema;
+  /** Limits how many tasks of the kind run at once, and how many start in a time, in the whole fleet. Workers declare it. */
+  limit?: LimitOptions;
 }
 
 /** What a handler is given beside the data. */
@@ -86,6 +89,8 @@ export interface TaskHandler {
   readonly kind: string;
   /** Checks the data and does the work. */
   readonly run: (data: Json, context: HandlerContext) => Promise<Json>;
+  /** Of all tasks of the kind; a worker declares it when it starts. */
+  readonly limit?: TaskLimit | undefined;
 }
 
 /** A kind of task. `Input` is what is enqueued, `Data` what the handler gets, `Output` what it returns. */
@@ -148,13 +153,14 @@ export function defineTask(
   options: TaskOptions<StandardSchemaV1 | undefined, unknown> = {},
 ): TaskDefinition<unknown> {
   checkName("kind", kind);
-  checkKnown(options, { schema: true, ...KEY_OPTIONS, ...TASK_DEFAULTS });
-  const { schema, concurrencyKey, perKey, order, ...defaults } = options;
+  checkKnown(options, { schema: true, limit: true, ...KEY_OPTIONS, ...TASK_DEFAULTS });
+  const { schema, limit, concurrencyKey, perKey, order, rate, ...defaults } = options;
   if (schema !== undefined && !isSchema(schema)) {
     throw new InvalidOptionError("schema", `must be a Standard Schema, got ${kindOf(schema)}`);
   }
   checkDefaults(defaults);
-  const concurrency = concurrencyOf({ concurrencyKey, perKey, order });
+  const concurrency = concurrencyOf({ concurrencyKey, perKey, order, rate });
+  const limited = limit === undefined ? undefined : limitOf("limit", limit);
   return {
     kind,
     defaults,
@@ -167,6 +173,7 @@ export function defineTask(
       checkFunction("handler", handler);
       return {
         kind,
+        ...(limited && { limit: limited }),
         async run(data, context) {
           const checked = schema ? await validate(schema, data).catch(asFinal) : data;
           return toJson("output", await handler(checked, context));

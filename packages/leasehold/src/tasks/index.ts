@@ -1,5 +1,15 @@
 export { dueKindsOf, type Tasks, type TasksClient, tasksOver } from "./client.js";
 export { type KeyOptions, MOST_PER_KEY, ORDERS } from "./concurrency.js";
+export type { Limits } from "./limit-client.js";
+export {
+  checkLimitKey,
+  LIMIT_SCOPES,
+  LONGEST_WINDOW_MS,
+  type LimitOptions,
+  limitOf,
+  MOST_RUNNING,
+  MOST_STARTS,
+} from "./limit-options.js";
 export {
   DEFAULTS,
   defineTask,

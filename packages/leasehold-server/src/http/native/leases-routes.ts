@@ -194,6 +194,7 @@ export function leaseRoutes(app: App, services: Services): void {
           namespace: context.get("caller").namespace,
           once: services.once !== undefined,
           schedules: services.schedules !== undefined,
+          taskLimits: tasks.limits !== undefined,
           maxBodyBytes: services.limits.bodyBytes,
           leases: { ...capabilities, ttl: services.ttl.leases },
           tasks: {

@@ -31,6 +31,7 @@ import {
   queryOf,
 } from "./connection.js";
 import { HttpGeneratorState } from "./control-generator.js";
+import { HttpTaskLimits } from "./limits.js";
 import type { HttpOnceStore } from "./once.js";
 import type { HttpScheduleStore } from "./schedules.js";
 
@@ -42,6 +43,7 @@ type By = Pick<Act, "actor" | "reason">;
 export class HttpOperator implements RemoteOperator {
   readonly #client: HttpClient;
   readonly #generator: HttpGeneratorState;
+  readonly #taskLimits: HttpTaskLimits;
   readonly #openOnce: () => Promise<HttpOnceStore>;
   readonly #openSchedules: () => Promise<HttpScheduleStore>;
   readonly pauses = { list: (namespace: string | null) => this.#paused(namespace) };
@@ -62,6 +64,7 @@ export class HttpOperator implements RemoteOperator {
     [this.#openOnce, this.#openSchedules] = [openOnce, openSchedules];
     this.#client = new HttpClient(connection);
     this.#generator = new HttpGeneratorState(connection);
+    this.#taskLimits = new HttpTaskLimits(this.#client);
   }
 
   /**
@@ -105,6 +108,10 @@ export class HttpOperator implements RemoteOperator {
         resume: async (key) => (await this.#openSchedules()).resume(key, by),
         remove: async (key) => (await this.#openSchedules()).remove(key, by),
         runNow: async (request) => (await this.#openSchedules()).runNow(request, by),
+      },
+      taskLimits: {
+        declare: (request) => this.#taskLimits.declare(request, {}, by),
+        remove: (key) => this.#taskLimits.remove(key, by),
       },
       pauses: {
         set: (pause) => this.#pause(pause),

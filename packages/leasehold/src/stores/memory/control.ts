@@ -72,7 +72,8 @@ export function memoryControl(
   const keys = memoryKeys(state);
   const pauses = pausesOf(state, leases);
   const limits = limitsOf(state);
-  const actors = { leases, tasks, once, schedules, generator, keys, pauses, limits };
+  const taskLimits = tasks.limits;
+  const actors = { leases, tasks, once, schedules, taskLimits, generator, keys, pauses, limits };
   const kept = { audit, keys, pauses, limits, actors, leasesApart: false };
   return { ...kept, ...inTwoSteps(audit, actors) };
 }

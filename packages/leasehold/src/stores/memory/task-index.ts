@@ -74,24 +74,28 @@ export class TaskIndex {
   /**
    * The pending tasks that are due, in the order of claims. The caller makes each one running before it asks for
    * the next. Kinds that are not asked for cost nothing.
+   * @param allows asked of each task, if there are limits; if it may not start, nor may those of its kind and queue behind it
    */
   due(
     queues: readonly string[],
     kinds: readonly string[] | null,
     nowMs: number,
+    allows?: (record: TaskRecord) => boolean,
   ): Generator<TaskRecord, void, void> {
-    return inClaimOrder(this.#asked(new Set(queues), kinds && new Set(kinds)), nowMs);
+    const asked = this.#asked(new Set(queues), kinds && new Set(kinds), allows !== undefined);
+    return inClaimOrder(asked, nowMs, allows);
   }
 
   *#asked(
     queues: ReadonlySet<string>,
     kinds: ReadonlySet<string> | null,
+    byKind: boolean,
   ): Generator<Pick<Lanes, "firstDue">, void, void> {
     for (const name of queues) {
       yield* this.keys.of(name, kinds);
       const queue = this.#queues.get(name);
-      if (queue && !kinds) yield queue.all;
-      for (const kind of (queue && kinds) ?? []) {
+      if (queue && !kinds && !byKind) yield queue.all;
+      for (const kind of (queue && (kinds ?? (byKind ? queue.kinds.keys() : []))) ?? []) {
         const lanes = queue?.kinds.get(kind);
         if (lanes) yield lanes;
       }
