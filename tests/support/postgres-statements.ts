@@ -485,7 +485,7 @@ export const STORE_CALLS: readonly Call[] = [
     ),
   ],
   [
-    ({ tasks }) => tasks.limits.declare({ ...limitKey, limit: { running: 5, rate: null }, by: "a" }),
+    async ({ tasks }) => tasks.limits?.declare({ ...limitKey, limit: { running: 5, rate: null }, by: "a" }),
     sql(
       "task-limit-declare",
       "Declares the limit of a kind or a queue. If it is so already, it writes nothing.",
@@ -499,11 +499,11 @@ export const STORE_CALLS: readonly Call[] = [
     ),
   ],
   [
-    ({ tasks }) => tasks.limits.list(namespace),
+    async ({ tasks }) => tasks.limits?.list(namespace),
     sql("task-limit-list", "Lists the limits with what they keep back now.", "namespace"),
   ],
   [
-    ({ tasks }) => tasks.limits.remove(limitKey),
+    async ({ tasks }) => tasks.limits?.remove(limitKey),
     sql("task-limit-remove", "Removes a limit.", "namespace scope name"),
   ],
   [

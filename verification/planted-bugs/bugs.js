@@ -10,6 +10,7 @@ import { FENCES } from "./bugs/fences.js";
 import { HOLDING } from "./bugs/holding.js";
 import { HTTP } from "./bugs/http.js";
 import { KEYS } from "./bugs/keys.js";
+import { LIMIT_BUGS } from "./bugs/limits.js";
 import { ONCE_BUGS } from "./bugs/once.js";
 import { POSTGRES } from "./bugs/postgres.js";
 import { REDIS } from "./bugs/redis.js";
@@ -33,6 +34,7 @@ const BY_AREA = {
   tasks: TASKS,
   schedules: SCHEDULE_BUGS,
   keys: KEYS,
+  limits: LIMIT_BUGS,
   once: ONCE_BUGS,
   fences: FENCES,
   http: HTTP,

@@ -72,7 +72,7 @@ it.each([
     "of a key whose rate is used up",
     {},
     { blocked: { ...KEY, by: [], rate: { limit: 2, perMs: 60_000 }, usedUpUntil: LATER } },
-    [`rate: of the concurrency key ada, 2 tasks start within 1m: the next may start at ${LATER}`],
+    [`rate: of the concurrency key ada, 2 tasks start within 60s: the next may start at ${LATER}`],
   ],
   [
     "of a kind of which as many run as may",

@@ -172,6 +172,7 @@ export const limits: Section = (test, expect) => {
       await declare(fixture, { running: 1 });
       const added = await fixture.addAll(many(2));
       const held = await fixture.hold({ ttlMs: fixture.shortTtlMs });
+      expect(held.id).toBe(added[0]);
       await fixture.heartbeat(held, { ttlMs: 4 * fixture.shortTtlMs });
       await fixture.pass(fixture.shortTtlMs);
       await fixture.store.reap();
@@ -180,7 +181,8 @@ export const limits: Section = (test, expect) => {
       if ((remainingMs ?? 0) > 0) expect((await view(fixture)).live).toBe(1);
       await fixture.pass(4 * fixture.shortTtlMs);
       expect((await view(fixture)).live).toBe(0);
-      expect((await fixture.hold()).id).toBe(added[1]);
+      // Behind a server, the first is claimable again.
+      expect(added).toContain((await fixture.hold()).id);
     },
     needsLimits,
   );
