@@ -485,7 +485,8 @@ export const STORE_CALLS: readonly Call[] = [
     ),
   ],
   [
-    async ({ tasks }) => tasks.limits?.declare({ ...limitKey, limit: { running: 5, rate: null }, by: "a" }),
+    async ({ tasks }) =>
+      tasks.limits?.declare({ ...limitKey, limit: { running: 5, rate: null }, by: "a" }),
     sql(
       "task-limit-declare",
       "Declares the limit of a kind or a queue. If it is so already, it writes nothing.",

@@ -22,8 +22,8 @@ export const LIMIT_BUGS = [
     name: "rate-adds-up",
     what: "What a window of a rate leaves over may start in the next one.",
     file: RULES,
-    find: "return Math.max(0, rate.limit - (current?.used ?? 0));",
-    by: "return rate.limit + (current ? 0 : rate.limit - (last?.used ?? rate.limit)) - (current?.used ?? 0);",
+    find: "?? { startMs: nowMs, used: 0 };",
+    by: "?? { startMs: nowMs, used: Math.min(0, (last?.used ?? rate.limit) - rate.limit) };",
     check: simulated("limits"),
   },
   {
@@ -40,7 +40,10 @@ export const LIMIT_BUGS = [
     file: SQL,
     find: "FROM open o WHERE o.at = o.locked",
     by: "FROM open o WHERE o.at IS NOT NULL",
-    check: integration("tests/engines/limits-postgres.test.ts", "do not count leases by a snapshot"),
+    check: integration(
+      "tests/engines/limits-postgres.test.ts",
+      "do not count leases by a snapshot",
+    ),
   },
   {
     name: "limit-row-unchanged",
@@ -48,7 +51,10 @@ export const LIMIT_BUGS = [
     file: SQL,
     find: "WHERE o.ctid = s.at AND s.started > 0",
     by: "WHERE o.ctid = s.at AND s.started > 0 AND s.permits IS NOT NULL",
-    check: integration("tests/engines/limits-postgres.test.ts", "do not count leases by a snapshot"),
+    check: integration(
+      "tests/engines/limits-postgres.test.ts",
+      "do not count leases by a snapshot",
+    ),
   },
   {
     name: "limit-of-the-queue-forgotten",

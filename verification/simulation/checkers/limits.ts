@@ -53,7 +53,9 @@ export class LimitChecker {
     }
     this.#grants.set(id, { token, untilMs });
     const { running, rate, keyRate } = this.#limits;
-    const live = [...this.#grants.values()].filter((grant) => nowMs < grant.untilMs - ROUNDING_MS).length;
+    const live = [...this.#grants.values()].filter(
+      (grant) => nowMs < grant.untilMs - ROUNDING_MS,
+    ).length;
     if (live > running) {
       this.#world.violate("live leases of a kind stay within its limit", `${live} of ${running}`);
     }

@@ -41,7 +41,11 @@ export function addEnqueue(command: Command): void {
     .option("--concurrency-key <key>", "run at most --per-key tasks of this key at once", notBlank)
     .option("--per-key <n>", "tasks of the key at once (default: 1)", integer(1, MOST_PER_KEY))
     .addOption(new Option("--order <how>", "order of the tasks of the key").choices(ORDERS))
-    .option("--rate <n/duration>", "at most n tasks of the key start within this time: 5/1s", rateOf)
+    .option(
+      "--rate <n/duration>",
+      "at most n tasks of the key start within this time: 5/1s",
+      rateOf,
+    )
     .option("--json", "print a line of JSON per task: id and status (enqueued or duplicate)")
     .addHelpText("after", HELP)
     .action(async (kind: string, data: string, options: Options, command: Command) =>

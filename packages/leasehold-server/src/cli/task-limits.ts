@@ -52,11 +52,17 @@ export function addTaskLimits(tasks: Command): void {
         throw new UsageError("name --running, --rate or both");
       }
       const limit = limitOf("limit", options);
-      const change = await act(command, given, "set", { scope, name }, async (actors, namespace) => {
-        const outcome = await actors.declare({ namespace, scope, name, limit, by: given.actor });
-        if (outcome.status === "failed") throw outcome.error;
-        return outcome.status === "full" ? "full" : outcome.change;
-      });
+      const change = await act(
+        command,
+        given,
+        "set",
+        { scope, name },
+        async (actors, namespace) => {
+          const outcome = await actors.declare({ namespace, scope, name, limit, by: given.actor });
+          if (outcome.status === "failed") throw outcome.error;
+          return outcome.status === "full" ? "full" : outcome.change;
+        },
+      );
       if (change === "full") {
         throw new UsageError("the tenant has as many limits as it may have: remove some");
       }
@@ -68,8 +74,12 @@ export function addTaskLimits(tasks: Command): void {
     .description("remove the limit of a kind or a queue; a worker that declares it adds it again")
     .addHelpText("after", REMOVE_HELP)
     .action(async (scope: LimitScope, name: string, given: ActionOptions, command: Command) => {
-      const wasDeclared = await act(command, given, "remove", { scope, name }, (actors, namespace) =>
-        actors.remove({ namespace, scope, name }),
+      const wasDeclared = await act(
+        command,
+        given,
+        "remove",
+        { scope, name },
+        (actors, namespace) => actors.remove({ namespace, scope, name }),
       );
       await print(given.json, { scope, name, wasDeclared }, () => {
         return `the ${scope} "${shown(name)}" ${wasDeclared ? "has no limit any more" : "had no limit"}`;
@@ -83,7 +93,11 @@ interface SetOptions extends ActionOptions {
   readonly rate?: Rate;
 }
 
-const SET = { added: "is limited", changed: "is limited anew", none: "was limited so already" } as const;
+const SET = {
+  added: "is limited",
+  changed: "is limited anew",
+  none: "was limited so already",
+} as const;
 
 function scoped(command: Command): Command {
   return command
@@ -131,7 +145,8 @@ export function rateOf(text: string): Rate {
 function tableOf(items: readonly LimitView[]): string {
   const table = plainTable(["limit of", "running", "rate", "blocked", "declared"]);
   for (const limit of shown(items)) {
-    const { scope, name, running, live, rate, started, usedUpUntil, declaredAt, declaredBy } = limit;
+    const { scope, name, running, live, rate, started, usedUpUntil, declaredAt, declaredBy } =
+      limit;
     const isFull = running !== null && live >= running;
     const blocked = [
       ...(isFull ? [colors.yellow("all run")] : []),

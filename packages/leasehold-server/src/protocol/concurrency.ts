@@ -80,7 +80,8 @@ const BlockedKey = z
         "The tasks that the others wait for: those that run, up to 10, or else the head, which waits for its retry.",
     }),
     usedUpUntil: z.string().nullable().openapi({
-      description: "While the rate of the key is used up: when its next window may begin. Else null.",
+      description:
+        "While the rate of the key is used up: when its next window may begin. Else null.",
     }),
   })
   .openapi("BlockedKey");
@@ -88,7 +89,8 @@ export const BlockedKeys = z.object({ items: z.array(BlockedKey) }).openapi("Blo
 true satisfies Same<z.infer<typeof BlockedKeys>, wire.BlockedKeys>;
 
 const Scope = z.enum(LIMIT_SCOPES).openapi({
-  description: "`kind`: the tasks of a kind in all queues; `queue`: those of a queue, of all kinds.",
+  description:
+    "`kind`: the tasks of a kind in all queues; `queue`: those of a queue, of all kinds.",
 });
 const running = z.int().min(1).max(MOST_RUNNING).nullable().openapi({
   description: "At most this many of its tasks have a live lease at any time; null: any number.",

@@ -259,7 +259,8 @@ export const ServerCapabilities = Capabilities.extend({
     description: "Whether /v1/schedules keeps schedules of tasks, and the server ticks.",
   }),
   taskLimits: z.boolean().openapi({
-    description: "Whether /v1/tasks/limits keeps limits of kinds and queues, and claims keep to them.",
+    description:
+      "Whether /v1/tasks/limits keeps limits of kinds and queues, and claims keep to them.",
   }),
   maxBodyBytes: z.int().openapi({ description: "The largest body that this server takes." }),
 }).openapi("ServerCapabilities");

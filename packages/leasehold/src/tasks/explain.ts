@@ -12,7 +12,17 @@ import type { Attempt, BlockedKey, BlockingTask, LimitView, Rate, TaskView } fro
 
 export type WhyCode =
   | ("running" | "done" | "dead" | "cancelled")
-  | ("scheduled" | "retrying" | "paused" | "noWorker" | "key" | "limit" | "rate" | "behind" | "due");
+  | (
+      | "scheduled"
+      | "retrying"
+      | "paused"
+      | "noWorker"
+      | "key"
+      | "limit"
+      | "rate"
+      | "behind"
+      | "due"
+    );
 
 export interface Reason {
   readonly code: WhyCode;
@@ -89,7 +99,8 @@ export function explain(
   }
   for (const { scope, name, running, live, by, rate, usedUpUntil } of around.limits) {
     const whose = `the ${scope} ${name}`;
-    if (running !== null && live >= running) reasons.push(because("limit", full(whose, running, by)));
+    if (running !== null && live >= running)
+      reasons.push(because("limit", full(whose, running, by)));
     if (rate && usedUpUntil !== null) reasons.push(usedUp(rate, usedUpUntil, whose, around.nowMs));
   }
   const { ahead, more } = around;

@@ -1,15 +1,5 @@
 export { dueKindsOf, type Tasks, type TasksClient, tasksOver } from "./client.js";
 export { type KeyOptions, MOST_PER_KEY, ORDERS } from "./concurrency.js";
-export type { Limits } from "./limit-client.js";
-export {
-  checkLimitKey,
-  LIMIT_SCOPES,
-  LONGEST_WINDOW_MS,
-  type LimitOptions,
-  limitOf,
-  MOST_RUNNING,
-  MOST_STARTS,
-} from "./limit-options.js";
 export {
   DEFAULTS,
   defineTask,
@@ -26,6 +16,16 @@ export { observed, type TaskEvent, type TaskListener } from "./events.js";
 export type { OutputOf, ResultOptions, TaskHandle } from "./handle.js";
 export { CHECKPOINT_BYTES } from "./json.js";
 export { leasesOfTask } from "./leases.js";
+export type { Limits } from "./limit-client.js";
+export {
+  checkLimitKey,
+  LIMIT_SCOPES,
+  type LimitOptions,
+  LONGEST_WINDOW_MS,
+  limitOf,
+  MOST_RUNNING,
+  MOST_STARTS,
+} from "./limit-options.js";
 export type {
   EnqueueTaskOptions,
   TaskStatsOptions,

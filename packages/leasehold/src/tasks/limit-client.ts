@@ -2,7 +2,14 @@
 import { checkObject, InvalidOptionError, StoreUnavailableError } from "../core/index.js";
 import { Backoff, type Env, sleep } from "../env/index.js";
 import { checkLimitKey, type LimitOptions, limitOf } from "./limit-options.js";
-import type { DeclareLimitOutcome, LimitKey, LimitView, TaskLimit, TaskLimits } from "./limits-port.js";
+import type {
+  DeclareLimitOutcome,
+  LimitKey,
+  LimitScope,
+  LimitView,
+  TaskLimit,
+  TaskLimits,
+} from "./limits-port.js";
 
 /** Called by `tasks`. Apart from the class, whose public type shows no constructor. */
 export let limitsOver: (
@@ -10,7 +17,6 @@ export let limitsOver: (
   store: TaskLimits | undefined,
 ) => Limits;
 
-type Scope = LimitKey["scope"];
 const RETRY = { firstMs: 100, longestMs: 5_000 };
 
 /**
@@ -51,7 +57,7 @@ export class Limits {
    * @throws INVALID_OPTION; STORE_UNAVAILABLE, also if the namespace has 1,000 limits
    */
   async declare(
-    scope: Scope,
+    scope: LimitScope,
     name: string,
     options: LimitOptions,
   ): Promise<"added" | "changed" | "none"> {
@@ -74,7 +80,7 @@ export class Limits {
    * @returns whether there was one
    * @throws STORE_UNAVAILABLE, INVALID_OPTION
    */
-  async remove(scope: Scope, name: string): Promise<boolean> {
+  async remove(scope: LimitScope, name: string): Promise<boolean> {
     checkLimitKey({ scope, name });
     return this.#store.remove({ namespace: this.#namespace, scope, name });
   }

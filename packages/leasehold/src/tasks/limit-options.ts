@@ -1,5 +1,11 @@
 /** Limits of kinds and queues, as programs declare them. */
-import { checkInteger, checkKnown, checkName, checkObject, InvalidOptionError } from "../core/index.js";
+import {
+  checkInteger,
+  checkKnown,
+  checkName,
+  checkObject,
+  InvalidOptionError,
+} from "../core/index.js";
 import type { LimitKey, LimitScope, TaskLimit } from "./limits-port.js";
 import type { Rate } from "./values.js";
 

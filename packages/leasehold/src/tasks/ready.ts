@@ -98,7 +98,8 @@ export class Ready {
           if (leave && outcome.tasks.length >= request.limit) this.#notify(leave.group);
           return outcome;
         }
-        if (leave && outcome.retryInMs !== undefined) this.#notifyIn(leave.group, outcome.retryInMs);
+        if (leave && outcome.retryInMs !== undefined)
+          this.#notifyIn(leave.group, outcome.retryInMs);
         const leftMs = deadlineMs - clock.monotonic();
         if (
           !leave ||
@@ -143,7 +144,13 @@ export class Ready {
     const name = JSON.stringify([[...queues].sort(), kinds && [...kinds].sort()]);
     let group = this.#groups.get(name);
     if (!group) {
-      group = { queues: new Set(queues), members: 0, waiting: new Set(), notified: false, rate: undefined };
+      group = {
+        queues: new Set(queues),
+        members: 0,
+        waiting: new Set(),
+        notified: false,
+        rate: undefined,
+      };
       this.#groups.set(name, group);
     }
     group.members += 1;

@@ -58,7 +58,10 @@ export function taskLimitRoutes(app: App, services: Services): void {
       middleware: limitBody(LIMITS.bodyBytes),
       request: jsonBody(TaskLimitBody),
       responses: {
-        200: answers("The newest declaration counts; `none`: it was so already.", TaskLimitDeclared),
+        200: answers(
+          "The newest declaration counts; `none`: it was so already.",
+          TaskLimitDeclared,
+        ),
         ...bodyProblems("LIMIT_REACHED", "NO_TASK_LIMITS"),
       },
     }),
@@ -98,7 +101,12 @@ export function taskLimitRoutes(app: App, services: Services): void {
       const { namespace } = callerOf(context);
       const by = byCaller(context, reason);
       const request = { namespace, scope, name, limit, by: by.claimedActor ?? by.actor };
-      const act = { ...by, namespace, action: "taskLimit.set", target: `${scope} ${name}` } as const;
+      const act = {
+        ...by,
+        namespace,
+        action: "taskLimit.set",
+        target: `${scope} ${name}`,
+      } as const;
       const outcome = await services.budget(context).change(() =>
         control.perform(act, async ({ taskLimits }) => {
           const value = await taskLimits.declare(request);

@@ -34,7 +34,10 @@ export class LimitTable {
   }
   /** Those that a task counts for. */
   of({ queue, kind }: Place): KeptLimit[] {
-    const found = [this.get({ scope: "kind", name: kind }), this.get({ scope: "queue", name: queue })];
+    const found = [
+      this.get({ scope: "kind", name: kind }),
+      this.get({ scope: "queue", name: queue }),
+    ];
     return found.filter((kept) => kept !== undefined);
   }
 }

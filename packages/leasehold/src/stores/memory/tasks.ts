@@ -126,7 +126,12 @@ export class MemoryTaskStore implements TaskStore {
     const claimed: ClaimedTask[] = [];
     let bytes = 0;
     const permits = new Permits(namespace, nowMs);
-    for (const due of tasks.due(queues, kinds, nowMs, permits.areAny ? permits.allows : undefined)) {
+    for (const due of tasks.due(
+      queues,
+      kinds,
+      nowMs,
+      permits.areAny ? permits.allows : undefined,
+    )) {
       if (claimed.length >= limit) break;
       bytes += byteLength(due.data) + (due.checkpoint === NOTHING ? 0 : byteLength(due.checkpoint));
       if (bytes > CLAIMED_BYTES && claimed.length > 0) {

@@ -9,7 +9,13 @@ import { CLAIMED_BYTES } from "../../tasks/payloads.js";
 import type { Parameter } from "./connection.js";
 import { afterMs, unnested } from "./statements.js";
 import type { Run } from "./task-calls.js";
-import { KEYED_LEFT, KEYS_RESUME, keyedDue, keyedHeads, pickedOfBoth } from "./task-key-statements.js";
+import {
+  KEYED_LEFT,
+  KEYS_RESUME,
+  keyedDue,
+  keyedHeads,
+  pickedOfBoth,
+} from "./task-key-statements.js";
 import {
   CHARGED,
   IS_LIMITED,

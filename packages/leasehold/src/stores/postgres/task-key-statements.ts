@@ -43,7 +43,11 @@ export const NUMBER = "(t.seq + 0)";
  * @param bytes the size of the task t
  * @param open a condition on the due row d
  */
-export const keyedHeads = (queues: string, bytes: string, open = "true") => `looked AS MATERIALIZED (
+export const keyedHeads = (
+  queues: string,
+  bytes: string,
+  open = "true",
+) => `looked AS MATERIALIZED (
     SELECT d.* FROM unnest(ARRAY[${queues}]) AS q (queue) CROSS JOIN LATERAL (
       SELECT d.ctid AS at, d.namespace, d.queue, d.kind, d.key, d.priority FROM leasehold.due_key d
       WHERE d.namespace = $1 AND d.queue = q.queue AND d.due_at <= ${CLOCK_NOW}

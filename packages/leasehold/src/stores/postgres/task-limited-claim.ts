@@ -54,7 +54,9 @@ const RUNNING = (row: string) =>
   );
 
 /** The task t waits in the queue, without a key. */
-const WAITS = (queue: string) => `t.namespace = $1 AND (t.queue || '') = ${queue} AND t.state = 'pending'
+const WAITS = (
+  queue: string,
+) => `t.namespace = $1 AND (t.queue || '') = ${queue} AND t.state = 'pending'
             AND t.concurrency_key IS NULL`;
 
 export const limitsSeen = (queues: string) => `seen AS MATERIALIZED (
@@ -94,7 +96,11 @@ export const OPEN_KEY = `d.kind <> ALL ${FULL("kind")} AND d.queue <> ALL ${FULL
  * @param bytes the size of the task t
  * @param order of the row x
  */
-export const limitedPlain = (queues: string, bytes: string, order: string) => `wanted AS MATERIALIZED (
+export const limitedPlain = (
+  queues: string,
+  bytes: string,
+  order: string,
+) => `wanted AS MATERIALIZED (
     SELECT q.queue, k.kind, least(pq.free, pk.free) AS free
     FROM (SELECT q.queue FROM unnest(ARRAY[${queues}]) AS q (queue) WHERE q.queue <> ALL ${FULL("queue")}) q
       CROSS JOIN LATERAL (

@@ -116,7 +116,12 @@ export const limits: Section = (test, expect) => {
     async (fixture) => {
       await declare(fixture, { scope: "queue", name: "queue", running: 3 });
       await declare(fixture, { running: 1 });
-      const added = await fixture.addAll([{}, {}, ...many(3, { kind: "other" }), { queue: "more" }]);
+      const added = await fixture.addAll([
+        {},
+        {},
+        ...many(3, { kind: "other" }),
+        { queue: "more" },
+      ]);
       const queues = ["more", "queue"];
       const held = await fixture.claim({ queues });
       expect(ids(held)).toEqual([0, 2, 3].map((at) => added[at]));
