@@ -114,6 +114,14 @@ const SHOWS: Readonly<Record<string, Check>> = {
     }
     expect(out).toMatch(/^all paid$/m);
   },
+  "ten-a-second.js": (out) => {
+    const [, seconds, most] =
+      /^25 calls in (\S+) s, at most (\d) at a time$/m.exec(out) ?? expect.unreachable(out);
+    // Two windows have to end first.
+    expect(Number(seconds)).toBeGreaterThanOrEqual(2);
+    expect(Number(most)).toBeLessThanOrEqual(3);
+    expect(out).toContain("the kind provider.call: 3 at a time, 10 in 1000 ms");
+  },
   "typed-task.js": (out) => {
     expectInOrder(out, [
       "refused: data.pages",

@@ -361,9 +361,9 @@ describePostgres("PostgreSQL: tasks", () => {
     for (const analyzed of [false, true]) {
       for (const [text, queues] of [
         [CLAIM_FIRST, ["queue 0"]],
-        [claimSql(1, true), ["queue 0"]],
-        [claimSql(3, false), ["queue 0", "queue 1", "queue 2"]],
-        [claimSql(3, true), ["queue 0", "queue 1", "queue 2"]],
+        [claimSql(1, "keyed"), ["queue 0"]],
+        [claimSql(3, "plain"), ["queue 0", "queue 1", "queue 2"]],
+        [claimSql(3, "keyed"), ["queue 0", "queue 1", "queue 2"]],
       ] as const) {
         const keyed = text.includes("looked") ? ", with keys" : "";
         const statement = `${text === CLAIM_FIRST ? "lean, " : ""}${queues.length} queue(s)${keyed}`;

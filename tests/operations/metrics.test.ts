@@ -256,6 +256,29 @@ describe("a server's", () => {
     expect(valueOf(samples, calls, { outcome: "failed" })).toBeGreaterThan(0);
   });
 
+  it("limits of kinds, and keys that keep tasks back", async () => {
+    const limit = { scope: "kind", name: "metered", running: 3 };
+    expect((await ask("PUT", "/v1/tasks/limits", limit)).status).toBe(200);
+    const task = { kind: "metered", queue: "metered", task_data: 1, concurrency: { key: CANARY } };
+    for (let n = 0; n < 2; n += 1) await ask("POST", "/api/tasks", task);
+    const claim = { processor: "w", queues: ["metered"], limit: 5 };
+    expect((await ask("POST", "/api/tasks/next", claim)).status).toBe(200);
+    const metered = { limit: "kind metered" };
+    const gauges = async () => {
+      const samples = await scrape();
+      return [
+        valueOf(samples, "leasehold_task_limit_running", metered),
+        valueOf(samples, "leasehold_task_limit_most", metered),
+        valueOf(samples, "leasehold_task_keys_blocked"),
+      ];
+    };
+    // A sample may be from before.
+    await vi.waitFor(async () => expect(await gauges()).toEqual([1, 3, 1]), {
+      timeout: 40_000,
+      interval: 500,
+    });
+  }, 60_000);
+
   it("tasks by what happened to them, and how long they waited and ran", async () => {
     const processor = `${CANARY}-holder`;
     const next = async () => (await ask("POST", "/api/tasks/next", { processor })).body?.tasks[0];

@@ -166,6 +166,24 @@ export const ACCESS_EXAMPLES: Readonly<Record<string, AccessExample>> = {
 
   "GET /v1/tasks/stats": tasks("/v1/tasks/stats"),
   "GET /v1/tasks/keys": tasks("/v1/tasks/keys"),
+  "GET /v1/tasks/limits": tasks("/v1/tasks/limits"),
+  "PUT /v1/tasks/limits": {
+    needs: "work",
+    names: "task:",
+    about: "tenant",
+    request: async () => ({ body: { scope: "kind", name: "report", running: 5 } }),
+  },
+  "POST /v1/tasks/limits": {
+    needs: "operate",
+    request: async () => ({
+      path: `/v1/tasks/limits?${WHY}`,
+      body: { scope: "kind", name: "report", running: 5 },
+    }),
+  },
+  "DELETE /v1/tasks/limits": {
+    needs: "operate",
+    request: async () => ({ path: `/v1/tasks/limits?scope=kind&name=report&${WHY}` }),
+  },
   "POST /v1/tasks/results": {
     needs: "readTasks",
     names: "task:",

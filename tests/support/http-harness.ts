@@ -15,6 +15,7 @@ import type {
   GeneratorState,
   KindStore,
   ScheduleStore,
+  TaskLimits,
   TaskStore,
 } from "../../packages/leasehold/src/tasks/index.js";
 import { type LeaseHarness, manualEnv } from "../../packages/leasehold/src/testing/index.js";
@@ -231,6 +232,12 @@ function tasksOf(one: TaskStore, of: ClientOf, all: () => Promise<Stores[]>): Ta
       yield* (await of(namespace)).tasks.watchResults(namespace, options);
     },
     blockedKeys: async (query) => (await of(query.namespace)).tasks.blockedKeys?.(query) ?? [],
+    limits: {
+      declare: async (request, options) =>
+        limitsOf(await of(request.namespace)).declare(request, options),
+      list: async (namespace) => limitsOf(await of(namespace)).list(namespace),
+      remove: async (key) => limitsOf(await of(key.namespace)).remove(key),
+    },
     stats: async (query) => (await of(query.namespace)).tasks.stats(query),
     leases: async (query) => (await of(query.namespace)).tasks.leases(query),
     reap: () => one.reap(),
@@ -275,6 +282,11 @@ function kindsOf(clientOf: ClientOf): KindStore {
     list: async (query) => (await of(query.namespace)).list(query),
     withdraw: async (key) => (await of(key.namespace)).withdraw(key),
   };
+}
+
+function limitsOf({ tasks }: Stores): TaskLimits {
+  if (!tasks.limits) throw new Error("the server keeps limits");
+  return tasks.limits;
 }
 
 function schedulesOf(clientOf: ClientOf): ScheduleStore {

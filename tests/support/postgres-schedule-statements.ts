@@ -34,7 +34,7 @@ export const SCHEDULE_CALLS: readonly Call[] = [
     sql(
       "schedule-declare",
       "Adds a schedule, or changes what is declared of it. A pause stays.",
-      "namespace name mostSchedules cron timeZone everyMs catchUp overlap jitterMs kind queue priority data maxAttempts crashLimit backoffMs maxBackoffMs keepDoneMs keepDeadMs concurrencyKey concurrencyLimit concurrencyAny version",
+      "namespace name mostSchedules cron timeZone everyMs catchUp overlap jitterMs kind queue priority data maxAttempts crashLimit backoffMs maxBackoffMs keepDoneMs keepDeadMs concurrencyKey concurrencyLimit concurrencyAny version rateLimit ratePerMs",
     ),
   ],
   [

@@ -65,6 +65,7 @@ const newTask = {
   backoffMs: 1_000,
   maxBackoffMs: 60_000,
 };
+const limitKey = { namespace, scope: "kind", name: "resize" } as const;
 const filters = {
   namespace,
   queue: "images",
@@ -253,7 +254,7 @@ export const STORE_CALLS: readonly Call[] = [
     sql(
       "task-enqueue-alike",
       "Like task-enqueue, for tasks that differ in their ids and data only. Returns how many it added, and which unless all.",
-      "namespace ids kind queue priority data dedupeKey scheduledMs maxAttempts crashLimit backoffMs maxBackoffMs keepDoneMs keepDeadMs concurrencyKey concurrencyLimit concurrencyAny version",
+      "namespace ids kind queue priority data dedupeKey scheduledMs maxAttempts crashLimit backoffMs maxBackoffMs keepDoneMs keepDeadMs concurrencyKey concurrencyLimit concurrencyAny version rateLimit ratePerMs",
       [{ added: 1, ids: null, notified: 1 }],
     ),
   ],
@@ -262,7 +263,7 @@ export const STORE_CALLS: readonly Call[] = [
     sql(
       "task-enqueue",
       "Adds each task unless its id or its dedupeKey is taken. Returns those that it added.",
-      "namespaces ids kinds queues priorities data dedupeKeys scheduledMs maxAttempts crashLimits backoffMs maxBackoffMs keepDoneMs keepDeadMs concurrencyKeys concurrencyLimits concurrencyAny versions",
+      "namespaces ids kinds queues priorities data dedupeKeys scheduledMs maxAttempts crashLimits backoffMs maxBackoffMs keepDoneMs keepDeadMs concurrencyKeys concurrencyLimits concurrencyAny versions rateLimits ratePerMs",
     ),
     sql(
       "task-enqueue-conflicts",
@@ -274,7 +275,7 @@ export const STORE_CALLS: readonly Call[] = [
     ({ tasks }) => tasks.claim({ ...claim, queues: ["images"] }),
     sql(
       "task-claim-first",
-      "Claims the first due tasks of one queue. Takes nothing if the claim is repeated, its data is too much or tasks with a concurrency key are due: task-claim decides then.",
+      "Claims the first due tasks of one queue. Takes nothing if the claim is repeated, its data is too much, tasks with a concurrency key are due, or a limit concerns it: task-claim decides then.",
       "namespace claimId holder ttlMs limit kinds queue",
       [{ id: null, undecided: true }],
     ),
@@ -290,16 +291,16 @@ export const STORE_CALLS: readonly Call[] = [
       "task-claim",
       sql(
         "task-claim-queues",
-        "Claims the first due tasks of several queues, here two, unless tasks with a concurrency key are due.",
+        "Claims the first due tasks of several queues, here two, unless tasks with a concurrency key are due, or a limit concerns it.",
         "namespace claimId holder ttlMs limit kinds queue1 queue2",
-        [{ id: null, undecided: true }],
+        [{ id: null, undecided: true, limited: true }],
       ),
     ),
     variantOf(
       "task-claim",
       sql(
-        "task-claim-queues-keyed",
-        "Like task-claim, for several queues, here two.",
+        "task-claim-queues-limited",
+        "Like task-claim, for several queues, here two, and within the limits of kinds and queues.",
         "namespace claimId holder ttlMs limit kinds queue1 queue2",
         [
           {
@@ -457,6 +458,7 @@ export const STORE_CALLS: readonly Call[] = [
     sql("task-forget-claims", "Deletes claims that are too old to be repeated.", "keptMs"),
     sql("task-forget-waits", "Deletes waits for results that have expired."),
     sql("task-forget-keys", "Deletes concurrency keys that nothing uses.", "keptMs"),
+    sql("task-forget-rates", "Deletes windows of rates that have ended long ago.", "keptMs"),
   ],
   [
     async ({ tasks }) => tasks.blockedKeys?.({ namespace, limit: 100 }),
@@ -481,6 +483,29 @@ export const STORE_CALLS: readonly Call[] = [
         "namespace limit queue kind key",
       ),
     ),
+  ],
+  [
+    async ({ tasks }) =>
+      tasks.limits?.declare({ ...limitKey, limit: { running: 5, rate: null }, by: "a" }),
+    sql(
+      "task-limit-declare",
+      "Declares the limit of a kind or a queue. If it is so already, it writes nothing.",
+      "namespace scope name running rateLimit ratePerMs by mostLimits",
+      [{ change: "added" }],
+    ),
+    sql(
+      "task-limit-mark",
+      "Marks the tasks of a limit that run since before it was declared, so that they count.",
+      "namespace scope name",
+    ),
+  ],
+  [
+    async ({ tasks }) => tasks.limits?.list(namespace),
+    sql("task-limit-list", "Lists the limits with what they keep back now.", "namespace"),
+  ],
+  [
+    async ({ tasks }) => tasks.limits?.remove(limitKey),
+    sql("task-limit-remove", "Removes a limit.", "namespace scope name"),
   ],
   [
     ({ tasks }) => tasks.results([task], { notifyMs: 60_000 }),

@@ -11,6 +11,7 @@ import { HOLDING } from "./bugs/holding.js";
 import { HTTP } from "./bugs/http.js";
 import { KEYS } from "./bugs/keys.js";
 import { KIND_BUGS } from "./bugs/kinds.js";
+import { LIMIT_BUGS } from "./bugs/limits.js";
 import { ONCE_BUGS } from "./bugs/once.js";
 import { POSTGRES } from "./bugs/postgres.js";
 import { REDIS } from "./bugs/redis.js";
@@ -35,6 +36,7 @@ const BY_AREA = {
   schedules: SCHEDULE_BUGS,
   keys: KEYS,
   kinds: KIND_BUGS,
+  limits: LIMIT_BUGS,
   once: ONCE_BUGS,
   fences: FENCES,
   http: HTTP,

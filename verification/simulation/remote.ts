@@ -7,7 +7,7 @@ import {
   type Page,
   StoreUnavailableError,
 } from "leasehold";
-import type { OnceStore, TaskStore, Ticking } from "leasehold/internal";
+import type { OnceStore, TaskLimits, TaskStore, Ticking } from "leasehold/internal";
 import { type CallOptions, type Failed, failedMaybe } from "leasehold/internal";
 import type { Machine, Process } from "./machine.js";
 import { type Network, REFUSED } from "./network.js";
@@ -194,6 +194,12 @@ export function remoteTasks(
     results: (tasks, options) => remote.ask((port) => port.results(tasks), options),
     watchResults: (namespace, { signal }) =>
       remote.watch((port, ending) => port.watchResults(namespace, { signal: ending }), signal),
+    limits: {
+      declare: (request, options) =>
+        remote.ask((port) => limitsOf(port).declare(request), options).catch(failedMaybe),
+      list: (namespace) => remote.ask((port) => limitsOf(port).list(namespace)),
+      remove: (key) => remote.ask((port) => limitsOf(port).remove(key)),
+    },
     stats: (query) => remote.ask((port) => port.stats(query)),
     leases: (query) => remote.ask((port) => port.leases(query)),
     reap: () => remote.ask((port) => port.reap()),
@@ -202,6 +208,11 @@ export function remoteTasks(
       remote.watch((port, ending) => port.watch(namespace, { signal: ending }), signal),
     close: async () => remote.close(),
   };
+}
+
+function limitsOf({ limits }: TaskStore): TaskLimits {
+  if (!limits) throw new Error("the store keeps limits");
+  return limits;
 }
 
 /** @param leases of the same process and server */

@@ -26,6 +26,7 @@ import {
 } from "./grants-examples.js";
 import { KEYS } from "./keys-examples.js";
 import { LeaderChecker } from "./leaders.js";
+import { LIMITS } from "./limits-examples.js";
 import { ONCE } from "./once-examples.js";
 import { idleMachines, idleWork, lateWaiters, unevenShards } from "./rest.js";
 import { SCHEDULES } from "./schedules-examples.js";
@@ -281,7 +282,7 @@ const OTHERS: readonly Example[] = [
     right: rests([]),
   },
 ];
-const EXAMPLES = [...GRANTS, ...ONCE, ...SCHEDULES, ...KEYS, ...VERSIONS, ...OTHERS];
+const EXAMPLES = [...GRANTS, ...ONCE, ...SCHEDULES, ...KEYS, ...VERSIONS, ...LIMITS, ...OTHERS];
 
 async function reported(course: Course): Promise<string[]> {
   const world = new World(1);

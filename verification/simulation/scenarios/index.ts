@@ -2,6 +2,7 @@ import type { Scenario } from "../simulation.js";
 import { elections } from "./elections.js";
 import { keys } from "./keys.js";
 import { leases } from "./leases.js";
+import { limits } from "./limits.js";
 import { once } from "./once.js";
 import { schedules } from "./schedules.js";
 import { shards } from "./shards.js";
@@ -35,4 +36,5 @@ export const SCENARIOS: readonly Scenario[] = [
   { name: "schedules", servers: 0, mostMachines: 3, set: schedules },
   { name: "keys", servers: 0, set: keys },
   { name: "versions", servers: 0, set: versions },
+  { name: "limits", servers: 0, set: limits },
 ];

@@ -1,7 +1,7 @@
 /** The load of the scenarios of tasks: producers enqueue, workers work, both crash and pause, until all is healed. */
 
 import { LeaseholdError, type TaskDefinition, type Tasks } from "leasehold";
-import { sleep, type TaskStore, tasksOver } from "leasehold/internal";
+import { type NewTask, sleep, type TaskStore, tasksOver } from "leasehold/internal";
 import { FenceChecker, fenceFigures } from "../checkers/fence.js";
 import type { TaskChecker } from "../checkers/tasks.js";
 import type { Process } from "../machine.js";
@@ -130,11 +130,84 @@ export function bound(store: TaskStore): TaskStore {
     counts: (namespace) => store.counts(namespace),
     results: (keys) => store.results(keys),
     watchResults: (namespace, options) => store.watchResults(namespace, options),
+    ...(store.limits && { limits: store.limits }),
     stats: (query) => store.stats(query),
     leases: (query) => store.leases(query),
     reap: () => store.reap(),
     collect: (limit) => store.collect(limit),
     watch: (namespace, options) => store.watch(namespace, options),
     close: () => store.close(),
+  };
+}
+
+/** Judges the grants on tasks. Times are the store's. */
+export interface GrantJudge {
+  /** The store has the task, for the first time or again. */
+  added?(task: NewTask): void;
+  /** A claim was answered with it, for the first time or again. */
+  claimed(id: string, token: number, untilMs: number, nowMs: number): void;
+  renewed(id: string, token: number, untilMs: number): void;
+  /** It has failed, or was requeued: it is pending again. */
+  returned(id: string): void;
+  finished(id: string): void;
+}
+
+/** The store with everything judged where it takes effect: in the store. */
+export function judged(
+  store: TaskStore,
+  nowMs: () => number,
+  judge: GrantJudge,
+  done: TaskChecker,
+): TaskStore {
+  return {
+    ...bound(store),
+    async enqueue(added, options) {
+      const outcomes = await store.enqueue(added, options);
+      for (const task of added) judge.added?.(task);
+      return outcomes;
+    },
+    async claim(request, options) {
+      const atMs = nowMs();
+      const outcome = await store.claim(request, options);
+      for (const { id, token, remainingMs } of outcome.status === "claimed" ? outcome.tasks : []) {
+        judge.claimed(id, token, atMs + remainingMs, atMs);
+      }
+      return outcome;
+    },
+    async heartbeat(requests, options) {
+      const atMs = nowMs();
+      const outcomes = await store.heartbeat(requests, options);
+      for (const [index, { id, token }] of requests.entries()) {
+        const outcome = outcomes[index];
+        if (outcome?.status === "renewed") judge.renewed(id, token, atMs + outcome.remainingMs);
+      }
+      return outcomes;
+    },
+    async complete(requests, options) {
+      const outcomes = await store.complete(requests, options);
+      for (const [index, { id, token }] of requests.entries()) {
+        const outcome = outcomes[index];
+        if (outcome?.status !== "completed" || outcome.repeated) continue;
+        done.completed(id, token);
+        judge.finished(id);
+      }
+      return outcomes;
+    },
+    async fail(requests, options) {
+      const outcomes = await store.fail(requests, options);
+      for (const [index, { id }] of requests.entries()) {
+        const outcome = outcomes[index];
+        if (outcome?.status === "recorded" && !outcome.repeated) judge.returned(id);
+      }
+      return outcomes;
+    },
+    async requeue(requests, options) {
+      const outcomes = await store.requeue(requests, options);
+      for (const [index, { id }] of requests.entries()) {
+        const outcome = outcomes[index];
+        if (outcome?.status === "returned" && !outcome.repeated) judge.returned(id);
+      }
+      return outcomes;
+    },
   };
 }

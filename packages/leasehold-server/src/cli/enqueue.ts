@@ -1,13 +1,14 @@
 import { createInterface } from "node:readline";
-import type { Command } from "commander";
-import type { EnqueueTaskOptions, TaskHandle } from "leasehold";
+import { type Command, Option } from "commander";
+import type { EnqueueTaskOptions, KeyOptions, Rate, TaskHandle } from "leasehold";
 import { defineTask } from "leasehold";
-import { DEFAULTS, type Json, withoutUndefined } from "leasehold/internal";
+import { DEFAULTS, type Json, MOST_PER_KEY, ORDERS, withoutUndefined } from "leasehold/internal";
 import { UsageError } from "./failures.js";
 import { roundedIn } from "./integers.js";
-import { controlWhereOf, integer, moment, type Where, withStores } from "./options.js";
+import { controlWhereOf, integer, moment, notBlank, type Where, withStores } from "./options.js";
 import { print, saying } from "./output.js";
 import { connectTo } from "./stores.js";
+import { rateOf } from "./task-limits.js";
 import { say } from "./terminal.js";
 
 /** Lines of stdin that are enqueued in one statement. */
@@ -18,6 +19,10 @@ interface Options {
   readonly priority?: number;
   readonly dedupeKey?: string;
   readonly scheduledAt?: Date;
+  readonly concurrencyKey?: string;
+  readonly perKey?: number;
+  readonly order?: "fifo" | "any";
+  readonly rate?: Rate;
   readonly json?: boolean;
 }
 
@@ -33,6 +38,14 @@ export function addEnqueue(command: Command): void {
       "do not run before this time, in ISO 8601 with a time zone: 2030-01-31T12:00:00Z, or +01:00",
       moment,
     )
+    .option("--concurrency-key <key>", "run at most --per-key tasks of this key at once", notBlank)
+    .option("--per-key <n>", "tasks of the key at once (default: 1)", integer(1, MOST_PER_KEY))
+    .addOption(new Option("--order <how>", "order of the tasks of the key").choices(ORDERS))
+    .option(
+      "--rate <n/duration>",
+      "at most n tasks of the key start within this time: 5/1s",
+      rateOf,
+    )
     .option("--json", "print a line of JSON per task: id and status (enqueued or duplicate)")
     .addHelpText("after", HELP)
     .action(async (kind: string, data: string, options: Options, command: Command) =>
@@ -44,7 +57,7 @@ async function enqueue(where: Where, kind: string, data: string, options: Option
   const { json, queue, priority, dedupeKey, scheduledAt } = options;
   const given = withoutUndefined({ queue, priority, dedupeKey, scheduledAt }) as EnqueueTaskOptions;
   if (kind === "-") throw new UsageError("kind must be a name, not -: leasehold enqueue KIND -");
-  const definition = defineTask(kind);
+  const definition = definitionOf(kind, options);
   const many = data === "-";
   if (many && dedupeKey !== undefined) {
     throw new UsageError(
@@ -66,6 +79,16 @@ async function enqueue(where: Where, kind: string, data: string, options: Option
   } finally {
     await leasehold.close();
   }
+}
+
+/** All tasks of the command have the same key. */
+function definitionOf(kind: string, { concurrencyKey, perKey, order, rate }: Options) {
+  if (concurrencyKey !== undefined) {
+    const limits = withoutUndefined({ perKey, order, rate }) as KeyOptions<Json>;
+    return defineTask(kind, { concurrencyKey: () => concurrencyKey, ...limits });
+  }
+  if (perKey === undefined && order === undefined && rate === undefined) return defineTask(kind);
+  throw new UsageError("--per-key, --order and --rate need --concurrency-key");
 }
 
 async function report(outcome: TaskHandle, json: boolean | undefined): Promise<void> {
@@ -124,4 +147,5 @@ of JSON are rounded.
 
 Examples:
   leasehold enqueue sleep '{"sleep_duration_seconds": 5}'
+  leasehold enqueue pay '{"account": "ada"}' --concurrency-key ada
   leasehold enqueue mail.send - --queue mail < mails.ndjson`;

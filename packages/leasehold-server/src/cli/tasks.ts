@@ -1,5 +1,5 @@
 import { type Command, Option } from "commander";
-import type { Tasks } from "leasehold";
+import type { Concurrency, Tasks } from "leasehold";
 import {
   dueKindsOf,
   formatDuration,
@@ -18,6 +18,7 @@ import { quoted } from "./shell.js";
 import { connectTo } from "./stores.js";
 import { plainTable } from "./table.js";
 import { addTaskActions } from "./task-actions.js";
+import { addTaskLimits } from "./task-limits.js";
 import { addTaskStats } from "./task-stats.js";
 import { safeJson, say, shown } from "./terminal.js";
 
@@ -53,6 +54,7 @@ export function addTasks(tasks: Command): void {
       }
     });
   addTaskStats(tasks);
+  addTaskLimits(tasks);
   addTaskActions(tasks);
 }
 
@@ -127,7 +129,7 @@ function detailsOf(task: TaskDetails): string {
     `due ${task.scheduledAt}${dedupeKey === null ? "" : `, dedupe key ${dedupeKey}`}`,
     ...(concurrency
       ? [
-          `concurrency key ${concurrency.key}, ${concurrency.perKey} at a time, ${concurrency.order}`,
+          `concurrency key ${concurrency.key}, ${concurrency.perKey} at a time, ${concurrency.order}${rateText(concurrency)}`,
         ]
       : []),
     `data   ${safeJson(task.data)}`,
@@ -143,6 +145,10 @@ function detailsOf(task: TaskDetails): string {
     lines.push(table.toString());
   }
   return lines.join("\n");
+}
+
+function rateText({ rate }: Concurrency): string {
+  return rate ? `, ${rate.limit} started within ${formatDuration(rate.perMs)}` : "";
 }
 
 const COLORS: Readonly<Record<TaskState, (text: string) => string>> = {

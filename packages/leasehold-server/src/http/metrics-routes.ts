@@ -9,7 +9,7 @@ const PATH = "/metrics";
 const MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8";
 
 /** Lines with a label that carries a name, except the one for all other names. */
-const NAMES = /^.*[{,](?:prefix|resource|election)="(?!").*\n/gm;
+const NAMES = /^.*[{,](?:prefix|resource|election|limit)="(?!").*\n/gm;
 
 export function metricsRoute(
   app: App,

@@ -14,6 +14,7 @@ import { leaseRoutes } from "./native/leases-routes.js";
 import { onceRoutes } from "./native/once-routes.js";
 import { scheduleRoutes } from "./native/schedules-routes.js";
 import { taskBatchRoutes } from "./native/task-batches-routes.js";
+import { taskLimitRoutes } from "./native/task-limits-routes.js";
 import { taskListRoutes, taskRoute } from "./native/task-lists-routes.js";
 import { taskResultRoutes } from "./native/task-results-routes.js";
 import { holderRoutes, queueRoutes } from "./native/tasks-routes.js";
@@ -41,6 +42,7 @@ export function declareRoutes(app: App, services: Services, about: About): void 
   whyRoute(app, services);
   taskRoute(app, services);
   taskResultRoutes(app, services);
+  taskLimitRoutes(app, services);
   generatorRoutes(app, services);
   leaseRoutes(app, services);
   onceActionRoutes(app, services);

@@ -3,11 +3,13 @@ import type { MiddlewareHandler } from "hono";
 import type { Clock, Env, LeaseStore } from "leasehold";
 import {
   type GeneratorState,
+  type LimitView,
   type MetricName,
   measureStalls,
   nextTurn,
   type Observation,
   TASK_STATES,
+  type TaskLimits,
   type TaskStore,
   withTimeout,
 } from "leasehold/internal";
@@ -26,6 +28,10 @@ const MAX_PAGES = 5;
 const PAGE = 200;
 /** Tenants of this instance whose tasks and grants are sampled: the first ones that sent requests. */
 const MAX_TENANTS = 100;
+/** Limits that are series of their own. */
+const MOST_LIMITS = 20;
+/** Blocked concurrency keys that are counted. */
+const MOST_KEYS = 1_000;
 
 const METHODS = ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"];
 
@@ -119,6 +125,19 @@ export function observeStores(telemetry: Telemetry, sampled: Sampled): () => voi
         }));
       }),
     ),
+    ...(tasks.limits ? observeLimits(telemetry, sampled, tasks.limits) : []),
+    telemetry.observe(
+      "leasehold.task.keys.blocked",
+      sample(async () => {
+        const all = await Promise.all(
+          [...tenants].map((tenant) =>
+            tasks.blockedKeys?.({ namespace: tenant, limit: MOST_KEYS }),
+          ),
+        );
+        const value = all.reduce((sum, keys) => sum + (keys?.length ?? 0), 0);
+        return [{ value: Math.min(value, MOST_KEYS), labels: {} }];
+      }),
+    ),
     telemetry.observe(
       "leasehold.lease.held.age.max",
       sample(async () => {
@@ -137,6 +156,37 @@ export function observeStores(telemetry: Telemetry, sampled: Sampled): () => voi
   return () => {
     for (const end of ends) end();
   };
+}
+
+/** The limits of the server's own namespace: their names are labels. */
+function observeLimits(
+  telemetry: Telemetry,
+  { clock, namespace }: Pick<Sampled, "clock" | "namespace">,
+  limits: TaskLimits,
+): (() => void)[] {
+  const shareOf = ({ live, running }: LimitView) => live / (running ?? Number.POSITIVE_INFINITY);
+  const read = async () =>
+    (await limits.list(namespace))
+      .filter(({ running }) => running !== null)
+      .sort((a, b) => shareOf(b) - shareOf(a))
+      .slice(0, MOST_LIMITS);
+  const sample = (valueOf: (limit: LimitView) => number) =>
+    atMostEvery(clock, SAMPLE_EVERY_MS, async () =>
+      (await read()).map((limit) => ({
+        value: valueOf(limit),
+        labels: { limit: `${limit.scope} ${limit.name}` },
+      })),
+    );
+  return [
+    telemetry.observe(
+      "leasehold.task.limit.running",
+      sample(({ live }) => live),
+    ),
+    telemetry.observe(
+      "leasehold.task.limit.most",
+      sample(({ running }) => running ?? 0),
+    ),
+  ];
 }
 
 /** Age of the oldest live grant, by the store's clock only. */

@@ -372,6 +372,8 @@ const WHY_CODES = [
   "paused",
   "noWorker",
   "key",
+  "limit",
+  "rate",
   "behind",
   "due",
 ] as const;

@@ -261,6 +261,10 @@ export const ServerCapabilities = Capabilities.extend({
   schedules: z.boolean().openapi({
     description: "Whether /v1/schedules keeps schedules of tasks, and the server ticks.",
   }),
+  taskLimits: z.boolean().openapi({
+    description:
+      "Whether /v1/tasks/limits keeps limits of kinds and queues, and claims keep to them.",
+  }),
   maxBodyBytes: z.int().openapi({ description: "The largest body that this server takes." }),
 }).openapi("ServerCapabilities");
 true satisfies Same<z.infer<typeof ServerCapabilities>, wire.ServerCapabilities>;

@@ -112,6 +112,7 @@ export type AuditAction =
   | `once.${"retry" | "delete"}`
   | "kind.withdraw"
   | `schedule.${"pause" | "resume" | "run" | "remove"}`
+  | `taskLimit.${"set" | "remove"}`
   | `${"resource" | "prefix" | "queue"}.${"pause" | "resume"}`
   | `generator.${"start" | "stop" | "rate"}`
   | `key.${"create" | "rotate" | "revoke"}`
@@ -132,6 +133,8 @@ const ACTIONS: Readonly<Record<AuditAction, true>> = {
   "schedule.resume": true,
   "schedule.run": true,
   "schedule.remove": true,
+  "taskLimit.set": true,
+  "taskLimit.remove": true,
   "resource.pause": true,
   "resource.resume": true,
   "prefix.pause": true,

@@ -8,7 +8,7 @@
 import type { LeaseStore } from "../core/index.js";
 import type { OnceStore } from "../once/port.js";
 import type { KindStore } from "../tasks/kinds/port.js";
-import type { GeneratorState, TaskStore } from "../tasks/port.js";
+import type { GeneratorState, TaskLimits, TaskStore } from "../tasks/port.js";
 import type { ScheduleStore } from "../tasks/schedules/port.js";
 import type {
   AuditAction,
@@ -48,6 +48,7 @@ export interface Actors {
   readonly once: Pick<OnceStore, "retry" | "delete">;
   readonly kinds: Pick<KindStore, "withdraw">;
   readonly schedules: Pick<ScheduleStore, "pause" | "resume" | "remove" | "runNow">;
+  readonly taskLimits: Pick<TaskLimits, "declare" | "remove">;
   readonly generator: Pick<GeneratorState, "write">;
   readonly keys: KeyActs;
   readonly pauses: PauseActs;
@@ -78,7 +79,7 @@ export interface Operations {
 /** The changes that an operator without the role admin may make. */
 export type OperatorActors = Pick<
   Actors,
-  "leases" | "tasks" | "once" | "kinds" | "schedules" | "generator" | "pauses"
+  "leases" | "tasks" | "once" | "kinds" | "schedules" | "taskLimits" | "generator" | "pauses"
 >;
 
 /** The part of {@link Control} that an operator's tools need, local or behind a server. */

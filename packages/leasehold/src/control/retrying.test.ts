@@ -36,6 +36,13 @@ async function triesOf(
         return lost;
       },
     },
+    taskLimits: {
+      async declare() {
+        tries += 1;
+        return lost;
+      },
+      remove: fail,
+    },
     generator: { write: fail },
     pauses: { set: fail, clear: fail },
   };

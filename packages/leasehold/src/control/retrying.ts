@@ -26,7 +26,7 @@ export function retryingOperator(operator: RemoteOperator, env: Env): RemoteOper
  * `once`, which may have been changed in between. A schedule's task has an id, so that a repeated run makes no second one.
  */
 function retryingActors(actors: OperatorActors, retrying: Retrying): OperatorActors {
-  const { leases, tasks, once, kinds, schedules, generator, pauses } = actors;
+  const { leases, tasks, once, kinds, schedules, taskLimits, generator, pauses } = actors;
   const unrepeated = { repeatable: false };
   const onTasks = (operation: keyof TaskActs) => (keys: readonly TaskKey[]) =>
     retrying.batch(keys, (some) => tasks[operation](some), unrepeated);
@@ -50,6 +50,10 @@ function retryingActors(actors: OperatorActors, retrying: Retrying): OperatorAct
       resume: (key) => retrying.call(() => schedules.resume(key)),
       remove: (key) => retrying.call(() => schedules.remove(key), unrepeated),
       runNow: (request) => retrying.one(() => schedules.runNow(request)),
+    },
+    taskLimits: {
+      declare: (request) => retrying.one(() => taskLimits.declare(request)),
+      remove: (key) => retrying.call(() => taskLimits.remove(key), unrepeated),
     },
     generator: {
       write: (namespace, change) => retrying.call(() => generator.write(namespace, change)),

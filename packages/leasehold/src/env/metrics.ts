@@ -26,6 +26,8 @@ export const BOUNDARIES: readonly number[] = [
 const LOST = ["expired", "revoked", "taken", "gone", "inconsistent"] as const;
 const PREFIX = { prefix: null } as const;
 const RESOURCE = { resource: null } as const;
+/** `kind NAME` or `queue NAME`. */
+const LIMIT = { limit: null } as const;
 
 export const METRICS = {
   "leasehold.lease.acquire.attempts": {
@@ -232,6 +234,27 @@ export const METRICS = {
     unit: "s",
     about: "Time from the claim of a task to the end of the grant.",
     labels: { outcome: ["completed", "failed", "returned", "refused", "expired"] },
+  },
+  "leasehold.task.limit.running": {
+    kind: "gauge",
+    unit: "{task}",
+    about:
+      "Tasks of a limited kind or queue with a live lease, sampled at most every 15 s: the 20 limits nearest to being reached. Only servers export it.",
+    labels: LIMIT,
+  },
+  "leasehold.task.limit.most": {
+    kind: "gauge",
+    unit: "{task}",
+    about:
+      "How many tasks of a limited kind or queue may have a live lease, for the same limits. Only servers export it.",
+    labels: LIMIT,
+  },
+  "leasehold.task.keys.blocked": {
+    kind: "gauge",
+    unit: "{key}",
+    about:
+      "Concurrency keys that keep tasks back, up to 1,000, sampled at most every 15 s. Only servers export it.",
+    labels: {},
   },
   "leasehold.generator.rate": {
     kind: "gauge",

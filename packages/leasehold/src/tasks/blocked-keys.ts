@@ -20,6 +20,8 @@ export interface BlockedKey extends KeyName, Concurrency {
   readonly pending: number;
   /** The tasks that the others wait for: those that run, up to 10, or else the head, which waits for its retry. */
   readonly by: readonly BlockingTask[];
+  /** While the rate of the key is used up: when its next window may begin, as ISO 8601. Else null. */
+  readonly usedUpUntil: string | null;
 }
 export interface BlockingTask {
   readonly id: string;

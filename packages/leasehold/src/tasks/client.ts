@@ -22,6 +22,7 @@ import {
   type TaskHandle,
 } from "./handle.js";
 import { type Kinds, kindsOver, type Publisher } from "./kinds/client.js";
+import { type Limits, limitsOver } from "./limit-client.js";
 import { newTaskOf } from "./new-task.js";
 import {
   areIdsNew,
@@ -104,6 +105,8 @@ export class Tasks {
   /** The published kinds of the namespace. A definition with `publish: true` publishes one. */
   readonly kinds: Kinds;
   readonly #publisher: Publisher;
+  /** The limits of kinds and queues: list, declare and remove them. Workers declare those of their kinds. */
+  readonly limits: Limits;
   readonly #store: TaskStore;
   readonly #env: Env;
   readonly #owned: Owned;
@@ -131,6 +134,7 @@ export class Tasks {
     this.#results = new ResultWaits(store, this.namespace, this.#env);
     this.#stores = stores;
     ({ kinds: this.kinds, publisher: this.#publisher } = kindsOver(this, stores.kinds, this.#env));
+    this.limits = limitsOver(this, store.limits);
     this.schedules = schedulesOver(this, stores.schedules, this.#env, this.#newId);
   }
 

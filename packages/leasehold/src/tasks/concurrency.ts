@@ -1,6 +1,7 @@
 /** The concurrency keys of a kind, as `defineTask` takes them. */
 import { checkFunction, checkInteger, checkName, InvalidOptionError } from "../core/index.js";
-import type { Concurrency } from "./port.js";
+import { checkRate } from "./limit-options.js";
+import type { Concurrency, Rate } from "./port.js";
 
 export interface KeyOptions<Input> {
   /**
@@ -15,12 +16,15 @@ export interface KeyOptions<Input> {
    * retry keeps back those behind it. `any`: by priority and time, like tasks without a key.
    */
   order?: "fifo" | "any";
+  /** Of each key, at most `limit` tasks start in each window of `perMs` milliseconds. Default: as soon as others let them. */
+  rate?: Rate;
 }
 
 export const KEY_OPTIONS: Readonly<Record<keyof KeyOptions<unknown>, true>> = {
   concurrencyKey: true,
   perKey: true,
   order: true,
+  rate: true,
 };
 export const MOST_PER_KEY = 10_000;
 export const ORDERS = ["fifo", "any"] as const;
@@ -35,9 +39,10 @@ export function concurrencyOf<Input>({
   concurrencyKey,
   perKey,
   order,
+  rate,
 }: Undefinable<KeyOptions<Input>>): ((data: Input) => Concurrency | undefined) | undefined {
   if (concurrencyKey === undefined) {
-    for (const [name, value] of Object.entries({ perKey, order })) {
+    for (const [name, value] of Object.entries({ perKey, order, rate })) {
       if (value === undefined) continue;
       throw new InvalidOptionError(name, "needs concurrencyKey, which gives each task its key");
     }
@@ -48,10 +53,11 @@ export function concurrencyOf<Input>({
   if (order !== undefined && !ORDERS.includes(order)) {
     throw new InvalidOptionError("order", `must be one of ${ORDERS.join(", ")}`);
   }
+  if (rate !== undefined) checkRate("rate", rate);
   return (data) => {
     const key = concurrencyKey(data);
     if (key === undefined || key === null) return undefined;
     checkName("concurrencyKey", key);
-    return { key, perKey: perKey ?? 1, order: order ?? "fifo" };
+    return { key, perKey: perKey ?? 1, order: order ?? "fifo", ...(rate && { rate }) };
   };
 }

@@ -22,7 +22,8 @@ import {
   type JsonSchema,
   schemaOf,
 } from "./kinds/contract.js";
-import type { ClaimedTask, Concurrency, Json, Retain } from "./port.js";
+import { type LimitOptions, limitOf } from "./limit-options.js";
+import type { ClaimedTask, Concurrency, Json, Retain, TaskLimit } from "./port.js";
 import { checkTaskId } from "./record.js";
 
 /** How tasks of a kind are kept and retried; each can be overridden when one is enqueued. */
@@ -57,6 +58,8 @@ export interface TaskOptions<
     ContractOptions {
   /** Checks the data when it is enqueued and again before it is handled. Of any standard-schema library, or a JSON Schema. */
   schema?: Schema;
+  /** Limits how many tasks of the kind run at once, and how many start in a time, in the whole fleet. Workers declare it. */
+  limit?: LimitOptions;
 }
 
 /** What a handler is given beside the data. */
@@ -97,6 +100,8 @@ export interface TaskHandler {
   readonly contract?: Contract;
   /** Checks the data and does the work. */
   readonly run: (data: Json, context: HandlerContext) => Promise<Json>;
+  /** Of all tasks of the kind; a worker declares it when it starts. */
+  readonly limit?: TaskLimit | undefined;
 }
 
 /** A kind of task. `Input` is what is enqueued, `Data` what the handler gets, `Output` what it returns. */
@@ -161,13 +166,20 @@ export function defineTask(
   options: TaskOptions<StandardSchemaV1 | JsonSchema | undefined, unknown> = {},
 ): TaskDefinition<unknown> {
   checkName("kind", kind);
-  checkKnown(options, { schema: true, ...KEY_OPTIONS, ...CONTRACT_OPTIONS, ...TASK_DEFAULTS });
-  const { schema, concurrencyKey, perKey, order, ...rest } = options;
+  checkKnown(options, {
+    schema: true,
+    limit: true,
+    ...KEY_OPTIONS,
+    ...CONTRACT_OPTIONS,
+    ...TASK_DEFAULTS,
+  });
+  const { schema, limit, concurrencyKey, perKey, order, rate, ...rest } = options;
   const { version, upgrade, publish, jsonSchema, ...defaults } = rest;
   const checked = schema === undefined ? undefined : schemaOf(schema);
   const contract = contractOf(schema, withoutUndefined({ version, upgrade, publish, jsonSchema }));
   checkDefaults(defaults);
-  const concurrency = concurrencyOf({ concurrencyKey, perKey, order });
+  const concurrency = concurrencyOf({ concurrencyKey, perKey, order, rate });
+  const limited = limit === undefined ? undefined : limitOf("limit", limit);
   return {
     kind,
     defaults,
@@ -183,6 +195,7 @@ export function defineTask(
       return {
         kind,
         contract,
+        ...(limited && { limit: limited }),
         async run(data, context) {
           const { version: from } = context.task;
           const given =

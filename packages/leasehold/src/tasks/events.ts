@@ -191,6 +191,7 @@ export function observed(store: TaskStore, onEvent: TaskListener): TaskStore {
     counts: (namespace) => store.counts(namespace),
     ...(store.dueKinds && { dueKinds: store.dueKinds.bind(store) }),
     ...(store.blockedKeys && { blockedKeys: store.blockedKeys.bind(store) }),
+    ...(store.limits && { limits: store.limits }),
     results: (tasks, options) => store.results(tasks, options),
     watchResults: (namespace, options) => store.watchResults(namespace, options),
     stats: (query) => store.stats(query),

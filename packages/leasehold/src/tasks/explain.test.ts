@@ -24,6 +24,7 @@ const AROUND: Surroundings = {
   nowMs: Date.parse(NOW),
   pause: null,
   blocked: null,
+  limits: [],
   ahead: 0,
   more: false,
   claimers: [{ queues: ["other", "q"], kinds: null }],
@@ -36,6 +37,20 @@ const KEY = {
   perKey: 1,
   order: "fifo",
   pending: 2,
+  usedUpUntil: null,
+} as const;
+const LIMIT = {
+  namespace: "default",
+  scope: "kind",
+  name: "mail",
+  running: null,
+  rate: null,
+  declaredAt: LATER,
+  declaredBy: "w-1",
+  live: 0,
+  by: [],
+  started: 0,
+  usedUpUntil: null,
 } as const;
 const PAUSE = { actor: "key:1", reason: "upgrade" };
 it.each([
@@ -53,6 +68,38 @@ it.each([
     {},
     { blocked: { ...KEY, by: [{ id: "b", state: "running", holder: "w-1", until: LATER }] } },
     ["key: of the concurrency key ada, 1 task runs at a time: b (w-1)"],
+  ],
+  [
+    "of a key whose rate is used up",
+    {},
+    { blocked: { ...KEY, by: [], rate: { limit: 2, perMs: 60_000 }, usedUpUntil: LATER } },
+    [`rate: of the concurrency key ada, 2 tasks start within 60s: the next may start at ${LATER}`],
+  ],
+  [
+    "of a kind of which as many run as may",
+    {},
+    {
+      limits: [
+        {
+          ...LIMIT,
+          running: 1,
+          live: 1,
+          by: [{ id: "b", state: "running", holder: "w-1", until: LATER }],
+        },
+        { ...LIMIT, running: 2, live: 1 },
+      ],
+    },
+    ["limit: of the kind mail, 1 task runs at a time: b (w-1)"],
+  ],
+  [
+    "of a queue whose rate is used up",
+    {},
+    {
+      limits: [
+        { ...LIMIT, scope: "queue", name: "q", rate: { limit: 1, perMs: 500 }, usedUpUntil: LATER },
+      ],
+    },
+    [`rate: of the queue q, 1 task starts within 500ms: the next may start at ${LATER}`],
   ],
   [
     "of a key whose head waits for its retry",

@@ -3,21 +3,41 @@
  *
  *   running, done, dead, cancelled ─▶ that alone
  *   pending: due later (scheduled, or after a failure) · its queue is paused · no worker claims its kind
- *            · tasks of its concurrency key run, or come before it
+ *            · tasks of its concurrency key run, or come before it · as many of its kind or queue run as may
+ *            · a rate of its key, kind or queue is used up
  *            · other tasks come before it · none of these: the next claim gets it
  */
+import { formatDuration } from "../env/index.js";
 import { versionTaken } from "./claims.js";
-import type { Attempt, BlockedKey, ClaimRequest, TaskView } from "./port.js";
+import type {
+  Attempt,
+  BlockedKey,
+  BlockingTask,
+  ClaimRequest,
+  LimitView,
+  Rate,
+  TaskView,
+} from "./port.js";
 
 export type WhyCode =
   | ("running" | "done" | "dead" | "cancelled")
-  | ("scheduled" | "retrying" | "paused" | "noWorker" | "key" | "behind" | "due");
+  | (
+      | "scheduled"
+      | "retrying"
+      | "paused"
+      | "noWorker"
+      | "key"
+      | "limit"
+      | "rate"
+      | "behind"
+      | "due"
+    );
 
 export interface Reason {
   readonly code: WhyCode;
   /** A sentence for people. */
   readonly text: string;
-  /** Until it is due; null where that is not why. */
+  /** Until it is due, or until a rate lets the next tasks start; null where that is not why. */
   readonly inMs: number | null;
   /** Tasks before it; null if that is not the reason, or is unknown. */
   readonly ahead: number | null;
@@ -37,6 +57,8 @@ export interface Surroundings {
   }[];
   /** What keeps back the tasks of its concurrency key; null: nothing does, or it has none. */
   readonly blocked: BlockedKey | null;
+  /** The limits of its kind and its queue, if there are any. */
+  readonly limits: readonly LimitView[];
   /** Due tasks of its queue that come before it. */
   readonly ahead: number;
   /** Whether there may be more of them among tasks that were not listed. */
@@ -84,6 +106,16 @@ export function explain(
   if (around.blocked) {
     const text = textOfKey(task, around.blocked);
     if (text !== null) reasons.push(because("key", text));
+    const { key, rate, usedUpUntil } = around.blocked;
+    if (rate && usedUpUntil !== null) {
+      reasons.push(usedUp(rate, usedUpUntil, `the concurrency key ${key}`, around.nowMs));
+    }
+  }
+  for (const { scope, name, running, live, by, rate, usedUpUntil } of around.limits) {
+    const whose = `the ${scope} ${name}`;
+    if (running !== null && live >= running)
+      reasons.push(because("limit", full(whose, running, by)));
+    if (rate && usedUpUntil !== null) reasons.push(usedUp(rate, usedUpUntil, whose, around.nowMs));
   }
   const { ahead, more } = around;
   if (inMs <= 0 && (ahead > 0 || more)) {
@@ -104,8 +136,18 @@ function textOfKey({ id }: Explained, { key, perKey, by }: BlockedKey): string |
   if (first.state === "pending") {
     return `the task ${first.id} of the concurrency key ${key} comes before it, and is tried again at ${first.until}`;
   }
+  return full(`the concurrency key ${key}`, perKey, by);
+}
+
+function full(whose: string, most: number, by: readonly BlockingTask[]): string {
   const running = by.map((task) => `${task.id} (${task.holder})`).join(", ");
-  return `of the concurrency key ${key}, ${perKey} ${perKey === 1 ? "task runs" : "tasks run"} at a time: ${running}`;
+  return `of ${whose}, ${most} ${most === 1 ? "task runs" : "tasks run"} at a time: ${running}`;
+}
+
+function usedUp({ limit, perMs }: Rate, until: string, whose: string, nowMs: number): Reason {
+  const tasks = limit === 1 ? "task starts" : "tasks start";
+  const text = `of ${whose}, ${limit} ${tasks} within ${formatDuration(perMs)}: the next may start at ${until}`;
+  return { ...because("rate", text), inMs: Math.max(0, Date.parse(until) - nowMs) };
 }
 
 /** Of a pending task: when nothing is in its way. */

@@ -18,7 +18,6 @@
 import type {
   CallOptions,
   Failed,
-  LeaseState,
   LeaseView,
   Page,
   SqlTransaction,
@@ -27,9 +26,12 @@ import type {
 } from "../core/index.js";
 import type { BlockedKey, BlockedKeysQuery, BlockingTask, KeyName } from "./blocked-keys.js";
 import type { DueKind, DueKindsQuery } from "./due-kinds.js";
-import type { Concurrency, Json, TaskKey, TaskState } from "./values.js";
+import type { TaskLimits } from "./limits-port.js";
+import type { TaskLeaseQuery, TaskQuery } from "./queries.js";
+import type { Concurrency, Json, Rate, TaskKey, TaskState } from "./values.js";
 import type { TaskResult, TaskWaits } from "./waits-port.js";
 
+export type { TaskLeaseQuery, TaskQuery } from "./queries.js";
 export { FIRST_VERSION, TASK_STATES } from "./values.js";
 export type {
   ReadResultsOptions,
@@ -44,6 +46,7 @@ export type {
   Failed,
   Json,
   Page,
+  Rate,
   TaskKey,
   TaskResult,
   TaskState,
@@ -161,7 +164,12 @@ export interface ClaimedTask extends Term {
  * never before the first. A claim that leaves due tasks for that reason notifies those who `watch`.
  */
 export type ClaimOutcome =
-  | { readonly status: "claimed"; readonly tasks: readonly ClaimedTask[] }
+  | {
+      readonly status: "claimed";
+      readonly tasks: readonly ClaimedTask[];
+      /** Of a claim without tasks: when a rate that is used up may let tasks start again, in milliseconds. */
+      readonly retryInMs?: number;
+    }
   | Failed;
 
 export interface TaskGrant extends TaskKey {
@@ -306,31 +314,6 @@ export interface TaskDetails extends TaskView {
   readonly attempts: readonly Attempt[];
 }
 
-export interface TaskQuery {
-  readonly namespace: string;
-  /** Only tasks with one of these ids; default any. Unlike `get`, this reads no payload as a whole. */
-  readonly ids?: readonly string[];
-  readonly states?: readonly TaskState[];
-  readonly queue?: string;
-  readonly kind?: string;
-  /** Without pending tasks that are due now, by the store's clock. Default false. */
-  readonly excludeDue?: boolean;
-  /** At most this many; default 100. */
-  readonly limit?: number;
-  readonly cursor?: string;
-}
-
-export interface TaskLeaseQuery {
-  readonly namespace: string;
-  /** Only grants in one of these states; default any. */
-  readonly states?: readonly LeaseState[];
-  /** Only grants with a heartbeat; default false. */
-  readonly renewedOnly?: boolean;
-  /** At most this many; default 100. */
-  readonly limit?: number;
-  readonly cursor?: string;
-}
-
 /** A task whose lease expired, and its new state. */
 export interface Reaped extends TaskKey {
   readonly holder: string;
@@ -380,6 +363,8 @@ export interface TaskStore extends TaskWaits {
   dueKinds?(query: DueKindsQuery): Promise<readonly DueKind[]>;
   /** Keys of which pending tasks wait for others, those with the most first. Optional: without it, readers do not see them. */
   blockedKeys?(query: BlockedKeysQuery): Promise<readonly BlockedKey[]>;
+  /** The limits of kinds and queues, which its claims keep. Optional: without it, programs can declare none. */
+  readonly limits?: TaskLimits;
   /**
    * Grants on tasks, running and ended, as leases on resources named `task:ID`. Those of the newest task
    * first, of one task the newest grant first. done, failed and returned count as `released`, cancelled as
@@ -396,4 +381,13 @@ export interface TaskStore extends TaskWaits {
 }
 
 export type { GeneratorState, GeneratorWanted } from "./generator-port.js";
+export type {
+  DeclareLimitOutcome,
+  DeclareLimitRequest,
+  LimitKey,
+  LimitScope,
+  LimitView,
+  TaskLimit,
+  TaskLimits,
+} from "./limits-port.js";
 export type { BlockedKey, BlockedKeysQuery, BlockingTask, DueKind, DueKindsQuery, KeyName };

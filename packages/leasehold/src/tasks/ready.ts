@@ -13,7 +13,8 @@
  * A claim that comes back with less than its limit has emptied the queue for its group, so the chain
  * stops there. Nothing is lost between a claim and the wait after it: a notification that finds the
  * whole group claiming is kept for the first caller that waits again. If a woken caller has gone, the next
- * one is woken. The poll finds tasks without a notification (a task becomes due, one was missed).
+ * one is woken. The poll finds tasks without a notification (a task becomes due, one was missed). Where a rate keeps tasks
+ * back, the store says until when.
  */
 import { type Env, jittered, nextTurn, sleep, type Timer, zip } from "../env/index.js";
 import type { ClaimedTask, ClaimOptions, ClaimOutcome, ClaimRequest, TaskStore } from "./port.js";
@@ -34,6 +35,8 @@ interface Group {
   readonly waiting: Set<(notified: boolean) => void>;
   /** A notification came while no member was waiting. */
   notified: boolean;
+  /** Until a rate that keeps its tasks back lets the next ones start. */
+  rate: Timer | undefined;
 }
 
 export interface ReadyOptions extends ClaimOptions {
@@ -95,6 +98,8 @@ export class Ready {
           if (leave && outcome.tasks.length >= request.limit) this.#notify(leave.group);
           return outcome;
         }
+        if (leave && outcome.retryInMs !== undefined)
+          this.#notifyIn(leave.group, outcome.retryInMs);
         const leftMs = deadlineMs - clock.monotonic();
         if (
           !leave ||
@@ -114,6 +119,7 @@ export class Ready {
   async close(): Promise<void> {
     this.#closing.abort();
     this.#poll?.cancel();
+    for (const { rate } of this.#groups.values()) rate?.cancel();
     for (const { waiting } of this.#groups.values()) for (const end of waiting) end(false);
     await this.#following;
   }
@@ -139,7 +145,13 @@ export class Ready {
     const name = JSON.stringify([[...queues].sort(), taken]);
     let group = this.#groups.get(name);
     if (!group) {
-      group = { queues: new Set(queues), members: 0, waiting: new Set(), notified: false };
+      group = {
+        queues: new Set(queues),
+        members: 0,
+        waiting: new Set(),
+        notified: false,
+        rate: undefined,
+      };
       this.#groups.set(name, group);
     }
     group.members += 1;
@@ -148,6 +160,7 @@ export class Ready {
     const leave = () => {
       group.members -= 1;
       if (group.members > 0) return;
+      group.rate?.cancel();
       this.#groups.delete(name);
       this.#notified.delete(group);
     };
@@ -186,6 +199,16 @@ export class Ready {
     group.notified = false;
     this.#notified.add(group);
     this.#wake();
+  }
+
+  /** One timer for the whole group: its longest waiter claims first, and the others follow. */
+  #notifyIn(group: Group, ms: number): void {
+    if (group.rate || this.#closing.signal.aborted) return;
+    const over = () => {
+      group.rate = undefined;
+      this.#notify(group);
+    };
+    group.rate = this.#env.clock.timer(ms, over, { background: true });
   }
 
   #wake(): void {

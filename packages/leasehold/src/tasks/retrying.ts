@@ -1,7 +1,7 @@
 /** Task stores that fail for a while only, tried again: as core/retrying.ts. */
 import { Retrying } from "../core/index.js";
 import type { Env } from "../env/index.js";
-import type { GeneratorState, TaskStore } from "./port.js";
+import type { GeneratorState, TaskLimits, TaskStore } from "./port.js";
 
 const DEFAULT_TIMEOUT_MS = 5_000;
 
@@ -63,6 +63,7 @@ export function retryingTasks(store: TaskStore, env: Env): TaskStore {
     ...(store.blockedKeys && {
       blockedKeys: (query) => retrying.read(async () => (await store.blockedKeys?.(query)) ?? []),
     }),
+    ...(store.limits && { limits: retryingLimits(store.limits, retrying) }),
     results: (tasks, options) => retrying.read(() => store.results(tasks, options)),
     watchResults: (namespace, options) => store.watchResults(namespace, options),
     stats: (query) => retrying.read(() => store.stats(query)),
@@ -74,6 +75,16 @@ export function retryingTasks(store: TaskStore, env: Env): TaskStore {
       retrying.close();
       return store.close();
     },
+  };
+}
+
+/** A removal is not repeated when its answer is lost: a program may have declared the limit again. */
+function retryingLimits(limits: TaskLimits, retrying: Retrying): TaskLimits {
+  return {
+    declare: (request, options) =>
+      retrying.one((timeoutMs) => limits.declare(request, { ...options, timeoutMs }), options),
+    list: (namespace) => retrying.read(() => limits.list(namespace)),
+    remove: (key) => retrying.call(() => limits.remove(key), { repeatable: false }),
   };
 }
 

@@ -27,6 +27,14 @@ export interface TaskKey {
   readonly id: string;
 }
 
+/** At most `limit` tasks start in each window of `perMs`: see limits.ts. */
+export interface Rate {
+  /** 1 to 1,000,000. */
+  readonly limit: number;
+  /** In milliseconds, 1 to 86,400,000 (a day). */
+  readonly perMs: number;
+}
+
 /** The limit and the order of the tasks of a queue and kind that have the same key. The newest of them decides for all. */
 export interface Concurrency {
   /** 1-256 bytes. */
@@ -35,4 +43,6 @@ export interface Concurrency {
   readonly perKey: number;
   /** `fifo`: in the order in which they were enqueued; `any`: in claim order, past those that wait for a retry. */
   readonly order: "fifo" | "any";
+  /** Default: they start as soon as others of the key let them. */
+  readonly rate?: Rate | undefined;
 }

@@ -41,6 +41,8 @@ import {
 } from "../env/index.js";
 import type { TaskHandler } from "./define.js";
 import { drained } from "./draining.js";
+import { declareAll, type WorkerLimits, workerLimits } from "./limit-client.js";
+import type { LimitOptions } from "./limit-options.js";
 import type { ClaimRequest, TaskStore } from "./port.js";
 import type { Ready } from "./ready.js";
 import { TasksAtWork } from "./running-task.js";
@@ -57,6 +59,8 @@ export interface WorkerOptions {
   ttlMs?: number;
   /** How long `close()` lets handlers end before it aborts their signals. Default 5,000. */
   graceMs?: number;
+  /** Limits of queues in the whole fleet, by the names of the queues. The worker declares them when it starts. */
+  queueLimits?: Readonly<Record<string, LimitOptions>>;
 }
 
 const OPTIONS: Readonly<Record<keyof WorkerOptions, true>> = {
@@ -64,6 +68,7 @@ const OPTIONS: Readonly<Record<keyof WorkerOptions, true>> = {
   queues: true,
   ttlMs: true,
   graceMs: true,
+  queueLimits: true,
 };
 
 /** How long `drain` waits. */
@@ -132,6 +137,7 @@ export class Worker implements AsyncDisposable {
   readonly #concurrency: number;
   readonly #queues: readonly string[];
   readonly #graceMs: number;
+  readonly #limits: WorkerLimits | null;
   readonly #stopping = new AbortController();
   readonly #claiming: Promise<void>;
   readonly #aborting = new Aborting();
@@ -156,6 +162,7 @@ export class Worker implements AsyncDisposable {
       this.#slotFreed?.();
       if (this.#work.running.length === 0) this.#noteIdle();
     });
+    this.#limits = workerLimits(context.store.limits, handlers, options.queueLimits ?? {});
     this.#context = context;
     this.#concurrency = concurrency;
     this.#queues = queues;
@@ -253,6 +260,8 @@ export class Worker implements AsyncDisposable {
     let claimId = newLeaseId(env.random);
     const backoff = new Backoff(env.random, RETRY);
     let isFailing = false;
+    // A task that starts before its limit is declared would not be held to it.
+    if (this.#limits) await declareAll(this.#limits, this.#context, signal);
     while (!signal.aborted) {
       // Handlers need not wait for the reports of those before them.
       const limit = Math.min(

@@ -62,6 +62,8 @@ export interface ServerCapabilities extends Capabilities {
   readonly kinds: boolean;
   /** Whether it keeps schedules of tasks, and ticks. */
   readonly schedules: boolean;
+  /** Whether it keeps limits of kinds and queues. */
+  readonly taskLimits: boolean;
   /** The largest body that the server takes. */
   readonly maxBodyBytes: number;
 }

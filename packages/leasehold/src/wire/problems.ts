@@ -37,6 +37,7 @@ export const PROBLEMS = {
   NO_ONCE: { status: 501, title: "This server keeps no records of once" },
   NO_SCHEDULES: { status: 501, title: "This server keeps no schedules" },
   NO_KINDS: { status: 501, title: "This server keeps no published kinds" },
+  NO_TASK_LIMITS: { status: 501, title: "This server keeps no limits of kinds and queues" },
   NO_METRICS: { status: 501, title: "This server keeps no metrics" },
   NO_CONTROL: { status: 501, title: "This server keeps no keys, limits and audit" },
   STORE_UNAVAILABLE: { status: 503, title: "The store does not answer; nothing was done" },

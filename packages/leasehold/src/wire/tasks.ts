@@ -138,6 +138,21 @@ export type TaskResults = readonly Omit<TaskResult, "id">[];
 export interface BlockedKeys {
   readonly items: readonly port.BlockedKey[];
 }
+/** The limit of a kind or a queue: at least one of `running` and `rate`. */
+export interface TaskLimitRequest
+  extends Pick<port.LimitKey, "scope" | "name">,
+    Partial<port.TaskLimit> {}
+export interface TaskLimitDeclared extends Pick<port.LimitKey, "scope" | "name"> {
+  readonly change: "added" | "changed" | "none";
+}
+export interface TaskLimitRemoved extends Pick<port.LimitKey, "scope" | "name"> {
+  /** False: there was none. */
+  readonly wasDeclared: boolean;
+}
+/** By scope and name. */
+export interface TaskLimits {
+  readonly items: readonly Omit<port.LimitView, "namespace">[];
+}
 export type TaskStatistics = port.TaskStatistics;
 export type Counts = Readonly<Record<port.TaskState, number>>;
 

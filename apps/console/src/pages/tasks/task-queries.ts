@@ -7,6 +7,7 @@ import {
   type PauseList,
   type Task,
   type TaskDetails,
+  type TaskLimits,
   type TaskPage,
   taskInPath,
   type Why,
@@ -88,6 +89,12 @@ export const blockedKeysQuery = queryOptions({
   queryKey: ["tasks", "keys"],
   queryFn: ({ signal }) =>
     get<BlockedKeys>("/v1/tasks/keys", { signal, query: { limit: BLOCKED_KEYS } }),
+  refetchInterval: KEYS_EVERY_MS,
+});
+
+export const taskLimitsQuery = queryOptions({
+  queryKey: ["tasks", "limits"],
+  queryFn: ({ signal }) => get<TaskLimits>("/v1/tasks/limits", { signal }),
   refetchInterval: KEYS_EVERY_MS,
 });
 

@@ -7,7 +7,7 @@ import { useMay, whoQuery } from "../../data/who.js";
 import { Button } from "../../ui/button.js";
 import { Icon } from "../../ui/icon.js";
 import { PageHead } from "../../ui/panel.js";
-import { BlockedKeys } from "./blocked-keys.js";
+import { BlockedKeys, TaskLimits } from "./blocked-keys.js";
 import { EnqueueDialog } from "./enqueue-dialog.js";
 import { GeneratorPanel } from "./generator-panel.js";
 import { PausedQueues, PauseQueueDialog } from "./queue-pauses.js";
@@ -46,6 +46,7 @@ export function TasksPage() {
         <GeneratorPanel />
         <PausedQueues />
         <UnhandledKinds />
+        <TaskLimits />
         <BlockedKeys />
       </div>
       <StateTabs state={filter.state} search={search} />

@@ -15,6 +15,8 @@ const ICONS: Readonly<Record<string, IconName>> = {
   paused: "pause",
   noWorker: "worker",
   key: "key",
+  limit: "filter",
+  rate: "clock",
   behind: "menu",
   due: "play",
   running: "play",
@@ -31,7 +33,7 @@ export function Why({ id }: { readonly id: string }) {
   return (
     <ol aria-label="Reasons" className="grid gap-2.5 px-4 py-3.5">
       {data.reasons.map((reason) => (
-        <li key={reason.code} className="flex items-start gap-2.5 text-sm">
+        <li key={reason.text} className="flex items-start gap-2.5 text-sm">
           <span className="mt-0.5 text-warn">
             <Icon name={ICONS[reason.code] ?? "events"} />
           </span>

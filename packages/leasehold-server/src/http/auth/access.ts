@@ -77,6 +77,10 @@ export const ACCESS: Readonly<Record<string, Need>> = {
   "GET /api/tasks/{id}": "readTasks",
   "GET /v1/tasks/stats": "readTasks",
   "GET /v1/tasks/keys": "readTasks",
+  "GET /v1/tasks/limits": "readTasks",
+  "PUT /v1/tasks/limits": "work",
+  "POST /v1/tasks/limits": "operate",
+  "DELETE /v1/tasks/limits": "operate",
   "POST /v1/tasks/results": "readTasks",
   "GET /v1/tasks/{id}/result": "readTasks",
 

@@ -144,6 +144,7 @@ export function timedTasks(store: TaskStore, clock: Clock, latencies: Latencies)
     counts: (namespace) => timed("counts", () => store.counts(namespace)),
     ...(store.dueKinds && { dueKinds: store.dueKinds.bind(store) }),
     ...(store.blockedKeys && { blockedKeys: store.blockedKeys.bind(store) }),
+    ...(store.limits && { limits: store.limits }),
     results: (tasks, options) => timed("results", () => store.results(tasks, options)),
     watchResults: (namespace, options) => store.watchResults(namespace, options),
     stats: (query) => timed("stats", () => store.stats(query)),

@@ -36,6 +36,7 @@ export function whyRoute(app: App, services: Services): void {
       const reasons = explain(task, task.attempts.at(-1), {
         nowMs,
         pause: pending ? await pauseOf(services, budget, namespace, task) : null,
+        limits: pending ? await limitsOn(services, budget, namespace, task) : [],
         blocked: pending ? await blockedOf(services, budget, namespace, task) : null,
         claimers: activities.of(namespace).recent.claimers(),
         ...(pending
@@ -69,6 +70,16 @@ async function blockedOf(
   const only = { queue, kind, key: concurrency.key };
   const keys = await budget.read(async () => tasks.blockedKeys?.({ namespace, only, limit: 1 }));
   return keys?.[0] ?? null;
+}
+
+async function limitsOn(
+  { tasks }: Services,
+  budget: Budget,
+  namespace: string,
+  { queue, kind }: TaskDetails,
+) {
+  const limits = await budget.read(async () => tasks.limits?.list(namespace));
+  return (limits ?? []).filter(({ scope, name }) => name === (scope === "kind" ? kind : queue));
 }
 
 /** Counts tasks ahead of this one, as of a few seconds ago. */

@@ -195,6 +195,7 @@ export function leaseRoutes(app: App, services: Services): void {
           once: services.once !== undefined,
           kinds: services.kinds !== undefined,
           schedules: services.schedules !== undefined,
+          taskLimits: tasks.limits !== undefined,
           maxBodyBytes: services.limits.bodyBytes,
           leases: { ...capabilities, ttl: services.ttl.leases },
           tasks: {

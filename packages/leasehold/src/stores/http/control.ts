@@ -32,6 +32,7 @@ import {
 } from "./connection.js";
 import { HttpGeneratorState } from "./control-generator.js";
 import type { HttpKindStore } from "./kinds.js";
+import { HttpTaskLimits } from "./limits.js";
 import type { HttpOnceStore } from "./once.js";
 import type { HttpScheduleStore } from "./schedules.js";
 
@@ -51,6 +52,7 @@ export class HttpOperator implements RemoteOperator {
   readonly #client: HttpClient;
   readonly #generator: HttpGeneratorState;
   readonly #open: Opening;
+  readonly #taskLimits: HttpTaskLimits;
   readonly pauses = { list: (namespace: string | null) => this.#paused(namespace) };
   readonly audit = {
     list: (query: AuditQuery) => this.#audited(query),
@@ -65,6 +67,7 @@ export class HttpOperator implements RemoteOperator {
     this.#open = open;
     this.#client = new HttpClient(connection);
     this.#generator = new HttpGeneratorState(connection);
+    this.#taskLimits = new HttpTaskLimits(this.#client);
   }
 
   /**
@@ -109,6 +112,10 @@ export class HttpOperator implements RemoteOperator {
         resume: async (key) => (await this.#open.schedules()).resume(key, by),
         remove: async (key) => (await this.#open.schedules()).remove(key, by),
         runNow: async (request) => (await this.#open.schedules()).runNow(request, by),
+      },
+      taskLimits: {
+        declare: (request) => this.#taskLimits.declare(request, {}, by),
+        remove: (key) => this.#taskLimits.remove(key, by),
       },
       pauses: {
         set: (pause) => this.#pause(pause),

@@ -91,11 +91,15 @@ export function http(options: HttpOptions): StoreSource<Stores> {
         once: keepsOnce = false,
         kinds: keepsKinds = false,
         schedules: keepsSchedules = false,
+        taskLimits: keepsLimits = false,
       } = body as Partial<wire.ServerCapabilities>;
       const connection: Connection = { ...asking, namespace, maxBodyBytes: announced };
       const client = new HttpClient(connection);
       const leases = retryingLeases(new HttpLeaseStore(connection, capabilities.leases), env);
-      const tasks = retryingTasks(new HttpTaskStore(connection, capabilities.tasks), env);
+      const tasks = retryingTasks(
+        new HttpTaskStore(connection, capabilities.tasks, keepsLimits),
+        env,
+      );
       const generator = new HttpGeneratorState(connection);
       let loading: Promise<HttpOnceStore> | undefined;
       // Loaded at first use: most pages have no use for it.

@@ -34,6 +34,7 @@ import type {
   TaskGrant,
   TaskKey,
   TaskLeaseQuery,
+  TaskLimits,
   TaskQuery,
   TaskResult,
   TaskState,
@@ -61,14 +62,22 @@ import {
   isFailed,
   queryOf,
 } from "./connection.js";
+import { HttpTaskLimits } from "./limits.js";
 import { followEvents } from "./watch.js";
 
 export class HttpTaskStore implements TaskStore {
   readonly capabilities: TaskCapabilities;
+  declare readonly limits?: TaskLimits;
   readonly #client: HttpClient;
 
-  constructor(connection: Connection, capabilities: Pick<TaskCapabilities, "ttl" | "watch">) {
+  /** @param keepsLimits whether the server does: older ones keep none */
+  constructor(
+    connection: Connection,
+    capabilities: Pick<TaskCapabilities, "ttl" | "watch">,
+    keepsLimits: boolean,
+  ) {
     this.#client = new HttpClient(connection);
+    if (keepsLimits) this.limits = new HttpTaskLimits(this.#client);
     // The server waits for tasks and reaps them.
     this.capabilities = { ...capabilities, remoteWait: true, reaps: true };
   }

@@ -74,7 +74,9 @@ export function memoryControl(
   const keys = memoryKeys(state);
   const pauses = pausesOf(state, leases);
   const limits = limitsOf(state);
-  const actors = { leases, tasks, once, kinds, schedules, generator, keys, pauses, limits };
+  const taskLimits = tasks.limits;
+  const stores = { leases, tasks, once, kinds, schedules, taskLimits, generator };
+  const actors = { ...stores, keys, pauses, limits };
   const kept = { audit, keys, pauses, limits, actors, leasesApart: false };
   return { ...kept, ...inTwoSteps(audit, actors) };
 }

@@ -77,21 +77,28 @@ export class TaskIndex {
   /**
    * The pending tasks that are due, in the order of claims. The caller makes each one running before it asks for
    * the next. Kinds and versions that are not asked for cost nothing.
+   * @param allows asked of each task, if there are limits; if it may not start, nor may those of its kind and queue behind it
    */
-  due(queues: readonly string[], wanted: Wanted, nowMs: number): Generator<TaskRecord, void, void> {
-    return inClaimOrder(this.#asked(new Set(queues), wanted), nowMs);
+  due(
+    queues: readonly string[],
+    wanted: Wanted,
+    nowMs: number,
+    allows?: (record: TaskRecord) => boolean,
+  ): Generator<TaskRecord, void, void> {
+    return inClaimOrder(this.#asked(new Set(queues), wanted, allows !== undefined), nowMs, allows);
   }
 
   *#asked(
     queues: ReadonlySet<string>,
     wanted: Wanted,
+    byKind: boolean,
   ): Generator<Pick<Lanes, "firstDue">, void, void> {
     const kinds = wanted.kinds && new Set(wanted.kinds);
     for (const name of queues) {
       for (const lane of this.keys.of(name, kinds)) yield takenOf(lane, wanted);
       const queue = this.#queues.get(name);
-      if (queue && !kinds) yield queue.all;
-      for (const kind of (queue && kinds) ?? []) {
+      if (queue && !kinds && !byKind) yield queue.all;
+      for (const kind of (queue && (kinds ?? (byKind ? queue.kinds.keys() : []))) ?? []) {
         const most = versionTaken(wanted, kind);
         for (const [version, lanes] of queue?.kinds.get(kind) ?? []) {
           if (version <= most) yield lanes;

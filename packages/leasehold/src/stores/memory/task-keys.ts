@@ -7,16 +7,45 @@ import {
   NAMED_OF_KEY,
 } from "../../tasks/blocked-keys.js";
 import { hasPlace, headOfKey, type KeyTasks } from "../../tasks/keys.js";
-import type { Concurrency } from "../../tasks/port.js";
+import { permitsOf, type RateWindow, started, usedUpUntilMs } from "../../tasks/limits.js";
+import type { ClaimRequest, Concurrency } from "../../tasks/port.js";
 import type { TaskRecord } from "../../tasks/record.js";
 import { SortedList } from "./sorted-list.js";
 import { Lanes } from "./task-lanes.js";
+import { iso } from "./task-views.js";
+
+/** The last window of the rate of each key. They outlast its tasks. */
+class KeyWindows {
+  readonly #windows = new Map<string, RateWindow & { readonly endMs: number }>();
+
+  of(name: string): RateWindow | undefined {
+    return this.#windows.get(name);
+  }
+
+  started(name: string, { rate }: Concurrency, nowMs: number): void {
+    if (!rate) return;
+    const window = started(rate, this.of(name), nowMs);
+    this.#windows.set(name, { ...window, endMs: window.startMs + rate.perMs });
+  }
+
+  forget(nowMs: number): void {
+    for (const [name, { endMs }] of this.#windows) if (endMs <= nowMs) this.#windows.delete(name);
+  }
+}
 
 /** The tasks of one key: `firstDue` is that of {@link Lanes}, by the rules of keys. */
 class KeyLane {
+  /** Of its window. */
+  readonly #name: string;
+  readonly #windows: KeyWindows;
   readonly #pending = new SortedList<TaskRecord>((a, b) => a.seq - b.seq);
   readonly #inClaimOrder = new Lanes();
   readonly #running = new Set<TaskRecord>();
+
+  constructor(name: string, windows: KeyWindows) {
+    this.#name = name;
+    this.#windows = windows;
+  }
 
   get hasPending(): boolean {
     return this.#pending.length > 0;
@@ -39,20 +68,36 @@ class KeyLane {
     this.#inClaimOrder.delete(record);
   }
 
-  firstDue(nowMs: number): TaskRecord | null {
+  /** As its newest pending task declares it. */
+  get #declared(): Concurrency | undefined {
     const [newest] = this.#pending.backFrom();
-    const declared = newest?.concurrency;
+    return newest?.concurrency;
+  }
+
+  firstDue(nowMs: number): TaskRecord | null {
+    const declared = this.#declared;
     if (!declared) return null;
     const tasks: KeyTasks = { pending: this.#pending.from(), running: this.#running, declared };
     if (!hasPlace(tasks, nowMs)) return null;
+    if (permitsOf(declared.rate, this.#windows.of(this.#name), nowMs) === 0) return null;
     if (declared.order === "any") return this.#inClaimOrder.firstDue(nowMs);
     return headOfKey(tasks, nowMs);
   }
 
+  /** A task of the key is about to start. */
+  started(nowMs: number): void {
+    const declared = this.#declared;
+    if (declared) this.#windows.started(this.#name, declared, nowMs);
+  }
+
+  /** When its rate, which keeps its tasks back, lets the next one start; null: it keeps none back. */
+  usedUpUntilMs(nowMs: number): number | null {
+    return usedUpUntilMs(this.#declared?.rate, this.#windows.of(this.#name), nowMs);
+  }
+
   /** Null if no task of the key waits for another one. */
   blocked(nowMs: number): Omit<BlockedKey, "queue" | "kind"> | null {
-    const [newest] = this.#pending.backFrom();
-    const declared = newest?.concurrency;
+    const declared = this.#declared;
     if (!declared) return null;
     const running = [...this.#running].sort((a, b) => a.seq - b.seq);
     const tasks: KeyTasks = { pending: this.#pending.from(), running, declared };
@@ -60,10 +105,12 @@ class KeyLane {
     const isStuck = inOrder && running.some(({ last }) => (last?.expiresAtMs ?? 0) <= nowMs);
     const head = inOrder ? headThatWaits(this.#pending.from(), nowMs) : null;
     const waitsForHead = head !== null && this.#pending.length > 1;
-    if (hasPlace(tasks, nowMs) && !isStuck && !waitsForHead) return null;
+    const untilMs = this.usedUpUntilMs(nowMs);
+    if (hasPlace(tasks, nowMs) && !isStuck && !waitsForHead && untilMs === null) return null;
     const by = running.length > 0 ? running.slice(0, NAMED_OF_KEY) : head ? [head] : [];
     const pending = Math.min(this.#pending.length, COUNTED_OF_KEY);
-    return { ...declared, pending, by: by.map(blocking) };
+    const usedUpUntil = untilMs === null ? null : iso(untilMs);
+    return { ...declared, pending, by: by.map(blocking), usedUpUntil };
   }
 
   dueBy(atMs: number): Generator<TaskRecord, void, void> {
@@ -96,12 +143,14 @@ export function isKeyed(record: TaskRecord): record is Keyed {
 export class KeyLanes {
   /** By queue, kind and key: only keys with unfinished tasks. */
   readonly #queues = new Map<string, Map<string, Map<string, KeyLane>>>();
+  readonly #windows = new KeyWindows();
 
   add(record: Keyed): void {
     const { queue, kind, concurrency } = record;
     const kinds = entry(this.#queues, queue, () => new Map<string, Map<string, KeyLane>>());
     const keys = entry(kinds, kind, () => new Map<string, KeyLane>());
-    entry(keys, concurrency.key, () => new KeyLane()).add(record);
+    const name = () => JSON.stringify([queue, kind, concurrency.key]);
+    entry(keys, concurrency.key, () => new KeyLane(name(), this.#windows)).add(record);
   }
 
   delete(record: Keyed): void {
@@ -114,6 +163,22 @@ export class KeyLanes {
     keys?.delete(concurrency.key);
     if (keys?.size === 0) kinds?.delete(kind);
     if (kinds?.size === 0) this.#queues.delete(queue);
+  }
+
+  /** A pending task is about to start: it counts for the rate of its key. */
+  started({ queue, kind, concurrency }: Keyed, nowMs: number): void {
+    this.#queues.get(queue)?.get(kind)?.get(concurrency.key)?.started(nowMs);
+  }
+
+  /** When the first of the keys that a rate keeps back may go on; infinite: there is none. */
+  nextMs({ queues, kinds }: Pick<ClaimRequest, "queues" | "kinds">, nowMs: number): number {
+    const lanes = queues.flatMap((queue) => [...this.of(queue, kinds && new Set(kinds))]);
+    return Math.min(...lanes.flatMap((lane) => lane.usedUpUntilMs(nowMs) ?? []));
+  }
+
+  /** Forgets the windows of rates that have ended. */
+  forgetWindows(nowMs: number): void {
+    this.#windows.forget(nowMs);
   }
 
   /** Whether another task of the key waits. */

@@ -58,10 +58,14 @@ export class Lanes {
   }
 }
 
-/** The due tasks of all these lanes. The caller removes each one from its lane before it asks for the next. */
+/**
+ * The due tasks of all these lanes. The caller removes each one from its lane before it asks for the next.
+ * @param allows asked of each task; one that may not start ends its lanes
+ */
 export function* inClaimOrder(
   all: Iterable<Pick<Lanes, "firstDue">>,
   nowMs: number,
+  allows: (record: TaskRecord) => boolean = () => true,
 ): Generator<TaskRecord, void, void> {
   const heads: { readonly first: TaskRecord; readonly lanes: Pick<Lanes, "firstDue"> }[] = [];
   for (const lanes of all) {
@@ -71,6 +75,7 @@ export function* inClaimOrder(
   const queue = new TinyQueue(heads, (a, b) => compareClaim(a.first, b.first));
   for (let head = queue.pop(); head; head = queue.pop()) {
     const { first, lanes } = head;
+    if (!allows(first)) continue;
     yield first;
     // The lanes before this one have no due task: they are not looked at again.
     const next = lanes.firstDue(nowMs, first.priority);

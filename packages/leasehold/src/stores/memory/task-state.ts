@@ -2,11 +2,13 @@
 import type { Env, EventQueue } from "../../env/index.js";
 import type { TaskEndEvent, TaskWatchEvent } from "../../tasks/port.js";
 import { isUnfinished, type TaskRecord } from "../../tasks/record.js";
+import { LimitTable } from "./limit-table.js";
 import { TaskIndex } from "./task-index.js";
 import { isKeyed } from "./task-keys.js";
 
 export interface Namespace {
   readonly tasks: TaskIndex;
+  readonly limits: LimitTable;
   /** The tasks that each claim took, oldest claim first. */
   readonly claims: Map<string, { readonly ids: readonly string[]; readonly atMs: number }>;
   readonly watchers: Set<EventQueue<TaskWatchEvent>>;
@@ -52,6 +54,7 @@ export class MemoryTaskState {
     if (!namespace) {
       namespace = {
         tasks: new TaskIndex(),
+        limits: new LimitTable(),
         claims: new Map(),
         watchers: new Set(),
         endWatchers: new Set(),
@@ -79,6 +82,17 @@ export function notify(namespace: Namespace, record: TaskRecord, nowMs: number):
   if (state === "pending" && scheduledAtMs <= nowMs) {
     for (const watcher of watchers) watcher.push({ type: "ready", queue });
   } else if (state !== "running") notifyNext(namespace, record);
+}
+
+/** A task of a limited kind or queue has ended, or its lease: another one may run now. */
+export function notifyPlace({ limits, watchers }: Namespace, record: TaskRecord): void {
+  if (record.state === "running") return;
+  for (const { scope, name } of limits.of(record)) {
+    // Tasks of a kind may wait in any queue.
+    for (const watcher of watchers) {
+      watcher.push(scope === "kind" ? { type: "resync" } : { type: "ready", queue: name });
+    }
+  }
 }
 
 /** The next task of the key may run now. */

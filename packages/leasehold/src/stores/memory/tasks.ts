@@ -37,6 +37,7 @@ import type {
   TaskGrant,
   TaskKey,
   TaskLeaseQuery,
+  TaskLimits,
   TaskQuery,
   TaskResult,
   TaskState,
@@ -49,8 +50,10 @@ import type {
 import { NOTHING, storedTask, type TaskRecord } from "../../tasks/record.js";
 import * as rules from "../../tasks/rules.js";
 import { TaskIndex } from "./task-index.js";
+import { isKeyed } from "./task-keys.js";
 import { leasesOf } from "./task-leases.js";
-import { type MemoryTaskState, notify, remove } from "./task-state.js";
+import { memoryLimits, Permits } from "./task-limits.js";
+import { type MemoryTaskState, notify, notifyPlace, remove } from "./task-state.js";
 import { detailsOf, dueKindsOf, iso, listOf } from "./task-views.js";
 import { resultsOf, statsOf } from "./task-waits.js";
 import { follow } from "./watch.js";
@@ -73,6 +76,7 @@ export class MemoryTaskStore implements TaskStore {
     remoteWait: false,
     reaps: false,
   };
+  readonly limits: TaskLimits;
   readonly #state: MemoryTaskState;
   readonly #watching = new Set<EventQueue<TaskWatchEvent>>();
   readonly #watchingEnds = new Set<EventQueue<TaskEndEvent>>();
@@ -80,6 +84,9 @@ export class MemoryTaskStore implements TaskStore {
 
   constructor(state: MemoryTaskState) {
     this.#state = state;
+    this.limits = memoryLimits(state, ({ watchers }) => {
+      for (const watcher of watchers) watcher.push({ type: "resync" });
+    });
   }
 
   async enqueue(
@@ -118,7 +125,9 @@ export class MemoryTaskStore implements TaskStore {
     }
     const claimed: ClaimedTask[] = [];
     let bytes = 0;
-    for (const due of tasks.due(queues, request, nowMs)) {
+    const permits = new Permits(namespace, nowMs);
+    const allows = permits.areAny ? permits.allows : undefined;
+    for (const due of tasks.due(queues, request, nowMs, allows)) {
       if (claimed.length >= limit) break;
       bytes += byteLength(due.data) + (due.checkpoint === NOTHING ? 0 : byteLength(due.checkpoint));
       if (bytes > CLAIMED_BYTES && claimed.length > 0) {
@@ -127,13 +136,18 @@ export class MemoryTaskStore implements TaskStore {
       }
       const token = (last: number) => leaseRules.nextToken(last, tokenFloor, 0);
       const { record, outcome } = rules.claim(due, request, claimDigest, nowMs, token);
+      permits.take(record);
+      if (isKeyed(due)) tasks.keys.started(due, nowMs);
       tasks.put(record);
       claimed.push(this.#withTerm(outcome));
     }
     if (claimed.length > 0) {
       claims.set(claimId, { ids: claimed.map(({ id }) => id), atMs: nowMs });
     }
-    return { status: "claimed", tasks: claimed };
+    if (claimed.length > 0) return { status: "claimed", tasks: claimed };
+    const nextMs = Math.min(permits.nextMs(request), tasks.keys.nextMs(request, nowMs));
+    const retryInMs = Number.isFinite(nextMs) ? Math.ceil(nextMs - nowMs) : undefined;
+    return { status: "claimed", tasks: [], ...(retryInMs !== undefined && { retryInMs }) };
   }
 
   async heartbeat(requests: readonly HeartbeatRequest[]): Promise<HeartbeatOutcome[]> {
@@ -258,7 +272,9 @@ export class MemoryTaskStore implements TaskStore {
         namespace.tasks.put(decision.record);
         reaped.push(decision.outcome);
         notify(namespace, decision.record, nowMs);
+        notifyPlace(namespace, decision.record);
       }
+      namespace.tasks.keys.forgetWindows(nowMs);
       for (const [claimId, { atMs }] of namespace.claims) {
         if (atMs > nowMs - CLAIMS_KEPT_MS) break;
         namespace.claims.delete(claimId);
@@ -310,6 +326,7 @@ export class MemoryTaskStore implements TaskStore {
       if (record && record !== before) {
         namespace.tasks.put(record);
         notify(namespace, record, nowMs);
+        if (before?.state === "running") notifyPlace(namespace, record);
       }
       return outcome;
     });

@@ -85,9 +85,11 @@ function actorsIn(sql: Sql, connections: Connections): Actors {
   const { backend } = connections;
   const within = { ...connections, backend: { ...backend, general: sql, control: sql } };
   const leases = new PostgresLeaseStore(within);
+  const tasks = new PostgresTaskStore(within);
   return {
     leases,
-    tasks: new PostgresTaskStore(within),
+    tasks,
+    taskLimits: tasks.limits,
     once: new PostgresOnceStore(within, leases),
     kinds: new PostgresKindStore(within),
     schedules: new PostgresScheduleStore(within),
@@ -132,7 +134,7 @@ function reporting(actors: Actors, report: (error: LeaseholdError) => void): Act
       for (const outcome of outcomes) if (isFailed(outcome)) report(outcome.error);
       return outcomes;
     };
-  const { leases, tasks, schedules } = actors;
+  const { leases, tasks, schedules, taskLimits } = actors;
   return {
     ...actors,
     schedules: {
@@ -144,6 +146,14 @@ function reporting(actors: Actors, report: (error: LeaseholdError) => void): Act
         if (outcome.status === "failed") report(outcome.error);
         return outcome;
       },
+    },
+    taskLimits: {
+      async declare(request) {
+        const outcome = await taskLimits.declare(request);
+        if (outcome.status === "failed") report(outcome.error);
+        return outcome;
+      },
+      remove: (key) => taskLimits.remove(key),
     },
     leases: { revoke: reported((requests) => leases.revoke(requests)) },
     tasks: {

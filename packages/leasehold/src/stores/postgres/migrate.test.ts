@@ -163,6 +163,9 @@ describePostgres("migrations", () => {
         concurrency_key: null,
         concurrency_limit: null,
         concurrency_any: false,
+        concurrency_rate: null,
+        concurrency_rate_ms: null,
+        limited: false,
       })),
     );
     const url = new URL(database.url);

@@ -4,6 +4,7 @@
  */
 import { KEY_STEPS } from "./migrations-keys.js";
 import { KIND_STEPS } from "./migrations-kinds.js";
+import { LIMIT_STEPS } from "./migrations-limits.js";
 import { SCHEDULE_STEPS } from "./migrations-schedules.js";
 import { TASK_STEPS } from "./migrations-tasks.js";
 
@@ -349,4 +350,5 @@ export const MIGRATIONS: readonly Migration[] = [
   ...KEY_STEPS,
   ...SCHEDULE_STEPS,
   ...KIND_STEPS,
+  ...LIMIT_STEPS,
 ];

@@ -12,6 +12,8 @@ const RIGHTS: Readonly<Record<string, string>> = {
   claim: "SELECT INSERT DELETE",
   task_key: "SELECT INSERT UPDATE DELETE",
   due_key: "SELECT INSERT UPDATE DELETE",
+  task_limit: "SELECT INSERT UPDATE DELETE",
+  key_rate: "SELECT INSERT UPDATE DELETE",
   once: "SELECT INSERT UPDATE DELETE",
   once_failure: "SELECT INSERT UPDATE DELETE",
   result_wait: "SELECT INSERT UPDATE DELETE",

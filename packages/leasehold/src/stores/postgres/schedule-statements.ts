@@ -8,6 +8,7 @@
  * No statement but DECLARE, which may insert, waits for a row lock: what another statement holds is skipped. Names: c the
  * clock, s the schedule, i the input, t the task.
  */
+import { type ConcurrencyRow, concurrencyColumns } from "./concurrency.js";
 import { epochMs } from "./lease-rows.js";
 import { unnested } from "./statements.js";
 import { CLOCK, NOTIFIED, notifiedOf } from "./task-statements.js";
@@ -32,6 +33,8 @@ const DECLARED = [
   "concurrency_limit",
   "concurrency_any",
   "version",
+  "concurrency_rate",
+  "concurrency_rate_ms",
 ] as const;
 const TYPES: Readonly<Record<(typeof DECLARED)[number], string>> = {
   cron: "text",
@@ -54,6 +57,8 @@ const TYPES: Readonly<Record<(typeof DECLARED)[number], string>> = {
   concurrency_limit: "int",
   concurrency_any: "bool",
   version: "smallint",
+  concurrency_rate: "int",
+  concurrency_rate_ms: "bigint",
 };
 const list = (columns: readonly string[], row?: string) =>
   columns.map((column) => (row ? `${row}.${column}` : column)).join(", ");
@@ -161,10 +166,11 @@ WITH ${CLOCK},
   added AS (
     INSERT INTO leasehold.task (namespace, id, seq, state, kind, queue, priority, data,
       max_attempts, crash_limit, backoff_ms, max_backoff_ms, keep_done_ms, keep_dead_ms,
-      concurrency_key, concurrency_limit, concurrency_any, version, created_at, scheduled_at)
+      concurrency_key, concurrency_limit, concurrency_any, concurrency_rate, concurrency_rate_ms,
+      version, created_at, scheduled_at)
     SELECT m.namespace, f.id, f.seq, 'pending', m.kind, m.queue, m.priority, m.data,
       m.max_attempts, m.crash_limit, m.backoff_ms, m.max_backoff_ms, m.keep_done_ms, m.keep_dead_ms,
-      m.concurrency_key, m.concurrency_limit, m.concurrency_any, m.version, c.now,
+      m.concurrency_key, m.concurrency_limit, m.concurrency_any, m.concurrency_rate, m.concurrency_rate_ms, m.version, c.now,
       coalesce(to_timestamp(f.scheduled_ms / 1000), c.now)
     FROM moved m CROSS JOIN fires f CROSS JOIN clock c ORDER BY f.n
     ON CONFLICT DO NOTHING
@@ -173,7 +179,9 @@ WITH ${CLOCK},
   ${notifiedOf("added x WHERE x.scheduled_at <= x.created_at")}
 SELECT m.kind, m.queue, ${NOTIFIED} FROM moved m`;
 
-export interface ScheduleRow extends Omit<DueRow, "now" | "nextAt" | "namespace" | "isRunning"> {
+export interface ScheduleRow
+  extends Omit<DueRow, "now" | "nextAt" | "namespace" | "isRunning">,
+    ConcurrencyRow {
   readonly kind: string;
   readonly queue: string;
   readonly priority: number;
@@ -184,9 +192,6 @@ export interface ScheduleRow extends Omit<DueRow, "now" | "nextAt" | "namespace"
   readonly maxBackoffMs: number;
   readonly keepDoneMs: number | null;
   readonly keepDeadMs: number | null;
-  readonly concurrencyKey: string | null;
-  readonly concurrencyLimit: number | null;
-  readonly concurrencyAny: boolean;
   readonly version: number;
   readonly declaredAt: number;
   readonly pausedAt: number | null;
@@ -202,8 +207,7 @@ export interface ScheduleRow extends Omit<DueRow, "now" | "nextAt" | "namespace"
 const VIEW = `SELECT s.name, s.revision, s.cron, s.time_zone AS "timeZone", s.every_ms AS "everyMs", s.catch_up AS "catchUp",
   s.overlap, s.jitter_ms AS "jitterMs", s.kind, s.queue, s.priority, s.data, s.max_attempts AS "maxAttempts",
   s.crash_limit AS "crashLimit", s.backoff_ms AS "backoffMs", s.max_backoff_ms AS "maxBackoffMs",
-  s.keep_done_ms AS "keepDoneMs", s.keep_dead_ms AS "keepDeadMs", s.concurrency_key AS "concurrencyKey",
-  s.concurrency_limit AS "concurrencyLimit", s.concurrency_any AS "concurrencyAny", s.version, ${epochMs("s.declared_at")} AS "declaredAt",
+  s.keep_done_ms AS "keepDoneMs", s.keep_dead_ms AS "keepDeadMs", ${concurrencyColumns("s")}, s.version, ${epochMs("s.declared_at")} AS "declaredAt",
   ${epochMs("s.paused_at")} AS "pausedAt", s.paused_by AS "pausedBy", s.pause_reason AS "pauseReason",
   ${epochMs("s.last_fire_at")} AS "lastFireAt", s.waiting, s.fired, s.skipped, s.last_task_id AS "taskId",
   t.state AS "taskState", ${epochMs("t.finished_at")} AS "taskFinishedAt", t.error AS "taskError"

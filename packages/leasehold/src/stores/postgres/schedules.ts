@@ -6,7 +6,7 @@ import {
   resourceOfCursor,
   StoreUnavailableError,
 } from "../../core/index.js";
-import type { Concurrency, Json } from "../../tasks/port.js";
+import type { Json } from "../../tasks/port.js";
 import { encodeJson } from "../../tasks/record.js";
 import {
   type DeclareOutcome,
@@ -28,6 +28,7 @@ import {
   type Ticking,
 } from "../../tasks/schedules/port.js";
 import { catchUpOf, mostOf } from "../../tasks/schedules/rules.js";
+import { concurrencyOf } from "./concurrency.js";
 import type { Parameter } from "./connection.js";
 import { failedOutcome } from "./failures.js";
 import {
@@ -171,6 +172,8 @@ function columnsOf(declaration: ScheduleDeclaration): Parameter[] {
     concurrency?.perKey ?? null,
     concurrency?.order === "any",
     task.version,
+    concurrency?.rate?.limit ?? null,
+    concurrency?.rate?.perMs ?? null,
   ];
 }
 
@@ -182,11 +185,6 @@ function dueOf({ namespace, ...row }: DueRow): DueSchedule | [] {
   const waiting = JSON.parse(row.waiting) as number[];
   const lastFireAtMs = Math.round(row.lastFireAt);
   return { namespace, name, revision, declaration, lastFireAtMs, waiting, isRunning };
-}
-
-function concurrencyOf(row: ScheduleRow): Concurrency | null {
-  const { concurrencyKey: key, concurrencyLimit: perKey, concurrencyAny: isAny } = row;
-  return key === null || perKey === null ? null : { key, perKey, order: isAny ? "any" : "fifo" };
 }
 
 function viewOf(namespace: string, row: ScheduleRow): ScheduleView {

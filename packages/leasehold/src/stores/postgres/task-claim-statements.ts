@@ -11,11 +11,22 @@ import { afterMs, unnested } from "./statements.js";
 import type { Run } from "./task-calls.js";
 import {
   KEYED_LEFT,
+  KEYS_RESUME,
   keyedDue,
   keyedHeads,
   pickedOfBoth,
   VERSION_TAKEN,
 } from "./task-key-statements.js";
+import {
+  CHARGED,
+  IS_LIMITED,
+  LIMITS_RESUME,
+  limitedBy,
+  limitedPlain,
+  limitsSeen,
+  OPEN_KEY,
+  PASSED_OVER,
+} from "./task-limited-claim.js";
 import {
   CLOCK,
   CLOCK_NOW,
@@ -39,8 +50,12 @@ export const claimedLeaseId = (seq: string) =>
 export interface ClaimedRow {
   /** Null in the only row of a claim that took nothing. */
   readonly id: string | null;
-  /** Of a claim that took nothing: tasks with a key are due, and it was for those without, or could not take them yet. */
+  /** Of a claim that took nothing: tasks with a key or a limit are due, and it was for those without, or could not take them yet. */
   readonly undecided: boolean;
+  /** Whether a limit concerns the claim. */
+  readonly limited: boolean;
+  /** Of a claim that took nothing: when a rate lets tasks start again, in milliseconds; null: none keeps any back. */
+  readonly retryInMs: number | null;
   readonly kind: string;
   readonly queue: string;
   readonly priority: number;
@@ -68,8 +83,8 @@ const DUE = `t.namespace = $1 AND t.state = 'pending' AND t.concurrency_key IS N
         AND t.scheduled_at <= ${CLOCK_NOW}
         AND ($6::text[] IS NULL OR t.kind = ANY ($6::text[])) AND ${VERSION_TAKEN("t")}
         AND NOT EXISTS (SELECT FROM earlier)`;
-/** For statements that take no task with a key. */
-const UNKEYED_DUE = `${DUE} AND NOT EXISTS (SELECT FROM keyed)`;
+/** For statements that take no task with a key or a limit. */
+const UNKEYED_DUE = `${DUE} AND NOT EXISTS (SELECT FROM keyed) AND NOT EXISTS (SELECT FROM limited)`;
 const BYTES = "octet_length(t.data) + coalesce(octet_length(t.checkpoint), 0)";
 export const IN_ORDER = (row: string) => `${row}.priority, ${row}.scheduled_at, ${row}.seq`;
 const PICKED = (row: string) => `${row}.namespace, ${row}.queue, ${IN_ORDER(row)}`;
@@ -131,16 +146,23 @@ const picked = (queues: number, due: string) =>
   queues === 1 ? pickedOfOne(PICKED("t"), due) : pickedOfMany(queues, due);
 
 const pickedWithout = (queues: number) => `${keyedDue(placesOf(queues))},
+  ${limitedBy(placesOf(queues))},
   picked AS MATERIALIZED (${picked(queues, UNKEYED_DUE)}
   )`;
 /** Like the pick of {@link claimSql}, for the lean statement: of the first queue, with `columns`. */
 export const LEAN_PICK = (columns: string) => `${keyedDue(placesOf(1))},
+  ${limitedBy(placesOf(1))},
   picked AS MATERIALIZED (${pickedOfOne(columns, UNKEYED_DUE)}
   )`;
 const pickedWithKeys = (queues: number) => `${keyedHeads(placesOf(queues), BYTES)},
   plain AS MATERIALIZED (${picked(queues, DUE)}
   ),
   picked AS MATERIALIZED (${pickedOfBoth(IN_ORDER("h"))}
+  )`;
+const pickedWithLimits = (queues: number) => `${limitsSeen(placesOf(queues))},
+  ${keyedHeads(placesOf(queues), BYTES, OPEN_KEY)},
+  ${limitedPlain(placesOf(queues), BYTES, IN_ORDER("x"))},
+  picked AS MATERIALIZED (${pickedOfBoth(IN_ORDER("h"), "allowed_heads")}
   )`;
 /** A claim that takes fewer than it may has perhaps not looked at all keys: the next one does. */
 const LEFT_WITH_KEYS = `(
@@ -150,20 +172,36 @@ const LEFT_WITH_KEYS = `(
       WHERE (SELECT count(*) FROM measured m WHERE m.fits) BETWEEN 1 AND $5::int - 1
     ) x`;
 
+/** Which tasks the statement may take. If others are due, it takes nothing. */
+export type ClaimMode = "plain" | "keyed" | "limited";
+const PICKED_BY: Readonly<Record<ClaimMode, (queues: number) => string>> = {
+  plain: pickedWithout,
+  keyed: pickedWithKeys,
+  limited: pickedWithLimits,
+};
+const MS_UNTIL = (time: string) => `(extract(epoch FROM ${time} - c.now) * 1000)::float8`;
+const OUTCOME: Readonly<Record<ClaimMode, string>> = {
+  plain: `x.id IS NULL AND (EXISTS (SELECT FROM keyed) OR EXISTS (SELECT FROM limited)) AS undecided,
+  EXISTS (SELECT FROM limited) AS limited, NULL::float8 AS "retryInMs"`,
+  keyed: `x.id IS NULL AND EXISTS (SELECT FROM looked) AS undecided,
+  false AS limited, ${MS_UNTIL(KEYS_RESUME)} AS "retryInMs"`,
+  limited: `x.id IS NULL AND (EXISTS (SELECT FROM looked) OR ${PASSED_OVER}) AS undecided,
+  true AS limited, ${MS_UNTIL(`least(${KEYS_RESUME}, ${LIMITS_RESUME})`)} AS "retryInMs"`,
+};
+
 /**
  * Values: namespace, claimId, holder, ttlMs, limit, kinds, then each queue, or null for none. A claim that took tasks is
  * recorded, and a repetition returns those still running. If a claim runs twice concurrently, only one
  * can be recorded: the other fails (23505) and finds the record on its retry.
  * @internal
- * @param keyed whether it may take tasks with a concurrency key. If not, and some are due, it takes nothing.
  */
-export const claimSql = (queues: number, keyed: boolean) => `
+export const claimSql = (queues: number, how: ClaimMode) => `
 WITH ${CLOCK},
   ${CLAIM_DIGEST},
   earlier AS MATERIALIZED (
     SELECT n.task_seqs FROM leasehold.claim n WHERE n.namespace = $1 AND n.claim_id = $2
   ),
-  ${keyed ? pickedWithKeys(queues) : pickedWithout(queues)},
+  ${PICKED_BY[how](queues)},
   -- The size of a value is in its header: no data is read here.
   measured AS MATERIALIZED (
     SELECT p.namespace, p.queue, p.seq, p.bytes = sum(p.bytes) OVER upto
@@ -171,12 +209,14 @@ WITH ${CLOCK},
     FROM picked p WINDOW upto AS (ORDER BY ${IN_ORDER("p")} ROWS UNBOUNDED PRECEDING)
   ),
   -- This statement has locked them, so a concurrent claim may have found nothing.
-  ${notifiedOf(keyed ? LEFT_WITH_KEYS : "measured x WHERE NOT x.fits")},
+  ${notifiedOf(how === "plain" ? "measured x WHERE NOT x.fits" : LEFT_WITH_KEYS)},
   claimed AS (
     UPDATE leasehold.task t SET state = 'running', attempt = t.attempt + 1,
       previous_holder = t.holder, holder = $3, lease_id = ${claimedLeaseId("t.seq")},
       token = greatest(t.token + 1, ${micros("c.now")}), ttl_ms = $4::int, started_at = c.now,
-      heartbeat_at = NULL, expires_at = ${afterMs("$4::int")}, result = NULL, progress = NULL
+      heartbeat_at = NULL, expires_at = ${afterMs("$4::int")}, result = NULL, progress = NULL${
+        how === "limited" ? `,\n      limited = ${IS_LIMITED}` : ""
+      }
     FROM clock c
     -- Not a join, for which the planner may scan the whole table.
     WHERE t.namespace = $1 AND t.seq = ANY (ARRAY(SELECT p.seq FROM measured p WHERE p.fits))
@@ -191,27 +231,41 @@ WITH ${CLOCK},
       JOIN leasehold.task t ON t.namespace = $1 AND t.seq = e.seq CROSS JOIN clock c
     WHERE t.state = 'running' AND t.lease_id = ${claimedLeaseId("t.seq")}
       AND c.now < t.expires_at
-  )${keyed ? `,\n  ${KEYED_LEFT}` : ""}
+  )${how === "plain" ? "" : `,\n  ${KEYED_LEFT}`}${how === "limited" ? `,\n  ${CHARGED}` : ""}
 SELECT ${CLAIMED_COLUMNS("x")}, ${NOTIFIED},
-  x.id IS NULL AND EXISTS (SELECT FROM ${keyed ? "looked" : "keyed"}) AS undecided
+  ${OUTCOME[how]}
 FROM clock c LEFT JOIN (SELECT * FROM claimed UNION ALL SELECT * FROM own) x ON true
 ORDER BY ${IN_ORDER("x")}`;
 
 /** Looks of one claim at keys that must wait, or that another claim has locked. */
 const LOOKS = 10;
 
-/** The rows of the tasks that a claim took, or had taken. */
+interface Claimed {
+  /** Of the tasks that the claim took, or had taken. */
+  readonly rows: readonly (ClaimedRow & { readonly id: string })[];
+  readonly retryInMs: number | null;
+}
+
+/** @param pause called before another look at what other claims have locked, with the number of looks so far */
 export async function claimedRows(
   run: Run,
   places: number,
-  keyed: boolean,
+  how: ClaimMode,
   values: readonly Parameter[],
-): Promise<(ClaimedRow & { readonly id: string })[]> {
-  let rows = await run<ClaimedRow>(claimSql(places, keyed), values);
+  pause: (looks: number) => Promise<void>,
+): Promise<Claimed> {
+  let rows = await run<ClaimedRow>(claimSql(places, how), values);
+  let least = Number.POSITIVE_INFINITY;
   for (let looks = 1; rows[0]?.undecided && looks < LOOKS; looks += 1) {
-    rows = await run<ClaimedRow>(claimSql(places, true), values);
+    least = Math.min(least, rows[0].retryInMs ?? least);
+    if (how === "limited") await pause(looks);
+    rows = await run<ClaimedRow>(claimSql(places, rows[0].limited ? "limited" : "keyed"), values);
   }
-  return rows.filter((row) => row.id !== null) as (ClaimedRow & { readonly id: string })[];
+  least = Math.min(least, rows[0]?.retryInMs ?? least);
+  return {
+    rows: rows.filter((row) => row.id !== null) as (ClaimedRow & { readonly id: string })[],
+    retryInMs: Number.isFinite(least) ? Math.max(0, Math.ceil(least)) : null,
+  };
 }
 
 /** Values: how long claims are kept, in milliseconds. */

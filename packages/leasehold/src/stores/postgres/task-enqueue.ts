@@ -32,16 +32,19 @@ const NEW_TASK: Columns = [
   ["concurrency_limit", "int"],
   ["concurrency_any", "bool"],
   ["version", "smallint"],
+  ["concurrency_rate", "int"],
+  ["concurrency_rate_ms", "bigint"],
 ];
 
 /** Inserts the tasks of `numbered`, in key order: {@link task-statements.ts}. */
 const ADDED = `added AS (
     INSERT INTO leasehold.task (namespace, id, seq, state, kind, queue, priority, data, dedupe_key,
       max_attempts, crash_limit, backoff_ms, max_backoff_ms, keep_done_ms, keep_dead_ms,
-      concurrency_key, concurrency_limit, concurrency_any, version, created_at, scheduled_at)
+      concurrency_key, concurrency_limit, concurrency_any, concurrency_rate, concurrency_rate_ms,
+      version, created_at, scheduled_at)
     SELECT i.namespace, i.id, i.seq, 'pending', i.kind, i.queue, i.priority, i.data, i.dedupe_key,
       i.max_attempts, i.crash_limit, i.backoff_ms, i.max_backoff_ms, i.keep_done_ms, i.keep_dead_ms,
-      i.concurrency_key, i.concurrency_limit, i.concurrency_any, i.version, c.now,
+      i.concurrency_key, i.concurrency_limit, i.concurrency_any, i.concurrency_rate, i.concurrency_rate_ms, i.version, c.now,
       coalesce(to_timestamp(i.scheduled_ms / 1000), c.now)
     FROM numbered i CROSS JOIN clock c
     ORDER BY i.namespace COLLATE "C", i.kind COLLATE "C", i.dedupe_key COLLATE "C",
@@ -216,6 +219,8 @@ function newTaskColumns(tasks: readonly NewTask[]): (readonly Scalar[])[] {
     tasks.map(({ concurrency }) => concurrency?.perKey ?? null),
     tasks.map(({ concurrency }) => concurrency?.order === "any"),
     tasks.map(({ version }) => version ?? FIRST_VERSION),
+    tasks.map(({ concurrency }) => concurrency?.rate?.limit ?? null),
+    tasks.map(({ concurrency }) => concurrency?.rate?.perMs ?? null),
   ];
 }
 

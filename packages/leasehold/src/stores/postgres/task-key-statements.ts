@@ -33,6 +33,14 @@ export function kindsTaken(request: Pick<ClaimRequest, "kinds" | "versions">): s
 /** Whether the claim takes the version of the row, which is a task or has a kind and a version like one. */
 export const VERSION_TAKEN = (row: string) => `(${row}.version = 1 OR $6::text[] IS NULL
           OR ${row}.kind || E'\\x01' || ${row}.version = ANY ($6::text[]))`;
+const isCurrent = (row: string, perMs: string) =>
+  `coalesce(c.now >= ${row}.window_start AND c.now < ${endOf(`${row}.window_start`, perMs)}, false)`;
+const endOf = (start: string, perMs: string) => `${start} + ${perMs} * interval '1 millisecond'`;
+/** Of the rate of a key or a limit: whether its last window is under way, when it ends, and how many it lets start. */
+export const windowOf = (row: string, limit: string, perMs: string) => `
+        SELECT v.current, ${endOf(`${row}.window_start`, perMs)} AS ends_at,
+          CASE WHEN v.current THEN ${limit} - ${row}.window_used ELSE ${limit} END AS permits
+        FROM (SELECT ${isCurrent(row, perMs)} AS current) v`;
 
 /** Whether tasks with a key are due in one of the queues: then the claim is left to the statement that can take them. */
 export const keyedDue = (queues: string) => `keyed AS MATERIALIZED (
@@ -48,12 +56,19 @@ export const OF_KEY = `${SAME_KEY("t")} AND t.concurrency_key = k.key`;
 /** The number of the task t, as the index of keys has it: see migrations-keys.ts. */
 export const NUMBER = "(t.seq + 0)";
 
-/** @param bytes the size of the task t */
-export const keyedHeads = (queues: string, bytes: string) => `looked AS MATERIALIZED (
+/**
+ * @param bytes the size of the task t
+ * @param open a condition on the due row d
+ */
+export const keyedHeads = (
+  queues: string,
+  bytes: string,
+  open = "true",
+) => `looked AS MATERIALIZED (
     SELECT d.* FROM unnest(ARRAY[${queues}]) AS q (queue) CROSS JOIN LATERAL (
-      SELECT d.ctid AS at, d.namespace, d.queue, d.kind, d.key FROM leasehold.due_key d
+      SELECT d.ctid AS at, d.namespace, d.queue, d.kind, d.key, d.priority FROM leasehold.due_key d
       WHERE d.namespace = $1 AND d.queue = q.queue AND d.due_at <= ${CLOCK_NOW}
-        AND ($6::text[] IS NULL OR d.kind = ANY ($6::text[])) AND ${VERSION_TAKEN("d")}
+        AND ($6::text[] IS NULL OR d.kind = ANY ($6::text[])) AND ${VERSION_TAKEN("d")} AND ${open}
         AND NOT EXISTS (SELECT FROM earlier)
       ORDER BY d.priority, d.due_at LIMIT $5::int
       FOR UPDATE OF d SKIP LOCKED
@@ -81,13 +96,22 @@ export const keyedHeads = (queues: string, bytes: string) => `looked AS MATERIAL
   ),
   own_keys AS MATERIALIZED (SELECT * FROM added UNION ALL SELECT * FROM locked),
   examined AS MATERIALIZED (
-    SELECT k.*, n.any_order, greatest(n.most - r.running, 0) AS free, r.stuck
+    SELECT k.*, n.any_order, greatest(least(n.most - r.running, w.permits), 0) AS free, r.stuck,
+      n.per_ms, s.window_start, s.window_used, w.*
     FROM own_keys k CROSS JOIN clock c
       CROSS JOIN LATERAL (
-        SELECT t.concurrency_limit AS most, t.concurrency_any AS any_order FROM leasehold.task t
+        SELECT t.concurrency_limit AS most, t.concurrency_any AS any_order, t.concurrency_rate AS rate,
+          t.concurrency_rate_ms AS per_ms
+        FROM leasehold.task t
         WHERE ${OF_KEY} AND t.state = 'pending'
         ORDER BY ${NUMBER} DESC LIMIT 1
       ) n
+      LEFT JOIN LATERAL (
+        SELECT s.window_start, s.window_used FROM leasehold.key_rate s
+        WHERE n.rate IS NOT NULL AND ${SAME_KEY("s")} AND s.key = k.key LIMIT 1
+      ) s ON true
+      CROSS JOIN LATERAL (${windowOf("s", "n.rate", "n.per_ms")}
+      ) w
       CROSS JOIN LATERAL (
         SELECT count(*) - (
             -- Locked, because a renewal that this statement does not see may have extended it.
@@ -127,8 +151,9 @@ export const keyedHeads = (queues: string, bytes: string) => `looked AS MATERIAL
 
 /**
  * The first tasks of those without a key (`plain`) and of the heads. A head whose row is locked keeps back those behind it.
+ * @param heads those that may run, of the heads
  */
-export const pickedOfBoth = (order: string) => `
+export const pickedOfBoth = (order: string, heads = "heads") => `
     SELECT b.namespace, b.queue, b.priority, b.scheduled_at, b.seq, b.bytes FROM (
       SELECT b.*, row_number() OVER (PARTITION BY b.queue, b.kind, b.key ORDER BY b.seq) AS nth FROM (
         SELECT p.namespace, p.queue, p.priority, p.scheduled_at, p.seq, p.bytes, NULL AS kind, NULL AS key,
@@ -137,7 +162,7 @@ export const pickedOfBoth = (order: string) => `
         UNION ALL
         SELECT h.namespace, h.queue, h.priority, h.scheduled_at, h.seq, h.bytes, h.kind, h.key,
           h.any_order, h.place
-        FROM (SELECT h.* FROM heads h ORDER BY ${order} LIMIT $5::int) h CROSS JOIN LATERAL (
+        FROM (SELECT h.* FROM ${heads} h ORDER BY ${order} LIMIT $5::int) h CROSS JOIN LATERAL (
           SELECT FROM leasehold.task t
           WHERE t.namespace = h.namespace AND t.seq = h.seq AND t.state = 'pending'
             AND t.scheduled_at <= ${CLOCK_NOW} AND ${VERSION_TAKEN("t")}
@@ -162,7 +187,37 @@ export const KEYED_LEFT = `forgotten AS (
     FROM heads h
     WHERE NOT EXISTS (SELECT FROM measured m WHERE m.fits AND m.seq = h.seq)
     GROUP BY h.namespace, h.queue, h.kind, h.key
+  ),
+  -- Of the keys with a rate, how many of their tasks the claim starts.
+  paced AS MATERIALIZED (
+    SELECT k.*, (
+      SELECT count(*)::int FROM heads h JOIN measured m ON m.seq = h.seq
+      WHERE m.fits AND ${SAME_KEY("h")} AND h.key = k.key
+    ) AS started
+    FROM examined k WHERE k.permits IS NOT NULL
+  ),
+  -- No other claim writes these rows: this one has locked their keys.
+  counted AS (
+    INSERT INTO leasehold.key_rate (namespace, queue, kind, key, window_start, window_used, ends_at)
+    SELECT k.namespace, k.queue, k.kind, k.key, x.begin, x.used + k.started, ${endOf("x.begin", "k.per_ms")}
+    FROM paced k CROSS JOIN clock c CROSS JOIN LATERAL (
+      SELECT CASE WHEN k.current THEN k.window_start ELSE c.now END AS begin,
+        CASE WHEN k.current THEN k.window_used ELSE 0 END AS used
+    ) x
+    WHERE k.started > 0
+    ON CONFLICT (namespace, queue, kind, key) DO UPDATE
+      SET window_start = excluded.window_start, window_used = excluded.window_used, ends_at = excluded.ends_at
+  ),
+  -- A key whose rate is used up is due when the window ends.
+  resumed AS (
+    INSERT INTO leasehold.due_key (namespace, queue, kind, key, priority, due_at)
+    SELECT k.namespace, k.queue, k.kind, k.key, (
+        SELECT min(l.priority) FROM looked l WHERE ${SAME_KEY("l")} AND l.key = k.key
+      ), CASE WHEN k.current THEN k.ends_at ELSE ${endOf("c.now", "k.per_ms")} END
+    FROM paced k CROSS JOIN clock c WHERE k.started >= k.permits
   )`;
+/** When the first of the keys that a rate keeps back may go on. */
+export const KEYS_RESUME = `(SELECT min(k.ends_at) FROM paced k WHERE k.current AND k.permits <= 0)`;
 
 /**
  * Deletes the rows of keys that no claim has looked at for a time, and that have no unfinished task. Values: the time in
@@ -178,3 +233,13 @@ WITH old AS MATERIALIZED (
     FOR UPDATE OF k SKIP LOCKED
   )
 DELETE FROM leasehold.task_key k USING old WHERE k.ctid = old.at`;
+
+/** Deletes the windows of rates that have ended for a time. Values: the time in milliseconds. */
+export const FORGET_RATES = `
+WITH old AS MATERIALIZED (
+    SELECT s.ctid AS at FROM leasehold.key_rate s
+    WHERE s.ends_at < clock_timestamp() - $1::float8 * interval '1 millisecond'
+    LIMIT 10000
+    FOR UPDATE OF s SKIP LOCKED
+  )
+DELETE FROM leasehold.key_rate s USING old WHERE s.ctid = old.at`;

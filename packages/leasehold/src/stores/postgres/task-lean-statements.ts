@@ -3,7 +3,7 @@
  * namespace. What they leave undecided, the general statements decide (task-claim-statements.ts, task-statements.ts):
  *
  *   claim ─▶ lean statement ─▶ tasks, or none is due
- *              └─ repeated, too much data, or keys are due ─▶ general statement
+ *              └─ repeated, too much data, keys are due, or a limit ─▶ general statement
  *   completes ─▶ lean statement ─▶ the numbers of those that it completed
  *                  └─ the rest ─▶ general statement ─▶ refused, repeated, locked, ...
  *
@@ -12,7 +12,8 @@
  * leave out, and why that is safe:
  *
  * - The claim adds up the data instead of measuring task by task. If it is more than a claim may return, or if the
- *   claim is recorded already, it takes nothing. Nor does it if tasks with a concurrency key are due.
+ *   claim is recorded already, it takes nothing. Nor does it if tasks with a concurrency key are due, or if a limit
+ *   concerns it.
  * - The claim returns no value that its request has, and null for what most tasks have.
  * - A completion names its namespace once, and returns one row.
  */
@@ -34,6 +35,8 @@ export interface LeanClaimedRow {
   readonly id: string | null;
   /** Of a claim that took nothing: whether it is left to the general statement. */
   readonly undecided: boolean | null;
+  /** Of a claim that took nothing: whether a limit concerns it. */
+  readonly limited: boolean | null;
   /** Null if it is the token, as for most tasks. */
   readonly now: number | null;
   readonly kind: string;
@@ -87,7 +90,8 @@ SELECT x.id, x.kind, nullif(x.priority, 0) AS priority, x.data, x.lease_id AS "l
   (date_part('epoch', x.scheduled_at) * 1000000)::bigint AS "scheduledAt",
   nullif(x.version, 1) AS version, x.previous_holder AS "previousHolder", x.checkpoint, nullif(c.micros, x.token) AS now,
   CASE WHEN x.id IS NULL THEN EXISTS (SELECT FROM earlier) OR EXISTS (SELECT FROM picked)
-    OR EXISTS (SELECT FROM keyed) END AS undecided
+    OR EXISTS (SELECT FROM keyed) OR EXISTS (SELECT FROM limited) END AS undecided,
+  CASE WHEN x.id IS NULL THEN EXISTS (SELECT FROM limited) END AS limited
 FROM clock c LEFT JOIN claimed x ON true
 ORDER BY ${IN_ORDER("x")}`;
 

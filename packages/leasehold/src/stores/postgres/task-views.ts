@@ -17,21 +17,19 @@ import type {
   TaskView,
 } from "../../tasks/port.js";
 import { isTaskId, taskPosition } from "../../tasks/record.js";
+import { type ConcurrencyRow, concurrencyColumns, concurrencyOf } from "./concurrency.js";
 import type { Parameter } from "./connection.js";
 import { grantId } from "./statements.js";
 import { micros } from "./task-statements.js";
 
 /** Without payloads. */
-interface PlainRow {
+interface PlainRow extends ConcurrencyRow {
   readonly id: string;
   readonly kind: string;
   readonly queue: string;
   readonly priority: number;
   readonly state: TaskState;
   readonly dedupeKey: string | null;
-  readonly concurrencyKey: string | null;
-  readonly perKey: number;
-  readonly anyOrder: boolean;
   readonly version: number;
   readonly attempt: number;
   readonly failures: number;
@@ -51,7 +49,7 @@ interface PlainRow {
 }
 
 const COLUMNS = `t.id, t.kind, t.queue, t.priority, t.state, t.dedupe_key AS "dedupeKey",
-  t.concurrency_key AS "concurrencyKey", t.concurrency_limit AS "perKey", t.concurrency_any AS "anyOrder", t.version,
+  ${concurrencyColumns("t")}, t.version,
   t.attempt, t.failures, t.crashes, t.max_attempts AS "maxAttempts", t.crash_limit AS "crashLimit",
   ${micros("t.created_at")} AS "createdAt", ${micros("t.scheduled_at")} AS "scheduledAt",
   ${micros("t.started_at")} AS "startedAt", ${micros("t.heartbeat_at")} AS "heartbeatAt",
@@ -205,10 +203,7 @@ function viewOf(row: PlainRow): Omit<TaskView, "error"> {
     priority: row.priority,
     state: row.state,
     dedupeKey: row.dedupeKey,
-    concurrency:
-      row.concurrencyKey === null
-        ? null
-        : { key: row.concurrencyKey, perKey: row.perKey, order: row.anyOrder ? "any" : "fifo" },
+    concurrency: concurrencyOf(row),
     version: row.version,
     attempt: row.attempt,
     failures: row.failures,

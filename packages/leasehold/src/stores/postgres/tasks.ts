@@ -6,7 +6,7 @@ import {
   type LeaseView,
   type Page,
 } from "../../core/index.js";
-import type { Clock, Random } from "../../env/index.js";
+import { type Clock, type Random, sleep } from "../../env/index.js";
 import type { BlockedKey, BlockedKeysQuery } from "../../tasks/blocked-keys.js";
 import { refuseAnothersClaim } from "../../tasks/claims.js";
 import { ATTEMPTS_KEPT } from "../../tasks/payloads.js";
@@ -36,6 +36,7 @@ import type {
   TaskGrant,
   TaskKey,
   TaskLeaseQuery,
+  TaskLimits,
   TaskQuery,
   TaskResult,
   TaskState,
@@ -58,10 +59,11 @@ import {
   FORGET_CLAIMS,
 } from "./task-claim-statements.js";
 import { enqueue, runIn } from "./task-enqueue.js";
-import { FORGET_KEYS, kindsTaken } from "./task-key-statements.js";
+import { FORGET_KEYS, FORGET_RATES, kindsTaken } from "./task-key-statements.js";
 import { tasksOf } from "./task-lean-outcomes.js";
 import { CLAIM_FIRST, type LeanClaimedRow } from "./task-lean-statements.js";
 import { type LeaseRow, leasePage, leasesSql } from "./task-leases.js";
+import { postgresLimits } from "./task-limits.js";
 import {
   cancelling,
   claimedTask,
@@ -99,6 +101,7 @@ const FORGET_ATTEMPTS_EVERY = 10;
 
 export class PostgresTaskStore implements TaskStore {
   readonly capabilities: TaskCapabilities;
+  readonly limits: TaskLimits;
   readonly #schema: Schema;
   readonly #general: Sql;
   readonly #control: Sql;
@@ -119,6 +122,7 @@ export class PostgresTaskStore implements TaskStore {
     setMaxListeners(0, this.#closing.signal);
     this.#random = env.random;
     this.#calls = new TaskCalls(env.clock, this.#closing.signal);
+    this.limits = postgresLimits((options) => this.#calls.within(this.#general, options));
     this.#forgetAtMs = env.clock.monotonic() + FORGET_EVERY_MS;
     this.capabilities = {
       ttl: { minMs: 100, maxMs: 2 ** 31 - 1, stepMs: 1 },
@@ -155,9 +159,12 @@ export class PostgresTaskStore implements TaskStore {
     try {
       const run = this.#calls.within(this.#general, options);
       if (queues.length === 0) return { status: "claimed", tasks: [] };
+      let limited = false;
       if (queues.length === 1) {
         const values = [namespace, claimId, holder, ttlMs, limit, kinds, ...queues];
-        const tasks = tasksOf(request, await run<LeanClaimedRow>(CLAIM_FIRST, values));
+        const rows = await run<LeanClaimedRow>(CLAIM_FIRST, values);
+        limited = rows[0]?.limited ?? false;
+        const tasks = tasksOf(request, rows);
         if (tasks) {
           await this.#forgetAttempts(request, tasks, run);
           return { status: "claimed", tasks };
@@ -166,15 +173,17 @@ export class PostgresTaskStore implements TaskStore {
       const places = claimedPlaces(queues.length);
       const nulls = Array.from({ length: places - queues.length }, () => null);
       const values = [namespace, claimId, holder, ttlMs, limit, kinds, ...queues, ...nulls];
-      // The lean statement has left tasks with a key to this one.
-      const keyed = queues.length === 1;
-      const rows = await claimedRows(run, places, keyed, values);
+      // The lean statement has left tasks with a key or a limit to this one.
+      const first = queues.length === 1 ? (limited ? "limited" : "keyed") : "plain";
+      const pause = (looks: number) => sleep(this.#clock, 2 * looks);
+      const { rows, retryInMs } = await claimedRows(run, places, first, values, pause);
       const refused = refuseAnothersClaim(
         holder,
         rows.map((row) => row.holder),
       );
       await this.#forgetAttempts(request, rows, run);
-      return refused ?? { status: "claimed", tasks: rows.map(claimedTask) };
+      const hint = rows.length === 0 && retryInMs !== null ? { retryInMs } : {};
+      return refused ?? { status: "claimed", tasks: rows.map(claimedTask), ...hint };
     } catch (error) {
       return failedOutcome(error);
     }
@@ -282,6 +291,7 @@ export class PostgresTaskStore implements TaskStore {
       await this.#calls.within(this.#general)(FORGET_CLAIMS, [CLAIMS_KEPT_MS]);
       await this.#calls.within(this.#general)(FORGET_WAITS, []);
       await this.#calls.within(this.#general)(FORGET_KEYS, [KEYS_KEPT_MS]);
+      await this.#calls.within(this.#general)(FORGET_RATES, [KEYS_KEPT_MS]);
     }
     return reaped;
   }
@@ -317,7 +327,7 @@ export class PostgresTaskStore implements TaskStore {
     yield* watchEvents(
       this.#listener,
       ([topic, place, queue]): TaskWatchEvent | null =>
-        topic === "task" && place === namespace ? { type: "ready", queue } : null,
+        topic === "task" && place === namespace ? readyOf(queue) : null,
       [signal, this.#closing.signal],
     );
   }
@@ -339,4 +349,9 @@ export class PostgresTaskStore implements TaskStore {
   async close(): Promise<void> {
     this.#closing.abort();
   }
+}
+
+/** An empty name: a task of any queue may be claimable. */
+function readyOf(queue: string): TaskWatchEvent {
+  return queue === "" ? { type: "resync" } : { type: "ready", queue };
 }

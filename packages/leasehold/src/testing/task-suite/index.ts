@@ -22,6 +22,7 @@ import { generator } from "./generator.js";
 import { json } from "./json.js";
 import { keys } from "./keys.js";
 import { leases } from "./leases.js";
+import { limits } from "./limits.js";
 import { mixedBatches } from "./mixed-batches.js";
 import { model } from "./model.js";
 import { payloads } from "./payloads.js";
@@ -60,6 +61,7 @@ const SECTIONS: readonly (readonly [string, Section])[] = [
   ["concurrency", concurrency],
   ["concurrency keys", keys],
   ["versions", versions],
+  ["limits and rates", limits],
   ["JSON", json],
   ["get, list and counts", views],
   ["large payloads", payloads],

@@ -186,6 +186,7 @@ export const keys: Section = (test, expect) => {
         order: "fifo",
         pending: 2,
         by: [{ id: busy.id, state: "running", holder, until: expiresAt }],
+        usedUpUntil: null,
       };
       const { scheduledAt } = await fixture.view(retrying);
       expect(await blocked()).toEqual([

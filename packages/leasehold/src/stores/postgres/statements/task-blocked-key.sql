@@ -7,4 +7,4 @@
 
 WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
   keys AS MATERIALIZED (SELECT $1::text AS namespace, $3::text AS queue, $4::text AS kind, $5::text AS key)
--- lines 14 to 49 of task-blocked-keys.sql
+-- lines 18 to 63 of task-blocked-keys.sql

@@ -1,5 +1,5 @@
 -- Claims the first due tasks of one queue. Takes nothing if the claim is repeated, its data is too
--- much or tasks with a concurrency key are due: task-claim decides then.
+-- much, tasks with a concurrency key are due, or a limit concerns it: task-claim decides then.
 -- $1 namespace
 -- $2 claimId
 -- $3 holder
@@ -23,13 +23,20 @@ WITH clock AS MATERIALIZED (
     WHERE d.namespace = $1 AND d.queue = ANY (ARRAY[$7::text]) AND d.due_at <= (SELECT now FROM clock)
     LIMIT 1
   ),
+  limited AS MATERIALIZED (
+    SELECT FROM leasehold.task_limit l
+    WHERE l.namespace = $1 AND CASE l.scope
+        WHEN 'kind' THEN $6::text[] IS NULL OR l.name = ANY ($6::text[])
+        ELSE l.name = ANY (ARRAY[$7::text]) END
+    LIMIT 1
+  ),
   picked AS MATERIALIZED (
     SELECT t.seq, octet_length(t.data) + coalesce(octet_length(t.checkpoint), 0) AS bytes FROM leasehold.task t
     WHERE t.queue = $7 AND t.namespace = $1 AND t.state = 'pending' AND t.concurrency_key IS NULL
         AND t.scheduled_at <= (SELECT now FROM clock)
         AND ($6::text[] IS NULL OR t.kind = ANY ($6::text[])) AND (t.version = 1 OR $6::text[] IS NULL
           OR t.kind || E'\x01' || t.version = ANY ($6::text[]))
-        AND NOT EXISTS (SELECT FROM earlier) AND NOT EXISTS (SELECT FROM keyed)
+        AND NOT EXISTS (SELECT FROM earlier) AND NOT EXISTS (SELECT FROM keyed) AND NOT EXISTS (SELECT FROM limited)
     ORDER BY t.priority, t.scheduled_at, t.seq LIMIT $5::int
     FOR NO KEY UPDATE OF t SKIP LOCKED
   ),
@@ -56,6 +63,7 @@ SELECT x.id, x.kind, nullif(x.priority, 0) AS priority, x.data, x.lease_id AS "l
   (date_part('epoch', x.scheduled_at) * 1000000)::bigint AS "scheduledAt",
   nullif(x.version, 1) AS version, x.previous_holder AS "previousHolder", x.checkpoint, nullif(c.micros, x.token) AS now,
   CASE WHEN x.id IS NULL THEN EXISTS (SELECT FROM earlier) OR EXISTS (SELECT FROM picked)
-    OR EXISTS (SELECT FROM keyed) END AS undecided
+    OR EXISTS (SELECT FROM keyed) OR EXISTS (SELECT FROM limited) END AS undecided,
+  CASE WHEN x.id IS NULL THEN EXISTS (SELECT FROM limited) END AS limited
 FROM clock c LEFT JOIN claimed x ON true
 ORDER BY x.priority, x.scheduled_at, x.seq

@@ -1,5 +1,5 @@
 -- Claims the first due tasks of several queues, here two, unless tasks with a concurrency key are
--- due.
+-- due, or a limit concerns it.
 -- $1 namespace
 -- $2 claimId
 -- $3 holder
@@ -15,6 +15,13 @@
     WHERE d.namespace = $1 AND d.queue = ANY (ARRAY[$7::text, $8::text]) AND d.due_at <= (SELECT now FROM clock)
     LIMIT 1
   ),
+  limited AS MATERIALIZED (
+    SELECT FROM leasehold.task_limit l
+    WHERE l.namespace = $1 AND CASE l.scope
+        WHEN 'kind' THEN $6::text[] IS NULL OR l.name = ANY ($6::text[])
+        ELSE l.name = ANY (ARRAY[$7::text, $8::text]) END
+    LIMIT 1
+  ),
   picked AS MATERIALIZED (
     SELECT q.namespace, q.queue, q.priority, q.scheduled_at, q.seq, t.bytes FROM (
       (SELECT t.namespace, t.queue, t.seq, t.priority, t.scheduled_at FROM leasehold.task t
@@ -22,7 +29,7 @@
         AND t.scheduled_at <= (SELECT now FROM clock)
         AND ($6::text[] IS NULL OR t.kind = ANY ($6::text[])) AND (t.version = 1 OR $6::text[] IS NULL
           OR t.kind || E'\x01' || t.version = ANY ($6::text[]))
-        AND NOT EXISTS (SELECT FROM earlier) AND NOT EXISTS (SELECT FROM keyed)
+        AND NOT EXISTS (SELECT FROM earlier) AND NOT EXISTS (SELECT FROM keyed) AND NOT EXISTS (SELECT FROM limited)
         ORDER BY t.priority, t.scheduled_at, t.seq LIMIT 10 * $5::int + 100)
       UNION ALL
       (SELECT t.namespace, t.queue, t.seq, t.priority, t.scheduled_at FROM leasehold.task t
@@ -30,7 +37,7 @@
         AND t.scheduled_at <= (SELECT now FROM clock)
         AND ($6::text[] IS NULL OR t.kind = ANY ($6::text[])) AND (t.version = 1 OR $6::text[] IS NULL
           OR t.kind || E'\x01' || t.version = ANY ($6::text[]))
-        AND NOT EXISTS (SELECT FROM earlier) AND NOT EXISTS (SELECT FROM keyed)
+        AND NOT EXISTS (SELECT FROM earlier) AND NOT EXISTS (SELECT FROM keyed) AND NOT EXISTS (SELECT FROM limited)
         ORDER BY t.priority, t.scheduled_at, t.seq LIMIT 10 * $5::int + 100)
       ORDER BY 4, 5, 3
     ) q CROSS JOIN LATERAL (
@@ -40,10 +47,11 @@
       FOR NO KEY UPDATE OF t SKIP LOCKED
     ) t
     ORDER BY q.priority, q.scheduled_at, q.seq LIMIT $5::int
--- lines 132 to 141 of task-claim.sql
+-- lines 145 to 154 of task-claim.sql
     FROM (SELECT DISTINCT x.namespace, x.queue FROM measured x WHERE NOT x.fits) q
--- lines 148 to 169 of task-claim.sql
--- lines 185 to 191 of task-claim.sql
-  x.id IS NULL AND EXISTS (SELECT FROM keyed) AS undecided
+-- lines 161 to 182 of task-claim.sql
+-- lines 228 to 234 of task-claim.sql
+  x.id IS NULL AND (EXISTS (SELECT FROM keyed) OR EXISTS (SELECT FROM limited)) AS undecided,
+  EXISTS (SELECT FROM limited) AS limited, NULL::float8 AS "retryInMs"
 FROM clock c LEFT JOIN (SELECT * FROM claimed UNION ALL SELECT * FROM own) x ON true
 ORDER BY x.priority, x.scheduled_at, x.seq

@@ -18,10 +18,10 @@ WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
   ),
   looked AS MATERIALIZED (
     SELECT d.* FROM unnest(ARRAY[$7::text]) AS q (queue) CROSS JOIN LATERAL (
-      SELECT d.ctid AS at, d.namespace, d.queue, d.kind, d.key FROM leasehold.due_key d
+      SELECT d.ctid AS at, d.namespace, d.queue, d.kind, d.key, d.priority FROM leasehold.due_key d
       WHERE d.namespace = $1 AND d.queue = q.queue AND d.due_at <= (SELECT now FROM clock)
         AND ($6::text[] IS NULL OR d.kind = ANY ($6::text[])) AND (d.version = 1 OR $6::text[] IS NULL
-          OR d.kind || E'\x01' || d.version = ANY ($6::text[]))
+          OR d.kind || E'\x01' || d.version = ANY ($6::text[])) AND true
         AND NOT EXISTS (SELECT FROM earlier)
       ORDER BY d.priority, d.due_at LIMIT $5::int
       FOR UPDATE OF d SKIP LOCKED
@@ -51,14 +51,27 @@ WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
   ),
   own_keys AS MATERIALIZED (SELECT * FROM added UNION ALL SELECT * FROM locked),
   examined AS MATERIALIZED (
-    SELECT k.*, n.any_order, greatest(n.most - r.running, 0) AS free, r.stuck
+    SELECT k.*, n.any_order, greatest(least(n.most - r.running, w.permits), 0) AS free, r.stuck,
+      n.per_ms, s.window_start, s.window_used, w.*
     FROM own_keys k CROSS JOIN clock c
       CROSS JOIN LATERAL (
-        SELECT t.concurrency_limit AS most, t.concurrency_any AS any_order FROM leasehold.task t
+        SELECT t.concurrency_limit AS most, t.concurrency_any AS any_order, t.concurrency_rate AS rate,
+          t.concurrency_rate_ms AS per_ms
+        FROM leasehold.task t
         WHERE t.namespace = k.namespace AND t.queue = k.queue
           AND t.kind = k.kind AND t.concurrency_key = k.key AND t.state = 'pending'
         ORDER BY (t.seq + 0) DESC LIMIT 1
       ) n
+      LEFT JOIN LATERAL (
+        SELECT s.window_start, s.window_used FROM leasehold.key_rate s
+        WHERE n.rate IS NOT NULL AND s.namespace = k.namespace AND s.queue = k.queue
+          AND s.kind = k.kind AND s.key = k.key LIMIT 1
+      ) s ON true
+      CROSS JOIN LATERAL (
+        SELECT v.current, s.window_start + n.per_ms * interval '1 millisecond' AS ends_at,
+          CASE WHEN v.current THEN n.rate - s.window_used ELSE n.rate END AS permits
+        FROM (SELECT coalesce(c.now >= s.window_start AND c.now < s.window_start + n.per_ms * interval '1 millisecond', false) AS current) v
+      ) w
       CROSS JOIN LATERAL (
         SELECT count(*) - (
             -- Locked, because a renewal that this statement does not see may have extended it.
@@ -182,6 +195,36 @@ WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
     FROM heads h
     WHERE NOT EXISTS (SELECT FROM measured m WHERE m.fits AND m.seq = h.seq)
     GROUP BY h.namespace, h.queue, h.kind, h.key
+  ),
+  -- Of the keys with a rate, how many of their tasks the claim starts.
+  paced AS MATERIALIZED (
+    SELECT k.*, (
+      SELECT count(*)::int FROM heads h JOIN measured m ON m.seq = h.seq
+      WHERE m.fits AND h.namespace = k.namespace AND h.queue = k.queue
+          AND h.kind = k.kind AND h.key = k.key
+    ) AS started
+    FROM examined k WHERE k.permits IS NOT NULL
+  ),
+  -- No other claim writes these rows: this one has locked their keys.
+  counted AS (
+    INSERT INTO leasehold.key_rate (namespace, queue, kind, key, window_start, window_used, ends_at)
+    SELECT k.namespace, k.queue, k.kind, k.key, x.begin, x.used + k.started, x.begin + k.per_ms * interval '1 millisecond'
+    FROM paced k CROSS JOIN clock c CROSS JOIN LATERAL (
+      SELECT CASE WHEN k.current THEN k.window_start ELSE c.now END AS begin,
+        CASE WHEN k.current THEN k.window_used ELSE 0 END AS used
+    ) x
+    WHERE k.started > 0
+    ON CONFLICT (namespace, queue, kind, key) DO UPDATE
+      SET window_start = excluded.window_start, window_used = excluded.window_used, ends_at = excluded.ends_at
+  ),
+  -- A key whose rate is used up is due when the window ends.
+  resumed AS (
+    INSERT INTO leasehold.due_key (namespace, queue, kind, key, priority, due_at)
+    SELECT k.namespace, k.queue, k.kind, k.key, (
+        SELECT min(l.priority) FROM looked l WHERE l.namespace = k.namespace AND l.queue = k.queue
+          AND l.kind = k.kind AND l.key = k.key
+      ), CASE WHEN k.current THEN k.ends_at ELSE c.now + k.per_ms * interval '1 millisecond' END
+    FROM paced k CROSS JOIN clock c WHERE k.started >= k.permits
   )
 SELECT x.id, x.kind, x.queue,
   x.priority, x.data, x.lease_id AS "leaseId", x.token, x.attempt,
@@ -189,6 +232,7 @@ SELECT x.id, x.kind, x.queue,
   x.dedupe_key AS "dedupeKey", x.holder, (extract(epoch FROM x.scheduled_at) * 1000000)::bigint AS "scheduledAt",
   x.version, x.previous_holder AS "previousHolder", x.checkpoint, x.ttl_ms AS "ttlMs",
   (extract(epoch FROM x.expires_at) * 1000000)::bigint AS "expiresAt", (extract(epoch FROM c.now) * 1000000)::bigint AS now, (SELECT count(*) FROM notified)::int AS notified,
-  x.id IS NULL AND EXISTS (SELECT FROM looked) AS undecided
+  x.id IS NULL AND EXISTS (SELECT FROM looked) AS undecided,
+  false AS limited, (extract(epoch FROM (SELECT min(k.ends_at) FROM paced k WHERE k.current AND k.permits <= 0) - c.now) * 1000)::float8 AS "retryInMs"
 FROM clock c LEFT JOIN (SELECT * FROM claimed UNION ALL SELECT * FROM own) x ON true
 ORDER BY x.priority, x.scheduled_at, x.seq

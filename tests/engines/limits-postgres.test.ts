@@ -1,0 +1,117 @@
+/** Claims under a limit that meet on PostgreSQL, at the moments that matter. */
+import pg from "pg";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { newLeaseId, systemEnv, systemRandom } from "../../packages/leasehold/src/env/index.js";
+import {
+  openPostgres,
+  type PostgresDatabase,
+} from "../../packages/leasehold/src/stores/postgres/index.js";
+import { claimSql } from "../../packages/leasehold/src/stores/postgres/task-claim-statements.js";
+import type { NewTask, TaskLimits } from "../../packages/leasehold/src/tasks/port.js";
+import { newTaskOf } from "../../packages/leasehold/src/testing/task-suite/new-task.js";
+import { until } from "../../packages/leasehold/src/testing/waiting.js";
+import { describePostgres, type FreshDatabase, freshDatabase } from "../support/postgres.js";
+
+const namespace = "default";
+
+describePostgres("claims under one limit", () => {
+  let database: FreshDatabase;
+  let opened: PostgresDatabase;
+  let client: pg.Client;
+  beforeAll(async () => {
+    database = await freshDatabase();
+    opened = await openPostgres({ url: database.url }, systemEnv);
+    client = new pg.Client({ connectionString: database.url });
+    await client.connect();
+  });
+  afterAll(async () => {
+    await client.end();
+    await opened.close();
+    await database.drop();
+  });
+
+  const add = async (id: string, change: Partial<NewTask>) => {
+    const [outcome] = await opened.tasks.enqueue([newTaskOf({ namespace, id }, change)]);
+    expect(outcome).toEqual({ status: "enqueued", id });
+  };
+  const claim = async (queues: string[], kinds: string[] | null = null, by = opened) => {
+    const claimId = newLeaseId(systemRandom);
+    const request = { namespace, claimId, holder: "h", queues, limit: 10, kinds };
+    const outcome = await by.tasks.claim({ ...request, ttlMs: 60_000 });
+    if (outcome.status === "failed") throw outcome.error;
+    return outcome.tasks.map(({ id }) => id);
+  };
+  const declare = async (name: string, running: number) => {
+    const limits = opened.tasks.limits as TaskLimits;
+    const limit = { running, rate: null };
+    await limits.declare({ namespace, scope: "kind", name, limit, by: "a test" });
+  };
+
+  it("do not count leases by a snapshot from before another claim", async () => {
+    await declare("busy", 1);
+    await add("first", { kind: "busy" });
+    await add("second", { kind: "busy", queue: "slow" });
+    // For this role, each read of a limit waits for a lock of the test: so the snapshot of its claim grows old.
+    const role = `slow_${process.pid}`;
+    await client.query(`CREATE ROLE ${role} LOGIN PASSWORD 'slow';
+      GRANT USAGE ON SCHEMA leasehold TO ${role};
+      GRANT ALL ON ALL TABLES IN SCHEMA leasehold TO ${role};
+      GRANT ALL ON ALL SEQUENCES IN SCHEMA leasehold TO ${role}`);
+    const url = new URL(database.url);
+    [url.username, url.password] = [role, "slow"];
+    const slow = await openPostgres({ url: url.href }, systemEnv);
+    try {
+      await client.query(`CREATE FUNCTION slowly() RETURNS boolean VOLATILE LANGUAGE sql AS
+          'SELECT pg_advisory_xact_lock_shared(7) IS NOT NULL';
+        ALTER TABLE leasehold.task_limit ENABLE ROW LEVEL SECURITY;
+        CREATE POLICY slowly ON leasehold.task_limit USING (slowly())`);
+      await client.query("SELECT pg_advisory_lock(7)");
+      // The lean statement sees the limit, and leaves the claim to the one that waits in the same way.
+      const late = claim(["slow"], null, slow);
+      const waits = (at: string) =>
+        until(expect, at, async () => {
+          const { rows } = await client.query<{ query: string }>(
+            "SELECT query FROM pg_stat_activity WHERE wait_event = 'advisory'",
+          );
+          return rows.some(({ query }) => query.includes(at));
+        });
+      await waits("task_limit");
+      await client.query("SELECT pg_advisory_unlock(7), pg_advisory_lock(7)");
+      await waits("seen AS");
+      expect(await claim(["queue"])).toEqual(["first"]);
+      await client.query("SELECT pg_advisory_unlock(7)");
+      expect(await late).toEqual([]);
+    } finally {
+      await slow.close();
+      await client.query(`ALTER TABLE leasehold.task_limit DISABLE ROW LEVEL SECURITY;
+        DROP POLICY slowly ON leasehold.task_limit; DROP OWNED BY ${role}; DROP ROLE ${role}`);
+    }
+  });
+
+  it("pass over a kind that has no place, without reading its backlog", async () => {
+    await declare("full", 1);
+    const backlog = Array.from({ length: 5_000 }, (_, n) =>
+      newTaskOf({ namespace, id: `full ${n}` }, { kind: "full", queue: "backlog" }),
+    );
+    await opened.tasks.enqueue(backlog);
+    await client.query("VACUUM ANALYZE leasehold.task");
+    expect(await claim(["backlog"])).toEqual(["full 0"]);
+    const own = new pg.Client({ connectionString: database.url });
+    await own.connect();
+    for (let n = 0; n < 20; n += 1) {
+      await add(`other ${n}`, { kind: "other", queue: "backlog", priority: 1 });
+      const kinds = n % 2 === 0 ? null : ["full", "other"];
+      await own.query("BEGIN");
+      const values = [namespace, `claim ${n}`, "h", 60_000, 10, kinds, "backlog"];
+      const { rows } = await own.query(claimSql(1, "limited"), values);
+      expect(rows.map(({ id }) => id)).toEqual([`other ${n}`]);
+      const read = await own.query<{ read: number }>(
+        `SELECT (seq_tup_read + idx_tup_fetch)::int AS read FROM pg_stat_xact_user_tables
+         WHERE schemaname = 'leasehold' AND relname = 'task'`,
+      );
+      expect(read.rows[0]?.read).toBeLessThan(200);
+      await own.query("COMMIT");
+    }
+    await own.end();
+  });
+});

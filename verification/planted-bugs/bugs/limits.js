@@ -1,0 +1,83 @@
+/** Limits of kinds and queues, and rates: the rules, their index in memory, and the SQL of claims. */
+import { conformance, integration, simulated } from "../checks.js";
+
+const RULES = "packages/leasehold/src/tasks/limits.ts";
+const MEMORY = "packages/leasehold/src/stores/memory/task-limits.ts";
+const SQL = "packages/leasehold/src/stores/postgres/task-limited-claim.ts";
+const KEYS = "packages/leasehold/src/stores/postgres/task-key-statements.ts";
+const STEP = "packages/leasehold/src/stores/postgres/migrations-limits.ts";
+const suite = (store, name) =>
+  conformance("tests/conformance/tasks-conformance.test.ts", `${store}: task store ... ${name}`);
+
+export const LIMIT_BUGS = [
+  {
+    name: "limit-ends-with-the-claim",
+    what: "A claim counts the tasks that it starts itself for no limit.",
+    file: MEMORY,
+    find: "this.#places.set(kept, (this.#places.get(kept) ?? 0) - 1);",
+    by: "this.#places.set(kept, this.#places.get(kept) ?? 0);",
+    check: simulated("limits"),
+  },
+  {
+    name: "rate-adds-up",
+    what: "What a window of a rate leaves over may start in the next one.",
+    file: RULES,
+    find: "?? { startMs: nowMs, used: 0 };",
+    by: "?? { startMs: nowMs, used: Math.min(0, (last?.used ?? rate.limit) - rate.limit) };",
+    check: simulated("limits"),
+  },
+  {
+    name: "rate-window-slides",
+    what: "Each start of a task begins the window of its rate anew, with one used.",
+    file: RULES,
+    find: "return { startMs, used: used + 1 };",
+    by: "return { startMs: nowMs, used: nowMs > startMs ? 1 : used + 1 };",
+    check: simulated("limits"),
+  },
+  {
+    name: "limit-claims-by-an-old-snapshot",
+    what: "A claim that has waited counts the running tasks of a limit as they were before another claim of it.",
+    file: SQL,
+    find: "FROM open o WHERE o.at = o.locked",
+    by: "FROM open o WHERE o.at IS NOT NULL",
+    check: integration(
+      "tests/engines/limits-postgres.test.ts",
+      "do not count leases by a snapshot",
+    ),
+  },
+  {
+    name: "limit-row-unchanged",
+    what: "A claim under a limit does not change its row, so that later claims do not notice it.",
+    file: SQL,
+    find: "WHERE o.ctid = s.at AND s.started > 0",
+    by: "WHERE o.ctid = s.at AND s.started > 0 AND s.permits IS NOT NULL",
+    check: integration(
+      "tests/engines/limits-postgres.test.ts",
+      "do not count leases by a snapshot",
+    ),
+  },
+  {
+    name: "limit-of-the-queue-forgotten",
+    what: "A claim cuts its tasks by the limits of kinds alone.",
+    file: SQL,
+    find: "WHERE p.free IS NULL OR x.of_queue <= p.free",
+    by: "WHERE p.free IS NULL OR x.of_queue <= 100",
+    check: suite("PostgreSQL", "runs at most so many tasks of a queue at once"),
+  },
+  {
+    name: "limit-wakes-its-own-queue-alone",
+    what: "The end of a task of a limited kind wakes workers of its own queue alone.",
+    file: STEP,
+    find: ") THEN '' ELSE OLD.queue END)::text);",
+    by: ") THEN OLD.queue ELSE OLD.queue END)::text);",
+    check: suite("PostgreSQL", "notifies those who wait in any queue"),
+  },
+  {
+    name: "key-rate-not-counted",
+    what: "Starts of tasks of a concurrency key count for its rate only if no window is under way.",
+    file: KEYS,
+    find: "CASE WHEN k.current THEN k.window_used ELSE 0 END AS used",
+    by: "0 AS used",
+    check: suite("PostgreSQL", "starts at most so many tasks of a concurrency key"),
+  },
+];
