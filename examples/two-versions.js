@@ -42,7 +42,9 @@ try {
   );
   const [fresh] = await tasks.enqueueAll(second, [{ data: { number: 4, cents: 4_000 } }]);
   const [published] = (await tasks.kinds.list()).items;
-  const { properties } = /** @type {{ properties: object }} */ (published?.schema);
+  const { properties } = /** @type {{ properties: object }} */ (
+    published?.schema ?? { properties: {} }
+  );
   console.log(
     `published: ${published?.kind} ${published?.version}, members ${Object.keys(properties).join(", ")}`,
   );
@@ -53,14 +55,16 @@ try {
     headers: { "content-type": "application/json" },
     body: JSON.stringify([{ kind: "invoice", version: 2, task_data: { number: 5, cents: "50" } }]),
   });
-  const { errors } = await response.json();
-  console.log(`refused: ${errors[0].path} ${errors[0].problem}`);
+  const { errors } = /** @type {{ errors: { path: string, problem: string }[] }} */ (
+    await response.json()
+  );
+  for (const { path, problem } of errors) console.log(`refused: ${path} ${problem}`);
 
   const done = { old: 0, new: 0 };
-  const oldWorker = tasks.work([first.handle(() => void (done.old += 1) ?? null)]);
+  const oldWorker = tasks.work([first.handle(() => ++done.old)]);
   await Promise.all(old.map((handle) => handle.result()));
   console.log(`the old worker did ${done.old} invoices of version 1`);
-  const newWorker = tasks.work([second.handle(() => void (done.new += 1) ?? null)]);
+  const newWorker = tasks.work([second.handle(() => ++done.new)]);
   await fresh?.result();
   console.log(`the new worker did ${done.new} invoice of version 2`);
 

@@ -41,7 +41,7 @@ export function versions(sim: Simulation): Running {
     },
   });
   const deployed = new Set<string>();
-  /** What restarts is of the new version, and one machine is from the beginning: somebody runs its tasks. */
+  /** What restarts is of the new version. One machine is so from the beginning, so that its tasks are run. */
   const jobOf = ({ name }: Process): TaskDefinition<Data> => {
     const machine = name.replace(/\W.*$/, "");
     const isNew = deployed.size === 0 || deployed.has(machine) || world.random.float() < 0.3;

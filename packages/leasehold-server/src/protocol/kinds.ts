@@ -25,7 +25,6 @@ export function kindOf({ kind, version: text }: z.output<typeof KindParams>) {
 }
 
 const SCHEMA = {
-  type: "object",
   properties: { number: { type: "string" }, cents: { type: "integer", minimum: 0 } },
   required: ["number", "cents"],
 };

@@ -17,7 +17,7 @@ import type { RunWithin } from "../limits/bounded-time.js";
 import { invalid, tooMany } from "../problems.js";
 
 /** A schema published anew is enforced by every server within this time. */
-export const KEPT_MS = 1_000;
+const KEPT_MS = 1_000;
 /** What all kept schemas may have, in characters of JSON. */
 const KEPT_LENGTH = 16 * 1024 * 1024;
 /** What an entry without a schema counts. */
@@ -197,7 +197,7 @@ export class KindChecks {
 
   /** Forgets tenants that have all their time: a new one has it too. */
   forget(): void {
-    for (const namespace of [...this.#times.keys()]) {
+    for (const namespace of this.#times.keys()) {
       if (this.#timeOf(namespace).leftMs >= BURST_MS) this.#times.delete(namespace);
     }
   }

@@ -110,7 +110,7 @@ function jsonSchemaOf(schema: StandardSchemaV1 | JsonSchema | undefined): unknow
   }
 }
 
-export function dataPath(path: string): string {
+function dataPath(path: string): string {
   return path === "" ? "data" : `data.${path}`;
 }
 

@@ -88,14 +88,20 @@ function pathOf(pointer: string): string {
     .join(".");
 }
 
-function compiled(text: string) {
+function compiled(text: string): {
+  readonly validator: Validator;
+  readonly problem?: string | undefined;
+} {
   const schema = JSON.parse(text) as Schema | boolean;
   // The base of references, of which only those within the schema are allowed.
   if (isObject(schema)) Reflect.deleteProperty(schema, "$id");
   const lookup = dereference(schema);
-  const refs = Object.values(lookup).flatMap((node) => (isObject(node) ? (node as Schema) : []));
-  const missing = refs.find(({ $ref, __absolute_ref__: uri }) => $ref && !(String(uri) in lookup));
-  const problem = missing && `refers to "${missing.$ref}", which it does not have`;
+  const nodes = Object.values(lookup).filter(isObject);
+  const missing = nodes.find(
+    // The validator has put the whole reference beside it.
+    (node) => typeof node["$ref"] === "string" && !(String(node["__absolute_ref__"]) in lookup),
+  );
+  const problem = missing && `refers to "${String(missing["$ref"])}", which it does not have`;
   return { validator: new Validator(schema, draftOf(schema)), problem };
 }
 
