@@ -16,3 +16,4 @@ export * from "./schedules.js";
 export * from "./task-batches.js";
 export * from "./task-results.js";
 export * from "./tasks.js";
+export * from "./why.js";
