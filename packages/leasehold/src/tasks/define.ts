@@ -14,7 +14,7 @@ import {
 import type { Logger } from "../env/index.js";
 import { concurrencyOf, KEY_OPTIONS, type KeyOptions } from "./concurrency.js";
 import { toJson } from "./json.js";
-import { type LimitOptions, limitOf } from "./limit-options.js";
+import { type LimitOptions, limitOf } from "./limit-client.js";
 import type { ClaimedTask, Concurrency, Json, Retain, TaskLimit } from "./port.js";
 import { checkTaskId } from "./record.js";
 

@@ -16,16 +16,16 @@ export { observed, type TaskEvent, type TaskListener } from "./events.js";
 export type { OutputOf, ResultOptions, TaskHandle } from "./handle.js";
 export { CHECKPOINT_BYTES } from "./json.js";
 export { leasesOfTask } from "./leases.js";
-export type { Limits } from "./limit-client.js";
 export {
   checkLimitKey,
   LIMIT_SCOPES,
   type LimitOptions,
+  type Limits,
   LONGEST_WINDOW_MS,
   limitOf,
   MOST_RUNNING,
   MOST_STARTS,
-} from "./limit-options.js";
+} from "./limit-client.js";
 export type {
   EnqueueTaskOptions,
   TaskStatsOptions,
