@@ -128,6 +128,8 @@ export const LIBRARY: Rules = {
     "tasks/rules.ts": ["stores/", "testing/"],
     "tasks/keys.ts": ["stores/"],
     "tasks/blocked-keys.ts": ["stores/"],
+    "tasks/limits.ts": ["stores/"],
+    "tasks/limits-port.ts": ["stores/"],
     "tasks/claims.ts": ["stores/"],
     "tasks/record.ts": ["stores/", "testing/"],
     "tasks/payloads.ts": ["stores/", "once/"],

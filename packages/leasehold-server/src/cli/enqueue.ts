@@ -5,10 +5,17 @@ import { defineTask } from "leasehold";
 import { DEFAULTS, type Json, MOST_PER_KEY, ORDERS, withoutUndefined } from "leasehold/internal";
 import { UsageError } from "./failures.js";
 import { roundedIn } from "./integers.js";
-import { controlWhereOf, integer, moment, notBlank, type Where, withStores } from "./options.js";
+import {
+  controlWhereOf,
+  integer,
+  moment,
+  notBlank,
+  rateOf,
+  type Where,
+  withStores,
+} from "./options.js";
 import { print, saying } from "./output.js";
 import { connectTo } from "./stores.js";
-import { rateOf } from "./task-limits.js";
 import { say } from "./terminal.js";
 
 /** Lines of stdin that are enqueued in one statement. */

@@ -1,6 +1,7 @@
 /** Options that several commands share, and their parsers. */
 import { type Command, InvalidArgumentError, Option } from "commander";
-import { parseDuration } from "leasehold/internal";
+import type { Rate } from "leasehold";
+import { MOST_STARTS, parseDuration } from "leasehold/internal";
 import { checkDirectories } from "./directories.js";
 import { EXIT } from "./exit-codes.js";
 import { UsageError } from "./failures.js";
@@ -319,4 +320,14 @@ export function jsonOrText(text: string): unknown {
   } catch {
     return text;
   }
+}
+
+/** @throws InvalidArgumentError unless it is `n/duration` */
+export function rateOf(text: string): Rate {
+  const [, count = "", time = ""] = /^(\d+)\/(.+)$/.exec(text) ?? [];
+  const perMs = parseDuration(time);
+  if (count === "" || perMs === null || perMs < 1) {
+    throw new InvalidArgumentError("It must be a number and a duration: 100/1m");
+  }
+  return { limit: integer(1, MOST_STARTS)(count), perMs };
 }

@@ -1,19 +1,11 @@
 /** `leasehold tasks limits`: the limits of kinds and queues, and the operator actions on them. */
-import { Argument, type Command, InvalidArgumentError } from "commander";
+import { Argument, type Command } from "commander";
 import type { LimitOptions, LimitScope, LimitView, Rate, TaskLimits } from "leasehold";
-import {
-  formatDuration,
-  LIMIT_SCOPES,
-  limitOf,
-  MOST_RUNNING,
-  MOST_STARTS,
-  parseDuration,
-  systemEnv,
-} from "leasehold/internal";
+import { formatDuration, LIMIT_SCOPES, limitOf, MOST_RUNNING, systemEnv } from "leasehold/internal";
 import { EXIT } from "./exit-codes.js";
 import { Exit, UsageError } from "./failures.js";
 import { type ActionOptions, actOf, operatorOf, withOperatorAction } from "./operator-actions.js";
-import { controlWhereOf, integer, tenantOf, withStores } from "./options.js";
+import { controlWhereOf, integer, rateOf, tenantOf, withStores } from "./options.js";
 import { colors, print } from "./output.js";
 import { openWhere } from "./stores.js";
 import { plainTable } from "./table.js";
@@ -130,16 +122,6 @@ async function act<T>(
 function limitsOf({ limits }: { readonly limits?: TaskLimits }): TaskLimits {
   if (limits) return limits;
   throw new UsageError("this store keeps no limits: name PostgreSQL, PGlite or a newer server");
-}
-
-/** @throws InvalidArgumentError unless it is `n/duration` */
-export function rateOf(text: string): Rate {
-  const [, count = "", time = ""] = /^(\d+)\/(.+)$/.exec(text) ?? [];
-  const perMs = parseDuration(time);
-  if (count === "" || perMs === null || perMs < 1) {
-    throw new InvalidArgumentError("It must be a number and a duration: 100/1m");
-  }
-  return { limit: integer(1, MOST_STARTS)(count), perMs };
 }
 
 function tableOf(items: readonly LimitView[]): string {

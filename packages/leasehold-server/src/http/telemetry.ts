@@ -130,7 +130,7 @@ export function observeStores(telemetry: Telemetry, sampled: Sampled): () => voi
       "leasehold.task.keys.blocked",
       sample(async () => {
         const all = await Promise.all(
-          [...tenants].map((tenant) =>
+          [...tenants].map(async (tenant) =>
             tasks.blockedKeys?.({ namespace: tenant, limit: MOST_KEYS }),
           ),
         );

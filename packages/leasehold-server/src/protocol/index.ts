@@ -17,3 +17,4 @@ export * from "./schedules.js";
 export * from "./task-batches.js";
 export * from "./task-results.js";
 export * from "./tasks.js";
+export * from "./why.js";

@@ -1,6 +1,6 @@
 /** The concurrency keys of a kind, as `defineTask` takes them. */
 import { checkFunction, checkInteger, checkName, InvalidOptionError } from "../core/index.js";
-import { checkRate } from "./limit-options.js";
+import { checkRate } from "./limit-client.js";
 import type { Concurrency, Rate } from "./port.js";
 
 export interface KeyOptions<Input> {

@@ -22,7 +22,7 @@ import {
   type JsonSchema,
   schemaOf,
 } from "./kinds/contract.js";
-import { type LimitOptions, limitOf } from "./limit-options.js";
+import { type LimitOptions, limitOf } from "./limit-client.js";
 import type { ClaimedTask, Concurrency, Json, Retain, TaskLimit } from "./port.js";
 import { checkTaskId } from "./record.js";
 

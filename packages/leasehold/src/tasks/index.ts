@@ -24,16 +24,16 @@ export {
 } from "./kinds/contract.js";
 export type * from "./kinds/port.js";
 export { leasesOfTask } from "./leases.js";
-export type { Limits } from "./limit-client.js";
 export {
   checkLimitKey,
   LIMIT_SCOPES,
   type LimitOptions,
+  type Limits,
   LONGEST_WINDOW_MS,
   limitOf,
   MOST_RUNNING,
   MOST_STARTS,
-} from "./limit-options.js";
+} from "./limit-client.js";
 export type {
   EnqueueTaskOptions,
   TaskStatsOptions,

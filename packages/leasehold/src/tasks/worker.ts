@@ -41,8 +41,7 @@ import {
 } from "../env/index.js";
 import type { TaskHandler } from "./define.js";
 import { drained } from "./draining.js";
-import { declareAll, type WorkerLimits, workerLimits } from "./limit-client.js";
-import type { LimitOptions } from "./limit-options.js";
+import { declareAll, type LimitOptions, type WorkerLimits, workerLimits } from "./limit-client.js";
 import type { ClaimRequest, TaskStore } from "./port.js";
 import type { Ready } from "./ready.js";
 import { TasksAtWork } from "./running-task.js";

@@ -12,7 +12,6 @@ import type { ClaimRequest, Concurrency } from "../../tasks/port.js";
 import type { TaskRecord } from "../../tasks/record.js";
 import { SortedList } from "./sorted-list.js";
 import { Lanes } from "./task-lanes.js";
-import { iso } from "./task-views.js";
 
 /** The last window of the rate of each key. They outlast its tasks. */
 class KeyWindows {
@@ -109,7 +108,7 @@ class KeyLane {
     if (hasPlace(tasks, nowMs) && !isStuck && !waitsForHead && untilMs === null) return null;
     const by = running.length > 0 ? running.slice(0, NAMED_OF_KEY) : head ? [head] : [];
     const pending = Math.min(this.#pending.length, COUNTED_OF_KEY);
-    const usedUpUntil = untilMs === null ? null : iso(untilMs);
+    const usedUpUntil = untilMs === null ? null : new Date(untilMs).toISOString();
     return { ...declared, pending, by: by.map(blocking), usedUpUntil };
   }
 

@@ -182,8 +182,8 @@ export class PostgresTaskStore implements TaskStore {
         rows.map((row) => row.holder),
       );
       await this.#forgetAttempts(request, rows, run);
-      const hint = rows.length === 0 && retryInMs !== null ? { retryInMs } : {};
-      return refused ?? { status: "claimed", tasks: rows.map(claimedTask), ...hint };
+      const wait = rows.length === 0 && retryInMs !== null ? { retryInMs } : {};
+      return refused ?? { status: "claimed", tasks: rows.map(claimedTask), ...wait };
     } catch (error) {
       return failedOutcome(error);
     }
