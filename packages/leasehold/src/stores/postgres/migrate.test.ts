@@ -165,6 +165,7 @@ describePostgres("migrations", () => {
         concurrency_any: false,
         concurrency_rate: null,
         concurrency_rate_ms: null,
+        version: 1,
         limited: false,
       })),
     );
