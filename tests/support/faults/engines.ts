@@ -2,6 +2,7 @@
 import { join } from "node:path";
 import { describe } from "vitest";
 import { compile } from "../compile.js";
+import { describeConsul, startConsul } from "../consul-engine.js";
 import { describeEtcd, startEtcd } from "../etcd-engine.js";
 import { LONG_MS, TTL_MS } from "../fault-site.js";
 import {
@@ -43,6 +44,8 @@ export interface LeaseEngine {
   readonly exactExpiry: boolean;
   /** Whether an acquire is one request with one answer. */
   readonly acquiresAtOnce: boolean;
+  /** How long after the ttl another client may take over from a dead one. Default: as long as a slow machine takes. */
+  readonly takeoverMs?: number;
 }
 
 export type Call = "acquire" | "renew" | "release";
@@ -108,6 +111,31 @@ export const ETCD_JSON: StoreEngine = {
   async start() {
     return withUrl(await startEtcd(), (port) => `etcd://127.0.0.1:${port}?transport=json`);
   },
+};
+
+/** Consul's shortest session, and one that must not end while the machine is slow. */
+const [SHORT_CONSUL_MS, LONG_CONSUL_MS] = [10_000, 90_000];
+
+export const CONSUL: StoreEngine = {
+  name: "Consul",
+  describe: describeConsul,
+  untouchable: null,
+  async start() {
+    return withUrl(await startConsul(), (port, ttlMs) => {
+      const sessionMs = ttlMs > TTL_MS ? LONG_CONSUL_MS : SHORT_CONSUL_MS;
+      return `consul://127.0.0.1:${port}/faults?sessionTtlMs=${sessionMs}`;
+    });
+  },
+  // A renewal changes nothing.
+  unanswered: { ...ALL_MAYBE, renew: NOT_APPLIED },
+  repeats: ["acquire", "renew", "release"],
+  answers: 1,
+  silentTtlMs: LONG_MS,
+  knowsDeadAtOnce: false,
+  exactExpiry: false,
+  acquiresAtOnce: false,
+  // A session that is not renewed ends within two times its TTL.
+  takeoverMs: 3 * SHORT_CONSUL_MS,
 };
 
 export const CHROOT = "/faults";
