@@ -10,6 +10,7 @@ export interface Operation {
     | "delete-cas"
     | "check-session"
     | "check-index"
+    | "check-not-exists"
     | "get-tree";
   readonly key: string;
   readonly value?: string;

@@ -48,6 +48,7 @@ export const DEFAULT_TIMEOUT_MS = 5_000;
 
 export class ConsulClient {
   readonly #closing = new AbortController();
+  readonly #open = new Set<AbortController>();
   #at = 0;
 
   constructor(readonly connection: Connection) {}
@@ -65,6 +66,7 @@ export class ConsulClient {
   /** Aborts all calls in flight. */
   close(): void {
     this.#closing.abort();
+    for (const call of this.#open) call.abort();
   }
 
   deadline(timeoutMs = DEFAULT_TIMEOUT_MS): number {
@@ -123,8 +125,8 @@ export class ConsulClient {
     const origin = agents[at] as string;
     const cut = new AbortController();
     const abort = () => cut.abort();
-    const signals = [this.closing, ...(call.signal ? [call.signal] : [])];
-    for (const signal of signals) signal.addEventListener("abort", abort, { once: true });
+    this.#open.add(cut);
+    call.signal?.addEventListener("abort", abort, { once: true });
     try {
       const answer = this.#fetch(origin, call, cut.signal);
       const { status, ...rest } = await withTimeout(env.clock, timeoutMs, answer, () => {
@@ -143,7 +145,8 @@ export class ConsulClient {
       const why = `Consul failed: ${origin} did not respond within ${Math.round(timeoutMs)} ms`;
       throw new StoreUnavailableError(why, { outcome: "unknown", cause: error });
     } finally {
-      for (const signal of signals) signal.removeEventListener("abort", abort);
+      this.#open.delete(cut);
+      call.signal?.removeEventListener("abort", abort);
     }
   }
 

@@ -2,6 +2,7 @@
 
 import { type AcquireOutcome, type AcquireRequest, reservedForMs } from "../../core/index.js";
 import { grantIdOf } from "../../env/index.js";
+import type { Operation } from "./connection-api.js";
 import { leftOf, put, type Step, type Surroundings } from "./decide.js";
 import { identityOf, type Place } from "./keys.js";
 import { type Entry, excludesOthers, type GrantRecord, type Owner, viewOf } from "./records.js";
@@ -51,7 +52,8 @@ export function acquire(
   return {
     change: {
       operations: [
-        // It fails if another session holds the key. The record tells whether this session does.
+        unowned(place, entry),
+        // The record tells whether this session holds the key already.
         { verb: "lock", key: place.lock, value: holder, session, isLock: true },
         put(place, entry, granted),
         ...withoutWaiters(place, gone),
@@ -60,6 +62,7 @@ export function acquire(
         record: { ...granted, token: index },
         recordIndex: index,
         owner: { session, index, value: holder },
+        leftIndex: 0,
         waiters: entry.waiters.filter((one) => !gone.includes(one)),
       }),
       inDoubt: () =>
@@ -138,4 +141,9 @@ function heldBy(entry: Entry, owner: Owner, world: Surroundings, place: Place): 
       ? "a semaphore of Consul"
       : `Consul session ${session}`;
   return { status: "held", holder, grantId: null, remainingMs: null };
+}
+
+/** A semaphore of `consul lock -n` keeps its key without a session. */
+function unowned({ lock: key }: Place, { leftIndex: index }: Entry): Operation {
+  return index === 0 ? { verb: "check-not-exists", key } : { verb: "check-index", key, index };
 }

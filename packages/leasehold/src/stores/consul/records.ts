@@ -51,11 +51,19 @@ export interface Entry {
   /** ModifyIndex of the record, which changes compare; 0 if there is none. */
   readonly recordIndex: number;
   readonly owner: Owner | null;
+  /** ModifyIndex of a lock key without an owner, as `consul lock` may leave it; 0 if there is none. */
+  readonly leftIndex: number;
   /** The head of the queue first. */
   readonly waiters: readonly Waiter[];
 }
 
-export const NOTHING: Entry = { record: null, recordIndex: 0, owner: null, waiters: [] };
+export const NOTHING: Entry = {
+  record: null,
+  recordIndex: 0,
+  owner: null,
+  leftIndex: 0,
+  waiters: [],
+};
 
 /** The pairs of each resource, by its folder. */
 export function byFolder(prefix: string, pairs: readonly Pair[]): Map<string, Pair[]> {
@@ -74,11 +82,14 @@ export function byFolder(prefix: string, pairs: readonly Pair[]): Map<string, Pa
 export function entryOf(place: Place, pairs: readonly Pair[] = []): Entry {
   const pairOf = new Map(pairs.map((pair) => [pair.Key, pair]));
   const record = pairOf.get(place.record);
+  const lock = pairOf.get(place.lock);
+  const owner = ownerOf(lock);
   const waiters = [...pairOf.values()].flatMap((pair) => waiterOf(place, pair));
   return {
     record: record ? recordOf(record) : null,
     recordIndex: record?.ModifyIndex ?? 0,
-    owner: ownerOf(pairOf.get(place.lock)),
+    owner,
+    leftIndex: owner === null ? (lock?.ModifyIndex ?? 0) : 0,
     waiters: waiters.sort((a, b) => a.createIndex - b.createIndex),
   };
 }

@@ -40,6 +40,9 @@ export interface Rules<Request, Outcome> {
   readonly delayed?: Outcome;
 }
 
+/** Of these an applied transaction has no result. */
+const SILENT = new Set<Operation["verb"]>(["delete", "delete-cas", "check-not-exists"]);
+
 interface Open<Request, Outcome> {
   readonly request: Request;
   readonly place: Place;
@@ -203,13 +206,15 @@ export class Transactor {
     const woken: { readonly one: Open<Request, Outcome>; readonly entry: Entry }[] = [];
     for (const { one, step } of some) {
       const { entryAt, operations } = step.change;
-      next += operations.filter(({ verb }) => !verb.startsWith("delete")).length;
+      next += operations.filter(({ verb }) => !SILENT.has(verb)).length;
       const start = next;
       // What the change reads comes last, and is all that is left of its resource.
       while (!entryAt && pairs[next]?.Key.startsWith(one.place.folder)) next += 1;
       const entry = entryAt?.(index) ?? entryOf(one.place, pairs.slice(start, next));
       this.#saw(one, entry, entryAt === null);
-      if (step.outcomeAt) one.outcome = step.outcomeAt(index);
+      // A waiter that was added decides for itself.
+      if (!step.outcomeAt) continue;
+      one.outcome = step.outcomeAt(index);
       if (entryAt === null && entry.owner === null && entry.waiters.length > 0) {
         woken.push({ one, entry });
       }
