@@ -133,3 +133,40 @@ export const KUBERNETES = [
     check: conformance("tests/conformance/kubernetes.test.ts", "one wins"),
   },
 ];
+
+const consulSuite = (name) => conformance("tests/conformance/consul.test.ts", name);
+
+export const CONSUL = [
+  {
+    name: "consul-record-without-compare",
+    what: "The record is put whatever it has become, so two leases of one session hold one lock.",
+    file: "packages/leasehold/src/stores/consul/decide.ts",
+    find: 'return { verb: "cas", key: place.record, index: recordIndex, value: encodeRecord(record) };',
+    by: 'return { verb: "set" as "cas", key: place.record, value: encodeRecord(record) };',
+    check: consulSuite("64 acquirers at once: one wins, the others learn who"),
+  },
+  {
+    name: "consul-anybodys-lock-is-ours",
+    what: "The lock of another client is taken for that of our last grant.",
+    file: "packages/leasehold/src/stores/consul/records.ts",
+    find: "return entry.owner !== null && entry.owner.index === entry.record?.token;",
+    by: "return entry.owner !== null && entry.record !== null;",
+    check: integration("tests/interop/consul-interop.test.ts"),
+  },
+  {
+    name: "consul-expiry-left-to-the-session",
+    what: "The holder's client does not end its grant when the TTL is over.",
+    file: "packages/leasehold/src/stores/consul/decide.ts",
+    find: 'return { change: ending(entry, "expired", world, place), outcomeAt: () => outcome };',
+    by: "return { outcome };",
+    check: consulSuite("grants anew no earlier than the expiry, and then does"),
+  },
+  {
+    name: "consul-queue-by-name",
+    what: "Waiters are served in the order of their random names.",
+    file: "packages/leasehold/src/stores/consul/records.ts",
+    find: "waiters: waiters.sort((a, b) => a.createIndex - b.createIndex),",
+    by: "waiters: waiters.sort((a, b) => (a.id < b.id ? -1 : 1)),",
+    check: consulSuite("serves waiters in the order of their arrival"),
+  },
+];

@@ -128,7 +128,7 @@ export class ConsulClient {
     this.#open.add(cut);
     call.signal?.addEventListener("abort", abort, { once: true });
     try {
-      const answer = this.#fetch(origin, call, cut.signal);
+      const answer = untilAborted(cut.signal, this.#fetch(origin, call, cut.signal));
       const { status, ...rest } = await withTimeout(env.clock, timeoutMs, answer, () => {
         abort();
         return answer;
@@ -171,4 +171,13 @@ export class ConsulClient {
       throw connectionFailure(cause, origin);
     }
   }
+}
+
+/** A body whose connection has died may stay unread for ever, even if its request is aborted. */
+function untilAborted<T>(signal: AbortSignal, promise: Promise<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const onAbort = () => reject(signal.reason as Error);
+    signal.addEventListener("abort", onAbort, { once: true });
+    promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", onAbort));
+  });
 }

@@ -8,11 +8,6 @@ import { identityOf, type Place } from "./keys.js";
 import { type Entry, excludesOthers, type GrantRecord, type Owner, viewOf } from "./records.js";
 import { addWaiter, positionOf, served, withoutWaiters } from "./wait-queue.js";
 
-/**
- * A request whose answer was lost may still be applied: an agent waits this long for a leader, and the leader for
- * its log, with a margin.
- */
-const LATEST_EFFECT_MS = 60_000;
 /** In characters of at most three bytes: a holder's name has at most 256 bytes. */
 const LONGEST_VALUE = 85;
 
@@ -28,6 +23,8 @@ export function acquire(
   if (record?.identity === identityOf(request.leaseId)) {
     if (record.ended || !excludesOthers(entry)) return { outcome: { status: "ended" } };
     if (entry.owner.session === world.session) {
+      // Its time is over, and this client is about to end it.
+      if (isOver(entry.record.identity, world, place)) return { outcome: { status: "ended" } };
       return { outcome: acquired(request, record.token, record.ttlMs, world, place) };
     }
   }
@@ -65,13 +62,7 @@ export function acquire(
         leftIndex: 0,
         waiters: entry.waiters.filter((one) => !gone.includes(one)),
       }),
-      inDoubt: () =>
-        world.granted(
-          place,
-          request,
-          world.monotonicMs() + Math.max(ttlMs, LATEST_EFFECT_MS),
-          true,
-        ),
+      inDoubt: () => world.doubted(place, request, world.monotonicMs() + ttlMs),
     },
     outcomeAt: (token) => {
       world.granted(place, request, world.monotonicMs() + ttlMs);
@@ -88,7 +79,7 @@ function acquired(
   place: Place,
 ): AcquireOutcome {
   const own = world.own(place, identityOf(request.leaseId));
-  const isKnown = own !== undefined && !own.isDoubtful;
+  const isKnown = own !== undefined && own.lateUntilMs === null;
   // The answer of an earlier request was lost. This client ends the grant, so it may promise all of it.
   if (!isKnown) world.granted(place, request, world.monotonicMs() + ttlMs);
   const promisedMs = Math.min(ttlMs, isKnown ? own.untilMs - world.sentMs : ttlMs);
@@ -146,4 +137,9 @@ function heldBy(entry: Entry, owner: Owner, world: Surroundings, place: Place): 
 /** A semaphore of `consul lock -n` keeps its key without a session. */
 function unowned({ lock: key }: Place, { leftIndex: index }: Entry): Operation {
   return index === 0 ? { verb: "check-not-exists", key } : { verb: "check-index", key, index };
+}
+
+function isOver(identity: string, world: Surroundings, place: Place): boolean {
+  const own = world.own(place, identity);
+  return own?.lateUntilMs === null && own.untilMs <= world.sentMs;
 }

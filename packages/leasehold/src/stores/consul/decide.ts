@@ -53,7 +53,9 @@ export interface Surroundings {
   /** A grant of this client. */
   readonly own: (place: Place, identity: string) => OwnGrant | undefined;
   /** Tracks a grant of this client until it ends it. */
-  readonly granted: (place: Place, grant: Grant, untilMs: number, isDoubtful?: boolean) => void;
+  readonly granted: (place: Place, grant: Grant, untilMs: number) => void;
+  /** Tracks a grant that may be made, now or late. */
+  readonly doubted: (place: Place, grant: Grant, untilMs: number) => void;
   readonly forget: (place: Place, grant: Grant) => void;
   /** Tracks the waiter of this client for `queueMs`. */
   readonly waits: (place: Place, grant: Grant, queueMs: number) => void;
@@ -89,7 +91,9 @@ export function renew(
     return lost(own && own.untilMs > world.monotonicMs() ? "gone" : "expired");
   }
   // The grant belongs to another client that knows this lease id; only that client keeps it alive.
-  if (owner?.session !== world.session || !own) return lost("gone");
+  if (owner?.session !== world.session) return lost("gone");
+  // Its time is over, and this client is about to end it.
+  if (!own || own.untilMs <= world.sentMs) return lost("expired");
   const { token } = record;
   const outcomeNow = (): RenewOutcome => {
     const leftMs = Math.min(own.untilMs - world.sentMs, world.sessionMs());
@@ -138,11 +142,11 @@ export function expire(
   place: Place,
 ): Step<ReleaseOutcome> {
   const isMine = entry.record?.identity === identityOf(grant.leaseId);
-  const outcome: ReleaseOutcome = { status: "notHeld" };
   if (!isMine || !excludesOthers(entry) || entry.owner.session !== world.session) {
-    return { outcome };
+    return { outcome: { status: "notHeld" } };
   }
-  return { change: ending(entry, "expired", world, place), outcomeAt: () => outcome };
+  const change = ending(entry, "expired", world, place);
+  return { change, outcomeAt: () => ({ status: "released" }) };
 }
 
 export function revoke(
@@ -216,7 +220,7 @@ function ending(
 /** What is left of a live grant, if it is one of this client. */
 export function leftOf({ record }: Excluding, world: Surroundings, place: Place): number | null {
   const own = world.own(place, record.identity);
-  if (!own || own.isDoubtful) return null;
+  if (!own || own.lateUntilMs !== null) return null;
   return Math.min(record.ttlMs, Math.max(1, Math.ceil(own.untilMs - world.monotonicMs())));
 }
 

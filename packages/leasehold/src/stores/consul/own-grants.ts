@@ -11,8 +11,8 @@ export interface OwnGrant {
   untilMs: number;
   /** By the wall clock. */
   renewedAt?: string;
-  /** Its answer was lost: it may be made late, or never. */
-  readonly isDoubtful?: boolean;
+  /** Its answer was lost: it may be made until then, or never. Null if it is known to be made. */
+  readonly lateUntilMs: number | null;
 }
 export type OwnGrants = Own<OwnGrant>;
 

@@ -31,6 +31,13 @@ const LONGEST_TTL_RATIO = 3 / 4;
 /** A client ends its own grants. The grants of a dead client end with its session. */
 const EPSILON_MS = 1_000;
 
+/**
+ * A request whose answer was lost may still be applied: an agent waits for a leader, and the leader for its log, up to
+ * about 40 s.
+ */
+const LATEST_EFFECT_MS = 60_000;
+const LATE_CHECK_MS = 5_000;
+
 const DELAYED: port.AcquireOutcome = {
   status: "held",
   holder: "the lock-delay of a session that has ended",
@@ -89,13 +96,11 @@ export class ConsulLeaseStore implements port.LeaseStore {
     return oncePerGrant(
       requests,
       grantText,
-      async (some) => {
+      (some) => {
         // Extended before they are sent: a grant that is being renewed does not end meanwhile.
-        const live = some.filter((request) => this.#extend(request, nowMs));
-        if (live.length > 0) this.#announce();
-        const outcomes = await inRounds(live, keyText, settle);
-        const outcomeOf = new Map(live.map((request, at) => [request, outcomes[at]]));
-        return some.map((request) => outcomeOf.get(request) ?? EXPIRED);
+        for (const request of some) this.#extend(request, nowMs);
+        if (some.length > 0) this.#announce();
+        return inRounds(some, keyText, settle);
       },
       longest(this.capabilities.ttl.stepMs),
     );
@@ -183,12 +188,16 @@ export class ConsulLeaseStore implements port.LeaseStore {
       wallText: () => this.#wallText(),
       sessionMs: () => this.#sessions.lastsUntilMs - sentMs,
       own: (place, identity) => this.#grants.get(ownId(place, identity)),
-      granted: (place, grant, untilMs, isDoubtful = false) => {
-        const one = ownOf(place, grant, untilMs, isDoubtful);
-        const known = this.#grants.get(one.id);
-        if (isDoubtful && known && !known.isDoubtful) return;
+      granted: (place, grant, untilMs) => {
+        const one = ownOf(place, grant, untilMs);
         this.#grants.put(one);
-        if (!isDoubtful) this.#waiters.forget(one.id);
+        this.#waiters.forget(one.id);
+      },
+      doubted: (place, grant, untilMs) => {
+        const lateUntilMs = clock.monotonic() + LATEST_EFFECT_MS;
+        const one = ownOf(place, grant, untilMs, lateUntilMs);
+        // A repetition of this request may have been answered.
+        if (this.#grants.get(one.id)?.lateUntilMs !== null) this.#grants.put(one);
       },
       forget: (place, { leaseId }) => this.#grants.forget(ownId(place, identityOf(leaseId))),
       waits: (place, grant, queueMs) => {
@@ -206,15 +215,13 @@ export class ConsulLeaseStore implements port.LeaseStore {
     };
   }
 
-  /** @returns false if the grant has expired */
-  #extend(request: port.RenewRequest, nowMs: number): boolean {
+  /** Unless the grant has expired. */
+  #extend(request: port.RenewRequest, nowMs: number): void {
     const place = placeOf(this.#client.connection.prefix, request);
     const own = this.#grants.get(ownId(place, identityOf(request.leaseId)));
-    if (!own) return true;
-    if (own.untilMs <= nowMs) return false;
+    if (!own || own.untilMs <= nowMs) return;
     own.untilMs = Math.max(own.untilMs, nowMs + request.ttlMs);
     own.renewedAt = this.#wallText();
-    return true;
   }
 
   /** For people, and once for all leases: that this client renews. Nothing is decided by it. */
@@ -239,16 +246,17 @@ export class ConsulLeaseStore implements port.LeaseStore {
   /** Ends what is over, at most until the session has ended it. */
   async #end(
     all: OwnGrants,
-    { id, grant }: OwnGrant,
+    one: OwnGrant,
     decide: Rules<port.Grant, port.ReleaseOutcome>["decide"],
   ): Promise<void> {
-    const [outcome] = await this.#settling({ decide, guess: false })([grant]);
+    const [outcome] = await this.#settling({ decide, guess: false })([one.grant]);
     if (outcome?.status === "failed") throw outcome.error;
-    all.forget(id);
+    const nowMs = this.#client.connection.env.clock.monotonic();
+    const isOver = outcome?.status === "released" || nowMs >= (one.lateUntilMs ?? 0);
+    if (isOver) all.forget(one.id);
+    else one.untilMs = nowMs + LATE_CHECK_MS;
   }
 }
-
-const EXPIRED: port.RenewOutcome = { status: "lost", reason: "expired" };
 
 function longestOf(requests: readonly { readonly ttlMs: number }[]): number {
   return Math.max(...requests.map(({ ttlMs }) => ttlMs));
@@ -258,10 +266,10 @@ function ownOf(
   place: Place,
   { namespace, resource, leaseId }: port.Grant,
   untilMs: number,
-  isDoubtful = false,
+  lateUntilMs: number | null = null,
 ): OwnGrant {
   const id = ownId(place, identityOf(leaseId));
-  return { id, grant: { namespace, resource, leaseId }, untilMs, isDoubtful };
+  return { id, grant: { namespace, resource, leaseId }, untilMs, lateUntilMs };
 }
 
 /** Unique per key. */
