@@ -157,8 +157,8 @@ export const CONSUL = [
     name: "consul-expiry-left-to-the-session",
     what: "The holder's client does not end its grant when the TTL is over.",
     file: "packages/leasehold/src/stores/consul/decide.ts",
-    find: 'return { change: ending(entry, "expired", world, place), outcomeAt: () => outcome };',
-    by: "return { outcome };",
+    find: 'const change = ending(entry, "expired", world, place);',
+    by: "const change = { operations: [], entryAt: () => entry };",
     check: consulSuite("grants anew no earlier than the expiry, and then does"),
   },
   {

@@ -17,7 +17,7 @@
 import { StoreUnavailableError } from "../../core/index.js";
 import { type Repeating, repeat, withTimeout } from "../../env/index.js";
 import type { ConsulClient } from "./connection.js";
-import { closed } from "./failures.js";
+import { closed, parsed } from "./failures.js";
 
 /** A session is renewed this often while anything depends on it. */
 const RENEWALS_PER_TTL = 3;
@@ -116,7 +116,7 @@ export class Sessions {
       body,
       repeatable: true,
     });
-    const { ID: id } = JSON.parse(text) as { readonly ID: string };
+    const { ID: id } = parsed<{ readonly ID: string }>(text);
     this.#id = id;
     this.#lastsUntilMs = sentMs + sessionTtlMs;
     return id;

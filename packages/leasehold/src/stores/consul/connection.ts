@@ -14,7 +14,7 @@ import { StoreUnavailableError } from "../../core/index.js";
 import { type Env, withTimeout } from "../../env/index.js";
 import type { Address } from "./connection-address.js";
 import { type Pair, pairOf, type Transaction, type TransactionAnswer } from "./connection-api.js";
-import { answeredFailure, closed, connectionFailure } from "./failures.js";
+import { answeredFailure, closed, connectionFailure, parsed } from "./failures.js";
 
 export interface Connection extends Address {
   readonly fetch: typeof globalThis.fetch;
@@ -103,10 +103,10 @@ export class ConsulClient {
       deadlineMs,
       repeatable: !writes,
     });
-    const { Results, Errors } = JSON.parse(text) as {
+    const { Results, Errors } = parsed<{
       Results: readonly { readonly KV: Pair }[] | null;
       Errors: readonly { readonly OpIndex: number; readonly What: string }[] | null;
-    };
+    }>(text);
     const failed = (Errors ?? []).map(({ OpIndex: at, What: what }) => ({ at, what }));
     const denied = failed.find(({ what }) => what.includes("Permission denied"));
     if (denied) throw answeredFailure(403, denied.what, "its transactions");
@@ -154,8 +154,9 @@ export class ConsulClient {
     const { fetch, token, datacenter } = this.connection;
     const query = new URLSearchParams(call.query);
     if (datacenter !== null) query.set("dc", datacenter);
+    const url = `${origin}/v1/${call.path}?${query.toString()}`;
     try {
-      const response = await fetch.call(undefined, `${origin}/v1/${call.path}?${query}`, {
+      const response = await fetch.call(undefined, url, {
         method: call.method,
         headers: {
           ...(call.body !== undefined && { "content-type": "application/json" }),

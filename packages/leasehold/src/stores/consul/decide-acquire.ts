@@ -40,8 +40,16 @@ export function acquire(
   }
   const { leaseId, holder, ttlMs, metadata = null } = request;
   const granted: GrantRecord = {
-    ...{ identity: identityOf(leaseId), grantId: grantIdOf(leaseId), holder, token: 0, ttlMs },
-    ...{ grantedAt: world.wallText(), renewedAt: null, ended: null, endedAt: null, metadata },
+    identity: identityOf(leaseId),
+    grantId: grantIdOf(leaseId),
+    holder,
+    token: 0,
+    ttlMs,
+    grantedAt: world.wallText(),
+    renewedAt: null,
+    ended: null,
+    endedAt: null,
+    metadata,
   };
   const { session } = world;
   const gone = own ? served(entry, own) : [];

@@ -46,6 +46,15 @@ export function answeredFailure(status: number, text: string, origin: string): L
   return new StoreUnavailableError(message, { outcome: "unknown" });
 }
 
+/** @throws LeaseholdError if the text is not JSON, as another kind of server answers */
+export function parsed<T>(text: string): T {
+  try {
+    return JSON.parse(text) as T;
+  } catch {
+    throw answeredFailure(404, "no JSON", "the URL");
+  }
+}
+
 export function connectionFailure(cause: unknown, origin: string): LeaseholdError {
   const inner = cause instanceof Error ? cause.cause : undefined;
   const code = inner instanceof Error && "code" in inner ? ` (${String(inner.code)})` : "";

@@ -155,7 +155,11 @@ export function viewOf(
   return {
     namespace,
     resource,
-    ...{ holder, grantId, token, state, ttlMs },
+    holder,
+    grantId,
+    token,
+    state,
+    ttlMs,
     remainingMs: state === "live" ? remainingMs : 0,
     ...(state === "revoked" && excludesOthers(entry) && { freeInMs: remainingMs }),
     grantedAt,

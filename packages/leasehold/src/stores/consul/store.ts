@@ -177,7 +177,7 @@ export class ConsulLeaseStore implements port.LeaseStore {
     ttlMs: number | undefined,
   ): Promise<Surroundings> {
     this.#client.checkOpen();
-    // No session is known to last longer: what is promised is shorter then.
+    // No session is known to last longer; of a longer TTL the client promises less.
     const neededMs = Math.min(ttlMs ?? 0, this.capabilities.ttl.maxMs);
     if (ttlMs !== undefined) await this.#sessions.take(neededMs, deadlineMs);
     const { clock } = this.#client.connection.env;

@@ -10,7 +10,7 @@
  * The client remembers the last state of a resource, so most changes need no read first.
  */
 
-import { type Failed, type Key } from "../../core/index.js";
+import type { Failed, Key } from "../../core/index.js";
 import { MOST_KNOWN } from "../../core/sightings.js";
 import { Recent } from "../../env/index.js";
 import type { ConsulClient } from "./connection.js";
