@@ -32,10 +32,10 @@ const notified = ended.map(
 const operator = await connect(url);
 await Promise.all(ended.map(({ resource }) => operator.revoke(resource)));
 const notifiedInTime = (await Promise.all(notified)).filter(Boolean).length;
-const told = { idleShare, share, heapBytes, lost, revoked: REVOKED, notifiedInTime };
-if (process.send) process.send(told, () => process.exit(0));
+const figures = { idleShare, share, heapBytes, lost, revoked: REVOKED, notifiedInTime };
+if (process.send) process.send(figures, () => process.exit(0));
 else {
-  console.log(told);
+  console.log(figures);
   process.exit(0);
 }
 

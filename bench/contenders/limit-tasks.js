@@ -10,14 +10,15 @@ const CLAIM = `UPDATE leasehold.task t SET state = 'running', attempt = attempt 
     lease_id = '0123456789abcdef0123456789abcdef', ttl_ms = 30000,
     token = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
     started_at = clock_timestamp(), expires_at = clock_timestamp() + interval '30 s'
-  WHERE namespace = 'default' AND id = ANY (ARRAY(
-    SELECT id FROM leasehold.task
-    WHERE namespace = 'default' AND queue = 'default' AND state = 'pending' AND scheduled_at <= now()
-    ORDER BY priority, scheduled_at, id LIMIT $1 FOR UPDATE SKIP LOCKED
+  WHERE namespace = 'default' AND seq = ANY (ARRAY(
+    SELECT seq FROM leasehold.task
+    WHERE namespace = 'default' AND queue = 'default' AND state = 'pending'
+      AND concurrency_key IS NULL AND scheduled_at <= now()
+    ORDER BY priority, scheduled_at, seq LIMIT $1 FOR UPDATE SKIP LOCKED
   )) RETURNING id, token, data`;
 const COMPLETE = `UPDATE leasehold.task t SET state = 'done', finished_at = clock_timestamp(),
     output = 'null', result = 'done'
-  FROM unnest($1::uuid[], $2::bigint[]) d (id, token)
+  FROM unnest($1::text[], $2::bigint[]) d (id, token)
   WHERE t.namespace = 'default' AND t.id = d.id AND t.token = d.token AND t.state = 'running'`;
 
 /** @param {string} url */

@@ -23,7 +23,7 @@ const UNFINISHED = `SELECT FROM leasehold.task WHERE namespace = 'default' AND q
 /** Ids grow in the order of insertion, as UUIDv7 do. */
 const LOAD = `INSERT INTO leasehold.task (namespace, id, state, kind, queue, priority, data,
     max_attempts, crash_limit, backoff_ms, max_backoff_ms, created_at, scheduled_at)
-  SELECT 'default', ('01900000-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, 'pending', 'noop',
+  SELECT 'default', ('01900000-0000-7000-8000-' || lpad(to_hex(n), 12, '0')), 'pending', 'noop',
     'default', 0, '{"n":' || n || '}', 10, 10, 1000, 3600000, now(), now()
   FROM generate_series(1, $1::int) n`;
 

@@ -23,7 +23,7 @@ const LIVE_LEASES = `INSERT INTO leasehold.lease
 const TASKS = `INSERT INTO leasehold.task (namespace, id, state, kind, queue, priority, data, output,
     max_attempts, crash_limit, backoff_ms, max_backoff_ms, created_at, scheduled_at, finished_at,
     attempt, token, lease_id, holder, ttl_ms, started_at, expires_at, result)
-  SELECT 'default', ('01900000-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid,
+  SELECT 'default', ('01900000-0000-7000-8000-' || lpad(to_hex(n), 12, '0')),
     CASE WHEN done THEN 'done' ELSE 'pending' END, 'noop', 'default', 0, '{"n":' || n || '}',
     CASE WHEN done THEN 'null' END, 10, 10, 1000, 3600000, now(), now() + n * interval '1 us',
     CASE WHEN done THEN now() END, CASE WHEN done THEN 1 ELSE 0 END, CASE WHEN done THEN n ELSE 0 END,
@@ -32,8 +32,8 @@ const TASKS = `INSERT INTO leasehold.task (namespace, id, state, kind, queue, pr
     CASE WHEN done THEN 'done' END
   FROM (SELECT n, n <= $1 AS done FROM generate_series(1, 2 * $1::int) n) x`;
 const ATTEMPTS = `INSERT INTO leasehold.attempt
-    (namespace, task_id, attempt, holder, grant_id, token, started_at, ended_at, result, ttl_ms)
-  SELECT namespace, id, 1, holder, left(lease_id, 16), token, started_at, finished_at, 'done', ttl_ms
+    (namespace, task_id, task_seq, attempt, holder, grant_id, token, started_at, ended_at, result, ttl_ms)
+  SELECT namespace, id, seq, 1, holder, left(lease_id, 16), token, started_at, finished_at, 'done', ttl_ms
   FROM leasehold.task WHERE state = 'done'`;
 
 /** @type {import("../measure.js").Question} */

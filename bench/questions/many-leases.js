@@ -2,7 +2,7 @@
 //
 // cpu   = share of one core that the process uses while it holds 100,000 (PostgreSQL's not counted)
 // heap  = bytes of heap per held lease, after garbage collection
-// lost  = leases that ended while nobody revoked them
+// lost  = leases that ended without a revocation
 // notified = of revoked leases, the share whose holder was notified before their trusted time
 // growth = CPU and heap per lease, of a million leases / of 100,000; in a quick run of 100,000 / of 10,000
 import { fork } from "node:child_process";
@@ -80,7 +80,7 @@ export default {
  * @property {number} idleShare the same before the first was acquired
  * @property {number} cpuUs CPU time per lease and second
  * @property {number} heapBytes per lease
- * @property {number} lost while nobody revoked them
+ * @property {number} lost without a revocation
  * @property {number} revoked
  * @property {number} notifiedInTime
  */
@@ -95,7 +95,7 @@ function boundsOf(rounds) {
   });
   const added = (/** @type {Held} */ { share, idleShare }) => share - idleShare;
   const kilobytes = (/** @type {Held} */ { heapBytes }) => heapBytes / 1_024;
-  const notified = (/** @type {Held} */ { notifiedInTime, lost }) => notifiedInTime / lost;
+  const notified = (/** @type {Held} */ { notifiedInTime, revoked }) => notifiedInTime / revoked;
   return [
     valueRow(
       { id: "many-cpu", what: `${held} held`, beside: "none held", reach: 0.15, better: "lower" },

@@ -4,6 +4,7 @@ import { systemEnv } from "../../packages/leasehold/src/env/index.js";
 import { memory } from "../../packages/leasehold/src/stores/memory/index.js";
 import { openPostgres } from "../../packages/leasehold/src/stores/postgres/index.js";
 import { exerciseOnceStore, manualEnv } from "../../packages/leasehold/src/testing/index.js";
+import { openHttpHarness, openTwice } from "../support/http-harness.js";
 import { freshPglite } from "../support/pglite.js";
 import { describePostgres, freshDatabase } from "../support/postgres.js";
 
@@ -46,6 +47,34 @@ exerciseOnceStore({
       store: database.once,
       async close() {
         await database.close();
+        await drop();
+      },
+    };
+  },
+});
+
+exerciseOnceStore({
+  name: "http over memory",
+  vitest,
+  async open() {
+    const env = manualEnv({ seed: 32 });
+    const { once, close } = await openHttpHarness([await memory().open(env)]);
+    if (!once) throw new Error("memory keeps the records of once");
+    return { store: once, advance: (ms) => env.clock.advance(ms), close };
+  },
+});
+
+exerciseOnceStore({
+  name: "http over PostgreSQL",
+  vitest: { ...vitest, describe: describePostgres },
+  async open() {
+    const { url, drop } = await freshDatabase();
+    const { once, close } = await openHttpHarness(await openTwice(url));
+    if (!once) throw new Error("PostgreSQL keeps the records of once");
+    return {
+      store: once,
+      async close() {
+        await close();
         await drop();
       },
     };

@@ -5,7 +5,7 @@ import { consoleFiles } from "../../packages/leasehold-server/src/http/index.js"
 import { describeChromium } from "../support/chromium.js";
 import { axe, type Console, newKey, openConsole, overflows, PHONE } from "../support/console.js";
 
-const PAGES = ["Overview", "Leases", "Tasks", "Workers", "Elections", "Events", "Audit"];
+const PAGES = ["Overview", "Leases", "Tasks", "Workers", "Once", "Elections", "Events", "Audit"];
 const MOST_FIRST_LOAD_BYTES = 250_000;
 
 describeChromium("the console in Chromium", () => {

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { LeaseClient } from "../../packages/leasehold/src/core/index.js";
 import { systemEnv } from "../../packages/leasehold/src/env/index.js";
 import { memory } from "../../packages/leasehold/src/stores/memory/index.js";
-import { Generator } from "../../packages/leasehold/src/tasks/index.js";
+import { Generator } from "../../packages/leasehold/src/tasks/generator.js";
 import { describeChromium } from "../support/chromium.js";
 import { axe, type Console, newKey, openConsole, overflows, PHONE } from "../support/console.js";
 import { button, forgiveComplaints, openedPages, waitForCount } from "../support/pages.js";
@@ -49,7 +49,7 @@ describeChromium("the console's tasks", () => {
       await page.reload();
       await waitForCount(rows(page), 1);
       await page.getByRole("searchbox", { name: "Text or id" }).fill(claimed.id);
-      await page.getByRole("link", { name: "Open the task with this id" }).click();
+      await page.getByRole("link", { name: `Open the task with the id ${claimed.id}` }).click();
       await page.getByRole("heading", { level: 1, name: "one" }).waitFor();
     });
 

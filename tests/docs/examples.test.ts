@@ -20,6 +20,7 @@ const RUN_ELSEWHERE: Readonly<Record<string, string>> = {
   "sleep.js": "packages/leasehold-server/src/cli/demo.ts",
   "files.js": "tests/docs/files-example.test.ts",
   "files-enqueue.js": "tests/docs/files-example.test.ts",
+  "express.js": "tests/docs/framework-examples.test.ts",
 };
 
 type Check = (out: string) => void;
@@ -45,6 +46,18 @@ const SHOWS: Readonly<Record<string, Check>> = {
       "web-3: bill 17 was sent by web-2",
       "with once: 1 bill\n",
     ]);
+  },
+  "scheduled-report.js": (out) => {
+    expectInOrder(out, [
+      "reports at ",
+      "web-1 has ended",
+      " reports, ",
+      "declared again by web-4: paused, the warehouse moves",
+      "run by hand all the same",
+    ]);
+    const [, reports, times] = /^(\d+) reports, (\d+) times$/m.exec(out) ?? [];
+    expect(Number(reports)).toBeGreaterThanOrEqual(5);
+    expect(times).toBe(reports);
   },
   "lease-api.js": (out) => {
     const [first, again, second] = numbers(out, /acquire\(\) is true, token (\d+)/g);
@@ -80,6 +93,16 @@ const SHOWS: Readonly<Record<string, Check>> = {
       "mail for order 1 to ada@example.com",
     ]);
     expect(out.match(/^mail/gm)).toHaveLength(1);
+  },
+  "one-account-at-a-time.js": (out) => {
+    for (const [account, attempts] of [
+      ["ada", ["1, attempt 1", "1, attempt 2", "2, attempt 1", "3, attempt 1"]],
+      ["joan", ["1, attempt 1", "2, attempt 1", "3, attempt 1"]],
+    ] as const) {
+      const ran = [...out.matchAll(new RegExp(`^${account} (.*)$`, "gm"))].map(([, what]) => what);
+      expect(ran).toEqual(attempts);
+    }
+    expect(out).toMatch(/^all paid$/m);
   },
   "typed-task.js": (out) => {
     expectInOrder(out, [

@@ -235,6 +235,49 @@ describe("serve, worker, enqueue, tasks, generate", SLOW, () => {
     expect(unknown).toMatchObject({ code: 64, stdout: "" });
   });
 
+  it("works once: until its queues are empty, and says whether a task died", async () => {
+    const queue = fresh();
+    await enqueue(["double", "-", "--queue", queue], "1\n2\n3\n");
+    await enqueue(["double", "4", "--queue", queue, "--scheduled-at", "2100-01-01T00:00:00Z"]);
+    const cli = await worker(queue, "--once");
+    expect(await cli.ended).toMatchObject({ code: 0 });
+    const stats = ["tasks", "stats", "--store", server.url, "--queue", queue];
+    const counted = await leasehold([...stats, "--json"]);
+    expect(JSON.parse(counted.stdout)).toEqual({
+      items: [
+        {
+          queue,
+          kind: "double",
+          pending: 1,
+          running: 0,
+          done: 3,
+          dead: 0,
+          cancelled: 0,
+          due: 0,
+          dueForMs: null,
+        },
+      ],
+      complete: true,
+    });
+    expect((await leasehold(stats)).stdout).toMatch(/^queue +kind +due +oldest due +pending/);
+    expect((await leasehold([...stats, "--kind", "other"])).stdout).toBe("no tasks match");
+    const fails = defineTask("options", { queue, maxAttempts: 1 });
+    await tasks.enqueue(fails, null);
+    const failing = await worker(queue, "--once", "--option", "fail=true");
+    expect(await failing.ended).toMatchObject({ code: 1 });
+  });
+
+  it("ends at a signal although it works once", async () => {
+    const queue = fresh();
+    const cli = await worker(queue, "--once", "--grace", "0s");
+    expect(await cli.ended).toMatchObject({ code: 0 });
+    const { id } = await tasks.enqueue(defineTask("wait", { queue }), 600_000);
+    const busy = await worker(queue, "--once", "--grace", "0s");
+    await untilState(id, "running");
+    expect(await busy.end("SIGINT")).toMatchObject({ code: 0 });
+    await untilState(id, "pending");
+  });
+
   it("names what it added before a line that is not JSON, and duplicates", async () => {
     const queue = ["--queue", fresh(), "--store", server.url];
     const input = `${"1\n".repeat(150)}nonsense\n`;
@@ -338,7 +381,9 @@ describe("migrate", SLOW, () => {
     ]);
     expect(dry).toMatchObject({ code: 0, stderr: "" });
     expect(dry.stdout).toMatch(/: would apply leases, tasks, fence,/);
-    expect(sql.stdout).toMatch(/^-- pglite:.*\n\n-- leases\nBEGIN;\n/);
+    expect(sql.stdout).toMatch(
+      /^-- pglite:.*\n\n-- leases\nBEGIN ISOLATION LEVEL READ COMMITTED;\n/,
+    );
     expect(sql.stdout).toContain("CREATE TABLE leasehold.task (");
     expect(sql.stdout.match(/^COMMIT;$/gm)).toHaveLength(dry.stdout.split(", ").length);
     const { steps } = JSON.parse(status.stdout) as { steps: { appliedAt: string | null }[] };

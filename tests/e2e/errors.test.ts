@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { inspect } from "node:util";
 import type { PGlite } from "@electric-sql/pglite";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { silentLogger } from "../../packages/leasehold/src/env/index.js";
 import { FENCE_TABLE, fence } from "../../packages/leasehold/src/fence/index.js";
 import {
   type AcquireOptions,
@@ -10,6 +11,7 @@ import {
   connect,
   defineTask,
   type ErrorCode,
+  FinalTaskError,
   InvalidOptionError,
   type Lease,
   LeaseholdError,
@@ -29,6 +31,8 @@ import {
   StoreMisconfiguredError,
   StoreUnavailableError,
   TaskConflictError,
+  TaskFailedError,
+  TimedOutError,
 } from "../../packages/leasehold/src/index.js";
 import { http } from "../../packages/leasehold/src/stores/http/index.js";
 import { manualEnv } from "../../packages/leasehold/src/testing/index.js";
@@ -218,7 +222,7 @@ const OPTIONS: readonly [path: string, cause: () => Promise<unknown>][] = [
   ["maxAttempts", () => refusal(() => defineTask("k", { maxAttempts: 0 }))],
   ["priority", () => enqueued({ priority: 40_000 })],
   ["scheduledAt", () => enqueued({ scheduledAt: new Date(Number.NaN) })],
-  ["id", () => enqueued({ id: "7" })],
+  ["id", () => enqueued({ id: "" })],
   ["dedupKey", () => enqueued(bad({ dedupKey: "misspelt" }))],
   ["dedupeKey", () => enqueued({ dedupeKey: "" })],
   [
@@ -242,6 +246,8 @@ beforeAll(async () => {
   guarded = await openPglite();
 });
 afterAll(() => guarded.close());
+
+const TASK_ID = "01890a5d-ac96-774b-bcce-b302099a8057";
 
 /** All of them: a code without a case does not compile. */
 const CASES: Readonly<Record<ErrorCode, readonly [name: string, expected: Expected][]>> = {
@@ -463,6 +469,61 @@ const CASES: Readonly<Record<ErrorCode, readonly [name: string, expected: Expect
       },
     ],
   ],
+  TASK_FAILED: [
+    [
+      "a handler fails for good",
+      {
+        async cause() {
+          await using leasehold = await connect("memory:", { logger: silentLogger });
+          const mail = defineTask("mail");
+          const handle = await leasehold.tasks.enqueue(mail, {}, { id: TASK_ID });
+          const bounce = () => {
+            throw new FinalTaskError("no such address");
+          };
+          leasehold.tasks.work([mail.handle(bounce)]);
+          return await refusal(() => handle.result());
+        },
+        kind: TaskFailedError,
+        retryable: false,
+        outcome: "none",
+        message:
+          /^task 01890a5d-ac96-774b-bcce-b302099a8057 is dead: FinalTaskError: no such address.*; retry it once the cause is removed$/s,
+        fields: { id: TASK_ID, state: "dead", error: expect.any(String) as string },
+      },
+    ],
+    [
+      "an operator cancels it",
+      {
+        async cause() {
+          await using leasehold = await connect("memory:");
+          const { id } = await leasehold.tasks.enqueue(defineTask("mail"), {}, { id: TASK_ID });
+          const result = refusal(() => leasehold.tasks.result(id));
+          await leasehold.tasks.cancel(id);
+          return await result;
+        },
+        kind: TaskFailedError,
+        retryable: false,
+        outcome: "none",
+        message: /^task \S+ was cancelled; retry it if its output is wanted after all$/,
+        fields: { id: TASK_ID, state: "cancelled", error: null },
+      },
+    ],
+    [
+      "there is no such task",
+      {
+        async cause() {
+          await using leasehold = await connect("memory:");
+          return await refusal(() => leasehold.tasks.result(TASK_ID));
+        },
+        kind: TaskFailedError,
+        retryable: false,
+        outcome: "none",
+        message:
+          /^task \S+ does not exist: it was deleted, or never added; wait for a result after /,
+        fields: { id: TASK_ID, state: "unknown", error: null },
+      },
+    ],
+  ],
   ONCE_DONE: [
     [
       "work of a lease that another caller had meanwhile",
@@ -501,6 +562,23 @@ const CASES: Readonly<Record<ErrorCode, readonly [name: string, expected: Expect
         outcome: "none",
         message: /^"bill" has failed once, at last with: the bank is closed; mend the cause/,
         fields: { key: "bill", failures: 1, lastError: "the bank is closed" },
+      },
+    ],
+  ],
+  TIMED_OUT: [
+    [
+      "a task has not ended",
+      {
+        async cause() {
+          await using leasehold = await connect("memory:");
+          const handle = await leasehold.tasks.enqueue(defineTask("mail"), {});
+          return await refusal(() => handle.result({ timeoutMs: 10 }));
+        },
+        kind: TimedOutError,
+        retryable: true,
+        outcome: "none",
+        message: /^task \S+ has not ended within timeoutMs = 10: wait again, or raise timeoutMs$/,
+        fields: { timeoutMs: 10 },
       },
     ],
   ],

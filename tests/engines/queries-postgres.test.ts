@@ -114,10 +114,10 @@ describePostgres("in PostgreSQL", () => {
     const namespace = "grants";
     const count = 40;
     await admin.query(
-      `INSERT INTO leasehold.task (namespace, id, state, kind, queue, priority, scheduled_at, data,
+      `INSERT INTO leasehold.task (namespace, id, seq, state, kind, queue, priority, scheduled_at, data,
          max_attempts, crash_limit, backoff_ms, max_backoff_ms, created_at, attempt, token, lease_id,
          holder, ttl_ms, started_at, heartbeat_at, expires_at)
-       SELECT $1, md5(g::text)::uuid, CASE WHEN g % 5 = 0 THEN 'done' ELSE 'running' END, 'kind', 'queue',
+       SELECT $1, md5(g::text), g, CASE WHEN g % 5 = 0 THEN 'done' ELSE 'running' END, 'kind', 'queue',
          0, now(), 'null', 1, 1, 1, 1, now(), 2, g, repeat('a', 32), 'holder', 1000, now(),
          CASE WHEN g % 2 = 0 THEN now() END,
          CASE WHEN g % 3 = 0 THEN ${OLD} ELSE now() + interval '1 hour' END
@@ -125,9 +125,9 @@ describePostgres("in PostgreSQL", () => {
       [namespace, count],
     );
     await admin.query(
-      `INSERT INTO leasehold.attempt (namespace, task_id, attempt, holder, grant_id, token, ttl_ms,
+      `INSERT INTO leasehold.attempt (namespace, task_id, task_seq, attempt, holder, grant_id, token, ttl_ms,
          started_at, heartbeat_at, ended_at, result)
-       SELECT $1, md5(g::text)::uuid, 1, 'holder', g::text, g, CASE WHEN g % 7 > 0 THEN 1000 END, now(),
+       SELECT $1, md5(g::text), g, 1, 'holder', g::text, g, CASE WHEN g % 7 > 0 THEN 1000 END, now(),
          CASE WHEN g % 2 = 1 THEN now() END, now(),
          (ARRAY['done', 'failed', 'returned', 'expired', 'cancelled'])[1 + g % 5]
        FROM generate_series(1, $2::int) g`,

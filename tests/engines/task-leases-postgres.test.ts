@@ -16,16 +16,16 @@ const [NAMESPACE, OLD] = ["history", "old"];
 
 /** One in 100 tasks runs; of two attempts on each one in 100 expired or was cancelled or renewed. */
 const FILL = [
-  `INSERT INTO leasehold.task (namespace, id, state, kind, queue, priority, scheduled_at, data,
+  `INSERT INTO leasehold.task (namespace, id, seq, state, kind, queue, priority, scheduled_at, data,
      max_attempts, crash_limit, backoff_ms, max_backoff_ms, created_at, attempt, token, lease_id,
      holder, ttl_ms, started_at, expires_at)
-   SELECT $1, md5(g::text)::uuid, CASE WHEN g % 100 = 0 THEN 'running' ELSE 'done' END, 'kind',
+   SELECT $1, md5(g::text), g, CASE WHEN g % 100 = 0 THEN 'running' ELSE 'done' END, 'kind',
      'queue', 0, now(), 'null', 1, 1, 1, 1, now(), 3, g, g, 'holder', 1000, now(),
      now() + CASE WHEN g % 200 = 0 THEN interval '0' ELSE interval '1 hour' END
    FROM generate_series(1, $2::int) g`,
-  `INSERT INTO leasehold.attempt (namespace, task_id, attempt, holder, grant_id, token, ttl_ms,
+  `INSERT INTO leasehold.attempt (namespace, task_id, task_seq, attempt, holder, grant_id, token, ttl_ms,
      started_at, heartbeat_at, ended_at, result)
-   SELECT $1, md5(g::text)::uuid, a, 'holder', g::text, g, 1000, now(),
+   SELECT $1, md5(g::text), g, a, 'holder', g::text, g, 1000, now(),
      CASE WHEN g % 100 = 1 THEN now() END, now(), CASE g % 200 WHEN 2 THEN 'expired'
        WHEN 3 THEN 'cancelled' ELSE CASE a WHEN 1 THEN 'failed' ELSE 'done' END END
    FROM generate_series(1, $2::int) g, generate_series(1, 2) a`,
@@ -57,7 +57,7 @@ describePostgres("leases on tasks in PostgreSQL", () => {
     ["revoked"],
     ["live", "released"],
   ] as const;
-  const cursors = [undefined, "80000000-0000-4000-8000-000000000000.2"];
+  const cursors = [undefined, `${TASKS / 2}.2`];
   for (const states of lists) {
     for (const renewedOnly of [false, true]) {
       const which = `${states?.join(" and ") ?? "any state"}${renewedOnly ? ", renewed" : ""}`;
@@ -89,9 +89,9 @@ describePostgres("leases on tasks in PostgreSQL", () => {
       [JSON.stringify({ namespace: OLD })],
     );
     await client.query(
-      `INSERT INTO leasehold.attempt (namespace, task_id, attempt, holder, grant_id, token,
-         started_at, ended_at, result)
-       SELECT namespace, id, 1, 'holder', 'grant', 1, now(), now(), 'done'
+      `INSERT INTO leasehold.attempt (namespace, task_id, task_seq, attempt, holder, grant_id,
+         token, started_at, ended_at, result)
+       SELECT namespace, id, seq, 1, 'holder', 'grant', 1, now(), now(), 'done'
        FROM leasehold.task WHERE namespace = $1`,
       [OLD],
     );

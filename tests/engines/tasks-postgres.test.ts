@@ -361,10 +361,12 @@ describePostgres("PostgreSQL: tasks", () => {
     for (const analyzed of [false, true]) {
       for (const [text, queues] of [
         [CLAIM_FIRST, ["queue 0"]],
-        [claimSql(1), ["queue 0"]],
-        [claimSql(3), ["queue 0", "queue 1", "queue 2"]],
+        [claimSql(1, true), ["queue 0"]],
+        [claimSql(3, false), ["queue 0", "queue 1", "queue 2"]],
+        [claimSql(3, true), ["queue 0", "queue 1", "queue 2"]],
       ] as const) {
-        const statement = `${text === CLAIM_FIRST ? "lean, " : ""}${queues.length} queue(s)`;
+        const keyed = text.includes("looked") ? ", with keys" : "";
+        const statement = `${text === CLAIM_FIRST ? "lean, " : ""}${queues.length} queue(s)${keyed}`;
         const which = `${statement}, ${analyzed ? "analyzed" : "not analyzed yet"}`;
         it(`reads no more of its index than it claims (${which})`, async () => {
           if (analyzed) await client.query("ANALYZE leasehold.task");

@@ -173,19 +173,27 @@ describeRedis("a URL with the port of another kind of server", () => {
   });
 });
 
-it.each(["postgres", "redis", "rediss", "http", "https", "etcd", "etcds", "zookeeper", "consul", "consuls"])(
-  "%s:// where nothing listens is reported as a call that changed nothing",
-  async (scheme) => {
-    // A port that was free just now.
-    const server = createHttpServer();
-    await once(server.listen(0, "127.0.0.1"), "listening");
-    const { port } = server.address() as AddressInfo;
-    await once(server.close(), "close");
-    const options = { connectTimeoutMs: 600 };
-    await expect(connect(`${scheme}://127.0.0.1:${port}`, options)).rejects.toMatchObject({
-      code: "STORE_UNAVAILABLE",
-      outcome: "none",
-      message: expect.not.stringMatching(/may have taken effect/),
-    });
-  },
-);
+it.each([
+  "postgres",
+  "redis",
+  "rediss",
+  "http",
+  "https",
+  "etcd",
+  "etcds",
+  "zookeeper",
+  "consul",
+  "consuls",
+])("%s:// where nothing listens is reported as a call that changed nothing", async (scheme) => {
+  // A port that was free just now.
+  const server = createHttpServer();
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  const { port } = server.address() as AddressInfo;
+  await once(server.close(), "close");
+  const options = { connectTimeoutMs: 600 };
+  await expect(connect(`${scheme}://127.0.0.1:${port}`, options)).rejects.toMatchObject({
+    code: "STORE_UNAVAILABLE",
+    outcome: "none",
+    message: expect.not.stringMatching(/may have taken effect/),
+  });
+});

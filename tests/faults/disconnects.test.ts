@@ -43,7 +43,12 @@ function acquire(resource: string, holder: string) {
 }
 
 /** Of these, a repetition answers or does something else than the first request, beside its audit entry. */
-const UNREPEATABLE = ["DELETE /api/tasks/{id}", "POST /v1/keys", "POST /v1/keys/{id}/rotate"];
+const UNREPEATABLE = [
+  "DELETE /api/tasks/{id}",
+  "POST /v1/keys",
+  "POST /v1/keys/{id}/rotate",
+  "POST /v1/schedules/{name}/run",
+];
 
 /** Whether the request cannot have been handled, may have been, or must have been. */
 const AS = {

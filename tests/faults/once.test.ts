@@ -1,6 +1,6 @@
 /**
  * The work of a key succeeds at most once, with processes that are killed and paused in the middle of it: on PostgreSQL, with the
- * effect in the database that keeps the records. With TEST_FULL=1: 20 processes and 500 keys.
+ * effect in the database that keeps the records. With TEST_FULL=1: 20 processes and 500 keys; with TEST_PROCESSES=200 so many.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import pg from "pg";
@@ -9,28 +9,28 @@ import { connect } from "../../packages/leasehold/src/index.js";
 import { compile } from "../support/compile.js";
 import { repetitions } from "../support/full.js";
 import type { CallerSettings } from "../support/once-caller.js";
-import { describePostgres, type FreshDatabase, freshDatabase } from "../support/postgres.js";
+import { describePostgres, type PostgresServer, startPostgres } from "../support/postgres.js";
 import { Child, endAll } from "../support/processes.js";
 
-const PROCESSES = repetitions({ usual: 4, full: 20 });
+const PROCESSES = Number(process.env["TEST_PROCESSES"] ?? repetitions({ usual: 4, full: 20 }));
 const KEYS = repetitions({ usual: 50, full: 500 });
 /** Every other one is stopped instead, and goes on after its lease has passed to another one. */
 const KILLED = repetitions({ usual: 6, full: 40 });
 const CALLERS = 10;
 const TTL_MS = 600;
-const TEST_TIMEOUT_MS = repetitions({ usual: 120_000, full: 900_000 });
+const TEST_TIMEOUT_MS = Math.max(repetitions({ usual: 120_000, full: 900_000 }), 5_000 * PROCESSES);
 
 describePostgres("once, among processes that are killed and paused", () => {
-  let database: FreshDatabase;
+  let database: PostgresServer;
   let program: Awaited<ReturnType<typeof compile>>;
   beforeAll(async () => {
-    database = await freshDatabase();
+    database = await startPostgres({ settings: { max_connections: 20 + 16 * PROCESSES } });
     program = await compile(new URL("../support/once-caller.ts", import.meta.url));
   });
   afterEach(() => endAll());
   afterAll(async () => {
     await program.remove();
-    await database.drop();
+    await database.remove();
   });
 
   it(

@@ -56,7 +56,7 @@ async function newAskers({ ask, newKey }: Tenants): Promise<Readonly<Record<stri
     "an expired key": { key: expired, role: null },
     "a revoked key": { key: revoked.text, role: null },
     "a viewer": { key: await key("viewer"), role: "viewer" },
-    "a holder of what is asked for": await holder("own/", "task:"),
+    "a holder of what is asked for": await holder("own/", "once:own/", "task:"),
     "a holder of other things": await holder("other/"),
     "a holder of anything": await holder(""),
     "an operator": { key: await key("operator"), role: "operator" },

@@ -248,7 +248,7 @@ it("refuses demands above what it can have under way, and serves who keeps a lea
       return list(query);
     };
   });
-  const listing = ask("GET", "/v1/locks");
+  const listing = ask("GET", "/v1/leases");
   const answer = await asked;
   const refused = await ask("POST", "/v1/locks/acquire", lock("more"));
   expectProblem(refused, 429, "OVERLOADED");

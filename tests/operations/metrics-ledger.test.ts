@@ -167,6 +167,56 @@ it(
   LONGEST_MS,
 );
 
+it(
+  "the metrics of once equal what its callers got",
+  async () => {
+    const step = fc.record({
+      act: fc.constantFrom("succeeds", "throws", "is late", "is unkept"),
+      client: fc.nat(1),
+      key: fc.constantFrom("a", "b", "c", "d"),
+      maxAttempts: fc.integer({ min: 1, max: 3 }),
+    });
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { minLength: 10, maxLength: 30 }), async (steps) => {
+        const exporting = await startOpenTelemetry({}, { collector: false });
+        const behind = memory();
+        const env = { telemetry: exporting.telemetry };
+        const clients = [
+          await connect(behind, { env, logger }),
+          await connect(behind, { env, logger }),
+        ];
+        const ledger = new Tally();
+        for (const { act, client, key, maxAttempts } of steps) {
+          const caller = clients[client] as Leasehold;
+          let hasBegun = false;
+          const work = async () => {
+            hasBegun = true;
+            if (act === "throws") throw new Error("no");
+            if (act === "is late") await caller.revoke(`once:${key}`, { free: "now" });
+            return act === "is unkept" ? 1n : 1;
+          };
+          await caller.once(key, { maxAttempts, waitMs: 0 }, work).then(
+            ({ ran }) => ledger.add(ran ? "ran" : "answered"),
+            ({ code }: { code?: string }) => {
+              if (!hasBegun) ledger.add("refused");
+              else if (code === "INVALID_OPTION") ledger.add("ran");
+              else ledger.add(code === "LEASE_LOST" ? "lost" : "failed");
+            },
+          );
+        }
+        const read = await reader(exporting);
+        for (const outcome of ["ran", "answered", "failed", "refused", "lost"]) {
+          expect(read("once_runs_total", { outcome }), outcome).toBe(ledger.of(outcome));
+        }
+        for (const client of clients) await client.close();
+        await exporting.close();
+      }),
+      RUNS,
+    );
+  },
+  LONGEST_MS,
+);
+
 /** What the store says of its tasks, in the words of the metrics. */
 async function taskEvents({ tasks }: Stores): Promise<Record<string, number>> {
   const { items } = await tasks.list({ namespace: NAMESPACE, limit: 1_000 });

@@ -1,5 +1,5 @@
 /** Each metric, caused and then read as Prometheus reads it: of a server, and of clients beside it. */
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { StoreUnavailableError } from "../../packages/leasehold/src/core/index.js";
 import { METRICS, type MetricName } from "../../packages/leasehold/src/env/index.js";
 import { memoryGuard } from "../../packages/leasehold/src/fence/index.js";
@@ -359,7 +359,7 @@ describe("a server's", () => {
       version: "test",
     });
     const get = () =>
-      small.fetch(new Request("http://localhost/v1/locks"), { remoteAddress: "127.0.0.1" });
+      small.fetch(new Request("http://localhost/v1/leases"), { remoteAddress: "127.0.0.1" });
     const listing = get();
     await asked;
     const work = async () => expect((await get()).status).toBe(429);
@@ -400,6 +400,33 @@ describe("a client's", () => {
     expect(valueOf(samples, "leasehold_lease_waiters")).toBe(0);
     const held = "leasehold_lease_hold_duration_seconds_count";
     expect(valueOf(samples, held, { ended: "released" })).toBe(2);
+  });
+
+  it("calls of once by their end", async () => {
+    const leases = await open();
+    for (let call = 0; call < 3; call += 1) await leases.once(resource("once"), () => null);
+    const samples = await scrapeClients();
+    const runs = "leasehold_once_runs_total";
+    expect(valueOf(samples, runs, { outcome: "ran" })).toBe(1);
+    expect(valueOf(samples, runs, { outcome: "answered" })).toBe(2);
+  });
+
+  it("fire times of schedules, with a task and without", async () => {
+    const { tasks } = await open();
+    // Its tasks wait, so that later fire times are skipped.
+    await tasks.schedule(CANARY, { everyMs: 100, kind: "never", data: null });
+    const worker = tasks.work([defineTask("other").handle(() => null)]);
+    await vi.waitFor(async () =>
+      expect(await tasks.schedules.get(CANARY)).toMatchObject({ fired: 1 }),
+    );
+    await vi.waitFor(async () => {
+      expect((await tasks.schedules.get(CANARY))?.skipped).toBeGreaterThan(0);
+    });
+    await tasks.schedules.remove(CANARY);
+    await worker.close();
+    const samples = await scrapeClients();
+    expect(valueOf(samples, "leasehold_schedule_delay_seconds_count")).toBe(1);
+    expect(valueOf(samples, "leasehold_schedule_skipped_total")).toBeGreaterThan(0);
   });
 
   it("losses", async () => {

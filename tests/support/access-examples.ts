@@ -5,7 +5,7 @@ import type { Request, Thing } from "./tenants.js";
 export interface AccessExample {
   readonly needs: Need;
   /** What it names: a holder must have a prefix that is a beginning of it. Default: nothing. */
-  readonly names?: "own/" | "task:" | "";
+  readonly names?: "own/" | "once:own/" | "task:" | "";
   /**
    * thing: one that exists; another tenant's must look like one that does not. tenant: everything of
    * the caller's tenant, and nothing of others. Default `thing`.
@@ -164,6 +164,18 @@ export const ACCESS_EXAMPLES: Readonly<Record<string, AccessExample>> = {
     request: async (thing) => ({ path: `/api/tasks/${(await thing.running()).id}` }),
   },
 
+  "GET /v1/tasks/stats": tasks("/v1/tasks/stats"),
+  "GET /v1/tasks/keys": tasks("/v1/tasks/keys"),
+  "POST /v1/tasks/results": {
+    needs: "readTasks",
+    names: "task:",
+    request: async (thing) => ({ body: { ids: [(await thing.running()).id] } }),
+  },
+  "GET /v1/tasks/{id}/result": {
+    needs: "readTasks",
+    names: "task:",
+    request: async (thing) => ({ path: `/v1/tasks/${(await thing.running()).id}/result` }),
+  },
   "GET /api/tasks/{id}/why": {
     needs: "readTasks",
     names: "task:",
@@ -328,6 +340,83 @@ export const ACCESS_EXAMPLES: Readonly<Record<string, AccessExample>> = {
       await thing.lease();
       return { body: [thing.resource] };
     },
+  },
+
+  "GET /v1/once": {
+    needs: "read",
+    names: "once:own/",
+    about: "tenant",
+    request: async (thing) => {
+      await thing.once();
+      return { path: "/v1/once?prefix=own/&limit=5" };
+    },
+  },
+  "GET /v1/once/{key}": {
+    needs: "read",
+    names: "once:own/",
+    request: async (thing) => ({ path: `/v1/once/${encodeURIComponent(await thing.once())}` }),
+  },
+  "POST /v1/once/succeed": {
+    needs: "hold",
+    names: "once:own/",
+    request: async (thing) => ({ body: { ...(await thing.working()), value: 1 } }),
+  },
+  "POST /v1/once/fail": {
+    needs: "hold",
+    names: "once:own/",
+    request: async (thing) => ({ body: { ...(await thing.working()), error: "no" } }),
+  },
+  "POST /v1/once/{key}/retry": {
+    needs: "operate",
+    request: async (thing) => ({
+      path: `/v1/once/${encodeURIComponent(await thing.once())}/retry?${WHY}`,
+    }),
+  },
+  "DELETE /v1/once/{key}": {
+    needs: "operate",
+    request: async (thing) => ({
+      path: `/v1/once/${encodeURIComponent(await thing.once())}?${WHY}`,
+    }),
+  },
+
+  "PUT /v1/schedules/{name}": {
+    needs: "work",
+    names: "task:",
+    about: "tenant",
+    request: async (thing) => ({
+      path: `/v1/schedules/${await thing.schedule()}`,
+      body: { everyMs: 3_600_000, task: { kind: "report", data: null } },
+    }),
+  },
+  "GET /v1/schedules": {
+    needs: "readTasks",
+    names: "task:",
+    about: "tenant",
+    request: async (thing) => {
+      await thing.schedule();
+      return { path: "/v1/schedules?limit=5" };
+    },
+  },
+  "GET /v1/schedules/{name}": {
+    needs: "readTasks",
+    names: "task:",
+    request: async (thing) => ({ path: `/v1/schedules/${await thing.schedule()}` }),
+  },
+  "POST /v1/schedules/{name}/pause": {
+    needs: "operate",
+    request: async (thing) => ({ path: `/v1/schedules/${await thing.schedule()}/pause?${WHY}` }),
+  },
+  "POST /v1/schedules/{name}/resume": {
+    needs: "operate",
+    request: async (thing) => ({ path: `/v1/schedules/${await thing.schedule()}/resume?${WHY}` }),
+  },
+  "POST /v1/schedules/{name}/run": {
+    needs: "operate",
+    request: async (thing) => ({ path: `/v1/schedules/${await thing.schedule()}/run?${WHY}` }),
+  },
+  "DELETE /v1/schedules/{name}": {
+    needs: "operate",
+    request: async (thing) => ({ path: `/v1/schedules/${await thing.schedule()}?${WHY}` }),
   },
 
   "GET /v1/pauses": {

@@ -4,7 +4,10 @@ import { memoryGuard } from "leasehold/fence";
 
 export default (options, { telemetry }) => [
   defineTask("double").handle((n) => 2 * n),
-  defineTask("options").handle(() => options),
+  defineTask("options").handle(() => {
+    if (options.fail) throw new Error("failed on request");
+    return options;
+  }),
   defineTask("wait").handle(
     (ms, { signal }) =>
       new Promise((resolve, reject) => {

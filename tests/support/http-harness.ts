@@ -6,11 +6,16 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { LeaseStore } from "../../packages/leasehold/src/core/index.js";
 import { systemEnv } from "../../packages/leasehold/src/env/index.js";
+import type { OnceStore } from "../../packages/leasehold/src/once/index.js";
 import { http } from "../../packages/leasehold/src/stores/http/index.js";
 import { memory } from "../../packages/leasehold/src/stores/memory/index.js";
 import { openPostgres } from "../../packages/leasehold/src/stores/postgres/index.js";
 import type { Stores } from "../../packages/leasehold/src/stores/source.js";
-import type { GeneratorState, TaskStore } from "../../packages/leasehold/src/tasks/index.js";
+import type {
+  GeneratorState,
+  ScheduleStore,
+  TaskStore,
+} from "../../packages/leasehold/src/tasks/index.js";
 import { type LeaseHarness, manualEnv } from "../../packages/leasehold/src/testing/index.js";
 import {
   createApp,
@@ -79,10 +84,13 @@ export async function openHttpHarness(behind: readonly Stores[]): Promise<Stores
   const clientOf = (namespace: string) => opened.of(namespace);
   const { leases, tasks } = await clientOf(SHARED);
   const all = () => opened.all();
+  const [{ once, schedules } = {}] = behind;
   return {
     leases: leasesOf(leases, clientOf, all),
     tasks: tasksOf(tasks, clientOf, all),
     generator: generatorOf(clientOf),
+    ...(schedules && { schedules: schedulesOf(clientOf) }),
+    ...(once && { once: onceOf(once, leasesOf(leases, clientOf, all), clientOf) }),
     async close() {
       await opened.close();
       for (const server of servers) await server.close();
@@ -209,17 +217,64 @@ function tasksOf(one: TaskStore, of: ClientOf, all: () => Promise<Stores[]>): Ta
       perNamespace(requests, async (n, some) => (await of(n)).tasks.requeue(some, options)),
     cancel: (keys) => perNamespace(keys, async (n, some) => (await of(n)).tasks.cancel(some)),
     retry: (keys) => perNamespace(keys, async (n, some) => (await of(n)).tasks.retry(some)),
+    delete: (keys) => perNamespace(keys, async (n, some) => (await of(n)).tasks.delete(some)),
     get: async (task) => (await of(task.namespace)).tasks.get(task),
     list: async (query) => (await of(query.namespace)).tasks.list(query),
     counts: async (namespace) => (await of(namespace)).tasks.counts(namespace),
+    results: (keys, options) =>
+      perNamespace(keys, async (n, some) => [
+        ...(await (await of(n)).tasks.results(some, options)),
+      ]),
+    async *watchResults(namespace, options) {
+      yield* (await of(namespace)).tasks.watchResults(namespace, options);
+    },
+    blockedKeys: async (query) => (await of(query.namespace)).tasks.blockedKeys?.(query) ?? [],
+    stats: async (query) => (await of(query.namespace)).tasks.stats(query),
     leases: async (query) => (await of(query.namespace)).tasks.leases(query),
     reap: () => one.reap(),
+    collect: (limit) => one.collect(limit),
     async *watch(namespace, options) {
       yield* (await of(namespace)).tasks.watch(namespace, options);
     },
     close: async () => {
       for (const { tasks } of await all()) await tasks.close();
     },
+  };
+}
+
+/** @param behind where the server collects records */
+function onceOf(behind: OnceStore, leases: LeaseStore, clientOf: ClientOf): OnceStore {
+  const of = async (namespace: string): Promise<OnceStore> => {
+    const { once } = await clientOf(namespace);
+    if (!once) throw new Error("the server keeps no records of once");
+    return once;
+  };
+  return {
+    leases,
+    get: async (key) => (await of(key.namespace)).get(key),
+    list: async (query) => (await of(query.namespace)).list(query),
+    succeed: async (request, options) => (await of(request.namespace)).succeed(request, options),
+    fail: async (request, options) => (await of(request.namespace)).fail(request, options),
+    retry: async (key) => (await of(key.namespace)).retry(key),
+    delete: async (key) => (await of(key.namespace)).delete(key),
+    collect: () => behind.collect(),
+  };
+}
+
+function schedulesOf(clientOf: ClientOf): ScheduleStore {
+  const of = async (namespace: string): Promise<ScheduleStore> => {
+    const { schedules } = await clientOf(namespace);
+    if (!schedules) throw new Error("the server keeps no schedules");
+    return schedules;
+  };
+  return {
+    declare: async (request, options) => (await of(request.namespace)).declare(request, options),
+    get: async (key) => (await of(key.namespace)).get(key),
+    list: async (query) => (await of(query.namespace)).list(query),
+    pause: async (request) => (await of(request.namespace)).pause(request),
+    resume: async (key) => (await of(key.namespace)).resume(key),
+    remove: async (key) => (await of(key.namespace)).remove(key),
+    runNow: async (request) => (await of(request.namespace)).runNow(request),
   };
 }
 

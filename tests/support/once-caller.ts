@@ -16,7 +16,18 @@ export interface CallerSettings {
 const { url, keys, callers, ttlMs } = JSON.parse(process.argv[2] ?? "") as CallerSettings;
 process.on("disconnect", () => process.exit());
 const pool = new pg.Pool({ connectionString: url, max: 3 });
-const leasehold = await connect(url, { connectTimeoutMs: 60_000 });
+const leasehold = await connected();
+
+/** Where hundreds of processes start at once, the database answers some of them late. */
+async function connected() {
+  for (;;) {
+    try {
+      return await connect(url, { connectTimeoutMs: 60_000 });
+    } catch (error) {
+      if ((error as { code?: string }).code !== "STORE_UNAVAILABLE") throw error;
+    }
+  }
+}
 
 async function work(key: string): Promise<void> {
   await leasehold.once(key, { ttlMs }, async (lease) => {

@@ -33,6 +33,11 @@ export const ONCE_CALLS: readonly Call[] = [
       "Counts a failure; the release of the lease follows in the same transaction.",
       "namespace resource leaseId token key error maxAttempts retryDelayMs",
     ),
+    sql(
+      "once-failed",
+      "Finds the failure that an earlier call of the same grant has recorded.",
+      "namespace key token",
+    ),
   ],
   [
     ({ once }) => once.retry(key),

@@ -70,7 +70,7 @@ const filters = {
   queue: "images",
   kind: "resize",
   states: ["dead"],
-  cursor: id,
+  cursor: "7",
 } as const;
 
 /** Sent by CONFIRM over a prepared session, then by opening. */
@@ -78,6 +78,10 @@ export const OPENING: readonly Statement[] = [
   sql(
     "connection-settings",
     "Sets the planner's options for a session with prepared statements. Sent once a session.",
+  ),
+  sql(
+    "connection-abandoned",
+    "Ends statements whose connection is gone, where the server can. Sent once a session.",
   ),
   sql(
     "connection-confirm",
@@ -247,9 +251,18 @@ export const STORE_CALLS: readonly Call[] = [
   [
     ({ tasks }) => tasks.enqueue([newTask]),
     sql(
+      "task-enqueue-alike",
+      "Like task-enqueue, for tasks that differ in their ids and data only. Returns how many it added, and which unless all.",
+      "namespace ids kind queue priority data dedupeKey scheduledMs maxAttempts crashLimit backoffMs maxBackoffMs keepDoneMs keepDeadMs concurrencyKey concurrencyLimit concurrencyAny",
+      [{ added: 1, ids: null, notified: 1 }],
+    ),
+  ],
+  [
+    ({ tasks }) => tasks.enqueue([newTask, { ...newTask, priority: 1 }]),
+    sql(
       "task-enqueue",
       "Adds each task unless its id or its dedupeKey is taken. Returns those that it added.",
-      "namespaces ids kinds queues priorities data dedupeKeys scheduledMs maxAttempts crashLimits backoffMs maxBackoffMs",
+      "namespaces ids kinds queues priorities data dedupeKeys scheduledMs maxAttempts crashLimits backoffMs maxBackoffMs keepDoneMs keepDeadMs concurrencyKeys concurrencyLimits concurrencyAny",
     ),
     sql(
       "task-enqueue-conflicts",
@@ -261,13 +274,13 @@ export const STORE_CALLS: readonly Call[] = [
     ({ tasks }) => tasks.claim({ ...claim, queues: ["images"] }),
     sql(
       "task-claim-first",
-      "Claims the first due tasks of one queue. Takes nothing if the claim is repeated or its data is too much: task-claim decides then.",
+      "Claims the first due tasks of one queue. Takes nothing if the claim is repeated, its data is too much or tasks with a concurrency key are due: task-claim decides then.",
       "namespace claimId holder ttlMs limit kinds queue",
       [{ id: null, undecided: true }],
     ),
     sql(
       "task-claim",
-      "Claims the first due tasks of one queue. A repeated claim returns those of its tasks that it still holds.",
+      "Claims the first due tasks of one queue, with a concurrency key and without. A repeated claim returns those of its tasks that it still holds.",
       "namespace claimId holder ttlMs limit kinds queue",
     ),
   ],
@@ -277,6 +290,15 @@ export const STORE_CALLS: readonly Call[] = [
       "task-claim",
       sql(
         "task-claim-queues",
+        "Claims the first due tasks of several queues, here two, unless tasks with a concurrency key are due.",
+        "namespace claimId holder ttlMs limit kinds queue1 queue2",
+        [{ id: null, undecided: true }],
+      ),
+    ),
+    variantOf(
+      "task-claim",
+      sql(
+        "task-claim-queues-keyed",
         "Like task-claim, for several queues, here two.",
         "namespace claimId holder ttlMs limit kinds queue1 queue2",
         [
@@ -303,7 +325,7 @@ export const STORE_CALLS: readonly Call[] = [
     sql(
       "task-heartbeat",
       "Renews each grant on a task that is live, and keeps its progress.",
-      "namespaces ids leaseIds tokens ttlMs progress",
+      "namespaces ids leaseIds tokens ttlMs progress checkpoints",
     ),
     sql(
       "task-state",
@@ -402,12 +424,12 @@ export const STORE_CALLS: readonly Call[] = [
         namespace,
         states: ["expired", "revoked"],
         renewedOnly: true,
-        cursor: `${id}.3`,
+        cursor: "7.3",
       }),
     sql(
       "task-leases-filtered",
       "Like task-leases, for renewed grants in some states, after a cursor.",
-      "namespace limit cursorId cursorAttempt",
+      "namespace limit cursorSeq cursorAttempt",
     ),
   ],
   [
@@ -433,5 +455,56 @@ export const STORE_CALLS: readonly Call[] = [
       "limit",
     ),
     sql("task-forget-claims", "Deletes claims that are too old to be repeated.", "keptMs"),
+    sql("task-forget-waits", "Deletes waits for results that have expired."),
+    sql("task-forget-keys", "Deletes concurrency keys that nothing uses.", "keptMs"),
+  ],
+  [
+    async ({ tasks }) => tasks.blockedKeys?.({ namespace, limit: 100 }),
+    sql(
+      "task-blocked-keys",
+      "Names the concurrency keys of which tasks wait for others, and those that they wait for.",
+      "namespace limit",
+    ),
+  ],
+  [
+    async ({ tasks }) =>
+      tasks.blockedKeys?.({
+        namespace,
+        only: { queue: "images", kind: "resize", key: "cat" },
+        limit: 1,
+      }),
+    variantOf(
+      "task-blocked-keys",
+      sql(
+        "task-blocked-key",
+        "Like task-blocked-keys, of one key.",
+        "namespace limit queue kind key",
+      ),
+    ),
+  ],
+  [
+    ({ tasks }) => tasks.results([task], { notifyMs: 60_000 }),
+    sql(
+      "task-await",
+      "Records that the ends of tasks are awaited, so that they are notified.",
+      "namespaces ids notifyMs",
+    ),
+    sql("task-results", "Reads how tasks have ended, up to 256 KiB of outputs.", "namespaces ids"),
+  ],
+  [
+    ({ tasks }) => tasks.stats({ namespace, limit: 1_000 }),
+    sql(
+      "task-stats",
+      "Counts tasks by queue and kind, up to a limit of each state.",
+      "namespace queues kinds limit",
+    ),
+  ],
+  [
+    ({ tasks }) => tasks.stats({ namespace, limit: 1_000, unfinishedOnly: true }),
+    sql(
+      "task-stats-unfinished",
+      "Like task-stats, of tasks that have not ended.",
+      "namespace queues kinds limit",
+    ),
   ],
 ];

@@ -26,7 +26,9 @@ export async function readyWorld(options: Partial<TaskCapabilities> & { logger?:
     capabilities: { ...tasks.capabilities, ...capabilities },
     enqueue: tasks.enqueue.bind(tasks),
     requeue: tasks.requeue.bind(tasks),
+    delete: tasks.delete.bind(tasks),
     reap: tasks.reap.bind(tasks),
+    collect: tasks.collect.bind(tasks),
     counts: tasks.counts.bind(tasks),
     claim: (...args: Parameters<TaskStore["claim"]>) => {
       asked.claims += 1;

@@ -1,9 +1,7 @@
 /** Tasks in memory under a manual clock, for clients whose calls a test can replace one by one. */
 import { silentLogger, type Telemetry } from "../../packages/leasehold/src/env/index.js";
-import {
-  MemoryTaskState,
-  MemoryTaskStore,
-} from "../../packages/leasehold/src/stores/memory/tasks.js";
+import { MemoryTaskState } from "../../packages/leasehold/src/stores/memory/task-state.js";
+import { MemoryTaskStore } from "../../packages/leasehold/src/stores/memory/tasks.js";
 import { defineTask, type HandlerContext } from "../../packages/leasehold/src/tasks/define.js";
 import { type Json, type TaskStore, tasksOver } from "../../packages/leasehold/src/tasks/index.js";
 import { manualEnv } from "../../packages/leasehold/src/testing/index.js";
@@ -19,7 +17,7 @@ export function tasksWorld(logger = silentLogger, telemetry?: Telemetry) {
         return typeof value === "function" ? value.bind(target) : value;
       },
     });
-    const { tasks, close } = tasksOver(own, { env, holder }, { close: undefined });
+    const { tasks, close } = tasksOver({ tasks: own }, { env, holder }, { close: undefined });
     return Object.assign(tasks, { close });
   };
   return { env, clock: env.clock, store, client, tasks: client("me") };

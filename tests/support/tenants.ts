@@ -6,6 +6,7 @@ import {
   newLeaseId,
   taskIds,
 } from "../../packages/leasehold/src/env/index.js";
+import { resourceOf } from "../../packages/leasehold/src/once/port.js";
 import type { Stores } from "../../packages/leasehold/src/stores/source.js";
 import { toWireGrantId, toWireLeaseId } from "../../packages/leasehold/src/wire/index.js";
 import { createApp, type ServerLimits } from "../../packages/leasehold-server/src/http/index.js";
@@ -37,6 +38,12 @@ export interface Thing {
   /** A task that was cancelled. */
   ended(): Promise<{ readonly id: string }>;
   key(): Promise<{ readonly id: string }>;
+  /** The lease on a key of `once`, whose work has not ended. */
+  working(): Promise<{ readonly leaseId: string; readonly token: number }>;
+  /** A key whose work has failed: `resource`. */
+  once(): Promise<string>;
+  /** A schedule of the name `resource`, as part of a path. */
+  schedule(): Promise<string>;
   /** What begins with `resource` is paused. */
   pause(): Promise<void>;
 }
@@ -59,7 +66,7 @@ export class Things {
     this.#count += 1;
     const mark = `of-${namespace}-${this.#count}`;
     const resource = `own/${this.#count}`;
-    const { leases, tasks, control } = this.stores;
+    const { leases, tasks, once, schedules, control } = this.stores;
     const { random } = this.env;
     const pending = async () => {
       const [id, queue] = [this.#newTaskId(), mark];
@@ -83,20 +90,55 @@ export class Things {
       }
       return { id, queue };
     };
+    const hold = async (resource: string) => {
+      const leaseId = newLeaseId(random);
+      let token = 1;
+      if (exists) {
+        const request = { namespace, resource, leaseId, holder: mark, ttlMs: TTL_MS };
+        const [outcome] = await leases.acquire([request]);
+        if (outcome?.status !== "acquired") throw new Error(`not acquired: ${resource}`);
+        token = outcome.token;
+      }
+      return { leaseId, token };
+    };
     return {
       resource,
       mark,
       async lease() {
-        const leaseId = newLeaseId(random);
-        let token = 1;
-        if (exists) {
-          const request = { namespace, resource, leaseId, holder: mark, ttlMs: TTL_MS };
-          const [outcome] = await leases.acquire([request]);
-          if (outcome?.status !== "acquired") throw new Error(`not acquired: ${resource}`);
-          token = outcome.token;
-        }
+        const { leaseId, token } = await hold(resource);
         const id = toWireGrantId(resource, grantIdOf(leaseId));
         return { leaseId: toWireLeaseId(resource, leaseId), id, token };
+      },
+      async working() {
+        const onKey = resourceOf(resource);
+        const { leaseId, token } = await hold(onKey);
+        return { leaseId: toWireLeaseId(onKey, leaseId), token };
+      },
+      async once() {
+        const grant = { namespace, key: resource, ...(await hold(resourceOf(resource))) };
+        const failure = { ...grant, error: mark, maxAttempts: null, retryDelayMs: 0 };
+        if (exists) await once?.fail(failure);
+        return resource;
+      },
+      async schedule() {
+        const path = encodeURIComponent(resource);
+        if (!exists) return path;
+        const task = {
+          kind: mark,
+          queue: mark,
+          priority: 0,
+          data: { mark },
+          maxAttempts: 10,
+          crashLimit: 10,
+          backoffMs: 1_000,
+          maxBackoffMs: 1_000,
+          retain: { doneMs: null, deadMs: null },
+          concurrency: null,
+        };
+        const times = { cron: null, timeZone: "UTC", everyMs: 3_600_000, jitterMs: 0 };
+        const declaration = { ...times, catchUp: "none", overlap: "allow", task } as const;
+        await schedules?.declare({ namespace, name: resource, declaration });
+        return path;
       },
       pending,
       async running() {

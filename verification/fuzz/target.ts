@@ -48,12 +48,13 @@ export async function openTarget(
   const all: Env = { ...systemEnv, ...env };
   let stores = await openStores(store, undefined, all);
   const keys = await makeKeys(stores, all);
-  const now = (name: "leases" | "tasks" | "generator" | "history" | "control") =>
+  const now = (name: "leases" | "tasks" | "schedules" | "generator" | "history" | "control") =>
     current(() => stores[name]);
   const app = createApp({
     ...({
       leases: now("leases"),
       tasks: now("tasks"),
+      schedules: now("schedules"),
       generator: now("generator"),
       history: now("history"),
       control: now("control"),

@@ -55,7 +55,7 @@ export function known(name: string, chance: Chance, keyIds: readonly string[]): 
     case "claimId":
       return chance.pick(SECRETS);
     case "taskLeaseId":
-      return taskLeaseId(claimDigestOf(chance.pick(SECRETS)), task);
+      return taskLeaseId(claimDigestOf(chance.pick(SECRETS)), 1 + TASK_IDS.indexOf(task));
     case "taskId":
       return task;
     case "keyId":

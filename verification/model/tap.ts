@@ -167,6 +167,7 @@ export function tappedTasks(client: Client, book: TaskBook): TaskStore {
       (key) => store.retry([key]),
       (key, outcome) => book.retried(key, outcome),
     ),
+    delete: (keys) => store.delete(keys),
     async get(key) {
       const details = await store.get(key);
       book.read(key, details);
@@ -178,7 +179,11 @@ export function tappedTasks(client: Client, book: TaskBook): TaskStore {
       book.counted(counts);
       return counts;
     },
+    results: (keys) => store.results(keys),
+    watchResults: (namespace, options) => store.watchResults(namespace, options),
+    stats: (query) => store.stats(query),
     leases: (query) => store.leases(query),
+    collect: (limit) => store.collect(limit),
     async reap() {
       const reaped = await store.reap();
       book.reaped(reaped);

@@ -110,10 +110,11 @@ export class TaskBook {
       }
       return;
     }
+    // In the order in which they were enqueued, where priority and time are equal.
     const due = [...this.tasks.values()]
       .filter(({ state, dueMs }) => state === "pending" && dueMs <= nowMs)
       .filter(({ queue, kind }) => queues.includes(queue) && (kinds?.includes(kind) ?? true))
-      .sort((a, b) => a.priority - b.priority || a.dueMs - b.dueMs || (a.id < b.id ? -1 : 1))
+      .sort((a, b) => a.priority - b.priority || a.dueMs - b.dueMs)
       .slice(0, limit);
     const right = { ids: due.map(({ id }) => id).join() };
     this.#same("claim", holder, { ids: ids.join() }, right);

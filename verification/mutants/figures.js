@@ -88,6 +88,55 @@ function survivorOf(/** @type {any} */ { fileName, location, mutatorName, replac
   };
 }
 
+/** A block is tested if it ends within so many lines. */
+const LINES = 20;
+
+/**
+ * Where Stryker finds these mutants again: lines may have moved, and those that are gone have no place.
+ * @param {readonly Survivor[]} survivors
+ */
+export function placesOf(survivors) {
+  const places = survivors.flatMap(({ file, text, original }) => {
+    const more = original.startsWith("{") ? LINES : 0;
+    return readFileSync(file, "utf8")
+      .split("\n")
+      .flatMap((line, at) => (line.trim() === text ? `${file}:${at + 1}-${at + 1 + more}` : []));
+  });
+  return [...new Set(places)];
+}
+
+/**
+ * The figures after the survivors without an explanation were tested again.
+ * @param {Figures} figures
+ * @param {readonly any[]} results of Stryker: of these mutants, and of others near them
+ * @returns {Figures}
+ */
+export function afterAnotherTest(figures, results) {
+  const { killed, timeouts, survived, noCoverage, ignored } = figures;
+  const counts = { killed, timeouts, survived, noCoverage, ignored };
+  const same = (/** @type {Survivor} */ one) => `${one.file} ${one.text} ${nameOf(one)}`;
+  /** @type {Map<string, { status: string, mutant: Survivor }[]>} */
+  const found = new Map();
+  for (const result of results) {
+    const mutant = survivorOf(result);
+    found.set(same(mutant), [
+      ...(found.get(same(mutant)) ?? []),
+      { status: result.status, mutant },
+    ]);
+  }
+  const survivors = withExplanations(figures).survivors.flatMap((survivor) => {
+    if (survivor.why !== "") return survivor;
+    counts[survivor.covered ? "survived" : "noCoverage"] -= 1;
+    const now = found.get(same(survivor))?.shift();
+    if (now?.status === "Killed") counts.killed += 1;
+    if (now?.status === "Timeout") counts.timeouts += 1;
+    if (now?.status !== "Survived" && now?.status !== "NoCoverage") return [];
+    counts[now.mutant.covered ? "survived" : "noCoverage"] += 1;
+    return now.mutant;
+  });
+  return { score: scoreOf(counts), ...counts, survivors };
+}
+
 /** As the explanations name it. */
 export const nameOf = (/** @type {Survivor} */ { original, replacement }) =>
   `${original} → ${replacement}`;

@@ -3,7 +3,14 @@ import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
-import { explanations, figuresOf, nameOf, withExplanations } from "./figures.js";
+import {
+  afterAnotherTest,
+  explanations,
+  figuresOf,
+  nameOf,
+  placesOf,
+  withExplanations,
+} from "./figures.js";
 import { type Kept, pageOf } from "./page.js";
 import { isMutated, PARTS } from "./parts.js";
 
@@ -95,6 +102,18 @@ describe("the figures", () => {
     expect(explained({ line: `${text} ` })).toBe("");
     expect(explained({ mutants: ["record.ended → x"] })).toBe("");
     expect(explained({ file: "other.ts" })).toBe("");
+  });
+
+  it("follow what became of the survivors that were tested again, and of those that are gone", () => {
+    const before = figuresOf(["Killed", "Survived", "Survived", "NoCoverage"].map(result));
+    expect(before.score).toBe(25);
+    expect(placesOf(before.survivors)).toEqual([
+      `packages/leasehold/src/core/rules.ts:${line}-${line}`,
+    ]);
+    const after = afterAnotherTest(before, ["Killed", "Timeout", "Survived"].map(result));
+    expect(after).toMatchObject({ score: 75, killed: 2, timeouts: 1, survived: 1, noCoverage: 0 });
+    expect(after.survivors).toEqual([before.survivors[0]]);
+    expect(afterAnotherTest(before, [])).toMatchObject({ score: 100, killed: 1, survivors: [] });
   });
 });
 

@@ -2,7 +2,7 @@
 import { table } from "../support/markdown.js";
 import { PARTS } from "./parts.js";
 
-/** @typedef {{ name: string, date: string, commit: string, node: string, machine: string } & import("./figures.js").Figures} Kept */
+/** @typedef {{ name: string, date: string, commit: string, node: string, machine: string, again?: { date: string, commit: string } } & import("./figures.js").Figures} Kept */
 
 /**
  * @param {{ parts: Kept[] }} report
@@ -21,7 +21,7 @@ export function pageOf({ parts }) {
   const rows = PARTS.map(({ name, what, target }) => {
     const part = kept.get(name);
     if (!part) return [name, what, `${target} %`, "not run", "", "", "", "", "", ""];
-    const { score, killed, timeouts, survived, noCoverage, ignored, date, commit } = part;
+    const { score, killed, timeouts, survived, noCoverage, ignored, date, commit, again } = part;
     return [
       name,
       what,
@@ -32,7 +32,7 @@ export function pageOf({ parts }) {
       survived,
       noCoverage,
       ignored,
-      `${date.slice(0, 10)}, \`${commit}\``,
+      `${whenOf({ date, commit })}${again ? `; survivors again ${whenOf(again)}` : ""}`,
     ];
   });
   const text = `# Mutants
@@ -56,6 +56,9 @@ ${PARTS.flatMap(({ name }) => sectionOf(kept.get(name))).join("\n\n")}
 `;
   return { text, judged };
 }
+
+const whenOf = (/** @type {{ date: string, commit: string }} */ { date, commit }) =>
+  `${date.slice(0, 10)}, \`${commit}\``;
 
 const totalOf = (/** @type {Kept} */ { killed, timeouts, survived, noCoverage }) =>
   killed + timeouts + survived + noCoverage;

@@ -54,7 +54,7 @@ export const PARTS = [
   {
     name: "core",
     what: "leases, independent of any engine, without the rules",
-    target: 85,
+    target: 90,
     mutate: [`${LIBRARY}/core/*.ts`, ...RULES.map((file) => `!${file}`)],
     // The test that is left out has a thousand waiters, and takes a minute.
     tests: [`${LIBRARY}/core/*.test.ts`, `!${LIBRARY}/core/acquire.test.ts`],

@@ -5,7 +5,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { provenance } from "../support/provenance.js";
-import { figuresOf, withExplanations } from "./figures.js";
+import { afterAnotherTest, figuresOf, placesOf, withExplanations } from "./figures.js";
 import { pageOf } from "./page.js";
 import { isMutated, PARTS } from "./parts.js";
 
@@ -14,6 +14,7 @@ const HELP = `Usage: npm run mutants -- [PART ...] [options]
 ${PARTS.map(({ name, what, target }) => `  ${name.padEnd(10)} ${what} (target: ${target} %)`).join("\n")}
 
   --since COMMIT    only the files that have changed since; the reports stay as they are
+  --unexplained     only what survived without an explanation: what is killed now, or gone, leaves the report
   --force           test again what a former run has tested
   --concurrency N   test N mutants at a time (default 1)
   --report          only write docs/mutants.md again, with the explanations as they are now
@@ -32,6 +33,7 @@ const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
     since: { type: "string" },
+    unexplained: { type: "boolean", default: false },
     force: { type: "boolean", default: false },
     concurrency: { type: "string", default: "1" },
     report: { type: "boolean", default: false },
@@ -62,6 +64,10 @@ const parts = PARTS.filter(({ name }) => positionals.length === 0 || positionals
 const changed = values.since === undefined ? null : changedSince(values.since);
 let failed = false;
 for (const part of values.report ? [] : parts) {
+  if (values.unexplained) {
+    await testAgain(part);
+    continue;
+  }
   const files = changed?.filter((file) => isMutated(part, file)) ?? null;
   if (files?.length === 0) continue;
   const figures = figuresOf(await mutate(part, files));
@@ -88,7 +94,7 @@ process.exitCode = failed ? 1 : 0;
 
 /**
  * @param {import("./parts.js").Part} part
- * @param {readonly string[] | null} files only these of its files; null: all
+ * @param {readonly string[] | null} files only these of its files, or places in them; null: all
  */
 async function mutate({ name, mutate: globs, tests }, files) {
   console.log(`\n== ${name}`);
@@ -107,7 +113,7 @@ async function mutate({ name, mutate: globs, tests }, files) {
     // A constant of a module is evaluated once, so a mutant of it needs a new process and all tests.
     ignoreStatic: true,
     ignorers: ["prose", "names", "constants"],
-    incremental: true,
+    incremental: !values.unexplained,
     incrementalFile: `.mutants/${name}.json`,
     force: values.force,
     reporters: ["progress-append-only", "partial"],
@@ -135,6 +141,19 @@ async function mutate({ name, mutate: globs, tests }, files) {
     allowConsoleColors: process.stdout.isTTY,
     logLevel: "warn",
   }).runMutationTest();
+}
+
+/** Tests the survivors without an explanation again, and keeps the rest of the figures of this part. */
+async function testAgain(/** @type {import("./parts.js").Part} */ part) {
+  const report = JSON.parse(readFileSync(REPORT, "utf8"));
+  const figures = report.parts.find(
+    (/** @type {{ name: string }} */ one) => one.name === part.name,
+  );
+  const places = placesOf(withExplanations(figures).survivors.filter(({ why }) => why === ""));
+  const results = places.length === 0 ? [] : await mutate(part, places);
+  const { date, commit } = provenance();
+  Object.assign(figures, afterAnotherTest(figures, results), { again: { date, commit } });
+  writeFileSync(REPORT, `${JSON.stringify(report, null, 2)}\n`);
 }
 
 /** Replaces the figures of this part in the report. */

@@ -21,6 +21,14 @@ const readOf = (bytes) =>
 /** Claims of queues of the attacker's own. */
 const claimOf = (queues, more) => JSON.stringify({ processor: "p", queues, ...more });
 
+/** A list of tasks that none matches, other than those before. */
+function emptyList() {
+  const filters = [`queue=${randomUUID()}`, `kind=${randomUUID()}`];
+  const [filter] = randomBytes(1)[0] % 2 === 0 ? filters : filters.reverse();
+  const list = ["pending", "processed", "dead"][randomBytes(1)[0] % 3];
+  return `/api/tasks/${list}?${filter}`;
+}
+
 /**
  * Each has this many connections, and sends the next request as soon as one is answered. Those with bodies send
  * them as large as the server was before it bounded them, and on every other connection as large as it allows.
@@ -30,8 +38,12 @@ const claimOf = (queues, more) => JSON.stringify({ processor: "p", queues, ...mo
  * - `ahead`: without a key, and so many requests before the first answer.
  * - `unfinished`: the last byte of a body is not sent, and no answer is waited for after the attack.
  * - `drips`: of a body, a byte at a time is sent.
+ * - `tasks`, `taskBytes`: how many tasks the attacker has, and the size of each; 4 MiB by default.
+ * - `limits`: of the server, also with the protection: without what else protects, its absence would not show.
+ * - `instances`: as many servers of one PostgreSQL are attacked. Of other stores there is one.
  * - `viewer`: by a key that may only read.
  * - `takes: "memory"`: no leases even without protection.
+ * - `spares`: stores where nothing is lost without the protection either, because a turn of the event loop does little.
  * - `lasting`: what protects cannot be switched off, so nothing need be lost with --unprotected.
  */
 export const ATTACKS = {
@@ -66,6 +78,19 @@ export const ATTACKS = {
     path: () => "/api/tasks/pending?limit=200",
     tasks: 200,
     takes: "memory",
+  },
+  /** Counts of a large tenant, and lists whose filters match none of its tasks. */
+  scans: {
+    connections: 400,
+    method: "GET",
+    path: () => "/api/tasks/counts",
+    also: { method: "GET", path: emptyList },
+    tasks: 400_000,
+    taskBytes: 100,
+    limits: { lateMs: null },
+    instances: 4,
+    viewer: true,
+    spares: ["memory", "pglite"],
   },
   /** No key, at full speed. */
   keyless: {

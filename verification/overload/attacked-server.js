@@ -1,5 +1,6 @@
-// A server with two tenants: `node attacked-server.js STORE LIMITS TASKS BYTES`. The attacker has TASKS pending tasks
-// with BYTES of data each. Prints its URL, a key of each tenant and one of a viewer as JSON, and ends with its input.
+// A server with two tenants: `node attacked-server.js STORE LIMITS TASKS BYTES INSTANCES`. The attacker has TASKS pending
+// tasks with BYTES of data each. The instances share this process, and each has connections of its own to the store.
+// Prints their URLs, a key of each tenant and one of a viewer as JSON, and ends with its input.
 import { randomUUID } from "node:crypto";
 import { openStores } from "leasehold";
 import { createKey, systemEnv } from "leasehold/internal";
@@ -10,7 +11,7 @@ const { startOpenTelemetry } = await import(
   new URL("../../packages/leasehold-server/dist/cli/open-telemetry.js", import.meta.url).href
 );
 
-const [, , store, limits, tasks, bytes] = process.argv;
+const [, , store, limits, tasks, bytes, instances] = process.argv;
 const stores = await openStores(store);
 const { telemetry, metrics, close } = await startOpenTelemetry();
 const env = { ...systemEnv, telemetry };
@@ -24,35 +25,44 @@ const keys = {
   attacker: await keyOf("attacker", "admin"),
   viewer: await keyOf("attacker", "viewer"),
 };
-for (let task = 0; task < Number(tasks); task += 1) {
-  await stores.tasks.enqueue([
-    {
-      namespace: "attacker",
-      id: randomUUID(),
-      kind: "large",
-      queue: "default",
-      priority: 0,
-      data: "x".repeat(Number(bytes)),
-      scheduledAt: null,
-      dedupeKey: null,
-      maxAttempts: 3,
-      crashLimit: 3,
-      backoffMs: 1_000,
-      maxBackoffMs: 60_000,
-    },
-  ]);
-}
-const app = createApp({
-  ...stores,
-  env,
-  auth: "keys",
-  metrics,
-  limits: JSON.parse(limits),
-  version: "overload",
+const taskOf = () => ({
+  namespace: "attacker",
+  id: randomUUID(),
+  kind: "large",
+  queue: "default",
+  priority: 0,
+  data: "x".repeat(Number(bytes)),
+  scheduledAt: null,
+  dedupeKey: null,
+  maxAttempts: 3,
+  crashLimit: 3,
+  backoffMs: 1_000,
+  maxBackoffMs: 60_000,
 });
-const server = await listen({ app, port: 0 });
-console.log(JSON.stringify({ url: server.url, ...keys }));
+// As many as have some 4 MB at once.
+const most = Math.max(1, Math.min(1_000, Math.floor(4_000_000 / Number(bytes))));
+for (let left = Number(tasks); left > 0; left -= most) {
+  await stores.tasks.enqueue(Array.from({ length: Math.min(most, left) }, taskOf));
+}
+const serve = async (own) => {
+  const app = createApp({
+    ...own,
+    env,
+    auth: "keys",
+    metrics,
+    limits: JSON.parse(limits),
+    version: "overload",
+  });
+  const server = await listen({ app, port: 0 });
+  const end = async () => {
+    await server.close();
+    await own.close();
+  };
+  return { url: server.url, end };
+};
+const served = [await serve(stores)];
+while (served.length < Number(instances)) served.push(await serve(await openStores(store)));
+console.log(JSON.stringify({ urls: served.map(({ url }) => url), ...keys }));
 for await (const _ of process.stdin);
-await server.close();
-await stores.close();
+await Promise.all(served.map(({ end }) => end()));
 await close();

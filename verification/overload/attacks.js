@@ -17,6 +17,7 @@ const UNPROTECTED = {
   tenantBodyBytes: null,
   allBodyBytes: null,
   ratePerSecond: null,
+  tenantScans: null,
 };
 
 /**
@@ -43,26 +44,30 @@ export async function attackAll(wanted, options) {
 }
 
 async function attack(name, { store: given, seconds, unprotected }) {
+  const { tasks = 0, taskBytes = 4 * MIB - 100, limits = {}, instances = 1 } = ATTACKS[name];
   const folder = mkdtempSync(join(tmpdir(), "leasehold-attack-"));
   const store = given ?? `pglite:${join(folder, "db")}`;
   const server = child([
     scriptOf("attacked-server.js"),
     store,
-    JSON.stringify(unprotected ? UNPROTECTED : {}),
-    String(ATTACKS[name].tasks ?? 0),
-    String(4 * MIB - 100),
+    JSON.stringify({ ...limits, ...(unprotected && UNPROTECTED) }),
+    String(tasks),
+    String(taskBytes),
+    String(store.startsWith("postgres") ? instances : 1),
   ]);
   try {
-    const { url, healthy, attacker, viewer } = JSON.parse(
+    const { urls, healthy, attacker, viewer } = JSON.parse(
       await said(server.stdout, (line) => line),
     );
+    const [url] = urls;
     const letGo = await hold(url.replace("//", `//${healthy}@`), HOLDERS);
     const key = ATTACKS[name].viewer ? viewer : attacker;
-    const statuses = await attacked(ATTACKS[name], { url, key, seconds, unprotected });
+    const statuses = await attacked(ATTACKS[name], { urls, key, seconds, unprotected });
     const held = await letGo();
     const peakMiB = Math.round(peakBytesOf(server.pid) / MIB);
     const engine = store.split(":")[0];
-    const { takes, lasting } = ATTACKS[name];
+    const { takes, spares } = ATTACKS[name];
+    const lasting = ATTACKS[name].lasting || spares?.includes(engine);
     return {
       attack: name,
       takes,
@@ -85,10 +90,11 @@ async function attack(name, { store: given, seconds, unprotected }) {
 }
 
 /** @returns how often each status came; `none`: the connection was cut */
-async function attacked(kind, { url, key, seconds, unprotected }) {
+async function attacked(kind, { urls, key, seconds, unprotected }) {
+  const [url] = urls;
   const { connections, body, ahead, also } = kind;
   if (ahead !== undefined) return attackedAhead(kind, { url, seconds });
-  const agent = new Agent({ keepAlive: true, maxSockets: connections });
+  const agent = new Agent({ keepAlive: true, maxSockets: connections / urls.length });
   const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
   const announced = await maxBodyBytes(url, headers);
   const statuses = {};
@@ -100,11 +106,12 @@ async function attacked(kind, { url, key, seconds, unprotected }) {
   const allowed = body?.(announced);
   const attacker = async (_, index) => {
     const isOdd = index % 2 === 1;
+    const instance = urls[(index >> 1) % urls.length];
     const { method, path, each, unfinished, drips = false } = (isOdd && also) || kind;
     const shared = isOdd && !unprotected ? allowed : large;
     while (performance.now() < endMs) {
       const target = { method, path: path(), headers, drips };
-      note(await send(agent, url, target, each?.() ?? shared, unfinished ? endMs : undefined));
+      note(await send(agent, instance, target, each?.() ?? shared, unfinished ? endMs : undefined));
     }
   };
   await Promise.all(Array.from({ length: connections }, attacker));

@@ -6,8 +6,8 @@
 //   npm run overload -- --store postgres://...   default: PGlite in a folder of its own
 //   npm run overload -- --json              the figures for machines
 //   npm run overload -- --attack all        instead: one tenant attacks, while another one's 20 holders renew:
-//                                           complete, enqueue, metrics, renewals, uploads, lists, keyless,
-//                                           pipelining, queues, waits, notifications, pauses, streams,
+//                                           complete, enqueue, metrics, renewals, uploads, lists, scans,
+//                                           keyless, pipelining, queues, waits, notifications, pauses, streams,
 //                                           drips
 //   npm run overload -- --attack renewals --unprotected     the same without the limits that protect: leases
 //                                           must then be lost

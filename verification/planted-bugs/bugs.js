@@ -9,10 +9,12 @@ import { CONSUL, ETCD, KUBERNETES, ZOOKEEPER } from "./bugs/engines.js";
 import { FENCES } from "./bugs/fences.js";
 import { HOLDING } from "./bugs/holding.js";
 import { HTTP } from "./bugs/http.js";
+import { KEYS } from "./bugs/keys.js";
 import { ONCE_BUGS } from "./bugs/once.js";
 import { POSTGRES } from "./bugs/postgres.js";
 import { REDIS } from "./bugs/redis.js";
 import { RULES } from "./bugs/rules.js";
+import { SCHEDULE_BUGS } from "./bugs/schedules.js";
 import { TASKS } from "./bugs/tasks.js";
 import { WAITING } from "./bugs/waiting.js";
 
@@ -30,6 +32,8 @@ const BY_AREA = {
   singletons: SINGLETONS,
   shards: SHARDS_BUGS,
   tasks: TASKS,
+  schedules: SCHEDULE_BUGS,
+  keys: KEYS,
   once: ONCE_BUGS,
   fences: FENCES,
   http: HTTP,

@@ -7,7 +7,7 @@ import {
   type Page,
   StoreUnavailableError,
 } from "leasehold";
-import type { OnceStore, TaskStore } from "leasehold/internal";
+import type { OnceStore, TaskStore, Ticking } from "leasehold/internal";
 import { type CallOptions, type Failed, failedMaybe } from "leasehold/internal";
 import type { Machine, Process } from "./machine.js";
 import { type Network, REFUSED } from "./network.js";
@@ -187,11 +187,17 @@ export function remoteTasks(
       remote.each(requests, (port) => port.requeue(requests), options),
     cancel: (tasks) => remote.each(tasks, (port) => port.cancel(tasks)),
     retry: (tasks) => remote.each(tasks, (port) => port.retry(tasks)),
+    delete: (tasks) => remote.each(tasks, (port) => port.delete(tasks)),
     get: (task) => remote.ask((port) => port.get(task)),
     list: (query) => remote.ask((port) => port.list(query)),
     counts: (namespace) => remote.ask((port) => port.counts(namespace)),
+    results: (tasks, options) => remote.ask((port) => port.results(tasks), options),
+    watchResults: (namespace, { signal }) =>
+      remote.watch((port, ending) => port.watchResults(namespace, { signal: ending }), signal),
+    stats: (query) => remote.ask((port) => port.stats(query)),
     leases: (query) => remote.ask((port) => port.leases(query)),
     reap: () => remote.ask((port) => port.reap()),
+    collect: (limit) => remote.ask((port) => port.collect(limit)),
     watch: (namespace, { signal }) =>
       remote.watch((port, ending) => port.watch(namespace, { signal: ending }), signal),
     close: async () => remote.close(),
@@ -218,5 +224,20 @@ export function remoteOnce(
     retry: (key) => remote.ask((port) => port.retry(key)),
     delete: (key) => remote.ask((port) => port.delete(key)),
     collect: () => remote.ask((port) => port.collect()),
+  };
+}
+
+/** What a process needs to tick. */
+export function remoteTicking(
+  network: Network,
+  client: Process,
+  server: Machine,
+  ticking: () => Ticking,
+): Ticking {
+  const remote = new Remote(network, client, server, ticking);
+  return {
+    due: (limit) => remote.ask((port) => port.due(limit)),
+    fire: (request, options) =>
+      remote.ask((port) => port.fire(request), options).catch(failedMaybe),
   };
 }

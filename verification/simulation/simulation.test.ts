@@ -46,6 +46,14 @@ describe.each(SCENARIOS)("$name", ({ name, servers, mostMachines = 0 }) => {
   });
 });
 
+it("makes one task of each of ten thousand fire times", { timeout: 120_000 }, async () => {
+  const report = newReport();
+  for (let seed = FIRST; (report.figures["fireTimes"] ?? 0) < 10_000; seed += 1) {
+    await runSeed(report, seed, { name: "schedules" });
+    expect(report.failures).toEqual([]);
+  }
+});
+
 it("says nothing of a seed that keeps its promises", async () => {
   expect(await shortest(FIRST, "singletons")).toBe(null);
 });

@@ -138,8 +138,8 @@ export class SoakDatabase {
         `SELECT t.id, t.state, (count(a.*) FILTER (WHERE a.result = 'done'))::int AS completions,
            coalesce(extract(epoch FROM max(a.ended_at))::float8 * 1000, 0) AS ended
          FROM leasehold.task t
-         LEFT JOIN leasehold.attempt a ON a.namespace = t.namespace AND a.task_id = t.id
-         WHERE t.id = ANY($1::uuid[]) GROUP BY t.namespace, t.id`,
+         LEFT JOIN leasehold.attempt a ON a.namespace = t.namespace AND a.task_seq = t.seq
+         WHERE t.id = ANY($1::text[]) GROUP BY t.namespace, t.id`,
         [ids.slice(from, from + AT_ONCE)],
       );
       for (const { id, state, completions, ended } of rows) {

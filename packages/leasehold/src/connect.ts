@@ -33,7 +33,7 @@ import type { OnceClient, OnceStore } from "./once/index.js";
 import { type LoadThread, threadFor } from "./renew-in.js";
 import { type Engines, openBy, withOnce, withTasks } from "./stores/opening.js";
 import type { LeaseStores, Source } from "./stores/source.js";
-import { type TaskStore, type TasksClient, tasksOver } from "./tasks/index.js";
+import { type TaskStores, type TasksClient, tasksOver } from "./tasks/index.js";
 
 /** Options of `connect`. */
 export interface ConnectOptions extends ClientOptions {
@@ -59,7 +59,7 @@ export interface ConnectOptions extends ClientOptions {
   /**
    * Which thread renews the leases: `"loop"`, the event loop of this program, or `"thread"`, a worker thread with
    * connections of its own, which renews while the event loop is blocked. For programs that compute for longer than a
-   * TTL. Only in Node, with a URL as the source, and not for `memory:`, `pglite:` and ZooKeeper. It renews no tasks.
+   * TTL. Only in Node, with a URL as the source, and not for `memory:`, `pglite:`, ZooKeeper and Consul. It renews no tasks.
    * Default `"loop"`: a thread costs a second set of connections and about 30 MB.
    * @example
    * ```ts
@@ -142,13 +142,13 @@ export async function openLeasehold(
   };
   try {
     let { namespace } = opened;
-    let taskStore = () => withTasks(opened, isStore ? "" : source).tasks;
+    let taskStores = (): TaskStores => withTasks(opened, isStore ? "" : source);
     let records = () => withOnce(opened, isStore ? "" : source);
     if (options.tasks !== undefined) {
       const apart = await openBy(engines, options.tasks, env, connectTimeoutMs, "tasks");
       closing.push(apart.close.bind(apart));
-      const { tasks } = withTasks(apart, options.tasks);
-      taskStore = () => tasks;
+      const kept = withTasks(apart, options.tasks);
+      taskStores = () => kept;
       records = () => withOnce(apart, options.tasks ?? "");
       namespace = onlyNamespace("tasks", namespace, apart.namespace);
     }
@@ -167,7 +167,7 @@ export async function openLeasehold(
     const isLogged = (options.logger ?? options.env?.logger) !== undefined;
     return clientOver(
       isLogged ? loggedLeases(opened.leases, env) : opened.leases,
-      { taskStore, records, areApart: options.tasks !== undefined },
+      { taskStores, records, areApart: options.tasks !== undefined },
       { ...options, ...(namespace !== undefined && { namespace }), env },
       signals,
       {
@@ -205,7 +205,7 @@ function onlyNamespace(path: string, served: string | undefined, other: string |
 /** What a client uses beside its leases, opened when it does. */
 interface BesideLeases {
   /** @throws INVALID_OPTION where the engine keeps leases only, as `records` */
-  readonly taskStore: () => TaskStore;
+  readonly taskStores: () => TaskStores;
   readonly records: () => OnceStore;
   /** Whether the records are in another store than the leases. */
   readonly areApart: boolean;
@@ -238,12 +238,18 @@ function clientOver(
   const close = async () => {
     // Handlers may use leases until they have drained.
     await tasks?.close();
-    await (await onceClient)?.close();
+    // Where it was refused, there is nothing to close.
+    await (await onceClient?.catch(() => undefined))?.close();
     await leases.close();
     await collector?.stop();
     unmeasure();
     await forgotten?.stop();
     await owned.disconnect().finally(forget);
+  };
+  const openTasks = () => {
+    const { tasks: kept, schedules } = beside.taskStores();
+    const stores = { tasks: measured("tasks", kept, env), schedules };
+    return tasksOver(stores, identity, { close: undefined });
   };
   const openOnce = async () => {
     const records = beside.records();
@@ -257,9 +263,7 @@ function clientOver(
     // Made at first use: who holds leases alone pays for no tasks.
     tasks() {
       if (!tasks && closed) throw new ClosedError();
-      tasks ??= tasksOver(measured("tasks", beside.taskStore(), env), identity, {
-        close: undefined,
-      });
+      tasks ??= openTasks();
       return tasks;
     },
     once() {

@@ -41,6 +41,7 @@ export {
   type MadeKey,
   NO_LIMITS,
   type Operator,
+  type OperatorActors,
   type Pause,
   type PauseKey,
   parseKeyText,
@@ -150,38 +151,57 @@ export {
 } from "./env/index.js";
 export { type Named, TopNames } from "./instrumentation/top-names.js";
 export { leasesOf } from "./leasehold.js";
-export { type OnceStore, type OnceView, onceOver } from "./once/index.js";
+export { onceOver } from "./once/index.js";
+export {
+  KEY_BYTES,
+  type OnceState,
+  type OnceStore,
+  type OnceView,
+  resourceOf,
+  VALUE_BYTES,
+} from "./once/port.js";
 export { type Diagnosis } from "./stores/source.js";
 export { comesBefore, explain } from "./tasks/explain.js";
+export { GENERATOR_RESOURCE, Generator } from "./tasks/generator.js";
 export {
   type AdminOutcome,
+  CHECKPOINT_BYTES,
   type ClaimedTask,
   type ClaimOptions,
   type ClaimOutcome,
   type ClaimRequest,
   type CompleteOutcome,
   type CompleteRequest,
+  checkTaskId,
   DEFAULTS,
   type DueKinds,
   dueKindsOf,
   type EnqueueOutcome,
   type FailOutcome,
   type FailRequest,
-  GENERATOR_RESOURCE,
-  Generator,
   type GeneratorState,
   type GeneratorWanted,
   type HeartbeatOutcome,
   type HeartbeatRequest,
   type Json,
+  LONGEST_KEPT_MS,
   leasesOfTask,
+  loadDeclarations,
+  loadTicker,
+  MOST_PER_KEY,
   type NewTask,
+  ORDERS,
   observed,
   Ready,
   type ReadyOptions,
   type Refused,
   type RequeueOutcome,
+  ResultWaits,
+  type ScheduleDeclaration,
+  type ScheduleStore,
+  type ScheduleView,
   startReaper,
+  startTicking,
   TASK_STATES,
   type TaskDetails,
   type TaskEvent,
@@ -190,14 +210,17 @@ export {
   type TaskLeaseQuery,
   type TaskListener,
   type TaskQuery,
+  type TaskResult,
   type TaskState,
   type TaskStore,
   type TasksClient,
   type TaskView,
+  type Ticking,
   tasksOver,
   type UnhandledKind,
   unhandledKinds,
 } from "./tasks/index.js";
+export { MOST_SCHEDULES, SCHEDULE_NAME_BYTES } from "./tasks/schedules/port.js";
 
 // What the public types of these classes hide.
 

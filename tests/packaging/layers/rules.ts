@@ -26,15 +26,15 @@ export const LIBRARY: Rules = {
     core: ["env"],
     election: ["env", "core"],
     fence: ["env", "core"],
-    control: ["env", "core", "tasks"],
+    control: ["env", "core", "tasks", "once"],
     instrumentation: ["env", "core", "election", "tasks"],
     // The generator is a Singleton.
     tasks: ["env", "core", "election"],
     once: ["env", "core", "tasks"],
-    wire: ["core", "tasks", "control", "election"],
+    wire: ["core", "tasks", "once", "control", "election"],
     "stores/memory": ["env", "core", "tasks", "once", "control", "stores/source"],
     "stores/postgres": ["env", "core", "tasks", "once", "control", "stores/source"],
-    "stores/http": ["env", "core", "tasks", "control", "wire", "stores/source"],
+    "stores/http": ["env", "core", "tasks", "once", "control", "wire", "stores/source"],
     "stores/consul": ["env", "core", "stores/source"],
     "stores/etcd": ["env", "core", "stores/source"],
     "stores/kubernetes": ["env", "core", "stores/source"],
@@ -108,6 +108,7 @@ export const LIBRARY: Rules = {
       "core",
       "election",
       "tasks",
+      "once",
       "control",
       "instrumentation",
       "leasehold",
@@ -117,13 +118,19 @@ export const LIBRARY: Rules = {
   },
   openModules: {
     "tasks/port.ts": ["port.ts", "stores/", "testing/", "control/", "once/"],
-    "once/port.ts": ["stores/", "testing/"],
+    "once/port.ts": ["stores/", "testing/", "control/", "wire/", "internal.ts"],
+    "once/retrying.ts": ["stores/"],
+    "tasks/schedules/port.ts": ["stores/", "testing/", "control/", "wire/", "internal.ts"],
+    "tasks/schedules/rules.ts": ["stores/"],
+    "tasks/schedules/retrying.ts": ["stores/"],
     "tasks/rules.ts": ["stores/", "testing/"],
+    "tasks/keys.ts": ["stores/"],
+    "tasks/blocked-keys.ts": ["stores/"],
     "tasks/claims.ts": ["stores/"],
     "tasks/record.ts": ["stores/", "testing/"],
     "tasks/payloads.ts": ["stores/", "once/"],
     // What a value must be to be kept.
-    "tasks/json.ts": ["once/"],
+    "tasks/json.ts": ["once/", "internal.ts"],
     "tasks/describe.ts": ["once/"],
     // What a store that fails for a while is wrapped in, without the rest of what keeps tasks and controls.
     "tasks/retrying.ts": ["stores/"],
@@ -141,10 +148,12 @@ export const LIBRARY: Rules = {
     // For people who look at a server, not for programs.
     "election/leadership.ts": ["internal.ts", "instrumentation/"],
     "tasks/explain.ts": ["internal.ts"],
+    // The sample generator, which no program needs.
+    "tasks/generator.ts": ["internal.ts"],
   },
   typesOnly: {
-    control: ["tasks"],
-    wire: ["core", "tasks", "control", "election"],
+    control: ["tasks", "once"],
+    wire: ["core", "tasks", "once", "control", "election"],
     "stores/memory": ["stores/source"],
     "stores/postgres": ["stores/source"],
     "stores/http": ["stores/source"],
@@ -183,6 +192,8 @@ export const LIBRARY: Rules = {
     "@noble/hashes": ["env/"],
     "@opentelemetry/api": ["instrumentation/"],
     "@standard-schema/spec": ["tasks/"],
+    // Loaded with the first cron expression.
+    croner: ["tasks/schedules/"],
     "eventsource-parser": ["stores/http/"],
     // A project that runs the suites installs it.
     "fast-check": ["testing/"],

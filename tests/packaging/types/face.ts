@@ -10,7 +10,6 @@ import {
   connect,
   defineTask,
   type Elector,
-  type Enqueued,
   type ErrorCode,
   type GrantId,
   type Lease,
@@ -27,6 +26,7 @@ import {
   type RevokeResult,
   type Shards,
   type Singleton,
+  type TaskHandle,
   type TaskHandler,
   type Tasks,
   type TryRunResult,
@@ -196,7 +196,7 @@ const handler = report.handle(async (data, { lease, task, signal, progress, log 
 });
 expectTypeOf(handler).toEqualTypeOf<TaskHandler>();
 const plain = defineTask<{ file: string }>("plain");
-expectTypeOf(tasks.enqueue(plain, { file: "a" })).resolves.toEqualTypeOf<Enqueued>();
+expectTypeOf(tasks.enqueue(plain, { file: "a" })).resolves.toEqualTypeOf<TaskHandle<unknown>>();
 // @ts-expect-error No file.
 void tasks.enqueue(plain, {});
 expectTypeOf(

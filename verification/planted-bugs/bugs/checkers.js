@@ -154,6 +154,14 @@ export const CHECKERS = [
     check: ofGrants,
   },
   {
+    name: "checker-schedule-twice",
+    what: "A fire time may make two tasks.",
+    file: `${SIMULATION}/checkers/schedules.ts`,
+    find: "if (fired.madeMs.has(fireAtMs))",
+    by: "if (fired.madeMs.has(nowMs + 1))",
+    check: ofGrants,
+  },
+  {
     name: "checker-late-waiter",
     what: "A waiter may wait for ever, if it began after everything healed.",
     file: `${SIMULATION}/checkers/rest.ts`,

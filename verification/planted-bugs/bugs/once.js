@@ -42,8 +42,8 @@ export const ONCE_BUGS = [
     name: "once-commit-not-checked",
     what: "Work whose transaction was rolled back counts as done for its caller.",
     file: ONCE,
-    find: 'if (record?.state === "done" && record.token === lease.token) return { ran: true, value };',
-    by: "return { ran: true, value };",
+    find: 'if (record?.state === "done" && record.token === lease.token) {\n      return { ran: true, value: record.value as T };',
+    by: "if (!lease.signal.aborted) {\n      return { ran: true, value: record?.value as T };",
     check: transactions("counts as a failure if the work returns without a commit"),
   },
   {
@@ -80,7 +80,7 @@ export const ONCE_BUGS = [
   },
   {
     name: "once-record-after-expiry",
-    what: "The memory store records for a lease that has expired, as long as nobody else has taken it.",
+    what: "The memory store records for a lease that has expired, as long as no other caller has taken it.",
     file: MEMORY,
     find: "lease.token === token && rules.isLive(lease, nowMs)",
     by: "lease.token === token",

@@ -160,8 +160,8 @@ export const POSTGRES = [
     name: "sql-lean-completion-in-the-first-namespace",
     what: "All completions of a batch are taken for tasks of the first one's namespace.",
     file: LEAN_OUTCOMES,
-    find: "if (request.namespace !== namespace || id === null) return null;",
-    by: "if (id === null) return null;",
+    find: "if (request.namespace !== namespace || !isTaskId(id)) return null;",
+    by: "if (!isTaskId(id)) return null;",
     check: lean("of several namespaces completes the tasks of each"),
   },
   {

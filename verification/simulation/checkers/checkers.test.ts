@@ -24,9 +24,11 @@ import {
   recordOf,
   Store,
 } from "./grants-examples.js";
+import { KEYS } from "./keys-examples.js";
 import { LeaderChecker } from "./leaders.js";
 import { ONCE } from "./once-examples.js";
 import { idleMachines, idleWork, lateWaiters, unevenShards } from "./rest.js";
+import { SCHEDULES } from "./schedules-examples.js";
 import { TaskChecker } from "./tasks.js";
 import { WorkChecker } from "./work.js";
 
@@ -278,7 +280,7 @@ const OTHERS: readonly Example[] = [
     right: rests([]),
   },
 ];
-const EXAMPLES = [...GRANTS, ...ONCE, ...OTHERS];
+const EXAMPLES = [...GRANTS, ...ONCE, ...SCHEDULES, ...KEYS, ...OTHERS];
 
 async function reported(course: Course): Promise<string[]> {
   const world = new World(1);

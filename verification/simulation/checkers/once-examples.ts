@@ -4,12 +4,15 @@ import type { Course, Example } from "./grants-examples.js";
 import { OnceChecker } from "./once.js";
 
 const course = (act: (checker: OnceChecker) => void): Course => {
-  return (world) => void act(new OnceChecker(world));
+  return (world) => {
+    act(new OnceChecker(world));
+    return undefined;
+  };
 };
 const success = (token: number, untilMs = Number.POSITIVE_INFINITY) => {
   return { value: `by ${token}`, by: `ann ${token}`, token, untilMs };
 };
-const told = (token: number, by = `ann ${token}`) => {
+const answer = (token: number, by = `ann ${token}`) => {
   return { ran: false as const, value: `by ${token}`, at: "", by };
 };
 /** What is unsettled with one record, of which the store shows `views`. */
@@ -69,7 +72,7 @@ export const ONCE: readonly Example[] = [
   },
   {
     property: "a failed key is not worked on",
-    when: "nobody has retried it",
+    when: "no operator has retried it",
     wrong: course((checker) => {
       checker.failed("k");
       checker.recorded("k", success(1), 0, true);
@@ -83,11 +86,11 @@ export const ONCE: readonly Example[] = [
   {
     property: "an answer has its record",
     when: "there is none with its value",
-    wrong: course((checker) => checker.answered("k", told(1))),
+    wrong: course((checker) => checker.answered("k", answer(1))),
     right: course((checker) => {
       checker.recorded("k", success(1), 0, true);
-      checker.answered("k", told(1));
-      checker.answered("k", told(1));
+      checker.answered("k", answer(1));
+      checker.answered("k", answer(1));
     }),
   },
   {
@@ -95,16 +98,16 @@ export const ONCE: readonly Example[] = [
     when: "it is by another one",
     wrong: course((checker) => {
       checker.recorded("k", success(1), 0, true);
-      checker.answered("k", told(1, "bob"));
+      checker.answered("k", answer(1, "bob"));
     }),
     right: course((checker) => {
       checker.recorded("k", success(1, 5), 0, true);
       checker.recorded("k", success(2), 5, true);
-      checker.answered("k", told(1));
+      checker.answered("k", answer(1));
     }),
   },
   {
-    property: "one caller is told that it ran",
+    property: "one caller is answered that it ran",
     when: "two are",
     wrong: course((checker) => {
       checker.recorded("k", success(1), 0, true);
@@ -113,7 +116,7 @@ export const ONCE: readonly Example[] = [
     right: course((checker) => {
       checker.recorded("k", success(1), 0, true);
       checker.answered("k", { ran: true, value: "by 1" });
-      checker.answered("k", told(1));
+      checker.answered("k", answer(1));
     }),
   },
   {

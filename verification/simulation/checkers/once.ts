@@ -1,4 +1,4 @@
-/** Keys of `once`: each is recorded once, or once per keepMs, and every caller is told of a record that exists. */
+/** Keys of `once`: each is recorded once, or once per keepMs, and every caller is answered with a record that exists. */
 import type { OnceResult } from "leasehold";
 import type { OnceView } from "leasehold/internal";
 import type { Unsettled } from "../simulation.js";
@@ -11,8 +11,8 @@ interface Kept {
   readonly token: number;
   /** By the store's clock. */
   readonly untilMs: number;
-  /** Whether its caller was told that it ran. */
-  told: boolean;
+  /** Whether its caller was answered that it ran. */
+  answered: boolean;
 }
 
 export class OnceChecker {
@@ -37,7 +37,7 @@ export class OnceChecker {
    * The store has recorded a success, or repeated its answer. Times are the store's.
    * @param isHeld whether the lease of this token was live then
    */
-  recorded(key: string, success: Omit<Kept, "told">, storeMs: number, isHeld: boolean): void {
+  recorded(key: string, success: Omit<Kept, "answered">, storeMs: number, isHeld: boolean): void {
     const all = this.#kept.get(key) ?? [];
     this.#kept.set(key, all);
     const last = all.at(-1);
@@ -52,7 +52,7 @@ export class OnceChecker {
     if (this.#failed.has(key)) {
       this.#world.violate("a failed key is not worked on", `${key}: by token ${token}`);
     }
-    all.push({ ...success, told: false });
+    all.push({ ...success, answered: false });
   }
 
   failed(key: string): void {
@@ -63,7 +63,7 @@ export class OnceChecker {
     this.#failed.delete(key);
   }
 
-  /** What a caller was told. */
+  /** What a caller was answered. */
   answered(key: string, result: OnceResult<string>): void {
     const kept = this.#kept.get(key)?.find(({ value }) => value === result.value);
     const said = JSON.stringify(result);
@@ -73,8 +73,8 @@ export class OnceChecker {
         this.#world.violate("an answer has its record", `${key} of ${kept.by}: ${said}`);
       return;
     }
-    if (kept.told) this.#world.violate("one caller is told that it ran", `${key}: ${said}`);
-    kept.told = true;
+    if (kept.answered) this.#world.violate("one caller is answered that it ran", `${key}: ${said}`);
+    kept.answered = true;
   }
 
   /** @param waiting callers that have not been answered for each of their keys */

@@ -1,7 +1,9 @@
 import type { Scenario } from "../simulation.js";
 import { elections } from "./elections.js";
+import { keys } from "./keys.js";
 import { leases } from "./leases.js";
 import { once } from "./once.js";
+import { schedules } from "./schedules.js";
 import { shards } from "./shards.js";
 import { singletons } from "./singletons.js";
 import { tasks } from "./tasks.js";
@@ -29,4 +31,6 @@ export const SCENARIOS: readonly Scenario[] = [
   ...CLUSTERS,
   ...WEAK,
   { name: "once", servers: 0, set: once },
+  { name: "schedules", servers: 0, mostMachines: 3, set: schedules },
+  { name: "keys", servers: 0, set: keys },
 ];

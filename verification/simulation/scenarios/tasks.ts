@@ -1,34 +1,15 @@
-/** Producers enqueue, workers work, both crash and pause; every task is done once, none is lost. */
+/** Every task is done once, and none is lost. */
 
-import { defineTask, LeaseholdError, type Tasks } from "leasehold";
-import { sleep, type TaskStore, tasksOver } from "leasehold/internal";
-import { FenceChecker, fenceFigures } from "../checkers/fence.js";
+import { defineTask } from "leasehold";
 import { TaskChecker } from "../checkers/tasks.js";
-import type { Process } from "../machine.js";
 import type { Running, Simulation } from "../simulation.js";
+import { bound, LASTING, taskLoad } from "./task-load.js";
 
-const NAMESPACE = "default";
-const TASKS = 30;
-const job = defineTask<{ number: number }>("job", {
-  maxAttempts: 1_000,
-  crashLimit: 1_000,
-  backoffMs: 100,
-  maxBackoffMs: 1_000,
-});
+const job = defineTask<{ number: number }>("job", LASTING);
 
 export function tasks(sim: Simulation): Running {
-  const { world, network, ttlMs } = sim;
+  const { world, ttlMs } = sim;
   const checker = new TaskChecker(world);
-  const fences = new Map<string, FenceChecker>();
-  let healed = false;
-
-  const fenceOf = (id: string) => {
-    const found = fences.get(id) ?? new FenceChecker(world, id);
-    fences.set(id, found);
-    return found;
-  };
-
-  const find = (id: string) => store.get({ namespace: NAMESPACE, id });
 
   /** Counts completions where they take effect: in the store. */
   const { tasks: store } = sim.kept;
@@ -48,80 +29,11 @@ export function tasks(sim: Simulation): Running {
     },
   };
 
-  const produce = async (host: Process, client: Tasks) => {
-    const { clock, random } = host.env;
-    while (checker.enqueued < TASKS) {
-      const number = checker.enqueued++;
-      try {
-        const { id } = await client.enqueue(job, { number });
-        checker.accepted.add(id);
-      } catch (error) {
-        if (!(error instanceof LeaseholdError)) throw error;
-        world.cover(`enqueue ${error.code} (${error.outcome})`);
-      }
-      await sleep(clock, ttlMs * random.float());
-    }
-  };
-
-  return {
-    start(host, stores) {
-      const { tasks: client } = tasksOver(
-        stores.tasks,
-        { env: host.env, namespace: NAMESPACE, holder: host.name },
-        { close: undefined },
-      );
-      void produce(host, client);
-      const { clock, random } = host.env;
-      const handler = job.handle(async (_data, { task, lease, signal }) => {
-        world.tell(host.name, `does ${task.id} with token ${lease.token}`);
-        const steps = healed ? 1 : 1 + Math.floor(random.float() * 15);
-        for (let step = 0; step < steps; step++) {
-          await sleep(clock, ttlMs * 0.1, { signal });
-          network.send(host.name, "register", () => fenceOf(task.id).write(lease.token));
-        }
-        if (!healed && random.float() < 0.1) throw new Error("a handler fails now and then");
-        return { by: host.name };
-      });
-      client.work([handler], { ttlMs, concurrency: 1 + Math.floor(random.float() * 3) });
-    },
-    onStep() {},
-    revoke() {},
-    onHealed() {
-      healed = true;
-    },
-    async unsettled() {
-      return checker.unsettled(await store.counts(NAMESPACE), async (id) => !!(await find(id)));
-    },
-    async figures() {
-      const tasks = await Promise.all([...checker.accepted].map(find));
-      const attempts = tasks.flatMap((task) => task?.attempts ?? []);
-      return {
-        done: (await store.counts(NAMESPACE)).done,
-        unfenced: fenceFigures(fences.values()).unfenced,
-        expiries: attempts.filter(({ result }) => result === "expired").length,
-      };
-    },
-  };
-}
-
-/** The store's methods as properties, so that some can be replaced. */
-function bound(store: TaskStore): TaskStore {
-  return {
-    capabilities: store.capabilities,
-    enqueue: (added, options) => store.enqueue(added, options),
-    claim: (request, options) => store.claim(request, options),
-    heartbeat: (requests, options) => store.heartbeat(requests, options),
-    complete: (requests, options) => store.complete(requests, options),
-    fail: (requests, options) => store.fail(requests, options),
-    requeue: (requests, options) => store.requeue(requests, options),
-    cancel: (keys) => store.cancel(keys),
-    retry: (keys) => store.retry(keys),
-    get: (key) => store.get(key),
-    list: (query) => store.list(query),
-    counts: (namespace) => store.counts(namespace),
-    leases: (query) => store.leases(query),
-    reap: () => store.reap(),
-    watch: (namespace, options) => store.watch(namespace, options),
-    close: () => store.close(),
-  };
+  return taskLoad(sim, store, checker, {
+    job,
+    dataOf: (number) => ({ number }),
+    pauseMs: ttlMs,
+    steps: 15,
+    concurrency: 3,
+  });
 }

@@ -131,16 +131,13 @@ function useFound(text: string): readonly Command[] {
   const lower = text.toLowerCase();
   const matching = commands.filter(({ name }) => name.toLowerCase().includes(lower));
   if (text === "") return matching;
-  const task: Command[] = UUID.test(text)
-    ? [
-        {
-          name: text,
-          kind: "task",
-          icon: "task",
-          run: () => void navigate({ to: "/tasks/$id", params: { id: text } }),
-        },
-      ]
-    : [];
+  // Any text may be an id. One that is made by default leads to nothing else.
+  const task: Command = {
+    name: text,
+    kind: "task",
+    icon: "task",
+    run: () => void navigate({ to: "/tasks/$id", params: { id: text } }),
+  };
   const leases = (resources.data?.items ?? []).map(
     ({ resource }): Command => ({
       name: resource,
@@ -149,5 +146,5 @@ function useFound(text: string): readonly Command[] {
       run: () => void navigate({ to: "/leases/$resource", params: { resource } }),
     }),
   );
-  return [...matching, ...task, ...leases];
+  return UUID.test(text) ? [...matching, task, ...leases] : [...matching, ...leases, task];
 }

@@ -51,8 +51,21 @@ const routes = [
   }),
   createRoute({
     getParentRoute,
+    path: "/schedules",
+    component: lazyRouteComponent(
+      () => import("../pages/schedules/schedules-page.js"),
+      "SchedulesPage",
+    ),
+  }),
+  createRoute({
+    getParentRoute,
     path: "/workers",
     component: lazyRouteComponent(() => import("../pages/tasks/workers-page.js"), "WorkersPage"),
+  }),
+  createRoute({
+    getParentRoute,
+    path: "/once",
+    component: lazyRouteComponent(() => import("../pages/once/once-page.js"), "OncePage"),
   }),
   createRoute({
     getParentRoute,

@@ -167,7 +167,7 @@ export const activity = new Stream<Activity>("/v1/activity?last=200");
 
 /** Which queries an event makes stale, by the first part of their key. */
 const STALE_QUERIES: Readonly<Record<string, readonly string[]>> = {
-  lease: ["leases", "resource", "elections", "overview", "workers"],
+  lease: ["leases", "resource", "elections", "overview", "workers", "once"],
   task: ["tasks", "task", "workers", "overview"],
   operator: ["audit", "pauses", "generator", "leases", "resource", "tasks", "task"],
 };

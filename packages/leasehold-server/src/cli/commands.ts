@@ -45,6 +45,11 @@ export const COMMANDS: Readonly<Record<string, CommandSummary>> = {
       "list tasks, newest first, or show one with its attempts; retry, cancel or delete tasks",
     load: async () => (await import("./tasks.js")).addTasks,
   },
+  schedules: {
+    usage: "",
+    description: "list schedules of tasks with their next fire times; declare, pause or run them",
+    load: async () => (await import("./schedules.js")).addSchedules,
+  },
   run: {
     usage: "[options] <resource> <command...>",
     aliases: ["lock"],
@@ -55,6 +60,11 @@ export const COMMANDS: Readonly<Record<string, CommandSummary>> = {
     usage: "[options] <key> <command...>",
     description: "run a command until it has succeeded once, on whatever machine",
     load: async () => (await import("./once.js")).addOnce,
+  },
+  "once-keys": {
+    usage: "",
+    description: "list the keys of once with their records; retry or delete keys",
+    load: async () => (await import("./once-keys.js")).addOnceKeys,
   },
   acquire: {
     usage: "[options] <resource>",

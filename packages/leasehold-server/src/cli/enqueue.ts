@@ -1,6 +1,6 @@
 import { createInterface } from "node:readline";
 import type { Command } from "commander";
-import type { Enqueued, EnqueueTaskOptions } from "leasehold";
+import type { EnqueueTaskOptions, TaskHandle } from "leasehold";
 import { defineTask } from "leasehold";
 import { DEFAULTS, type Json, withoutUndefined } from "leasehold/internal";
 import { UsageError } from "./failures.js";
@@ -68,7 +68,7 @@ async function enqueue(where: Where, kind: string, data: string, options: Option
   }
 }
 
-async function report(outcome: Enqueued, json: boolean | undefined): Promise<void> {
+async function report(outcome: TaskHandle, json: boolean | undefined): Promise<void> {
   const { id, status } = outcome;
   await print(json, { id, status }, () => id);
   if (status !== "duplicate" || json) return;

@@ -1,8 +1,9 @@
 import type { Command } from "commander";
 import { LeaseUnavailableError, OnceFailedError, type OnceResult } from "leasehold";
+import { resourceOf, systemEnv } from "leasehold/internal";
 import { patienceMs } from "./connecting.js";
 import { EXIT } from "./exit-codes.js";
-import { describeFailure, Exit } from "./failures.js";
+import { describeFailure, Exit, UsageError } from "./failures.js";
 import {
   graceAndMargin,
   graceOption,
@@ -12,19 +13,23 @@ import {
   Signals,
   ttlOption,
 } from "./held-command.js";
+import { actOn } from "./once-keys.js";
+import { type ActionOptions, withReason } from "./operator-actions.js";
 import { duration, integer, notBlank, type Where, whereOf, withStore } from "./options.js";
-import { Outage } from "./outage.js";
-import { resourceName } from "./resource.js";
+import { leftOf, Outage } from "./outage.js";
+import { withPauses } from "./pauses.js";
+import { keyName } from "./resource.js";
 import { connectTo } from "./stores.js";
 import { safeJson, say } from "./terminal.js";
 
-interface Options {
+interface Options extends Partial<Pick<ActionOptions, "actor" | "reason">> {
   readonly ttl: number;
   readonly wait?: number;
   readonly grace?: number;
   readonly keep?: number;
   readonly maxAttempts?: number;
   readonly retryDelay?: number;
+  readonly force?: boolean;
   readonly holder?: string;
   readonly json?: boolean;
   readonly verbose?: boolean;
@@ -40,18 +45,18 @@ interface Kept {
 const OUTPUT_BYTES = 65_000;
 
 export function addOnce(command: Command): void {
-  withStore(command)
+  withReason(withStore(command), { needsReason: false })
     .argument(
       "<key>",
       "name of the work, with what makes it another one, such as the date",
-      resourceName,
+      keyName,
     )
     .argument("<command...>", "command and its arguments, after --")
     .usage("[options] <key> -- <command> [arguments...]")
     .addOption(ttlOption())
     .option(
       "--wait <duration>",
-      "how long to wait while another process works on the key (default: no limit)",
+      "how long to wait while another process works on the key, or for an unavailable store (default: no limit, for the store 30s)",
       duration,
     )
     .option("--keep <duration>", "how long the success counts (default: for ever)", duration)
@@ -65,13 +70,35 @@ export function addOnce(command: Command): void {
       "how long the next attempt waits after a failure (default: 0s)",
       duration,
     )
+    .option(
+      "--force",
+      "delete the record of the key first, with --reason, so that the command runs",
+    )
     .addOption(graceOption())
     .option("--holder <name>", "name of this holder (default: HOST-PID-RANDOM)", notBlank)
     .option("--json", "print the messages of once itself as JSON lines, on stderr")
     .addHelpText("after", HELP)
     .action(async (key: string, words: string[], options: Options, command: Command) => {
-      throw new Exit(await once(whereOf(command, { creates: true }), key, words, options));
+      const where = whereOf(command, { creates: true });
+      await forceIfAsked(where, key, options, command);
+      throw new Exit(await once(where, key, words, options));
     });
+}
+
+/** @throws UsageError for --force without --reason, and for the options of its audit entry without it */
+async function forceIfAsked(
+  where: Where,
+  key: string,
+  { force = false, actor = "", reason }: Options,
+  command: Command,
+): Promise<void> {
+  for (const name of ["reason", "actor"]) {
+    if (force || command.getOptionValueSource(name) !== "cli") continue;
+    throw new UsageError(`--${name} has no meaning without --force`);
+  }
+  if (!force) return;
+  if (reason === undefined) throw new UsageError("--force needs --reason, for the audit log");
+  await actOn("delete", key, { actor, reason }, command, where);
 }
 
 /** The command has ended with another exit code than 0. */
@@ -102,13 +129,17 @@ async function once(
   const { graceMs, marginMs } = graceAndMargin(ttl, grace);
   const outage = new Outage(notify, wait === undefined ? patienceMs(where.store) : undefined);
   const client = { holder, logger: outage.logger, defaults: { marginMs } };
+  const { clock } = systemEnv;
+  const beganMs = clock.monotonic();
   const leasehold = await connectTo(where, client, { waitMs: wait, isPatient: true });
+  const waitMs = wait === undefined ? undefined : leftOf(wait, clock.monotonic() - beganMs);
+  outage.watch(leasehold, resourceOf(key), waitMs);
   // Signals are handled from here on. Before this point no lease is held.
   const signals = new Signals();
   const options = {
     ttlMs: ttl,
-    signal: signals.waiting,
-    ...(wait !== undefined && { waitMs: wait }),
+    signal: AbortSignal.any([signals.waiting, outage.hopeless]),
+    ...(waitMs !== undefined && { waitMs }),
     ...(keep !== undefined && { keepMs: keep }),
     ...(maxAttempts !== undefined && { maxAttempts }),
     ...(retryDelay !== undefined && { retryDelayMs: retryDelay }),
@@ -116,6 +147,7 @@ async function once(
   const output = new Tail();
   try {
     const result = await leasehold.once<Kept>(key, options, async (lease) => {
+      outage.end();
       const right = rightOf(lease, leasehold);
       const onOutput = (chunk: Buffer) => output.add(chunk);
       const held = { graceMs, marginMs, signals, notify, onOutput };
@@ -126,12 +158,22 @@ async function once(
     if (!result.ran) tellDone(key, result, json);
     return 0;
   } catch (error) {
-    if (error instanceof CommandFailed) return error.code;
+    if (error instanceof CommandFailed) {
+      tellFailed(key, error, json);
+      return error.code;
+    }
     if (error instanceof Exit || error instanceof Interrupted) return error.code;
-    const isExpected = error instanceof LeaseUnavailableError || error instanceof OnceFailedError;
-    if (!isExpected) throw error;
-    say(describeFailure(error, { json, verbose }).text);
-    return error instanceof OnceFailedError ? EXIT.failed : EXIT.leaseUnavailable;
+    if (error instanceof OnceFailedError) {
+      say(describeFailure(error, { json, verbose }).text);
+      return EXIT.failed;
+    }
+    if (!(error instanceof LeaseUnavailableError)) throw error;
+    // What was left of the wait after connecting says nothing to the user.
+    const { resource, waitedMs, holder: by } = error;
+    const asked = new LeaseUnavailableError(resource, wait ?? waitedMs, by);
+    const refused = await withPauses(asked, where, leasehold.namespace);
+    say(describeFailure(refused, { json, verbose }).text);
+    return EXIT.leaseUnavailable;
   } finally {
     outage.end();
     await leasehold.close();
@@ -149,6 +191,13 @@ function tellDone(
     json
       ? safeJson({ event: "done", key, at, by, output: value?.output ?? null, message })
       : `leasehold: ${message}; the command is not run`,
+  );
+}
+
+function tellFailed(key: string, { code, message }: CommandFailed, json: boolean): void {
+  const text = `"${key}" is not done: ${message}`;
+  say(
+    json ? safeJson({ event: "failed", key, exitCode: code, message: text }) : `leasehold: ${text}`,
   );
 }
 
@@ -173,13 +222,17 @@ class Tail {
 const HELP = `
 The key is done when the command ends with exit code 0. Then no process runs it again, on whatever machine: "once" says when
 and by whom it was done, and ends with 0. After another exit code, or when this process dies, the next caller tries again.
-So the command can begin more than once; it succeeds at most once. Its environment is that of "run": pass LEASE_TOKEN or
-the key to what it writes to.
+So the command can begin more than once; it succeeds at most once, and its effect can happen again if this process dies
+between the effect and the end of the command. Make it one that does not matter: in SQL a unique key on what it writes
+(INSERT ... ON CONFLICT DO NOTHING), elsewhere the key as an idempotency key. Its environment is that of "run".
 
 Exit codes: that of the command; 1 if the key has failed --max-attempts times; 75 if another process works on it for the
-whole of --wait.
+whole of --wait; 69 the store is unavailable, or a server refuses by a limit.
+
+--force is an operator action: the audit log records it with --actor and --reason. "leasehold once-keys" lists the keys,
+and retries those that have failed for good.
 
 Examples:
-  leasehold once "report:$(date +%F)" -- ./nightly-report.sh
+  leasehold once "report:$(date -u +%F)" -- ./nightly-report.sh
   leasehold once migrate:2026-11 --max-attempts 3 --retry-delay 1m -- npm run migrate
 `;

@@ -30,6 +30,11 @@ interface HeldFields {
   readonly remainingMs: number | null;
 }
 
+/** What is left of a wait of which some has passed. */
+export function leftOf(waitMs: number, passedMs: number): number {
+  return Math.max(0, waitMs - passedMs);
+}
+
 export class Outage {
   readonly #notify: Notify;
   readonly #patienceMs: number;

@@ -14,6 +14,18 @@ export function resourceName(name: string): string {
   return resourcePrefix(name);
 }
 
+/** A key of `once`. @throws INVALID_OPTION */
+export function keyName(name: string): string {
+  checkName("key", name);
+  return name;
+}
+
+/** The beginning of keys of `once`; `""` is that of all. @throws INVALID_OPTION */
+export function keyPrefix(name: string): string {
+  if (name !== "") checkName("prefix", name);
+  return name;
+}
+
 /** @throws INVALID_OPTION */
 export function queueName(name: string): string {
   checkName("queue", name);

@@ -14,7 +14,7 @@ import {
   ttlOption,
 } from "./held-command.js";
 import { conflictOption, duration, notBlank, type Where, whereOf, withStore } from "./options.js";
-import { Outage } from "./outage.js";
+import { leftOf, Outage } from "./outage.js";
 import { withPauses } from "./pauses.js";
 import { resourceName } from "./resource.js";
 import { connectTo } from "./stores.js";
@@ -98,10 +98,6 @@ async function run(
     outage.end();
     await leases.close();
   }
-}
-
-function leftOf(waitMs: number, passedMs: number): number {
-  return Math.max(0, waitMs - passedMs);
 }
 
 const HELP = `

@@ -1,10 +1,10 @@
 /** Operator actions on tasks: retry, cancel and delete tasks, pause and resume queues. */
 import { type Command, Option } from "commander";
 import type { Stores } from "leasehold";
-import { InvalidOptionError } from "leasehold";
 import type { Actors } from "leasehold/internal";
 import {
   type AdminOutcome,
+  checkTaskId,
   systemEnv,
   type TaskKey,
   type TaskQuery,
@@ -30,7 +30,6 @@ type Verb = keyof Actors["tasks"];
 
 /** One transaction locks the rows of all its tasks until it ends. */
 const MOST_AT_ONCE = 1_000;
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 interface VerbSpec {
   readonly done: string;
@@ -60,7 +59,8 @@ counts them.`,
   delete: {
     done: "deleted",
     from: ["done", "dead", "cancelled"],
-    what: "delete tasks that have ended, with their attempts",
+    alsoFrom: ["pending"],
+    what: "delete tasks that are not running, with their attempts",
   },
 };
 
@@ -122,14 +122,13 @@ async function act(
     const ways = "pass ids, or at least one of --state, --queue and --kind";
     throw new UsageError(`which tasks? ${ways}${both}`);
   }
-  const wrong = given.find((id) => !UUID.test(id));
-  if (wrong !== undefined) throw new InvalidOptionError("id", `must be a UUID, not "${wrong}"`);
+  for (const id of given) checkTaskId(id);
   const stores = await openWhere(controlWhereOf(command), systemEnv);
   const options = { ...typed, namespace: tenantOf(command, stores) };
   try {
     const { ids, more } = isFiltered
       ? await matching(stores.tasks, verb, options)
-      : { ids: [...new Set(given.map((id) => id.toLowerCase()))], more: false };
+      : { ids: [...new Set(given)], more: false };
     const { done } = VERBS[verb];
     if (isFiltered && !options.yes) {
       const matched = { matched: ids.length, more };

@@ -18,6 +18,7 @@ import { quoted } from "./shell.js";
 import { connectTo } from "./stores.js";
 import { plainTable } from "./table.js";
 import { addTaskActions } from "./task-actions.js";
+import { addTaskStats } from "./task-stats.js";
 import { safeJson, say, shown } from "./terminal.js";
 
 interface Options {
@@ -51,6 +52,7 @@ export function addTasks(tasks: Command): void {
         await leasehold.close();
       }
     });
+  addTaskStats(tasks);
   addTaskActions(tasks);
 }
 
@@ -118,13 +120,20 @@ async function show(tasks: Tasks, id: string, json: boolean | undefined): Promis
 
 function detailsOf(task: TaskDetails): string {
   const { id, kind, queue, priority, state, error, dedupeKey, failures, crashes } = shown(task);
+  const { concurrency } = shown(task);
   const lines = [
     `${id}  ${COLORS[state](state)}`,
     `kind ${kind}, queue ${queue}, priority ${priority}, failures ${failures} of ${task.maxAttempts}, crashes ${crashes} of ${task.crashLimit}`,
     `due ${task.scheduledAt}${dedupeKey === null ? "" : `, dedupe key ${dedupeKey}`}`,
+    ...(concurrency
+      ? [
+          `concurrency key ${concurrency.key}, ${concurrency.perKey} at a time, ${concurrency.order}`,
+        ]
+      : []),
     `data   ${safeJson(task.data)}`,
     `output ${safeJson(task.output)}`,
   ];
+  if (task.checkpoint !== null) lines.push(`checkpoint ${safeJson(task.checkpoint)}`);
   if (error !== null) lines.push(`error  ${error}`);
   if (task.attempts.length > 0) {
     const table = plainTable(["attempt", "holder", "token", "started", "ended", "result"]);

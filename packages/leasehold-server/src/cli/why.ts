@@ -1,7 +1,7 @@
 /** why: whether an acquire of a resource would be refused now, why, and how an operator can free it. */
 import type { Command } from "commander";
 import type { LeaseStores } from "leasehold";
-import { formatDuration, type Pause, RESERVED_MS } from "leasehold/internal";
+import { formatDuration, type Pause, RESERVED_MS, resourceOf } from "leasehold/internal";
 import { EXIT } from "./exit-codes.js";
 import { Exit } from "./failures.js";
 import { type KnownLease, knownOf, tokenText } from "./known-lease.js";
@@ -33,6 +33,8 @@ interface Remedy {
 interface Found {
   /** The last grant, live or ended; null if there was none. */
   readonly lease: KnownLease | null;
+  /** Who works on the key of `once` with this name, whose lease is on another resource; null: no one. */
+  readonly onceHolder: string | null;
   /** How long it has been held, by the store's clock; null if that is unknown. */
   readonly heldMs: number | null;
   /** The head of the queue first; null if the store cannot list waiters. */
@@ -81,14 +83,17 @@ export function addWhy(command: Command): void {
 
 async function findOut(stores: LeaseStores, namespace: string, resource: string): Promise<Found> {
   const key = { namespace, resource };
-  const [[lease = null], waiters, denied, paused] = await Promise.all([
+  const work = { namespace, resource: resourceOf(resource) };
+  const [[lease = null], once, waiters, denied, paused] = await Promise.all([
     stores.leases.get([key]),
+    stores.leases.get([work]).catch(ifPermitted),
     stores.waiters?.(key).catch(ifPermitted),
     stores.denied?.(key).catch(ifPermitted),
     pausesFor(key, stores),
   ]);
   return {
     lease: lease && knownOf(lease, stores.leases),
+    onceHolder: once?.[0]?.state === "live" ? once[0].holder : null,
     heldMs: lease && heldMs(lease),
     waiters: waiters ?? null,
     denied: denied ?? null,
@@ -194,7 +199,7 @@ function databaseOf(command: Command): string {
 
 function textOf(
   resource: string,
-  { lease, heldMs: forMs, waiters, paused }: Found,
+  { lease, onceHolder, heldMs: forMs, waiters, paused }: Found,
   reasons: readonly Reason[],
   remedies: readonly Remedy[],
 ): string {
@@ -203,6 +208,11 @@ function textOf(
       ? [`${resource}  an acquire is refused now:`, ...reasons.map(({ text }) => `  ${text}`)]
       : [`${resource}  free: the next acquire is granted`];
   if (lease) lines.push(...leaseLines(lease, forMs));
+  if (onceHolder !== null) {
+    lines.push(
+      `${onceHolder} works on the key of once with this name: leasehold why ${quoted(resourceOf(resource))}`,
+    );
+  }
   if (waiters === null) lines.push("waiters: this store cannot list them");
   else if (waiters.length === 0) lines.push("waiters: none");
   else lines.push("waiters, the next one first:");

@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { type Command, Option } from "commander";
 import type { Logger } from "leasehold";
 import { systemEnv } from "leasehold/internal";
+import { EXIT } from "./exit-codes.js";
 import { exportsTo } from "./export-notices.js";
 import { Exit } from "./failures.js";
 import { loadHandlers } from "./handlers.js";
@@ -21,6 +22,7 @@ interface Options extends TelemetryOptions {
   readonly ttl: number;
   readonly grace: number;
   readonly holder?: string;
+  readonly once?: boolean;
   readonly logLevel: string;
 }
 
@@ -51,6 +53,7 @@ export function addWorker(command: Command): void {
         .argParser(duration)
         .default(5_000, "5s"),
     )
+    .option("--once", "work until the queues have no due and no running task, then end")
     .option("--holder <name>", "name of this holder (default: HOST-PID-RANDOM)", notBlank)
     .addOption(logLevelOption())
     .addHelpText("after", HELP)
@@ -74,8 +77,9 @@ async function work(command: Command, options: Options): Promise<void> {
   const client = { logger: watched(logger, outage), env: context, holder: options.holder };
   const leasehold = await connectTo(where, client, shutdown);
   outage.watch(leasehold, "worker");
+  let dead = 0;
   try {
-    leasehold.tasks.work(handlers, {
+    const worker = leasehold.tasks.work(handlers, {
       concurrency: options.concurrency,
       ttlMs: options.ttl,
       graceMs: options.grace,
@@ -92,8 +96,10 @@ async function work(command: Command, options: Options): Promise<void> {
       "working",
     );
     const hopeless = once(outage.hopeless, "abort");
-    await Promise.race([shutdown.requested(), hopeless]);
-    logger.info({ holder: leasehold.holder }, "draining");
+    const drained = options.once ? [worker.drain()] : [];
+    const ended = await Promise.race([shutdown.requested(), hopeless, ...drained]);
+    if (ended && "dead" in ended) ({ dead } = ended);
+    logger.info({ holder: leasehold.holder, ...(options.once && { dead }) }, "draining");
   } finally {
     outage.end();
     await leasehold.close();
@@ -101,7 +107,7 @@ async function work(command: Command, options: Options): Promise<void> {
   }
   outage.hopeless.throwIfAborted();
   // Timers and connections that handlers leave open must not keep the process alive.
-  throw new Exit(0);
+  throw new Exit(dead > 0 ? EXIT.failed : 0);
 }
 
 /** The logger for the client: in an outage that is reported, it does not repeat each claim that fails. */
@@ -131,6 +137,10 @@ store does not answer or a server refuses by a limit, it retries, and logs since
 server refuses its API key, it drains and exits with 78. If the top-level await of the file of handlers, or the function
 that it exports, has not settled after 2m, the worker exits with 64.
 
+With --once it ends by itself: when no task of its kinds is due in its queues, and none runs, here or elsewhere. Tasks
+and retries that are scheduled for later do not count. It exits with 0, or with 1 if a task died in it.
+
 Examples:
   leasehold worker --store http://127.0.0.1:4040 --handlers ./handlers.js
-  leasehold worker --store postgres://localhost/app --handlers examples/sleep.js --option crashRate=0.05`;
+  leasehold worker --store postgres://localhost/app --handlers examples/sleep.js --option crashRate=0.05
+  leasehold worker --once --store postgres://localhost/app --handlers ./handlers.js --queue nightly`;

@@ -4,6 +4,8 @@ import type {
   Control,
   GeneratorState,
   GrantHistory,
+  OnceStore,
+  ScheduleStore,
   TaskListener,
   TaskStore,
 } from "leasehold/internal";
@@ -18,6 +20,10 @@ import type { Connection } from "./request.js";
 export interface AppOptions {
   readonly leases: LeaseStore;
   readonly tasks: TaskStore;
+  /** The records of `once`, in the database of `leases`. Default: none; their routes return 501. */
+  readonly once?: OnceStore | undefined;
+  /** The schedules of `tasks`, in their database. The app ticks. Default: none; their routes return 501. */
+  readonly schedules?: ScheduleStore | undefined;
   readonly generator: GeneratorState;
   /**
    * Stores grants that newer ones replaced. The app writes them about once a second, after the new

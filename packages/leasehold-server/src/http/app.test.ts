@@ -5,7 +5,7 @@ import {
   systemClock,
   systemRandom,
 } from "leasehold/internal";
-import { toWireLeaseId } from "leasehold/internal/wire";
+import { taskInPath, toWireLeaseId } from "leasehold/internal/wire";
 import { expect, test } from "vitest";
 import {
   expectProblem,
@@ -76,7 +76,7 @@ test("a task is enqueued, claimed, renewed and completed", async () => {
   expect(again.status).toBe(202);
   expect(again.body).toEqual({ id, state: "done", task_output: [1], repeated: true });
 
-  const { body: details } = await app.ask("GET", `/api/tasks/${id.toUpperCase()}`);
+  const { body: details } = await app.ask("GET", `/api/tasks/${id}`);
   expect(details).toMatchObject({ id, state: "done", task_output: [1], remainingMs: null });
   expect(details.attempts).toMatchObject([
     { attempt: 1, processor: PROCESSOR, fencingToken: task.fencingToken, result: "done" },
@@ -259,6 +259,31 @@ test("an unknown task or route is 404", async () => {
   for (const path of ["/", "/api", "/api/tasks/", `/api/tasks/${UUID}/x`, "/v2", "/%", "/%00"]) {
     expectProblem(await ask("GET", path), 404, "UNKNOWN_ROUTE");
   }
+});
+
+test("a task is read and changed under any id, the name of another route included", async () => {
+  const { ask } = await open();
+  for (const id of [
+    "counts",
+    "pending",
+    "next",
+    "retry",
+    "a/b?c#d%2e",
+    "%63ounts",
+    "Zoë 1",
+    "NULL",
+  ]) {
+    const added = await ask("POST", "/api/tasks", { task_data: id, id });
+    expect(added.body).toEqual({ id, status: "enqueued" });
+    const path = `/api/tasks/${taskInPath(id)}`;
+    expect((await ask("GET", path)).body).toMatchObject({ id, task_data: id, state: "pending" });
+    expect((await ask("GET", `${path}/why`)).body).toMatchObject({ id, state: "pending" });
+    expect((await ask("POST", `${path}/cancel`)).body).toEqual({ id, state: "cancelled" });
+    expect((await ask("POST", `${path}/retry`)).body).toEqual({ id, state: "pending" });
+  }
+  expect((await ask("GET", "/api/tasks/counts")).body).toMatchObject({ pending: 8 });
+  const { body } = await ask("GET", "/api/tasks?id=counts&id=a/b%3Fc%23d%252e");
+  expect(body.items.map((task: { id: string }) => task.id)).toEqual(["a/b?c#d%2e", "counts"]);
 });
 
 test("lists are filtered and paged", async () => {

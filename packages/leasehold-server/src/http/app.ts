@@ -13,6 +13,7 @@ import {
   startCollector,
   startReaper,
   startRecorder,
+  startTicking,
   systemEnv,
   type TaskListener,
 } from "leasehold/internal";
@@ -71,6 +72,8 @@ import { measuredRequests, observeStores, RequestMeter } from "./telemetry.js";
  */
 export function createApp(options: AppOptions): ServerApp {
   const {
+    once,
+    schedules,
     generator,
     history,
     control,
@@ -142,6 +145,8 @@ export function createApp(options: AppOptions): ServerApp {
       env,
       leases,
       tasks,
+      once,
+      schedules,
       generator,
       history: recorder,
       tenants,
@@ -217,6 +222,7 @@ export function createApp(options: AppOptions): ServerApp {
     await entry.run({ request, path, route, need, host, demand }, known, (entered) => {
       context.set("checkCaller", () => entered.checkCaller());
       context.set("arriving", (read) => entered.arriving(read));
+      context.set("scanning", (wait) => entered.scanning(wait));
       context.set("begin", (items) => entered.begin(items));
       return next();
     });
@@ -238,12 +244,14 @@ export function createApp(options: AppOptions): ServerApp {
 
   const background: Repeating[] = [
     startReaper(tasks, env),
+    startTicking(schedules, env),
     startCollector(leases, env),
     authenticator,
     pauses,
     unhandled,
     repeat(env, "forget full buckets", 60_000, async () => tenantAdmission.forget()),
   ];
+  if (once) background.push(startCollector(once, env, "ended records of once"));
   if (control) background.push(startCollector(control.keys, env, "ended keys", KEEP_ENDED_KEYS_MS));
   if (history && recorder) {
     background.push(recorder, startCollector(history, env, "the history of grants"));

@@ -14,10 +14,19 @@ export function checkBasePath(basePath: string): void {
   );
 }
 
+/** A task whose id is the name of another route, as `taskInPath` writes it. Decoded, it would be that route. */
+const ESCAPED = /\/api\/tasks\/(%[67][0-9a-f][a-z]*)(?=[/?#]|$)/i;
+
+function pathOf(request: Request): string {
+  const path = getPath(request);
+  const [, escaped] = (request.url.includes("%") && ESCAPED.exec(request.url)) || [];
+  return escaped === undefined ? path : path.replace(/(?<=\/api\/tasks\/)[^/]+/, escaped);
+}
+
 /** Strips the base from a request's path. Paths outside the base match no route. */
 export function pathBelow(basePath: string): (request: Request) => string {
   return (request) => {
-    const path = getPath(request);
+    const path = pathOf(request);
     if (path === basePath) return "/";
     // No route begins like that.
     return path.startsWith(`${basePath}/`) ? path.slice(basePath.length) : `/..${path}`;

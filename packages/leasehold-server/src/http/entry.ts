@@ -126,6 +126,18 @@ export class Entered {
     return body;
   }
 
+  /** Runs the wait for a scan. It and the scan do not count as a demand. */
+  async scanning<T>(wait: () => Promise<T>): Promise<T> {
+    const { caller, demand } = this.#admission;
+    demand?.pause();
+    try {
+      return await wait();
+    } catch (error) {
+      await this.#options.tenantAdmission.delayRefusal(caller);
+      throw error;
+    }
+  }
+
   /** To be awaited with the number of items of a body that is an array, before they are checked and served. */
   begin(items: number): Promise<void> {
     return this.#admission.admitted.begin(items);

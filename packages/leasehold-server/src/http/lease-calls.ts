@@ -2,25 +2,16 @@
  * The only way for routes to change leases. It batches calls, applies the request's budget, emits lease
  * events, and passes replaced grants to the history.
  */
-import {
-  type Env,
-  type ErrorCode,
-  InvalidOptionError,
-  type LeaseState,
-  type LeaseStore,
-  type LeaseView,
-} from "leasehold";
+import type { Env, ErrorCode, LeaseState, LeaseStore, LeaseView } from "leasehold";
 import type { By, Control } from "leasehold/internal";
 import {
   type AcquireOutcome,
   type AcquireRequest,
-  asStoreError,
   Batcher,
   batched,
   type Failed,
   grantIdOf,
   isolated,
-  PAUSED_HOLDER,
   Recent,
   type ReleaseOutcome,
   type ReleaseRequest,
@@ -32,6 +23,7 @@ import {
 } from "leasehold/internal";
 import { type Caller, callerOf, checkResources } from "./auth/caller.js";
 import type { Contention } from "./console/contention.js";
+import { mayBeAnothers, refuseIfAnothers, refuseIfPaused } from "./lease-refusals.js";
 import type { LeaseWaiters } from "./limits/lease-waiters.js";
 import type { Quotas } from "./limits/quotas.js";
 import type { Records } from "./limits/records.js";
@@ -137,6 +129,11 @@ export interface LeaseCalls {
   readonly renew: (request: InNamespace<RenewRequest>) => Promise<RenewOutcome>;
   readonly release: (request: InNamespace<ReleaseRequest>) => Promise<ReleaseOutcome>;
   readonly revoke: (request: InNamespace<RevokeRequest>, by: By) => Promise<Revoked>;
+  /** Runs a call of another port that releases the lease where its outcome is `recorded`. */
+  readonly releasedBy: <Outcome extends { readonly status: string }>(
+    request: InNamespace<ReleaseRequest>,
+    call: (timeoutMs: number) => Promise<Outcome>,
+  ) => Promise<Outcome>;
 }
 
 export interface LeaseCallsOptions {
@@ -237,6 +234,14 @@ export function newLeaseCalls(options: LeaseCallsOptions) {
         emit?.(releaseEvent(request, outcome, cause(), tokens), namespace);
         return outcome;
       },
+      async releasedBy(request, call) {
+        const cause = causing(request);
+        const outcome = await call(timeoutMs);
+        if (outcome.status === "recorded") {
+          emit?.(releaseEvent(request, { status: "released" }, cause(), tokens), namespace);
+        }
+        return outcome;
+      },
       async revoke(request, by) {
         const cause = causing(request);
         const asked = { namespace, ...request };
@@ -251,64 +256,6 @@ export function newLeaseCalls(options: LeaseCallsOptions) {
       },
     };
   };
-}
-
-/**
- * The outcome of an acquire for a paused resource: `held`, or `ended` if the request repeats the one that the last grant
- * came from. Null if the resource is not paused, or if that grant is live.
- */
-async function refuseIfPaused(
-  paused: boolean | Promise<boolean>,
-  leases: Pick<LeaseStore, "get">,
-  { namespace, resource, leaseId }: AcquireRequest,
-): Promise<AcquireOutcome | null> {
-  try {
-    if (!(await paused)) return null;
-    const [last] = await leases.get([{ namespace, resource }]);
-    // If the grant is live, the store compares the whole lease id. If it has ended, the store would grant the resource to
-    // another lease id with this grant id.
-    if (last?.grantId === grantIdOf(leaseId)) {
-      return last.state === "live" ? null : { status: "ended" };
-    }
-    return { status: "held", holder: PAUSED_HOLDER, grantId: null, remainingMs: null };
-  } catch (cause) {
-    const error = asStoreError(cause, "no");
-    return { status: "failed", applied: "no", retryable: error.retryable, error };
-  }
-}
-
-/**
- * Whether an acquired grant may be older than its request. It is new if it has replaced another one or, by a store's
- * clock of milliseconds, as much of it is left as a new one has. So on such a store, a repetition within a millisecond
- * passes.
- */
-function mayBeAnothers(
-  outcome: AcquireOutcome,
-  { capabilities: { clock, ttl } }: Pick<LeaseStore, "capabilities">,
-  { ttlMs }: AcquireRequest,
-): boolean {
-  if (outcome.status !== "acquired" || outcome.replaced) return false;
-  const offMs = outcome.remainingMs - ttlMs;
-  // Whole seconds hide a repetition, and so does a session or an observer, for which each answer has all of its TTL.
-  const tellsAge = clock === "store" && ttl.stepMs === 1;
-  return !tellsAge || offMs < -1 || offMs > 1;
-}
-
-/**
- * Refuses a lease id that names the grant of another holder: two callers with one lease id would both have the lease.
- */
-async function refuseIfAnothers(
-  leases: Pick<LeaseStore, "get">,
-  { namespace, resource, leaseId, holder }: AcquireRequest,
-): Promise<AcquireOutcome | null> {
-  // A repeated request after a lost answer must not fail because this read does.
-  const [last] = await leases.get([{ namespace, resource }]).catch(() => []);
-  if (last?.grantId !== grantIdOf(leaseId) || last.holder === holder) return null;
-  const error = new InvalidOptionError(
-    "leaseId",
-    `names a grant of the holder "${last.holder}": choose a new lease id at random for each acquire`,
-  );
-  return { status: "failed", applied: "no", retryable: false, error };
 }
 
 function acquireEvent(

@@ -322,3 +322,21 @@ test("asks for the body of a request only when its caller is known", async () =>
   expect(await next()).toMatch(/^HTTP\/1\.1 200 /);
   socket.destroy();
 });
+
+test("answers CONNECT with 405 and closes the connection", async () => {
+  const { server } = await open();
+  const target = `127.0.0.1:${server.port}`;
+  const answer = await raw(server.port, `CONNECT ${target} HTTP/1.1\r\nhost: ${target}\r\n\r\n`);
+  const [head = "", body = ""] = answer.split("\r\n\r\n");
+  expect(head).toMatch(/^HTTP\/1\.1 405 Method Not Allowed\r\n/);
+  expect(head).toContain(`content-length: ${body.length}`);
+  expect(head).toContain("connection: close");
+  expect(JSON.parse(body)).toMatchObject({ status: 405, code: "METHOD_NOT_ALLOWED" });
+});
+
+test("a CONNECT behind an unanswered request is cut off, and no answer to it comes first", async () => {
+  const { server } = await open();
+  const wait = JSON.stringify({ processor: "p", queues: ["q"], waitMs: 30_000 });
+  const claim = `POST /api/tasks/next HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: ${wait.length}\r\n\r\n${wait}`;
+  expect(await raw(server.port, `${claim}CONNECT a:1 HTTP/1.1\r\nhost: a:1\r\n\r\n`)).toBe("");
+});

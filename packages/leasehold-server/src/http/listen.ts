@@ -1,13 +1,15 @@
 /** Serves the app with an HTTP server of its own. */
 import { once } from "node:events";
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { createServer, type IncomingMessage, type ServerResponse, STATUS_CODES } from "node:http";
 import type { Socket } from "node:net";
 import type { Clock, Logger } from "leasehold";
-import { silentLogger, systemClock } from "leasehold/internal";
+import { silentLogger, systemClock, systemRandom } from "leasehold/internal";
 import type { ServerApp } from "./app-options.js";
 import { limitConnections, limitUnread } from "./connections.js";
 import { requestListener } from "./node.js";
 import { oneByOne } from "./one-by-one.js";
+import { ProblemError, refusalOf } from "./problems.js";
+import { requestIdOf } from "./request.js";
 
 export interface ListenOptions {
   /** Closed together with the server. */
@@ -153,6 +155,13 @@ export async function listen(options: ListenOptions): Promise<Listening> {
     serve(incoming, outgoing);
   });
 
+  // Node would close the connection without an answer.
+  server.on("connect", (_, socket: Socket) => {
+    // An answer would overtake those to the requests before it.
+    if (answering.get(socket)?.size === 0) socket.end(noTunnels());
+    else socket.destroy();
+  });
+
   await once(server.listen(options.port, host), "listening");
   server.on("error", (err) => logger.error({ err }, "could not accept a connection"));
   const address = server.address();
@@ -184,4 +193,15 @@ export async function listen(options: ListenOptions): Promise<Listening> {
       return closed;
     },
   };
+}
+
+/** The answer to CONNECT, which no route knows: after it, Node leaves the connection to its listener. */
+function noTunnels(): string {
+  const detail = "CONNECT is not allowed here: this server is no proxy";
+  const problem = new ProblemError("METHOD_NOT_ALLOWED", detail, { headers: { allow: "" } });
+  const requestId = requestIdOf(undefined, { random: systemRandom });
+  const { status, headers, body } = refusalOf(problem, requestId);
+  const all = { ...headers, "content-length": `${Buffer.byteLength(body)}`, connection: "close" };
+  const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}`);
+  return [`HTTP/1.1 ${status} ${STATUS_CODES[status]}`, ...lines, "", body].join("\r\n");
 }

@@ -192,7 +192,7 @@ test("answers requests that cannot be parsed", async () => {
   expect(JSON.parse(await text(answer))).toMatchObject({ code: "MALFORMED_REQUEST" });
 });
 
-test("answers late once many callers without a key were answered in a second, and probes apart from others", async () => {
+test("answers late once many probes were answered in a second, and files apart from them", async () => {
   const { clock } = manualEnv();
   const fetched = async () => new Response("ok");
   const listener = requestListener(
@@ -202,13 +202,42 @@ test("answers late once many callers without a key were answered in a second, an
   const [url] = await serve(listener);
   const read = async (path: string) => (await fetch(new URL(path, url))).text();
   for (let round = 0; round < 10; round += 1) {
-    await Promise.all(Array.from({ length: 100 }, () => read("/openapi.json")));
+    await Promise.all(
+      Array.from({ length: 100 }, (_, at) => read(at % 2 ? "/healthz" : "/readyz")),
+    );
   }
-  const late = read("/openapi.json");
+  const late = read("/healthz");
   await vi.waitUntil(() => clock.pendingTimers === 2);
-  expect(await read("/healthz")).toBe("ok");
+  expect(await read("/openapi.json")).toBe("ok");
   await clock.advance(2_000);
   expect(await late).toBe("ok");
+});
+
+test("sends two files without a caller in each period, in order", async () => {
+  const { clock } = manualEnv();
+  const served: string[] = [];
+  const answered: string[] = [];
+  const fetched = async (asked: Request) => {
+    served.push(new URL(asked.url).pathname);
+    return new Response("ok");
+  };
+  const listener = requestListener(
+    { basePath: "", fetch: fetched },
+    { overrideGlobalObjects: false, clock },
+  );
+  const [url] = await serve(listener);
+  const reads: Promise<unknown>[] = [];
+  for (const path of ["/a", "/b", "/c", "/d", "/e"]) {
+    reads.push(fetch(new URL(path, url)).then(() => answered.push(path)));
+    await vi.waitUntil(() => served.includes(path));
+  }
+  await Promise.all(reads.slice(0, 2));
+  expect(answered.sort()).toEqual(["/a", "/b"]);
+  await clock.advance(10);
+  await Promise.all(reads.slice(2, 4));
+  expect(answered.sort()).toEqual(["/a", "/b", "/c", "/d"]);
+  await clock.advance(10);
+  await Promise.all(reads);
 });
 
 test.each([401, 422, 429])(
@@ -234,3 +263,36 @@ test.each([401, 422, 429])(
     expect(await statusOf()).toBe(status);
   },
 );
+
+test("sends refusals that were kept waiting in several turns", async () => {
+  const { clock } = manualEnv();
+  const timers: (() => void)[] = [];
+  const timer: typeof clock.timer = (_, callback) => {
+    timers.push(callback);
+    return { cancel() {} };
+  };
+  let turn = 0;
+  let counting = setImmediate(function count() {
+    turn += 1;
+    counting = setImmediate(count);
+  });
+  ends.push(async () => clearImmediate(counting));
+  const app = { basePath: "", fetch: async () => new Response(null, { status: 401 }) };
+  const sent: number[] = [];
+  const listener = requestListener(app, {
+    overrideGlobalObjects: false,
+    clock: { wall: () => 0, monotonic: () => 0, timer },
+    onAnswer: () => void sent.push(turn),
+  });
+  const [url] = await serve(listener);
+  await Promise.all(Array.from({ length: 200 }, () => fetch(url)));
+  sent.length = 0;
+  const late = Promise.all(Array.from({ length: 60 }, () => fetch(url)));
+  // The first one is that of the second.
+  await vi.waitUntil(() => timers.length === 61);
+  for (const end of timers.slice(1)) end();
+  await late;
+  const inTurn = sent.map((each) => sent.filter((other) => other === each).length);
+  expect(inTurn).toHaveLength(60);
+  expect(Math.max(...inTurn)).toBeLessThanOrEqual(10);
+});

@@ -5,6 +5,7 @@ import type { Clock } from "leasehold";
 import { systemClock } from "leasehold/internal";
 import { BUDGET_HEADER, REQUEST_ID_HEADER } from "leasehold/internal/wire";
 import type { ServerApp } from "./app-options.js";
+import { RequestTurns } from "./limits/request-turns.js";
 import { Sampler } from "./limits/sampler.js";
 import { NodeAnswer } from "./node-answer.js";
 import { ProblemError, refusalOf, toResponse } from "./problems.js";
@@ -31,11 +32,21 @@ const REFUSED_AFTER_MS = 2_000;
 
 /**
  * How many requests without a caller are answered at once. Refusals, whatever their status: enough for programs that are
- * set up wrongly. What is public: enough for many browsers that load the console, and for probes, which have their own.
- * A caller beyond it is kept waiting, as one that asks at full speed is.
+ * set up wrongly. Probes have their own. A caller beyond it is kept waiting, as one that asks at full speed is.
  */
 const PROMPT_REFUSALS = { most: 200, everyMs: 1_000 };
-const PROMPT_PUBLIC = { most: 1_000, everyMs: 1_000 };
+const PROMPT_PROBES = { most: 1_000, everyMs: 1_000 };
+/**
+ * What a small answer to a request without a caller costs, in items: ten are sent in each turn of the event loop. Those that
+ * were kept waiting end together, and thousands in one turn would take a second, in which nothing is renewed.
+ */
+const SMALL_WORK = 10;
+/**
+ * What is public and no probe has up to hundreds of KB: two of it are sent in each period, in order, 200 in a second. That is
+ * enough for many browsers that load the console, and what thousands of clients ask for at once is written in many turns.
+ */
+const FILE_WORK = 50;
+const FILE_PERIOD_MS = 10;
 
 const FRAGMENT = new ProblemError("MALFORMED_REQUEST", "the request target must not contain #");
 const HOSTS = new ProblemError("MALFORMED_REQUEST", "the request has more than one header Host");
@@ -96,15 +107,29 @@ export function requestListener(
   app: Pick<ServerApp, "fetch" | "basePath" | "refusal">,
   { onAnswer, onBody, clock = systemClock, ...options }: RequestListenerOptions,
 ): (incoming: NodeRequest, outgoing: NodeResponse) => void {
+  const elapsed = (ms: number) =>
+    new Promise<void>((resolve) => clock.timer(ms, resolve, { background: true }));
   const refusals = new Sampler(clock, PROMPT_REFUSALS, () => {});
-  const probes = new Sampler(clock, PROMPT_PUBLIC, () => {});
-  const reads = new Sampler(clock, PROMPT_PUBLIC, () => {});
-  const promptOf = ({ status }: Response, { url = "" }: IncomingMessage) => {
-    if (status >= 400) return refusals;
-    return url.endsWith("/healthz") ? probes : reads;
+  const probes = new Sampler(clock, PROMPT_PROBES, () => {});
+  const turns = new RequestTurns();
+  const files = new RequestTurns(() => elapsed(FILE_PERIOD_MS));
+  const late = async (incoming: IncomingMessage) => {
+    await elapsed(refusedAfterMs(incoming.headers[BUDGET_HEADER]));
   };
-  const late = (afterMs: number, answer: () => void) =>
-    clock.timer(afterMs, answer, { background: true });
+  const lateInTurn = async (incoming: IncomingMessage) => {
+    await late(incoming);
+    await turns.small("answers", SMALL_WORK);
+  };
+  const inOrder = async ({ status }: Response, incoming: IncomingMessage) => {
+    // The query does not count: the console's files ignore it.
+    const isProbe = /^[^?]*\/(healthz|readyz)(\?|$)/.test(incoming.url ?? "");
+    if (status < 400 && !isProbe) {
+      const { socket } = incoming;
+      return files.small("files", FILE_WORK, () => socket.destroyed);
+    }
+    if (!(status < 400 ? probes : refusals).admits()) await late(incoming);
+    return turns.small("answers", SMALL_WORK);
+  };
   const handle = getRequestListener(
     async (request, { incoming, outgoing }) => {
       const whole = withBody(request, incoming as Incoming);
@@ -120,10 +145,7 @@ export function requestListener(
       const connection = { remoteAddress, answer, bodyOfGet, noteCaller };
       const reading = onBody && { onBody: () => onBody(outgoing) };
       const response = await app.fetch(whole, reading ? { ...connection, ...reading } : connection);
-      if (!hadCaller && !promptOf(response, incoming as IncomingMessage).admits()) {
-        const afterMs = refusedAfterMs(incoming.headers[BUDGET_HEADER]);
-        await new Promise<void>((resolve) => late(afterMs, resolve));
-      }
+      if (!hadCaller) await inOrder(response, incoming as IncomingMessage);
       onAnswer?.(outgoing, hadCaller);
       return response;
     },
@@ -144,13 +166,13 @@ export function requestListener(
       outgoing.shouldKeepAlive = false;
       const answer = () => outgoing.writeHead(status, headers).end(body);
       if (refusals.admits()) answer();
-      else late(refusedAfterMs(incoming.headers[BUDGET_HEADER]), answer);
+      else void lateInTurn(incoming).then(answer);
       return;
     }
     const refusal = app.refusal?.({ method, url: target, requestId });
     if (refusal) {
       const answer = () => outgoing.writeHead(refusal.status, refusal.headers).end(refusal.body);
-      late(refusedAfterMs(incoming.headers[BUDGET_HEADER]), answer);
+      void lateInTurn(incoming).then(answer);
       return;
     }
     outgoing.once("close", () => discardRest(incoming));

@@ -96,16 +96,43 @@ test("a connection that was answered may send again", async () => {
   expect(await served(6)).toEqual(["/0", "/1", "/10", "/11", "/20", "/21"]);
 });
 
-test("a turn of the event loop serves one request of a connection, and accepts others between", async () => {
+/** @returns the number of the current turn of the event loop */
+function countTurns(): () => number {
   let turn = 0;
   let counting = setImmediate(function count() {
     turn += 1;
     counting = setImmediate(count);
   });
   onTestFinished(() => clearImmediate(counting));
+  return () => turn;
+}
+
+test("a turn of the event loop serves what few of many connections have sent ahead", async () => {
+  const turn = countTurns();
+  const first: ServerResponse[] = [];
+  const ahead: number[] = [];
+  const { dial } = await open(({ url }, outgoing) => {
+    if (url === "/0") first.push(outgoing);
+    else {
+      ahead.push(turn());
+      outgoing.end();
+    }
+  });
+  const connections = 120;
+  const dialled = await Promise.all(Array.from({ length: connections }, () => dial()));
+  for (const { socket } of dialled) socket.write(requests(0, 2));
+  while (first.length < connections) await new Promise((resolve) => setImmediate(resolve));
+  for (const outgoing of first) outgoing.end();
+  while (ahead.length < connections) await new Promise((resolve) => setImmediate(resolve));
+  const most = Math.max(...ahead.map((each) => ahead.filter((other) => other === each).length));
+  expect(most).toBeLessThanOrEqual(10);
+});
+
+test("a turn of the event loop serves one request of a connection, and accepts others between", async () => {
+  const turn = countTurns();
   const turns: number[] = [];
   const { dial } = await open((_, outgoing) => {
-    turns.push(turn);
+    turns.push(turn());
     outgoing.end();
   });
   const { socket } = await dial();

@@ -14,27 +14,42 @@ import { nextTurn } from "leasehold/internal";
  */
 export const MOST_UNANSWERED = 16;
 
+/**
+ * So many connections are served a request that they have sent ahead in one turn; the others follow in the next turns.
+ * Thousands of them would make each turn last for a second.
+ */
+const MOST_PER_TURN = 10;
+
 type Serve = (incoming: IncomingMessage, outgoing: ServerResponse) => void;
 
 export function oneByOne(serve: Serve): Serve {
   /** Of connections with a request that is being served: those that wait for its answer. */
   const waiting = new WeakMap<Socket, Parameters<Serve>[]>();
-  /** Connections whose answers have ended in this turn: one turn for all of them. */
+  /** Connections whose answers have ended, in order. */
   let ended: Socket[] = [];
+  let scheduled = false;
   const goOn = (): void => {
+    scheduled = false;
     const sockets = ended;
     ended = [];
+    let begun = 0;
     for (const socket of sockets) {
-      const next = waiting.get(socket)?.shift();
-      if (next && !socket.destroyed) begin(...next);
-      else waiting.delete(socket);
+      const others = waiting.get(socket);
+      if (socket.destroyed || !others?.length) waiting.delete(socket);
+      else if (begun < MOST_PER_TURN) {
+        begun += 1;
+        begin(...(others.shift() as Parameters<Serve>));
+      } else goOnWith(socket);
     }
   };
+  const goOnWith = (socket: Socket): void => {
+    ended.push(socket);
+    if (scheduled) return;
+    scheduled = true;
+    void nextTurn().then(goOn);
+  };
   const begin = (incoming: IncomingMessage, outgoing: ServerResponse): void => {
-    outgoing.once("close", () => {
-      ended.push(incoming.socket);
-      if (ended.length === 1) void nextTurn().then(goOn);
-    });
+    outgoing.once("close", () => goOnWith(incoming.socket));
     serve(incoming, outgoing);
   };
   return (incoming, outgoing) => {

@@ -1,5 +1,7 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { ServerResponse } from "node:http";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { type Asked, openApp } from "../../../../tests/support/app.js";
+import { listen } from "./listen.js";
 import { declareRoutes } from "./routes.js";
 import { newApp } from "./routing.js";
 
@@ -131,7 +133,7 @@ test("discriminates each union of outcomes by status", () => {
     const options = (schema["oneOf"] as { $ref: string }[]).map(({ $ref }) => $ref);
     expect(Object.values(mapping).sort(), name).toEqual(options.sort());
   }
-  expect(unions).toBe(9);
+  expect(unions).toBe(11);
 });
 
 test("refuses unknown fields in every schema of a request, as the routes do", () => {
@@ -163,5 +165,24 @@ test("documents the problems of any request: an invalid budget, an overload, a c
   for (const [path, method, { responses }] of operations()) {
     const missing = ["422", "429", "503"].filter((each) => !(each in responses));
     expect([method, path, missing]).toEqual([method, path, []]);
+  }
+});
+
+test("is not copied for each answer, which may wait to be read", async () => {
+  const { app: served, close } = await openApp();
+  const server = await listen({ app: served, port: 0 });
+  const end = vi.spyOn(ServerResponse.prototype, "end");
+  try {
+    for (let asked = 0; asked < 2; asked += 1) {
+      const answer = await fetch(`${server.url}/openapi.json`);
+      expect(await answer.json()).toEqual(document);
+    }
+    const [first, second] = end.mock.calls.map(([body]) => body);
+    expect(first).toBeInstanceOf(Uint8Array);
+    expect(second).toBe(first);
+  } finally {
+    end.mockRestore();
+    await server.close();
+    await close();
   }
 });

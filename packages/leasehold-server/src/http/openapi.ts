@@ -26,7 +26,8 @@ export interface About {
 
 /** Serves the description of all routes. Declared last: it covers the routes before it. */
 export function openApiRoute(app: App, about: About): void {
-  let text: string | undefined;
+  // Bytes, because node copies text for each answer, and keeps it until it is read.
+  let bytes: Uint8Array<ArrayBuffer> | undefined;
   app.openAPIRegistry.registerComponent("securitySchemes", "key", {
     type: "http",
     scheme: "bearer",
@@ -42,8 +43,8 @@ export function openApiRoute(app: App, about: About): void {
   });
   app.openAPIRegistry.registerPath(route);
   app.get(PATH, (context) => {
-    text ??= JSON.stringify(describe(app, about));
-    return context.body(text, 200, { "content-type": "application/json" });
+    bytes ??= new TextEncoder().encode(JSON.stringify(describe(app, about)));
+    return context.body(bytes, 200, { "content-type": "application/json" });
   });
   otherMethods(app, PATH, "GET");
 }
@@ -71,6 +72,8 @@ function describe(app: App, { version, basePath }: About): object {
       { name: "lease service", description: "Leases as records, and the live workers." },
       { name: "locks", description: "One lock per request, for any HTTP client." },
       { name: "leases", description: "The lease store, in batches." },
+      { name: "schedules", description: "Tasks at given times, one for each fire time." },
+      { name: "once", description: "Work that succeeds at most once, by its key." },
       { name: "operator", description: "Pauses, the audit, and contention by prefix." },
       { name: "keys", description: "API keys and their roles." },
       { name: "limits", description: "Limits of a tenant." },

@@ -1,3 +1,4 @@
+import { createKey } from "leasehold/internal";
 import { manualEnv } from "leasehold/testing";
 import { expect, it, onTestFinished } from "vitest";
 import { memory } from "../../../leasehold/src/stores/memory/index.js";
@@ -66,7 +67,7 @@ it("counts requests that fail without a caller too, and says how many when the s
   expect(leftOut()).toEqual([{ event: "requests_left_out", leftOut: 1 }]);
 });
 
-it("leaves out none of a caller", async () => {
+it("leaves out none of callers that need no key", async () => {
   const { stores } = await open();
   const lines: Line[] = [];
   const log = (fields: object) => void lines.push({ ...fields });
@@ -77,4 +78,57 @@ it("leaves out none of a caller", async () => {
     await app.fetch(new Request("http://localhost/v1/locks?limit=no"));
   }
   expect(lines.filter(({ event }) => event === "request_refused")).toHaveLength(150);
+});
+
+async function openWithKeys() {
+  const { app, env, stores, lines, leftOut } = await open();
+  const { control } = stores;
+  if (!control) throw new Error("memory keeps keys");
+  const keyOf = async (namespace: string) => {
+    const wanted = {
+      namespace,
+      name: "n",
+      role: "viewer",
+      prefixes: [""],
+      lifetimeMs: null,
+    } as const;
+    return (await createKey(control, env.random, wanted, { actor: "test", reason: null })).text;
+  };
+  const ask = async (key: string, path: string, times = 1) => {
+    const headers = { authorization: `Bearer ${key}` };
+    for (let n = 0; n < times; n += 1) {
+      await app.fetch(new Request(`http://localhost${path}`, { headers }));
+    }
+  };
+  const paths = () =>
+    lines.flatMap(({ event, path }) => (event === "request_refused" ? [path as string] : []));
+  return { env, keyOf, ask, paths, leftOut };
+}
+
+it("logs 10 lines per second about one key and the beginning of a path, and how many it left out", async () => {
+  const { env, keyOf, ask, paths, leftOut } = await openWithKeys();
+  const [one, other] = [await keyOf("a"), await keyOf("a")];
+  for (let n = 0; n < 15; n += 1) await ask(one, `/api/tasks/wrong-${n}`);
+  await ask(other, "/api/tasks/wrong");
+  await ask(one, "/v1/locks?limit=no", 12);
+  await ask(await keyOf("b"), "/v1/locks?limit=no");
+  expect(paths().filter((path) => path.startsWith("/api/tasks/"))).toHaveLength(11);
+  expect(paths().filter((path) => path === "/v1/locks")).toHaveLength(11);
+  await env.clock.advance(1_000);
+  expect(leftOut()).toEqual([{ event: "requests_left_out", namespace: "a", leftOut: 7 }]);
+  await ask(one, "/v1/locks?limit=no");
+  await env.clock.advance(1_000);
+  expect(paths()).toHaveLength(23);
+  expect(leftOut()).toHaveLength(1);
+});
+
+it("logs 100 lines per second about one tenant, whatever its paths", async () => {
+  const { env, keyOf, ask, paths, leftOut } = await openWithKeys();
+  const key = await keyOf("a");
+  for (let n = 0; n < 150; n += 1) await ask(key, `/${n}`);
+  expect(paths()).toHaveLength(100);
+  await ask(await keyOf("b"), "/other");
+  expect(paths()).toHaveLength(101);
+  await env.clock.advance(1_000);
+  expect(leftOut()).toEqual([{ event: "requests_left_out", namespace: "a", leftOut: 50 }]);
 });

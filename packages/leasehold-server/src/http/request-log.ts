@@ -1,12 +1,22 @@
-/** One log line per request. */
-import type { Env } from "leasehold";
+/**
+ * One log line per request. Refusals are bounded, because a caller can send as many requests as it likes:
+ *
+ *   without a caller                         100 a second
+ *   of one tenant with keys                  100 a second
+ *     of one key, method, status and beginning of the path      10 of those, so that other lines are not left out
+ *
+ * A line says how many were left out. Unexpected errors are never left out.
+ */
+import type { Env, Timer } from "leasehold";
 import { withoutLeaseIds } from "leasehold/internal";
 import type { Caller } from "./auth/caller.js";
 import { Sampler } from "./limits/sampler.js";
 import { problemOf } from "./problems.js";
 
-/** Lines per second about refused requests without a caller: anyone who reaches the port can send those. */
+/** Lines per second about refused requests: without a caller, and of each tenant. */
 const MOST_PER_SECOND = 100;
+/** Of one key, method, status and beginning of the path. */
+const MOST_OF_ONE_KIND = 10;
 const MAX_PATH_CHARACTERS = 256;
 
 export interface Answered {
@@ -22,10 +32,14 @@ export interface Answered {
 
 export class RequestLog {
   readonly #logger: Env["logger"];
+  readonly #clock: Env["clock"];
   readonly #strangers: Sampler;
+  /** Of this second. */
+  readonly #tenants = new Map<string, TenantLines>();
 
   constructor({ logger, clock }: Pick<Env, "logger" | "clock">) {
     this.#logger = logger;
+    this.#clock = clock;
     this.#strangers = new Sampler(clock, { most: MOST_PER_SECOND, everyMs: 1_000 }, (leftOut) => {
       const fields = { event: "requests_left_out", leftOut };
       logger.warn(fields, "refused requests without a caller are left out of the log");
@@ -33,8 +47,11 @@ export class RequestLog {
   }
 
   /** Bodies and queries may contain lease ids, so they are never logged. */
-  note({ requestId, method, path, status, caller, error }: Answered, durationMs: number): void {
-    if (status >= 400 && !caller && !this.#strangers.admits()) return;
+  note(answered: Answered, durationMs: number): void {
+    const { requestId, method, path, status, caller, error } = answered;
+    const problem = error === undefined ? undefined : problemOf(error);
+    const isUnexpected = problem?.code === "INTERNAL" && caller !== undefined;
+    if (status >= 400 && !isUnexpected && !this.#admits(answered)) return;
     const fields = {
       requestId,
       method,
@@ -47,7 +64,6 @@ export class RequestLog {
       this.#logger.debug({ event: "request_answered", ...fields }, "request answered");
       return;
     }
-    const problem = error === undefined ? undefined : problemOf(error);
     const refusal = { ...fields, code: problem?.code };
     if (status < 500) {
       this.#logger.info({ event: "request_refused", ...refusal }, "request refused");
@@ -60,6 +76,57 @@ export class RequestLog {
 
   close(): void {
     this.#strangers.close();
+    for (const lines of this.#tenants.values()) lines.close();
+  }
+
+  #admits({ caller, method, path, status }: Answered): boolean {
+    if (!caller) return this.#strangers.admits();
+    const { keyId, namespace, actor } = caller;
+    // Programs of this machine, which cannot be distinguished.
+    if (keyId === null) return true;
+    let lines = this.#tenants.get(namespace);
+    if (!lines) {
+      lines = new TenantLines(this.#clock, (leftOut) => {
+        this.#tenants.delete(namespace);
+        if (leftOut === 0) return;
+        const fields = { event: "requests_left_out", namespace, leftOut };
+        this.#logger.warn(fields, "refused requests of a tenant are left out of the log");
+      });
+      this.#tenants.set(namespace, lines);
+    }
+    const [, first = "", second = ""] = path.split("/", 3);
+    return lines.admits(`${actor} ${method} ${status} ${first}/${second}`);
+  }
+}
+
+/** The lines of one tenant in the second that begins with the first of them. */
+class TenantLines {
+  readonly #timer: Timer;
+  readonly #end: () => void;
+  readonly #ofKinds = new Map<string, number>();
+  #written = 0;
+  #leftOut = 0;
+
+  /** @param onEnd receives how many were left out */
+  constructor(clock: Env["clock"], onEnd: (leftOut: number) => void) {
+    this.#end = () => onEnd(this.#leftOut);
+    this.#timer = clock.timer(1_000, this.#end, { background: true });
+  }
+
+  admits(kind: string): boolean {
+    const before = this.#ofKinds.get(kind) ?? 0;
+    if (before === MOST_OF_ONE_KIND || this.#written === MOST_PER_SECOND) {
+      this.#leftOut += 1;
+      return false;
+    }
+    this.#ofKinds.set(kind, before + 1);
+    this.#written += 1;
+    return true;
+  }
+
+  close(): void {
+    this.#timer.cancel();
+    this.#end();
   }
 }
 

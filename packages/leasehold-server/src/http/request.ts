@@ -59,6 +59,11 @@ export interface AppEnv {
      * @throws OVERLOADED, TOO_MANY_REQUESTS
      */
     arriving: <T>(read: () => Promise<T>) => Promise<T>;
+    /**
+     * Runs the wait for a scan. From then on the request is no demand: its tenant has few scans at once, and the time of
+     * a scan says nothing of how long the store makes others wait. Absent where no caller is needed.
+     */
+    scanning?: <T>(wait: () => Promise<T>) => Promise<T>;
     /** To be awaited with the number of items of a body that is an array, before they are checked and served. */
     begin: (items: number) => Promise<void>;
   };
@@ -83,7 +88,7 @@ const ANSWER_MS = 250;
 const CHOSEN_ID = /^[\w.:-]{1,64}$/;
 
 /** @param chosen the id that the caller sent */
-export function requestIdOf(chosen: string | undefined, env: Env): string {
+export function requestIdOf(chosen: string | undefined, env: Pick<Env, "random">): string {
   return chosen && CHOSEN_ID.test(chosen) ? chosen : randomHex(env.random, 8);
 }
 

@@ -5,6 +5,8 @@ import type {
   GeneratorState,
   GrantHistory,
   NewTask,
+  OnceStore,
+  ScheduleStore,
   TaskListener,
   TaskState,
   TaskStore,
@@ -40,6 +42,10 @@ export interface Services {
   readonly env: Env;
   readonly leases: LeaseStore;
   readonly tasks: TaskStore;
+  /** The records of `once`, beside the leases; undefined: none are kept. */
+  readonly once: OnceStore | undefined;
+  /** The schedules of the tasks; undefined: none are kept. */
+  readonly schedules: ScheduleStore | undefined;
   readonly generator: GeneratorState;
   /** Replaced grants, including those that this instance has not written yet; undefined: not kept. */
   readonly history: Pick<GrantHistory, "list" | "find"> | undefined;
@@ -97,6 +103,14 @@ export interface Services {
   readonly batchedTasks: BatchedTasks;
   budget(scope: RequestScope): Budget;
   /**
+   * Runs a read whose cost grows with what the tenant has stored, when there is a slot for it (scan-slots.ts).
+   * @param question what it reads, as JSON: callers who wait with the same one share a read
+   * @throws TOO_MANY_REQUESTS, and as {@link Budget.read}
+   */
+  scan<T>(scope: RequestScope, question: unknown, read: () => Promise<T>): Promise<T>;
+  /** The same for a change, which is never shared. Throws as {@link Budget.change}. */
+  scanAndChange<T>(scope: RequestScope, change: () => Promise<T>): Promise<T>;
+  /**
    * Returns the calls that change the named leases. It reads the request's budget once, so call it
    * right before the first change.
    * @throws BUDGET_SPENT, FORBIDDEN
@@ -135,6 +149,8 @@ type Ports = Pick<
   | "env"
   | "leases"
   | "tasks"
+  | "once"
+  | "schedules"
   | "generator"
   | "history"
   | "tenants"
@@ -171,6 +187,13 @@ export function newServices(
   const callsOf = newLeaseCalls({ ...ports, ...noted });
   const mostOf = async (scope: RequestScope, quota: Quota) =>
     (await tenantsLimits.of(callerOf(scope).namespace))[quota];
+  const begunScan = <T>(scope: RequestScope, question: string | symbol, scan: () => Promise<T>) => {
+    const tenant = ports.tenants.of(callerOf(scope).namespace);
+    const wait = () => tenant.scan(question, budget(scope).storeMs(), scan);
+    // Without slots, it counts as any demand.
+    const scanning = limits.tenantScans === null ? undefined : scope.get("scanning");
+    return scanning?.(wait) ?? wait();
+  };
   const services: Services = {
     ...ports,
     contention,
@@ -183,6 +206,23 @@ export function newServices(
     newTaskId: taskIds(env.clock, env.random),
     batchedTasks: batchTasks(tasks, env),
     budget,
+    async scan(scope, question, read) {
+      const { answer } = await begunScan(scope, JSON.stringify(question), read);
+      return budget(scope).read(() => answer);
+    },
+    async scanAndChange(scope, change) {
+      // Its slot is free when the change has ended, which may be after its caller's time.
+      let answer: ReturnType<typeof change> | undefined;
+      const { answer: settled } = await begunScan(scope, Symbol("change"), () => {
+        let changed: ReturnType<typeof change> | undefined;
+        answer = budget(scope).change(() => {
+          changed = change();
+          return changed;
+        });
+        return changed ?? answer;
+      });
+      return answer ?? settled;
+    },
     ttl: {
       leases: servedTtl(leases.capabilities.ttl, limits),
       tasks: servedTtl(tasks.capabilities.ttl, limits),

@@ -371,6 +371,7 @@ const WHY_CODES = [
   "retrying",
   "paused",
   "noWorker",
+  "key",
   "behind",
   "due",
 ] as const;

@@ -2,35 +2,34 @@
 import { z } from "@hono/zod-openapi";
 import { type ErrorCode, InvalidOptionError } from "leasehold";
 import type { Json } from "leasehold/internal";
-import { checkName, checkNewName } from "leasehold/internal";
+import { checkName, checkNewName, checkTaskId } from "leasehold/internal";
 import type * as wire from "leasehold/internal/wire";
 import { LIMITS } from "leasehold/internal/wire";
 import type { Same } from "./same.js";
 
+const OF_NAMES = { minLength: 1, maxLength: 256, example: "default" };
 /** A name of 1-256 bytes of UTF-8, without NUL and lone surrogates. */
-export const Name = nameOf(checkName);
+export const Name = nameOf((name) => checkName("", name)).openapi(OF_NAMES);
 /** The name of something that the request creates: also without characters that people cannot see. */
-export const NewName = nameOf(checkNewName);
+export const NewName = nameOf((name) => checkNewName("", name)).openapi(OF_NAMES);
 
-function nameOf(check: (path: string, name: string) => void) {
-  return z
-    .string()
-    .superRefine((value, context) => {
-      try {
-        check("", value);
-      } catch (error) {
-        if (!(error instanceof InvalidOptionError)) throw error;
-        context.addIssue({ code: "custom", message: error.message.trim() });
-      }
-    })
-    .openapi({ minLength: 1, maxLength: 256, example: "default" });
+function nameOf(check: (name: string) => void) {
+  return z.string().superRefine((value, context) => {
+    try {
+      check(value);
+    } catch (error) {
+      if (!(error instanceof InvalidOptionError)) throw error;
+      context.addIssue({ code: "custom", message: error.message.trim() });
+    }
+  });
 }
 
-export const Uuid = z
-  .string()
-  .regex(/^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$/, "must be a UUID")
-  .transform((id) => id.toLowerCase())
-  .openapi({ type: "string", format: "uuid" });
+/** 1-200 characters without control characters. */
+export const TaskId = nameOf((id) => checkTaskId(id, "")).openapi({
+  minLength: 1,
+  maxLength: 200,
+  example: "019d6c97-05d0-7491-99b4-71393dfe0e45",
+});
 
 export const TaskLeaseId = z
   .string()

@@ -1,3 +1,4 @@
+export * from "./concurrency.js";
 export * from "./console.js";
 export * from "./events.js";
 export type { NamedTtl } from "./fields.js";
@@ -7,8 +8,11 @@ export * from "./keys.js";
 export * from "./lease-service.js";
 export * from "./leases.js";
 export * from "./locks.js";
+export * from "./once.js";
 export * from "./operator.js";
 export * from "./plain-leases.js";
 export * from "./problem.js";
+export * from "./schedules.js";
 export * from "./task-batches.js";
+export * from "./task-results.js";
 export * from "./tasks.js";

@@ -251,6 +251,13 @@ export const Capabilities = z
 true satisfies Same<z.infer<typeof Capabilities>, wire.Capabilities>;
 export const ServerCapabilities = Capabilities.extend({
   namespace: z.string().openapi({ description: "The namespace of the caller's key." }),
+  once: z.boolean().openapi({
+    description:
+      "Whether /v1/once keeps records: it does where one database has the leases and the records.",
+  }),
+  schedules: z.boolean().openapi({
+    description: "Whether /v1/schedules keeps schedules of tasks, and the server ticks.",
+  }),
   maxBodyBytes: z.int().openapi({ description: "The largest body that this server takes." }),
 }).openapi("ServerCapabilities");
 true satisfies Same<z.infer<typeof ServerCapabilities>, wire.ServerCapabilities>;

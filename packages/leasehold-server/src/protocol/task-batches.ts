@@ -6,14 +6,14 @@ import { z } from "@hono/zod-openapi";
 import type * as wire from "leasehold/internal/wire";
 import { batch, Failed, JsonValue, ttl, withDefaultTtl } from "./fields.js";
 import type { Same } from "./same.js";
-import { decidesOnce, failure, grant, State } from "./tasks.js";
+import { decidesOnce, failure, grant, news, State } from "./tasks.js";
 
 /** Any text: a malformed id names no task, so its outcome is `unknown`. */
-const id = z.string().max(256);
+const id = z.string().max(400);
 
 export const HeartbeatBatch = batch(
   z
-    .strictObject({ id, ...grant, ...ttl, progress: JsonValue.optional() })
+    .strictObject({ id, ...grant, ...ttl, ...news })
     .transform(withDefaultTtl)
     .openapi("HeartbeatRequest"),
 );

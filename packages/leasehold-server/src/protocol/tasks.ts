@@ -1,8 +1,15 @@
 /** Schemas of /api/tasks. Fields in snake case follow the compatibility format; additions are in camel case. */
 import { z } from "@hono/zod-openapi";
-import { DEFAULTS, TASK_STATES, type TaskState } from "leasehold/internal";
+import {
+  CHECKPOINT_BYTES,
+  DEFAULTS,
+  LONGEST_KEPT_MS,
+  TASK_STATES,
+  type TaskState,
+} from "leasehold/internal";
 import type * as wire from "leasehold/internal/wire";
 import { LIMITS } from "leasehold/internal/wire";
+import { Concurrency, NewConcurrency } from "./concurrency.js";
 import {
   Cursor,
   JsonValue,
@@ -10,11 +17,11 @@ import {
   NewName,
   PageOf,
   QueryInteger,
+  TaskId,
   TaskLeaseId,
   Time,
   Token,
   ttl,
-  Uuid,
   withDefaultTtl,
 } from "./fields.js";
 import type { Same } from "./same.js";
@@ -22,14 +29,35 @@ import type { Same } from "./same.js";
 const LONGEST_BACKOFF_MS = 30 * 24 * 3_600_000;
 export const State = z.enum(TASK_STATES as [TaskState, ...TaskState[]]);
 
+const Kept = (byDefault: number) =>
+  z.int().min(0).max(LONGEST_KEPT_MS).nullable().default(byDefault);
+/** How a task is kept and retried. */
+export const taskSettings = {
+  queue: NewName.default(DEFAULTS.queue),
+  priority: z.int().min(-32_768).max(32_767).default(DEFAULTS.priority).openapi({
+    description: "Smaller runs sooner.",
+  }),
+  maxAttempts: z.int().min(1).max(32_767).default(DEFAULTS.maxAttempts),
+  crashLimit: z.int().min(1).max(32_767).default(DEFAULTS.crashLimit),
+  backoffMs: z.int().min(0).max(LONGEST_BACKOFF_MS).default(DEFAULTS.backoffMs).openapi({
+    description: "Wait before the first retry, doubled for each further one.",
+  }),
+  maxBackoffMs: z.int().min(0).max(LONGEST_BACKOFF_MS).default(DEFAULTS.maxBackoffMs).openapi({
+    description: "The longest wait before a retry, also before the first one.",
+  }),
+  retain: z
+    .strictObject({ doneMs: Kept(DEFAULTS.retain.doneMs), deadMs: Kept(DEFAULTS.retain.deadMs) })
+    .default(DEFAULTS.retain)
+    .openapi({
+      description:
+        "How long the task is kept once it is done, and once it is dead or cancelled. null: until it is deleted.",
+    }),
+};
 const NewTask = z
   .strictObject({
     task_data: JsonValue,
     kind: NewName.default("default").openapi({ description: "Selects the handler." }),
-    queue: NewName.default(DEFAULTS.queue),
-    priority: z.int().min(-32_768).max(32_767).default(DEFAULTS.priority).openapi({
-      description: "Smaller runs sooner.",
-    }),
+    ...taskSettings,
     scheduled_at: Time.nullable()
       .default(null)
       .openapi({
@@ -39,15 +67,8 @@ const NewTask = z
     dedupeKey: Name.nullable().default(null).openapi({
       description: "At most one unfinished task per kind and key.",
     }),
-    maxAttempts: z.int().min(1).max(32_767).default(DEFAULTS.maxAttempts),
-    crashLimit: z.int().min(1).max(32_767).default(DEFAULTS.crashLimit),
-    backoffMs: z.int().min(0).max(LONGEST_BACKOFF_MS).default(DEFAULTS.backoffMs).openapi({
-      description: "Wait before the first retry, doubled for each further one.",
-    }),
-    maxBackoffMs: z.int().min(0).max(LONGEST_BACKOFF_MS).default(DEFAULTS.maxBackoffMs).openapi({
-      description: "The longest wait before a retry, also before the first one.",
-    }),
-    id: Uuid.optional().openapi({
+    concurrency: NewConcurrency.optional(),
+    id: TaskId.optional().openapi({
       description:
         "Chosen by the caller, which makes the request idempotent: a repeated request adds and changes nothing, whatever its other fields, such as priority, are. With another kind, queue or data it is refused.",
     }),
@@ -104,8 +125,20 @@ export const grant = {
   fencingToken: z.int().openapi({ description: "The fencing token of the grant." }),
 };
 
+const encoder = new TextEncoder();
+const Checkpoint = JsonValue.refine(
+  (value) => encoder.encode(JSON.stringify(value)).length <= CHECKPOINT_BYTES,
+  {
+    error: `must be at most ${CHECKPOINT_BYTES} bytes as JSON`,
+  },
+).openapi({
+  description: "Kept with the task and returned by its later claims. At most 64 KiB as JSON.",
+});
+/** What a heartbeat may bring. */
+export const news = { progress: JsonValue.optional(), checkpoint: Checkpoint.optional() };
+
 export const HeartbeatBody = z
-  .strictObject({ ...grant, ...ttl, progress: JsonValue.optional() })
+  .strictObject({ ...grant, ...ttl, ...news })
   .transform(withDefaultTtl)
   .openapi("HeartbeatBody");
 export const CompleteBody = z
@@ -162,6 +195,9 @@ const ClaimedTask = z
     must_heartbeat_before: z.string().nullable(),
     previousProcessor: z.string().nullable().openapi({
       description: "The previous holder, if the task was taken over.",
+    }),
+    checkpoint: JsonValue.openapi({
+      description: "The last one of an earlier attempt; null if there was none.",
     }),
   })
   .openapi("ClaimedTask");
@@ -223,6 +259,7 @@ const Task = z
       description:
         "Only in lists, instead of task_data: the first 200 characters of its JSON and an ellipsis.",
     }),
+    concurrency: Concurrency,
     crashLimit: z.int(),
     processor: z.string().nullable().openapi({ description: "Of the last grant." }),
     grantId: z.string().nullable().openapi({ description: "Public name of the last grant." }),
@@ -271,6 +308,7 @@ export const TaskDetails = Task.omit({
     task_output: JsonValue,
     error: z.string().nullable().openapi({ description: "Of the last attempt that failed." }),
     progress: JsonValue,
+    checkpoint: JsonValue.openapi({ description: "The last one; null if there was none." }),
     attempts: z.array(Attempt).openapi({
       description:
         "Oldest first, the running one included. The last 100 at most, and as many as have 1 MiB of errors and progress together.",
@@ -288,7 +326,7 @@ export const Counts = z
   .openapi("Counts");
 true satisfies Same<z.infer<typeof Counts>, wire.Counts>;
 
-export const TaskParams = z.object({ id: Uuid });
+export const TaskParams = z.object({ id: TaskId });
 const filters = {
   queue: Name.optional(),
   kind: Name.optional(),
@@ -300,9 +338,9 @@ export const StateListQuery = z.strictObject(filters);
 export const ListQuery = z.strictObject({
   ...filters,
   id: z
-    .union([Uuid.transform((id) => [id]), z.array(Uuid).max(LIMITS.page)])
+    .union([TaskId.transform((id) => [id]), z.array(TaskId).max(LIMITS.page)])
     .optional()
-    .openapi({ type: "array", items: { type: "string", format: "uuid" } }),
+    .openapi({ type: "array", items: { type: "string" } }),
   state: z
     .union([State.transform((state) => [state]), z.array(State)])
     .optional()

@@ -109,6 +109,8 @@ export function claimedActorOf(details: string): string | null {
 export type AuditAction =
   | `lease.${"revoke" | "release" | "collect"}`
   | `task.${"cancel" | "retry" | "delete"}`
+  | `once.${"retry" | "delete"}`
+  | `schedule.${"pause" | "resume" | "run" | "remove"}`
   | `${"resource" | "prefix" | "queue"}.${"pause" | "resume"}`
   | `generator.${"start" | "stop" | "rate"}`
   | `key.${"create" | "rotate" | "revoke"}`
@@ -122,6 +124,12 @@ const ACTIONS: Readonly<Record<AuditAction, true>> = {
   "task.cancel": true,
   "task.retry": true,
   "task.delete": true,
+  "once.retry": true,
+  "once.delete": true,
+  "schedule.pause": true,
+  "schedule.resume": true,
+  "schedule.run": true,
+  "schedule.remove": true,
   "resource.pause": true,
   "resource.resume": true,
   "prefix.pause": true,

@@ -6,7 +6,9 @@
  *                  └─ cannot be written: nothing is done
  */
 import type { LeaseStore } from "../core/index.js";
-import type { AdminOutcome, GeneratorState, TaskKey, TaskStore } from "../tasks/port.js";
+import type { OnceStore } from "../once/port.js";
+import type { GeneratorState, TaskStore } from "../tasks/port.js";
+import type { ScheduleStore } from "../tasks/schedules/port.js";
 import type {
   AuditAction,
   AuditEntry,
@@ -36,15 +38,14 @@ export function entryOf(
   return { ...act, phase, details: JSON.stringify({ ...details, ...claimed }) };
 }
 
-export interface TaskActs extends Pick<TaskStore, "cancel" | "retry"> {
-  /** Deletes ended tasks (done, dead, cancelled) and their attempts; `ok` has the last state. */
-  delete(tasks: readonly TaskKey[]): Promise<AdminOutcome[]>;
-}
+export type TaskActs = Pick<TaskStore, "cancel" | "retry" | "delete">;
 
 /** The changes that an operator action may make. */
 export interface Actors {
   readonly leases: Pick<LeaseStore, "revoke">;
   readonly tasks: TaskActs;
+  readonly once: Pick<OnceStore, "retry" | "delete">;
+  readonly schedules: Pick<ScheduleStore, "pause" | "resume" | "remove" | "runNow">;
   readonly generator: Pick<GeneratorState, "write">;
   readonly keys: KeyActs;
   readonly pauses: PauseActs;
@@ -73,7 +74,10 @@ export interface Operations {
 }
 
 /** The changes that an operator without the role admin may make. */
-export type OperatorActors = Pick<Actors, "leases" | "tasks" | "generator" | "pauses">;
+export type OperatorActors = Pick<
+  Actors,
+  "leases" | "tasks" | "once" | "schedules" | "generator" | "pauses"
+>;
 
 /** The part of {@link Control} that an operator's tools need, local or behind a server. */
 export interface Operator {

@@ -25,6 +25,16 @@ async function triesOf(
   const actors: OperatorActors = {
     leases: { revoke: lose },
     tasks: { cancel: lose, retry: lose, delete: lose },
+    once: { retry: fail, delete: fail },
+    schedules: {
+      pause: fail,
+      resume: fail,
+      remove: fail,
+      async runNow() {
+        tries += 1;
+        return lost;
+      },
+    },
     generator: { write: fail },
     pauses: { set: fail, clear: fail },
   };
@@ -49,12 +59,17 @@ async function triesOf(
   return tries;
 }
 
-test("neither a revoke nor an act on tasks is repeated when its answer is lost", async () => {
+test("neither a revoke nor an act on tasks and records is repeated when its answer is lost", async () => {
   const revoke = { namespace: "default", resource: "r", free: "now" } as const;
   expect(await triesOf(({ leases }) => leases.revoke([revoke]))).toBe(1);
   for (const operation of ["cancel", "retry", "delete"] as const) {
     expect(await triesOf(({ tasks }) => tasks[operation]([key]))).toBe(1);
   }
+  const onKey = { namespace: "default", key: "x" };
+  expect(await triesOf(({ once }) => once.retry(onKey))).toBe(1);
+  expect(await triesOf(({ once }) => once.delete(onKey))).toBe(1);
+  const onSchedule = { namespace: "default", name: "x" };
+  expect(await triesOf(({ schedules }) => schedules.remove(onSchedule))).toBe(1);
 });
 
 test("what says how things shall be is", async () => {

@@ -22,24 +22,34 @@ export function retryingOperator(operator: RemoteOperator, env: Env): RemoteOper
 }
 
 /**
- * Not repeated when their answer is lost: a revoke, which could end the next grant, and acts on tasks,
- * which may have been changed in between.
+ * Not repeated when their answer is lost: a revoke, which could end the next grant, and acts on tasks and on records of
+ * `once`, which may have been changed in between. A schedule's task has an id, so that a repeated run makes no second one.
  */
 function retryingActors(actors: OperatorActors, retrying: Retrying): OperatorActors {
-  const { leases, tasks, generator, pauses } = actors;
-  const once = { repeatable: false };
+  const { leases, tasks, once, schedules, generator, pauses } = actors;
+  const unrepeated = { repeatable: false };
   const onTasks = (operation: keyof TaskActs) => (keys: readonly TaskKey[]) =>
-    retrying.batch(keys, (some) => tasks[operation](some), once);
+    retrying.batch(keys, (some) => tasks[operation](some), unrepeated);
   return {
     leases: {
       revoke: (requests, options) =>
         retrying.batch(
           requests,
           (some, timeoutMs) => leases.revoke(some, { ...options, timeoutMs }),
-          { ...options, ...once },
+          { ...options, ...unrepeated },
         ),
     },
     tasks: { cancel: onTasks("cancel"), retry: onTasks("retry"), delete: onTasks("delete") },
+    once: {
+      retry: (key) => retrying.call(() => once.retry(key), unrepeated),
+      delete: (key) => retrying.call(() => once.delete(key), unrepeated),
+    },
+    schedules: {
+      pause: (request) => retrying.call(() => schedules.pause(request)),
+      resume: (key) => retrying.call(() => schedules.resume(key)),
+      remove: (key) => retrying.call(() => schedules.remove(key), unrepeated),
+      runNow: (request) => retrying.one(() => schedules.runNow(request)),
+    },
     generator: {
       write: (namespace, change) => retrying.call(() => generator.write(namespace, change)),
     },

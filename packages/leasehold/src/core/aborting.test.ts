@@ -1,5 +1,8 @@
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { describe, expect, it } from "vitest";
-import { Abort, Aborting } from "./aborting.js";
+import { nextTurn } from "../env/index.js";
+import { Abort, Aborting, Calls } from "./aborting.js";
 
 const FIRST = new Error("first");
 const SECOND = new Error("second");
@@ -37,6 +40,35 @@ describe("Abort", () => {
     abort.abort(FIRST);
     for (const race of races) await expect(race).rejects.toBe(FIRST);
     await expect(abort.race(Promise.resolve(7))).rejects.toBe(FIRST);
+  });
+
+  it("ends a race that another one, which began later, has not outlasted", async () => {
+    const abort = new Abort();
+    let reason: unknown;
+    void abort.race(pending()).catch((error: unknown) => (reason = error));
+    expect(await abort.race(Promise.resolve(7))).toBe(7);
+    abort.abort(FIRST);
+    await nextTurn();
+    expect(reason).toBe(FIRST);
+  });
+
+  it("keeps nothing of the races that have ended: a long wait has many", async () => {
+    setFlagsFromString("--expose-gc");
+    const collect = runInNewContext("gc") as () => void;
+    const abort = new Abort();
+    const answers: WeakRef<object>[] = [];
+    const ended = async () => {
+      const answer = {};
+      answers.push(new WeakRef(answer));
+      await abort.race(Promise.resolve(answer));
+    };
+    await Promise.all([ended(), ended()]);
+    await ended();
+    // A WeakRef keeps its object until the turn ends.
+    await nextTurn();
+    collect();
+    expect(answers.map((answer) => answer.deref())).toEqual([undefined, undefined, undefined]);
+    expect(abort.aborted).toBe(false);
   });
 });
 
@@ -105,5 +137,36 @@ describe("Aborting", () => {
       return abort.reason;
     });
     expect(await call).toBe(SECOND);
+  });
+});
+
+describe("Calls", () => {
+  it("have ended when the last of them has, and not before", async () => {
+    const calls = new Calls();
+    const ends: (() => void)[] = [];
+    const begin = () =>
+      calls.run(undefined, () => new Promise<void>((resolve) => ends.push(resolve)));
+    const running = [begin(), begin()];
+    let haveEnded = false;
+    const ended = calls.ended().then(() => (haveEnded = true));
+    await nextTurn();
+    expect(haveEnded).toBe(false);
+    ends[0]?.();
+    await running[0];
+    await nextTurn();
+    expect(haveEnded).toBe(false);
+    ends[1]?.();
+    await Promise.all(running);
+    await ended;
+    await calls.ended();
+  });
+
+  it("run with an abort that has aborted if the signal has", async () => {
+    const calls = new Calls();
+    const seen = await calls.run(AbortSignal.abort(FIRST), async ({ aborted, reason }) => [
+      aborted,
+      reason,
+    ]);
+    expect(seen).toEqual([true, FIRST]);
   });
 });

@@ -5,6 +5,7 @@ import { LEASE_TTL_MS, leasesWorld } from "../../../../tests/support/leases-worl
 import { manualEnv } from "../testing/index.js";
 import { LeaseClient } from "./client.js";
 import { InvalidOptionError, StoreUnavailableError } from "./errors.js";
+import type { HeldLease } from "./held-lease.js";
 import type { AcquireOutcome, AcquireRequest, LeaseStore } from "./port.js";
 
 /** An attempt gives up after this time. */
@@ -57,6 +58,52 @@ describe("an attempt without an answer", () => {
     expect(await trying).toMatchObject({ code: "STORE_UNAVAILABLE", outcome: "unknown" });
     expect(endedAtMs - 60_000).toBeGreaterThanOrEqual(BUDGET_MS);
     expect(endedAtMs - 60_000).toBeLessThan(BUDGET_MS + 100);
+  });
+
+  it("ends within half of the ttl, though its first call was refused and the second one hangs", async () => {
+    const { a, clock, store } = leasesWorld();
+    await clock.advance(60_000);
+    store.faults.acquire = "refuse";
+    let endedAtMs = Number.NaN;
+    void a.tryAcquire("r").catch(() => {
+      endedAtMs = clock.monotonic() - 60_000;
+    });
+    await clock.settle();
+    store.faults.acquire = "hang";
+    await clock.advance(2 * BUDGET_MS);
+    expect(endedAtMs).toBeGreaterThanOrEqual(BUDGET_MS);
+    expect(endedAtMs).toBeLessThan(BUDGET_MS + 100);
+    expect(store.calls.acquire).toBe(2);
+  });
+
+  it("frees what its second call is granted after its caller has aborted", async () => {
+    const { a, b, clock, store } = leasesWorld();
+    store.faults.acquire = "refuse";
+    const abort = new AbortController();
+    const trying = a.tryAcquire("r", { signal: abort.signal }).catch((error: unknown) => error);
+    await clock.settle();
+    store.faults.acquire = "hold";
+    await clock.advance(100);
+    expect(store.calls.acquire).toBe(2);
+    abort.abort("bye");
+    expect(await trying).toBe("bye");
+    store.faults.acquire = "ok";
+    store.open();
+    await clock.settle();
+    expect(await b.tryAcquire("r")).not.toBeNull();
+  });
+
+  it("has the store's own error if each of its answers was lost", async () => {
+    const { clock, env, store } = leasesWorld();
+    const error = new StoreUnavailableError("cut off", { outcome: "unknown" });
+    const cutting = acquiringBy(store, async () => [
+      { status: "failed", applied: "maybe", retryable: true, error },
+    ]);
+    const leases = new LeaseClient(cutting, { env }, { close: undefined });
+    const options = { ttlMs: LEASE_TTL_MS };
+    const trying = leases.tryAcquire("r", options).catch((failure: unknown) => failure);
+    await clock.advance(2 * BUDGET_MS);
+    expect(await trying).toBe(error);
   });
 
   it("ends at once when its caller aborts between two calls", async () => {
@@ -303,16 +350,41 @@ it("logs a release that no caller waits for only if the store does not confirm i
   expect(warned).toEqual([["gave up; not confirmed", { err, resource: "refuse" }]]);
 });
 
-it("has no token where the store has none, and says so", async () => {
-  const { env, store } = leasesWorld();
-  const capabilities = { ...store.capabilities, tokens: false };
-  const leases = new LeaseClient({ ...store, capabilities }, { env }, { close: undefined });
-  const lease = await leases.acquire("r", { ttlMs: LEASE_TTL_MS });
-  expect(() => lease.token).toThrow(expect.objectContaining({ code: "NO_TOKEN", resource: "r" }));
-  expect(lease.tokenIfAny).toBeNull();
-  expect([lease.isFenced, lease.isExclusive]).toEqual([false, true]);
-  await lease.renew();
-  expect(lease.checkAlive()).toBe(true);
-  const fenced = await new LeaseClient(store, { env }, { close: undefined }).acquire("s");
-  expect([fenced.token, fenced.tokenIfAny, fenced.isFenced]).toEqual([1, 1, true]);
+describe.each([
+  ["first", "ok"],
+  ["second", "refuse"],
+] as const)("a grant of the %s call", (_, fault) => {
+  it("has no token where the store has none, and says so", async () => {
+    const { env, clock, store } = leasesWorld();
+    const open = (tokens: boolean) => {
+      const capabilities = { ...store.capabilities, tokens };
+      return new LeaseClient({ ...store, capabilities }, { env }, { close: undefined });
+    };
+    store.faults.acquire = fault;
+    const acquiring = [false, true].map((tokens) =>
+      open(tokens).acquire(`tokens: ${tokens}`, { ttlMs: LEASE_TTL_MS }),
+    );
+    await clock.settle();
+    store.faults.acquire = "ok";
+    await clock.advance(500);
+    const [lease, fenced] = (await Promise.all(acquiring)) as [HeldLease, HeldLease];
+    const noToken = { code: "NO_TOKEN", resource: "tokens: false" };
+    expect(() => lease.token).toThrow(expect.objectContaining(noToken));
+    expect(lease.tokenIfAny).toBeNull();
+    expect([lease.isFenced, lease.isExclusive]).toEqual([false, true]);
+    await lease.renew();
+    expect(lease.checkAlive()).toBe(true);
+    expect([fenced.token, fenced.tokenIfAny, fenced.isFenced]).toEqual([1, 1, true]);
+  });
+
+  it("has the metadata of the caller", async () => {
+    const { a, clock, store } = leasesWorld();
+    store.faults.acquire = fault;
+    const acquiring = a.acquire("r", { metadata: { host: "h" } });
+    await clock.settle();
+    store.faults.acquire = "ok";
+    await clock.advance(500);
+    await acquiring;
+    expect((await a.get("r"))?.metadata).toBe('{"host":"h"}');
+  });
 });

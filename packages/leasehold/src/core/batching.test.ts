@@ -184,13 +184,52 @@ describe("Batcher", () => {
     expect(await outcomes).toEqual(letters.map((letter) => `${letter}!`));
   });
 
-  it("bounds a call, however many callers there are", async () => {
+  it("sends few requests of one caller together, also if they are all that there is", async () => {
+    const { batcher, calls, clock } = lane();
+    // As many as one call takes.
+    const letters = Array.from({ length: 16 }, (_, at) => `a${at}`);
+    const outcomes = batcher.submitAll(letters, 1_000);
+    await clock.settle();
+    expect(calls.map(({ requests }) => requests)).toEqual([letters]);
+    calls[0]?.answer();
+    expect(await outcomes).toEqual(letters.map((letter) => `${letter}!`));
+  });
+
+  it("ends a call behind the last request of a caller, not behind the next caller's", async () => {
+    const { batcher, calls, clock } = lane();
+    const alone = (count: number) => {
+      for (let at = 0; at < count; at += 1) void batcher.submit("alone", 1_000);
+    };
+    // A call takes sixteen; here the sixteenth is the first of two.
+    alone(15);
+    void batcher.submitAll(["first", "second"], 1_000);
+    alone(3);
+    await clock.settle();
+    expect(calls.map(({ requests }) => requests.slice(15))).toEqual([["first", "second"], []]);
+    expect(calls.map(({ requests }) => requests.length)).toEqual([17, 3]);
+  });
+
+  it("shares out the callers that there are, not those of earlier calls", async () => {
+    const { batcher, calls, clock } = lane();
+    for (let round = 1; round <= 3; round += 1) {
+      for (let at = 0; at < 60; at += 1) void batcher.submit(`${at}`, 1_000);
+      await clock.settle();
+      expect(calls.splice(0).map((call) => (call.answer(), call.requests.length))).toEqual([
+        30, 30,
+      ]);
+      await clock.settle();
+    }
+  });
+
+  it("bounds a call, and how many are in flight, however many callers there are", async () => {
     const { batcher, calls, clock } = lane();
     const outcomes = Array.from({ length: 4_500 }, (_, at) => batcher.submit(`${at}`, 1_000));
     await clock.settle();
+    expect(calls).toHaveLength(2);
     for (let next = 0; next < calls.length; next += 1) {
       calls[next]?.answer();
       await clock.settle();
+      expect(calls.length).toBeLessThanOrEqual(next + 3);
     }
     expect((await Promise.all(outcomes)).at(-1)).toBe("4499!");
     expect(calls.map(({ requests }) => requests.length)).toEqual([1_000, 1_000, 1_000, 1_000, 500]);

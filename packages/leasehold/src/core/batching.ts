@@ -214,12 +214,9 @@ export function batched(
   tell: Pick<CallOptions, "returnReplaced"> = {},
   telemetry?: Telemetry,
 ): BatchedStore {
-  const { returnReplaced } = tell;
   const { callCost } = store.capabilities;
   const acquire = new Batcher<AcquireRequest, AcquireOutcome>(
-    returnReplaced === undefined
-      ? (requests, options) => store.acquire(requests, options)
-      : (requests, options) => store.acquire(requests, { ...options, returnReplaced }),
+    (requests, options) => store.acquire(requests, { ...options, ...tell }),
     clock,
     telemetry,
     callCost,

@@ -111,7 +111,7 @@ it.each<[unknown, string]>([
   [[1], "an array"],
   [7, "the number 7"],
   [true, "the boolean true"],
-  [() => {}, "a function"],
+  [() => {}, "a function: they come before the function"],
 ])("options must be an object, and %j is said to be %s", (value, kind) => {
   expect(() => checkObject("options", value)).toThrow(
     refused("options", `options must be an object, got ${kind}`),

@@ -4,12 +4,7 @@ import { Aborting, Calls } from "./aborting.js";
 import { acquire, tryAcquire, type WaitManner } from "./acquire.js";
 import { batched } from "./batching.js";
 import { type LeaseContext, tracked } from "./context.js";
-import {
-  ClosedError,
-  InvalidOptionError,
-  NestedRunError,
-  StoreUnavailableError,
-} from "./errors.js";
+import { ClosedError, InvalidOptionError, StoreUnavailableError } from "./errors.js";
 import { HeldLease } from "./held-lease.js";
 import { HeldLeases } from "./held-leases.js";
 import { acquireInOrder, checkResources, type LeaseGroup } from "./lease-group.js";
@@ -52,6 +47,7 @@ import {
   type WorkArguments,
   workArguments,
 } from "./run.js";
+import { NestedRunError } from "./run-errors.js";
 import type { RenewalThread } from "./thread.js";
 import { type Held, LocalQueue, Notifications } from "./waiter.js";
 

@@ -6,15 +6,14 @@ import {
   LeaseholdError,
   LeaseLostError,
   LeaseUnavailableError,
-  NestedRunError,
   NoTokenError,
   NotLeaderError,
   StaleTokenError,
-  StillRunningError,
   StoreMisconfiguredError,
   StoreUnavailableError,
 } from "./errors.js";
 import { PAUSED_HOLDER } from "./paused-holder.js";
+import { NestedRunError, StillRunningError } from "./run-errors.js";
 import { asStoreError } from "./store-errors.js";
 
 type Says = [code: string, retryable: boolean, outcome: "none" | "unknown"];
@@ -65,8 +64,9 @@ it("advises once, by its own outcome, if it passes a message on", () => {
   }
 });
 
-it("has a delay before a retry only if the store named one", () => {
+it("has a delay before a retry only if the store named one, and a limit only if one refused", () => {
   const init = { outcome: "none" } as const;
+  expect(new StoreUnavailableError("down", init)).not.toHaveProperty("refusedBy");
   expect(new StoreUnavailableError("down", init)).not.toHaveProperty("retryAfterMs");
   expect(new StoreUnavailableError("down", { ...init, retryAfterMs: 0 }).retryAfterMs).toBe(0);
 });

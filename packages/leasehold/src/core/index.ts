@@ -84,9 +84,12 @@ export {
 } from "./rounds.js";
 export { type Decision, type LeaseRecord, rules } from "./rules.js";
 export type { OnUnavailable, RunOptions, Work } from "./run.js";
+export * from "./run-errors.js";
+export { sqlErrorOf } from "./sql-errors.js";
 export { checkInTransaction, type SqlTransaction } from "./sql-transaction.js";
 export { asStoreError, detailsOf } from "./store-errors.js";
 export type * from "./thread.js";
+export { TimedOutError } from "./timed-out.js";
 export { type Instant, instant, type Trust, trustFrom, trustLeftMs } from "./trust.js";
 export { checkParameters } from "./url-parameters.js";
 export { stateOf, viewOf } from "./view.js";

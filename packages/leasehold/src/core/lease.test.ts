@@ -345,6 +345,10 @@ it("needs nothing of its grant but its renewal and its release", async () => {
   expect(renewals).toEqual([5_000]);
   await lease.release();
   expect(lease.checkAlive()).toBe(false);
+  const lost = new HeldLease(granted, options, actions, scheduler, env);
+  lost.lose("expired");
+  await lost.release();
+  expect(lost.lostError).toMatchObject({ reason: "expired" });
 });
 
 it("a grant that the store has ended is not released again", async () => {

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { connect, defineTask } from "../index.js";
 import { memory } from "../stores/memory/index.js";
-import { checkName, checkNewName } from "./names.js";
+import { checkName, checkNewName, isPlainName } from "./names.js";
 
 const INVISIBLE = [
   ["a zero-width space", "a\u200bb", "U+200B"],
@@ -29,6 +29,16 @@ test.each(["deploy/web", "a b", "caf\u00e9", "cafe\u0301", "\u6771\u4eac", "\u{1
     expect(() => checkNewName("holder", name)).not.toThrow();
   },
 );
+
+test.each([[["a"]], [7], [null], [undefined]])("a name is a string, not %j", (name) => {
+  const refusal = expect.objectContaining({
+    path: "holder",
+    message: expect.stringContaining("must be a string"),
+  });
+  expect(() => checkName("holder", name)).toThrow(refusal);
+  expect(() => checkNewName("holder", name)).toThrow(refusal);
+  expect(isPlainName(name)).toBe(false);
+});
 
 test("a client refuses invisible characters where it creates, not where it reads or revokes", async () => {
   const name = "a\u200bb";

@@ -202,7 +202,8 @@ export function checkObject(path: string, value: unknown): asserts value is obje
     throw new InvalidOptionError(path, "must be an object, got an AbortSignal: pass { signal }");
   }
   if (typeof value === "object" && value !== null && !Array.isArray(value)) return;
-  throw new InvalidOptionError(path, `must be an object, got ${kindOf(value)}`);
+  const order = typeof value === "function" ? ": they come before the function" : "";
+  throw new InvalidOptionError(path, `must be an object, got ${kindOf(value)}${order}`);
 }
 
 /** @throws InvalidOptionError */

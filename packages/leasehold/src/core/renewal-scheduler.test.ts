@@ -22,6 +22,16 @@ describe("RenewalScheduler", () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
+  it("holds no timer for a lease that is never to be woken", async () => {
+    const clock = manualClock();
+    const scheduler = new RenewalScheduler(clock);
+    const scheduled = { wake: () => expect.unreachable() };
+    scheduler.schedule(scheduled, 100);
+    scheduler.schedule(scheduled, Number.POSITIVE_INFINITY);
+    expect(clock.pendingTimers).toBe(0);
+    await clock.advance(1_000);
+  });
+
   it("wakes leases that are due soon with those that are due now", async () => {
     const clock = manualClock();
     const scheduler = new RenewalScheduler(clock);
@@ -69,6 +79,21 @@ describe("RenewalScheduler", () => {
     scheduler.schedule(scheduled, 10);
     await clock.advance(100);
     expect(times).toEqual([10, 20, 30]);
+  });
+
+  it("wakes leases in the order in which they are due after a suspend, and no removed one", async () => {
+    const clock = manualClock();
+    const scheduler = new RenewalScheduler(clock);
+    const woken: number[] = [];
+    const scheduled = [60_000, 90_000, 80_000, 100_000].map((atMs) => {
+      const lease = { wake: () => woken.push(atMs) };
+      scheduler.schedule(lease, atMs);
+      return lease;
+    });
+    scheduler.remove(scheduled[3]!);
+    clock.jumpWall(3_600_000);
+    await clock.advance(1_000);
+    expect(woken).toEqual([60_000, 80_000, 90_000]);
   });
 
   it("wakes all leases once after each suspend, and none early after that", async () => {

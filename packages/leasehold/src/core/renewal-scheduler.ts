@@ -135,8 +135,7 @@ export class RenewalScheduler {
 
   /** In the order in which they are due. */
   #all(): ScheduledLease[] {
-    const entries = this.#heap.data.filter(({ lease }) => lease).sort(byTime);
-    return entries.flatMap(({ lease }) => lease ?? []);
+    return this.#heap.data.toSorted(byTime).flatMap(({ lease }) => lease ?? []);
   }
 
   #due(): ScheduledLease[] {

@@ -1,4 +1,5 @@
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
+import { silentLogger } from "../env/index.js";
 import { manualEnv } from "../testing/index.js";
 import { ClosedError, InvalidOptionError, StoreUnavailableError } from "./errors.js";
 import type { AcquireRequest, Failed, LeaseStore, RevokeRequest } from "./port.js";
@@ -23,7 +24,8 @@ type Outcome = typeof DONE | Failed;
 
 /** A store that answers one try after the other, to the last one again and again. */
 function scripted(...script: (readonly Outcome[] | Outcome)[]) {
-  const env = manualEnv();
+  const debug = vi.fn();
+  const env = manualEnv({ logger: { ...silentLogger, debug } });
   const { clock } = env;
   const retrying = new Retrying(env);
   const tries: { asked: readonly string[]; timeoutMs: number; atMs: number }[] = [];
@@ -45,7 +47,7 @@ function scripted(...script: (readonly Outcome[] | Outcome)[]) {
   };
   const batch = (requests: readonly string[], options = {}) =>
     ended(retrying.batch(requests, send, { timeoutMs: 1_000, ...options }));
-  return { env, clock, retrying, tries, send, ended, batch, startMs };
+  return { env, clock, retrying, tries, send, ended, batch, startMs, debug };
 }
 
 describe("a batch", () => {
@@ -103,6 +105,23 @@ describe("a batch", () => {
       ["a", "b", "c", "d"],
       ["a", "d"],
     ]);
+  });
+
+  test("is sent again with a log of how many requests, and of the first one's error", async () => {
+    const [first, second] = [failed("no"), failed("no")];
+    const { batch, debug } = scripted([DONE, first, second, closed], DONE);
+    await batch(["a", "b", "c", "d"]);
+    expect(debug.mock.calls).toEqual([
+      [{ err: expect.anything(), requests: 2 }, "the store failed; asking it again"],
+    ]);
+    expect(debug.mock.calls[0]?.[0].err).toBe(first.error);
+  });
+
+  test("whose answers are all lost fails with the store's own error", async () => {
+    const lost = failed("maybe");
+    const { batch } = scripted(lost);
+    const [outcome] = await batch(["a"]);
+    expect(outcome).toBe(lost);
   });
 
   test("does not wait for one that a server passed on as failed", async () => {
@@ -318,12 +337,16 @@ test("a read whose answer was lost has changed nothing, and says so", async () =
   const { env, ended } = scripted(DONE);
   const lost = () =>
     Promise.reject(
-      new StoreUnavailableError("no answer within 10 ms", { outcome: "unknown", retryAfterMs: 7 }),
+      new StoreUnavailableError("no answer within 10 ms", {
+        outcome: "unknown",
+        retryAfterMs: 7,
+        refusedBy: "load",
+      }),
     );
   const store = retryingLeases({ get: lost, list: lost } as unknown as LeaseStore, env);
   for (const read of [() => store.get([]), () => store.list({ namespace: "n" })]) {
     const error: unknown = await ended<unknown>(read()).catch((caught: unknown) => caught);
-    expect(error).toMatchObject({ outcome: "none", retryAfterMs: 7 });
+    expect(error).toMatchObject({ outcome: "none", retryAfterMs: 7, refusedBy: "load" });
     expect((error as Error).message).toBe("no answer within 10 ms; nothing has changed: try again");
   }
 });

@@ -54,6 +54,7 @@ export class Retrying {
       const asked = open.map((at) => requests[at] as Request);
       const answers = await send(asked, deadlineMs - clock.monotonic());
       let retryAfterMs = 0;
+      let err: LeaseholdError | undefined;
       const again: number[] = [];
       for (const [at, answer] of zip(open, answers)) {
         const outcome = isFailed(answer) ? afterAll(outcomes[at], answer) : answer;
@@ -61,14 +62,13 @@ export class Retrying {
         if (!isFailed(outcome) || !outcome.retryable || outcome.passedOn) continue;
         if (outcome.applied === "maybe" && !repeatable) continue;
         again.push(at);
+        err ??= outcome.error;
         retryAfterMs = Math.max(retryAfterMs, retryAfterMsOf(outcome.error));
       }
       if (again.length === 0 || ending.aborted) return outcomes;
       // Never less than the delay that the store named.
       const pauseMs = retryAfterMs + backoff.nextMs();
       if (clock.monotonic() + pauseMs >= deadlineMs) return outcomes;
-      const [first] = again.map((at) => outcomes[at]);
-      const err = first && isFailed(first) ? first.error : undefined;
       this.#env.logger.debug({ err, requests: again.length }, "the store failed; asking it again");
       await sleep(clock, pauseMs, { signal: ending }).catch(() => {});
       // A pause may last longer: a try without a whole millisecond would only hide why the one before it failed.

@@ -29,6 +29,13 @@ describe("rounds", () => {
     ]);
   });
 
+  it("send keys that all differ in one, and answer what the store does", async () => {
+    const send = async (round: readonly string[]) =>
+      round.map((request) => ({ status: `${request} done` }));
+    const outcomes = await inRounds(["a", "b"], String, send);
+    expect(outcomes).toEqual([{ status: "a done" }, { status: "b done" }]);
+  });
+
   it("send nothing for an empty batch", async () => {
     expect(await inRounds([], String, () => expect.unreachable())).toEqual([]);
   });
@@ -167,6 +174,11 @@ describe("requests of grants", () => {
     expect(outcomes).toEqual(["done r/a", "done r/b", "done r/a", "done s/a"]);
   });
 
+  it("that all differ are answered what the store does", async () => {
+    const send = async (some: readonly string[]) => some.map((request) => `done ${request}`);
+    expect(await oncePerGrant(["a", "b"], String, send)).toEqual(["done a", "done b"]);
+  });
+
   it("are sent as one, and each is answered its share", async () => {
     const outcomes = await oncePerGrant(
       ["a1", "b1", "a3", "a2", "a3"],
@@ -216,8 +228,22 @@ describe("requests of grants", () => {
     expect(sent).toEqual([3_000, 3_000]);
   });
 
+  it("are for renewals of one TTL answered alike, also where the grant lasts longer", async () => {
+    const renewed = { status: "renewed", token: 1, ttlMs: 3_000, remainingMs: 9_000 } as const;
+    const outcome: RenewOutcome = { ...renewed, expiresAt: "2030-01-01T00:00:00.000Z" };
+    const outcomes = await oncePerGrant<RenewRequest, RenewOutcome>(
+      [grant("a", 3_000), grant("a", 3_000)],
+      grantText,
+      async () => [outcome],
+      longest(1),
+    );
+    expect(outcomes).toEqual([outcome, outcome]);
+  });
+
   it("are lost for each of them alike", () => {
     const lost = { status: "lost", reason: "expired" } as const;
-    expect(longest(1).share?.(lost, grant("a"), true)).toBe(lost);
+    for (const isBehind of [true, false]) {
+      expect(longest(1).share?.(lost, grant("a"), isBehind)).toBe(lost);
+    }
   });
 });

@@ -5,10 +5,10 @@ const refused = expect.objectContaining({ code: "INVALID_OPTION", path: "client"
 
 /** A client whose statements fail with this error, if any. */
 function clientThat(fails?: Error | null) {
-  const sent: string[] = [];
+  const sent: unknown[] = [];
   const client: SqlTransaction = {
-    async query(text) {
-      sent.push(text);
+    async query(text, values) {
+      sent.push([text, values]);
       if (fails !== undefined) return Promise.reject(fails);
       return { rows: [] };
     },
@@ -19,14 +19,18 @@ function clientThat(fails?: Error | null) {
 it("is checked in one round trip, with a lock that reads take as well", async () => {
   const { client, sent } = clientThat();
   await checkInTransaction(client, "t");
-  expect(sent).toEqual(["LOCK TABLE t IN ACCESS SHARE MODE"]);
+  expect(sent).toEqual([["LOCK TABLE t IN ACCESS SHARE MODE", []]]);
 });
 
 it("is missing if the server says so; other errors stay as they are", async () => {
-  const outside = clientThat(Object.assign(new Error("no transaction"), { code: "25P01" }));
-  await expect(checkInTransaction(outside.client, "t")).rejects.toEqual(refused);
+  const reported = { code: "25P01", severity: "ERROR" };
+  const inDriver = Object.assign(new Error("no transaction"), reported);
+  const inLibrary = new Error("Failed query", { cause: inDriver });
+  for (const error of [inDriver, inLibrary]) {
+    await expect(checkInTransaction(clientThat(error).client, "t")).rejects.toEqual(refused);
+  }
   for (const error of [
-    Object.assign(new Error("no table"), { code: "42P01" }),
+    Object.assign(new Error("no table"), { code: "42P01", severity: "ERROR" }),
     new Error("down"),
     null,
   ]) {
@@ -44,4 +48,14 @@ it("is none of a pool's, nor of what is no client", async () => {
   expect(sent).toEqual([]);
   // Only a number marks a pool.
   await checkInTransaction({ ...client, totalCount: undefined } as never, "t");
+});
+
+it("has no use for a client whose results have no rows, as those of TypeORM", async () => {
+  for (const result of [[], undefined, null, { rows: 1 }]) {
+    const client = { query: async () => result } as never;
+    await expect(checkInTransaction(client, "t")).rejects.toMatchObject({
+      code: "INVALID_OPTION",
+      message: expect.stringContaining("docs/transactions.md"),
+    });
+  }
 });

@@ -4,10 +4,12 @@
  * undo nothing, and a row lock would end at once.
  */
 import { InvalidOptionError } from "./errors.js";
+import { sqlErrorOf } from "./sql-errors.js";
 
 /**
  * A client in an open SQL transaction, such as a pg client after `BEGIN`, or PGlite's `tx`. A `pg.Pool`
- * does not fit: check a client out of it with `pool.connect()`.
+ * does not fit: check a client out of it with `pool.connect()`. For the transaction of an ORM or a query builder,
+ * docs/transactions.md has an adapter of one line.
  */
 export interface SqlTransaction {
   query(text: string, values?: unknown[]): Promise<{ rows: unknown[] }>;
@@ -26,19 +28,31 @@ const NO_ACTIVE_TRANSACTION = "25P01";
  */
 export async function checkInTransaction(client: SqlTransaction, table: string): Promise<void> {
   // A pool may happen to give the very connection that it sent BEGIN to, and would pass once.
-  const isPool = typeof (client as { totalCount?: unknown } | null)?.totalCount === "number";
-  if (isPool || typeof client?.query !== "function") throw notInTransaction();
-  await client.query(`LOCK TABLE ${table} IN ACCESS SHARE MODE`).catch((error: unknown) => {
-    if ((error as { code?: unknown } | null)?.code === NO_ACTIVE_TRANSACTION) {
-      throw notInTransaction();
-    }
-    throw error;
-  });
+  if (typeof (client as { totalCount?: unknown } | null)?.totalCount === "number") {
+    throw notInTransaction();
+  }
+  if (typeof client?.query !== "function") {
+    throw new InvalidOptionError("client", `must have a method query(text, values)${ADAPTERS}`);
+  }
+  // The values are there in every call, so that an adapter may spread them.
+  let result: { rows?: unknown } | null;
+  try {
+    result = await client.query(`LOCK TABLE ${table} IN ACCESS SHARE MODE`, []);
+  } catch (error) {
+    throw sqlErrorOf(error)?.code === NO_ACTIVE_TRANSACTION ? notInTransaction() : error;
+  }
+  if (!Array.isArray(result?.rows)) {
+    throw new InvalidOptionError("client", `must resolve query() to { rows: [...] }${ADAPTERS}`);
+  }
 }
+
+const ADAPTERS =
+  ": pass a client of pg or PGlite, or an adapter of your library's transaction (docs/transactions.md)";
 
 function notInTransaction(): InvalidOptionError {
   return new InvalidOptionError(
     "client",
-    "must be a SQL client in an open transaction: take one from the pool with pool.connect(), and send BEGIN first",
+    "must be a SQL client in an open transaction: take one from the pool with pool.connect(), and send BEGIN first; " +
+      "of an ORM, pass its transaction, not the ORM itself (docs/transactions.md)",
   );
 }

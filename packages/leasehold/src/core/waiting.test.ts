@@ -69,11 +69,13 @@ it("logs a wait of ten seconds once, with the holder and what is left to it", as
   await (await waiting).release();
 });
 
-it("logs a long wait for a lease of the same client alike", async () => {
-  const { clock, logged, a } = open();
+it("logs a wait for a lease of the same client alike", async () => {
+  const { clock, logged, details, a } = open();
   const lease = await a.acquire("r");
   const waiting = a.acquire("r");
   await clock.advance(10_000);
+  const held = { resource: "r", holder: "a", remainingMs: expect.any(Number) };
+  expect(details).toEqual([["the lease is held; waiting for it", held]]);
   expect(logged).toEqual([
     [
       "waiting for a lease",
@@ -127,8 +129,9 @@ it("logs of a server that refuses by a limit that it does, until the lease is gr
     requests.map(() => ({ status: "failed", applied: "no", retryable: true, error }));
   const waiting = a.acquire("r");
   await clock.advance(20_000);
-  const logs = new Set(logged.map(([message]) => message));
-  expect(logs).toContain("waiting for a server that refuses by a limit");
+  const refused = "waiting for a server that refuses by a limit";
+  expect(logged).toContainEqual([refused, { err: error, resource: "r" }]);
+  const logs = logged.map(([message]) => message);
   expect(logs).not.toContain("waiting for a store that does not answer");
   store.acquire = acquire;
   await clock.advance(20_000);
@@ -182,13 +185,6 @@ it("asks for a position in the store's queue for no longer than it waits", async
   await lease.release();
 });
 
-it("stores the metadata of the grant", async () => {
-  const { a } = open();
-  const lease = await a.acquire("r", { metadata: { host: "h" } });
-  expect((await a.get("r"))?.metadata).toBe('{"host":"h"}');
-  await lease.release();
-});
-
 it("is ended by a release in a namespace of its own, without a poll", async () => {
   const { env, clock, store } = open();
   const client = (holder: string) => {
@@ -223,6 +219,52 @@ it("ends for all impatient callers of a client with the same failed attempt", as
   await clock.advance(5_000);
   expect(failures).toBe(5);
   await Promise.all(callers);
+});
+
+it("ends for no patient caller with the failed attempt of the head", async () => {
+  const { clock, store, a } = open();
+  store.faults.acquire = "refuse";
+  const callers = [a.acquire("r"), a.acquire("r")];
+  await clock.advance(20_000);
+  store.faults.acquire = "ok";
+  await clock.advance(1_000);
+  for (const caller of callers) {
+    await (await caller).release();
+    await clock.settle();
+  }
+});
+
+it("ends for no caller with the reason of another one, even if that allows a retry", async () => {
+  const { clock, store, a } = open();
+  store.faults.acquire = "refuse";
+  const abort = new AbortController();
+  const head = a.acquire("r", { signal: abort.signal }).catch((error: unknown) => error);
+  const behind = a.run("r", { onUnavailable: "fail" }, () => "worked");
+  await clock.advance(100);
+  store.faults.acquire = "ok";
+  const reason = new StoreUnavailableError("another store", { outcome: "none" });
+  abort.abort(reason);
+  expect(await head).toBe(reason);
+  expect(await behind).toBe("worked");
+});
+
+it("gets an answer for a caller whose time is over during its first attempt, without a position", async () => {
+  const { clock, store, a, b } = open();
+  const lease = await a.acquire("r");
+  store.faults.acquire = "hold";
+  const abort = new AbortController();
+  const head = b.acquire("r", { signal: abort.signal }).catch(() => "gone");
+  const behind = b.acquire("r", { waitMs: 1_000 }).catch((error: unknown) => error);
+  await clock.advance(999);
+  abort.abort();
+  expect(await head).toBe("gone");
+  await clock.advance(100);
+  store.open();
+  expect(await behind).toEqual(unavailable("a"));
+  await clock.settle();
+  // Only the head may have been granted what it no longer wants.
+  expect(store.calls.release).toBe(1);
+  await lease.release();
 });
 
 it("for an unavailable store asks it less and less often", async () => {

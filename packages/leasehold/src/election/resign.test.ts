@@ -166,4 +166,24 @@ describe("resign", () => {
     for (const { leases } of [a, b]) await leases.close();
     await Promise.all(both);
   });
+
+  it("says that the successor did not come if the store does not answer until then", async () => {
+    const warn = vi.fn();
+    const { clock, node, store } = electorsWorld({ logger: { ...silentLogger, warn } });
+    const a = node("a", { handoverMs: 500 });
+    const leading = a.lead();
+    await clock.advance(100);
+    let open = () => {};
+    const gate = new Promise<void>((resolve) => (open = resolve));
+    const { get } = store;
+    store.get = (keys) => gate.then(() => get(keys));
+    const resigned = a.elector.resign({ successor: "absent" });
+    await clock.advance(1_000);
+    await resigned;
+    const fields = { name: "cluster", successor: "absent", handoverMs: 500 };
+    expect(warn.mock.calls).toEqual([[fields, "the named successor did not take over"]]);
+    open();
+    await a.leases.close();
+    await leading;
+  });
 });

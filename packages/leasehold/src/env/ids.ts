@@ -78,8 +78,9 @@ export function claimDigestOf(claimId: string): string {
  * The lease id of one task of a claim. The public half names the grant: 8 digits of the claim, 8 of the task. The secret
  * half is that of the claim, whose tasks all have the same holder.
  */
-export function taskLeaseId(claimDigest: string, taskId: string): string {
-  return claimDigest.slice(0, 8) + taskId.slice(-8) + claimDigest.slice(GRANT_ID_DIGITS);
+export function taskLeaseId(claimDigest: string, taskSeq: number): string {
+  const task = (taskSeq % 2 ** 32).toString(16).padStart(8, "0");
+  return claimDigest.slice(0, 8) + task + claimDigest.slice(GRANT_ID_DIGITS);
 }
 
 /**
@@ -98,7 +99,7 @@ export function holderLeaseId(
 
 /**
  * A source of task ids: UUIDv7, each greater than the one before, so that tasks enqueued together
- * run in that order and an index on them stays dense. Within a millisecond (or while the wall clock
+ * sort in that order and an index on them stays dense. Within a millisecond (or while the wall clock
  * steps back) a counter goes on from a random start: 73 bits of chance keep sources apart.
  */
 export function taskIds(clock: Clock, random: Random): () => string {

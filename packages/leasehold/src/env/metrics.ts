@@ -133,6 +133,27 @@ export const METRICS = {
     about: "Renewals that failed or were refused: the 20 resources with the most.",
     labels: RESOURCE,
   },
+  "leasehold.once.runs": {
+    kind: "counter",
+    unit: "{call}",
+    about:
+      "Calls of `once` by their end. `answered`: another caller had done the work; `refused`: it was not begun; `lost`: it ended too late to be recorded. A server counts what its callers report: `ran`, `failed` and `lost`.",
+    labels: { outcome: ["ran", "answered", "failed", "refused", "lost"] },
+  },
+  "leasehold.schedule.delay": {
+    kind: "histogram",
+    unit: "s",
+    about:
+      "Time from a fire time to its task, which this process made. The count is that of the tasks.",
+    labels: {},
+  },
+  "leasehold.schedule.skipped": {
+    kind: "counter",
+    unit: "{fire time}",
+    about:
+      "Fire times that made no task: too many were missed, or the last task was unfinished. Counted by the process that moved the schedule on.",
+    labels: {},
+  },
   "leasehold.fence.refusals": {
     kind: "counter",
     unit: "{write}",

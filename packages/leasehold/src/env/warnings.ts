@@ -11,6 +11,7 @@ export const WARNING_CODES = {
   "a fenced request failed": "LEASEHOLD_W_REQUEST_FAILED",
   "a lease is still held, and nothing else keeps this process alive": "LEASEHOLD_W_FORGOTTEN_LEASE",
   "a report is not acknowledged yet": "LEASEHOLD_W_REPORT_UNCONFIRMED",
+  "a schedule cannot be read here": "LEASEHOLD_W_SCHEDULE_UNREADABLE",
   "an onLost handler threw": "LEASEHOLD_W_LISTENER_THREW",
   "another client has the name of this member: it gets no shards": "LEASEHOLD_W_MEMBER_TWICE",
   "background work failed": "LEASEHOLD_W_BACKGROUND_FAILED",
@@ -38,6 +39,7 @@ export const WARNING_CODES = {
   "the named successor did not take over": "LEASEHOLD_W_NO_SUCCESSOR",
   "the renewal thread could not close its store": "LEASEHOLD_W_CLOSE_FAILED",
   "the renewal thread has ended: the event loop renews alone": "LEASEHOLD_W_RENEWAL_THREAD_ENDED",
+  "the schedules could not be read or moved on": "LEASEHOLD_W_SCHEDULES_FAILED",
   "the session has ended, with all its leases": "LEASEHOLD_W_SESSION_ENDED",
   "the store is unavailable: the work runs unfenced": "LEASEHOLD_W_UNFENCED",
   "the store refused a late report": "LEASEHOLD_W_REPORT_REFUSED",
@@ -51,6 +53,7 @@ export const WARNING_CODES = {
   "waiting for a server that refuses by a limit": "LEASEHOLD_W_REFUSED_BY_LIMIT",
   "waiting for a store that does not answer": "LEASEHOLD_W_STORE_UNAVAILABLE",
   "watch broke; subscribing again": "LEASEHOLD_W_CONNECTION_LOST",
+  "watch of results broke; subscribing again": "LEASEHOLD_W_CONNECTION_LOST",
   "watch of tasks broke; subscribing again": "LEASEHOLD_W_CONNECTION_LOST",
 } as const;
 

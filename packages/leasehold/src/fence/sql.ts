@@ -19,6 +19,7 @@ import {
   type SqlTransaction,
   StaleTokenError,
   StoreMisconfiguredError,
+  sqlErrorOf,
 } from "../core/index.js";
 import type { Telemetry } from "../env/index.js";
 import { checkFenced, type Guard, type GuardOptions, Refusals } from "./guard.js";
@@ -124,7 +125,8 @@ export async function fence(
   await checkInTransaction(client, `"${schema}".fence`).catch((error: unknown) => {
     throw asMisconfigured(error, schema);
   });
-  const check = `SELECT "${schema}".check_fence($1::text, $2::bigint, $3::text)`;
+  // Prisma reads no column of type void.
+  const check = `SELECT "${schema}".check_fence($1::text, $2::bigint, $3::text)::text`;
   await client.query(check, [resource, token, namespace]).catch((error: unknown) => {
     const stale = staleTokenError(error);
     if (stale) telemetry?.count("leasehold.fence.refusals", {});
@@ -135,7 +137,7 @@ export async function fence(
 /**
  * Converts a driver's error to the error that `fence` throws; undefined for any other error. Use it if you
  * call `leasehold.check_fence` yourself.
- * @param error a driver's error, or an error with that as its cause
+ * @param error a driver's error, or that of an ORM or a query builder around it
  * @example
  * ```ts
  * import { PGlite } from "@electric-sql/pglite";
@@ -151,18 +153,14 @@ export async function fence(
  * ```
  */
 export function staleTokenError(error: unknown): StaleTokenError | undefined {
-  for (let at = error; at instanceof Error; at = at.cause) {
-    const { code, detail } = at as { code?: unknown; detail?: unknown };
-    if (code !== STALE_TOKEN || typeof detail !== "string") continue;
-    const refused = JSON.parse(detail) as { resource: string; token: number; lastToken: number };
-    return new StaleTokenError(refused.resource, refused.token, refused.lastToken);
-  }
-  return undefined;
+  const { code, detail } = sqlErrorOf(error) ?? {};
+  if (code !== STALE_TOKEN || typeof detail !== "string") return undefined;
+  const refused = JSON.parse(detail) as { resource: string; token: number; lastToken: number };
+  return new StaleTokenError(refused.resource, refused.token, refused.lastToken);
 }
 
 function asMisconfigured(error: unknown, schema: string): unknown {
-  const code = (error as { code?: unknown } | null)?.code;
-  if (typeof code !== "string" || !UNDEFINED.has(code)) return error;
+  if (!UNDEFINED.has(sqlErrorOf(error)?.code ?? "")) return error;
   const remedy =
     schema === "leasehold"
       ? "run FENCE_TABLE of leasehold/fence there"

@@ -17,10 +17,11 @@ export interface OnceLease extends Lease {
   readonly failures: number;
   /**
    * Records the success in the caller's own transaction, in the database that keeps the records: the record and what the
-   * transaction writes exist together or not at all. Call it once, before COMMIT; the work then returns the same value, and
-   * the lease ends after that.
-   * @param value what other callers get; JSON of at most 64 KB
+   * transaction writes exist together or not at all. Call it once, before COMMIT, and return after it; the lease ends then.
+   * What the work returns no longer counts: this caller gets `value` too.
+   * @param value what all callers get; JSON of at most 64 KB
    * @param options.client a client in an open transaction, as of `tasks.enqueue`
+   * @returns the value, to return it from the transaction
    * @throws ONCE_DONE if another caller was faster, LEASE_LOST: roll back then; INVALID_OPTION for a store that is
    *   no SQL database, or for what JSON does not carry
    * @example
@@ -35,8 +36,7 @@ export interface OnceLease extends Lease {
    * const billed = await leasehold.once("bill-ada", (lease) =>
    *   db.transaction(async (tx) => {
    *     await tx.query("INSERT INTO invoice VALUES ('ada')");
-   *     await lease.succeed("billed", { client: tx });
-   *     return "billed";
+   *     return lease.succeed("billed", { client: tx });
    *   }),
    * );
    * console.log(billed);
@@ -44,7 +44,7 @@ export interface OnceLease extends Lease {
    * await db.close();
    * ```
    */
-  succeed(value: Json, options: { client: SqlTransaction }): Promise<void>;
+  succeed<V extends Json>(value: V, options: { client: SqlTransaction }): Promise<V>;
 }
 
 /** What a success is recorded under. */
@@ -81,6 +81,7 @@ export function onceLease(
       const request = { namespace, key, leaseId, token, value: json, keepMs };
       throwUnlessRecorded(key, await store.succeed(request, { client }));
       onJoined();
+      return value;
     },
   };
   return new Proxy(held, {

@@ -1,5 +1,6 @@
-import { describe, expect, it } from "vitest";
-import { connect, LeaseLostError, openStores } from "../index.js";
+import { describe, expect, it, vi } from "vitest";
+import { silentLogger } from "../env/index.js";
+import { connect, LeaseLostError, openStores, StoreUnavailableError } from "../index.js";
 import type { Leasehold } from "../leasehold.js";
 import { leasesOf } from "../leasehold.js";
 import { memory } from "../stores/memory/index.js";
@@ -10,7 +11,7 @@ import type { OnceStore } from "./port.js";
 let names = 0;
 /** Clients of one memory store under a manual clock. */
 async function world() {
-  const env = manualEnv();
+  const env = manualEnv({ logger: { ...silentLogger } });
   const name = `memory:once-${names++}`;
   const stores = await openStores(name, { env });
   const client = (holder: string) => connect(name, { env, holder });
@@ -90,6 +91,20 @@ describe("once", () => {
     for (const answer of await Promise.all(waiting)) expect(answer.ran).toBe(false);
   });
 
+  it("does not warn of a long wait, which is what its callers are there for", async () => {
+    const { env, a, b } = await world();
+    const warn = vi.spyOn(env.logger, "warn");
+    const working = step();
+    const first = a.once("bill", () => working.wait());
+    await working.begun;
+    const second = b.once("bill", () => working.wait());
+    await env.clock.advance(25_000);
+    working.end();
+    await first;
+    expect((await second).ran).toBe(false);
+    expect(warn).not.toHaveBeenCalled();
+  });
+
   it("gives up after waitMs, at once with 0, and at the caller's signal", async () => {
     const { a, b, env } = await world();
     const working = step();
@@ -108,6 +123,32 @@ describe("once", () => {
     expect(await later).toMatchObject({ code: "LEASE_UNAVAILABLE", waitedMs: 5_000 });
     working.end();
     await first;
+  });
+
+  it("waits for a store that does not answer, unless it shall not wait", async () => {
+    const { env, records } = await world();
+    const error = new StoreUnavailableError("it is down", { outcome: "none" });
+    let isDown = true;
+    const leases = new Proxy(records.leases, {
+      get(target, name) {
+        if (name === "acquire" && isDown) return () => Promise.reject(error);
+        const value: unknown = Reflect.get(target, name, target);
+        return typeof value === "function" ? (value.bind(target) as unknown) : value;
+      },
+    });
+    const leasehold = await connect(leases, { env });
+    const client = over(leasehold, records, {});
+    const now = client.once("bill", { waitMs: 0 }, () => 1);
+    const refused = expect(now).rejects.toBe(error);
+    await env.clock.advance(10_000);
+    await refused;
+    const later = client.once("bill", {}, () => 1);
+    await env.clock.advance(10_000);
+    isDown = false;
+    await env.clock.advance(60_000);
+    expect(await later).toEqual({ ran: true, value: 1 });
+    await client.close();
+    await leasehold.close();
   });
 
   it("does not record work that throws: a waiter tries next", async () => {
@@ -189,6 +230,29 @@ describe("once", () => {
     await client.close();
   });
 
+  it("asks again when the reply of a failure is lost, and warns of none", async () => {
+    const { a, env, records, view } = await world();
+    const warn = vi.spyOn(env.logger, "warn");
+    let asked = 0;
+    const client = over(a, records, {
+      async fail(request) {
+        asked += 1;
+        const outcome = await records.fail(request);
+        if (asked > 1) return outcome;
+        const error = new LeaseLostError("r", "gone");
+        return { status: "failed", applied: "maybe", retryable: true, error };
+      },
+    });
+    const failing = client.once("bill", {}, () => Promise.reject(new Error("no")));
+    const failed = expect(failing).rejects.toThrow("no");
+    await env.clock.advance(1_000);
+    await failed;
+    expect(asked).toBe(2);
+    expect(await view("bill")).toMatchObject({ state: "failing", failures: 1 });
+    expect(warn).not.toHaveBeenCalled();
+    await client.close();
+  });
+
   it("looks again under the lease for what was recorded since its first look", async () => {
     const { a, b, records } = await world();
     let isFirst = true;
@@ -242,6 +306,13 @@ describe("once", () => {
       await expect(refused).rejects.toMatchObject({ code: "INVALID_OPTION", path });
     }
     await expect(a.once("bill", {}, undefined as never)).rejects.toMatchObject({ path: "work" });
+  });
+
+  it("is refused where there are leases only, and the client closes as any other", async () => {
+    const { leases } = await openStores("memory:");
+    const client = await connect(leases, { env: manualEnv() });
+    await expect(client.once("bill", () => 1)).rejects.toMatchObject({ code: "INVALID_OPTION" });
+    await client.close();
   });
 
   it("keeps its leases beside its records, where those are in another store", async () => {

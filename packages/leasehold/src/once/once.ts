@@ -30,13 +30,16 @@ import {
   HeldLease,
   InvalidOptionError,
   type LeaseClient,
+  LeaseLostError,
   LeaseUnavailableError,
+  OnceDoneError,
   OnceFailedError,
   Retrying,
+  StoreUnavailableError,
   startCollector,
   withoutUndefined,
 } from "../core/index.js";
-import { type Env, sleep } from "../env/index.js";
+import { type Env, type LabelsOf, sleep } from "../env/index.js";
 import { describe } from "../tasks/describe.js";
 import { toJson } from "../tasks/json.js";
 import { byteLength } from "../tasks/payloads.js";
@@ -108,6 +111,8 @@ interface TooEarly {
   readonly by: string;
 }
 
+type Outcome = LabelsOf<"leasehold.once.runs">["outcome"];
+
 /** One call of `once`. */
 class Once<T> {
   readonly #env: Env;
@@ -116,6 +121,8 @@ class Once<T> {
   readonly #key: string;
   readonly #options: OnceOptions;
   readonly #work: OnceWork<T>;
+  #hasBegun = false;
+  #isRecorded = false;
 
   constructor(
     leases: LeaseClient,
@@ -129,6 +136,25 @@ class Once<T> {
   }
 
   async result(): Promise<OnceResult<T>> {
+    const count = (outcome: Outcome) =>
+      this.#env.telemetry?.count("leasehold.once.runs", { outcome });
+    try {
+      const result = await this.#result();
+      count(result.ran ? "ran" : "answered");
+      return result;
+    } catch (error) {
+      count(this.#outcomeOf(error));
+      throw error;
+    }
+  }
+
+  #outcomeOf(error: unknown): Outcome {
+    if (!this.#hasBegun) return "refused";
+    if (this.#isRecorded) return "ran";
+    return error instanceof OnceDoneError || error instanceof LeaseLostError ? "lost" : "failed";
+  }
+
+  async #result(): Promise<OnceResult<T>> {
     const { clock } = this.#env;
     const { waitMs = Number.POSITIVE_INFINITY, signal } = this.#options;
     const deadlineMs = clock.monotonic() + waitMs;
@@ -152,9 +178,19 @@ class Once<T> {
   async #attempt(waitMs: number): Promise<OnceResult<T> | TooEarly> {
     const { ttlMs, signal } = this.#options;
     const resource = resourceOf(this.#key);
-    const work = (lease: unknown) => this.#underLease(lease);
-    const free = await this.#leases.tryRun(resource, withoutUndefined({ ttlMs, signal }), work);
-    if (free.ran) return free.value;
+    let hasLease = false;
+    const work = (lease: unknown) => {
+      hasLease = true;
+      return this.#underLease(lease);
+    };
+    try {
+      const free = await this.#leases.tryRun(resource, withoutUndefined({ ttlMs, signal }), work);
+      if (free.ran) return free.value;
+    } catch (error) {
+      // As for a held lease: a caller that waits also waits for a store that does not answer, or a server that refuses.
+      const isWaited = error instanceof StoreUnavailableError && error.retryable;
+      if (hasLease || waitMs === 0 || !isWaited) throw error;
+    }
     const waiting = new AbortController();
     let answer: OnceResult<T> | null = null;
     const look = async () => {
@@ -169,7 +205,8 @@ class Once<T> {
       // What was done between the attempt and the subscription.
       await look();
       const options = withoutUndefined({ ttlMs, waitMs, signal: waited });
-      return await this.#leases.run(resource, options, work);
+      // A caller of `once` is there to wait until another one has done the work.
+      return await this.#leases.standBy(resource, options, work);
     } catch (error) {
       if (answer && error === ANSWERED) return answer;
       throw error;
@@ -191,9 +228,10 @@ class Once<T> {
     const recording = { store, namespace, key, keepMs };
     const shown = onceLease(lease, record?.failures ?? 0, recording, () => (joined = true));
     let value: T;
+    this.#hasBegun = true;
     try {
       value = await this.#work(shown);
-      if (joined) return await this.#committed(lease, value);
+      if (joined) return await this.#committed(lease);
     } catch (error) {
       await this.#fail(lease, error);
       throw error;
@@ -203,9 +241,11 @@ class Once<T> {
   }
 
   /** @throws an error if the transaction that has the record was rolled back */
-  async #committed(lease: HeldLease, value: T): Promise<OnceResult<T>> {
+  async #committed(lease: HeldLease): Promise<OnceResult<T>> {
     const record = await this.#read();
-    if (record?.state === "done" && record.token === lease.token) return { ran: true, value };
+    if (record?.state === "done" && record.token === lease.token) {
+      return { ran: true, value: record.value as T };
+    }
     throw new InvalidOptionError(
       "work",
       "returned, but the transaction of lease.succeed() was not committed: return after COMMIT, and throw after ROLLBACK",
@@ -225,6 +265,7 @@ class Once<T> {
     const request = { ...this.#grant(lease), value: json, keepMs };
     const outcome = await this.#asked((options) => this.#store.succeed(request, options));
     throwUnlessRecorded(this.#key, outcome);
+    this.#isRecorded = true;
     lease.finish();
     // The work is done, and counts. Its caller learns that the others will not get the value.
     if (unkept) throw unkept;

@@ -74,6 +74,7 @@ export interface FailOnceRequest extends OnceGrant {
   readonly retryDelayMs: number;
 }
 export type FailOnceOutcome =
+  /** By this grant, now or in an earlier call. */
   | { readonly status: "recorded"; readonly state: "failing" | "failed"; readonly failures: number }
   | { readonly status: "refused" }
   | Failed;
@@ -105,7 +106,7 @@ export interface OnceStore {
    * is `recorded` again.
    */
   succeed(request: SucceedRequest, options?: SucceedOptions): Promise<SucceedOutcome>;
-  /** Counts a failure and ends the lease, in one step. A repeated call is refused. */
+  /** Counts a failure and ends the lease, in one step. A repeated call of the same grant is `recorded` again, as the first. */
   fail(request: FailOnceRequest, options?: CallOptions): Promise<FailOnceOutcome>;
   /** Forgets the failures of a key, so that the next caller tries again. False: there were none. */
   retry(key: OnceKey): Promise<boolean>;

@@ -58,6 +58,15 @@ describe("a success in the caller's transaction", () => {
     expect(await invoices("joan")).toBe(1);
   });
 
+  it("gives the caller that did the work what it recorded, whatever the work returns", async () => {
+    const work = (client: Leasehold) =>
+      client.once<unknown>("hedy", async (lease) => {
+        await db.transaction((tx) => lease.succeed({ number: 17 }, { client: tx }));
+      });
+    expect(await work(a)).toEqual({ ran: true, value: { number: 17 } });
+    expect(await work(b)).toMatchObject({ ran: false, value: { number: 17 } });
+  });
+
   it("counts as a failure if the work returns without a commit", async () => {
     const forgotten = a.once("kay", async (lease) => {
       await db.transaction(async (tx) => {

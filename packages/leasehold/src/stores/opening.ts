@@ -74,7 +74,7 @@ export async function openAll(
     };
     try {
       const history = second.history ?? first.history;
-      const { tasks, generator, control: kept } = withTasks(second, control);
+      const { tasks, generator, schedules, control: kept } = withTasks(second, control);
       // Loaded here: most callers name one place.
       const { withLeasesApart } = await import("../control/index.js");
       const ends = [first.stopped, second.stopped].filter((stopped) => stopped !== undefined);
@@ -83,6 +83,7 @@ export async function openAll(
         tasks,
         generator,
         close,
+        ...(schedules && { schedules }),
         ...(first.namespace !== undefined && { namespace: first.namespace }),
         ...(history && { history }),
         ...(first.waiters && { waiters: first.waiters }),
@@ -106,9 +107,15 @@ export function withTasks(opened: LeaseStores, source: Source): Stores {
   throw leasesOnly(source);
 }
 
-/** @throws INVALID_OPTION if the engine keeps leases only */
+/** @throws INVALID_OPTION if the engine keeps leases only, or the server no records */
 export function withOnce(opened: LeaseStores, source: Source): OnceStore {
   if (opened.once) return opened.once;
+  if (opened.operator) {
+    throw new InvalidOptionError(
+      "this server",
+      "keeps no records of once: it must be of a version that has /v1/once, and have its leases and its records in one database, without --control",
+    );
+  }
   throw leasesOnly(source);
 }
 

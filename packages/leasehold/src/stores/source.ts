@@ -5,6 +5,7 @@ import type { Key, LeaseholdError, LeaseStore } from "../core/index.js";
 import type { Env } from "../env/index.js";
 import type { OnceStore } from "../once/port.js";
 import type { GeneratorState, TaskStore } from "../tasks/port.js";
+import type { ScheduleStore } from "../tasks/schedules/port.js";
 
 /** One setting of an engine on which leases depend. */
 export interface Diagnosis {
@@ -41,6 +42,8 @@ export interface LeaseStores {
   readonly tasks?: TaskStore;
   /** The records of `once`; absent if the engine keeps leases only. */
   readonly once?: OnceStore;
+  /** The schedules of tasks; absent if the engine keeps leases only. */
+  readonly schedules?: ScheduleStore;
   readonly generator?: GeneratorState;
   /** Absent if the engine cannot store ended grants, or if the server behind it stores them. */
   readonly history?: GrantHistory;

@@ -5,7 +5,8 @@
  */
 import { Batcher } from "../core/index.js";
 import { Backoff, type Env, sleep } from "../env/index.js";
-import type { EnqueueOutcome, Json, NewTask, TaskStore } from "./port.js";
+import type { EnqueueOptions, EnqueueOutcome, Json, NewTask, TaskStore } from "./port.js";
+import { type Enqueued, settled } from "./results.js";
 
 const BUDGET_MS = 10_000;
 const RETRY = { firstMs: 50, longestMs: 1_000 };
@@ -20,6 +21,24 @@ export class Adding {
   constructor(store: TaskStore, env: Env) {
     [this.#store, this.#env] = [store, env];
     this.#shared = new Batcher(store.enqueue.bind(store), env.clock, env.telemetry);
+  }
+
+  /** Adds tasks of one kind, in a transaction of the caller's or as {@link Adding.add}, under a span. Throws what failed. */
+  enqueue(
+    tasks: readonly NewTask[],
+    areIdsNew: boolean,
+    { client }: Pick<EnqueueOptions, "client">,
+  ): Promise<Enqueued[]> {
+    const [first] = tasks;
+    if (!first) return Promise.resolve([]);
+    // The span of the worker that runs the task carries the same id.
+    const ids = tasks.length === 1 ? { "leasehold.task.id": first.id } : {};
+    const attributes = { "leasehold.task.kind": first.kind, ...ids };
+    const add = async () =>
+      settled(
+        client ? await this.#store.enqueue(tasks, { client }) : await this.add(tasks, areIdsNew),
+      );
+    return this.#env.telemetry?.span("leasehold.task enqueue", { attributes }, add) ?? add();
   }
 
   /**

@@ -93,7 +93,7 @@ describe("enqueue", () => {
     const wrong: [() => Promise<unknown>, string][] = [
       [() => tasks.enqueue(typed, { width: "wide" }), "data.width"],
       [() => tasks.enqueue(echo, 1, { priority: 1e6 }), "priority"],
-      [() => tasks.enqueue(echo, 1, { id: "7" }), "id"],
+      [() => tasks.enqueue(echo, 1, { id: "7\n" }), "id"],
       [() => tasks.enqueue(echo, 1, { queue: "" }), "queue"],
       [() => tasks.enqueue(echo, 1, { scheduledAt: new Date("nonsense") }), "scheduledAt"],
       [() => tasks.enqueue(echo, 1n as never), "data"],
@@ -111,14 +111,11 @@ describe("enqueue", () => {
 it("looking says what is wrong with its query", async () => {
   const { tasks } = tasksWorld();
   const wrong: [() => Promise<unknown>, string][] = [
-    [() => tasks.get("7"), "id"],
+    [() => tasks.get(".."), "id"],
     [() => tasks.list({ state: "dead" } as object), "state"],
     [() => tasks.list({ limit: 0 }), "limit"],
     [() => tasks.list({ ids: "7" } as object), "ids"],
-    [
-      () => tasks.list({ ids: [`${"f".repeat(8)}-0000-7000-8000-${"0".repeat(12)}`, "7"] }),
-      "ids.1",
-    ],
+    [() => tasks.list({ ids: [`${"f".repeat(8)}-0000-7000-8000-${"0".repeat(12)}`, ""] }), "ids.1"],
     [() => tasks.leases({ limit: 1.5 }), "limit"],
     [() => tasks.leases({ queue: "q" } as object), "queue"],
   ];
@@ -129,7 +126,7 @@ it("looking says what is wrong with its query", async () => {
 
 it("defineTask() says which option it does not know", () => {
   expect(() => defineTask("kind", { maxAttempt: 1 } as object)).toThrow(
-    /^maxAttempt is not an option; known are schema, queue, /,
+    /^maxAttempt is not an option; known are schema, concurrencyKey, perKey, order, queue, /,
   );
 });
 

@@ -1,10 +1,8 @@
 /** The tasks of one namespace: enqueue, list, cancel and retry them, and start workers. */
 import {
   ClosedError,
-  checkArray,
   checkKnown,
   checkName,
-  checkNewName,
   checkPage,
   LEASE_STATES,
   type LeaseView,
@@ -13,96 +11,55 @@ import {
   type SqlTransaction,
   withoutUndefined,
 } from "../core/index.js";
-import {
-  type Env,
-  invariant,
-  newHolder,
-  type Repeating,
-  systemEnv,
-  taskIds,
-} from "../env/index.js";
+import { type Env, invariant, newHolder, type Repeating, taskIds } from "../env/index.js";
 import { Adding } from "./adding.js";
+import { checkDefinition, checkIds, type TaskDefinition, type TaskHandler } from "./define.js";
 import {
-  checkDefaults,
-  checkDefinition,
-  checkId,
-  checkIds,
-  checkScheduledAt,
-  TASK_DEFAULTS,
-  type TaskDefaults,
-  type TaskDefinition,
-  type TaskHandler,
-} from "./define.js";
+  checkResultOptions,
+  handleOver,
+  type OutputOf,
+  type ResultOptions,
+  type TaskHandle,
+} from "./handle.js";
+import { newTaskOf } from "./new-task.js";
 import {
-  type NewTask,
+  areIdsNew,
+  COUNTED,
+  checkStatsOptions,
+  checkTasksToEnqueue,
+  ENQUEUE_OPTIONS,
+  type EnqueueTaskOptions,
+  envOf,
+  type TaskStatsOptions,
+  type TaskStores,
+  type TasksOptions,
+  type TaskToEnqueue,
+} from "./options.js";
+import {
+  type Json,
   TASK_STATES,
   type TaskDetails,
   type TaskLeaseQuery,
   type TaskQuery,
   type TaskState,
+  type TaskStatistics,
   type TaskStore,
   type TaskView,
 } from "./port.js";
 import { Ready } from "./ready.js";
-import { startReaper } from "./reaper.js";
-import { type AdminResult, type Enqueued, onlyOne, settled } from "./results.js";
+import { startBackground } from "./reaper.js";
+import { checkTaskId } from "./record.js";
+import { ResultWaits } from "./result-waits.js";
+import { type AdminResult, onlyOne, outputOf } from "./results.js";
+import { type Schedule, type Schedules, schedulesOver } from "./schedules/client.js";
+import type { ScheduleOptions } from "./schedules/declaration.js";
 import type { DueKinds } from "./unhandled.js";
 import { type Worker, type WorkerOptions, workerOver } from "./worker.js";
-
-export interface TasksOptions {
-  /** The namespace of the tasks. Default `default`. */
-  namespace?: string;
-  /** The holder name of this client, recorded with every attempt. Default `<host>-<pid>-<random>`. */
-  holder?: string;
-  /** A pino logger, or an object with the same methods. Default: warnings and errors are warnings of the process, each once. */
-  logger?: Env["logger"];
-  /** Clock, randomness and logger, for tests and simulation. Default: the system's. */
-  env?: Partial<Env>;
-}
-
-/** Options of one task. They override the defaults of its definition. */
-export interface EnqueueTaskOptions extends TaskDefaults {
-  /** When the task becomes due, by the store's clock. Default: at once. */
-  scheduledAt?: Date;
-  /** At most one unfinished task exists per kind and key. Enqueueing a second one returns the id of the first. */
-  dedupeKey?: string;
-  /**
-   * A UUID chosen by the caller; default: a new UUIDv7. Enqueueing the same task again adds and changes nothing: its other
-   * options, such as `priority`, stay as they are. Another kind, queue or data under the same id is TASK_CONFLICT.
-   */
-  id?: string;
-  /** A client in a SQL transaction. The task is added in it, and exists once the transaction commits. */
-  client?: SqlTransaction;
-}
-
-/** One task of `enqueueAll`. */
-export interface TaskToEnqueue<Input> extends Omit<EnqueueTaskOptions, "client"> {
-  readonly data: Input;
-}
-
-const OF_ONE_TASK = { scheduledAt: true, dedupeKey: true, id: true, ...TASK_DEFAULTS } as const;
-const ENQUEUE_OPTIONS: Readonly<Record<keyof EnqueueTaskOptions, true>> = {
-  ...OF_ONE_TASK,
-  client: true,
-};
-const ENQUEUE_FIELDS: Readonly<Record<keyof TaskToEnqueue<unknown>, true>> = {
-  ...OF_ONE_TASK,
-  data: true,
-};
-/** Used where neither the definition nor the options of a task set a value. */
-export const DEFAULTS = {
-  queue: "default",
-  priority: 0,
-  maxAttempts: 10,
-  crashLimit: 10,
-  backoffMs: 1_000,
-  maxBackoffMs: 3_600_000,
-} as const satisfies Required<TaskDefaults>;
 
 /** For the command line; undefined if the store cannot group its tasks. */
 export let dueKindsOf: (tasks: Tasks) => DueKinds | undefined;
 /** Called by `connect()`. It is a function, so that the public type of `Tasks` has no constructor. */
-export let tasksOver: (store: TaskStore, options: TasksOptions, owned: Owned) => TasksClient;
+export let tasksOver: (stores: TaskStores, options: TasksOptions, owned: Owned) => TasksClient;
 
 /** A `Tasks` with its `close`, which is not public: `Leasehold.close` calls it. */
 export interface TasksClient {
@@ -132,8 +89,8 @@ export class Tasks {
       const { namespace } = tasks;
       return dueKinds && ((query) => dueKinds({ ...query, namespace }));
     };
-    tasksOver = (store, options, owned) => {
-      const tasks = new Tasks(store, options, owned);
+    tasksOver = (stores, options, owned) => {
+      const tasks = new Tasks(stores, options, owned);
       return { tasks, close: () => (tasks.#closed ??= tasks.#close()) };
     };
   }
@@ -142,6 +99,8 @@ export class Tasks {
   readonly holder: string;
   /** The namespace of the tasks. */
   readonly namespace: string;
+  /** The schedules of the namespace: list, pause, resume, remove and run them. {@link Tasks.schedule} declares one. */
+  readonly schedules: Schedules;
   readonly #store: TaskStore;
   readonly #env: Env;
   readonly #owned: Owned;
@@ -149,15 +108,14 @@ export class Tasks {
   readonly #adding: Adding;
   readonly #workers = new Set<Worker>();
   readonly #ready: Ready;
-  #reaper: Repeating | undefined;
+  readonly #results: ResultWaits;
+  readonly #stores: TaskStores;
+  #background: Repeating | undefined;
   #closed: Promise<void> | undefined;
 
-  private constructor(store: TaskStore, options: TasksOptions, owned: Owned) {
-    this.#env = {
-      ...systemEnv,
-      ...(options.logger ? { logger: options.logger } : {}),
-      ...options.env,
-    };
+  private constructor(stores: TaskStores, options: TasksOptions, owned: Owned) {
+    this.#env = envOf(options);
+    const store = stores.tasks;
     this.namespace = options.namespace ?? "default";
     this.holder = options.holder ?? newHolder(this.#env.random);
     checkName("namespace", this.namespace);
@@ -167,6 +125,9 @@ export class Tasks {
     this.#newId = taskIds(this.#env.clock, this.#env.random);
     this.#adding = new Adding(store, this.#env);
     this.#ready = new Ready(store, this.namespace, this.#env);
+    this.#results = new ResultWaits(store, this.namespace, this.#env);
+    this.#stores = stores;
+    this.schedules = schedulesOver(this, stores.schedules, this.#env, this.#newId);
   }
 
   /**
@@ -184,19 +145,19 @@ export class Tasks {
    * await leasehold.close();
    * ```
    */
-  async enqueue<Input>(
-    definition: TaskDefinition<Input, unknown>,
+  async enqueue<Input, Output = unknown>(
+    definition: TaskDefinition<Input, unknown, Output>,
     data: Input,
     options: EnqueueTaskOptions = {},
-  ): Promise<Enqueued> {
+  ): Promise<TaskHandle<Output>> {
     checkDefinition(definition);
     checkKnown(options, ENQUEUE_OPTIONS);
     const { client, ...rest } = options;
-    const [outcome] = await this.enqueueAll(definition, [{ ...rest, data }], {
+    const [handle] = await this.enqueueAll(definition, [{ ...rest, data }], {
       ...(client && { client }),
     });
-    invariant(outcome, "one outcome per task");
-    return outcome;
+    invariant(handle, "one outcome per task");
+    return handle;
   }
 
   /**
@@ -213,29 +174,57 @@ export class Tasks {
    * await leasehold.close();
    * ```
    */
-  async enqueueAll<Input>(
-    definition: TaskDefinition<Input, unknown>,
+  async enqueueAll<Input, Output = unknown>(
+    definition: TaskDefinition<Input, unknown, Output>,
     tasks: readonly TaskToEnqueue<Input>[],
     options: { client?: SqlTransaction } = {},
-  ): Promise<Enqueued[]> {
+  ): Promise<TaskHandle<Output>[]> {
     if (this.#closed) throw new ClosedError();
     checkDefinition(definition);
-    checkArray("tasks", tasks);
-    checkKnown(options, { client: true });
-    for (const [at, task] of tasks.entries()) checkKnown(task, ENQUEUE_FIELDS, `tasks.${at}`);
-    const newTasks = await Promise.all(tasks.map((task) => this.#newTask(definition, task)));
-    const [first] = newTasks;
-    if (!first) return [];
-    // The span of the worker that runs the task carries the same id.
-    const ids = newTasks.length === 1 ? { "leasehold.task.id": first.id } : {};
-    const attributes = { "leasehold.task.kind": first.kind, ...ids };
-    const add = async () => {
-      const { client } = options;
-      if (client) return settled(await this.#store.enqueue(newTasks, { client }));
-      const areIdsNew = tasks.every(({ id }) => id === undefined);
-      return settled(await this.#adding.add(newTasks, areIdsNew));
-    };
-    return this.#env.telemetry?.span("leasehold.task enqueue", { attributes }, add) ?? add();
+    checkTasksToEnqueue(tasks, options);
+    const newTasks = await Promise.all(
+      tasks.map((task) => newTaskOf(definition, task, this.namespace, this.#newId)),
+    );
+    const enqueued = await this.#adding.enqueue(newTasks, areIdsNew(tasks), options);
+    const wait = (id: string, waiting?: ResultOptions) => this.#result(id, waiting);
+    return enqueued.map((one) => handleOver<Output>(one, wait));
+  }
+
+  /**
+   * Declares a schedule: one task at each fire time, made by whichever worker's process or server is first. Declare it at each
+   * start: if it is the same, nothing changes. An operator's pause stays.
+   * @throws INVALID_OPTION, STORE_UNAVAILABLE, CLOSED
+   * @example
+   * ```ts
+   * import { connect } from "leasehold";
+   *
+   * const leasehold = await connect("memory:");
+   * await leasehold.tasks.schedule("nightly", { cron: "0 2 * * *", kind: "report", data: null });
+   * await leasehold.close();
+   * ```
+   */
+  async schedule<Input>(name: string, options: ScheduleOptions<Input>): Promise<Schedule> {
+    if (this.#closed) throw new ClosedError();
+    return this.schedules.declare(name, options);
+  }
+
+  /**
+   * Waits for the result of a task that was enqueued elsewhere: `TaskHandle.result` for its id.
+   * @throws as `TaskHandle.result`
+   * @example
+   * ```ts
+   * import { connect, defineTask } from "leasehold";
+   *
+   * const leasehold = await connect("memory:");
+   * const greet = defineTask("greet");
+   * const { id } = await leasehold.tasks.enqueue(greet, "Ada");
+   * leasehold.tasks.work([greet.handle((name) => `Hello, ${name}!`)]);
+   * console.log(await leasehold.tasks.result(id, { timeoutMs: 5_000 }));
+   * await leasehold.close();
+   * ```
+   */
+  result<Output = unknown>(id: string, options?: ResultOptions): Promise<OutputOf<Output>> {
+    return this.#result(id, options) as Promise<OutputOf<Output>>;
   }
 
   /**
@@ -243,7 +232,7 @@ export class Tasks {
    * @throws STORE_UNAVAILABLE, INVALID_OPTION, CLOSED
    */
   async get(id: string): Promise<TaskDetails | null> {
-    checkId(id);
+    checkTaskId(id);
     return this.#store.get({ namespace: this.namespace, id });
   }
 
@@ -285,6 +274,26 @@ export class Tasks {
   }
 
   /**
+   * Counts the tasks by queue and kind: of each state, those that are due, and how long the oldest has been due. At most
+   * 20,000 tasks of each state are counted; `complete` tells whether these are all.
+   * @throws STORE_UNAVAILABLE, INVALID_OPTION, CLOSED
+   * @example
+   * ```ts
+   * import { connect } from "leasehold";
+   *
+   * const leasehold = await connect("memory:");
+   * const { items } = await leasehold.tasks.stats({ queues: ["mails"] });
+   * for (const { queue, kind, due, dueForMs } of items) console.log(queue, kind, due, dueForMs);
+   * await leasehold.close();
+   * ```
+   */
+  async stats(options: TaskStatsOptions = {}): Promise<TaskStatistics> {
+    checkStatsOptions(options);
+    const given = withoutUndefined(options);
+    return this.#store.stats({ limit: COUNTED, ...given, namespace: this.namespace });
+  }
+
+  /**
    * Cancels a pending or running task. From then on, the store refuses the calls of a worker that runs it. The handler
    * learns of it at its next heartbeat, after a third of the worker's `ttlMs` at most; a task that is retried before that
    * may run beside it.
@@ -300,7 +309,7 @@ export class Tasks {
    * ```
    */
   async cancel(id: string): Promise<AdminResult> {
-    checkId(id);
+    checkTaskId(id);
     return onlyOne(await this.#store.cancel([{ namespace: this.namespace, id }]));
   }
 
@@ -318,8 +327,27 @@ export class Tasks {
    * ```
    */
   async retry(id: string): Promise<AdminResult> {
-    checkId(id);
+    checkTaskId(id);
     return onlyOne(await this.#store.retry([{ namespace: this.namespace, id }]));
+  }
+
+  /**
+   * Deletes a task that is not running, with its attempts. The result has the state in which it was. Its id may be used
+   * again.
+   * @throws STORE_UNAVAILABLE, INVALID_OPTION, CLOSED
+   * @example
+   * ```ts
+   * import { connect, defineTask } from "leasehold";
+   *
+   * const leasehold = await connect("memory:");
+   * const { id } = await leasehold.tasks.enqueue(defineTask("mail"), {});
+   * console.log(await leasehold.tasks.delete(id), await leasehold.tasks.get(id));
+   * await leasehold.close();
+   * ```
+   */
+  async delete(id: string): Promise<AdminResult> {
+    checkTaskId(id);
+    return onlyOne(await this.#store.delete([{ namespace: this.namespace, id }]));
   }
 
   /**
@@ -347,38 +375,20 @@ export class Tasks {
     };
     const worker: Worker = workerOver(context, handlers, options);
     this.#workers.add(worker);
-    this.#reaper ??= startReaper(this.#store, this.#env);
+    this.#background ??= startBackground(this.#stores, this.#env);
     return worker;
   }
 
   async #close(): Promise<void> {
     await Promise.all([...this.#workers].map((worker) => worker.close()));
-    await this.#ready.close();
-    await this.#reaper?.stop();
+    await Promise.all([this.#ready.close(), this.#results.close()]);
+    await this.#background?.stop();
     await this.#owned.close?.();
   }
 
-  async #newTask<Input>(
-    definition: TaskDefinition<Input, unknown>,
-    task: TaskToEnqueue<Input>,
-  ): Promise<NewTask> {
-    const { data, scheduledAt, dedupeKey, id, ...overrides } = task;
-    const ofKind = { ...DEFAULTS, ...withoutUndefined(definition.defaults) };
-    const settings = { ...ofKind, ...withoutUndefined(overrides) };
-    checkDefaults(settings);
-    if (id !== undefined) checkId(id);
-    checkNewName("kind", definition.kind);
-    checkNewName("queue", settings.queue);
-    if (dedupeKey !== undefined) checkName("dedupeKey", dedupeKey);
-    if (scheduledAt !== undefined) checkScheduledAt(scheduledAt);
-    return {
-      ...settings,
-      namespace: this.namespace,
-      id: id ?? this.#newId(),
-      kind: definition.kind,
-      data: await definition.check(data),
-      scheduledAt: scheduledAt?.toISOString() ?? null,
-      dedupeKey: dedupeKey ?? null,
-    };
+  async #result(id: string, options: ResultOptions = {}): Promise<Json> {
+    checkTaskId(id);
+    checkResultOptions(options);
+    return outputOf(await this.#results.of(id, options));
   }
 }

@@ -50,6 +50,8 @@ export function reportTimeoutMs(trustedMs: number): number {
 }
 
 export class Completer {
+  /** How many tasks the store has recorded as dead. */
+  dead = 0;
   readonly #env: Env;
   readonly #heartbeats;
   readonly #completions;
@@ -122,7 +124,9 @@ export class Completer {
       first = undefined;
       switch (outcome.status) {
         case "completed":
+          return true;
         case "recorded":
+          if (outcome.state === "dead") this.dead += 1;
           return true;
         case "refused":
           logger.warn({ id, reason: outcome.reason }, "the store refused a late report");

@@ -9,10 +9,13 @@ import {
   InvalidOptionError,
   kindOf,
   type Lease,
+  withoutUndefined,
 } from "../core/index.js";
 import type { Logger } from "../env/index.js";
+import { concurrencyOf, KEY_OPTIONS, type KeyOptions } from "./concurrency.js";
 import { toJson } from "./json.js";
-import type { ClaimedTask, Json } from "./port.js";
+import type { ClaimedTask, Concurrency, Json, Retain } from "./port.js";
+import { checkTaskId } from "./record.js";
 
 /** How tasks of a kind are kept and retried; each can be overridden when one is enqueued. */
 export interface TaskDefaults {
@@ -31,9 +34,18 @@ export interface TaskDefaults {
   backoffMs?: number;
   /** The longest wait before a retry, also before the first one. Default 3,600,000 (an hour). */
   maxBackoffMs?: number;
+  /**
+   * How long a task is kept once it has ended, in milliseconds: `doneMs` if it is done, default seven days; `deadMs` if it is
+   * dead or cancelled, default thirty days. Null: until it is deleted.
+   */
+  retain?: Partial<Retain>;
 }
 
-export interface TaskOptions<Schema extends StandardSchemaV1 | undefined> extends TaskDefaults {
+export interface TaskOptions<
+  Schema extends StandardSchemaV1 | undefined,
+  Input = Schema extends StandardSchemaV1 ? StandardSchemaV1.InferInput<Schema> : Json,
+> extends TaskDefaults,
+    KeyOptions<Input> {
   /** Checks the data when it is enqueued and again before it is handled. Any standard-schema library. */
   schema?: Schema;
 }
@@ -41,7 +53,7 @@ export interface TaskOptions<Schema extends StandardSchemaV1 | undefined> extend
 /** What a handler is given beside the data. */
 export interface HandlerContext {
   /** The task as it was claimed: id, attempt, failures, crashes... */
-  readonly task: Omit<ClaimedTask, "leaseId" | "data">;
+  readonly task: Omit<ClaimedTask, "leaseId" | "data" | "checkpoint">;
   /** The lease on it. Pass `lease.token` to what you write to; ask `lease.checkAlive()` before. */
   readonly lease: Lease;
   /** Aborts when the lease is lost or the worker can wait no longer: stop then. */
@@ -52,6 +64,16 @@ export interface HandlerContext {
    * @throws InvalidOptionError for what JSON cannot say, and for more than that
    */
   readonly progress: (progress: Json) => void;
+  /**
+   * Records how far the work has come, so that the next attempt can go on from there: it finds the value in
+   * `lastCheckpoint`. Resolves when the store has it, under the token of this attempt. It replaces the one before. At most
+   * 64 KiB as JSON.
+   * @throws LeaseLostError if the lease is lost: nothing was recorded; STORE_UNAVAILABLE: it may have been, and the next
+   *   heartbeat sends it again; InvalidOptionError for what JSON cannot say, and for more than 64 KiB
+   */
+  readonly checkpoint: (checkpoint: Json) => Promise<void>;
+  /** The last checkpoint of an earlier attempt, as it was when the task was claimed; null if there was none. */
+  readonly lastCheckpoint: Json;
   readonly log: Logger;
 }
 export type Handler<Data, Output> = (
@@ -66,13 +88,15 @@ export interface TaskHandler {
   readonly run: (data: Json, context: HandlerContext) => Promise<Json>;
 }
 
-/** A kind of task. `Input` is what is enqueued, `Data` what the handler gets. */
-export interface TaskDefinition<Input = Json, Data = Input> {
+/** A kind of task. `Input` is what is enqueued, `Data` what the handler gets, `Output` what it returns. */
+export interface TaskDefinition<Input = Json, Data = Input, Output = unknown> {
   readonly kind: string;
   readonly defaults: TaskDefaults;
   /** @throws InvalidOptionError naming the field of the data */
   check(data: Input): Promise<Json>;
-  handle<Output>(handler: Handler<Data, Output>): TaskHandler;
+  /** By the `concurrencyKey` of the kind; undefined if it has none, or the task is not limited. */
+  readonly concurrency?: ((data: Input) => Concurrency | undefined) | undefined;
+  handle(handler: Handler<Data, Output>): TaskHandler;
 }
 
 /**
@@ -107,28 +131,34 @@ export class FinalTaskError extends Error {
  * export const handler = resize.handle(({ width }) => ({ file: `${width}.png` }));
  * ```
  */
-export function defineTask<Schema extends StandardSchemaV1>(
+export function defineTask<Schema extends StandardSchemaV1, Output = unknown>(
   kind: string,
   options: TaskOptions<Schema> & { schema: Schema },
-): TaskDefinition<StandardSchemaV1.InferInput<Schema>, StandardSchemaV1.InferOutput<Schema>>;
-export function defineTask<Data = Json>(
+): TaskDefinition<
+  StandardSchemaV1.InferInput<Schema>,
+  StandardSchemaV1.InferOutput<Schema>,
+  Output
+>;
+export function defineTask<Data = Json, Output = unknown>(
   kind: string,
-  options?: TaskOptions<undefined>,
-): TaskDefinition<Data>;
+  options?: TaskOptions<undefined, Data>,
+): TaskDefinition<Data, Data, Output>;
 export function defineTask(
   kind: string,
-  options: TaskOptions<StandardSchemaV1 | undefined> = {},
-): TaskDefinition<unknown, unknown> {
+  options: TaskOptions<StandardSchemaV1 | undefined, unknown> = {},
+): TaskDefinition<unknown> {
   checkName("kind", kind);
-  checkKnown(options, { schema: true, ...TASK_DEFAULTS });
-  const { schema, ...defaults } = options;
+  checkKnown(options, { schema: true, ...KEY_OPTIONS, ...TASK_DEFAULTS });
+  const { schema, concurrencyKey, perKey, order, ...defaults } = options;
   if (schema !== undefined && !isSchema(schema)) {
     throw new InvalidOptionError("schema", `must be a Standard Schema, got ${kindOf(schema)}`);
   }
   checkDefaults(defaults);
+  const concurrency = concurrencyOf({ concurrencyKey, perKey, order });
   return {
     kind,
     defaults,
+    ...(concurrency && { concurrency }),
     async check(data) {
       if (schema) await validate(schema, data);
       return toJson("data", data);
@@ -157,19 +187,11 @@ export function checkDefinition(definition: unknown): void {
   );
 }
 
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
-
-/** @throws InvalidOptionError */
-export function checkId(id: unknown, path = "id"): void {
-  if (typeof id === "string" && UUID.test(id)) return;
-  throw new InvalidOptionError(path, "must be a UUID");
-}
-
 /** @throws InvalidOptionError */
 export function checkIds(ids: unknown): void {
   if (ids === undefined) return;
   checkArray("ids", ids);
-  for (const [at, id] of ids.entries()) checkId(id, `ids.${at}`);
+  for (const [at, id] of ids.entries()) checkTaskId(id, `ids.${at}`);
 }
 
 /** @throws InvalidOptionError */
@@ -197,24 +219,63 @@ export const TASK_DEFAULTS: Readonly<Record<keyof TaskDefaults, true>> = {
   crashLimit: true,
   backoffMs: true,
   maxBackoffMs: true,
+  retain: true,
 };
 
 /** @throws InvalidOptionError */
-export function checkDefaults(defaults: TaskDefaults): void {
-  const { queue, priority, maxAttempts, crashLimit, backoffMs, maxBackoffMs } = defaults;
+function checkDefaults(defaults: TaskDefaults): void {
+  const { queue, priority, maxAttempts, crashLimit, backoffMs, maxBackoffMs, retain } = defaults;
   if (queue !== undefined) checkName("queue", queue);
   checkOptional("priority", priority, -32_768, 32_767);
   checkOptional("maxAttempts", maxAttempts, 1, 32_767);
   checkOptional("crashLimit", crashLimit, 1, 32_767);
   checkOptional("backoffMs", backoffMs, 0, LONGEST_BACKOFF_MS);
   checkOptional("maxBackoffMs", maxBackoffMs, 0, LONGEST_BACKOFF_MS);
+  if (retain !== undefined) checkRetain(retain);
   if (backoffMs !== undefined && maxBackoffMs !== undefined && backoffMs > maxBackoffMs) {
     throw new InvalidOptionError("backoffMs", `must be at most maxBackoffMs = ${maxBackoffMs}`);
   }
 }
 
+/** Used where neither the definition nor the options of a task set a value. */
+export const DEFAULTS = {
+  queue: "default",
+  priority: 0,
+  maxAttempts: 10,
+  crashLimit: 10,
+  backoffMs: 1_000,
+  maxBackoffMs: 3_600_000,
+  retain: { doneMs: 7 * 24 * 3_600_000, deadMs: 30 * 24 * 3_600_000 },
+} as const satisfies Required<TaskDefaults>;
+
+/**
+ * The settings of one task: its own, then those of its kind, then {@link DEFAULTS}.
+ * @throws InvalidOptionError
+ */
+export function settingsOf(ofKind: TaskDefaults, own: TaskDefaults) {
+  const settings = { ...DEFAULTS, ...withoutUndefined(ofKind), ...withoutUndefined(own) };
+  checkDefaults(settings);
+  const retain: Retain = {
+    ...DEFAULTS.retain,
+    ...withoutUndefined(ofKind.retain ?? {}),
+    ...withoutUndefined(own.retain ?? {}),
+  };
+  return { ...settings, retain };
+}
+
 /** Thirty days: a task that waits longer than that wants a schedule. */
 const LONGEST_BACKOFF_MS = 30 * 24 * 3_600_000;
+
+/** A hundred years. */
+export const LONGEST_KEPT_MS = 36_525 * 24 * 3_600_000;
+
+function checkRetain(retain: Partial<Retain>): void {
+  checkKnown(retain, { doneMs: true, deadMs: true }, "retain");
+  for (const name of ["doneMs", "deadMs"] as const) {
+    const keepMs = retain[name];
+    if (keepMs !== null) checkOptional(`retain.${name}`, keepMs, 0, LONGEST_KEPT_MS);
+  }
+}
 
 function checkOptional(path: string, value: number | undefined, min: number, max: number): void {
   if (value !== undefined) checkInteger(path, value, min, max);

@@ -176,6 +176,7 @@ export function observed(store: TaskStore, onEvent: TaskListener): TaskStore {
       }
       return outcomes;
     },
+    collect: (limit) => store.collect(limit),
     async reap() {
       const reaped = await store.reap();
       for (const task of reaped) {
@@ -184,10 +185,15 @@ export function observed(store: TaskStore, onEvent: TaskListener): TaskStore {
       }
       return reaped;
     },
+    delete: (tasks) => store.delete(tasks),
     get: (task) => store.get(task),
     list: (query) => store.list(query),
     counts: (namespace) => store.counts(namespace),
     ...(store.dueKinds && { dueKinds: store.dueKinds.bind(store) }),
+    ...(store.blockedKeys && { blockedKeys: store.blockedKeys.bind(store) }),
+    results: (tasks, options) => store.results(tasks, options),
+    watchResults: (namespace, options) => store.watchResults(namespace, options),
+    stats: (query) => store.stats(query),
     leases: (query) => store.leases(query),
     watch: (namespace, options) => store.watch(namespace, options),
     close: () => store.close(),

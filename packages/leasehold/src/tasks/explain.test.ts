@@ -22,11 +22,20 @@ const TASK: Parameters<typeof explain>[0] = {
 const AROUND: Surroundings = {
   nowMs: Date.parse(NOW),
   pause: null,
+  blocked: null,
   ahead: 0,
   more: false,
   claimers: [{ queues: ["other", "q"], kinds: null }],
 };
 
+const KEY = {
+  queue: "q",
+  kind: "mail",
+  key: "ada",
+  perKey: 1,
+  order: "fifo",
+  pending: 2,
+} as const;
 const PAUSE = { actor: "key:1", reason: "upgrade" };
 it.each([
   ["due", {}, {}, ["due: it is due: the next worker that asks gets it"]],
@@ -37,6 +46,24 @@ it.each([
     {},
     { claimers: [{ queues: ["q"], kinds: ["other"] }] },
     ["noWorker: no worker has asked this instance for the kind mail of the queue q of late"],
+  ],
+  [
+    "of a key that runs as many as it may",
+    {},
+    { blocked: { ...KEY, by: [{ id: "b", state: "running", holder: "w-1", until: LATER }] } },
+    ["key: of the concurrency key ada, 1 task runs at a time: b (w-1)"],
+  ],
+  [
+    "of a key whose head waits for its retry",
+    {},
+    { blocked: { ...KEY, by: [{ id: "b", state: "pending", holder: null, until: LATER }] } },
+    [`key: the task b of the concurrency key ada comes before it, and is tried again at ${LATER}`],
+  ],
+  [
+    "the head of its key itself",
+    { scheduledAt: LATER },
+    { blocked: { ...KEY, by: [{ id: "a", state: "pending", holder: null, until: LATER }] } },
+    [`scheduled: it is scheduled for ${LATER}`],
   ],
   ["behind", {}, { ahead: 1 }, ["behind: 1 due task comes before it in the queue q"]],
   [
@@ -113,6 +140,8 @@ it("orders as a claim does", () => {
     { id: "a", priority: 0, scheduledAt: NOW },
     { id: "d", priority: 0, scheduledAt: "2020-01-01T11:00:00.000Z" },
   ];
-  const sorted = tasks.sort((a, b) => (comesBefore(a, b) ? -1 : 1));
-  expect(sorted.map(({ id }) => id)).toEqual(["c", "d", "a", "b"]);
+  const sorted = tasks.toSorted((a, b) =>
+    comesBefore(a, b, tasks.indexOf(a) < tasks.indexOf(b)) ? -1 : 1,
+  );
+  expect(sorted.map(({ id }) => id)).toEqual(["c", "d", "b", "a"]);
 });

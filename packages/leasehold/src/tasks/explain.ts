@@ -3,13 +3,14 @@
  *
  *   running, done, dead, cancelled ─▶ that alone
  *   pending: due later (scheduled, or after a failure) · its queue is paused · no worker claims its kind
+ *            · tasks of its concurrency key run, or come before it
  *            · other tasks come before it · none of these: the next claim gets it
  */
-import type { Attempt, TaskView } from "./port.js";
+import type { Attempt, BlockedKey, TaskView } from "./port.js";
 
 export type WhyCode =
   | ("running" | "done" | "dead" | "cancelled")
-  | ("scheduled" | "retrying" | "paused" | "noWorker" | "behind" | "due");
+  | ("scheduled" | "retrying" | "paused" | "noWorker" | "key" | "behind" | "due");
 
 export interface Reason {
   readonly code: WhyCode;
@@ -32,6 +33,8 @@ export interface Surroundings {
     readonly queues: readonly string[];
     readonly kinds: readonly string[] | null;
   }[];
+  /** What keeps back the tasks of its concurrency key; null: nothing does, or it has none. */
+  readonly blocked: BlockedKey | null;
   /** Due tasks of its queue that come before it. */
   readonly ahead: number;
   /** Whether there may be more of them among tasks that were not listed. */
@@ -72,6 +75,10 @@ export function explain(
     const text = `no worker has asked this instance for the kind ${kind} of the queue ${queue} of late`;
     reasons.push(because("noWorker", text));
   }
+  if (around.blocked) {
+    const text = textOfKey(task, around.blocked);
+    if (text !== null) reasons.push(because("key", text));
+  }
   const { ahead, more } = around;
   if (inMs <= 0 && (ahead > 0 || more)) {
     const many = `${more ? "at least " : ""}${ahead}`;
@@ -82,6 +89,17 @@ export function explain(
     reasons.push({ ...because("behind", text), ahead: ahead > 0 ? ahead : null });
   }
   return reasons.length > 0 ? reasons : [ofState(task)];
+}
+
+/** Null: the key waits for this task alone. */
+function textOfKey({ id }: Explained, { key, perKey, by }: BlockedKey): string | null {
+  const [first] = by;
+  if (!first || first.id === id) return null;
+  if (first.state === "pending") {
+    return `the task ${first.id} of the concurrency key ${key} comes before it, and is tried again at ${first.until}`;
+  }
+  const running = by.map((task) => `${task.id} (${task.holder})`).join(", ");
+  return `of the concurrency key ${key}, ${perKey} ${perKey === 1 ? "task runs" : "tasks run"} at a time: ${running}`;
 }
 
 /** Of a pending task: when nothing is in its way. */
@@ -114,12 +132,16 @@ function because(code: WhyCode, text: string): Reason {
   return { code, text, inMs: null, ahead: null };
 }
 
-/** Whether a pending task is claimed before another one of its queue. */
+/**
+ * Whether a pending task is claimed before another one of its queue.
+ * @param isOlder it was enqueued before the other one
+ */
 export function comesBefore(
-  a: Pick<TaskView, "id" | "priority" | "scheduledAt">,
-  b: Pick<TaskView, "id" | "priority" | "scheduledAt">,
+  a: Pick<TaskView, "priority" | "scheduledAt">,
+  b: Pick<TaskView, "priority" | "scheduledAt">,
+  isOlder: boolean,
 ): boolean {
   if (a.priority !== b.priority) return a.priority < b.priority;
   const byTime = Date.parse(a.scheduledAt) - Date.parse(b.scheduledAt);
-  return byTime !== 0 ? byTime < 0 : a.id < b.id;
+  return byTime !== 0 ? byTime < 0 : isOlder;
 }

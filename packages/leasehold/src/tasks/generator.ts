@@ -7,7 +7,7 @@
 import type { Lease, LeaseClient } from "../core/index.js";
 import { type Singleton, singletonOver } from "../election/index.js";
 import { type Env, sleep, taskIds } from "../env/index.js";
-import { DEFAULTS } from "./client.js";
+import { DEFAULTS } from "./define.js";
 import type { GeneratorState, Json, NewTask, TaskStore } from "./port.js";
 
 /** The holder of this resource generates. */

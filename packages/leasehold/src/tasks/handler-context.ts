@@ -24,6 +24,8 @@ const KEYS = [
   "lease",
   "signal",
   "progress",
+  "checkpoint",
+  "lastCheckpoint",
   "log",
 ] as const satisfies readonly (keyof HandlerContext)[];
 

@@ -1,30 +1,44 @@
+export { dueKindsOf, type Tasks, type TasksClient, tasksOver } from "./client.js";
+export { type KeyOptions, MOST_PER_KEY, ORDERS } from "./concurrency.js";
 export {
   DEFAULTS,
-  dueKindsOf,
-  type EnqueueTaskOptions,
-  type Tasks,
-  type TasksClient,
-  type TasksOptions,
-  type TaskToEnqueue,
-  tasksOver,
-} from "./client.js";
-export {
   defineTask,
   FinalTaskError,
   type Handler,
   type HandlerContext,
+  LONGEST_KEPT_MS,
   type TaskDefaults,
   type TaskDefinition,
   type TaskHandler,
   type TaskOptions,
 } from "./define.js";
 export { observed, type TaskEvent, type TaskListener } from "./events.js";
-export { GENERATOR_RESOURCE, Generator, type GeneratorOptions } from "./generator.js";
+export type { OutputOf, ResultOptions, TaskHandle } from "./handle.js";
+export { CHECKPOINT_BYTES } from "./json.js";
 export { leasesOfTask } from "./leases.js";
+export type {
+  EnqueueTaskOptions,
+  TaskStatsOptions,
+  TaskStores,
+  TasksOptions,
+  TaskToEnqueue,
+} from "./options.js";
+export { byteLength } from "./payloads.js";
 export type * from "./port.js";
 export { TASK_STATES } from "./port.js";
 export { Ready, type ReadyOptions } from "./ready.js";
 export { startReaper } from "./reaper.js";
-export { type AdminResult, type Enqueued, TaskConflictError } from "./results.js";
+export { checkTaskId } from "./record.js";
+export { ResultWaits } from "./result-waits.js";
+export { type AdminResult, TaskConflictError, TaskFailedError } from "./results.js";
+export {
+  loadDeclarations,
+  loadTicker,
+  type Schedule,
+  type Schedules,
+  startTicking,
+} from "./schedules/client.js";
+export type { ScheduleOptions } from "./schedules/declaration.js";
+export type * from "./schedules/port.js";
 export { type DueKinds, type UnhandledKind, unhandledKinds } from "./unhandled.js";
-export type { Worker, WorkerOptions } from "./worker.js";
+export type { Drained, DrainOptions, Worker, WorkerOptions } from "./worker.js";

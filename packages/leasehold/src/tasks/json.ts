@@ -3,6 +3,9 @@ import { InvalidOptionError } from "../core/index.js";
 import { describe } from "./describe.js";
 import type { Json } from "./port.js";
 
+/** Of progress and of a checkpoint, as JSON: they travel with heartbeats, in one request with those of other tasks. */
+export const CHECKPOINT_BYTES = 64 * 1024;
+
 /**
  * The value as its JSON represents it, so that readers get exactly the stored value. Undefined is null, a
  * property that is undefined is absent, and an object with `toJSON`, such as a Date, is what that returns.

@@ -1,7 +1,7 @@
 /** Grants on tasks, as leases on resources named `task:ID`. */
-import { InvalidOptionError, type LeaseState, type LeaseView } from "../core/index.js";
+import type { LeaseState, LeaseView } from "../core/index.js";
 import type { Attempt, TaskDetails, TaskKey } from "./port.js";
-import { storedId } from "./record.js";
+import { cursorNumbers } from "./record.js";
 
 type Result = NonNullable<Attempt["result"]>;
 
@@ -65,18 +65,17 @@ export function leasesOfTask(namespace: string, task: TaskDetails): LeaseView[] 
 
 /** The last grant of a page, from which on the next page goes. */
 export interface TaskLeasePosition {
-  readonly id: string;
+  /** The number of the task. */
+  readonly seq: number;
   readonly attempt: number;
 }
 
-export function taskLeaseCursor({ id, attempt }: TaskLeasePosition): string {
-  return `${id}.${attempt}`;
+export function taskLeaseCursor({ seq, attempt }: TaskLeasePosition): string {
+  return `${seq}.${attempt}`;
 }
 
 /** @throws InvalidOptionError for a cursor that no page has given */
 export function taskLeasePosition(cursor: string): TaskLeasePosition {
-  const [, text = "", attempt] = /^(.{36})\.(\d{1,9})$/.exec(cursor) ?? [];
-  const id = storedId(text);
-  if (id) return { id, attempt: Number(attempt) };
-  throw new InvalidOptionError("cursor", "must come from a page of leases on tasks");
+  const [seq, attempt] = cursorNumbers(cursor, /^(\d{1,15})\.(\d{1,9})$/, "leases on tasks");
+  return { seq: seq as number, attempt: attempt as number };
 }

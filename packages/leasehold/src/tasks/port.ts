@@ -25,32 +25,38 @@ import type {
   Term,
   WatchEvent,
 } from "../core/index.js";
+import type { BlockedKey, BlockedKeysQuery, BlockingTask, KeyName } from "./blocked-keys.js";
+import type { DueKind, DueKindsQuery } from "./due-kinds.js";
+import type { Concurrency, Json, TaskKey, TaskState } from "./values.js";
+import type { TaskResult, TaskWaits } from "./waits-port.js";
 
-export type { CallOptions, Failed, Page, Term };
-
-/** The data and the output of a task: any JSON value. */
-export type Json =
-  | null
-  | boolean
-  | number
-  | string
-  | readonly Json[]
-  | { readonly [name: string]: Json };
-
-export type TaskState = "pending" | "running" | "done" | "dead" | "cancelled";
-export const TASK_STATES: readonly TaskState[] = [
-  "pending",
-  "running",
-  "done",
-  "dead",
-  "cancelled",
-];
+export { TASK_STATES } from "./values.js";
+export type {
+  ReadResultsOptions,
+  TaskEndEvent,
+  TaskStatistics,
+  TaskStats,
+  TaskStatsQuery,
+} from "./waits-port.js";
+export type {
+  CallOptions,
+  Concurrency,
+  Failed,
+  Json,
+  Page,
+  TaskKey,
+  TaskResult,
+  TaskState,
+  TaskWaits,
+  Term,
+};
 
 export interface NewTask {
   readonly namespace: string;
   /**
-   * A UUID chosen by the caller: enqueueing the same task again after a lost response adds nothing. Another kind,
-   * queue or data under the same id is a conflict.
+   * Any text of 1 to 200 characters without control characters, chosen by the caller and kept as it is; not `.` or `..`.
+   * Enqueueing the same task again after a lost response adds nothing. Another kind, queue or data under the same id is a
+   * conflict.
    */
   readonly id: string;
   /** The kind of work, which selects the handler. 1-256 bytes. */
@@ -73,6 +79,16 @@ export interface NewTask {
    */
   readonly backoffMs: number;
   readonly maxBackoffMs: number;
+  /** How long the task is kept once it has ended; default: for ever. */
+  readonly retain?: Retain;
+  /** Default: it runs whatever else runs. */
+  readonly concurrency?: Concurrency | undefined;
+}
+/** In milliseconds; null: for ever. */
+export interface Retain {
+  readonly doneMs: number | null;
+  /** Also of cancelled tasks. */
+  readonly deadMs: number | null;
 }
 export type EnqueueOutcome =
   | { readonly status: "enqueued"; readonly id: string }
@@ -117,7 +133,7 @@ export interface ClaimedTask extends Term {
   readonly data: Json;
   /**
    * 48 hex digits, of which the first 16 are the grant id. With `d` for the SHA-256 of the claimId in hex: its digits 0 to 7,
-   * the last 8 digits of the task's id, and the digits 16 to 47 of `d`.
+   * 8 digits that differ from task to task (the last ones of its number), and the digits 16 to 47 of `d`.
    */
   readonly leaseId: string;
   readonly token: number;
@@ -130,21 +146,19 @@ export interface ClaimedTask extends Term {
   readonly scheduledAt: string;
   /** The holder of the previous attempt; null if there was none. */
   readonly previousHolder: string | null;
+  /** The last checkpoint of an earlier attempt; null if there was none. */
+  readonly checkpoint: Json;
 }
 /**
- * Pending tasks that are due, by priority, scheduledAt and id. `reap` makes tasks with expired leases pending.
+ * Pending tasks that are due, by priority, scheduledAt and the order in which they were enqueued. `reap` makes tasks with expired leases pending.
  *
- * The data of a claim is bounded: the claim ends before the task with which its data would exceed 16 MiB of JSON, but
+ * The data of a claim is bounded: the claim ends before the task with which its data and checkpoints would exceed 16 MiB of JSON, but
  * never before the first. A claim that leaves due tasks for that reason notifies those who `watch`.
  */
 export type ClaimOutcome =
   | { readonly status: "claimed"; readonly tasks: readonly ClaimedTask[] }
   | Failed;
 
-export interface TaskKey {
-  readonly namespace: string;
-  readonly id: string;
-}
 export interface TaskGrant extends TaskKey {
   readonly leaseId: string;
   readonly token: number;
@@ -164,6 +178,8 @@ export interface HeartbeatRequest extends TaskGrant {
   readonly ttlMs: number;
   /** Replaces the progress kept with the attempt. */
   readonly progress?: Json;
+  /** Replaces the checkpoint kept with the task, which its later claims return. */
+  readonly checkpoint?: Json;
 }
 export type HeartbeatOutcome = ({ readonly status: "renewed" } & Term) | Refused | Failed;
 
@@ -251,6 +267,8 @@ export interface TaskView {
   /** The error of the last attempt that failed. One that is larger than 1 KiB is cut in a list, like a preview. */
   readonly error: string | null;
   readonly dedupeKey: string | null;
+  /** As the task declares it; null if it runs whatever else runs. */
+  readonly concurrency: Concurrency | null;
   readonly attempt: number;
   readonly failures: number;
   readonly crashes: number;
@@ -273,6 +291,8 @@ export interface TaskDetails extends TaskView {
   readonly data: Json;
   readonly output: Json;
   readonly progress: Json;
+  /** Of the last attempt that recorded one; null if none has. */
+  readonly checkpoint: Json;
   /**
    * Oldest first, including the running one. The last 100 at most, of which older ones are left out if all their
    * errors and progress exceed 1 MiB: `attempt` is the number of each.
@@ -292,24 +312,6 @@ export interface TaskQuery {
   /** At most this many; default 100. */
   readonly limit?: number;
   readonly cursor?: string;
-}
-
-export interface DueKindsQuery {
-  readonly namespace: string;
-  /** Only tasks that have been due for this long, in milliseconds. */
-  readonly dueForMs: number;
-  /** At most this many tasks are counted. */
-  readonly limit: number;
-}
-/** The due tasks of one kind in a queue. */
-export interface DueKind {
-  readonly queue: string;
-  readonly kind: string;
-  readonly tasks: number;
-  /** Since when the oldest of them is due, ISO 8601. */
-  readonly dueAt: string;
-  /** When one of them was claimed last; null if none was. */
-  readonly startedAt: string | null;
 }
 
 export interface TaskLeaseQuery {
@@ -344,7 +346,7 @@ export interface TaskCapabilities {
   readonly reaps: boolean;
 }
 
-export interface TaskStore {
+export interface TaskStore extends TaskWaits {
   readonly capabilities: TaskCapabilities;
   enqueue(tasks: readonly NewTask[], options?: EnqueueOptions): Promise<EnqueueOutcome[]>;
   claim(request: ClaimRequest, options?: ClaimOptions): Promise<ClaimOutcome>;
@@ -359,36 +361,33 @@ export interface TaskStore {
   cancel(tasks: readonly TaskKey[]): Promise<AdminOutcome[]>;
   /** Makes dead or cancelled tasks pending again, and pending ones due now. Failures and crashes return to 0. */
   retry(tasks: readonly TaskKey[]): Promise<AdminOutcome[]>;
+  /** Deletes tasks that are not running, with their attempts: `ok` with the last state. A second delete is `unknown`. */
+  delete(tasks: readonly TaskKey[]): Promise<AdminOutcome[]>;
   get(task: TaskKey): Promise<TaskDetails | null>;
   /**
-   * Newest id first. Reads no payload as a whole that a view does not have: a page of large tasks must stay small. A page
+   * The task that was enqueued last comes first. Reads no payload as a whole that a view does not have: a page of large tasks must stay small. A page
    * may have fewer than `limit` tasks, or none, and a cursor all the same: those passed over are bounded in memory.
    */
   list(query: TaskQuery): Promise<Page<TaskView>>;
   counts(namespace: string): Promise<Record<TaskState, number>>;
   /** Due pending tasks by queue and kind. Optional: without it, readers look at a page of `list`. */
   dueKinds?(query: DueKindsQuery): Promise<readonly DueKind[]>;
+  /** Keys of which pending tasks wait for others, those with the most first. Optional: without it, readers do not see them. */
+  blockedKeys?(query: BlockedKeysQuery): Promise<readonly BlockedKey[]>;
   /**
-   * Grants on tasks, running and ended, as leases on resources named `task:ID`. Newest task id first,
-   * of one task the newest grant first. done, failed and returned count as `released`, cancelled as
+   * Grants on tasks, running and ended, as leases on resources named `task:ID`. Those of the newest task
+   * first, of one task the newest grant first. done, failed and returned count as `released`, cancelled as
    * `revoked`.
    */
   leases(query: TaskLeaseQuery): Promise<Page<LeaseView>>;
   /** Ends expired leases of every namespace: back to pending, or dead at the crash limit. */
   reap(): Promise<readonly Reaped[]>;
+  /** Deletes ended tasks of every namespace that are to be kept no longer, at most `limit`, and returns how many. */
+  collect(limit: number): Promise<number>;
   /** Yields a `resync` once the subscription is active. With `watch: "poll"` it yields nothing else. */
   watch(namespace: string, options: { signal: AbortSignal }): AsyncIterable<TaskWatchEvent>;
   close(): Promise<void>;
 }
 
-/** The wanted state of the generator. The store keeps it, so that all server instances return the same. */
-export interface GeneratorWanted {
-  readonly running: boolean;
-  /** Tasks per second, 0.01 to 1,000. */
-  readonly ratePerSecond: number;
-}
-export interface GeneratorState {
-  /** `{ running: false, ratePerSecond: 1 }` until the first write. */
-  read(namespace: string): Promise<GeneratorWanted>;
-  write(namespace: string, change: Partial<GeneratorWanted>): Promise<GeneratorWanted>;
-}
+export type { GeneratorState, GeneratorWanted } from "./generator-port.js";
+export type { BlockedKey, BlockedKeysQuery, BlockingTask, DueKind, DueKindsQuery, KeyName };

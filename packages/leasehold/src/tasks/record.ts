@@ -1,6 +1,6 @@
 /** What a store keeps of a task, where it keeps it as a value, and what it lets in. */
 import { InvalidOptionError } from "../core/index.js";
-import type { Attempt, Json, NewTask, TaskState } from "./port.js";
+import type { Attempt, Json, NewTask, Retain, TaskState } from "./port.js";
 
 export type Result = NonNullable<Attempt["result"]>;
 
@@ -26,9 +26,12 @@ export interface AttemptRecord {
  * back as they were, whatever happens to the objects that they were made of.
  */
 export interface TaskRecord extends Omit<NewTask, "data" | "scheduledAt"> {
+  /** The number that the store gave the task: larger than those of earlier tasks. */
+  readonly seq: number;
   readonly data: string;
   readonly state: TaskState;
   readonly output: string;
+  readonly checkpoint: string;
   /** Of the last attempt that failed. */
   readonly error: string | null;
   readonly failures: number;
@@ -36,6 +39,8 @@ export interface TaskRecord extends Omit<NewTask, "data" | "scheduledAt"> {
   readonly createdAtMs: number;
   readonly scheduledAtMs: number;
   readonly finishedAtMs: number | null;
+  /** When it is collected; null: unless it has ended, and if it is kept for ever. */
+  readonly deleteAtMs: number | null;
   /** The last grant: running, or how it ended. */
   readonly last: AttemptRecord | null;
   /** The grants before it, oldest first: at most 99. */
@@ -82,28 +87,87 @@ export function isClaimable(record: TaskRecord, nowMs: number): boolean {
   return record.state === "pending" && record.scheduledAtMs <= nowMs;
 }
 
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+const LONGEST_ID = 200;
+const CONTROL = /\p{Cc}/u;
+/** Paths of URLs lose them, however they are written. */
+const DOTS = /^\.{1,2}$/;
 
-/** The id as stores keep it, in lower case; null if it is no UUID, so that no task can have it. */
-export function storedId(id: string): string | null {
-  const lower = id.toLowerCase();
-  return UUID.test(lower) ? lower : null;
+/** @throws InvalidOptionError naming `path` */
+export function checkTaskId(id: unknown, path = "id"): asserts id is string {
+  const problem = typeof id === "string" ? problemOfId(id) : "must be a string";
+  if (problem !== null) throw new InvalidOptionError(path, problem);
+}
+
+/** False for a text that no task can have as its id. */
+export function isTaskId(id: string): boolean {
+  return problemOfId(id) === null;
+}
+
+function problemOfId(id: string): string | null {
+  // A character has at most two code units.
+  if (
+    id === "" ||
+    id.length > LONGEST_ID * 2 ||
+    (id.length > LONGEST_ID && Array.from(id).length > LONGEST_ID)
+  ) {
+    return `must have 1 to ${LONGEST_ID} characters`;
+  }
+  if (CONTROL.test(id)) return "must not contain control characters";
+  if (!id.isWellFormed()) return "must not contain a lone surrogate (half a character)";
+  return DOTS.test(id) ? `must not be "${id}"` : null;
+}
+
+/** From which task on the next page of a list goes. */
+export function taskCursor({ seq }: Pick<TaskRecord, "seq">): string {
+  return String(seq);
+}
+
+/** @throws InvalidOptionError for a cursor that no page has given */
+export function taskPosition(cursor: string): number {
+  return cursorNumbers(cursor, /^(\d{1,15})$/, "tasks")[0] as number;
+}
+
+/** @throws InvalidOptionError for a cursor that no page of `what` has given */
+export function cursorNumbers(cursor: string, pattern: RegExp, what: string): number[] {
+  const found = pattern.exec(cursor);
+  if (!found) throw new InvalidOptionError("cursor", `must come from a page of ${what}`);
+  return found.slice(1).map(Number);
 }
 
 /**
  * The task as stores take it. The caller has checked ranges and names.
- * @throws InvalidOptionError for an id that is no UUID or a scheduledAt that is no time
+ * @throws InvalidOptionError for an id that no task can have or a scheduledAt that is no time
  */
 export function storedTask(task: NewTask): NewTask {
-  const id = storedId(task.id);
-  if (!id) throw new InvalidOptionError("id", "must be a UUID");
+  checkTaskId(task.id);
   if (task.scheduledAt !== null && Number.isNaN(Date.parse(task.scheduledAt))) {
     throw new InvalidOptionError("scheduledAt", "must be a time as ISO 8601");
   }
-  return { ...task, id };
+  return task;
 }
 
 /** An error's text comes from anywhere; what no database can keep is replaced, not refused. */
 export function storedError(error: string): string {
   return error.toWellFormed().replaceAll("\0", "\ufffd");
+}
+
+/**
+ * Between half and the whole of min(backoffMs x 2^(failures-1), maxBackoffMs): at least half, so
+ * that the wait grows; at random, so that tasks which failed together do not come back together.
+ */
+export function backoffMs(
+  task: Pick<NewTask, "backoffMs" | "maxBackoffMs">,
+  failures: number,
+  random: number,
+): number {
+  // 2^60 times anything but 0 is beyond any limit; 2^1024 would be Infinity, and 0 times that NaN.
+  const factor = 2 ** Math.min(failures - 1, 60);
+  const longestMs = Math.min(task.backoffMs * factor, task.maxBackoffMs);
+  return Math.round(longestMs * (0.5 + random / 2));
+}
+
+/** When it ended, and until when it is kept. */
+export function finished({ retain }: TaskRecord, kept: keyof Retain, nowMs: number) {
+  const keepMs = retain?.[kept] ?? null;
+  return { finishedAtMs: nowMs, deleteAtMs: keepMs === null ? null : nowMs + keepMs };
 }

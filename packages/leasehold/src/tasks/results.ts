@@ -1,11 +1,11 @@
 /** What the calls of a program return: the outcomes of a store, with its failures as errors. */
 import { LeaseholdError } from "../core/index.js";
 import { invariant } from "../env/index.js";
-import type { AdminOutcome, EnqueueOutcome } from "./port.js";
+import type { AdminOutcome, EnqueueOutcome, Json, TaskResult } from "./port.js";
 
-/** The result of `enqueue`: the id of the task, or of the unfinished task that has the same `dedupeKey`. */
+/** The outcome of a task that was added, or that has the `dedupeKey`. */
 export type Enqueued = Exclude<EnqueueOutcome, { status: "failed" | "conflict" }>;
-/** The result of `cancel` and `retry`: the new state, the state that does not allow it, or `unknown`. */
+/** The result of `cancel`, `retry` and `delete`: the new state (of a deleted task, the last one), the state that does not allow it, or `unknown`. */
 export type AdminResult = Exclude<AdminOutcome, { status: "failed" }>;
 
 /**
@@ -34,6 +34,53 @@ export class TaskConflictError extends LeaseholdError {
       { retryable: false, outcome: "none" },
     );
   }
+}
+
+/**
+ * The task has ended without an output: it is `dead`, with the error of its last attempt in `error`, or `cancelled`. Or it
+ * is `unknown`: deleted, never added, or its transaction has not committed.
+ * @example
+ * ```ts
+ * import { connect, defineTask, TaskFailedError } from "leasehold";
+ *
+ * const leasehold = await connect("memory:");
+ * const handle = await leasehold.tasks.enqueue(defineTask("mail"), { to: "ada@example.com" });
+ * await leasehold.tasks.cancel(handle.id);
+ * await handle.result().catch((error) => {
+ *   if (!(error instanceof TaskFailedError)) throw error;
+ *   console.log(error.id, "is", error.state, error.error);
+ * });
+ * await leasehold.close();
+ * ```
+ */
+export class TaskFailedError extends LeaseholdError {
+  constructor(
+    readonly id: string,
+    readonly state: "dead" | "cancelled" | "unknown",
+    readonly error: string | null,
+  ) {
+    super("TASK_FAILED", `task ${id} ${ENDED[state](error)}`, {
+      retryable: false,
+      outcome: "none",
+    });
+  }
+}
+
+const ENDED: Readonly<Record<TaskFailedError["state"], (error: string | null) => string>> = {
+  dead: (error) =>
+    `is dead${error === null ? "" : `: ${error}`}; retry it once the cause is removed`,
+  cancelled: () => "was cancelled; retry it if its output is wanted after all",
+  unknown: () =>
+    "does not exist: it was deleted, or never added; wait for a result after the transaction of enqueue has committed",
+};
+
+/** @throws TASK_FAILED */
+export function outputOf({ id, state, output = null, error = null }: TaskResult): Json {
+  if (state === "dead" || state === "cancelled" || state === "unknown") {
+    throw new TaskFailedError(id, state, error);
+  }
+  invariant(state === "done", "it has ended");
+  return output;
 }
 
 /** @throws the error of a failed outcome */

@@ -53,14 +53,22 @@ export function retryingTasks(store: TaskStore, env: Env): TaskStore {
       ),
     cancel: (tasks) => retrying.batch(tasks, (some) => store.cancel(some), { repeatable: false }),
     retry: (tasks) => retrying.batch(tasks, (some) => store.retry(some), { repeatable: false }),
+    delete: (tasks) => retrying.batch(tasks, (some) => store.delete(some), { repeatable: false }),
     get: (task) => retrying.read(() => store.get(task)),
     list: (query) => retrying.read(() => store.list(query)),
     counts: (namespace) => retrying.read(() => store.counts(namespace)),
     ...(store.dueKinds && {
       dueKinds: (query) => retrying.read(async () => (await store.dueKinds?.(query)) ?? []),
     }),
+    ...(store.blockedKeys && {
+      blockedKeys: (query) => retrying.read(async () => (await store.blockedKeys?.(query)) ?? []),
+    }),
+    results: (tasks, options) => retrying.read(() => store.results(tasks, options)),
+    watchResults: (namespace, options) => store.watchResults(namespace, options),
+    stats: (query) => retrying.read(() => store.stats(query)),
     leases: (query) => retrying.read(() => store.leases(query)),
     reap: () => retrying.call(() => store.reap()),
+    collect: (limit) => retrying.call(() => store.collect(limit)),
     watch: (namespace, options) => store.watch(namespace, options),
     close() {
       retrying.close();

@@ -17,10 +17,11 @@ const claimBy = (claimId: string, holder = "w1") => ({
   limit: 1,
   ttlMs: 1_000,
 });
+const SEQ = 17;
 const next = (last: number) => last + 1;
 
 function pending(change: Partial<NewTask> = {}, nowMs = 0): TaskRecord {
-  const { record } = rules.enqueue(null, null, newTaskOf(KEY, change), nowMs);
+  const { record } = rules.enqueue(null, null, newTaskOf(KEY, change), nowMs, SEQ);
   if (!record) throw new Error("it is new");
   return record;
 }
@@ -43,9 +44,16 @@ const refused = (reason: string) => ({ status: "refused", reason });
 describe("enqueue", () => {
   it("makes a pending task that is due now, or when it says", () => {
     const at = "2020-01-01T00:00:00.000Z";
-    const { record, outcome } = rules.enqueue(null, null, newTaskOf(KEY, { data: { a: 1 } }), 7);
+    const { record, outcome } = rules.enqueue(
+      null,
+      null,
+      newTaskOf(KEY, { data: { a: 1 } }),
+      7,
+      SEQ,
+    );
     expect(outcome).toEqual({ status: "enqueued", id: KEY.id });
     expect(record).toMatchObject({
+      seq: SEQ,
       state: "pending",
       data: '{"a":1}',
       output: "null",
@@ -63,10 +71,10 @@ describe("enqueue", () => {
 
   it("repeated changes nothing, and a duplicate names the task that there is", () => {
     const first = running();
-    const again = rules.enqueue(first, null, newTaskOf(KEY), 9);
+    const again = rules.enqueue(first, null, newTaskOf(KEY), 9, SEQ);
     expect(again).toEqual({ record: first, outcome: { status: "enqueued", id: KEY.id } });
     const rival = { ...first, id: "rival" };
-    const duplicate = rules.enqueue(null, rival, newTaskOf(KEY), 9);
+    const duplicate = rules.enqueue(null, rival, newTaskOf(KEY), 9, SEQ);
     expect(duplicate).toEqual({ record: null, outcome: { status: "duplicate", id: "rival" } });
   });
 });
@@ -75,7 +83,7 @@ describe("claim", () => {
   it("gives a due task to its holder until its expiry", () => {
     const at = new Date(0).toISOString();
     const { record, outcome } = claimed(pending({ data: [1], priority: 3, dedupeKey: "d" }), 40);
-    const leaseId = taskLeaseId(claimDigestOf(CLAIM), KEY.id);
+    const leaseId = taskLeaseId(claimDigestOf(CLAIM), SEQ);
     expect(outcome).toEqual({
       id: KEY.id,
       kind: "kind",
@@ -91,6 +99,7 @@ describe("claim", () => {
       dedupeKey: "d",
       scheduledAt: at,
       previousHolder: null,
+      checkpoint: null,
       ttlMs: 1_000,
       remainingMs: 1_000,
     });

@@ -29,6 +29,7 @@ function retryInMs(
       crashLimit: 1,
     },
     0,
+    1,
   );
   if (!record) throw new Error("it is new");
   const request = { ...key, ...LEASE, ttlMs: 1_000 };

@@ -36,7 +36,9 @@ import type {
 } from "./port.js";
 import {
   type AttemptRecord,
+  backoffMs,
   encodeJson,
+  finished,
   isClaimable,
   isSameContent,
   isUnfinished,
@@ -53,12 +55,16 @@ export interface Decision<Outcome> {
   readonly outcome: Decided<Outcome>;
 }
 
-/** @param rival an unfinished task of the same namespace, kind and dedupeKey, if there is one */
+/**
+ * @param rival an unfinished task of the same namespace, kind and dedupeKey, if there is one
+ * @param seq the store's next number
+ */
 export function enqueue(
   record: TaskRecord | null,
   rival: TaskRecord | null,
   task: NewTask,
   nowMs: number,
+  seq: number,
 ): Decision<EnqueueOutcome> {
   if (record) {
     // Whatever has become of the task since, a repeated request has been carried out.
@@ -68,15 +74,18 @@ export function enqueue(
   if (rival) return { record, outcome: { status: "duplicate", id: rival.id } };
   const created: TaskRecord = {
     ...task,
+    seq,
     data: encodeJson(task.data),
     state: "pending",
     output: NOTHING,
+    checkpoint: NOTHING,
     error: null,
     failures: 0,
     crashes: 0,
     createdAtMs: nowMs,
     scheduledAtMs: task.scheduledAt === null ? nowMs : Date.parse(task.scheduledAt),
     finishedAtMs: null,
+    deleteAtMs: null,
     last: null,
     earlier: [],
   };
@@ -100,7 +109,7 @@ export function claim(
   const last: AttemptRecord = {
     attempt: (before?.attempt ?? 0) + 1,
     holder: request.holder,
-    leaseId: taskLeaseId(claimDigest, record.id),
+    leaseId: taskLeaseId(claimDigest, record.seq),
     token: token(before?.token ?? 0),
     ttlMs: request.ttlMs,
     startedAtMs: nowMs,
@@ -129,7 +138,7 @@ export function claimAgain(
 ): Decided<ClaimedTask> | null {
   const { last } = record;
   if (record.state !== "running") return null;
-  if (last?.leaseId !== taskLeaseId(claimDigest, record.id)) return null;
+  if (last?.leaseId !== taskLeaseId(claimDigest, record.seq)) return null;
   return nowMs < last.expiresAtMs ? claimedTask(record, last, nowMs) : null;
 }
 
@@ -168,8 +177,10 @@ export function heartbeat(
     expiresAtMs: Math.max(grant.last.expiresAtMs, nowMs + request.ttlMs),
     progress: request.progress === undefined ? grant.last.progress : encodeJson(request.progress),
   };
+  const { checkpoint = null } = request;
+  const news = request.checkpoint === undefined ? {} : { checkpoint: encodeJson(checkpoint) };
   return {
-    record: { ...grant.record, last },
+    record: { ...grant.record, ...news, last },
     outcome: { status: "renewed", ttlMs: last.ttlMs, remainingMs: last.expiresAtMs - nowMs },
   };
 }
@@ -187,7 +198,12 @@ export function complete(
   if ("reason" in grant) return { record, outcome: grant };
   const output = encodeJson(request.output);
   return {
-    record: { ...ended(grant, "done", nowMs), state: "done", output, finishedAtMs: nowMs },
+    record: {
+      ...ended(grant, "done", nowMs),
+      state: "done",
+      output,
+      ...finished(grant.record, "doneMs", nowMs),
+    },
     outcome: { status: "completed", repeated: false, output: JSON.parse(output) as Json },
   };
 }
@@ -220,7 +236,7 @@ export function fail(
   const failed = { ...ended(grant, "failed", nowMs, error), error, failures };
   if (request.final || failures >= grant.record.maxAttempts) {
     return {
-      record: { ...failed, state: "dead", finishedAtMs: nowMs },
+      record: { ...failed, state: "dead", ...finished(grant.record, "deadMs", nowMs) },
       outcome: { status: "recorded", repeated: false, state: "dead", retryInMs: null },
     };
   }
@@ -229,21 +245,6 @@ export function fail(
     record: { ...failed, state: "pending", scheduledAtMs: nowMs + retryInMs },
     outcome: { status: "recorded", repeated: false, state: "pending", retryInMs },
   };
-}
-
-/**
- * Between half and the whole of min(backoffMs x 2^(failures-1), maxBackoffMs): at least half, so
- * that the wait grows; at random, so that tasks which failed together do not come back together.
- */
-function backoffMs(
-  task: Pick<NewTask, "backoffMs" | "maxBackoffMs">,
-  failures: number,
-  random: number,
-): number {
-  // 2^60 times anything but 0 is beyond any limit; 2^1024 would be Infinity, and 0 times that NaN.
-  const factor = 2 ** Math.min(failures - 1, 60);
-  const longestMs = Math.min(task.backoffMs * factor, task.maxBackoffMs);
-  return Math.round(longestMs * (0.5 + random / 2));
 }
 
 /** The task keeps its place in the queue. A repeated requeue is answered like the first. */
@@ -274,7 +275,7 @@ export function cancel(record: TaskRecord | null, nowMs: number): Decision<Admin
   if (!isUnfinished(state)) return { record, outcome: { status: "conflict", state } };
   const stopped = state === "running" ? ended(runningGrant(record), "cancelled", nowMs) : record;
   return {
-    record: { ...stopped, state: "cancelled", finishedAtMs: nowMs },
+    record: { ...stopped, state: "cancelled", ...finished(record, "deadMs", nowMs) },
     outcome: { status: "ok", state: "cancelled" },
   };
 }
@@ -303,6 +304,7 @@ export function retry(
       crashes: 0,
       scheduledAtMs: startsOver ? nowMs : Math.min(record.scheduledAtMs, nowMs),
       finishedAtMs: null,
+      deleteAtMs: null,
     },
     outcome: { status: "ok", state: "pending" },
   };
@@ -322,7 +324,7 @@ export function reap(
   const crashed = { ...ended(grant, "expired", nowMs), crashes };
   if (crashes >= record.crashLimit) {
     return {
-      record: { ...crashed, state: "dead", finishedAtMs: nowMs },
+      record: { ...crashed, state: "dead", ...finished(record, "deadMs", nowMs) },
       outcome: { namespace, id, holder, token, state: "dead" },
     };
   }
@@ -385,6 +387,7 @@ function claimedTask(record: TaskRecord, last: AttemptRecord, nowMs: number): De
     dedupeKey: record.dedupeKey,
     scheduledAt: new Date(record.scheduledAtMs).toISOString(),
     previousHolder: record.earlier.at(-1)?.holder ?? null,
+    checkpoint: JSON.parse(record.checkpoint) as Json,
     ttlMs: last.ttlMs,
     remainingMs: last.expiresAtMs - nowMs,
   };

@@ -30,7 +30,7 @@ import { Completer, reportTimeoutMs } from "./completer.js";
 import { FinalTaskError, type HandlerContext, type TaskHandler } from "./define.js";
 import { describe } from "./describe.js";
 import { handlerContext } from "./handler-context.js";
-import { toJson } from "./json.js";
+import { CHECKPOINT_BYTES, toJson } from "./json.js";
 import type {
   ClaimedTask,
   CompleteOutcome,
@@ -48,9 +48,6 @@ const KEEP = {
   driftRatio: 0.01,
   stopOnRenewError: false,
 } as const;
-/** It travels with every heartbeat, in one request with those of the other tasks. */
-const LONGEST_PROGRESS_BYTES = 64 * 1024;
-
 /** Whose tasks they are, and where they come from. */
 interface Origin {
   readonly store: TaskStore;
@@ -157,6 +154,8 @@ class RunningTask
   place: number;
   /** Goes with each heartbeat; undefined: none yet. */
   #progress: Json | undefined;
+  /** Goes with each heartbeat until one is confirmed. */
+  #checkpoint: { readonly value: Json } | undefined;
   #report: "none" | "sent" | "accepted" = "none";
   #hasEnded = false;
   #ended: Promise<void> | undefined;
@@ -190,9 +189,9 @@ class RunningTask
     return this.#lease;
   }
 
-  /** Without data and lease id. */
+  /** Without data, checkpoint and lease id. */
   get task(): HandlerContext["task"] {
-    const { data: _data, leaseId: _leaseId, ...shown } = this.#task;
+    const { data: _data, checkpoint: _checkpoint, leaseId: _leaseId, ...shown } = this.#task;
     return shown;
   }
 
@@ -206,7 +205,19 @@ class RunningTask
 
   get progress(): HandlerContext["progress"] {
     return (value) => {
-      this.#progress = toJson("progress", value, LONGEST_PROGRESS_BYTES);
+      this.#progress = toJson("progress", value, CHECKPOINT_BYTES);
+    };
+  }
+
+  get lastCheckpoint(): Json {
+    return this.#task.checkpoint;
+  }
+
+  get checkpoint(): HandlerContext["checkpoint"] {
+    return async (value) => {
+      this.#checkpoint = { value: toJson("checkpoint", value, CHECKPOINT_BYTES) };
+      // With a TTL it follows a renewal in flight, which may have been sent without the checkpoint.
+      await this.lease.renew({ ttlMs: this.#work.ttlMs });
     };
   }
 
@@ -235,9 +246,15 @@ class RunningTask
   /** For the lease. */
   async renew(timeoutMs: number): Promise<RenewOutcome> {
     const { completer, ttlMs } = this.#work;
+    const checkpoint = this.#checkpoint;
     const progress = this.#progress;
-    const news = progress === undefined ? {} : { progress };
+    const news = {
+      ...(progress !== undefined && { progress }),
+      ...(checkpoint && { checkpoint: checkpoint.value }),
+    };
     const outcome = await completer.heartbeat({ ...this.#grant(), ttlMs, ...news }, timeoutMs);
+    if (outcome.status === "renewed" && this.#checkpoint === checkpoint)
+      this.#checkpoint = undefined;
     // Our own report, whose answer is still to come, may be what has ended the grant: what
     // became of it is for the report to find out. Until then this renewal stays open.
     if (outcome.status === "lost" && this.#report !== "none") await this.whenEnded();

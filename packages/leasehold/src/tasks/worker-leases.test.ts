@@ -74,7 +74,7 @@ describe("what a handler sees of its task", () => {
     const worker = tasks.work([handler], { ttlMs: TTL_MS });
     await clock.advance(10);
     const context = runs[0]?.context ?? {};
-    const names = ["task", "lease", "signal", "progress", "log"];
+    const names = ["task", "lease", "signal", "progress", "checkpoint", "lastCheckpoint", "log"];
     expect(Object.keys(context)).toEqual(names);
     expect(names.every((name) => name in context && Object.hasOwn(context, name))).toBe(true);
     expect("secret" in context).toBe(false);

@@ -19,12 +19,14 @@
  */
 
 import {
+  Aborting,
   ClosedError,
   checkInteger,
   checkKnown,
   checkNames,
   checkNewName,
   checkNumber,
+  checkSignal,
   failedMaybe,
   InvalidOptionError,
   instant,
@@ -38,6 +40,7 @@ import {
   withTimeout,
 } from "../env/index.js";
 import type { TaskHandler } from "./define.js";
+import { drained } from "./draining.js";
 import type { ClaimRequest, TaskStore } from "./port.js";
 import type { Ready } from "./ready.js";
 import { TasksAtWork } from "./running-task.js";
@@ -62,6 +65,21 @@ const OPTIONS: Readonly<Record<keyof WorkerOptions, true>> = {
   ttlMs: true,
   graceMs: true,
 };
+
+/** How long `drain` waits. */
+export interface DrainOptions {
+  /** How long to wait, in milliseconds. Default: no limit. */
+  timeoutMs?: number;
+  /** Ends the wait: the call rejects with its reason. */
+  signal?: AbortSignal;
+}
+const DRAIN_OPTIONS: Readonly<Record<keyof DrainOptions, true>> = { timeoutMs: true, signal: true };
+
+/** What `drain` resolves to. */
+export interface Drained {
+  /** How many tasks this worker has reported as dead since the call. */
+  readonly dead: number;
+}
 
 /** How the stores, clocks and identity of a worker are given. */
 export interface WorkerContext {
@@ -116,6 +134,8 @@ export class Worker implements AsyncDisposable {
   readonly #graceMs: number;
   readonly #stopping = new AbortController();
   readonly #claiming: Promise<void>;
+  readonly #aborting = new Aborting();
+  readonly #whenIdle = new Set<() => void>();
   #slotFreed: (() => void) | undefined;
   #closed: Promise<void> | undefined;
 
@@ -132,9 +152,10 @@ export class Worker implements AsyncDisposable {
     const { ttl } = context.store.capabilities;
     checkInteger("ttlMs", ttlMs, Math.max(100, ttl.minMs), ttl.maxMs);
     checkNumber("graceMs", graceMs, 0, Number.MAX_SAFE_INTEGER);
-    this.#work = new TasksAtWork(context, byKind(handlers), ttlMs, this.#stopping.signal, () =>
-      this.#slotFreed?.(),
-    );
+    this.#work = new TasksAtWork(context, byKind(handlers), ttlMs, this.#stopping.signal, () => {
+      this.#slotFreed?.();
+      if (this.#work.running.length === 0) this.#noteIdle();
+    });
     this.#context = context;
     this.#concurrency = concurrency;
     this.#queues = queues;
@@ -157,8 +178,50 @@ export class Worker implements AsyncDisposable {
     return this.#closed;
   }
 
+  /**
+   * Waits until the worker's queues are empty: no task of its kinds is due there, and none runs, here or elsewhere. Tasks
+   * and retries that are scheduled for later do not count. The worker goes on. A paused queue never becomes empty.
+   * @throws TIMED_OUT, INVALID_OPTION; CLOSED if the worker is closed meanwhile; the signal's reason
+   * @example
+   * ```ts
+   * import { connect, defineTask } from "leasehold";
+   *
+   * const leasehold = await connect("memory:");
+   * const mail = defineTask("mail");
+   * await leasehold.tasks.enqueueAll(mail, [{ data: "ada" }, { data: "joan" }]);
+   * const worker = leasehold.tasks.work([mail.handle((to) => console.log("sent to", to))]);
+   * const { dead } = await worker.drain({ timeoutMs: 10_000 });
+   * console.log("all are sent, but", dead);
+   * await leasehold.close();
+   * ```
+   */
+  async drain(options: DrainOptions = {}): Promise<Drained> {
+    checkKnown(options, DRAIN_OPTIONS);
+    const { timeoutMs = Number.POSITIVE_INFINITY, signal } = options;
+    checkNumber("timeoutMs", timeoutMs, 0, Number.POSITIVE_INFINITY);
+    if (signal !== undefined) checkSignal(signal);
+    const { completer, kinds } = this.#work;
+    const deadBefore = completer.dead;
+    const idle = () => this.#idle();
+    const place = { ...this.#context, queues: this.#queues, kinds, idle };
+    await this.#aborting.run([this.#stopping.signal, signal], (abort) =>
+      drained(place, timeoutMs, abort),
+    );
+    return { dead: completer.dead - deadBefore };
+  }
+
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
+  }
+
+  async #idle(): Promise<void> {
+    if (this.#work.running.length === 0) return;
+    await new Promise<void>((resolve) => this.#whenIdle.add(resolve));
+  }
+
+  #noteIdle(): void {
+    for (const resolve of this.#whenIdle) resolve();
+    this.#whenIdle.clear();
   }
 
   async #close(): Promise<void> {

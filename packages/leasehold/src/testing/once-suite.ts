@@ -186,7 +186,26 @@ const failing: Section = (test, expect) => {
     expect(view.nextInMs).toBeGreaterThan(30_000);
     expect(view.nextInMs).toBeLessThanOrEqual(60_000);
     expect((await fixture.lease("bill"))?.state).toBe("released");
-    expect(await fixture.fail(grant)).toEqual({ status: "refused" });
+  });
+
+  test("answers a repeated failure of the same grant as the first one", async (fixture) => {
+    const first = await fixture.hold("bill");
+    const once = { status: "recorded", state: "failing", failures: 1 };
+    expect(await fixture.fail(first)).toEqual(once);
+    expect(await fixture.fail(first, { error: "again", maxAttempts: 1 })).toEqual(once);
+    const { failures, error } = await fixture.view("bill");
+    expect([failures, error]).toEqual([1, "no"]);
+    const second = await fixture.hold("bill", "joan");
+    expect(await fixture.fail(first)).toEqual(once);
+    const last = { status: "recorded", state: "failed", failures: 2 };
+    expect(await fixture.fail(second, { maxAttempts: 2 })).toEqual(last);
+    expect(await fixture.fail(second, { maxAttempts: 2 })).toEqual(last);
+    expect(await fixture.fail(first)).toEqual({ status: "refused" });
+  });
+
+  test("keeps of an error what a database can keep", async (fixture) => {
+    await fixture.fail(await fixture.hold("bill"), { error: "a\0b \ud800 é" });
+    expect((await fixture.view("bill")).error).toBe("a\ufffdb \ufffd é");
   });
 
   test("is failed after maxAttempts, until it is retried", async (fixture) => {

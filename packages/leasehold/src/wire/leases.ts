@@ -56,6 +56,10 @@ export interface Capabilities {
 export interface ServerCapabilities extends Capabilities {
   /** The only namespace that the server serves this caller. */
   readonly namespace: string;
+  /** Whether it keeps records of `once`: it does where one database has its leases and its records. */
+  readonly once: boolean;
+  /** Whether it keeps schedules of tasks, and ticks. */
+  readonly schedules: boolean;
   /** The largest body that the server takes. */
   readonly maxBodyBytes: number;
 }

@@ -25,6 +25,7 @@ export function toWireTask(task: port.TaskView): Task {
     maxAttempts: task.maxAttempts,
     crashLimit: task.crashLimit,
     dedupeKey: task.dedupeKey,
+    concurrency: task.concurrency,
     grantId: task.grantId,
     fencingToken: task.token,
     remainingMs: task.remainingMs,
@@ -46,6 +47,8 @@ export function fromWireTask(task: Task): port.TaskView {
     state: task.state,
     error: task.error,
     dedupeKey: task.dedupeKey,
+    // Absent from the answers of older servers.
+    concurrency: task.concurrency ?? null,
     attempt: task.attempt,
     failures: task.failures,
     crashes: task.crashes,
@@ -85,8 +88,8 @@ export function toWireDetails(task: port.TaskDetails): TaskDetails {
     processor: holder,
     fencingToken: token,
   }));
-  const { data: task_data, output: task_output, progress } = task;
-  return { ...toWireTask(task), task_data, task_output, progress, attempts };
+  const { data: task_data, output: task_output, progress, checkpoint } = task;
+  return { ...toWireTask(task), task_data, task_output, progress, checkpoint, attempts };
 }
 
 export function fromWireDetails(task: TaskDetails): port.TaskDetails {
@@ -95,8 +98,8 @@ export function fromWireDetails(task: TaskDetails): port.TaskDetails {
     holder: processor,
     token: fencingToken,
   }));
-  const { task_data: data, task_output: output, progress } = task;
-  return { ...fromWireTask(task), data, output, progress, attempts };
+  const { task_data: data, task_output: output, progress, checkpoint } = task;
+  return { ...fromWireTask(task), data, output, progress, checkpoint, attempts };
 }
 
 export function toWireClaimed(task: port.ClaimedTask, processor: string): ClaimedTask {
@@ -120,6 +123,7 @@ export function toWireClaimed(task: port.ClaimedTask, processor: string): Claime
     ttlMs: task.ttlMs,
     remainingMs: task.remainingMs,
     previousProcessor: task.previousHolder,
+    checkpoint: task.checkpoint,
   };
 }
 
@@ -139,6 +143,8 @@ export function fromWireClaimed(task: ClaimedTask): port.ClaimedTask {
     dedupeKey: task.dedupeKey,
     scheduledAt: task.scheduled_at,
     previousHolder: task.previousProcessor,
+    // Absent from the answers of older servers.
+    checkpoint: task.checkpoint ?? null,
     ttlMs: task.ttlMs,
     remainingMs: task.remainingMs,
     expiresAt: task.must_heartbeat_before,

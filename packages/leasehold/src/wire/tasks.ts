@@ -3,9 +3,27 @@ import type { Page } from "../core/index.js";
 import type * as port from "../tasks/index.js";
 import type { Failed, OutcomeOf } from "./failed.js";
 
+/**
+ * An id as it is written in the path of a request. The first letter of a plain word is escaped too: `/api/tasks/counts` counts
+ * the tasks, and `/api/tasks/%63ounts` is the task with that id.
+ */
+export function taskInPath(id: string): string {
+  const [first = ""] = id;
+  return /^[a-z]+$/.test(id)
+    ? `%${first.charCodeAt(0).toString(16)}${id.slice(1)}`
+    : encodeURIComponent(id);
+}
+
 /** Everything except the data has a default. */
-export interface NewTask extends Partial<Omit<port.NewTask, "namespace" | "data" | "scheduledAt">> {
+export interface NewTask
+  extends Partial<
+    Omit<port.NewTask, "namespace" | "data" | "scheduledAt" | "retain" | "concurrency">
+  > {
   readonly task_data: port.Json;
+  /** Default: none. `perKey` is 1 and `order` is `fifo` by default. */
+  readonly concurrency?: (Pick<port.Concurrency, "key"> & Partial<port.Concurrency>) | undefined;
+  /** Default: seven days and thirty days. */
+  readonly retain?: Partial<port.Retain>;
   /** ISO 8601 with a zone; null, the default: at once. */
   readonly scheduled_at?: string | null;
 }
@@ -65,12 +83,15 @@ export interface ClaimedTask extends Identity {
   readonly must_heartbeat_before: string | null;
   /** The holder before, if the task was handed over. */
   readonly previousProcessor: string | null;
+  /** The last checkpoint of an earlier attempt; null if there was none. */
+  readonly checkpoint: port.Json;
 }
 
 type Previews = "dataPreview" | "outputPreview" | "progressPreview";
 /** A task in a list. `task_data`, `task_output` and `progress` are absent if they are large: then there is a preview. */
 export interface Task extends Identity, Pick<port.TaskView, Previews | "progress"> {
   readonly task_data?: port.Json;
+  readonly concurrency: port.Concurrency | null;
   readonly crashLimit: number;
   /** Of the last grant, like grantId and fencingToken; null before the first. */
   readonly processor: string | null;
@@ -95,10 +116,25 @@ export interface TaskDetails extends Omit<Task, Previews> {
   readonly task_data: port.Json;
   readonly task_output: port.Json;
   readonly progress: port.Json;
+  readonly checkpoint: port.Json;
   /** Oldest first, the running one included. */
   readonly attempts: readonly Attempt[];
 }
 export type TaskPage = Page<Task>;
+/** Whose results are asked for, in one request. */
+export interface ResultsRequest {
+  readonly ids: readonly string[];
+  /** For at least this long, GET /v1/events?of=results reports the end of those that have not ended. Default 0. */
+  readonly notifyMs?: number;
+}
+export type TaskResult = port.TaskResult;
+/** In the order of the ids. */
+export type TaskResults = readonly Omit<TaskResult, "id">[];
+/** Those with the most pending tasks first. */
+export interface BlockedKeys {
+  readonly items: readonly port.BlockedKey[];
+}
+export type TaskStatistics = port.TaskStatistics;
 export type Counts = Readonly<Record<port.TaskState, number>>;
 
 /** What each request about a claimed task carries. */
@@ -112,6 +148,8 @@ interface Grant {
 export interface HeartbeatRequest extends Grant, Ttl {
   /** Replaces the progress kept with the attempt. */
   readonly progress?: port.Json;
+  /** Replaces the checkpoint of the task. At most 64 KiB as JSON. */
+  readonly checkpoint?: port.Json;
 }
 export interface CompleteRequest extends Grant {
   /** Default: null. */

@@ -144,7 +144,8 @@ function Row({ entry }: { readonly entry: Entry }) {
   );
 }
 
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+/** The target of an action on several tasks. */
+const SEVERAL = /^\d+ tasks$/;
 
 /** The target, as a link if it has a page. */
 function Target({ entry: { action, target } }: { readonly entry: Entry }) {
@@ -157,7 +158,7 @@ function Target({ entry: { action, target } }: { readonly entry: Entry }) {
       </Link>
     );
   }
-  if (action.startsWith("task.") && UUID.test(target)) {
+  if (action.startsWith("task.") && target !== "" && !SEVERAL.test(target)) {
     return (
       <Link to="/tasks/$id" params={{ id: target }} className={linked} title={target}>
         <span className="font-mono text-xs">{target}</span>

@@ -17,7 +17,7 @@ export type Action = (typeof ACTIONS)[number];
 export const ACTION_STATES: Readonly<Record<Action, readonly State[]>> = {
   cancel: ["pending", "running"],
   retry: ["dead", "cancelled"],
-  delete: ["done", "dead", "cancelled"],
+  delete: ["pending", "done", "dead", "cancelled"],
 };
 
 const WORDS: Readonly<Record<Action, { verb: string; past: string; effect: string }>> = {

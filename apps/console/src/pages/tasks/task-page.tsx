@@ -1,6 +1,6 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate, useParams } from "@tanstack/react-router";
-import type { TaskDetails } from "leasehold/internal/wire";
+import { type TaskDetails, taskInPath } from "leasehold/internal/wire";
 import { type ReactNode, useState } from "react";
 import { ApiError, api } from "../../data/api.js";
 import { useMay, whoQuery } from "../../data/who.js";
@@ -45,7 +45,7 @@ function AllTasks() {
 }
 
 function Known({ task, answeredAtMs }: { task: TaskDetails; answeredAtMs: number }) {
-  const { id, kind, state, task_data, task_output } = task;
+  const { id, kind, state, task_data, task_output, checkpoint } = task;
   return (
     <>
       <nav aria-label="Breadcrumb" className="mb-2 flex items-center gap-1.5 text-xs text-muted">
@@ -80,6 +80,13 @@ function Known({ task, answeredAtMs }: { task: TaskDetails; answeredAtMs: number
               <JsonView value={task_data} name="input" />
             </div>
           </Panel>
+          {checkpoint !== null && (
+            <Panel title="Checkpoint" aside="for the next attempt">
+              <div className="p-3">
+                <JsonView value={checkpoint} name="checkpoint" />
+              </div>
+            </Panel>
+          )}
           {state === "done" && (
             <Panel title="Output">
               <div className="p-3">
@@ -98,7 +105,7 @@ function Known({ task, answeredAtMs }: { task: TaskDetails; answeredAtMs: number
 
 function Facts({ task }: { readonly task: TaskDetails }) {
   const { id, queue, priority, attempt, failures, maxAttempts, crashes, crashLimit } = task;
-  const { dedupeKey, createdAt, scheduled_at, started_at, processed_at, kind } = task;
+  const { dedupeKey, concurrency, createdAt, scheduled_at, started_at, processed_at, kind } = task;
   const list = (search: { queue?: string; kind?: string }, text: string) => (
     <Link to="/tasks" search={search} className="underline underline-offset-2">
       {text}
@@ -121,6 +128,15 @@ function Facts({ task }: { readonly task: TaskDetails }) {
         {crashes} of {crashLimit}
       </Fact>
       <Fact name="Dedupe key">{dedupeKey ?? <span className="text-muted">none</span>}</Fact>
+      {concurrency && (
+        <Fact name="Concurrency key">
+          {concurrency.key}{" "}
+          <span className="text-muted">
+            {concurrency.perKey} at a time,{" "}
+            {concurrency.order === "fifo" ? "in order" : "any order"}
+          </span>
+        </Fact>
+      )}
       <Fact name="Added">
         <TimeText at={createdAt} />
       </Fact>
@@ -173,8 +189,8 @@ function Actions({ task: { id, state } }: { readonly task: TaskDetails }) {
   if (!mayOperate) return null;
   const run = async (action: Action, reason: string | undefined) => {
     const asking = { query: { reason } };
-    if (action === "delete") await api("DELETE", `/api/tasks/${id}`, asking);
-    else await api("POST", `/api/tasks/${id}/${action}`, asking);
+    if (action === "delete") await api("DELETE", `/api/tasks/${taskInPath(id)}`, asking);
+    else await api("POST", `/api/tasks/${taskInPath(id)}/${action}`, asking);
     return { changed: 1, others: 0 };
   };
   return (

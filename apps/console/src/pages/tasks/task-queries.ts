@@ -1,14 +1,16 @@
 /** The requests of the task pages. */
 import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
-import type {
-  Counts,
-  GeneratorStatus,
-  PauseList,
-  Task,
-  TaskDetails,
-  TaskPage,
-  Why,
-  Workers,
+import {
+  type BlockedKeys,
+  type Counts,
+  type GeneratorStatus,
+  type PauseList,
+  type Task,
+  type TaskDetails,
+  type TaskPage,
+  taskInPath,
+  type Why,
+  type Workers,
 } from "leasehold/internal/wire";
 import { get } from "../../data/api.js";
 
@@ -30,6 +32,8 @@ export const countsQuery = queryOptions({
   queryFn: ({ signal }) => get<Counts>("/api/tasks/counts", { signal }),
 });
 
+/** Keys that are named at most. */
+const BLOCKED_KEYS = 5;
 const PAGE = 100;
 /** A list with more pages stops updating, because each change would refetch all of them. */
 export const LIVE_PAGES = 3;
@@ -52,7 +56,7 @@ export const taskListQuery = (filter: TaskFilter) =>
 export const taskQuery = (id: string) =>
   queryOptions({
     queryKey: ["task", id],
-    queryFn: ({ signal }) => get<TaskDetails>(`/api/tasks/${id}`, { signal }),
+    queryFn: ({ signal }) => get<TaskDetails>(`/api/tasks/${taskInPath(id)}`, { signal }),
     placeholderData: undefined as never,
   });
 
@@ -61,7 +65,7 @@ const WHY_EVERY_MS = 3_000;
 export const whyQuery = (id: string) =>
   queryOptions({
     queryKey: ["task", id, "why"],
-    queryFn: ({ signal }) => get<Why>(`/api/tasks/${id}/why`, { signal }),
+    queryFn: ({ signal }) => get<Why>(`/api/tasks/${taskInPath(id)}/why`, { signal }),
     refetchInterval: WHY_EVERY_MS,
     placeholderData: undefined as never,
   });
@@ -76,6 +80,15 @@ export const generatorQuery = queryOptions({
 export const pausesQuery = queryOptions({
   queryKey: ["pauses"],
   queryFn: ({ signal }) => get<PauseList>("/v1/pauses", { signal }),
+});
+
+/** Keys are blocked and freed without an event. */
+const KEYS_EVERY_MS = 5_000;
+export const blockedKeysQuery = queryOptions({
+  queryKey: ["tasks", "keys"],
+  queryFn: ({ signal }) =>
+    get<BlockedKeys>("/v1/tasks/keys", { signal, query: { limit: BLOCKED_KEYS } }),
+  refetchInterval: KEYS_EVERY_MS,
 });
 
 export const workersQuery = queryOptions({

@@ -7,6 +7,7 @@ import { useMay, whoQuery } from "../../data/who.js";
 import { Button } from "../../ui/button.js";
 import { Icon } from "../../ui/icon.js";
 import { PageHead } from "../../ui/panel.js";
+import { BlockedKeys } from "./blocked-keys.js";
 import { EnqueueDialog } from "./enqueue-dialog.js";
 import { GeneratorPanel } from "./generator-panel.js";
 import { PausedQueues, PauseQueueDialog } from "./queue-pauses.js";
@@ -14,8 +15,6 @@ import { StateTabs } from "./state-tabs.js";
 import { TaskList } from "./task-list.js";
 import { stateOf } from "./task-queries.js";
 import { UnhandledKinds } from "./unhandled-kinds.js";
-
-const UUID = /^[0-9a-f]{8}-[0-9a-f-]{27}$/i;
 
 export function TasksPage() {
   const [search, filterBy] = useFilters();
@@ -47,6 +46,7 @@ export function TasksPage() {
         <GeneratorPanel />
         <PausedQueues />
         <UnhandledKinds />
+        <BlockedKeys />
       </div>
       <StateTabs state={filter.state} search={search} />
       <div className="my-3 grid grid-cols-2 gap-2 sm:grid-cols-[minmax(0,2fr)_minmax(0,1fr)_minmax(0,1fr)]">
@@ -60,14 +60,14 @@ export function TasksPage() {
         <FilterInput label="Queue" value={queue} onFilter={(value) => filterBy({ queue: value })} />
         <FilterInput label="Kind" value={kind} onFilter={(value) => filterBy({ kind: value })} />
       </div>
-      {text !== undefined && UUID.test(text) && (
+      {text !== undefined && text !== "" && (
         <p className="mb-3 text-sm">
           <Link
             to="/tasks/$id"
-            params={{ id: text.toLowerCase() }}
+            params={{ id: text }}
             className="inline-flex items-center gap-1.5 text-accent underline underline-offset-2"
           >
-            <Icon name="link" /> Open the task with this id
+            <Icon name="link" /> Open the task with the id {text}
           </Link>
         </p>
       )}

@@ -14,6 +14,7 @@ const ICONS: Readonly<Record<string, IconName>> = {
   retrying: "restart",
   paused: "pause",
   noWorker: "worker",
+  key: "key",
   behind: "menu",
   due: "play",
   running: "play",

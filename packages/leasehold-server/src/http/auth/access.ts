@@ -75,6 +75,10 @@ export const ACCESS: Readonly<Record<string, Need>> = {
   "GET /api/tasks/counts": "readTasks",
   "GET /api/tasks/leases": "readTasks",
   "GET /api/tasks/{id}": "readTasks",
+  "GET /v1/tasks/stats": "readTasks",
+  "GET /v1/tasks/keys": "readTasks",
+  "POST /v1/tasks/results": "readTasks",
+  "GET /v1/tasks/{id}/result": "readTasks",
 
   "GET /api/generator": "readTasks",
   "POST /api/generator/start": "operate",
@@ -106,6 +110,22 @@ export const ACCESS: Readonly<Record<string, Need>> = {
   "POST /v1/leases/revoke": "operate",
   "POST /v1/leases/get": "read",
   "POST /v1/leases/collect": "administer",
+
+  "POST /v1/once/succeed": "hold",
+  "POST /v1/once/fail": "hold",
+  "POST /v1/once/{key}/retry": "operate",
+  "DELETE /v1/once/{key}": "operate",
+  "GET /v1/once": "read",
+  "GET /v1/once/{key}": "read",
+
+  "PUT /v1/schedules/{name}": "work",
+  "POST /v1/schedules/{name}/pause": "operate",
+  "POST /v1/schedules/{name}/resume": "operate",
+  "POST /v1/schedules/{name}/run": "operate",
+  "DELETE /v1/schedules/{name}": "operate",
+  "GET /v1/schedules": "readTasks",
+  "GET /v1/schedules/{name}": "readTasks",
+
   "GET /v1/leases": "read",
   "GET /v1/capabilities": "read",
   "GET /v1/events": "read",

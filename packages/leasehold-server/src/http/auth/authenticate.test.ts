@@ -345,6 +345,7 @@ test("a key that has ended or is no more is not valid any longer", async () => {
   const caller = await come(`Bearer ${key.text}`);
   records.delete(key.id);
   await env.clock.advance(5_000);
+  await expect(authenticator.checkAgain(caller)).rejects.toMatchObject(refused);
   expect(await authenticator.isStillValid(caller)).toBe(false);
 });
 

@@ -13,7 +13,8 @@
  *   to read. So one that guesses uses half of the limit, two use a third each, and a new key of another is read.
  * - A request with a key that needs none is served as the key's caller too, or refused: never as anyone.
  * - With `ifAny`, the server checks every 2 s whether a key was ever created. From then on it requires keys for
- *   good, also after restarts: when the last key has ended, it refuses all requests.
+ *   good, also after restarts: when the last key has ended, it refuses all requests. While it cannot check, it accepts
+ *   requests without a key as long as it accepts those with one.
  */
 
 import type { Env } from "leasehold";
@@ -88,6 +89,8 @@ export class Authenticator {
   readonly #guesses = new Counts<string>();
   /** Null until the first check. */
   #requiresKeys: boolean | null;
+  /** When the last check that has found no key began. */
+  #keylessMs = -Infinity;
   #checking: Promise<void> | undefined;
   /** The checks of requests that wait, with their keys. */
   readonly #watching = new Map<() => Promise<void>, string | null>();
@@ -115,7 +118,10 @@ export class Authenticator {
    * @throws UNAUTHENTICATED; FORBIDDEN for an untrusted host; STORE_UNAVAILABLE if the key cannot be read
    */
   async callerOf(request: Request, acceptsStale: boolean, remoteAddress?: string): Promise<Caller> {
-    if (this.#requiresKeys === null) await this.#inTime(this.#checkForKeys());
+    const keylessForMs = this.#env.clock.monotonic() - this.#keylessMs;
+    if (!this.#requiresKeys && this.#keyCheck && keylessForMs >= FRESH_MS) {
+      await this.#checkAgainForKeys(acceptsStale && keylessForMs < STALE_MS);
+    }
     const header = request.headers.get("authorization");
     const [, text = ""] = /^Bearer +([!-~]+) *$/i.exec(header ?? "") ?? [];
     if (!this.#requiresKeys && !this.#isKey(text)) {
@@ -312,6 +318,15 @@ export class Authenticator {
     }
   }
 
+  /** @throws STORE_UNAVAILABLE if it cannot, unless the last check suffices */
+  async #checkAgainForKeys(lastSuffices: boolean): Promise<void> {
+    try {
+      await this.#inTime(this.#checkForKeys(), lastSuffices ? READ_WITH_STALE_MS : READ_MS);
+    } catch (error) {
+      if (!lastSuffices) throw error;
+    }
+  }
+
   #checkForKeys(): Promise<void> {
     if (this.#requiresKeys) return Promise.resolve();
     this.#checking ??= this.#readWhetherKeysExisted().finally(() => {
@@ -321,11 +336,13 @@ export class Authenticator {
   }
 
   async #readWhetherKeysExisted(): Promise<void> {
+    const atMs = this.#env.clock.monotonic();
     const existed = (await this.#keys?.existed()) ?? false;
-    if (existed && this.#requiresKeys !== true) {
+    if (existed) {
       this.#env.logger.info({ event: "keys_required" }, "an API key exists: requests now need one");
     }
     this.#requiresKeys = existed;
+    if (!existed) this.#keylessMs = atMs;
   }
 }
 

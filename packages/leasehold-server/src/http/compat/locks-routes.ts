@@ -175,12 +175,8 @@ export function lockRoutes(app: App, services: Services): void {
       checkResources(caller, [query.prefix ?? ""]);
       const { namespace } = caller;
       const asked = { ...defined(query), namespace, states: ["live", "revoked"] as const };
-      const budget = services.budget(context);
-      const { items, nextCursor } = await filteredPage(
-        (part) => budget.read(() => leases.list(part)),
-        asked,
-        excludesOthers,
-      );
+      const read = () => filteredPage((part) => leases.list(part), asked, excludesOthers);
+      const { items, nextCursor } = await services.scan(context, ["locks", asked], read);
       return context.json({ items: items.map(toLock), nextCursor }, 200);
     },
   );

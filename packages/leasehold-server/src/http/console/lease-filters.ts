@@ -13,6 +13,16 @@ type Filter = Pick<ListQuery, "holder" | "expiringWithinMs" | "heldForMs">;
 const READ_AT_ONCE = 1_000;
 const MAX_READS = 10;
 
+/** Whether a page may cost more than its items, because the leases between them do not match. */
+export function isFiltered(query: ListQuery): boolean {
+  const { states, renewedOnly = false, holder, expiringWithinMs, heldForMs } = query;
+  return renewedOnly || ![states, holder, expiringWithinMs, heldForMs].every(isAbsent);
+}
+
+function isAbsent(filter: unknown): boolean {
+  return filter === undefined;
+}
+
 /** Whether the grant excludes others: it is live, or revoked and free only at its expiry. */
 export function excludesOthers({ state, freeInMs }: LeaseView): boolean {
   return state === "live" || freeInMs !== undefined;
@@ -28,7 +38,7 @@ export async function filteredPage(
   keeps?: (view: LeaseView) => boolean,
 ): Promise<Page<LeaseView>> {
   const { limit, holder, expiringWithinMs, heldForMs } = query;
-  const isPlain = [holder, expiringWithinMs, heldForMs].every((value) => value === undefined);
+  const isPlain = [holder, expiringWithinMs, heldForMs].every(isAbsent);
   if (isPlain && !keeps) return read(query);
   const items: LeaseView[] = [];
   // Nearly all leases match where `keeps` alone decides.

@@ -42,12 +42,15 @@ export function leaseListRoutes(app: App, services: Services): void {
       },
     }),
     async (context) => {
-      const budget = services.budget(context);
       const { status: states, ...query } = context.req.valid("query");
       const wanted = states ? { states } : {};
-      const page = await pageOfLeases(services, context, budget, wanted, query);
       const { namespace } = callerOf(context);
-      const { workers, complete } = await budget.read(() => workersOf(services, namespace));
+      const read = async () => ({
+        page: await pageOfLeases(services, namespace, wanted, query),
+        ...(await workersOf(services, namespace)),
+      });
+      const question = ["leases and workers", wanted, query];
+      const { page, workers, complete } = await services.scan(context, question, read);
       return context.json(
         {
           ...page,
@@ -77,8 +80,10 @@ export function leaseListRoutes(app: App, services: Services): void {
       async (context) => {
         if (ended && !history) throw noHistory();
         const query = context.req.valid("query");
+        const { namespace } = callerOf(context);
+        const read = () => pageOfLeases(services, namespace, wanted, query);
         return context.json(
-          await pageOfLeases(services, context, services.budget(context), wanted, query),
+          await services.scan(context, ["lease records", wanted, query], read),
           200,
         );
       },

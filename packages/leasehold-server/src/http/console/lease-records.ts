@@ -11,7 +11,7 @@ import type { LeaseRecord } from "../../protocol/index.js";
 import { callerOf, TASK_PREFIX } from "../auth/caller.js";
 import { lastGrant, lastingMs, unknownLease } from "../compat/grants.js";
 import { ProblemError } from "../problems.js";
-import type { AppEnv, Budget } from "../request.js";
+import type { AppEnv } from "../request.js";
 import type { Services } from "../services.js";
 
 /** The filter of a list. */
@@ -53,18 +53,17 @@ export function toLeaseRecord(view: LeaseView): LeaseRecord {
 /** @throws INVALID_REQUEST for a cursor that is not from a page of this list */
 export async function pageOfLeases(
   services: Services,
-  context: Context<AppEnv>,
-  budget: Budget,
+  namespace: string,
   wanted: Wanted,
   { limit, cursor }: PageQuery,
 ): Promise<{ items: LeaseRecord[]; nextCursor: string | null }> {
-  const sources = sourcesOf(services, callerOf(context).namespace, wanted);
+  const sources = sourcesOf(services, namespace, wanted);
   let [source, inner] = cursor === undefined ? [0, undefined] : parseCursor(cursor, sources.length);
   const items: LeaseRecord[] = [];
   for (let reads = 0; items.length < limit && reads < MAX_READS; reads++) {
     const read = sources[source];
     if (!read) break;
-    const page = await budget.read(() => read(limit - items.length, inner));
+    const page = await read(limit - items.length, inner);
     items.push(...page.items.map(toLeaseRecord));
     if (page.nextCursor === null) source += 1;
     inner = page.nextCursor ?? undefined;

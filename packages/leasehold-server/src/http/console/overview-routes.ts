@@ -76,8 +76,8 @@ export function overviewRoutes(app: App, services: Services, about: About): void
       const activity = activities.of(namespace);
       const [health, statistics, counts] = await Promise.all([
         healthOf(services, budget),
-        orNull(budget, () => services.statistics.of(namespace)),
-        orNull(budget, () => services.counts.of(namespace)),
+        orNull(services.scan(context, "statistics", () => services.statistics.of(namespace))),
+        orNull(services.scan(context, "cached counts", () => services.counts.of(namespace))),
       ]);
       if (counts) {
         activity.depth.set("pending", counts.pending);
@@ -126,9 +126,8 @@ export function overviewRoutes(app: App, services: Services, about: About): void
     }),
     async (context) => {
       const { namespace } = callerOf(context);
-      const elections = await services
-        .budget(context)
-        .read(async () => electionsOf(await services.statistics.of(namespace), services.terms));
+      const read = async () => electionsOf(await services.statistics.of(namespace), services.terms);
+      const elections = await services.scan(context, "elections", read);
       return context.json({ ...elections, history: services.history !== undefined }, 200);
     },
   );
@@ -145,9 +144,11 @@ export function overviewRoutes(app: App, services: Services, about: About): void
     async (context) => {
       const { namespace } = callerOf(context);
       const { recent } = activities.of(namespace);
-      const budget = services.budget(context);
-      const { workers, complete } = await budget.read(() => workersOf(services, namespace));
-      const unhandled = await budget.read(() => services.unhandled.of(namespace));
+      const read = async () => ({
+        ...(await workersOf(services, namespace)),
+        unhandled: await services.unhandled.of(namespace),
+      });
+      const { workers, complete, unhandled } = await services.scan(context, "workers", read);
       const items = withClaims(workers, recent.claimers());
       return context.json({ items, complete, forMs: recent.forMs, unhandled }, 200);
     },
@@ -167,10 +168,10 @@ async function healthOf(services: Services, budget: Budget): Promise<Overview["h
   }
 }
 
-/** Returns null if the store is unavailable. */
-async function orNull<T>(budget: Budget, read: () => Promise<T>): Promise<T | null> {
-  return budget.read(read).catch((error: unknown) => {
-    if (problemOf(error).code === "INTERNAL") throw error;
+/** Null if the store is unavailable. */
+async function orNull<T>(reading: Promise<T>): Promise<T | null> {
+  return reading.catch((error: unknown) => {
+    if (["INTERNAL", "TOO_MANY_REQUESTS", "CLOSING"].includes(problemOf(error).code)) throw error;
     return null;
   });
 }

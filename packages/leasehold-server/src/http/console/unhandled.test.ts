@@ -128,6 +128,8 @@ test("the same kind of several tenants is logged for each, and once", async () =
   // Only one of the tenants has a worker.
   const next = { method: "POST", path: "/api/tasks/next", body: { processor: PROCESSOR } };
   expect((await ask(keys[0]!.text, next)).status).toBe(200);
+  // The read for the log is shown for a while.
+  await env.clock.advance(5_000);
   const unhandledOf = async ({ text: key }: { text: string }) => {
     const { text } = await ask(key, { method: "GET", path: "/v1/workers" });
     return JSON.parse(text).unhandled.length;

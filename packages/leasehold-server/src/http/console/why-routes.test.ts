@@ -40,6 +40,27 @@ describe("why a task does not run", () => {
     expect((await ask("GET", `/api/tasks/${"0".repeat(36)}/why`)).body.code).toBe("UNKNOWN_TASK");
   });
 
+  test("names the tasks of its concurrency key that it waits for", async () => {
+    const app = await open();
+    const { asked, get } = app;
+    const concurrency = { key: "ada" };
+    const add = async () => (await asked("POST", "/api/tasks", { task_data: 1, concurrency })).id;
+    const [first, second] = [(await add()) as string, (await add()) as string];
+    await asked("POST", "/api/tasks/next", { processor: "w", limit: 2 });
+    expect(await get(`/api/tasks/${second}/why`)).toMatchObject({
+      reasons: [
+        {
+          code: "key",
+          text: `of the concurrency key ada, 1 task runs at a time: ${first} (w)`,
+        },
+      ],
+    });
+    expect((await get("/v1/tasks/keys")).items).toMatchObject([
+      { key: "ada", perKey: 1, pending: 1, by: [{ id: first, state: "running", holder: "w" }] },
+    ]);
+    expect((await get("/v1/tasks/keys?queue=default&kind=default&key=joan")).items).toEqual([]);
+  });
+
   test("reads a long queue once for all callers", async () => {
     const app = await open();
     const { asked, stores, clock } = app;

@@ -1,11 +1,12 @@
 /** GET /api/tasks/{id}/why: why a task does not run. */
 import { createRoute } from "@hono/zod-openapi";
+import type { Context } from "hono";
 import type { TaskDetails } from "leasehold/internal";
 import { comesBefore, explain } from "leasehold/internal";
 import { TaskParams, Why } from "../../protocol/index.js";
 import { callerOf } from "../auth/caller.js";
 import { unknownTask } from "../problems.js";
-import type { Budget } from "../request.js";
+import type { AppEnv, Budget } from "../request.js";
 import { type App, answers, otherMethods, problems } from "../routing.js";
 import type { Services } from "../services.js";
 
@@ -35,9 +36,10 @@ export function whyRoute(app: App, services: Services): void {
       const reasons = explain(task, task.attempts.at(-1), {
         nowMs,
         pause: pending ? await pauseOf(services, budget, namespace, task) : null,
+        blocked: pending ? await blockedOf(services, budget, namespace, task) : null,
         claimers: activities.of(namespace).recent.claimers(),
         ...(pending
-          ? await aheadOf(services, budget, namespace, task, nowMs)
+          ? await aheadOf(services, context, namespace, task, nowMs)
           : { ahead: 0, more: false }),
       });
       return context.json({ id, state: task.state, reasons }, 200);
@@ -57,17 +59,35 @@ async function pauseOf(
   return pauses.find(({ kind, name }) => kind === "queue" && name === queue) ?? null;
 }
 
+async function blockedOf(
+  { tasks }: Services,
+  budget: Budget,
+  namespace: string,
+  { queue, kind, concurrency }: TaskDetails,
+) {
+  if (!concurrency) return null;
+  const only = { queue, kind, key: concurrency.key };
+  const keys = await budget.read(async () => tasks.blockedKeys?.({ namespace, only, limit: 1 }));
+  return keys?.[0] ?? null;
+}
+
 /** Counts tasks ahead of this one, as of a few seconds ago. */
 async function aheadOf(
-  { queued }: Services,
-  budget: Budget,
+  services: Services,
+  context: Context<AppEnv>,
   namespace: string,
   task: TaskDetails,
   nowMs: number,
 ): Promise<{ readonly ahead: number; readonly more: boolean }> {
-  const { tasks, more } = await budget.read(() => queued.of({ namespace, queue: task.queue }));
+  const key = { namespace, queue: task.queue };
+  const read = () => services.queued.of(key);
+  const { tasks, more } = await services.scan(context, ["queued", key], read);
+  // The list is newest first. Without the task itself, it is of older tasks only, or of newer ones only.
+  const own = tasks.findIndex(({ id }) => id === task.id);
+  const isOlder = (index: number) => (own < 0 ? !more : index > own);
   const ahead = tasks.filter(
-    (other) => Date.parse(other.scheduledAt) <= nowMs && comesBefore(other, task),
+    (other, index) =>
+      Date.parse(other.scheduledAt) <= nowMs && comesBefore(other, task, isOlder(index)),
   ).length;
   return { ahead, more };
 }

@@ -13,7 +13,9 @@ export async function workersOf(
   namespace: string,
 ): Promise<{ readonly workers: LiveWorker[]; readonly complete: boolean }> {
   const live = { namespace, states: ["live"] as const, limit: MAX_LIVE };
-  const [ofResources, ofTasks] = await Promise.all([leases.list(live), tasks.leases(live)]);
+  // One after the other: a tenant has few such reads in the store at once.
+  const ofResources = await leases.list(live);
+  const ofTasks = await tasks.leases(live);
   return {
     workers: liveWorkers([...ofResources.items, ...ofTasks.items]),
     complete: ofResources.nextCursor === null && ofTasks.nextCursor === null,

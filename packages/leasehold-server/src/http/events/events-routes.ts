@@ -23,7 +23,8 @@ export function eventRoutes(app: App, services: Services): void {
       request: { query: EventsQuery, headers: EventsHeaders },
       responses: {
         200: {
-          description: "Server-sent events: `resync`, `lease` and `task`.",
+          description:
+            "Server-sent events: `resync`, `lease` and `task`; of results `resync` and `ended`.",
           content: { "text/event-stream": { schema: z.string() } },
         },
         ...onlyProblems("INVALID_REQUEST", "LIMIT_REACHED", "CLOSING", "INTERNAL"),

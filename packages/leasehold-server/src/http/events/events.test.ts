@@ -7,7 +7,7 @@ import { memory } from "leasehold/stores/memory";
 import { manualEnv } from "leasehold/testing";
 import { afterEach, describe, expect, test } from "vitest";
 import { expectProblem, openApp } from "../../../../../tests/support/app.js";
-import type { TaskWatchEvent } from "../../../../leasehold/src/tasks/index.js";
+import type { TaskEndEvent, TaskWatchEvent } from "../../../../leasehold/src/tasks/index.js";
 import { createApp, listen } from "../index.js";
 import { type Listener, UNRESTRICTED } from "./event-stream.js";
 import { EventHub } from "./events.js";
@@ -52,11 +52,12 @@ function setUp() {
   const env = manualEnv();
   const leases = watched<WatchEvent>();
   const tasks = watched<TaskWatchEvent>();
+  const results = watched<TaskEndEvent>();
   const hub = new EventHub({
     env,
     namespace: "default",
     leases,
-    tasks,
+    tasks: { ...tasks, watchResults: results.watch },
   });
   const changed = (resource: string) =>
     leases.state.push({ type: "changed", namespace: "default", resource });
@@ -91,6 +92,7 @@ function setUp() {
     hub,
     leases: leases.state,
     tasks: tasks.state,
+    results: results.state,
     changed,
     follow,
     establish,

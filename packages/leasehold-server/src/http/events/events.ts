@@ -1,9 +1,9 @@
 /**
  * Forwards the stores' notifications to the streams of /v1/events.
  *
- *   leases.watch ─┐                              ┌─▶ stream, at its own position
- *                 ├─▶ the last 1,000 events ─────┼─▶ stream
- *   tasks.watch  ─┘   each with the next number  └─▶ stream
+ *   leases.watch ───────┐                              ┌─▶ stream, at its own position
+ *   tasks.watch ────────┼─▶ the last 1,000 events ─────┼─▶ stream
+ *   tasks.watchResults ─┘   each with the next number  └─▶ stream
  *
  * The hub watches the stores once, from the first stream until a minute after the last, so that clients
  * that reconnect can resume. Event ids are `<epoch>.<number>`; each feed draws a new epoch.
@@ -36,12 +36,12 @@ export interface Watched {
   readonly env: Env;
   readonly namespace: string;
   readonly leases: Pick<LeaseStore, "watch">;
-  readonly tasks: Pick<TaskStore, "watch">;
+  readonly tasks: Pick<TaskStore, "watch" | "watchResults">;
 }
 
 interface Event {
   readonly topic: EventTopic;
-  readonly name: "resync" | "lease" | "task";
+  readonly name: "resync" | "lease" | "task" | "ended";
   readonly data: { readonly resource: string } | object;
 }
 
@@ -131,6 +131,12 @@ class Feed {
         for await (const event of tasks.watch(namespace, { signal })) {
           if (event.type === "resync") this.#onEstablished("tasks");
           else this.#add({ topic: "tasks", name: "task", data: { queue: event.queue } });
+        }
+      }),
+      this.#follow(env, "results", async () => {
+        for await (const event of tasks.watchResults(namespace, { signal })) {
+          if (event.type === "resync") this.#onEstablished("results");
+          else this.#add({ topic: "results", name: "ended", data: { id: event.id } });
         }
       }),
     ]);

@@ -84,7 +84,7 @@ test("so it is for notifications of the stores", async () => {
       await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
     },
   };
-  const tasks = { async *watch() {} };
+  const tasks = { async *watch() {}, async *watchResults() {} };
   const hub = new EventHub({ env, namespace: "n", leases, tasks });
   onTestFinished(() => hub.close());
   const open = () => hub.stream(["leases"], undefined) as ReadableStream<Uint8Array>;

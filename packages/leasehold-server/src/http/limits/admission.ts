@@ -3,7 +3,8 @@
  *
  *   keeps    renew, release, heartbeat, complete, fail, return, /healthz, /metrics,
  *            revoke, force-unlock, changes of pauses: they can end an overload       always
- *   waits    /api/tasks/next, /v1/events, /v1/activity          up to the tenant's limit
+ *   waits    /api/tasks/next, /v1/tasks/{id}/result,
+ *            /v1/events, /v1/activity                           up to the tenant's limit
  *   demands  all else: acquire, enqueue, lists                  while few are in flight and the event
  *                                                               loop is on time, else 429
  *

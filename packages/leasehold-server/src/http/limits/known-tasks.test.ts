@@ -22,7 +22,7 @@ it("finds each task once, in pages of lists, which have no large payloads", asyn
   const { queries, store } = storeOf(350);
   const ids = idsOf(0, 401);
   const found: [number, number][] = [];
-  for await (const page of knownTasks(store, "n", [...ids, idOf(10).toUpperCase()])) {
+  for await (const page of knownTasks(store, "n", [...ids, idOf(10)])) {
     found.push([page.asked, page.found.length]);
   }
   expect(found).toEqual([

@@ -10,7 +10,7 @@ export async function* knownTasks(
   namespace: string,
   ids: readonly string[],
 ): AsyncGenerator<{ readonly asked: number; readonly found: readonly TaskView[] }, void, void> {
-  const distinct = [...new Set(ids.map((id) => id.toLowerCase()))];
+  const distinct = [...new Set(ids)];
   for (let from = 0; from < distinct.length; from += STEP) {
     // A store in this process does not yield by itself.
     if (from > 0) await nextTurn();

@@ -65,6 +65,11 @@ export interface ServerLimits {
    * others, each. Default 256; null: unlimited. Only tenants with keys can be distinguished.
    */
   readonly tenantInFlight: number | null;
+  /**
+   * Reads of one tenant in the store at once whose cost grows with what it has stored: counts, and lists with filters.
+   * Default 1: each may occupy a processor of the database. Null: unlimited.
+   */
+  readonly tenantScans: number | null;
   /** Bytes of the bodies of one tenant's requests in flight. Default 1 MiB; null: unlimited. */
   readonly tenantBodyBytes: number | null;
   /**
@@ -97,6 +102,7 @@ export const DEFAULT_LIMITS: ServerLimits = {
   ratePerSecond: 1_000,
   bodyBytes: 256 * 1_024,
   tenantInFlight: 256,
+  tenantScans: 1,
   tenantBodyBytes: 1_024 * 1_024,
   allBodyBytes: 16 * 1_024 * 1_024,
 };
@@ -110,6 +116,7 @@ const UNLIMITED: ReadonlySet<string> = new Set([
   "recordsPerTask",
   "ratePerSecond",
   "tenantInFlight",
+  "tenantScans",
   "tenantBodyBytes",
   "allBodyBytes",
 ]);
@@ -130,6 +137,7 @@ export function resolveLimits(limits: Partial<ServerLimits> = {}): ServerLimits 
     ratePerSecond: true,
     bodyBytes: true,
     tenantInFlight: true,
+    tenantScans: true,
     tenantBodyBytes: true,
     allBodyBytes: true,
   });

@@ -43,3 +43,19 @@ it("a turn without requests leaves nothing to the next one", async () => {
     for (let turn = 0; turn < 3; turn += 1) await nextTurn();
   }
 });
+
+it("requests of clients that have gone take no turn, and are not kept", async () => {
+  const next: (() => void)[] = [];
+  const turns = new RequestTurns(() => new Promise((resolve) => next.push(resolve)));
+  const begun: string[] = [];
+  const gone = new Set<string>();
+  for (const name of ["a", "b", "c", "d"]) {
+    void turns.small("sender", 100, () => gone.has(name)).then(() => begun.push(name));
+  }
+  await nextTurn();
+  expect(begun).toEqual(["a"]);
+  for (const name of ["b", "d"]) gone.add(name);
+  next.shift()?.();
+  await nextTurn();
+  expect(begun).toEqual(["a", "b", "c", "d"]);
+});

@@ -16,10 +16,16 @@ export const REQUEST_WORK = 5;
 /** Of one tenant and kind of load: a few milliseconds. */
 const WORK_PER_TURN = 100;
 
+interface Waiting {
+  readonly work: number;
+  readonly begin: () => void;
+  readonly isOver: () => boolean;
+}
+
 interface Queue {
   /** What is left of this turn; negative if the last request has exceeded it. */
   left: number;
-  readonly waiting: { readonly work: number; readonly begin: () => void }[];
+  waiting: Waiting[];
 }
 
 export class RequestTurns {
@@ -27,6 +33,12 @@ export class RequestTurns {
   /** When the last of the large requests begins. */
   #begun: Promise<void> = Promise.resolve();
   #scheduled = false;
+  readonly #next: () => Promise<void>;
+
+  /** @param next resolves in the next turn; default: of the event loop */
+  constructor(next: () => Promise<void> = nextTurn) {
+    this.#next = next;
+  }
 
   /** Resolves in a turn in which no other large request begins. */
   large(): Promise<void> {
@@ -37,8 +49,9 @@ export class RequestTurns {
   /**
    * Resolves when the request may go on: at once, or in a later turn.
    * @param sender a tenant, and a kind of load
+   * @param isOver tells in each turn whether the client has gone: such a request goes on at once, and counts as nothing
    */
-  async small(sender: string, work: number): Promise<void> {
+  async small(sender: string, work: number, isOver = () => false): Promise<void> {
     const queue = this.#queues.get(sender) ?? { left: WORK_PER_TURN, waiting: [] };
     this.#queues.set(sender, queue);
     this.#schedule();
@@ -46,13 +59,13 @@ export class RequestTurns {
       queue.left -= work;
       return;
     }
-    await new Promise<void>((begin) => queue.waiting.push({ work, begin }));
+    await new Promise<void>((begin) => queue.waiting.push({ work, begin, isOver }));
   }
 
   #schedule(): void {
     if (this.#scheduled) return;
     this.#scheduled = true;
-    void nextTurn().then(() => {
+    void this.#next().then(() => {
       this.#scheduled = false;
       for (const [sender, queue] of this.#queues) this.#serve(sender, queue);
       if (this.#queues.size > 0) this.#schedule();
@@ -61,14 +74,13 @@ export class RequestTurns {
 
   #serve(sender: string, queue: Queue): void {
     queue.left = Math.min(WORK_PER_TURN, queue.left + WORK_PER_TURN);
-    let served = 0;
-    for (const { work, begin } of queue.waiting) {
-      if (queue.left <= 0) break;
-      queue.left -= work;
-      served += 1;
+    queue.waiting = queue.waiting.filter(({ work, begin, isOver }) => {
+      const over = isOver();
+      if (queue.left <= 0 && !over) return true;
+      if (!over) queue.left -= work;
       begin();
-    }
-    queue.waiting.splice(0, served);
+      return false;
+    });
     if (queue.left === WORK_PER_TURN) this.#queues.delete(sender);
   }
 }

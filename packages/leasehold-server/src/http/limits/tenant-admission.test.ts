@@ -246,7 +246,7 @@ it("a key that goes on after its refusals gets them late", async () => {
   const { env, a, ask } = await open({ ratePerSecond: 5 });
   let answered = 0;
   const list = async () => {
-    const { status } = await ask(a, "/v1/locks");
+    const { status } = await ask(a, "/v1/leases");
     answered += 1;
     return status;
   };

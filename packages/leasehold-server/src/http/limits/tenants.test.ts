@@ -25,7 +25,7 @@ async function open(limits: { waiters: number; streams: number }) {
       },
     },
     activities: new Activities(env),
-    limits,
+    limits: { ...limits, tenantScans: 1 },
   });
   onTestFinished(() => tenants.close());
   let claims = 0;
@@ -66,10 +66,32 @@ async function open(limits: { waiters: number; streams: number }) {
   const newTaskId = taskIds(env.clock, env.random);
   const enqueue = () =>
     tasks.enqueue([newTaskOf({ namespace: "n", id: newTaskId() }, { queue: "mail" })]);
-  return { env, tenants, claim, events, activity, enqueue, closedQueues, failure };
+  const result = (keyId: string | null = null, namespace = "n") => {
+    const signal = new AbortController().signal;
+    return tenants.of(namespace).result(newTaskId(), { timeoutMs: 60_000, signal }, keyId);
+  };
+  return { env, tenants, result, claim, events, activity, enqueue, closedQueues, failure };
 }
 
 const LIMIT = { code: "LIMIT_REACHED" };
+
+it("lets as many waits for results of a tenant be as its limit says, beside its claims", async () => {
+  const { env, claim, result } = await open({ waiters: 2, streams: 1 });
+  const claims = [claim(), claim()];
+  const waits = [result("a"), result("b")];
+  await expect(result("c")).rejects.toMatchObject(LIMIT);
+  expect(await Promise.all([result(null, "other"), ...waits])).toMatchObject([
+    { state: "unknown" },
+    { state: "unknown" },
+    { state: "unknown" },
+  ]);
+  const again = result("c");
+  // One key may have half of them.
+  await expect(result("c")).rejects.toMatchObject(LIMIT);
+  expect(await again).toMatchObject({ state: "unknown" });
+  await env.clock.advance(60_000);
+  await Promise.all(claims);
+});
 
 it("lets as many claims of a tenant wait as its limit says", async () => {
   const { env, claim } = await open({ waiters: 2, streams: 1 });

@@ -1,11 +1,13 @@
-/** The long-running requests of a tenant: waiting claims and event streams. */
-import type { Env, LeaseStore } from "leasehold";
+/** What a tenant occupies for long: waiting claims, waits for results, event streams, and scans. */
+import { ClosedError, type Env, type LeaseStore, TimedOutError } from "leasehold";
 import {
   type ClaimOptions,
   type ClaimOutcome,
   type ClaimRequest,
   Ready,
   type ReadyOptions,
+  ResultWaits,
+  type TaskResult,
   type TaskStore,
 } from "leasehold/internal";
 import type { EventTopic } from "leasehold/internal/wire";
@@ -17,6 +19,7 @@ import { type ProblemError, tooMany } from "../problems.js";
 import { ClaimSlots } from "./claim-slots.js";
 import { Counts } from "./counts.js";
 import type { ServerLimits } from "./limits.js";
+import { type Scan, ScanSlots } from "./scan-slots.js";
 
 interface Shared {
   readonly env: Env;
@@ -24,22 +27,27 @@ interface Shared {
   readonly tasks: TaskStore;
   readonly pauses: Pick<Pauses, "openQueues">;
   readonly activities: Activities;
-  readonly limits: Pick<ServerLimits, "waiters" | "streams">;
+  readonly limits: Pick<ServerLimits, "waiters" | "streams" | "tenantScans">;
 }
 
 export class Tenant {
   readonly #ready: Ready;
   readonly #slots: ClaimSlots;
+  readonly #scans: ScanSlots;
   readonly #events: EventHub;
   readonly #limits: Shared["limits"];
   readonly #activity: () => TenantActivity;
+  readonly #results: ResultWaits;
   /** Claims that wait, by key. */
   readonly #claims = new Counts<string | null>();
+  /** Waits for results, by key. */
+  readonly #resultWaits = new Counts<string | null>();
 
   constructor(namespace: string, shared: Shared) {
     const { env, leases, tasks, pauses, activities, limits } = shared;
     const slots = new ClaimSlots(env.clock);
     this.#slots = slots;
+    this.#scans = new ScanSlots(env.clock, limits.tenantScans ?? Infinity);
     const claims = {
       capabilities: tasks.capabilities,
       async claim(request: ClaimRequest, options: ClaimOptions = {}): Promise<ClaimOutcome> {
@@ -55,6 +63,7 @@ export class Tenant {
       watch: tasks.watch.bind(tasks),
     };
     this.#ready = new Ready(claims, namespace, env);
+    this.#results = new ResultWaits(tasks, namespace, env);
     this.#events = new EventHub({ env, namespace, leases, tasks });
     this.#limits = limits;
     // Read each time: the activity of an unused tenant may have been dropped.
@@ -84,6 +93,37 @@ export class Tenant {
     }
   }
 
+  /**
+   * Waits for the result of a task: null if its time is over, the signal aborts or this instance is closing.
+   * @param keyId of the caller; null: no key
+   * @throws LIMIT_REACHED, STORE_UNAVAILABLE
+   */
+  async result(
+    id: string,
+    { timeoutMs, signal }: { readonly timeoutMs: number; readonly signal: AbortSignal },
+    keyId: string | null,
+  ): Promise<TaskResult | null> {
+    const waits = this.#resultWaits;
+    const count = { total: waits.total, own: waits.of(keyId) };
+    const problem = limitProblem("waits for results", this.#limits.waiters, count, keyId);
+    if (problem) throw problem;
+    waits.add(keyId, 1);
+    try {
+      return await this.#results.of(id, { timeoutMs, signal });
+    } catch (error) {
+      if (signal.aborted || error instanceof ClosedError) return null;
+      if (error instanceof TimedOutError && error.cause === undefined) return null;
+      throw error instanceof TimedOutError ? error.cause : error;
+    } finally {
+      waits.add(keyId, -1);
+    }
+  }
+
+  /** As {@link ScanSlots.begin}. */
+  scan<T>(question: string | symbol, timeoutMs: number, scan: () => Promise<T>): Promise<Scan<T>> {
+    return this.#scans.begin(question, timeoutMs, scan);
+  }
+
   /** @throws LIMIT_REACHED */
   stream(
     topics: readonly EventTopic[],
@@ -102,7 +142,8 @@ export class Tenant {
   /** Ends the waits and the notification streams. */
   async close(): Promise<void> {
     this.#slots.close();
-    await Promise.all([this.#ready.close(), this.#events.close()]);
+    this.#scans.close();
+    await Promise.all([this.#ready.close(), this.#results.close(), this.#events.close()]);
   }
 
   /**

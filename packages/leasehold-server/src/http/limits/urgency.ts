@@ -39,10 +39,14 @@ export const URGENT: Readonly<Record<string, Urgency>> = {
   "POST /v1/leases/release": "keeps",
   "POST /v1/leases/revoke": "keeps",
 
+  "POST /v1/once/succeed": "keeps",
+  "POST /v1/once/fail": "keeps",
+
   "PUT /v1/pauses": "keeps",
   "DELETE /v1/pauses": "keeps",
 
   "GET /v1/events": "waits",
+  "GET /v1/tasks/{id}/result": "waits",
   "GET /v1/activity": "waits",
 };
 

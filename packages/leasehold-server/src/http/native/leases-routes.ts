@@ -22,7 +22,7 @@ import {
 } from "../../protocol/index.js";
 import { callerOf, checkNoTask, checkResources } from "../auth/caller.js";
 import { withoutNonce } from "../compat/by-holder.js";
-import { filteredPage } from "../console/lease-filters.js";
+import { filteredPage, isFiltered } from "../console/lease-filters.js";
 import { byCaller, checkReason, collectAudited } from "../operations/operator-action.js";
 import { revokeEach } from "../operations/revoking-batches.js";
 import { limitBody } from "../request.js";
@@ -140,7 +140,7 @@ export function leaseRoutes(app: App, services: Services): void {
       checkNumber("olderThanMs", olderThanMs, leastMs, Number.MAX_SAFE_INTEGER);
       const by = { ...byCaller(context, reason), namespace };
       const collect = () => collectAudited(services, olderThanMs, by);
-      const collected = await services.budget(context).change(collect);
+      const collected = await services.scanAndChange(context, collect);
       return context.json({ collected }, 200);
     },
   );
@@ -166,11 +166,10 @@ export function leaseRoutes(app: App, services: Services): void {
       checkResources(caller, [rest.prefix ?? ""]);
       const { namespace } = caller;
       const query = { namespace, ...defined({ ...rest, states: state }) };
-      const budget = services.budget(context);
-      const { items, nextCursor } = await filteredPage(
-        (part) => budget.read(() => leases.list(part)),
-        query,
-      );
+      const read = () => filteredPage((part) => leases.list(part), query);
+      const { items, nextCursor } = await (isFiltered(query)
+        ? services.scan(context, ["leases", query], read)
+        : services.budget(context).read(read));
       return context.json({ items: items.map(toWireView), nextCursor }, 200);
     },
   );
@@ -193,6 +192,8 @@ export function leaseRoutes(app: App, services: Services): void {
       return context.json(
         {
           namespace: context.get("caller").namespace,
+          once: services.once !== undefined,
+          schedules: services.schedules !== undefined,
           maxBodyBytes: services.limits.bodyBytes,
           leases: { ...capabilities, ttl: services.ttl.leases },
           tasks: {

@@ -14,7 +14,7 @@ import {
 } from "../../protocol/index.js";
 import { callerOf } from "../auth/caller.js";
 import { type AppEnv, checkTtl, limitBody } from "../request.js";
-import { type App, answers, bodyProblems, jsonBody, otherMethods } from "../routing.js";
+import { type App, answers, bodyProblems, defined, jsonBody, otherMethods } from "../routing.js";
 import type { Services } from "../services.js";
 import { toWireOutcome } from "./outcomes.js";
 
@@ -23,12 +23,16 @@ const WRONG = bodyProblems();
 /** Declared before the routes of one task. */
 export function taskBatchRoutes(app: App, services: Services): void {
   const { batchedTasks } = services;
-  const operation = <Name extends string>(name: Name, summary: string) => ({
+  const operation = <Name extends string>(
+    name: Name,
+    summary: string,
+    bytes: number = LIMITS.payloadBodyBytes,
+  ) => ({
     method: "post" as const,
     path: `/api/tasks/${name}` as const,
     tags: ["tasks"],
     summary,
-    middleware: limitBody(LIMITS.payloadBodyBytes),
+    middleware: limitBody(bytes),
   });
 
   app.openapi(
@@ -39,12 +43,12 @@ export function taskBatchRoutes(app: App, services: Services): void {
     }),
     async (context) => {
       const beats = context.req.valid("json");
-      const requests = beats.map(({ progress, ttlMs, ttlField, ...grant }, index) => {
+      const requests = beats.map(({ progress, checkpoint, ttlMs, ttlField, ...grant }, index) => {
         checkTtl(`${index}.${ttlField}`, ttlMs, services.ttl.tasks);
         return {
           ...grantOf(context, grant),
           ttlMs,
-          ...(progress === undefined ? {} : { progress }),
+          ...defined({ progress, checkpoint }),
         };
       });
       const timeoutMs = services.budget(context).storeMs();
@@ -100,7 +104,7 @@ export function taskBatchRoutes(app: App, services: Services): void {
 
   app.openapi(
     createRoute({
-      ...operation("return", "Requeue many tasks"),
+      ...operation("return", "Requeue many tasks", LIMITS.batchBodyBytes),
       request: jsonBody(ReturnBatch),
       responses: { 200: answers(ONE_EACH, ReturnOutcomes), ...WRONG },
     }),

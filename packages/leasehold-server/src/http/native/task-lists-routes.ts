@@ -40,9 +40,11 @@ export function taskListRoutes(app: App, services: Services): void {
   const { tasks } = services;
   const page = async (context: Context<AppEnv>, filters: Filters) => {
     const { namespace } = callerOf(context);
-    const budget = services.budget(context);
     const query = { ...withoutUndefined(filters), namespace } as TaskQuery;
-    const { items, nextCursor } = await budget.read(() => tasks.list(query));
+    const read = () => tasks.list(query);
+    const { items, nextCursor } = await (passesOver(query)
+      ? services.scan(context, ["tasks", query], read)
+      : services.budget(context).read(read));
     return { items: items.map(toWireTask), nextCursor };
   };
   const responses = {
@@ -93,9 +95,8 @@ export function taskListRoutes(app: App, services: Services): void {
       responses: { 200: answers("Counts by state.", Counts), ...problems() },
     }),
     async (context) => {
-      const budget = services.budget(context);
       const { namespace } = callerOf(context);
-      const counts = await budget.read(() => tasks.counts(namespace));
+      const counts = await services.scan(context, "counts", () => tasks.counts(namespace));
       return context.json(counts, 200);
     },
   );
@@ -117,13 +118,19 @@ export function taskListRoutes(app: App, services: Services): void {
       const { state: states, ...rest } = context.req.valid("query");
       const { namespace } = callerOf(context);
       const query = { ...withoutUndefined({ ...rest, states }), namespace } as TaskLeaseQuery;
-      const budget = services.budget(context);
-      const { items, nextCursor } = await budget.read(() => tasks.leases(query));
+      const read = () => tasks.leases(query);
+      const { items, nextCursor } = await services.scan(context, ["task leases", query], read);
       const views = items.map(({ namespace: _, ...view }) => view);
       return context.json({ items: views, nextCursor }, 200);
     },
   );
   otherMethods(app, "/api/tasks/leases", "GET");
+}
+
+/** Whether a page may cost more than its items, because the tasks between them do not match. Ids are looked up. */
+function passesOver({ ids, states, queue, kind, excludeDue = false }: TaskQuery): boolean {
+  if (ids) return false;
+  return excludeDue || [states, queue, kind].some((filter) => filter !== undefined);
 }
 
 /** Declared after all other routes under /api/tasks/, because an id matches any of their names. */

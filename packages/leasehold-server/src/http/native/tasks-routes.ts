@@ -29,7 +29,7 @@ import {
 import { type Caller, callerOf } from "../auth/caller.js";
 import { failed, ProblemError, refused } from "../problems.js";
 import { type AppEnv, checkTtl, forgetBody, limitBody } from "../request.js";
-import { type App, answers, bodyProblems, jsonBody, otherMethods } from "../routing.js";
+import { type App, answers, bodyProblems, defined, jsonBody, otherMethods } from "../routing.js";
 import type { Services } from "../services.js";
 
 const TAGS = ["tasks"];
@@ -177,12 +177,12 @@ async function requeue(
 /** Operations of a task's holder. */
 export function holderRoutes(app: App, services: Services): void {
   const { batchedTasks } = services;
-  const about = (operation: string, summary: string) => ({
+  const about = (operation: string, summary: string, bytes: number = LIMITS.payloadBodyBytes) => ({
     method: "put" as const,
     path: `/api/tasks/{id}/${operation}` as const,
     tags: TAGS,
     summary,
-    middleware: limitBody(LIMITS.payloadBodyBytes),
+    middleware: limitBody(bytes),
   });
 
   app.openapi(
@@ -194,12 +194,12 @@ export function holderRoutes(app: App, services: Services): void {
     async (context) => {
       const { id } = context.req.valid("param");
       const { namespace } = callerOf(context);
-      const { leaseId, fencingToken, ttlMs, ttlField, progress } = context.req.valid("json");
+      const { leaseId, fencingToken, ttlMs, ttlField, progress, checkpoint } =
+        context.req.valid("json");
       checkTtl(ttlField, ttlMs, services.ttl.tasks);
       const grant = { namespace, id, leaseId, token: fencingToken };
-      const news = progress === undefined ? {} : { progress };
       const outcome = await batchedTasks.heartbeat.submit(
-        { ...grant, ttlMs, ...news },
+        { ...grant, ttlMs, ...defined({ progress, checkpoint }) },
         services.budget(context).storeMs(),
       );
       if (outcome.status === "failed") throw failed(outcome);
@@ -261,7 +261,7 @@ export function holderRoutes(app: App, services: Services): void {
 
   app.openapi(
     createRoute({
-      ...about("return", "Requeue a task at once, without counting a failure"),
+      ...about("return", "Requeue a task at once, without counting a failure", LIMITS.bodyBytes),
       request: { params: TaskParams, ...jsonBody(ReturnBody) },
       responses: { 202: answers("Pending again.", ReturnAnswer), ...HOLDER_PROBLEMS },
     }),

@@ -44,7 +44,10 @@ export function auditRoutes(app: App, services: Services): void {
         ...(actions && { actions }),
         ...(cursor !== undefined && { cursor }),
       };
-      const { items, nextCursor } = await services.budget(context).read(() => audit.list(query));
+      const read = () => audit.list(query);
+      const { items, nextCursor } = await (actions
+        ? services.scan(context, ["audit", query], read)
+        : services.budget(context).read(read));
       return context.json({ items: items.map(toWireEntry), nextCursor }, 200);
     },
   );

@@ -47,8 +47,8 @@ const ACTIONS: Readonly<Record<TaskAction, ActionTexts>> = {
   delete: {
     method: "delete",
     path: "/api/tasks/{id}",
-    one: "Delete an ended task and its attempts",
-    many: "Delete many ended tasks by id",
+    one: "Delete a task that is not running, and its attempts",
+    many: "Delete many tasks that are not running, by id",
     answer: "The task's last state.",
   },
 };
@@ -57,7 +57,6 @@ const ACTIONS: Readonly<Record<TaskAction, ActionTexts>> = {
 export function taskActionRoutes(app: App, services: Services): void {
   for (const operation of ["cancel", "retry", "delete"] as const) {
     const { method, path, one, many, answer } = ACTIONS[operation];
-    const noControl = operation === "delete" ? (["NO_CONTROL"] as const) : [];
     const limited = operation === "retry" ? (["LIMIT_REACHED"] as const) : [];
     app.openapi(
       createRoute({
@@ -65,11 +64,11 @@ export function taskActionRoutes(app: App, services: Services): void {
         path: `/api/tasks/${operation}`,
         tags: TAGS,
         summary: many,
-        middleware: limitBody(LIMITS.payloadBodyBytes),
+        middleware: limitBody(LIMITS.bodyBytes),
         request: { query: ReasonQuery, ...jsonBody(AdminBatch) },
         responses: {
           200: answers("One outcome per task, in order.", AdminOutcomes),
-          ...bodyProblems(...noControl, ...limited),
+          ...bodyProblems(...limited),
         },
       }),
       async (context) => {
@@ -90,7 +89,7 @@ export function taskActionRoutes(app: App, services: Services): void {
         request: { params: TaskParams, query: ReasonQuery },
         responses: {
           200: answers(answer, StateAnswer),
-          ...problems(...noControl, ...limited, ...REFUSALS),
+          ...problems(...limited, ...REFUSALS),
         },
       }),
       async (context) => {

@@ -135,7 +135,6 @@ test("a bulk retry of pending tasks takes those that are scheduled later, 1,000 
 });
 
 test.each([
-  ["delete", "pending"],
   ["delete", "running"],
   ["cancel", "cancelled"],
   ["retry", "done"],

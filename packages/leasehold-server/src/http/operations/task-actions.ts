@@ -19,11 +19,11 @@ const MAX_BULK_TASKS = 1_000;
 /** Pages that a bulk request reads to find its tasks. */
 const MAX_PAGES = 100;
 
-/** The states that each action applies to; by default, a retry leaves pending tasks out. */
+/** The states that each action applies to; by default, a retry and a delete leave pending tasks out. */
 const STATES: Readonly<Record<TaskAction, readonly TaskState[]>> = {
   cancel: ["pending", "running"],
   retry: ["dead", "cancelled", "pending"],
-  delete: ["done", "dead", "cancelled"],
+  delete: ["done", "dead", "cancelled", "pending"],
 };
 
 interface Filter {
@@ -43,9 +43,8 @@ export interface Bulk {
 }
 
 /**
- * Runs one operator action on any number of tasks and returns one outcome per task, in order. Cancel and
- * retry also work without an audit.
- * @throws NO_CONTROL for delete, which needs an audit
+ * Runs one operator action on any number of tasks and returns one outcome per task, in order. It also works without an
+ * audit.
  * @throws LIMIT_REACHED for a retry of more tasks than the tenant may have at once
  */
 export async function runTaskAction(
@@ -71,7 +70,7 @@ async function perform(
   const { namespace } = callerOf(context);
   const budget = services.budget(context);
   const keys = ids.map((id) => ({ namespace, id }));
-  if (!services.control && operation !== "delete") {
+  if (!services.control) {
     return budget.change(() => services.tasks[operation](keys));
   }
   const control = controlOf(services);
@@ -105,7 +104,7 @@ export async function runBulkAction(
 ): Promise<BulkAnswer> {
   controlOf(services);
   checkStates(operation, filter);
-  const ended = STATES[operation].filter((state) => operation !== "retry" || state !== "pending");
+  const ended = STATES[operation].filter((state) => operation === "cancel" || state !== "pending");
   const states = filter.states ?? ended;
   const excludeDue = operation === "retry";
   const { tasks, more } = await matching(services, context, { ...filter, states, excludeDue });
@@ -139,7 +138,6 @@ async function matching(
   { states = [], queue, kind, createdBefore, excludeDue }: Filter & { excludeDue: boolean },
 ): Promise<{ tasks: TaskView[]; more: boolean }> {
   const { namespace } = callerOf(context);
-  const budget = services.budget(context);
   const query = {
     namespace,
     states,
@@ -155,7 +153,8 @@ async function matching(
   let pages = 0;
   do {
     const from = cursor === undefined ? {} : { cursor };
-    const page = await budget.read(() => services.tasks.list({ ...query, ...from }));
+    const part = { ...query, ...from };
+    const page = await services.scan(context, ["tasks", part], () => services.tasks.list(part));
     tasks.push(...page.items.filter(fits));
     cursor = page.nextCursor ?? undefined;
     pages += 1;

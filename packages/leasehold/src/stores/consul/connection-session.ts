@@ -74,6 +74,12 @@ export class Sessions {
   /** Called when Consul says that a session has ended. */
   lost(id: string): void {
     if (this.#id !== id) return;
+    const { env, agents } = this.#client.connection;
+    // One that nothing depended on has ended for want of renewals.
+    if (this.isNeeded()) {
+      const store = `Consul at ${agents.join(",")}`;
+      env.logger.warn({ store }, "the session has ended, with all its leases");
+    }
     this.#id = null;
     this.#lastsUntilMs = Number.NEGATIVE_INFINITY;
   }

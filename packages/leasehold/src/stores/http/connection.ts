@@ -254,6 +254,13 @@ export function readAnswer(response: Response, text: string): Answer | Failed {
   return failed("no", new StoreUnavailableError(refused, { outcome: "none", ...more }));
 }
 
+/** What was asked for does not exist, which is an answer. */
+const MISSING: ReadonlySet<ProblemCode> = new Set([
+  "UNKNOWN_TASK",
+  "UNKNOWN_ONCE",
+  "UNKNOWN_SCHEDULE",
+]);
+
 /**
  * Returns the response unless it reports that the call was malformed or forbidden.
  * @throws InvalidOptionError, StoreMisconfiguredError
@@ -261,7 +268,7 @@ export function readAnswer(response: Response, text: string): Answer | Failed {
 export function checked(answer: Answer): Answer {
   const { status } = answer;
   const { code, errors, detail } = problemOf(answer);
-  if (status < 300 || status === 409 || code === "UNKNOWN_TASK") return answer;
+  if (status < 300 || status === 409 || (code && MISSING.has(code))) return answer;
   if (status === 401 || status === 403) throw new RefusedKeyError(status, detail);
   const [field] = errors ?? [];
   if (field) throw new InvalidOptionError(field.path, field.problem);

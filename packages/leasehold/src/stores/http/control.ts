@@ -31,6 +31,8 @@ import {
   queryOf,
 } from "./connection.js";
 import { HttpGeneratorState } from "./control-generator.js";
+import type { HttpOnceStore } from "./once.js";
+import type { HttpScheduleStore } from "./schedules.js";
 
 const PAUSES = "/v1/pauses";
 
@@ -40,6 +42,8 @@ type By = Pick<Act, "actor" | "reason">;
 export class HttpOperator implements RemoteOperator {
   readonly #client: HttpClient;
   readonly #generator: HttpGeneratorState;
+  readonly #openOnce: () => Promise<HttpOnceStore>;
+  readonly #openSchedules: () => Promise<HttpScheduleStore>;
   readonly pauses = { list: (namespace: string | null) => this.#paused(namespace) };
   readonly audit = {
     list: (query: AuditQuery) => this.#audited(query),
@@ -49,7 +53,13 @@ export class HttpOperator implements RemoteOperator {
   readonly keys = { list: (query: KeyQuery) => this.#keys(query) };
   readonly limits = { read: (namespace: string) => this.#limits(namespace) };
 
-  constructor(connection: Connection) {
+  /** @param openOnce what it gives, the caller closes, as that of `openSchedules` */
+  constructor(
+    connection: Connection,
+    openOnce: () => Promise<HttpOnceStore>,
+    openSchedules: () => Promise<HttpScheduleStore>,
+  ) {
+    [this.#openOnce, this.#openSchedules] = [openOnce, openSchedules];
     this.#client = new HttpClient(connection);
     this.#generator = new HttpGeneratorState(connection);
   }
@@ -86,6 +96,16 @@ export class HttpOperator implements RemoteOperator {
         write: (namespace, change) => this.#generator.write(namespace, change, by),
       },
       tasks: { cancel: tasks("cancel"), retry: tasks("retry"), delete: tasks("delete") },
+      once: {
+        retry: async (key) => (await this.#openOnce()).retry(key, by),
+        delete: async (key) => (await this.#openOnce()).delete(key, by),
+      },
+      schedules: {
+        pause: async (request) => (await this.#openSchedules()).pause(request),
+        resume: async (key) => (await this.#openSchedules()).resume(key, by),
+        remove: async (key) => (await this.#openSchedules()).remove(key, by),
+        runNow: async (request) => (await this.#openSchedules()).runNow(request, by),
+      },
       pauses: {
         set: (pause) => this.#pause(pause),
         clear: (key) => this.#resume(key, by),

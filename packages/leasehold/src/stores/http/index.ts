@@ -10,13 +10,17 @@ import {
   retryingLeases,
 } from "../../core/index.js";
 import type { Env } from "../../env/index.js";
+import { retryingOnce } from "../../once/retrying.js";
 import { retryingGenerator, retryingTasks } from "../../tasks/retrying.js";
+import { retryingSchedules } from "../../tasks/schedules/retrying.js";
 import type * as wire from "../../wire/index.js";
 import { LIMITS } from "../../wire/index.js";
 import type { StoreSource, Stores } from "../source.js";
 import { type Connection, HttpClient, queryOf } from "./connection.js";
 import { HttpOperator } from "./control.js";
 import { HttpGeneratorState } from "./control-generator.js";
+import type { HttpOnceStore } from "./once.js";
+import type { HttpScheduleStore } from "./schedules.js";
 import { HttpLeaseStore } from "./store.js";
 import { HttpTaskStore } from "./tasks.js";
 
@@ -79,18 +83,35 @@ export function http(options: HttpOptions): StoreSource<Stores> {
         throw error;
       });
       const { namespace, ...capabilities } = body as wire.ServerCapabilities;
-      // A server of an older version announces no limit, and has the one above.
-      const { maxBodyBytes: announced = maxBodyBytes } = body as Partial<wire.ServerCapabilities>;
+      // A server of an older version announces no limit, and has the one above. It keeps no records of `once` and no schedules either.
+      const {
+        maxBodyBytes: announced = maxBodyBytes,
+        once: keepsOnce = false,
+        schedules: keepsSchedules = false,
+      } = body as Partial<wire.ServerCapabilities>;
       const connection: Connection = { ...asking, namespace, maxBodyBytes: announced };
       const client = new HttpClient(connection);
       const leases = retryingLeases(new HttpLeaseStore(connection, capabilities.leases), env);
       const tasks = retryingTasks(new HttpTaskStore(connection, capabilities.tasks), env);
       const generator = new HttpGeneratorState(connection);
-      const operator = new HttpOperator(connection);
+      let loading: Promise<HttpOnceStore> | undefined;
+      // Loaded at first use: most pages have no use for it.
+      const openOnce = () =>
+        (loading ??= import("./once.js").then(
+          (once) => new once.HttpOnceStore(connection, leases),
+        ));
+      let loadingSchedules: Promise<HttpScheduleStore> | undefined;
+      const openSchedules = () =>
+        (loadingSchedules ??= import("./schedules.js").then(
+          (schedules) => new schedules.HttpScheduleStore(connection),
+        ));
+      const operator = new HttpOperator(connection, openOnce, openSchedules);
       return {
         namespace,
         leases,
         tasks,
+        ...(keepsOnce && { once: retryingOnce(leases, openOnce, env) }),
+        ...(keepsSchedules && { schedules: retryingSchedules(openSchedules, env) }),
         generator: retryingGenerator(generator, env),
         operator: retryingOperator(operator, env),
         waiters: ({ namespace: wanted, resource }) => {
@@ -105,6 +126,8 @@ export function http(options: HttpOptions): StoreSource<Stores> {
         async close() {
           await Promise.all([leases.close(), tasks.close()]);
           client.close();
+          (await loading)?.close();
+          (await loadingSchedules)?.close();
           generator.close();
           operator.close();
         },

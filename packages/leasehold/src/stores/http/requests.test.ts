@@ -24,7 +24,7 @@ async function open(answer?: (asked: Asked) => Response | Promise<Response>) {
   const env = manualEnv();
   const calls: Asked[] = [];
   const ttl = { minMs: 1, maxMs: 60_000, stepMs: 1 };
-  const capabilities = { namespace: "default", leases: { ttl }, tasks: { ttl } };
+  const capabilities = { namespace: "default", leases: { ttl }, tasks: { ttl }, once: true };
   const fetch = async (url: string, init: RequestInit): Promise<Response> => {
     const { pathname, searchParams } = new URL(url);
     if (pathname === "/v1/capabilities") return Response.json(capabilities);
@@ -68,6 +68,50 @@ test("a page has no more items than the server's largest", async () => {
   expect(calls.map(({ query }) => [query.get("limit"), query.get("cursor")])).toEqual(
     Array(3).fill(["7", "c"]),
   );
+});
+
+test("records of once have no page above the server's largest, and none without a state", async () => {
+  const { calls, stores } = await open();
+  await stores.once?.list({
+    namespace,
+    limit: 10_000,
+    prefix: "a&b",
+    states: ["failing", "failed"],
+  });
+  const [asked] = calls;
+  expect([asked?.path, asked?.query.toString()]).toEqual([
+    "/v1/once",
+    `prefix=a%26b&state=failing&state=failed&limit=${LIMITS.page}`,
+  ]);
+  calls.length = 0;
+  const none = { items: [], nextCursor: null };
+  expect(await stores.once?.list({ namespace, states: [] })).toEqual(none);
+  expect(calls).toEqual([]);
+});
+
+test("a key is one part of a path, whatever it contains, or is refused", async () => {
+  const { calls, stores } = await open(() => Response.json({}));
+  const { once } = stores;
+  await once?.get({ namespace, key: "a/../b?c#d%2F" });
+  expect(calls.map(({ path }) => path)).toEqual(["/v1/once/a%2F..%2Fb%3Fc%23d%252F"]);
+  for (const key of [".", ".."]) {
+    const refused = { code: "INVALID_OPTION", path: "key" };
+    await expect(once?.get({ namespace, key })).rejects.toMatchObject(refused);
+    await expect(once?.delete({ namespace, key })).rejects.toMatchObject(refused);
+  }
+  expect(calls).toHaveLength(1);
+});
+
+test("a report of once that the server refuses is an outcome, and not sent again", async () => {
+  const { calls, stores } = await open(() =>
+    Response.json({ code: "FORBIDDEN", detail: "no", status: 403 }, { status: 403 }),
+  );
+  const grant = { namespace, key: "bill", leaseId: newLeaseId(systemRandom), token: 1 };
+  const failure = { ...grant, error: "no", maxAttempts: null, retryDelayMs: 0 };
+  expect(await stores.once?.fail(failure)).toMatchObject({ status: "failed", applied: "no" });
+  const success = { ...grant, value: 1, keepMs: null };
+  expect(await stores.once?.succeed(success)).toMatchObject({ status: "failed", applied: "no" });
+  expect(calls).toHaveLength(2);
 });
 
 test("no state at all is no page of all states", async () => {

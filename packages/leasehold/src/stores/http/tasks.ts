@@ -5,9 +5,13 @@ import {
   InvalidOptionError,
   type LeaseView,
   type Page,
+  withoutUndefined,
 } from "../../core/index.js";
+import { zip } from "../../env/index.js";
 import type {
   AdminOutcome,
+  BlockedKey,
+  BlockedKeysQuery,
   ClaimOptions,
   ClaimOutcome,
   ClaimRequest,
@@ -20,23 +24,34 @@ import type {
   HeartbeatOutcome,
   HeartbeatRequest,
   NewTask,
+  ReadResultsOptions,
   Reaped,
   Refused,
   RequeueOutcome,
   TaskCapabilities,
   TaskDetails,
+  TaskEndEvent,
   TaskGrant,
   TaskKey,
   TaskLeaseQuery,
   TaskQuery,
+  TaskResult,
   TaskState,
+  TaskStatistics,
+  TaskStatsQuery,
   TaskStore,
   TaskView,
   TaskWatchEvent,
 } from "../../tasks/port.js";
-import { storedId, storedTask } from "../../tasks/record.js";
+import { isTaskId, storedTask } from "../../tasks/record.js";
 import type * as wire from "../../wire/index.js";
-import { fromWireClaimed, fromWireDetails, fromWireTask, LIMITS } from "../../wire/index.js";
+import {
+  fromWireClaimed,
+  fromWireDetails,
+  fromWireTask,
+  LIMITS,
+  taskInPath,
+} from "../../wire/index.js";
 import { sendBatch } from "./batch.js";
 import {
   type Connection,
@@ -102,8 +117,8 @@ export class HttpTaskStore implements TaskStore {
     requests: readonly HeartbeatRequest[],
     options?: CallOptions,
   ): Promise<HeartbeatOutcome[]> {
-    const bodies = requests.map(({ ttlMs, progress, ...grant }) => {
-      const news = progress === undefined ? {} : { progress };
+    const bodies = requests.map(({ ttlMs, progress, checkpoint, ...grant }) => {
+      const news = withoutUndefined({ progress, checkpoint });
       return { ...this.#grant(grant), ttlMs, ...news } satisfies wire.HeartbeatRequest;
     });
     const path = "/api/tasks/heartbeat";
@@ -155,11 +170,14 @@ export class HttpTaskStore implements TaskStore {
     return this.#admin("/api/tasks/retry", tasks);
   }
 
+  delete(tasks: readonly TaskKey[]): Promise<AdminOutcome[]> {
+    return this.#admin("/api/tasks/delete", tasks);
+  }
+
   async get({ namespace, id }: TaskKey): Promise<TaskDetails | null> {
     this.#client.checkNamespace(namespace);
-    const stored = storedId(id);
-    if (!stored) return null;
-    const { status, body } = await this.#client.read(`/api/tasks/${stored}`);
+    if (!isTaskId(id)) return null;
+    const { status, body } = await this.#client.read(`/api/tasks/${taskInPath(id)}`);
     return status === 404 ? null : fromWireDetails(body as wire.TaskDetails);
   }
 
@@ -196,10 +214,67 @@ export class HttpTaskStore implements TaskStore {
     return (await this.#client.read("/api/tasks/counts")).body as wire.Counts;
   }
 
+  async results(
+    tasks: readonly TaskKey[],
+    { notifyMs = 0, timeoutMs }: ReadResultsOptions = {},
+  ): Promise<readonly TaskResult[]> {
+    const results: TaskResult[] = tasks.map(({ id }) => ({ id, state: "unknown" }));
+    const known = tasks.flatMap(({ namespace, id }, index) => {
+      this.#client.checkNamespace(namespace);
+      return isTaskId(id) ? { index, id } : [];
+    });
+    for (let at = 0; at < known.length; at += LIMITS.page) {
+      const asked = known.slice(at, at + LIMITS.page);
+      const body: wire.ResultsRequest = { ids: asked.map(({ id }) => id), notifyMs };
+      const answer = await this.#client.send({
+        method: "POST",
+        path: "/v1/tasks/results",
+        body: JSON.stringify(body),
+        budgetMs: timeoutMs,
+      });
+      if (isFailed(answer)) throw answer.error;
+      for (const [{ index }, result] of zip(asked, answer.body as wire.TaskResults)) {
+        results[index] = { id: tasks[index]?.id ?? "", ...result };
+      }
+    }
+    return results;
+  }
+
+  async *watchResults(
+    namespace: string,
+    { signal }: { signal: AbortSignal },
+  ): AsyncGenerator<TaskEndEvent, void, void> {
+    for await (const event of followEvents(this.#client, { of: "results", namespace, signal })) {
+      if (event.type === "resync" || event.type === "ended") yield event;
+    }
+  }
+
+  async blockedKeys({ namespace, only, limit }: BlockedKeysQuery): Promise<readonly BlockedKey[]> {
+    this.#client.checkNamespace(namespace);
+    const parameters = queryOf({ ...only, limit });
+    return ((await this.#client.read(`/v1/tasks/keys${parameters}`)).body as wire.BlockedKeys)
+      .items;
+  }
+
+  async stats({ namespace, ...query }: TaskStatsQuery): Promise<TaskStatistics> {
+    this.#client.checkNamespace(namespace);
+    const { queues, kinds, unfinishedOnly, limit } = query;
+    // A query cannot express an empty list.
+    if (queues?.length === 0 || kinds?.length === 0) return { items: [], complete: true };
+    const parameters = queryOf({ queue: queues, kind: kinds, unfinishedOnly, limit });
+    return (await this.#client.read(`/v1/tasks/stats${parameters}`)).body as wire.TaskStatistics;
+  }
+
   /** Does nothing: the server reaps tasks. */
   async reap(): Promise<readonly Reaped[]> {
     this.#client.checkOpen();
     return [];
+  }
+
+  /** Does nothing: the server collects tasks. */
+  async collect(): Promise<number> {
+    this.#client.checkOpen();
+    return 0;
   }
 
   async *watch(

@@ -32,7 +32,8 @@ const LONGEST_EVENT = 64 * 1024;
 export type ServerEvent =
   | { readonly type: "resync" }
   | { readonly type: "lease"; readonly resource: string; readonly wakes?: string }
-  | { readonly type: "task"; readonly queue: string };
+  | { readonly type: "task"; readonly queue: string }
+  | { readonly type: "ended"; readonly id: string };
 
 interface Following {
   readonly of: EventTopic;
@@ -186,14 +187,15 @@ class ServerStream {
 
 /** Returns null for event types of newer servers. */
 function eventOf({ event, data }: EventSourceMessage): ServerEvent | null {
-  const field = { lease: "resource", task: "queue" }[event ?? ""];
+  const field = { lease: "resource", task: "queue", ended: "id" }[event ?? ""];
   if (field === undefined) return event === "resync" ? { type: "resync" } : null;
   const value = memberOf(data, field);
   // The change cannot be identified, so the watcher reads everything again.
   if (value === null) return { type: "resync" };
-  if (event !== "lease") return { type: "task", queue: value };
+  if (event === "task") return { type: event, queue: value };
+  if (event === "ended") return { type: event, id: value };
   const wakes = memberOf(data, "wakes");
-  return { type: event, resource: value, ...(wakes !== null && { wakes }) };
+  return { type: "lease", resource: value, ...(wakes !== null && { wakes }) };
 }
 
 function memberOf(json: string, name: string): string | null {

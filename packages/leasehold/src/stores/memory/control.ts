@@ -23,7 +23,9 @@ import type { Clock } from "../../env/index.js";
 import type { MemoryGeneratorState } from "./control-generator.js";
 import { memoryKeys, type StoredKey } from "./control-keys.js";
 import { compareUtf8 } from "./keys.js";
+import type { MemoryOnceStore } from "./once.js";
 import { backFrom, pageOf } from "./page.js";
+import type { MemoryScheduleStore } from "./schedules.js";
 import { SortedList } from "./sorted-list.js";
 import type { MemoryLeaseStore } from "./store.js";
 import type { MemoryTaskStore } from "./tasks.js";
@@ -62,13 +64,15 @@ export function memoryControl(
   state: MemoryControlState,
   leases: MemoryLeaseStore,
   tasks: MemoryTaskStore,
+  once: MemoryOnceStore,
+  schedules: MemoryScheduleStore,
   generator: MemoryGeneratorState,
 ): Control {
   const audit = auditOf(state);
   const keys = memoryKeys(state);
   const pauses = pausesOf(state, leases);
   const limits = limitsOf(state);
-  const actors = { leases, tasks, generator, keys, pauses, limits };
+  const actors = { leases, tasks, once, schedules, generator, keys, pauses, limits };
   const kept = { audit, keys, pauses, limits, actors, leasesApart: false };
   return { ...kept, ...inTwoSteps(audit, actors) };
 }

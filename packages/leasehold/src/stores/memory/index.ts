@@ -5,8 +5,10 @@ import { MemoryControlState, memoryControl } from "./control.js";
 import { MemoryGeneratorState } from "./control-generator.js";
 import { MemoryGrantHistory } from "./control-history.js";
 import { MemoryOnceStore, type OnceRecords } from "./once.js";
+import { MemoryScheduleStore, type Schedules } from "./schedules.js";
 import { MemoryLeaseState, MemoryLeaseStore } from "./store.js";
-import { MemoryTaskState, MemoryTaskStore } from "./tasks.js";
+import { MemoryTaskState } from "./task-state.js";
+import { MemoryTaskStore } from "./tasks.js";
 
 /** All contents of one name. They use the clock of the env that first opened them. */
 class Memory implements StoreSource<Stores> {
@@ -18,6 +20,7 @@ class Memory implements StoreSource<Stores> {
         history: MemoryGrantHistory;
         control: MemoryControlState;
         once: OnceRecords;
+        schedules: Schedules;
       }
     | undefined;
 
@@ -29,16 +32,25 @@ class Memory implements StoreSource<Stores> {
       history: new MemoryGrantHistory(env.clock),
       control: new MemoryControlState(env.clock),
       once: new Map(),
+      schedules: new Map(),
     };
     const leases = new MemoryLeaseStore(this.#contents.leases);
     const tasks = new MemoryTaskStore(this.#contents.tasks);
+    const { once: records, generator, history, control } = this.#contents;
+    const once = new MemoryOnceStore(records, leases, this.#contents.leases);
+    const schedules = new MemoryScheduleStore(
+      this.#contents.schedules,
+      this.#contents.tasks,
+      tasks,
+    );
     return {
       leases,
       tasks,
-      once: new MemoryOnceStore(this.#contents.once, leases, this.#contents.leases),
-      generator: this.#contents.generator,
-      history: this.#contents.history,
-      control: memoryControl(this.#contents.control, leases, tasks, this.#contents.generator),
+      once,
+      schedules,
+      generator,
+      history,
+      control: memoryControl(control, leases, tasks, once, schedules, generator),
       async close() {
         await Promise.all([leases.close(), tasks.close()]);
       },

@@ -22,7 +22,7 @@ import {
   type SucceedRequest,
 } from "../../once/port.js";
 import type { Json } from "../../tasks/port.js";
-import { encodeJson } from "../../tasks/record.js";
+import { encodeJson, storedError } from "../../tasks/record.js";
 import { compareUtf8 } from "./keys.js";
 import { pageOf } from "./page.js";
 import type { MemoryLeaseState } from "./store.js";
@@ -109,7 +109,11 @@ export class MemoryOnceStore implements OnceStore {
     const nowMs = this.#held.clock.monotonic();
     const holder = this.#holderOf(request, nowMs);
     const earlier = this.#kept(namespace, key);
-    if (holder === null || earlier?.state === "done") return { status: "refused" };
+    if (earlier?.state === "done") return { status: "refused" };
+    if (holder === null) {
+      if (earlier?.token !== token) return { status: "refused" };
+      return { status: "recorded", state: earlier.state, failures: earlier.failures };
+    }
     const failures = (earlier?.failures ?? 0) + 1;
     const state = failures >= (maxAttempts ?? Number.POSITIVE_INFINITY) ? "failed" : "failing";
     this.#of(namespace).set(key, {
@@ -119,7 +123,7 @@ export class MemoryOnceStore implements OnceStore {
       token,
       atMs: nowMs,
       failures,
-      error,
+      error: storedError(error),
       nextAtMs: nowMs + retryDelayMs,
       keepUntilMs: Number.POSITIVE_INFINITY,
     });

@@ -3,16 +3,19 @@ import { afterEach, expect, it, vi } from "vitest";
 import type { TaskRecord } from "../../tasks/record.js";
 import { manualEnv, seededRandom } from "../../testing/index.js";
 import { TaskIndex } from "./task-index.js";
-import { MemoryTaskState, MemoryTaskStore } from "./tasks.js";
+import { MemoryTaskState } from "./task-state.js";
+import { MemoryTaskStore } from "./tasks.js";
 
 afterEach(() => vi.restoreAllMocks());
 
-const idOf = (number: number) => `00000000-0000-7000-8000-${`${number}`.padStart(12, "0")}`;
+/** Not in the order of the numbers. */
+const idOf = (number: number) => `${`${number}`.split("").toReversed().join("")}/${number}`;
 
 function pending(number: number, fields: Partial<TaskRecord> = {}): TaskRecord {
   return {
     namespace: "n",
     id: idOf(number),
+    seq: number,
     kind: "k",
     queue: "q",
     priority: 0,
@@ -24,12 +27,14 @@ function pending(number: number, fields: Partial<TaskRecord> = {}): TaskRecord {
     data: "1",
     state: "pending",
     output: "null",
+    checkpoint: "null",
     error: null,
     failures: 0,
     crashes: 0,
     createdAtMs: 0,
     scheduledAtMs: 0,
     finishedAtMs: null,
+    deleteAtMs: null,
     last: null,
     earlier: [],
     ...fields,
@@ -76,7 +81,7 @@ it.each([
   expect(reads).toBeLessThan(5_000);
 });
 
-it("gives tasks of all queues and kinds in the order of priority, scheduledAt and id", () => {
+it("gives tasks of all queues and kinds in the order of priority, scheduledAt and number", () => {
   const random = seededRandom(3);
   const below = (most: number) => Math.floor(random.float() * most);
   const records = Array.from({ length: 2_000 }, (_, number) =>

@@ -1,13 +1,23 @@
 /** The tasks of one namespace in memory, with an index for each order of access. */
 import type { NewTask, TaskState } from "../../tasks/port.js";
-import { isUnfinished, storedId, type TaskRecord } from "../../tasks/record.js";
+import { isUnfinished, type TaskRecord } from "../../tasks/record.js";
 import { SortedList } from "./sorted-list.js";
-import { compareIds, inClaimOrder, Lanes } from "./task-lanes.js";
+import { isKeyed, KeyLanes } from "./task-keys.js";
+import { inClaimOrder, Lanes } from "./task-lanes.js";
 
 /** The pending tasks of one queue: of all kinds, and of each. */
 interface Queue {
   readonly all: Lanes;
   readonly kinds: Map<string, Lanes>;
+}
+
+interface Deletion {
+  readonly seq: number;
+  readonly deleteAtMs: number;
+}
+
+function isDeletion(record: TaskRecord): record is TaskRecord & Deletion {
+  return record.deleteAtMs !== null;
 }
 
 export class TaskIndex {
@@ -19,30 +29,39 @@ export class TaskIndex {
     cancelled: 0,
   };
   readonly #records = new Map<string, TaskRecord>();
-  readonly #ids = new SortedList<string>(compareIds);
+  readonly #numbered = new Map<number, TaskRecord>();
+  readonly #all = new SortedList<number>(ascending);
   /** Holds only queues and kinds with pending tasks. */
   readonly #queues = new Map<string, Queue>();
-  readonly #running = new SortedList<string>(compareIds);
+  /** The unfinished tasks with a concurrency key: those are in no queue above. */
+  readonly keys = new KeyLanes();
+  readonly #running = new SortedList<number>(ascending);
+  /** Those that are not kept for ever, in the order in which they are to be deleted. */
+  readonly #deletions = new SortedList<Deletion>(
+    (a, b) => a.deleteAtMs - b.deleteAtMs || a.seq - b.seq,
+  );
   /** The unfinished task of each kind and dedupeKey. */
   readonly #deduped = new Map<string, string>();
 
-  get(id: string | null): TaskRecord | null {
-    return (id && this.#records.get(id)) || null;
+  get(id: string): TaskRecord | null {
+    return this.#records.get(id) ?? null;
   }
 
   /** Adds a task, or replaces its previous record. */
   put(record: TaskRecord): void {
     const before = this.#records.get(record.id);
     if (before) this.#leave(before);
-    else this.#ids.add(record.id);
+    else this.#all.add(record.seq);
     this.#records.set(record.id, record);
+    this.#numbered.set(record.seq, record);
     this.#enter(record);
   }
 
   delete(record: TaskRecord): void {
     this.#leave(record);
-    this.#ids.delete(record.id);
+    this.#all.delete(record.seq);
     this.#records.delete(record.id);
+    this.#numbered.delete(record.seq);
   }
 
   /** Another unfinished task with this task's dedupeKey. */
@@ -67,8 +86,9 @@ export class TaskIndex {
   *#asked(
     queues: ReadonlySet<string>,
     kinds: ReadonlySet<string> | null,
-  ): Generator<Lanes, void, void> {
+  ): Generator<Pick<Lanes, "firstDue">, void, void> {
     for (const name of queues) {
+      yield* this.keys.of(name, kinds);
       const queue = this.#queues.get(name);
       if (queue && !kinds) yield queue.all;
       for (const kind of (queue && kinds) ?? []) {
@@ -83,32 +103,50 @@ export class TaskIndex {
     for (const { kinds } of this.#queues.values()) {
       for (const lanes of kinds.values()) yield* lanes.dueBy(atMs);
     }
+    yield* this.keys.dueBy(atMs);
+  }
+
+  /** At most `limit` ended tasks that are to be kept no longer. */
+  deletable(nowMs: number, limit: number): TaskRecord[] {
+    const due: number[] = [];
+    for (const { deleteAtMs, seq } of this.#deletions.from()) {
+      if (deleteAtMs > nowMs || due.length === limit) break;
+      due.push(seq);
+    }
+    return [...this.#recordsOf(due)];
   }
 
   running(): TaskRecord[] {
     return [...this.#recordsOf(this.#running.from())];
   }
 
-  /** Running tasks, newest id first, starting before `cursor`. */
-  runningNewestFirst(cursor: string | undefined): Generator<TaskRecord, void, void> {
-    return this.#recordsOf(this.#running.backFrom(cursor));
+  /** Running tasks, newest first, starting before the one with the number `before`. */
+  runningNewestFirst(before: number | undefined): Generator<TaskRecord, void, void> {
+    return this.#recordsOf(this.#running.backFrom(before));
   }
 
-  /** Newest id first, starting before `cursor`. */
-  newestFirst(cursor: string | undefined): Generator<TaskRecord, void, void> {
-    return this.#recordsOf(this.#ids.backFrom(cursor));
+  /** Newest first, starting before the one with the number `before`. */
+  newestFirst(before: number | undefined): Generator<TaskRecord, void, void> {
+    return this.#recordsOf(this.#all.backFrom(before));
   }
 
-  /** Those of these ids, newest id first, starting before `cursor`. */
-  newestOf(ids: readonly string[], cursor: string | undefined): Generator<TaskRecord, void, void> {
-    const stored = new Set(ids.map(storedId).filter((id) => id !== null));
-    const wanted = [...stored].filter((id) => cursor === undefined || id < cursor);
-    return this.#recordsOf(wanted.sort().reverse());
+  /** Those of these ids, newest first, starting before the one with the number `before`. */
+  newestOf(
+    ids: readonly string[],
+    before = Number.POSITIVE_INFINITY,
+  ): Generator<TaskRecord, void, void> {
+    const wanted = [...new Set(ids)].flatMap((id) => this.get(id)?.seq ?? []);
+    return this.#recordsOf(wanted.filter((seq) => seq < before).sort((a, b) => b - a));
   }
 
-  *#recordsOf(ids: Iterable<string>): Generator<TaskRecord, void, void> {
-    for (const id of ids) {
-      const record = this.#records.get(id);
+  /** The task with this number. */
+  numbered(seq: number): TaskRecord | null {
+    return this.#numbered.get(seq) ?? null;
+  }
+
+  *#recordsOf(numbers: Iterable<number>): Generator<TaskRecord, void, void> {
+    for (const seq of numbers) {
+      const record = this.#numbered.get(seq);
       if (record) yield record;
     }
   }
@@ -116,17 +154,23 @@ export class TaskIndex {
   #enter(record: TaskRecord): void {
     const { id, state } = record;
     this.counts[state] += 1;
-    if (state === "running") this.#running.add(id);
-    if (state === "pending") this.#enqueue(record);
+    if (state === "running") this.#running.add(record.seq);
+    if (isDeletion(record)) this.#deletions.add(record);
+    if (isKeyed(record)) {
+      if (isUnfinished(state)) this.keys.add(record);
+    } else if (state === "pending") this.#enqueue(record);
     const name = dedupeName(record);
     if (name !== null && isUnfinished(state)) this.#deduped.set(name, id);
   }
 
   #leave(record: TaskRecord): void {
-    const { id, state } = record;
+    const { state } = record;
     this.counts[state] -= 1;
-    if (state === "running") this.#running.delete(id);
-    if (state === "pending") this.#dequeue(record);
+    if (state === "running") this.#running.delete(record.seq);
+    if (isDeletion(record)) this.#deletions.delete(record);
+    if (isKeyed(record)) {
+      if (isUnfinished(state)) this.keys.delete(record);
+    } else if (state === "pending") this.#dequeue(record);
     const name = dedupeName(record);
     if (name !== null && isUnfinished(state)) this.#deduped.delete(name);
   }
@@ -148,6 +192,10 @@ export class TaskIndex {
     if (lanes?.isEmpty) queue?.kinds.delete(record.kind);
     if (queue?.all.isEmpty) this.#queues.delete(record.queue);
   }
+}
+
+function ascending(a: number, b: number): number {
+  return a - b;
 }
 
 function dedupeName({ kind, dedupeKey }: Pick<NewTask, "kind" | "dedupeKey">): string | null {

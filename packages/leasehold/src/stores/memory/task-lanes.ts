@@ -1,4 +1,4 @@
-/** Pending tasks in memory, in the order of claims: priority, scheduledAt, id. */
+/** Pending tasks in memory, in the order of claims: priority, scheduledAt, seq. */
 import TinyQueue from "tinyqueue";
 import type { TaskRecord } from "../../tasks/record.js";
 import { SortedList } from "./sorted-list.js";
@@ -60,10 +60,10 @@ export class Lanes {
 
 /** The due tasks of all these lanes. The caller removes each one from its lane before it asks for the next. */
 export function* inClaimOrder(
-  all: Iterable<Lanes>,
+  all: Iterable<Pick<Lanes, "firstDue">>,
   nowMs: number,
 ): Generator<TaskRecord, void, void> {
-  const heads: { readonly first: TaskRecord; readonly lanes: Lanes }[] = [];
+  const heads: { readonly first: TaskRecord; readonly lanes: Pick<Lanes, "firstDue"> }[] = [];
   for (const lanes of all) {
     const first = lanes.firstDue(nowMs);
     if (first) heads.push({ first, lanes });
@@ -79,9 +79,5 @@ export function* inClaimOrder(
 }
 
 function compareClaim(a: TaskRecord, b: TaskRecord): number {
-  return a.priority - b.priority || a.scheduledAtMs - b.scheduledAtMs || compareIds(a.id, b.id);
-}
-
-export function compareIds(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0;
+  return a.priority - b.priority || a.scheduledAtMs - b.scheduledAtMs || a.seq - b.seq;
 }

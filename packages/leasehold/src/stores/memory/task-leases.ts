@@ -37,7 +37,7 @@ export function leasesOf(tasks: TaskIndex, query: TaskLeaseQuery, nowMs: number)
       const term = { ...viewGrant(grant), expiresAt: iso(grant.expiresAtMs), remainingMs };
       return taskLease({ namespace, id }, term);
     }),
-    nextCursor: last && taskLeaseCursor({ id: last.record.id, attempt: last.grant.attempt }),
+    nextCursor: last && taskLeaseCursor({ seq: last.record.seq, attempt: last.grant.attempt }),
   };
 }
 
@@ -49,11 +49,11 @@ function* newestFirst(
   after: TaskLeasePosition | null,
   onlyLive: boolean,
 ): Generator<Found, void, void> {
-  const begun = after && tasks.get(after.id);
+  const begun = after && tasks.numbered(after.seq);
   for (const grant of begun ? grantsOf(begun).toReversed() : []) {
     if (begun && after && grant.attempt < after.attempt) yield { record: begun, grant };
   }
-  const records = onlyLive ? tasks.runningNewestFirst(after?.id) : tasks.newestFirst(after?.id);
+  const records = onlyLive ? tasks.runningNewestFirst(after?.seq) : tasks.newestFirst(after?.seq);
   for (const record of records) {
     for (const grant of grantsOf(record).toReversed()) yield { record, grant };
   }

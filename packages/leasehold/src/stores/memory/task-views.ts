@@ -1,6 +1,5 @@
 /** Views of tasks in memory. */
 
-import { InvalidOptionError } from "../../core/index.js";
 import { grantIdOf } from "../../env/index.js";
 import { fittingAttempts, listedPayloads, listedText } from "../../tasks/payloads.js";
 import type {
@@ -13,7 +12,12 @@ import type {
   TaskQuery,
   TaskView,
 } from "../../tasks/port.js";
-import { type AttemptRecord, storedId, type TaskRecord } from "../../tasks/record.js";
+import {
+  type AttemptRecord,
+  type TaskRecord,
+  taskCursor,
+  taskPosition,
+} from "../../tasks/record.js";
 import { pageOf } from "./page.js";
 import type { TaskIndex } from "./task-index.js";
 
@@ -28,6 +32,7 @@ function viewOf(record: TaskRecord, nowMs: number): Omit<TaskView, "error"> {
     priority: record.priority,
     state,
     dedupeKey: record.dedupeKey,
+    concurrency: record.concurrency ?? null,
     attempt: last?.attempt ?? 0,
     failures: record.failures,
     crashes: record.crashes,
@@ -94,8 +99,7 @@ export function dueKindsOf(
  */
 export function listOf(tasks: TaskIndex, query: TaskQuery, nowMs: number): Page<TaskView> {
   const { ids, states, queue, kind, excludeDue = false, limit = 100, cursor } = query;
-  const before = cursor === undefined ? undefined : storedId(cursor);
-  if (before === null) throw new InvalidOptionError("cursor", "must come from a page of tasks");
+  const before = cursor === undefined ? undefined : taskPosition(cursor);
   const records = ids ? tasks.newestOf(ids, before) : tasks.newestFirst(before);
   const { found, last } = pageOf(
     records,
@@ -106,7 +110,10 @@ export function listOf(tasks: TaskIndex, query: TaskQuery, nowMs: number): Page<
       (kind === undefined || record.kind === kind) &&
       !(excludeDue && record.state === "pending" && record.scheduledAtMs <= nowMs),
   );
-  return { items: found.map((record) => listedOf(record, nowMs)), nextCursor: last && last.id };
+  return {
+    items: found.map((record) => listedOf(record, nowMs)),
+    nextCursor: last && taskCursor(last),
+  };
 }
 
 export function detailsOf(record: TaskRecord, nowMs: number): TaskDetails {
@@ -117,6 +124,7 @@ export function detailsOf(record: TaskRecord, nowMs: number): TaskDetails {
     output: decode(output),
     error,
     progress: last ? decode(last.progress) : null,
+    checkpoint: decode(record.checkpoint),
     attempts: fittingAttempts(grantsOf(record)).map(viewAttempt),
   };
 }

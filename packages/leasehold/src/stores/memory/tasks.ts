@@ -7,11 +7,13 @@ import {
   type LeaseView,
   rules as leaseRules,
 } from "../../core/index.js";
-import { claimDigestOf, type Env, type EventQueue } from "../../env/index.js";
+import { claimDigestOf, type EventQueue } from "../../env/index.js";
 import { refuseAnothersClaim } from "../../tasks/claims.js";
 import { byteLength, CLAIMED_BYTES, RepeatedOutputs, tooMuchOutput } from "../../tasks/payloads.js";
 import type {
   AdminOutcome,
+  BlockedKey,
+  BlockedKeysQuery,
   ClaimedTask,
   ClaimOutcome,
   ClaimRequest,
@@ -31,72 +33,30 @@ import type {
   RequeueOutcome,
   TaskCapabilities,
   TaskDetails,
+  TaskEndEvent,
   TaskGrant,
   TaskKey,
   TaskLeaseQuery,
   TaskQuery,
+  TaskResult,
   TaskState,
+  TaskStatistics,
+  TaskStatsQuery,
   TaskStore,
   TaskView,
   TaskWatchEvent,
 } from "../../tasks/port.js";
-import { isUnfinished, storedId, storedTask, type TaskRecord } from "../../tasks/record.js";
+import { NOTHING, storedTask, type TaskRecord } from "../../tasks/record.js";
 import * as rules from "../../tasks/rules.js";
 import { TaskIndex } from "./task-index.js";
 import { leasesOf } from "./task-leases.js";
+import { type MemoryTaskState, notify, remove } from "./task-state.js";
 import { detailsOf, dueKindsOf, iso, listOf } from "./task-views.js";
+import { resultsOf, statsOf } from "./task-waits.js";
 import { follow } from "./watch.js";
 
 /** A client repeats a claim within seconds, if at all. */
 const CLAIMS_KEPT_MS = 600_000;
-
-interface Namespace {
-  readonly tasks: TaskIndex;
-  /** The tasks that each claim took, oldest claim first. */
-  readonly claims: Map<string, { readonly ids: readonly string[]; readonly atMs: number }>;
-  readonly watchers: Set<EventQueue<TaskWatchEvent>>;
-  /** The largest token among deleted tasks. */
-  tokenFloor: number;
-}
-
-/**
- * State shared by all stores of one name. It uses the clock and the randomness of the env that created
- * it.
- */
-export class MemoryTaskState {
-  readonly random: Env["random"];
-  readonly namespaces = new Map<string, Namespace>();
-  readonly #clock: Env["clock"];
-  readonly #originMs: number;
-
-  constructor({ clock, random }: Pick<Env, "clock" | "random">) {
-    this.random = random;
-    this.#clock = clock;
-    this.#originMs = clock.wall() - clock.monotonic();
-  }
-
-  /**
-   * Milliseconds since the Unix epoch, by the monotonic clock: a jump of the wall clock neither
-   * shortens nor extends a lease.
-   */
-  nowMs(): number {
-    return this.#originMs + this.#clock.monotonic();
-  }
-
-  namespace(name: string): Namespace {
-    let namespace = this.namespaces.get(name);
-    if (!namespace) {
-      namespace = {
-        tasks: new TaskIndex(),
-        claims: new Map(),
-        watchers: new Set(),
-        tokenFloor: 0,
-      };
-      this.namespaces.set(name, namespace);
-    }
-    return namespace;
-  }
-}
 
 /** A rule, with the tasks of the namespace if it needs them. */
 type Step<Request, Outcome> = (
@@ -115,6 +75,7 @@ export class MemoryTaskStore implements TaskStore {
   };
   readonly #state: MemoryTaskState;
   readonly #watching = new Set<EventQueue<TaskWatchEvent>>();
+  readonly #watchingEnds = new Set<EventQueue<TaskEndEvent>>();
   #closed = false;
 
   constructor(state: MemoryTaskState) {
@@ -130,7 +91,8 @@ export class MemoryTaskStore implements TaskStore {
     }
     return this.#decide<NewTask, EnqueueOutcome>(
       added.map(storedTask),
-      (record, task, nowMs, tasks) => rules.enqueue(record, tasks.rival(task), task, nowMs),
+      (record, task, nowMs, tasks) =>
+        rules.enqueue(record, tasks.rival(task), task, nowMs, this.#state.nextSeq()),
     );
   }
 
@@ -158,7 +120,7 @@ export class MemoryTaskStore implements TaskStore {
     let bytes = 0;
     for (const due of tasks.due(queues, kinds, nowMs)) {
       if (claimed.length >= limit) break;
-      bytes += byteLength(due.data);
+      bytes += byteLength(due.data) + (due.checkpoint === NOTHING ? 0 : byteLength(due.checkpoint));
       if (bytes > CLAIMED_BYTES && claimed.length > 0) {
         notify(namespace, due, nowMs);
         break;
@@ -218,25 +180,22 @@ export class MemoryTaskStore implements TaskStore {
     );
   }
 
-  /** Deletes finished tasks. */
   async delete(keys: readonly TaskKey[]): Promise<AdminOutcome[]> {
     if (this.#closed) return keys.map(closed);
     return keys.map(({ namespace, id }) => {
       const space = this.#state.namespace(namespace);
-      const record = space.tasks.get(storedId(id));
+      const record = space.tasks.get(id);
       if (!record) return { status: "unknown" };
-      const { state, last } = record;
-      if (isUnfinished(state)) return { status: "conflict", state };
-      // The id may be added again.
-      space.tokenFloor = Math.max(space.tokenFloor, last?.token ?? 0);
-      space.tasks.delete(record);
+      const { state } = record;
+      if (state === "running") return { status: "conflict", state };
+      remove(space, record);
       return { status: "ok", state };
     });
   }
 
   async get({ namespace, id }: TaskKey): Promise<TaskDetails | null> {
     this.#assertOpen();
-    const record = this.#state.namespaces.get(namespace)?.tasks.get(storedId(id));
+    const record = this.#state.namespaces.get(namespace)?.tasks.get(id);
     if (!record) return null;
     return detailsOf(record, this.#state.nowMs());
   }
@@ -263,6 +222,31 @@ export class MemoryTaskStore implements TaskStore {
     return dueKindsOf(this.#state.namespace(query.namespace).tasks, query, this.#state.nowMs());
   }
 
+  async blockedKeys(query: BlockedKeysQuery): Promise<readonly BlockedKey[]> {
+    this.#assertOpen();
+    return this.#state.namespace(query.namespace).tasks.keys.blocked(query, this.#state.nowMs());
+  }
+
+  async results(keys: readonly TaskKey[]): Promise<readonly TaskResult[]> {
+    this.#assertOpen();
+    const tasksOf = (namespace: string) => this.#state.namespaces.get(namespace)?.tasks;
+    return resultsOf(keys, ({ namespace, id }) => tasksOf(namespace)?.get(id) ?? null);
+  }
+
+  async *watchResults(
+    namespace: string,
+    { signal }: { signal: AbortSignal },
+  ): AsyncGenerator<TaskEndEvent, void, void> {
+    this.#assertOpen();
+    const { endWatchers } = this.#state.namespace(namespace);
+    yield* follow(signal, [endWatchers, this.#watchingEnds]);
+  }
+
+  async stats(query: TaskStatsQuery): Promise<TaskStatistics> {
+    this.#assertOpen();
+    return statsOf(this.#state.namespace(query.namespace).tasks, query, this.#state.nowMs());
+  }
+
   async reap(): Promise<readonly Reaped[]> {
     this.#assertOpen();
     const nowMs = this.#state.nowMs();
@@ -283,6 +267,19 @@ export class MemoryTaskStore implements TaskStore {
     return reaped;
   }
 
+  async collect(limit: number): Promise<number> {
+    this.#assertOpen();
+    const nowMs = this.#state.nowMs();
+    let deleted = 0;
+    for (const namespace of this.#state.namespaces.values()) {
+      for (const record of namespace.tasks.deletable(nowMs, limit - deleted)) {
+        remove(namespace, record);
+        deleted += 1;
+      }
+    }
+    return deleted;
+  }
+
   async *watch(
     namespace: string,
     { signal }: { signal: AbortSignal },
@@ -296,6 +293,7 @@ export class MemoryTaskStore implements TaskStore {
   async close(): Promise<void> {
     this.#closed = true;
     for (const watcher of this.#watching) watcher.end();
+    for (const watcher of this.#watchingEnds) watcher.end();
   }
 
   /** Decides the requests of one call in order, all at the same instant. */
@@ -307,7 +305,7 @@ export class MemoryTaskStore implements TaskStore {
     const nowMs = this.#state.nowMs();
     return requests.map((request) => {
       const namespace = this.#state.namespace(request.namespace);
-      const before = namespace.tasks.get(storedId(request.id));
+      const before = namespace.tasks.get(request.id);
       const { record, outcome } = step(before, request, nowMs, namespace.tasks);
       if (record && record !== before) {
         namespace.tasks.put(record);
@@ -334,14 +332,4 @@ const WHAT = "the store";
 
 function closed(): Failed {
   return { status: "failed", applied: "no", retryable: false, error: new ClosedError(WHAT) };
-}
-
-/** Notifies waiting workers of tasks that they can claim now. */
-function notify(
-  { watchers }: Namespace,
-  { state, queue, scheduledAtMs }: TaskRecord,
-  nowMs: number,
-): void {
-  if (state !== "pending" || scheduledAtMs > nowMs) return;
-  for (const watcher of watchers) watcher.push({ type: "ready", queue });
 }

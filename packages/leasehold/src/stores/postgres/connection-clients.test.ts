@@ -91,8 +91,9 @@ it("a cancelled wait for a standby is repeated once for each time that it is can
 it("a connection gets its settings once, before its first prepared statement", async () => {
   const { connection, sql } = open({ isPrepared: true });
   for (const text of ["SELECT 1", "SELECT 2", "SELECT 1"]) await sql.query(text);
-  const [settings, ...statements] = connection.asked;
+  const [settings, abandoned, ...statements] = connection.asked;
   expect(settings?.[0]).toContain("enable_seqscan");
+  expect(abandoned?.[0]).toContain("client_connection_check_interval");
   expect(statements.map(([text]) => text)).toEqual(["SELECT 1", "SELECT 2", "SELECT 1"]);
   const names = statements.map(([, name]) => name);
   expect(names[2]).toBe(names[0]);

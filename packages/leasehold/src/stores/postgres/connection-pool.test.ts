@@ -12,6 +12,7 @@ import {
 } from "../../../../../tests/support/postgres.js";
 import { LeaseholdError } from "../../core/index.js";
 import { type Env, systemEnv } from "../../env/index.js";
+import { manualClock } from "../../testing/index.js";
 import type { Sql } from "./connection.js";
 import { pgliteBackend } from "./connection-pglite.js";
 import { Prepared, poolSql } from "./connection-pool.js";
@@ -63,6 +64,25 @@ describePostgres("queries over a pool", () => {
     const own = new pg.Pool({ connectionString: fresh.url, max: 1 });
     const workers = "SELECT current_setting('max_parallel_workers_per_gather') AS most";
     expect(await poolSql(own, systemEnv.clock, prepared).query(workers)).toEqual([{ most: "0" }]);
+    await own.end();
+  });
+
+  it("end in the database soon after their connection was given up", async () => {
+    const prepared = new Prepared();
+    prepared.enable();
+    const clock = manualClock();
+    // The default of a server.
+    const options = "-c client_connection_check_interval=0";
+    const own = new pg.Pool({ connectionString: fresh.url, max: 1, options });
+    own.on("error", () => {});
+    const late = poolSql(own, clock, prepared).query("SELECT pg_sleep(600)::text AS abandoned");
+    const refused = expect(late).rejects.toMatchObject({ code: "STORE_UNAVAILABLE" });
+    const running =
+      "bool_or(state = 'active' AND query = 'SELECT pg_sleep(600)::text AS abandoned')";
+    await waitUntil(running);
+    await clock.advance(10_000);
+    await refused;
+    await waitUntil(`NOT ${running}`);
     await own.end();
   });
 

@@ -28,6 +28,15 @@ const SETTINGS = `SELECT set_config('enable_seqscan', 'off', false), set_config(
   set_config('max_parallel_workers_per_gather', '0', false)`;
 
 /**
+ * Ends a statement of a connection that was destroyed, such as a scan that took too long: otherwise it would run to its
+ * end beside those that come after it. PostgreSQL can do that since version 14, and not on Windows.
+ */
+const END_ABANDONED = `DO $$ BEGIN
+  PERFORM set_config('client_connection_check_interval', '1s', false);
+EXCEPTION WHEN undefined_object OR invalid_parameter_value THEN NULL;
+END $$`;
+
+/**
  * Commits a record without content, and so waits for the synchronous standbys, if there are any. Their
  * confirmation covers this record and every earlier commit.
  */
@@ -80,6 +89,7 @@ export class Prepared {
       if (!this.#settled.has(client)) {
         this.#settled.add(client);
         await send(client, SETTINGS, []);
+        await send(client, END_ABANDONED, []);
       }
       return await send(client, text, values, name);
     } catch (error) {

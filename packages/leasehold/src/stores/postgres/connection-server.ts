@@ -25,17 +25,20 @@ const CONTROL_CONNECTIONS = 6;
  * machine that takes longer than a lease lasts.
  */
 const KEPT_CONNECTIONS = 2;
+/** How long a connection may take to open, unless the caller of `connect` waits for longer. */
 const CONNECT_TIMEOUT_MS = 5_000;
 
 /**
  * @param url `postgres://user:password@host:port/database`, with the parameters of pg, `watch=poll` behind a pooler in
  *   transaction mode, and `schema=NAME`, which the opening of the store reads
  * @param givenUp cuts the connections that are being opened, which would otherwise wait for their timeout
+ * @param timeoutMs how long the caller waits for the opening
  */
 export async function serverBackend(
   url: string,
   { clock, logger }: Env,
   givenUp?: AbortSignal,
+  timeoutMs = CONNECT_TIMEOUT_MS,
 ): Promise<RawBackend> {
   const { Client, Pool } = await loadDriver(
     "pg",
@@ -46,7 +49,7 @@ export async function serverBackend(
   const config = {
     connectionString,
     fallback_application_name: "leasehold",
-    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    connectionTimeoutMillis: Math.max(CONNECT_TIMEOUT_MS, timeoutMs),
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
   };

@@ -22,6 +22,8 @@ import { PostgresGeneratorState } from "./control-generator.js";
 import { keysIn } from "./control-keys.js";
 import { limitsIn, pausesIn } from "./control-state.js";
 import { isUniqueViolation, storeError } from "./failures.js";
+import { PostgresOnceStore } from "./once.js";
+import { PostgresScheduleStore } from "./schedules.js";
 import type { Connections } from "./shared.js";
 import { PostgresLeaseStore } from "./store.js";
 import { PostgresTaskStore } from "./tasks.js";
@@ -81,9 +83,12 @@ async function performIn<T>(
 function actorsIn(sql: Sql, connections: Connections): Actors {
   const { backend } = connections;
   const within = { ...connections, backend: { ...backend, general: sql, control: sql } };
+  const leases = new PostgresLeaseStore(within);
   return {
-    leases: new PostgresLeaseStore(within),
+    leases,
     tasks: new PostgresTaskStore(within),
+    once: new PostgresOnceStore(within, leases),
+    schedules: new PostgresScheduleStore(within),
     generator: new PostgresGeneratorState(within),
     keys: keysIn(sql),
     pauses: pausesIn(sql),
@@ -125,9 +130,19 @@ function reporting(actors: Actors, report: (error: LeaseholdError) => void): Act
       for (const outcome of outcomes) if (isFailed(outcome)) report(outcome.error);
       return outcomes;
     };
-  const { leases, tasks } = actors;
+  const { leases, tasks, schedules } = actors;
   return {
     ...actors,
+    schedules: {
+      pause: (request) => schedules.pause(request),
+      resume: (key) => schedules.resume(key),
+      remove: (key) => schedules.remove(key),
+      async runNow(request) {
+        const outcome = await schedules.runNow(request);
+        if (outcome.status === "failed") report(outcome.error);
+        return outcome;
+      },
+    },
     leases: { revoke: reported((requests) => leases.revoke(requests)) },
     tasks: {
       cancel: reported((keys) => tasks.cancel(keys)),

@@ -7,6 +7,7 @@ import {
   LeaseholdError,
   StoreMisconfiguredError,
   StoreUnavailableError,
+  sqlErrorOf,
 } from "../../core/index.js";
 
 /** An error response of the server, as pg and PGlite report it. */
@@ -46,12 +47,17 @@ const MISCONFIGURED: Readonly<Record<string, string>> = {
 /** @param sent whether the statement may have reached the server */
 export function storeError(error: unknown, sent: boolean): LeaseholdError {
   if (error instanceof LeaseholdError) return error;
-  const message = error instanceof Error ? error.message || errorCode(error) : String(error);
-  if (isServerError(error)) {
-    const remedy = MISCONFIGURED[error.code];
-    if (remedy)
-      return new StoreMisconfiguredError(`PostgreSQL reported: ${message}; ${remedy}`, error);
+  const reported = sqlErrorOf(error);
+  if (reported && reported.code in MISCONFIGURED) {
+    const remedy = MISCONFIGURED[reported.code];
+    return new StoreMisconfiguredError(
+      `PostgreSQL reported: ${reported.message}; ${remedy}`,
+      error,
+    );
   }
+  const message =
+    reported?.message ??
+    (error instanceof Error ? error.message || errorCode(error) : String(error));
   const untrusted = certificateProblem(error);
   if (untrusted !== null) {
     return new StoreMisconfiguredError(`PostgreSQL: ${message}: ${untrusted}`, error);
@@ -66,7 +72,7 @@ export function storeError(error: unknown, sent: boolean): LeaseholdError {
     return new ClosedError("the PostgreSQL store");
   }
   // The server rolls back a rejected statement; a statement whose session ended may be committed.
-  const unknown = sent && (!isServerError(error) || SESSION_ENDS.test(error.code));
+  const unknown = sent && (!reported || SESSION_ENDS.test(reported.code));
   return new StoreUnavailableError(`PostgreSQL failed: ${message}`, {
     outcome: unknown ? "unknown" : "none",
     cause: error,

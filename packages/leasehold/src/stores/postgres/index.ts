@@ -16,6 +16,7 @@ import {
 import type { Env } from "../../env/index.js";
 import type { OnceStore } from "../../once/port.js";
 import type { GeneratorState, TaskStore } from "../../tasks/port.js";
+import type { ScheduleStore } from "../../tasks/schedules/port.js";
 import type { Diagnosis, MigrationStep, QueuedWaiter } from "../source.js";
 import type { Backend, RawBackend, Sql } from "./connection.js";
 import type { PgliteInstance, PgPool } from "./connection-drivers.js";
@@ -27,6 +28,7 @@ import { PostgresGrantHistory } from "./control-history.js";
 import { diagnosePostgres } from "./diagnose.js";
 import { migrate, planOf, stepsOf } from "./migrate.js";
 import { PostgresOnceStore } from "./once.js";
+import { PostgresScheduleStore } from "./schedules.js";
 import { inSchema, schemaNamed } from "./schema.js";
 import type { Connections } from "./shared.js";
 import { PostgresLeaseStore } from "./store.js";
@@ -69,6 +71,7 @@ export interface InSchema {
 export interface PostgresDatabase {
   readonly leases: LeaseStore;
   readonly tasks: TaskStore;
+  readonly schedules: ScheduleStore;
   readonly once: OnceStore;
   readonly generator: GeneratorState;
   readonly history: GrantHistory;
@@ -86,6 +89,7 @@ export interface PostgresDatabase {
  * Connects, brings the schema up to date and opens the stores, for programs that serve or test them. Clients use
  * `connect(postgres(...))`. The caller closes the database.
  * @param env the clock, randomness and logger of the stores
+ * @param timeoutMs how long a connection may take to open, in milliseconds, at least 5,000; default 5,000
  * @throws STORE_UNAVAILABLE, STORE_MISCONFIGURED
  * @example
  * ```ts
@@ -97,8 +101,12 @@ export interface PostgresDatabase {
  * await database.close();
  * ```
  */
-export function openPostgres(source: PostgresSource, env: Env): Promise<PostgresDatabase> {
-  const open = (givenUp: AbortSignal) => openDatabase(source, env, givenUp);
+export function openPostgres(
+  source: PostgresSource,
+  env: Env,
+  timeoutMs?: number,
+): Promise<PostgresDatabase> {
+  const open = (givenUp: AbortSignal) => openDatabase(source, env, givenUp, timeoutMs);
   return atServer(source, env, open, (late) => late.close());
 }
 
@@ -121,8 +129,9 @@ async function openDatabase(
   source: PostgresSource,
   env: Env,
   givenUp: AbortSignal,
+  timeoutMs: number | undefined,
 ): Promise<PostgresDatabase> {
-  const backend = await openBackend(source, env, givenUp);
+  const backend = await openBackend(source, env, givenUp, timeoutMs);
   try {
     await checkIsolation(backend.general);
     await migrate(backend.general, backend.schema);
@@ -136,6 +145,7 @@ async function openDatabase(
       leases,
       once: new PostgresOnceStore(connections, leases),
       tasks: new PostgresTaskStore(connections),
+      schedules: new PostgresScheduleStore(connections),
       generator: new PostgresGeneratorState(connections),
       history: new PostgresGrantHistory(connections),
       control: postgresControl(connections),
@@ -252,9 +262,10 @@ async function openBackend(
   source: PostgresSource,
   env: Env,
   givenUp?: AbortSignal,
+  timeoutMs?: number,
 ): Promise<Backend> {
   const schema = schemaNamed(source.schema ?? ("url" in source ? schemaIn(source.url) : undefined));
-  return inSchema(await openRaw(source, env, givenUp), schema);
+  return inSchema(await openRaw(source, env, givenUp, timeoutMs), schema);
 }
 
 /** The parameter `schema` of a URL. A URL with several hosts, or a wrong one, cannot be parsed here. */
@@ -268,6 +279,7 @@ function openRaw(
   source: PostgresSource,
   env: Env,
   givenUp: AbortSignal | undefined,
+  timeoutMs: number | undefined,
 ): Promise<RawBackend> {
   if ("directory" in source) return pgliteBackend(source.directory, env);
   if ("db" in source) {
@@ -283,7 +295,7 @@ function openRaw(
   if ("pool" in source)
     return Promise.resolve(poolBackend(source.pool, source.watch ?? "push", env));
   const url = String(source.url);
-  return serverBackend(url, env, givenUp);
+  return serverBackend(url, env, givenUp, timeoutMs);
 }
 
 /** PGlite starts a database in this process: a second or two, up to a minute where others want the processors too. */
@@ -293,14 +305,14 @@ const START_TIMEOUT_MS = 60_000;
 export interface PostgresStores {
   /** How long `connect` waits by default, in milliseconds: 60,000 for PGlite, which starts in this process. */
   readonly connectTimeoutMs?: number;
-  open(env: Env): Promise<PostgresDatabase>;
+  open(env: Env, timeoutMs?: number): Promise<PostgresDatabase>;
   migrate(env: Env): Promise<readonly string[]>;
   plan(env: Env): Promise<readonly MigrationStep[]>;
 }
 
 function storesOf(source: PostgresSource): PostgresStores {
   return {
-    open: (env) => openPostgres(source, env),
+    open: (env, timeoutMs) => openPostgres(source, env, timeoutMs),
     migrate: (env) => migratePostgres(source, env),
     plan: (env) => planPostgres(source, env),
   };

@@ -6,7 +6,9 @@ import {
   freshDatabase,
 } from "../../../../../tests/support/postgres.js";
 import { systemEnv } from "../../env/index.js";
+
 import { FENCE_TABLE } from "../../fence/index.js";
+import { newTaskOf } from "../../testing/task-suite/new-task.js";
 import { poolSql } from "./connection-pool.js";
 import { migratePostgres, openPostgres, planPostgres } from "./index.js";
 import { migrate } from "./migrate.js";
@@ -108,6 +110,91 @@ describePostgres("migrations", () => {
       // Run again, a step fails as a whole.
       await expect(pool.query(before[0]?.sql ?? "")).rejects.toThrow("already exists");
       await pool.query("ROLLBACK");
+    }
+  });
+
+  it("number the tasks that exist, and keep them with their attempts and rights", async () => {
+    await pool.query("DROP SCHEMA IF EXISTS leasehold CASCADE");
+    const sql = poolSql(pool, systemEnv.clock);
+    const step = MIGRATIONS.findIndex(({ name }) => name === "tasks by number");
+    await migrate(sql, undefined, MIGRATIONS.slice(0, step));
+    const user = `writer_${process.pid}`;
+    await pool.query(`CREATE ROLE ${user} LOGIN PASSWORD 'writer'; GRANT USAGE ON SCHEMA leasehold TO ${user};
+      GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA leasehold TO ${user}`);
+    // Rows are not in the order of their times, nor the times in that of the ids.
+    const ids = [3, 1, 2, 5, 4].map((n) => `0000000${n}-0000-7000-8000-000000000000`);
+    const [first = "", second = "", third = "", fourth = "", fifth = ""] = ids;
+    for (const [id, state, minute] of [
+      [fourth, "pending", 3],
+      [second, "done", 1],
+      [fifth, "running", 3],
+      [third, "dead", 2],
+      [first, "done", 0],
+    ] as const) {
+      await pool.query(
+        `INSERT INTO leasehold.task (namespace, id, state, kind, queue, priority, scheduled_at, data, output,
+           max_attempts, crash_limit, backoff_ms, max_backoff_ms, created_at, attempt, token, lease_id, holder,
+           ttl_ms, started_at, expires_at, finished_at, progress)
+         SELECT 'n', $1, $2, 'kind', 'queue', 1, t.at, '{"a":1}', '[2]', 3, 4, 5, 6, t.at, 2, 7, repeat('a', 48),
+           'holder', 1000, t.at, t.at + interval '1 day', CASE WHEN $2 IN ('done', 'dead') THEN t.at END, '"p"'
+         FROM (SELECT date_trunc('hour', now()) + $3::int * interval '1 minute' AS at) t`,
+        [id, state, minute],
+      );
+      await pool.query(
+        `INSERT INTO leasehold.attempt (namespace, task_id, attempt, holder, grant_id, token, started_at, ended_at,
+           result, error, ttl_ms) VALUES ('n', $1, 1, 'before', 'g', 6, now(), now(), 'failed', 'e', 9)`,
+        [id],
+      );
+    }
+    const before = await pool.query("SELECT * FROM leasehold.task ORDER BY created_at, id");
+    await pool.query(
+      `INSERT INTO leasehold.claim VALUES ('n', 'c', ARRAY['${first}'::uuid], now())`,
+    );
+    expect(await migrate(sql)).toEqual(MIGRATIONS.slice(step).map(({ name }) => name));
+    const after = await pool.query("SELECT * FROM leasehold.task ORDER BY seq");
+    const order = [first, second, third, fifth, fourth];
+    expect(after.rows.map(({ id }) => id)).toEqual(order);
+    const added = { checkpoint: null, keep_done_ms: null, keep_dead_ms: null, delete_at: null };
+    expect(after.rows).toEqual(
+      before.rows.map((row, index) => ({
+        ...row,
+        ...added,
+        seq: String(index + 1),
+        concurrency_key: null,
+        concurrency_limit: null,
+        concurrency_any: false,
+      })),
+    );
+    const url = new URL(database.url);
+    url.username = user;
+    url.password = "writer";
+    const store = await openPostgres({ url: url.href }, systemEnv);
+    try {
+      const { items } = await store.tasks.list({ namespace: "n" });
+      expect(items.map(({ id }) => id)).toEqual(order.toReversed());
+      for (const id of ids) {
+        const task = await store.tasks.get({ namespace: "n", id });
+        expect(task).toMatchObject({ data: { a: 1 }, output: [2], token: 7 });
+        expect(task?.attempts[0]).toMatchObject({ attempt: 1, holder: "before", error: "e" });
+      }
+      const key = { namespace: "n", id: "a text" };
+      const [outcome] = await store.tasks.enqueue([newTaskOf(key, { queue: "queue" })]);
+      expect(outcome).toEqual({ status: "enqueued", id: "a text" });
+      const newest = await store.tasks.list({ namespace: "n", limit: 1 });
+      expect(newest.items).toMatchObject([{ id: "a text" }]);
+      const claim = {
+        namespace: "n",
+        claimId: "c",
+        holder: "h",
+        kinds: null,
+        limit: 9,
+        ttlMs: 1_000,
+      };
+      const claimed = await store.tasks.claim({ ...claim, queues: ["queue"] });
+      expect(claimed).toMatchObject({ tasks: [{ id: "a text" }, { id: fourth, attempt: 3 }] });
+    } finally {
+      await store.close();
+      await pool.query(`DROP OWNED BY ${user}; DROP ROLE ${user}`);
     }
   });
 

@@ -73,7 +73,13 @@ export async function planOf(sql: Sql, schema: Schema): Promise<readonly Migrati
 export function stepsOf(schema: Schema, appliedAt: readonly string[]): readonly MigrationStep[] {
   return MIGRATIONS.map((migration, index) => {
     const begin = index === 0 ? [creating(schema), MIGRATION_TABLE] : [];
-    const texts = ["BEGIN", LOCK, ...begin, ...statementsOf(migration, index), "COMMIT"];
+    const texts = [
+      "BEGIN ISOLATION LEVEL READ COMMITTED",
+      LOCK,
+      ...begin,
+      ...statementsOf(migration, index),
+      "COMMIT",
+    ];
     const sql = texts.map((text) => `${schema.sql(text)};\n`).join("");
     return { name: migration.name, appliedAt: appliedAt[index] ?? null, sql };
   });

@@ -2,6 +2,10 @@
  * The schema, step by step. A released step is never edited: changes are new steps at the end. Each
  * step works on servers and PGlite, from PostgreSQL 13 on.
  */
+import { KEY_STEPS } from "./migrations-keys.js";
+import { SCHEDULE_STEPS } from "./migrations-schedules.js";
+import { TASK_STEPS } from "./migrations-tasks.js";
+
 export interface Migration {
   readonly name: string;
   readonly statements: readonly string[];
@@ -340,4 +344,7 @@ export const MIGRATIONS: readonly Migration[] = [
        )`,
     ],
   },
+  ...TASK_STEPS,
+  ...KEY_STEPS,
+  ...SCHEDULE_STEPS,
 ];

@@ -114,6 +114,11 @@ ON CONFLICT (namespace, key) DO UPDATE SET failures = f.failures + 1, is_last = 
   next_at = excluded.next_at
 RETURNING f.failures, CASE WHEN f.is_last THEN 'failed' ELSE 'failing' END AS state`;
 
+/** The failure that an earlier call of the same grant has recorded. Values: namespace, key, token. */
+export const FAILED_BY = `
+SELECT f.failures, CASE WHEN f.is_last THEN 'failed' ELSE 'failing' END AS state
+FROM leasehold.once_failure f WHERE f.namespace = $1 AND f.key = $2 AND f.token = $3::bigint`;
+
 /** Values: namespace, key. */
 export const RETRY_ONCE = `
 DELETE FROM leasehold.once_failure f WHERE f.namespace = $1 AND f.key = $2 RETURNING 1 AS deleted`;

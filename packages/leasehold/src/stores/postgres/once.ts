@@ -22,7 +22,7 @@ import {
   type SucceedRequest,
 } from "../../once/port.js";
 import type { Json } from "../../tasks/port.js";
-import { encodeJson } from "../../tasks/record.js";
+import { encodeJson, storedError } from "../../tasks/record.js";
 import type { Parameter, Session } from "./connection.js";
 import { failedOutcome, storeError } from "./failures.js";
 import { endOfPrefix } from "./keys.js";
@@ -33,6 +33,7 @@ import {
   DONE_BY,
   type DoneRow,
   FAIL_ONCE,
+  FAILED_BY,
   type FailedOnceRow,
   GET_ONCE,
   LIST_ONCE,
@@ -89,7 +90,10 @@ export class PostgresOnceStore implements OnceStore {
           (await client.query(schema.sql(text), [...parameters])).rows as Row[],
       };
       try {
-        await checkInTransaction(client, schema.sql("leasehold.once"));
+        // The check changes nothing, whether or not it was answered.
+        await checkInTransaction(client, schema.sql("leasehold.once")).catch((error: unknown) => {
+          throw storeError(error, false);
+        });
         const [row] = await session.query<SucceededRow>(SUCCEED_IN, values);
         return row?.recorded ? RECORDED : await settledBy(session, request);
       } catch (error) {
@@ -109,11 +113,11 @@ export class PostgresOnceStore implements OnceStore {
 
   async fail(request: FailOnceRequest, options?: CallOptions): Promise<FailOnceOutcome> {
     const { error, maxAttempts, retryDelayMs } = request;
-    const values = [...grantValues(request), error, maxAttempts, retryDelayMs];
+    const values = [...grantValues(request), storedError(error), maxAttempts, retryDelayMs];
     try {
       return await this.#backend.general.transaction(async (session) => {
         const [row] = await session.query<FailedOnceRow>(FAIL_ONCE, values);
-        if (!row) return { status: "refused" } as const;
+        if (!row) return failedBy(session, request);
         await release(session, request);
         return { status: "recorded", ...row } as const;
       }, options);
@@ -157,6 +161,15 @@ async function settledBy(
   if (!done) return { status: "refused" };
   if (Number(done.token) === token) return RECORDED;
   return { status: "done", by: done.by, at: isoOf(Number(done.at)) };
+}
+
+/** What a failure without a new record comes to: an earlier call of the same grant, or none. */
+async function failedBy(
+  session: Session,
+  { namespace, key, token }: FailOnceRequest,
+): Promise<FailOnceOutcome> {
+  const [row] = await session.query<FailedOnceRow>(FAILED_BY, [namespace, key, token]);
+  return row ? { status: "recorded", ...row } : { status: "refused" };
 }
 
 function viewOf(namespace: string, row: RecordRow): OnceView {

@@ -30,11 +30,12 @@ it.each([
 });
 
 it("each name is in the text of a statement, and leasehold is the text itself", () => {
-  const text = "SELECT pg_notify('leasehold', x) FROM leasehold.lease l -- 'leasehold keys of '";
+  const text =
+    "SELECT pg_notify('leasehold', x) FROM leasehold.lease l -- 'leasehold keys of ' 'leasehold.s'";
   expect(schemaNamed(undefined).sql(text)).toBe(text);
   expect(schemaNamed("leasehold").sql(text)).toBe(text);
   expect(schemaNamed("user").sql(text)).toBe(
-    `SELECT pg_notify('leasehold_user', x) FROM "user".lease l -- 'leasehold_user keys of '`,
+    `SELECT pg_notify('leasehold_user', x) FROM "user".lease l -- 'leasehold_user keys of ' '"user".s'`,
   );
 });
 

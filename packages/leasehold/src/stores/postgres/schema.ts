@@ -4,6 +4,7 @@
  * a SET reaches the sessions of other clients.
  *
  *   leasehold.lease             the table           "app".lease
+ *   'leasehold.task_seq'        its name as text    '"app".task_seq'
  *   'leasehold', 'leasehold x'  channel, locks      'leasehold_app', 'leasehold_app x'
  */
 import { checkSchema } from "../../core/index.js";
@@ -40,7 +41,7 @@ export function schemaNamed(name: string = NAME): Schema {
       let found = texts.get(text);
       if (found === undefined) {
         found = text
-          .replaceAll(/'leasehold\b/g, `'${channel}`)
+          .replaceAll(/'leasehold\b(?!\.)/g, `'${channel}`)
           .replaceAll(/\bleasehold\./g, `${sqlName}.`);
         if (texts.size < MOST_TEXTS) texts.set(text, found);
       }

@@ -9,6 +9,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync
 import { beforeAll, expect, it } from "vitest";
 import { CONTROL_CALLS } from "../../../../../tests/support/postgres-control-statements.js";
 import { ONCE_CALLS } from "../../../../../tests/support/postgres-once-statements.js";
+import { SCHEDULE_CALLS } from "../../../../../tests/support/postgres-schedule-statements.js";
 import {
   OPENING,
   STORE_CALLS,
@@ -28,7 +29,7 @@ const CATALOGUE_FILES = "tests/support/postgres-*statements.ts";
 const SHORTEST_RUN = 6;
 const FRAME = /^(BEGIN|COMMIT|ROLLBACK)\b/;
 
-const CALLS = [...STORE_CALLS, ...ONCE_CALLS, ...CONTROL_CALLS];
+const CALLS = [...STORE_CALLS, ...ONCE_CALLS, ...SCHEDULE_CALLS, ...CONTROL_CALLS];
 const CATALOGUE: readonly Statement[] = [
   ...OPENING,
   ...CALLS.flatMap(([, ...statements]) => statements),

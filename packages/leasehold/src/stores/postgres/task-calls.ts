@@ -17,7 +17,7 @@ import {
 } from "../../core/index.js";
 import type { Clock } from "../../env/index.js";
 import type { TaskGrant, TaskKey } from "../../tasks/port.js";
-import { storedId } from "../../tasks/record.js";
+import { isTaskId } from "../../tasks/record.js";
 import { DEFAULT_TIMEOUT_MS, type Parameter, type Sql } from "./connection.js";
 import { failedOutcome, isUniqueViolation } from "./failures.js";
 import { askLean, type LeanStatement } from "./lean-statement.js";
@@ -178,9 +178,8 @@ export function inTheWay({ id }: TaskKey): Failed {
 
 /** Null if no task can have the name. A text that is not a lease id matches no grant. */
 function storedGrant(request: TaskKey & Partial<TaskGrant>): TaskGrant | null {
-  const { namespace, leaseId = "", token = 0 } = request;
-  const id = storedId(request.id);
-  if (!id || namespace.includes("\0")) return null;
+  const { namespace, id, leaseId = "", token = 0 } = request;
+  if (!isTaskId(id) || namespace.includes("\0")) return null;
   return {
     namespace,
     id,
@@ -197,7 +196,7 @@ export function isHex(text: string): boolean {
 
 /** Namespaces contain no NUL. */
 export function keyText({ namespace, id }: TaskKey): string {
-  return `${namespace}\0${id.toLowerCase()}`;
+  return `${namespace}\0${id}`;
 }
 
 /** Unique per grant, or per task if the request names none. */

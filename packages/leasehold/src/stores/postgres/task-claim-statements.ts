@@ -6,8 +6,19 @@
  *      └──── repeated claim ─▶ own
  */
 import { CLAIMED_BYTES } from "../../tasks/payloads.js";
+import type { Parameter } from "./connection.js";
 import { afterMs, unnested } from "./statements.js";
-import { CLOCK, KEY, micros, NOTIFIED, notifiedOf, SAME_TASK } from "./task-statements.js";
+import type { Run } from "./task-calls.js";
+import { KEYED_LEFT, keyedDue, keyedHeads, pickedOfBoth } from "./task-key-statements.js";
+import {
+  CLOCK,
+  CLOCK_NOW,
+  KEY,
+  micros,
+  NOTIFIED,
+  notifiedOf,
+  SAME_TASK,
+} from "./task-statements.js";
 
 /** `claimDigestOf` the value $2, in the parts that its lease ids have. */
 export const CLAIM_DIGEST = `digest AS MATERIALIZED (
@@ -15,11 +26,15 @@ export const CLAIM_DIGEST = `digest AS MATERIALIZED (
     FROM (SELECT encode(sha256(convert_to($2, 'UTF8')), 'hex') AS hex) d
   )`;
 /** `taskLeaseId`. The subqueries run once a statement, not once a task. */
-export const claimedLeaseId = (id: string) =>
-  `(SELECT d.public FROM digest d) || right(${id}::text, 8) || (SELECT d.secret FROM digest d)`;
+export const claimedLeaseId = (seq: string) =>
+  `(SELECT d.public FROM digest d) || lpad(to_hex(${seq} & 4294967295), 8, '0')
+        || (SELECT d.secret FROM digest d)`;
 
 export interface ClaimedRow {
-  readonly id: string;
+  /** Null in the only row of a claim that took nothing. */
+  readonly id: string | null;
+  /** Of a claim that took nothing: tasks with a key are due, and it was for those without, or could not take them yet. */
+  readonly undecided: boolean;
   readonly kind: string;
   readonly queue: string;
   readonly priority: number;
@@ -33,6 +48,7 @@ export interface ClaimedRow {
   readonly dedupeKey: string | null;
   readonly scheduledAt: number;
   readonly previousHolder: string | null;
+  readonly checkpoint: string | null;
   /** Another than that of the request if it repeats the claim of another holder. */
   readonly holder: string;
   readonly ttlMs: number;
@@ -41,19 +57,23 @@ export interface ClaimedRow {
   readonly notified: number;
 }
 
-const DUE = `t.namespace = $1 AND t.state = 'pending' AND t.scheduled_at <= (SELECT now FROM clock)
+const DUE = `t.namespace = $1 AND t.state = 'pending' AND t.concurrency_key IS NULL
+        AND t.scheduled_at <= ${CLOCK_NOW}
         AND ($6::text[] IS NULL OR t.kind = ANY ($6::text[]))
         AND NOT EXISTS (SELECT FROM earlier)`;
-export const IN_ORDER = (row: string) => `${row}.priority, ${row}.scheduled_at, ${row}.id`;
+/** For statements that take no task with a key. */
+const UNKEYED_DUE = `${DUE} AND NOT EXISTS (SELECT FROM keyed)`;
+const BYTES = "octet_length(t.data) + coalesce(octet_length(t.checkpoint), 0)";
+export const IN_ORDER = (row: string) => `${row}.priority, ${row}.scheduled_at, ${row}.seq`;
 const PICKED = (row: string) => `${row}.namespace, ${row}.queue, ${IN_ORDER(row)}`;
 
 /**
  * Pending tasks of one queue come out of the index in claim order, so a claim reads only as many as
  * its limit.
  */
-export const pickedOfOne = (columns: string) => `
-    SELECT ${columns}, octet_length(t.data) AS bytes FROM leasehold.task t
-    WHERE t.queue = $7 AND ${DUE}
+const pickedOfOne = (columns: string, due: string) => `
+    SELECT ${columns}, ${BYTES} AS bytes FROM leasehold.task t
+    WHERE t.queue = $7 AND ${due}
     ORDER BY ${IN_ORDER("t")} LIMIT $5::int
     FOR NO KEY UPDATE OF t SKIP LOCKED`;
 
@@ -63,31 +83,31 @@ export const pickedOfOne = (columns: string) => `
  * the number of rows that concurrent claims may have locked; without a limit the planner would sort the
  * backlog.
  */
-const pickedOfMany = (queues: number) => `
+const pickedOfMany = (queues: number, due: string) => `
     SELECT ${PICKED("q")}, t.bytes FROM (
       ${Array.from(
         { length: queues },
         (
           _,
           at,
-        ) => `(SELECT t.namespace, t.queue, t.id, t.priority, t.scheduled_at FROM leasehold.task t
-        WHERE t.queue = $${7 + at} AND ${DUE}
+        ) => `(SELECT t.namespace, t.queue, t.seq, t.priority, t.scheduled_at FROM leasehold.task t
+        WHERE t.queue = $${7 + at} AND ${due}
         ORDER BY ${IN_ORDER("t")} LIMIT 10 * $5::int + 100)`,
       ).join("\n      UNION ALL\n      ")}
       ORDER BY 4, 5, 3
     ) q CROSS JOIN LATERAL (
-      SELECT octet_length(t.data) AS bytes FROM leasehold.task t
-      WHERE ${SAME_TASK("t", "q")} AND t.state = 'pending'
-        AND t.scheduled_at <= (SELECT now FROM clock)
+      SELECT ${BYTES} AS bytes FROM leasehold.task t
+      WHERE t.namespace = q.namespace AND t.seq = q.seq AND t.state = 'pending'
+        AND t.scheduled_at <= ${CLOCK_NOW}
       FOR NO KEY UPDATE OF t SKIP LOCKED
     ) t
     ORDER BY ${IN_ORDER("q")} LIMIT $5::int`;
 
-const CLAIMED_COLUMNS = (row: string) => `${row}.id::text AS id, ${row}.kind, ${row}.queue,
+const CLAIMED_COLUMNS = (row: string) => `${row}.id, ${row}.kind, ${row}.queue,
   ${row}.priority, ${row}.data, ${row}.lease_id AS "leaseId", ${row}.token, ${row}.attempt,
   ${row}.failures, ${row}.crashes, ${row}.max_attempts AS "maxAttempts",
   ${row}.dedupe_key AS "dedupeKey", ${row}.holder, ${micros(`${row}.scheduled_at`)} AS "scheduledAt",
-  ${row}.previous_holder AS "previousHolder", ${row}.ttl_ms AS "ttlMs",
+  ${row}.previous_holder AS "previousHolder", ${row}.checkpoint, ${row}.ttl_ms AS "ttlMs",
   ${micros(`${row}.expires_at`)} AS "expiresAt", ${micros("c.now")} AS now`;
 
 /**
@@ -98,50 +118,94 @@ export function claimedPlaces(queues: number): number {
   return 2 ** Math.ceil(Math.log2(queues));
 }
 
+const placesOf = (queues: number) =>
+  Array.from({ length: queues }, (_, at) => `$${7 + at}::text`).join(", ");
+const picked = (queues: number, due: string) =>
+  queues === 1 ? pickedOfOne(PICKED("t"), due) : pickedOfMany(queues, due);
+
+const pickedWithout = (queues: number) => `${keyedDue(placesOf(queues))},
+  picked AS MATERIALIZED (${picked(queues, UNKEYED_DUE)}
+  )`;
+/** Like the pick of {@link claimSql}, for the lean statement: of the first queue, with `columns`. */
+export const LEAN_PICK = (columns: string) => `${keyedDue(placesOf(1))},
+  picked AS MATERIALIZED (${pickedOfOne(columns, UNKEYED_DUE)}
+  )`;
+const pickedWithKeys = (queues: number) => `${keyedHeads(placesOf(queues), BYTES)},
+  plain AS MATERIALIZED (${picked(queues, DUE)}
+  ),
+  picked AS MATERIALIZED (${pickedOfBoth(IN_ORDER("h"))}
+  )`;
+/** A claim that takes fewer than it may has perhaps not looked at all keys: the next one does. */
+const LEFT_WITH_KEYS = `(
+      SELECT m.namespace, m.queue FROM measured m WHERE NOT m.fits
+      UNION ALL
+      SELECT l.namespace, l.queue FROM looked l
+      WHERE (SELECT count(*) FROM measured m WHERE m.fits) BETWEEN 1 AND $5::int - 1
+    ) x`;
+
 /**
  * Values: namespace, claimId, holder, ttlMs, limit, kinds, then each queue, or null for none. A claim that took tasks is
  * recorded, and a repetition returns those still running. If a claim runs twice concurrently, only one
  * can be recorded: the other fails (23505) and finds the record on its retry.
+ * @internal
+ * @param keyed whether it may take tasks with a concurrency key. If not, and some are due, it takes nothing.
  */
-export const claimSql = (queues: number) => `
+export const claimSql = (queues: number, keyed: boolean) => `
 WITH ${CLOCK},
   ${CLAIM_DIGEST},
   earlier AS MATERIALIZED (
-    SELECT n.task_ids FROM leasehold.claim n WHERE n.namespace = $1 AND n.claim_id = $2
+    SELECT n.task_seqs FROM leasehold.claim n WHERE n.namespace = $1 AND n.claim_id = $2
   ),
-  picked AS MATERIALIZED (${queues === 1 ? pickedOfOne(PICKED("t")) : pickedOfMany(queues)}
-  ),
+  ${keyed ? pickedWithKeys(queues) : pickedWithout(queues)},
   -- The size of a value is in its header: no data is read here.
   measured AS MATERIALIZED (
-    SELECT p.namespace, p.queue, p.id, p.bytes = sum(p.bytes) OVER upto
+    SELECT p.namespace, p.queue, p.seq, p.bytes = sum(p.bytes) OVER upto
       OR sum(p.bytes) OVER upto <= ${CLAIMED_BYTES} AS fits
     FROM picked p WINDOW upto AS (ORDER BY ${IN_ORDER("p")} ROWS UNBOUNDED PRECEDING)
   ),
   -- This statement has locked them, so a concurrent claim may have found nothing.
-  ${notifiedOf("measured x WHERE NOT x.fits")},
+  ${notifiedOf(keyed ? LEFT_WITH_KEYS : "measured x WHERE NOT x.fits")},
   claimed AS (
     UPDATE leasehold.task t SET state = 'running', attempt = t.attempt + 1,
-      previous_holder = t.holder, holder = $3, lease_id = ${claimedLeaseId("t.id")},
+      previous_holder = t.holder, holder = $3, lease_id = ${claimedLeaseId("t.seq")},
       token = greatest(t.token + 1, ${micros("c.now")}), ttl_ms = $4::int, started_at = c.now,
       heartbeat_at = NULL, expires_at = ${afterMs("$4::int")}, result = NULL, progress = NULL
     FROM clock c
     -- Not a join, for which the planner may scan the whole table.
-    WHERE t.namespace = $1 AND t.id = ANY (ARRAY(SELECT p.id FROM measured p WHERE p.fits))
+    WHERE t.namespace = $1 AND t.seq = ANY (ARRAY(SELECT p.seq FROM measured p WHERE p.fits))
     RETURNING t.*
   ),
   noted AS (
-    INSERT INTO leasehold.claim (namespace, claim_id, task_ids, claimed_at)
-    SELECT $1, $2, array_agg(x.id), c.now FROM claimed x CROSS JOIN clock c GROUP BY c.now
+    INSERT INTO leasehold.claim (namespace, claim_id, task_seqs, claimed_at)
+    SELECT $1, $2, array_agg(x.seq), c.now FROM claimed x CROSS JOIN clock c GROUP BY c.now
   ),
   own AS (
-    SELECT t.* FROM earlier CROSS JOIN unnest(earlier.task_ids) AS e (id)
-      JOIN leasehold.task t ON t.namespace = $1 AND t.id = e.id CROSS JOIN clock c
-    WHERE t.state = 'running' AND t.lease_id = ${claimedLeaseId("t.id")}
+    SELECT t.* FROM earlier CROSS JOIN unnest(earlier.task_seqs) AS e (seq)
+      JOIN leasehold.task t ON t.namespace = $1 AND t.seq = e.seq CROSS JOIN clock c
+    WHERE t.state = 'running' AND t.lease_id = ${claimedLeaseId("t.seq")}
       AND c.now < t.expires_at
-  )
-SELECT ${CLAIMED_COLUMNS("x")}, ${NOTIFIED}
-FROM (SELECT * FROM claimed UNION ALL SELECT * FROM own) x CROSS JOIN clock c
+  )${keyed ? `,\n  ${KEYED_LEFT}` : ""}
+SELECT ${CLAIMED_COLUMNS("x")}, ${NOTIFIED},
+  x.id IS NULL AND EXISTS (SELECT FROM ${keyed ? "looked" : "keyed"}) AS undecided
+FROM clock c LEFT JOIN (SELECT * FROM claimed UNION ALL SELECT * FROM own) x ON true
 ORDER BY ${IN_ORDER("x")}`;
+
+/** Looks of one claim at keys that must wait, or that another claim has locked. */
+const LOOKS = 10;
+
+/** The rows of the tasks that a claim took, or had taken. */
+export async function claimedRows(
+  run: Run,
+  places: number,
+  keyed: boolean,
+  values: readonly Parameter[],
+): Promise<(ClaimedRow & { readonly id: string })[]> {
+  let rows = await run<ClaimedRow>(claimSql(places, keyed), values);
+  for (let looks = 1; rows[0]?.undecided && looks < LOOKS; looks += 1) {
+    rows = await run<ClaimedRow>(claimSql(places, true), values);
+  }
+  return rows.filter((row) => row.id !== null) as (ClaimedRow & { readonly id: string })[];
+}
 
 /** Values: how long claims are kept, in milliseconds. */
 export const FORGET_CLAIMS = `
@@ -152,4 +216,5 @@ WHERE claimed_at < clock_timestamp() - $1::float8 * interval '1 millisecond'`;
 export const FORGET_ATTEMPTS = `
 DELETE FROM leasehold.attempt a
 USING ${unnested([...KEY, ["attempt", "int"]])}
-WHERE a.namespace = i.namespace AND a.task_id = i.id AND a.attempt <= i.attempt`;
+  JOIN leasehold.task t ON ${SAME_TASK("t", "i")}
+WHERE a.namespace = t.namespace AND a.task_seq = t.seq AND a.attempt <= i.attempt`;

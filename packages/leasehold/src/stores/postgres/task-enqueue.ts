@@ -4,9 +4,10 @@
  * waited for.
  */
 import type { SqlTransaction } from "../../core/index.js";
+import { invariant, zip } from "../../env/index.js";
 import type { EnqueueOutcome, NewTask, TaskKey } from "../../tasks/port.js";
 import { encodeJson, isSameContent, type TaskContent } from "../../tasks/record.js";
-import type { Parameter, Schema } from "./connection.js";
+import type { Parameter, Scalar, Schema } from "./connection.js";
 import { failedOutcome, storeError } from "./failures.js";
 import { type Columns, unnested } from "./statements.js";
 import { inTheWay, keyText, type Run, TRIES } from "./task-calls.js";
@@ -24,25 +25,68 @@ const NEW_TASK: Columns = [
   ["crash_limit", "int"],
   ["backoff_ms", "bigint"],
   ["max_backoff_ms", "bigint"],
+  ["keep_done_ms", "bigint"],
+  ["keep_dead_ms", "bigint"],
+  ["concurrency_key", "text"],
+  ["concurrency_limit", "int"],
+  ["concurrency_any", "bool"],
 ];
 
-/** Returns the keys of the added tasks. */
-const ENQUEUE = `
-WITH ${CLOCK},
-  added AS (
-    INSERT INTO leasehold.task (namespace, id, state, kind, queue, priority, data, dedupe_key,
-      max_attempts, crash_limit, backoff_ms, max_backoff_ms, created_at, scheduled_at)
-    SELECT i.namespace, i.id, 'pending', i.kind, i.queue, i.priority, i.data, i.dedupe_key,
-      i.max_attempts, i.crash_limit, i.backoff_ms, i.max_backoff_ms, c.now,
+/** Inserts the tasks of `numbered`, in key order: {@link task-statements.ts}. */
+const ADDED = `added AS (
+    INSERT INTO leasehold.task (namespace, id, seq, state, kind, queue, priority, data, dedupe_key,
+      max_attempts, crash_limit, backoff_ms, max_backoff_ms, keep_done_ms, keep_dead_ms,
+      concurrency_key, concurrency_limit, concurrency_any, created_at, scheduled_at)
+    SELECT i.namespace, i.id, i.seq, 'pending', i.kind, i.queue, i.priority, i.data, i.dedupe_key,
+      i.max_attempts, i.crash_limit, i.backoff_ms, i.max_backoff_ms, i.keep_done_ms, i.keep_dead_ms,
+      i.concurrency_key, i.concurrency_limit, i.concurrency_any, c.now,
       coalesce(to_timestamp(i.scheduled_ms / 1000), c.now)
-    FROM ${unnested(NEW_TASK)} CROSS JOIN clock c
+    FROM numbered i CROSS JOIN clock c
     ORDER BY i.namespace COLLATE "C", i.kind COLLATE "C", i.dedupe_key COLLATE "C",
-      CASE WHEN i.dedupe_key IS NULL THEN i.id END, i.n
+      CASE WHEN i.dedupe_key IS NULL THEN i.id END COLLATE "C", i.seq
     ON CONFLICT DO NOTHING
     RETURNING namespace, id, queue, created_at, scheduled_at
   ),
-  ${notifiedOf("added x WHERE x.scheduled_at <= x.created_at")}
-SELECT x.namespace, x.id::text AS id, ${NOTIFIED} FROM added x`;
+  ${notifiedOf("added x WHERE x.scheduled_at <= x.created_at")}`;
+
+/** Returns the keys of the added tasks. Numbers them in the order of the requests, whatever the order of the locks. */
+const ENQUEUE = `
+WITH ${CLOCK},
+  numbered AS MATERIALIZED (
+    SELECT *, nextval('leasehold.task_seq') AS seq FROM ${unnested(NEW_TASK)}
+  ),
+  ${ADDED}
+SELECT x.namespace, x.id, ${NOTIFIED} FROM added x`;
+
+/** What tasks that are enqueued together differ in, more often than not. */
+const OWN: ReadonlySet<string> = new Set(["id", "data"]);
+const ALIKE_COLUMNS = NEW_TASK.map(([name, type], index) =>
+  OWN.has(name) ? `i.${name}` : `$${index + 1}::${type} AS ${name}`,
+);
+const OWN_COLUMNS = NEW_TASK.flatMap(([name, type], index) =>
+  OWN.has(name) ? [`$${index + 1}::${type}[]`] : [],
+);
+
+/**
+ * The same for tasks that differ in their ids and data only, and have no dedupeKey. The other values come once: to write
+ * their arrays took the client 4 us of 5 a task, and to read them the server 3 us of 13. Returns one row.
+ */
+const ENQUEUE_ALIKE = `
+WITH ${CLOCK},
+  numbered AS MATERIALIZED (
+    SELECT ${ALIKE_COLUMNS.join(", ")}, nextval('leasehold.task_seq') AS seq
+    FROM unnest(${OWN_COLUMNS.join(", ")}) AS i (${[...OWN].join(", ")})
+  ),
+  ${ADDED}
+SELECT a.added, ${NOTIFIED}, CASE WHEN a.added < cardinality(${OWN_COLUMNS[0]})
+  THEN (SELECT string_agg(x.id, chr(10)) FROM added x) END AS ids
+FROM (SELECT count(*)::int AS added FROM added) a`;
+
+interface AlikeRow {
+  readonly added: number;
+  /** Of the added tasks, a line each; null: all were added, or none. */
+  readonly ids: string | null;
+}
 
 export interface ThereRow {
   readonly n: number;
@@ -59,7 +103,7 @@ export interface ThereRow {
  * the order of its names. So no more data is read than was sent.
  */
 const THERE = `
-SELECT i.n::int AS n, same.kind, same.queue, rival.id::text AS rival,
+SELECT i.n::int AS n, same.kind, same.queue, rival.id AS rival,
   CASE WHEN octet_length(same.data) = octet_length(i.data) THEN same.data END AS data
 FROM ${unnested([...KEY, ["kind", "text"], ["dedupe_key", "text"], ["data", "text"]])}
   LEFT JOIN leasehold.task same ON ${SAME_TASK("same", "i")}
@@ -74,14 +118,21 @@ export async function enqueue(tasks: readonly NewTask[], run: Run): Promise<Enqu
   };
   try {
     for (let tries = 1; tries <= TRIES && open.length > 0; tries += 1) {
-      const rows = await run<TaskKey>(ENQUEUE, newTaskColumns(open.map(({ task }) => task)));
-      const added = new Set(rows.map(keyText));
+      const added = await add(
+        open.map(({ task }) => task),
+        run,
+      );
+      if (added.length === open.length) {
+        for (const entry of open) enqueued(entry);
+        open = [];
+        break;
+      }
+      const keys = new Set(added.map(keyText));
       // Of requests with the same id, the statement has added one: below, each is compared with it.
-      const asked =
-        rows.length < open.length ? countOf(open.map(({ task }) => keyText(task))) : null;
+      const asked = countOf(open.map(({ task }) => keyText(task)));
       for (const entry of open) {
         const key = keyText(entry.task);
-        if (added.has(key) && (asked?.get(key) ?? 1) === 1) enqueued(entry);
+        if (keys.has(key) && asked.get(key) === 1) enqueued(entry);
       }
       open = open.filter(({ index }) => !outcomes[index]);
       if (open.length === 0) break;
@@ -98,6 +149,23 @@ export async function enqueue(tasks: readonly NewTask[], run: Run): Promise<Enqu
     for (const { index } of open) outcomes[index] = failedOutcome(error);
   }
   return outcomes;
+}
+
+/** Returns the keys of those that were added. */
+async function add(tasks: readonly NewTask[], run: Run): Promise<readonly TaskKey[]> {
+  const columns = newTaskColumns(tasks);
+  const areAlike = zip(NEW_TASK, columns).every(
+    ([[name], column]) => OWN.has(name) || column.every((value) => value === column[0]),
+  );
+  if (!areAlike) return run<TaskKey>(ENQUEUE, columns);
+  const values = zip(NEW_TASK, columns).map(([[name], column]) =>
+    OWN.has(name) ? column : (column[0] ?? null),
+  );
+  const [row] = await run<AlikeRow>(ENQUEUE_ALIKE, values);
+  invariant(row, "the statement has one row");
+  if (row.added === tasks.length) return tasks;
+  const namespace = tasks[0]?.namespace ?? "";
+  return (row.ids?.split("\n") ?? []).map((id) => ({ namespace, id }));
 }
 
 function contentOf({ kind, queue, data }: ThereRow): TaskContent | null {
@@ -126,7 +194,7 @@ export function runIn(client: SqlTransaction, schema: Schema): Run {
   };
 }
 
-function newTaskColumns(tasks: readonly NewTask[]): Parameter[] {
+function newTaskColumns(tasks: readonly NewTask[]): (readonly Scalar[])[] {
   return [
     tasks.map(({ namespace }) => namespace),
     tasks.map(({ id }) => id),
@@ -140,6 +208,11 @@ function newTaskColumns(tasks: readonly NewTask[]): Parameter[] {
     tasks.map(({ crashLimit }) => crashLimit),
     tasks.map(({ backoffMs }) => backoffMs),
     tasks.map(({ maxBackoffMs }) => maxBackoffMs),
+    tasks.map(({ retain }) => retain?.doneMs ?? null),
+    tasks.map(({ retain }) => retain?.deadMs ?? null),
+    tasks.map(({ concurrency }) => concurrency?.key ?? null),
+    tasks.map(({ concurrency }) => concurrency?.perKey ?? null),
+    tasks.map(({ concurrency }) => concurrency?.order === "any"),
   ];
 }
 

@@ -5,7 +5,7 @@ import type {
   CompleteOutcome,
   CompleteRequest,
 } from "../../tasks/port.js";
-import { encodeJson, NOTHING, storedId } from "../../tasks/record.js";
+import { encodeJson, isTaskId, NOTHING } from "../../tasks/record.js";
 import type { Parameter } from "./connection.js";
 import { type LeanStatement, listOf } from "./lean-statement.js";
 import { isHex } from "./task-calls.js";
@@ -36,6 +36,7 @@ export function tasksOf(
     dedupeKey: row.dedupeKey,
     scheduledAt: iso(row.scheduledAt),
     previousHolder: row.previousHolder,
+    checkpoint: decode(row.checkpoint),
     ttlMs,
     remainingMs: ttlMs,
     expiresAt,
@@ -57,8 +58,8 @@ export function leanComplete(
   const tokens: number[] = [];
   const outputs: string[] = [];
   for (const request of requests) {
-    const id = storedId(request.id);
-    if (request.namespace !== namespace || id === null) return null;
+    const { id } = request;
+    if (request.namespace !== namespace || !isTaskId(id)) return null;
     if (!isHex(request.leaseId) || !Number.isSafeInteger(request.token)) return null;
     ids.push(id);
     leaseIds.push(request.leaseId);
@@ -66,9 +67,10 @@ export function leanComplete(
     outputs.push(encodeJson(request.output));
   }
   if (new Set(ids).size < ids.length) return null;
+  const plain = ids.every((id) => PLAIN.test(id));
   const values: Parameter[] = [
     namespace,
-    arrayOf(ids),
+    plain ? arrayOf(ids) : ids,
     arrayOf(leaseIds),
     arrayOf(tokens),
     outputs,
@@ -91,6 +93,9 @@ export function leanComplete(
     },
   };
 }
+
+/** Ids that need no quotes in an array. The word null does. */
+const PLAIN = /^(?!null$)[\w.:-]+$/i;
 
 /** An array as PostgreSQL reads it, of elements that need no quotes. */
 function arrayOf(elements: readonly (string | number)[]): string {

@@ -3,7 +3,7 @@
  * namespace. What they leave undecided, the general statements decide (task-claim-statements.ts, task-statements.ts):
  *
  *   claim ─▶ lean statement ─▶ tasks, or none is due
- *              └─ repeated, or too much data ─▶ general statement
+ *              └─ repeated, too much data, or keys are due ─▶ general statement
  *   completes ─▶ lean statement ─▶ the numbers of those that it completed
  *                  └─ the rest ─▶ general statement ─▶ refused, repeated, locked, ...
  *
@@ -12,14 +12,22 @@
  * leave out, and why that is safe:
  *
  * - The claim adds up the data instead of measuring task by task. If it is more than a claim may return, or if the
- *   claim is recorded already, it takes nothing.
+ *   claim is recorded already, it takes nothing. Nor does it if tasks with a concurrency key are due.
  * - The claim returns no value that its request has, and null for what most tasks have.
  * - A completion names its namespace once, and returns one row.
  */
 import { CLAIMED_BYTES } from "../../tasks/payloads.js";
 import { afterMs } from "./statements.js";
-import { CLAIM_DIGEST, claimedLeaseId, IN_ORDER, pickedOfOne } from "./task-claim-statements.js";
-import { CLOCK, KEPT_COLUMNS, keptOf, LIVE_GRANT, micros } from "./task-statements.js";
+import { CLAIM_DIGEST, claimedLeaseId, IN_ORDER, LEAN_PICK } from "./task-claim-statements.js";
+import {
+  CLOCK,
+  endedOf,
+  KEPT_COLUMNS,
+  KEPT_DONE,
+  keptOf,
+  LIVE_GRANT,
+  micros,
+} from "./task-statements.js";
 
 export interface LeanClaimedRow {
   /** Null in the only row of a claim that took nothing. */
@@ -40,6 +48,7 @@ export interface LeanClaimedRow {
   readonly dedupeKey: string | null;
   readonly scheduledAt: number;
   readonly previousHolder: string | null;
+  readonly checkpoint: string | null;
 }
 
 /**
@@ -54,31 +63,30 @@ WITH clock AS MATERIALIZED (
   earlier AS MATERIALIZED (
     SELECT FROM leasehold.claim n WHERE n.namespace = $1 AND n.claim_id = $2
   ),
-  picked AS MATERIALIZED (${pickedOfOne("t.id")}
-  ),
+  ${LEAN_PICK("t.seq")},
   claimed AS (
     UPDATE leasehold.task t SET state = 'running', attempt = t.attempt + 1,
-      previous_holder = t.holder, holder = $3, lease_id = ${claimedLeaseId("t.id")},
+      previous_holder = t.holder, holder = $3, lease_id = ${claimedLeaseId("t.seq")},
       token = greatest(t.token + 1, c.micros), ttl_ms = $4::int, started_at = c.now,
       heartbeat_at = NULL, expires_at = ${afterMs("$4::int")}, result = NULL, progress = NULL
     FROM clock c
-    WHERE t.namespace = $1 AND t.id = ANY (ARRAY(
-      SELECT p.id FROM picked p WHERE (SELECT sum(b.bytes) FROM picked b) <= ${CLAIMED_BYTES}
+    WHERE t.namespace = $1 AND t.seq = ANY (ARRAY(
+      SELECT p.seq FROM picked p WHERE (SELECT sum(b.bytes) FROM picked b) <= ${CLAIMED_BYTES}
     ))
-    RETURNING t.id, t.kind, t.priority, t.data, t.lease_id, t.token, t.attempt, t.failures,
-      t.crashes, t.max_attempts, t.dedupe_key, t.scheduled_at, t.previous_holder
+    RETURNING t.id, t.seq, t.kind, t.priority, t.data, t.lease_id, t.token, t.attempt, t.failures,
+      t.crashes, t.max_attempts, t.dedupe_key, t.scheduled_at, t.previous_holder, t.checkpoint
   ),
   noted AS (
-    INSERT INTO leasehold.claim (namespace, claim_id, task_ids, claimed_at)
-    SELECT $1, $2, array_agg(x.id), c.now FROM claimed x CROSS JOIN clock c GROUP BY c.now
+    INSERT INTO leasehold.claim (namespace, claim_id, task_seqs, claimed_at)
+    SELECT $1, $2, array_agg(x.seq), c.now FROM claimed x CROSS JOIN clock c GROUP BY c.now
   )
-SELECT x.id::text AS id, x.kind, nullif(x.priority, 0) AS priority, x.data, x.lease_id AS "leaseId",
+SELECT x.id, x.kind, nullif(x.priority, 0) AS priority, x.data, x.lease_id AS "leaseId",
   x.token, nullif(x.attempt, 1) AS attempt, nullif(x.failures, 0) AS failures, nullif(x.crashes, 0) AS crashes,
   x.max_attempts AS "maxAttempts", x.dedupe_key AS "dedupeKey",
   (date_part('epoch', x.scheduled_at) * 1000000)::bigint AS "scheduledAt",
-  x.previous_holder AS "previousHolder", nullif(c.micros, x.token) AS now,
-  CASE WHEN x.id IS NULL THEN EXISTS (SELECT FROM earlier) OR EXISTS (SELECT FROM picked) END
-    AS undecided
+  x.previous_holder AS "previousHolder", x.checkpoint, nullif(c.micros, x.token) AS now,
+  CASE WHEN x.id IS NULL THEN EXISTS (SELECT FROM earlier) OR EXISTS (SELECT FROM picked)
+    OR EXISTS (SELECT FROM keyed) END AS undecided
 FROM clock c LEFT JOIN claimed x ON true
 ORDER BY ${IN_ORDER("x")}`;
 
@@ -93,9 +101,9 @@ WITH ${CLOCK},
   held AS MATERIALIZED (
     SELECT i.n, i.output, t.at
     FROM (
-      SELECT * FROM unnest((SELECT $2::uuid[]), (SELECT $3::text[]), (SELECT $4::bigint[]), (SELECT $5::text[]))
+      SELECT * FROM unnest((SELECT $2::text[]), (SELECT $3::text[]), (SELECT $4::bigint[]), (SELECT $5::text[]))
         WITH ORDINALITY AS i (id, lease_id, token, output, n)
-      ORDER BY i.id
+      ORDER BY i.id COLLATE "C"
     ) i CROSS JOIN clock c CROSS JOIN LATERAL (
       SELECT t.ctid AS at FROM leasehold.task t
       WHERE t.namespace = $1 AND t.id = i.id AND ${LIVE_GRANT}
@@ -104,10 +112,10 @@ WITH ${CLOCK},
   ),
   changed AS (
     UPDATE leasehold.task t SET state = 'done', result = 'done', output = h.output,
-      finished_at = c.now
+      finished_at = c.now, delete_at = ${KEPT_DONE}
     FROM held h CROSS JOIN clock c
     WHERE t.ctid = h.at
     RETURNING h.n, ${KEPT_COLUMNS}
   ),
   ${keptOf("changed x", "done")}
-SELECT string_agg(x.n::text, ',') AS completed FROM changed x`;
+SELECT string_agg(x.n::text, ',') AS completed, ${endedOf()} FROM changed x`;

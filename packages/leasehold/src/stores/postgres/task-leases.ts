@@ -20,6 +20,7 @@ import { iso, isoOrNull } from "./task-views.js";
 export interface LeaseRow
   extends Pick<TaskTerm, "holder" | "grantId" | "token" | "ttlMs" | "result"> {
   readonly id: string;
+  readonly seq: number;
   readonly attempt: number;
   readonly startedAt: number;
   readonly heartbeatAt: number | null;
@@ -29,9 +30,9 @@ export interface LeaseRow
   readonly now: number;
 }
 
-const RUNNING = `t.id, t.attempt, t.holder, ${grantId("t")} AS grant_id, t.token, t.ttl_ms,
+const RUNNING = `t.id, t.seq, t.attempt, t.holder, ${grantId("t")} AS grant_id, t.token, t.ttl_ms,
     t.started_at, t.heartbeat_at, NULL::timestamptz AS ended_at, t.expires_at, NULL::text AS result`;
-const ENDED = `a.task_id, a.attempt, a.holder, a.grant_id, a.token, coalesce(a.ttl_ms, 0),
+const ENDED = `a.task_id, a.task_seq, a.attempt, a.holder, a.grant_id, a.token, coalesce(a.ttl_ms, 0),
     a.started_at, a.heartbeat_at, a.ended_at, NULL::timestamptz, a.result`;
 
 const ALL: readonly LeaseState[] = ["live", "expired", "released", "revoked"];
@@ -49,10 +50,10 @@ export function leasesSql(
   const running = ["t.namespace = $1", "t.state = 'running'"];
   const ended = ["a.namespace = $1"];
   if (cursor !== undefined) {
-    const { id, attempt } = taskLeasePosition(cursor);
-    values.push(id, attempt);
-    running.push("(t.id, t.attempt) < ($3::uuid, $4::int)");
-    ended.push("(a.task_id, a.attempt) < ($3::uuid, $4::int)");
+    const { seq, attempt } = taskLeasePosition(cursor);
+    values.push(seq, attempt);
+    running.push("(t.seq, t.attempt) < ($3::bigint, $4::int)");
+    ended.push("(a.task_seq, a.attempt) < ($3::bigint, $4::int)");
   }
   if (renewedOnly) {
     running.push("t.heartbeat_at IS NOT NULL");
@@ -72,22 +73,22 @@ export function leasesSql(
   const parts: string[] = [];
   if (live || expired) {
     parts.push(`(SELECT ${RUNNING} FROM leasehold.task t
-    WHERE ${running.join(" AND ")} ORDER BY t.id DESC LIMIT $2::int)`);
+    WHERE ${running.join(" AND ")} ORDER BY t.seq DESC LIMIT $2::int)`);
   }
   if (results.length > 0) {
     parts.push(`(SELECT ${ENDED} FROM leasehold.attempt a
-    WHERE ${ended.join(" AND ")} ORDER BY a.task_id DESC, a.attempt DESC LIMIT $2::int)`);
+    WHERE ${ended.join(" AND ")} ORDER BY a.task_seq DESC, a.attempt DESC LIMIT $2::int)`);
   }
   if (parts.length === 0) return null;
   const text = `
 WITH ${CLOCK},
-  found (id, attempt, holder, grant_id, token, ttl_ms, started_at, heartbeat_at, ended_at,
+  found (id, seq, attempt, holder, grant_id, token, ttl_ms, started_at, heartbeat_at, ended_at,
     expires_at, result) AS (${parts.join(" UNION ALL ")})
-SELECT x.id::text AS id, x.attempt, x.holder, x.grant_id AS "grantId", x.token, x.ttl_ms AS "ttlMs",
+SELECT x.id, x.seq, x.attempt, x.holder, x.grant_id AS "grantId", x.token, x.ttl_ms AS "ttlMs",
   ${micros("x.started_at")} AS "startedAt", ${micros("x.heartbeat_at")} AS "heartbeatAt",
   ${micros("x.ended_at")} AS "endedAt", ${micros("x.expires_at")} AS "expiresAt", x.result,
   ${micros("c.now")} AS now
-FROM found x CROSS JOIN clock c ORDER BY x.id DESC, x.attempt DESC LIMIT $2::int`;
+FROM found x CROSS JOIN clock c ORDER BY x.seq DESC, x.attempt DESC LIMIT $2::int`;
   return [text, values];
 }
 
@@ -108,7 +109,7 @@ export function leasePage(
 }
 
 function leaseOf(namespace: string, row: LeaseRow): LeaseView {
-  const { id, startedAt, heartbeatAt, endedAt, expiresAt, now, ...term } = row;
+  const { id, seq: _, startedAt, heartbeatAt, endedAt, expiresAt, now, ...term } = row;
   const leftMs = expiresAt === null ? 0 : (expiresAt - now) / 1_000;
   return taskLease(
     { namespace, id },

@@ -10,12 +10,13 @@ import type {
   FailRequest,
   HeartbeatOutcome,
   HeartbeatRequest,
+  Json,
   Refused,
   RequeueOutcome,
   TaskGrant,
   TaskKey,
 } from "../../tasks/port.js";
-import { encodeJson, isUnfinished, storedError } from "../../tasks/record.js";
+import { encodeJson, storedError } from "../../tasks/record.js";
 import { refusal } from "../../tasks/rules.js";
 import type { Sql } from "./connection.js";
 import { grantColumns, keyColumns, type Statement } from "./task-calls.js";
@@ -45,21 +46,19 @@ export function renewing(sql: Sql): Statement<HeartbeatRequest, HeartbeatOutcome
     values: (entries) => [
       ...grantColumns(entries),
       entries.map(({ request }) => request.ttlMs),
-      entries.map(({ request: { progress } }) =>
-        progress === undefined ? null : encodeJson(progress),
-      ),
+      entries.map(({ request }) => encodedOrNull(request.progress)),
+      entries.map(({ request }) => encodedOrNull(request.checkpoint)),
     ],
     changed: ({ expiresAt, now }, { ttlMs }) => ({
       status: "renewed",
       ...termOf({ ttlMs, expiresAt, now }),
     }),
     passedOver: refused,
-    // The longest of the TTLs, with the last progress.
+    // The longest of the TTLs, with the last progress and the last checkpoint.
     merging: {
       merge: (earlier, later) => {
-        const { progress = earlier.progress } = later;
         const { ttlMs } = later.ttlMs > earlier.ttlMs ? later : earlier;
-        return { ...later, ttlMs, ...(progress === undefined ? {} : { progress }) };
+        return { ...earlier, ...later, ttlMs };
       },
       share: (outcome, { ttlMs }) =>
         outcome.status === "renewed" ? { ...outcome, ttlMs } : outcome,
@@ -176,13 +175,17 @@ export function deleting(sql: Sql): Statement<TaskKey, AdminOutcome, DeletedRow>
     passedOver(skipped) {
       if (!skipped) return { status: "unknown" };
       const { state } = skipped;
-      return isUnfinished(state) ? { status: "conflict", state } : null;
+      return state === "running" ? { status: "conflict", state } : null;
     },
     merging: {
       share: (outcome, _, isBehind) =>
         isBehind && outcome.status === "ok" ? { status: "unknown" } : outcome,
     },
   };
+}
+
+function encodedOrNull(value: Json | undefined): string | null {
+  return value === undefined ? null : encodeJson(value);
 }
 
 function refused(skipped: TaskStateRow | null): Refused | null {
@@ -210,7 +213,7 @@ function recorded({ state, retryInMs }: Recorded, repeated: boolean): FailOutcom
   return { status: "recorded", repeated, state, retryInMs: leftMs };
 }
 
-export function claimedTask(row: ClaimedRow): ClaimedTask {
+export function claimedTask(row: ClaimedRow & { readonly id: string }): ClaimedTask {
   return {
     id: row.id,
     kind: row.kind,
@@ -226,6 +229,7 @@ export function claimedTask(row: ClaimedRow): ClaimedTask {
     dedupeKey: row.dedupeKey,
     scheduledAt: iso(row.scheduledAt),
     previousHolder: row.previousHolder,
+    checkpoint: decode(row.checkpoint),
     ttlMs: row.ttlMs,
     remainingMs: remainingMs(row),
     expiresAt: iso(row.expiresAt),

@@ -19,17 +19,20 @@
  * Names: c the clock, i the input, t the task, h as held, x as changed. Times go out in microseconds.
  */
 import { REPEATED_BYTES } from "../../tasks/payloads.js";
+import type { TaskState } from "../../tasks/port.js";
 import { CHANNEL } from "./connection.js";
 import { afterMs, type Columns, grantId, unnested } from "./statements.js";
 
 export const CLOCK = "clock AS MATERIALIZED (SELECT clock_timestamp() AS now)";
+/** The time of the statement, where a join with the clock would cost the order of an index. */
+export const CLOCK_NOW = "(SELECT now FROM clock)";
 export const SAME_TASK = (a: string, b: string) =>
   `${a}.namespace = ${b}.namespace AND ${a}.id = ${b}.id`;
 export const micros = (time: string) => `(extract(epoch FROM ${time}) * 1000000)::bigint`;
 
 export const KEY: Columns = [
   ["namespace", "text"],
-  ["id", "uuid"],
+  ["id", "text"],
 ];
 const GRANT: Columns = [...KEY, ["lease_id", "text"], ["token", "bigint"]];
 
@@ -40,7 +43,7 @@ const input = (columns: Columns) => `input AS MATERIALIZED (SELECT * FROM ${unne
  * physical positions and `columns`. LATERAL, so that each is looked up by its own key.
  */
 const heldWhere = (condition: string, columns = "") => `held AS MATERIALIZED (
-    SELECT i.*, t.* FROM (SELECT * FROM input ORDER BY namespace COLLATE "C", id) i
+    SELECT i.*, t.* FROM (SELECT * FROM input ORDER BY namespace COLLATE "C", id COLLATE "C") i
       CROSS JOIN clock c CROSS JOIN LATERAL (
         SELECT t.ctid AS at${columns} FROM leasehold.task t
         WHERE ${SAME_TASK("t", "i")} AND (${condition})
@@ -56,16 +59,20 @@ const SAME_PLACE = "t.ctid = h.at";
 export const LIVE_GRANT =
   "t.state = 'running' AND t.lease_id = i.lease_id AND t.token = i.token AND c.now < t.expires_at";
 
+/** Until when an ended task is kept; null: for ever. */
+export const KEPT_DONE = afterMs("t.keep_done_ms");
+const KEPT_DEAD = afterMs("t.keep_dead_ms");
+
 /** Records the ended grants of `from` as attempts. */
 export const keptOf = (from: string, result: string, error = "NULL") => `kept AS (
     INSERT INTO leasehold.attempt
-      (namespace, task_id, attempt, holder, grant_id, token, ttl_ms, started_at,
+      (namespace, task_id, task_seq, attempt, holder, grant_id, token, ttl_ms, started_at,
        heartbeat_at, ended_at, result, error, progress)
-    SELECT x.namespace, x.id, x.attempt, x.holder, ${grantId("x")}, x.token, x.ttl_ms,
+    SELECT x.namespace, x.id, x.seq, x.attempt, x.holder, ${grantId("x")}, x.token, x.ttl_ms,
       x.started_at, x.heartbeat_at, c.now, '${result}', ${error}, x.progress
     FROM ${from} CROSS JOIN clock c
   )`;
-export const KEPT_COLUMNS = `t.namespace, t.id, t.attempt, t.holder, t.lease_id, t.token, t.ttl_ms,
+export const KEPT_COLUMNS = `t.namespace, t.id, t.seq, t.attempt, t.holder, t.lease_id, t.token, t.ttl_ms,
       t.started_at, t.heartbeat_at, t.progress, t.queue, t.state`;
 
 /** Sends one notification per queue with newly claimable tasks, once per statement. */
@@ -73,6 +80,16 @@ export const notifiedOf = (from: string) => `notified AS MATERIALIZED (
     SELECT pg_notify('${CHANNEL}', json_build_array('task', q.namespace, q.queue)::text)
     FROM (SELECT DISTINCT x.namespace, x.queue FROM ${from}) q
   )`;
+/**
+ * Sends one notification per ended task whose result a caller waits for. Where no caller does, it costs a look at an empty
+ * table. A subquery, because a join of a batch with the table may read all of it.
+ */
+export const endedOf = (condition = "true") => `(
+    SELECT count(pg_notify('${CHANNEL}', json_build_array('ended', e.namespace, e.id)::text)::text)
+    FROM changed e WHERE (SELECT EXISTS (SELECT FROM leasehold.result_wait)) AND ${condition} AND (
+      SELECT true FROM leasehold.result_wait w WHERE w.namespace = e.namespace AND w.task_id = e.id
+    )
+  )::int AS ended`;
 export const NOTIFIED = `(SELECT count(*) FROM notified)::int AS notified`;
 
 export interface RenewedRow {
@@ -80,15 +97,15 @@ export interface RenewedRow {
   readonly expiresAt: number;
   readonly now: number;
 }
-/** Values: namespaces, ids, leaseIds, tokens, ttlMs, progress (null: unchanged). */
+/** Values: namespaces, ids, leaseIds, tokens, ttlMs, progress and checkpoint (null: unchanged). */
 export const HEARTBEAT = `
 WITH ${CLOCK},
-  ${input([...GRANT, ["ttl_ms", "int"], ["progress", "text"]])},
+  ${input([...GRANT, ["ttl_ms", "int"], ["progress", "text"], ["checkpoint", "text"]])},
   ${heldWhere(LIVE_GRANT)}
 UPDATE leasehold.task t SET ttl_ms = h.ttl_ms, heartbeat_at = c.now,
   -- Never shortens a grant: its holder may already trust an older response.
   expires_at = greatest(t.expires_at, ${afterMs("h.ttl_ms")}),
-  progress = coalesce(h.progress, t.progress)
+  progress = coalesce(h.progress, t.progress), checkpoint = coalesce(h.checkpoint, t.checkpoint)
 FROM held h CROSS JOIN clock c
 WHERE ${SAME_PLACE}
 RETURNING h.n::int AS n, ${micros("t.expires_at")} AS "expiresAt", ${micros("c.now")} AS now`;
@@ -103,13 +120,13 @@ WITH ${CLOCK},
   ${heldWhere(LIVE_GRANT)},
   changed AS (
     UPDATE leasehold.task t SET state = 'done', result = 'done', output = h.output,
-      finished_at = c.now
+      finished_at = c.now, delete_at = ${KEPT_DONE}
     FROM held h CROSS JOIN clock c
     WHERE ${SAME_PLACE}
     RETURNING h.n, ${KEPT_COLUMNS}
   ),
   ${keptOf("changed x", "done")}
-SELECT x.n::int AS n FROM changed x`;
+SELECT x.n::int AS n, ${endedOf()} FROM changed x`;
 
 export interface FailedRow extends ChangedRow {
   readonly state: "pending" | "dead";
@@ -138,6 +155,7 @@ WITH ${CLOCK},
     UPDATE leasehold.task t SET result = 'failed', error = h.error, failures = t.failures + 1,
       state = CASE WHEN h.dead THEN 'dead' ELSE 'pending' END,
       finished_at = CASE WHEN h.dead THEN c.now END,
+      delete_at = CASE WHEN h.dead THEN ${KEPT_DEAD} END,
       scheduled_at = CASE WHEN h.dead THEN t.scheduled_at ELSE h.retry_at END
     FROM decided h CROSS JOIN clock c
     WHERE ${SAME_PLACE}
@@ -146,7 +164,7 @@ WITH ${CLOCK},
   ${keptOf("changed x", "failed", "x.error")},
   ${notifiedOf("changed x CROSS JOIN clock c WHERE x.state = 'pending' AND x.scheduled_at <= c.now")}
 SELECT x.n::int AS n, x.state,
-  (extract(epoch FROM x.scheduled_at - c.now) * 1000)::float8 AS "retryInMs", ${NOTIFIED}
+  (extract(epoch FROM x.scheduled_at - c.now) * 1000)::float8 AS "retryInMs", ${NOTIFIED}, ${endedOf("e.state = 'dead'")}
 FROM changed x CROSS JOIN clock c`;
 
 /** Values: namespaces, ids, leaseIds, tokens. */
@@ -169,13 +187,13 @@ WITH ${CLOCK},
   ${input(KEY)},
   ${heldWhere("t.state IN ('pending', 'running')", ", t.state")},
   changed AS (
-    UPDATE leasehold.task t SET state = 'cancelled', finished_at = c.now,
+    UPDATE leasehold.task t SET state = 'cancelled', finished_at = c.now, delete_at = ${KEPT_DEAD},
       result = CASE WHEN h.state = 'running' THEN 'cancelled' ELSE t.result END
     FROM held h CROSS JOIN clock c WHERE ${SAME_PLACE}
     RETURNING h.n, h.state AS before, ${KEPT_COLUMNS}
   ),
   ${keptOf("(SELECT * FROM changed WHERE before = 'running') x", "cancelled")}
-SELECT x.n::int AS n FROM changed x`;
+SELECT x.n::int AS n, ${endedOf()} FROM changed x`;
 
 /** Another unfinished task with the dedupeKey. */
 const RIVAL = (row: string) => `EXISTS (
@@ -199,7 +217,7 @@ WITH ${CLOCK},
     FROM held h
   ),
   changed AS (
-    UPDATE leasehold.task t SET state = 'pending', failures = 0, crashes = 0, finished_at = NULL,
+    UPDATE leasehold.task t SET state = 'pending', failures = 0, crashes = 0, finished_at = NULL, delete_at = NULL,
       scheduled_at = CASE WHEN h.state = 'pending' THEN least(t.scheduled_at, c.now) ELSE c.now END
     FROM ranked h CROSS JOIN clock c
     WHERE ${SAME_PLACE} AND (h.state = 'pending' OR h.dedupe_key IS NULL OR h.rank = 1)
@@ -209,20 +227,20 @@ WITH ${CLOCK},
 SELECT x.n::int AS n, ${NOTIFIED} FROM changed x`;
 
 export interface DeletedRow extends ChangedRow {
-  readonly state: "done" | "dead" | "cancelled";
+  readonly state: Exclude<TaskState, "running">;
 }
 /** Values: namespaces, ids. */
 export const DELETE = `
 WITH ${CLOCK},
   ${input(KEY)},
-  ${heldWhere("t.state IN ('done', 'dead', 'cancelled')")},
+  ${heldWhere("t.state <> 'running'")},
   changed AS (
     DELETE FROM leasehold.task t USING held h WHERE ${SAME_PLACE}
-    RETURNING h.n, t.namespace, t.id, t.state
+    RETURNING h.n, t.namespace, t.seq, t.state
   ),
   forgotten AS (
     DELETE FROM leasehold.attempt a USING changed x
-    WHERE a.namespace = x.namespace AND a.task_id = x.id
+    WHERE a.namespace = x.namespace AND a.task_seq = x.seq
   )
 SELECT x.n::int AS n, x.state FROM changed x`;
 
@@ -275,10 +293,29 @@ WITH ${CLOCK},
   changed AS (
     UPDATE leasehold.task t SET result = 'expired', crashes = t.crashes + 1,
       state = CASE WHEN t.crashes + 1 >= t.crash_limit THEN 'dead' ELSE 'pending' END,
-      finished_at = CASE WHEN t.crashes + 1 >= t.crash_limit THEN c.now END
+      finished_at = CASE WHEN t.crashes + 1 >= t.crash_limit THEN c.now END,
+      delete_at = CASE WHEN t.crashes + 1 >= t.crash_limit THEN ${KEPT_DEAD} END
     FROM held h CROSS JOIN clock c WHERE ${SAME_PLACE}
     RETURNING ${KEPT_COLUMNS}
   ),
   ${keptOf("changed x", "expired")},
   ${notifiedOf("changed x WHERE x.state = 'pending'")}
-SELECT x.namespace, x.id::text AS id, x.holder, x.token, x.state, ${NOTIFIED} FROM changed x`;
+SELECT x.namespace, x.id, x.holder, x.token, x.state, ${NOTIFIED}, ${endedOf("e.state = 'dead'")} FROM changed x`;
+
+/** Deletes tasks that are to be kept no longer, with their attempts. Values: limit. */
+export const COLLECT = `
+WITH ${CLOCK},
+  held AS MATERIALIZED (
+    SELECT t.ctid AS at FROM leasehold.task t
+    WHERE t.delete_at <= (SELECT now FROM clock)
+    ORDER BY t.delete_at LIMIT $1::int
+    FOR UPDATE OF t SKIP LOCKED
+  ),
+  changed AS (
+    DELETE FROM leasehold.task t USING held h WHERE ${SAME_PLACE} RETURNING t.namespace, t.seq
+  ),
+  forgotten AS (
+    DELETE FROM leasehold.attempt a USING changed x
+    WHERE a.namespace = x.namespace AND a.task_seq = x.seq
+  )
+SELECT count(*)::int AS deleted FROM changed`;

@@ -1,5 +1,4 @@
 /** Views of tasks: read-only statements, and their rows as views. */
-import { InvalidOptionError } from "../../core/index.js";
 import { isoTime } from "../../env/index.js";
 import {
   ATTEMPTS_BYTES,
@@ -17,7 +16,7 @@ import type {
   TaskState,
   TaskView,
 } from "../../tasks/port.js";
-import { storedId } from "../../tasks/record.js";
+import { isTaskId, taskPosition } from "../../tasks/record.js";
 import type { Parameter } from "./connection.js";
 import { grantId } from "./statements.js";
 import { micros } from "./task-statements.js";
@@ -30,6 +29,9 @@ interface PlainRow {
   readonly priority: number;
   readonly state: TaskState;
   readonly dedupeKey: string | null;
+  readonly concurrencyKey: string | null;
+  readonly perKey: number;
+  readonly anyOrder: boolean;
   readonly attempt: number;
   readonly failures: number;
   readonly crashes: number;
@@ -47,7 +49,8 @@ interface PlainRow {
   readonly now: number;
 }
 
-const COLUMNS = `t.id::text AS id, t.kind, t.queue, t.priority, t.state, t.dedupe_key AS "dedupeKey",
+const COLUMNS = `t.id, t.kind, t.queue, t.priority, t.state, t.dedupe_key AS "dedupeKey",
+  t.concurrency_key AS "concurrencyKey", t.concurrency_limit AS "perKey", t.concurrency_any AS "anyOrder",
   t.attempt, t.failures, t.crashes, t.max_attempts AS "maxAttempts", t.crash_limit AS "crashLimit",
   ${micros("t.created_at")} AS "createdAt", ${micros("t.scheduled_at")} AS "scheduledAt",
   ${micros("t.started_at")} AS "startedAt", ${micros("t.heartbeat_at")} AS "heartbeatAt",
@@ -57,6 +60,8 @@ const COLUMNS = `t.id::text AS id, t.kind, t.queue, t.priority, t.state, t.dedup
 type Payload = "data" | "output" | "error" | "progress";
 /** Payloads as stored text, or the beginning of it where it is cut. */
 export type ListedRow = PlainRow & {
+  readonly seq: number;
+} & {
   readonly [Name in Payload]: string | null;
 } & {
   readonly [Name in `${Payload}Cut`]: boolean | null;
@@ -71,7 +76,7 @@ const listed = (
 ) => `octet_length(t.${payload}) > ${LISTED_BYTES} AS "${payload}Cut",
   left(t.${payload}, CASE WHEN octet_length(t.${payload}) > ${LISTED_BYTES}
     THEN ${PREVIEW_LENGTH} ELSE ${LISTED_BYTES} END) AS ${payload}`;
-const LISTED_COLUMNS = `${COLUMNS},
+const LISTED_COLUMNS = `${COLUMNS}, t.seq,
   ${[listed("data"), listed("output"), listed("error"), listed("progress")].join(",\n  ")}`;
 
 /** An attempt of the history; times in microseconds, progress as stored text. */
@@ -86,6 +91,7 @@ export interface DetailsRow extends PlainRow {
   readonly output: string | null;
   readonly error: string | null;
   readonly progress: string | null;
+  readonly checkpoint: string | null;
   readonly ttlMs: number;
   /** A JSON array of {@link StoredAttempt}, oldest first; null if there are none. */
   readonly attempts: string | null;
@@ -95,7 +101,7 @@ export interface DetailsRow extends PlainRow {
  * in its header: no text is read that is not returned.
  */
 export const GET = `
-SELECT ${COLUMNS}, t.data, t.output, t.error, t.progress, t.ttl_ms AS "ttlMs", (
+SELECT ${COLUMNS}, t.data, t.output, t.error, t.progress, t.checkpoint, t.ttl_ms AS "ttlMs", (
     SELECT json_agg(json_build_object('attempt', a.attempt, 'holder', a.holder,
       'grantId', a.grant_id, 'token', a.token, 'ttlMs', coalesce(a.ttl_ms, 0),
       'startedAt', ${micros("a.started_at")}, 'heartbeatAt', ${micros("a.heartbeat_at")},
@@ -105,13 +111,13 @@ SELECT ${COLUMNS}, t.data, t.output, t.error, t.progress, t.ttl_ms AS "ttlMs", (
       SELECT e.*, row_number() OVER newest AS place,
         sum(coalesce(octet_length(e.error), 0) + coalesce(octet_length(e.progress), 0)) OVER newest
           + coalesce(CASE WHEN t.state = 'running' THEN octet_length(t.progress) END, 0) AS bytes
-      FROM leasehold.attempt e WHERE e.namespace = t.namespace AND e.task_id = t.id
+      FROM leasehold.attempt e WHERE e.namespace = t.namespace AND e.task_seq = t.seq
       WINDOW newest AS (ORDER BY e.attempt DESC ROWS UNBOUNDED PRECEDING)
     ) a
     WHERE a.attempt > t.attempt - ${ATTEMPTS_KEPT}
       AND (a.bytes <= ${ATTEMPTS_BYTES} OR (a.place = 1 AND t.state <> 'running'))
   ) AS attempts
-FROM leasehold.task t WHERE t.namespace = $1 AND t.id = $2::uuid`;
+FROM leasehold.task t WHERE t.namespace = $1 AND t.id = $2`;
 
 /** Values: namespace. */
 export const COUNTS = `
@@ -154,8 +160,7 @@ export function listSql(query: TaskQuery, limit: number): [text: string, values:
     conditions.push(condition(`$${values.length}`));
   };
   if (query.ids) {
-    const ids = query.ids.map(storedId).filter((id) => id !== null);
-    add((value) => `t.id = ANY (${value}::uuid[])`, ids);
+    add((value) => `t.id = ANY (${value}::text[])`, query.ids.filter(isTaskId));
   }
   if (query.states) add((value) => `t.state = ANY (${value}::text[])`, query.states);
   if (query.queue !== undefined) add((value) => `t.queue = ${value}`, query.queue);
@@ -164,17 +169,15 @@ export function listSql(query: TaskQuery, limit: number): [text: string, values:
     conditions.push("(t.state <> 'pending' OR t.scheduled_at > clock_timestamp())");
   }
   if (query.cursor !== undefined) {
-    const before = storedId(query.cursor);
-    if (!before) throw new InvalidOptionError("cursor", "must come from a page of tasks");
-    add((value) => `t.id < ${value}::uuid`, before);
+    add((value) => `t.seq < ${value}::bigint`, taskPosition(query.cursor));
   }
   values.push(limit + 1);
   // The page is chosen first: a plan that sorts would otherwise read the payloads of all that it sorts.
   const text = `
 SELECT ${LISTED_COLUMNS} FROM (
   SELECT t.* FROM leasehold.task t WHERE ${conditions.join(" AND ")}
-  ORDER BY t.id DESC LIMIT $${values.length}::int
-) t ORDER BY t.id DESC`;
+  ORDER BY t.seq DESC LIMIT $${values.length}::int
+) t ORDER BY t.seq DESC`;
   return [text, values];
 }
 
@@ -201,6 +204,10 @@ function viewOf(row: PlainRow): Omit<TaskView, "error"> {
     priority: row.priority,
     state: row.state,
     dedupeKey: row.dedupeKey,
+    concurrency:
+      row.concurrencyKey === null
+        ? null
+        : { key: row.concurrencyKey, perKey: row.perKey, order: row.anyOrder ? "any" : "fifo" },
     attempt: row.attempt,
     failures: row.failures,
     crashes: row.crashes,
@@ -236,7 +243,8 @@ export function detailsOf(row: DetailsRow): TaskDetails {
     const ended = { endedAt: null, result: null, error: null };
     attempts.push({ ...grant, startedAt, heartbeatAt, ...ended, progress });
   }
-  return { ...view, data, output, error: row.error, progress, attempts };
+  const checkpoint = decode(row.checkpoint);
+  return { ...view, data, output, error: row.error, progress, checkpoint, attempts };
 }
 
 /** Parses JSON stored as text; an absent value becomes null. */

@@ -7,6 +7,7 @@ import {
   type Page,
 } from "../../core/index.js";
 import type { Clock, Random } from "../../env/index.js";
+import type { BlockedKey, BlockedKeysQuery } from "../../tasks/blocked-keys.js";
 import { refuseAnothersClaim } from "../../tasks/claims.js";
 import { ATTEMPTS_KEPT } from "../../tasks/payloads.js";
 import type {
@@ -26,32 +27,38 @@ import type {
   HeartbeatOutcome,
   HeartbeatRequest,
   NewTask,
+  ReadResultsOptions,
   Reaped,
   RequeueOutcome,
   TaskCapabilities,
   TaskDetails,
+  TaskEndEvent,
   TaskGrant,
   TaskKey,
   TaskLeaseQuery,
   TaskQuery,
+  TaskResult,
   TaskState,
+  TaskStatistics,
+  TaskStatsQuery,
   TaskStore,
   TaskView,
   TaskWatchEvent,
 } from "../../tasks/port.js";
-import { storedId, storedTask } from "../../tasks/record.js";
+import { isTaskId, storedTask, taskCursor } from "../../tasks/record.js";
 import type { Schema, Sql } from "./connection.js";
 import { failedOutcome, storeError } from "./failures.js";
 import type { Connections } from "./shared.js";
+import { blockedKeys } from "./task-blocked-keys.js";
 import { type Run, TaskCalls } from "./task-calls.js";
 import {
-  type ClaimedRow,
   claimedPlaces,
-  claimSql,
+  claimedRows,
   FORGET_ATTEMPTS,
   FORGET_CLAIMS,
 } from "./task-claim-statements.js";
 import { enqueue, runIn } from "./task-enqueue.js";
+import { FORGET_KEYS } from "./task-key-statements.js";
 import { tasksOf } from "./task-lean-outcomes.js";
 import { CLAIM_FIRST, type LeanClaimedRow } from "./task-lean-statements.js";
 import { type LeaseRow, leasePage, leasesSql } from "./task-leases.js";
@@ -65,7 +72,7 @@ import {
   requeueing,
   retrying,
 } from "./task-outcomes.js";
-import { REAP, type ReapedRow } from "./task-statements.js";
+import { COLLECT, REAP, type ReapedRow } from "./task-statements.js";
 import {
   COUNTS,
   type DetailsRow,
@@ -78,6 +85,7 @@ import {
   listedOf,
   listSql,
 } from "./task-views.js";
+import { FORGET_WAITS, readResults, readStats } from "./task-waits.js";
 import { type Listener, watchEvents } from "./watch.js";
 
 /** The number of leases that one statement reaps at most. */
@@ -85,6 +93,7 @@ const REAPED_AT_ONCE = 1_000;
 /** A client repeats a claim within seconds, if at all. */
 const CLAIMS_KEPT_MS = 600_000;
 const FORGET_EVERY_MS = 60_000;
+const KEYS_KEPT_MS = 600_000;
 /** Attempts of a task. */
 const FORGET_ATTEMPTS_EVERY = 10;
 
@@ -133,7 +142,8 @@ export class PostgresTaskStore implements TaskStore {
     try {
       await checkInTransaction(client, this.#schema.sql("leasehold.task"));
     } catch (error) {
-      return tasks.map(() => failedOutcome(storeError(error, true)));
+      // The check changes nothing, whether or not it was answered.
+      return tasks.map(() => failedOutcome(storeError(error, false)));
     }
     return enqueue(tasks, runIn(client, this.#schema));
   }
@@ -153,16 +163,11 @@ export class PostgresTaskStore implements TaskStore {
         }
       }
       const places = claimedPlaces(queues.length);
-      const rows = await run<ClaimedRow>(claimSql(places), [
-        namespace,
-        claimId,
-        holder,
-        ttlMs,
-        limit,
-        kinds,
-        ...queues,
-        ...Array.from({ length: places - queues.length }, () => null),
-      ]);
+      const nulls = Array.from({ length: places - queues.length }, () => null);
+      const values = [namespace, claimId, holder, ttlMs, limit, kinds, ...queues, ...nulls];
+      // The lean statement has left tasks with a key to this one.
+      const keyed = queues.length === 1;
+      const rows = await claimedRows(run, places, keyed, values);
       const refused = refuseAnothersClaim(
         holder,
         rows.map((row) => row.holder),
@@ -205,24 +210,23 @@ export class PostgresTaskStore implements TaskStore {
     return this.#calls.decide(retrying(this.#general), tasks);
   }
 
-  /** Deletes finished tasks, with their attempts. */
   delete(tasks: readonly TaskKey[]): Promise<AdminOutcome[]> {
     return this.#calls.decide(deleting(this.#general), tasks);
   }
 
   async get({ namespace, id }: TaskKey): Promise<TaskDetails | null> {
     const run = this.#calls.within(this.#general);
-    const stored = storedId(id);
-    if (!stored) return null;
-    const [row] = await run<DetailsRow>(GET, [namespace, stored]);
+    if (!isTaskId(id)) return null;
+    const [row] = await run<DetailsRow>(GET, [namespace, id]);
     return row ? detailsOf(row) : null;
   }
 
   async list(query: TaskQuery): Promise<Page<TaskView>> {
     const { limit = 100 } = query;
     const rows = await this.#calls.within(this.#general)<ListedRow>(...listSql(query, limit));
-    const items = rows.slice(0, limit).map(listedOf);
-    return { items, nextCursor: rows.length > limit ? (items.at(-1)?.id ?? null) : null };
+    const page = rows.slice(0, limit);
+    const last = rows.length > limit ? page.at(-1) : undefined;
+    return { items: page.map(listedOf), nextCursor: last ? taskCursor(last) : null };
   }
 
   async leases(query: TaskLeaseQuery): Promise<Page<LeaseView>> {
@@ -247,6 +251,21 @@ export class PostgresTaskStore implements TaskStore {
     return rows.map(dueKindOf);
   }
 
+  async blockedKeys(query: BlockedKeysQuery): Promise<readonly BlockedKey[]> {
+    return blockedKeys(this.#calls.within(this.#general), query);
+  }
+
+  async results(
+    tasks: readonly TaskKey[],
+    { notifyMs, ...options }: ReadResultsOptions = {},
+  ): Promise<readonly TaskResult[]> {
+    return readResults(this.#calls.within(this.#general, options), tasks, notifyMs);
+  }
+
+  async stats(query: TaskStatsQuery): Promise<TaskStatistics> {
+    return readStats(this.#calls.within(this.#general), query);
+  }
+
   async reap(): Promise<readonly Reaped[]> {
     const reaped: Reaped[] = [];
     for (let rows: readonly ReapedRow[] = []; ; ) {
@@ -260,8 +279,16 @@ export class PostgresTaskStore implements TaskStore {
     if (nowMs >= this.#forgetAtMs) {
       this.#forgetAtMs = nowMs + FORGET_EVERY_MS;
       await this.#calls.within(this.#general)(FORGET_CLAIMS, [CLAIMS_KEPT_MS]);
+      await this.#calls.within(this.#general)(FORGET_WAITS, []);
+      await this.#calls.within(this.#general)(FORGET_KEYS, [KEYS_KEPT_MS]);
     }
     return reaped;
+  }
+
+  async collect(limit: number): Promise<number> {
+    const run = this.#calls.within(this.#general);
+    const [row] = await run<{ deleted: number }>(COLLECT, [limit]);
+    return row?.deleted ?? 0;
   }
 
   /** Every so often, so that a claim of such a task costs no second statement. If it fails, the claim is repeated. */
@@ -290,6 +317,19 @@ export class PostgresTaskStore implements TaskStore {
       this.#listener,
       ([topic, place, queue]): TaskWatchEvent | null =>
         topic === "task" && place === namespace ? { type: "ready", queue } : null,
+      [signal, this.#closing.signal],
+    );
+  }
+
+  async *watchResults(
+    namespace: string,
+    { signal }: { signal: AbortSignal },
+  ): AsyncGenerator<TaskEndEvent, void, undefined> {
+    this.#calls.assertOpen();
+    yield* watchEvents(
+      this.#listener,
+      ([topic, place, id]): TaskEndEvent | null =>
+        topic === "ended" && place === namespace ? { type: "ended", id } : null,
       [signal, this.#closing.signal],
     );
   }

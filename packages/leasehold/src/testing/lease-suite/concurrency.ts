@@ -129,14 +129,22 @@ export const concurrency: Section = (test, expect) => {
     "a shorter renewal that meets a locked record does not shorten the grant",
     async (t) => {
       const [held, other] = [await t.hold(), await t.hold(t.key("other"))];
-      let renewing: Promise<RenewOutcome[]> | undefined;
-      await whileLocked(t, held, async () => {
-        const shorter = { ...grantOf(held), ttlMs: t.shortTtlMs };
-        renewing = t.store.renew([shorter], { timeoutMs: 10_000 });
-        // By then it has met the lock.
-        for (let calls = 0; calls < 5; calls += 1) await t.renew(other);
-      });
-      const [outcome] = (await renewing) ?? [];
+      const shorter = { ...grantOf(held), ttlMs: t.shortTtlMs };
+      const renewWhileLocked = async (calls: number): Promise<RenewOutcome | undefined> => {
+        let renewing: Promise<RenewOutcome[]> | undefined;
+        await whileLocked(t, held, async () => {
+          renewing = t.store.renew([shorter], { timeoutMs: 10_000 });
+          // By then it has met the lock.
+          for (let call = 0; call < calls; call += 1) await t.renew(other);
+        });
+        return (await renewing)?.[0];
+      };
+      // On a busy machine the lock may outlast the retries of a store, which then says so.
+      let outcome: RenewOutcome | undefined;
+      for (let calls = 5; calls > 0 && outcome?.status !== "renewed"; calls -= 1) {
+        outcome = await renewWhileLocked(calls);
+        if (outcome?.status === "failed") expect(outcome.applied).toBe("no");
+      }
       expect(outcome?.status).toBe("renewed");
       expect((await t.view(held))?.remainingMs).toBeGreaterThan(t.longTtlMs / 2);
     },

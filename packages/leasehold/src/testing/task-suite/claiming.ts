@@ -6,7 +6,7 @@ import {
   systemRandom,
   taskLeaseId,
 } from "../../env/index.js";
-import { LONG_TTL_MS, type Section } from "./fixture.js";
+import { LONG_TTL_MS, numberOf, type Section } from "./fixture.js";
 
 const HOUR_MS = 3_600_000;
 /**
@@ -35,7 +35,6 @@ export const claiming: Section = (test, expect) => {
           queue: "queue",
           priority: 5,
           data: { n: 1 },
-          leaseId: taskLeaseId(claimDigestOf(request.claimId), id),
           attempt: 1,
           failures: 0,
           crashes: 0,
@@ -48,6 +47,8 @@ export const claiming: Section = (test, expect) => {
       ],
     });
     const task = outcome.status === "claimed" ? outcome.tasks[0] : undefined;
+    const seq = task ? numberOf(task) : 0;
+    expect(task?.leaseId).toBe(taskLeaseId(claimDigestOf(request.claimId), seq));
     expect(apartMs(task?.expiresAt, expiresAt)).toBeLessThanOrEqual(CLOCKS_APART_MS);
     expect(Number.isSafeInteger(task?.token)).toBe(true);
     expect(task?.remainingMs).toBeLessThanOrEqual(60_000);

@@ -1,6 +1,24 @@
 /** Tasks come into being once. */
 import { newTaskId, refusedAll, type Section, thrownBy } from "./fixture.js";
 
+/** Not in the order of any alphabet. */
+const IDS = [
+  "z",
+  "Z",
+  "1",
+  "counts",
+  "invoice 2024/17?a=b#c",
+  "019D6C97-05D0-7491-99B4-71393DFE0E45",
+  "019d6c97-05d0-7491-99b4-71393dfe0e45",
+  "%2e%2e",
+  "a,b{c}\"d'\\e",
+  "é",
+  "e\u0301",
+  "null",
+  "\u{1f600}".repeat(200),
+  " ",
+];
+
 export const enqueueing: Section = (test, expect) => {
   test("adds a pending task with all that it was given", async (fixture) => {
     const key = await fixture.add({
@@ -166,21 +184,49 @@ export const enqueueing: Section = (test, expect) => {
     expect(await fixture.enqueue([])).toEqual([]);
   });
 
-  test("takes an id in upper case for the same id", async (fixture) => {
-    const id = newTaskId();
-    await fixture.enqueue([fixture.newTask({ id: id.toUpperCase() })]);
-    expect(await fixture.enqueue([fixture.newTask({ id })])).toEqual([{ status: "enqueued", id }]);
-    expect((await fixture.view({ id: id.toUpperCase() })).id).toBe(id);
-    const held = await fixture.hold();
-    expect(held.id).toBe(id);
-    expect(await fixture.heartbeat({ ...held, id: id.toUpperCase() })).toMatchObject({
-      status: "renewed",
-    });
+  test("keeps any text as an id, and claims and lists in the order of the calls", async (fixture) => {
+    const { namespace, store } = fixture;
+    const scheduledAt = "2001-02-03T04:05:06.789Z";
+    await fixture.enqueue(
+      IDS.map((id, index) => fixture.newTask({ id, data: index, scheduledAt })),
+    );
+    for (const [index, id] of IDS.entries()) {
+      const repeated = fixture.newTask({ id, data: index, scheduledAt });
+      expect(await fixture.enqueue([repeated])).toEqual([{ status: "enqueued", id }]);
+      const other = fixture.newTask({ id, data: "other" });
+      expect(await fixture.enqueue([other])).toEqual([{ status: "conflict", id }]);
+      expect(await fixture.view({ id })).toMatchObject({ id, data: index });
+    }
+    const { items } = await store.list({ namespace });
+    expect(items.map(({ id }) => id)).toEqual(IDS.toReversed());
+    const listed = await store.list({ namespace, ids: IDS.slice(2, 5).toReversed() });
+    expect(listed.items.map(({ id }) => id)).toEqual(IDS.slice(2, 5).toReversed());
+    const held = await fixture.claim({ limit: 100 });
+    expect(held.map(({ id }) => id)).toEqual(IDS);
+    const leases = await fixture.leases({ states: ["live"], limit: 4 });
+    expect(leases.map(({ resource }) => resource)).toEqual(
+      IDS.toReversed().map((id) => `task:${id}`),
+    );
+    const [first, second, ...rest] = held;
+    if (first && second) {
+      expect(await fixture.heartbeat(first)).toMatchObject({ status: "renewed" });
+      expect(await fixture.fail(second, { final: true })).toMatchObject({ state: "dead" });
+    }
+    for (const task of rest) {
+      expect(await fixture.complete(task, task.id)).toMatchObject({ output: task.id });
+      expect(await fixture.complete(task, task.id)).toMatchObject({ repeated: true });
+    }
+    expect(await fixture.retryAll(IDS.slice(1, 2).map((id) => fixture.key(id)))).toEqual([
+      { status: "ok", state: "pending" },
+    ]);
+    for (const id of IDS.slice(2)) expect(await fixture.view({ id })).toMatchObject({ output: id });
   });
 
-  test("throws at an id that is no UUID and a scheduledAt that is no time", async (fixture) => {
+  test("throws at an id that no task can have and a scheduledAt that is no time", async (fixture) => {
     for (const [path, change] of [
-      ["id", { id: "task-1" }],
+      ...["", "..", ".", "a\nb", "\u0000", "\ud800", "x".repeat(201)].map(
+        (id) => ["id", { id }] as const,
+      ),
       ["scheduledAt", { scheduledAt: "tomorrow" }],
     ] as const) {
       const call = fixture.store.enqueue([fixture.newTask(change)]);

@@ -163,6 +163,9 @@ export class Fixture {
   retryAll(tasks: readonly TaskKey[]): Promise<AdminOutcome[]> {
     return settled((batch) => this.store.retry(batch), tasks);
   }
+  deleteAll(tasks: readonly TaskKey[]): Promise<AdminOutcome[]> {
+    return settled((batch) => this.store.delete(batch), tasks);
+  }
 
   async heartbeat(
     grant: TaskGrant,
@@ -185,6 +188,9 @@ export class Fixture {
   }
   async retry({ id }: { id: string }): Promise<AdminOutcome> {
     return only(await this.retryAll([this.key(id)]));
+  }
+  async delete({ id }: { id: string }): Promise<AdminOutcome> {
+    return only(await this.deleteAll([this.key(id)]));
   }
   async view({ id }: { id: string }): Promise<TaskDetails> {
     const details = await this.store.get(this.key(id));
@@ -266,6 +272,11 @@ class TaskWatching extends Watching<TaskWatchEvent> {
   get ready(): string[] {
     return this.events.flatMap((event) => (event.type === "ready" ? event.queue : []));
   }
+}
+
+/** The last digits of the number that the store gave the task, from the lease id. */
+export function numberOf({ leaseId }: Pick<TaskGrant, "leaseId">): number {
+  return Number.parseInt(leaseId.slice(8, 16), 16);
 }
 
 /** Only the fields that identify a grant, without the other fields of the claimed task. */

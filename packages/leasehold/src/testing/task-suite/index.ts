@@ -8,20 +8,26 @@ import { defineSuite } from "../suite.js";
 import { attempts } from "./attempts.js";
 import { batches } from "./batches.js";
 import { cancelling } from "./cancelling.js";
+import { checkpoints } from "./checkpoints.js";
 import { claiming } from "./claiming.js";
 import { closing } from "./closing.js";
 import { completing } from "./completing.js";
 import { concurrency } from "./concurrency.js";
+import { deleting } from "./deleting.js";
 import { enqueueing } from "./enqueueing.js";
 import { expiry } from "./expiry.js";
 import { failing } from "./failing.js";
 import { Fixture, type OpenedTaskStore, type Section } from "./fixture.js";
 import { generator } from "./generator.js";
 import { json } from "./json.js";
+import { keys } from "./keys.js";
 import { leases } from "./leases.js";
 import { mixedBatches } from "./mixed-batches.js";
 import { model } from "./model.js";
 import { payloads } from "./payloads.js";
+import { results } from "./results.js";
+import { retaining } from "./retaining.js";
+import { statistics } from "./statistics.js";
 import { views } from "./views.js";
 import { watching } from "./watching.js";
 
@@ -44,15 +50,21 @@ const SECTIONS: readonly (readonly [string, Section])[] = [
   ["complete", completing],
   ["fail and requeue", failing],
   ["cancel and retry", cancelling],
+  ["delete", deleting],
+  ["retention", retaining],
   ["tokens and attempts", attempts],
+  ["checkpoints", checkpoints],
   ["batches", batches],
   ["large batches", mixedBatches],
   ["concurrency", concurrency],
+  ["concurrency keys", keys],
   ["JSON", json],
   ["get, list and counts", views],
   ["large payloads", payloads],
   ["leases", leases],
   ["watch", watching],
+  ["results", results],
+  ["statistics", statistics],
   ["the rules as a model", model],
   ["generator", generator],
   ["close", closing],

@@ -2,7 +2,7 @@
 import { claimDigestOf, grantIdOf, taskLeaseId, zip } from "../../env/index.js";
 import type { Json, NewTask, TaskDetails } from "../../tasks/port.js";
 import type { Expect } from "../framework.js";
-import { type Fixture, type Held, LONG_TTL_MS, newTaskId } from "./fixture.js";
+import { type Fixture, type Held, LONG_TTL_MS, newTaskId, numberOf } from "./fixture.js";
 
 const HOUR_MS = 3_600_000;
 const [PAST_MS, FUTURE_MS] = [Date.parse("1980-01-01T00:00Z"), Date.parse("2100-01-01T00:00Z")];
@@ -61,6 +61,7 @@ export async function claimAll(
   tasks: readonly NewTask[],
 ): Promise<Map<string, Held>> {
   const held = new Map<string, Held>();
+  const numbers = new Set<number>();
   const due = tasks.filter(isDue).length;
   const queues = Array.from({ length: QUEUES }, (_, index) => `queue ${index}`);
   const worker = async (index: number) => {
@@ -75,7 +76,9 @@ export async function claimAll(
     const claimDigest = claimDigestOf(request.claimId);
     for (const task of claimed) {
       expect(held.has(task.id), `${task.id} is claimed once`).toBe(false);
-      expect(task.leaseId, task.id).toBe(taskLeaseId(claimDigest, task.id));
+      expect(task.leaseId, task.id).toBe(taskLeaseId(claimDigest, numberOf(task)));
+      expect(numbers.has(numberOf(task)), `${task.id} has a number of its own`).toBe(false);
+      numbers.add(numberOf(task));
       expect(task.ttlMs, task.id).toBe(request.ttlMs);
       expect(request.queues, task.id).toContain(task.queue);
       if (request.kinds) expect(request.kinds, task.id).toContain(task.kind);
@@ -111,7 +114,7 @@ export async function detailsOf(
     const page = await store.list({ namespace, limit: 100, ...(cursor && { cursor }) });
     const views = await Promise.all(page.items.map((item) => fixture.view(item)));
     for (const [item, view] of zip(page.items, views)) {
-      const { attempts: _, remainingMs, ...shown } = view;
+      const { attempts: _, checkpoint: __, remainingMs, ...shown } = view;
       expect({ ...item, remainingMs: null }, item.id).toEqual({ ...shown, remainingMs: null });
       expect(details.has(item.id), `${item.id} once`).toBe(false);
       details.set(item.id, view);

@@ -12,7 +12,14 @@ import { isClaimable, isUnfinished, type TaskRecord } from "../../tasks/record.j
 import * as rules from "../../tasks/rules.js";
 import type { Expect } from "../framework.js";
 import { seededRandom } from "../manual-clock.js";
-import { type Fixture, grantOf, type Held, LONG_TTL_MS, type Section } from "./fixture.js";
+import {
+  type Fixture,
+  grantOf,
+  type Held,
+  LONG_TTL_MS,
+  numberOf,
+  type Section,
+} from "./fixture.js";
 
 const HOUR_MS = 3_600_000;
 /** Where steps cost no real time there may be more of them. */
@@ -32,6 +39,7 @@ export const model: Section = (test, expect) => {
 
 /** The store and its model, moved in step. */
 class Walk {
+  /** In the order in which they were enqueued. */
   readonly #records = new Map<string, TaskRecord>();
   /** All that were ever made: most are stale, and stay in use. */
   readonly #grants: TaskGrant[] = [];
@@ -80,7 +88,7 @@ class Walk {
     );
     const outcomes = await this.fixture.enqueue(tasks);
     this.#each(tasks, outcomes, (task, record) =>
-      rules.enqueue(record, this.#rival(task), task, this.#nowMs),
+      rules.enqueue(record, this.#rival(task), task, this.#nowMs, 0),
     );
   }
 
@@ -113,17 +121,22 @@ class Walk {
     const due = [...this.#records.values()]
       .filter((record) => isClaimable(record, this.#nowMs))
       .filter(({ queue, kind }) => queues.includes(queue) && (!kinds || kinds.includes(kind)))
-      .sort(
-        (a, b) =>
-          a.priority - b.priority || a.scheduledAtMs - b.scheduledAtMs || (a.id < b.id ? -1 : 1),
-      )
+      .sort((a, b) => a.priority - b.priority || a.scheduledAtMs - b.scheduledAtMs)
       .slice(0, limit);
     this.expect(claimed.map(({ id }) => id)).toEqual(due.map(({ id }) => id));
     for (const [task, before] of zip(claimed, due)) {
-      const { record, outcome } = rules.claim(before, request, digest, this.#nowMs, (last) => {
-        this.expect(task.token).toBeGreaterThan(last);
-        return task.token;
-      });
+      // The store numbers the tasks. The model learns the number from the first lease id.
+      const seq = before.seq || numberOf(task);
+      const { record, outcome } = rules.claim(
+        { ...before, seq },
+        request,
+        digest,
+        this.#nowMs,
+        (last) => {
+          this.expect(task.token).toBeGreaterThan(last);
+          return task.token;
+        },
+      );
       this.#records.set(record.id, record);
       this.#grants.push(grantOf(task));
       const { scheduledAt, remainingMs, ...decided } = outcome;
@@ -214,16 +227,14 @@ class Walk {
     const counts = Object.fromEntries(TASK_STATES.map((state) => [state, 0]));
     for (const { state } of records) counts[state] = (counts[state] ?? 0) + 1;
     this.expect(await store.counts(namespace)).toEqual(counts);
-    const grants = records
-      .sort((a, b) => (a.id > b.id ? -1 : 1))
-      .flatMap(({ id, earlier, last }) =>
-        (last ? [...earlier, last] : []).reverse().map(({ token, ttlMs, result }) => ({
-          resource: `task:${id}`,
-          token,
-          ttlMs,
-          state: taskLeaseState(result, true),
-        })),
-      );
+    const grants = records.toReversed().flatMap(({ id, earlier, last }) =>
+      (last ? [...earlier, last] : []).reverse().map(({ token, ttlMs, result }) => ({
+        resource: `task:${id}`,
+        token,
+        ttlMs,
+        state: taskLeaseState(result, true),
+      })),
+    );
     const leases = await this.fixture.leases({ limit: 10 });
     this.expect(leases).toMatchObject(grants);
     this.expect(leases).toHaveLength(grants.length);

@@ -1,5 +1,5 @@
--- Claims the first due tasks of one queue. Takes nothing if the claim is repeated or its data is
--- too much: task-claim decides then.
+-- Claims the first due tasks of one queue. Takes nothing if the claim is repeated, its data is too
+-- much or tasks with a concurrency key are due: task-claim decides then.
 -- $1 namespace
 -- $2 claimId
 -- $3 holder
@@ -18,36 +18,43 @@ WITH clock AS MATERIALIZED (
   earlier AS MATERIALIZED (
     SELECT FROM leasehold.claim n WHERE n.namespace = $1 AND n.claim_id = $2
   ),
+  keyed AS MATERIALIZED (
+    SELECT FROM leasehold.due_key d
+    WHERE d.namespace = $1 AND d.queue = ANY (ARRAY[$7::text]) AND d.due_at <= (SELECT now FROM clock)
+    LIMIT 1
+  ),
   picked AS MATERIALIZED (
-    SELECT t.id, octet_length(t.data) AS bytes FROM leasehold.task t
-    WHERE t.queue = $7 AND t.namespace = $1 AND t.state = 'pending' AND t.scheduled_at <= (SELECT now FROM clock)
+    SELECT t.seq, octet_length(t.data) + coalesce(octet_length(t.checkpoint), 0) AS bytes FROM leasehold.task t
+    WHERE t.queue = $7 AND t.namespace = $1 AND t.state = 'pending' AND t.concurrency_key IS NULL
+        AND t.scheduled_at <= (SELECT now FROM clock)
         AND ($6::text[] IS NULL OR t.kind = ANY ($6::text[]))
-        AND NOT EXISTS (SELECT FROM earlier)
-    ORDER BY t.priority, t.scheduled_at, t.id LIMIT $5::int
+        AND NOT EXISTS (SELECT FROM earlier) AND NOT EXISTS (SELECT FROM keyed)
+    ORDER BY t.priority, t.scheduled_at, t.seq LIMIT $5::int
     FOR NO KEY UPDATE OF t SKIP LOCKED
   ),
   claimed AS (
     UPDATE leasehold.task t SET state = 'running', attempt = t.attempt + 1,
-      previous_holder = t.holder, holder = $3, lease_id = (SELECT d.public FROM digest d) || right(t.id::text, 8) || (SELECT d.secret FROM digest d),
+      previous_holder = t.holder, holder = $3, lease_id = (SELECT d.public FROM digest d) || lpad(to_hex(t.seq & 4294967295), 8, '0')
+        || (SELECT d.secret FROM digest d),
       token = greatest(t.token + 1, c.micros), ttl_ms = $4::int, started_at = c.now,
       heartbeat_at = NULL, expires_at = c.now + $4::int * interval '1 millisecond', result = NULL, progress = NULL
     FROM clock c
-    WHERE t.namespace = $1 AND t.id = ANY (ARRAY(
-      SELECT p.id FROM picked p WHERE (SELECT sum(b.bytes) FROM picked b) <= 16777216
+    WHERE t.namespace = $1 AND t.seq = ANY (ARRAY(
+      SELECT p.seq FROM picked p WHERE (SELECT sum(b.bytes) FROM picked b) <= 16777216
     ))
-    RETURNING t.id, t.kind, t.priority, t.data, t.lease_id, t.token, t.attempt, t.failures,
-      t.crashes, t.max_attempts, t.dedupe_key, t.scheduled_at, t.previous_holder
+    RETURNING t.id, t.seq, t.kind, t.priority, t.data, t.lease_id, t.token, t.attempt, t.failures,
+      t.crashes, t.max_attempts, t.dedupe_key, t.scheduled_at, t.previous_holder, t.checkpoint
   ),
   noted AS (
-    INSERT INTO leasehold.claim (namespace, claim_id, task_ids, claimed_at)
-    SELECT $1, $2, array_agg(x.id), c.now FROM claimed x CROSS JOIN clock c GROUP BY c.now
+    INSERT INTO leasehold.claim (namespace, claim_id, task_seqs, claimed_at)
+    SELECT $1, $2, array_agg(x.seq), c.now FROM claimed x CROSS JOIN clock c GROUP BY c.now
   )
-SELECT x.id::text AS id, x.kind, nullif(x.priority, 0) AS priority, x.data, x.lease_id AS "leaseId",
+SELECT x.id, x.kind, nullif(x.priority, 0) AS priority, x.data, x.lease_id AS "leaseId",
   x.token, nullif(x.attempt, 1) AS attempt, nullif(x.failures, 0) AS failures, nullif(x.crashes, 0) AS crashes,
   x.max_attempts AS "maxAttempts", x.dedupe_key AS "dedupeKey",
   (date_part('epoch', x.scheduled_at) * 1000000)::bigint AS "scheduledAt",
-  x.previous_holder AS "previousHolder", nullif(c.micros, x.token) AS now,
-  CASE WHEN x.id IS NULL THEN EXISTS (SELECT FROM earlier) OR EXISTS (SELECT FROM picked) END
-    AS undecided
+  x.previous_holder AS "previousHolder", x.checkpoint, nullif(c.micros, x.token) AS now,
+  CASE WHEN x.id IS NULL THEN EXISTS (SELECT FROM earlier) OR EXISTS (SELECT FROM picked)
+    OR EXISTS (SELECT FROM keyed) END AS undecided
 FROM clock c LEFT JOIN claimed x ON true
-ORDER BY x.priority, x.scheduled_at, x.id
+ORDER BY x.priority, x.scheduled_at, x.seq

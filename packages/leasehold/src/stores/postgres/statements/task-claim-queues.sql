@@ -1,4 +1,5 @@
--- Like task-claim, for several queues, here two.
+-- Claims the first due tasks of several queues, here two, unless tasks with a concurrency key are
+-- due.
 -- $1 namespace
 -- $2 claimId
 -- $3 holder
@@ -8,25 +9,39 @@
 -- $7 queue1
 -- $8 queue2
 
--- lines 11 to 19 of task-claim.sql
-    SELECT q.namespace, q.queue, q.priority, q.scheduled_at, q.id, t.bytes FROM (
-      (SELECT t.namespace, t.queue, t.id, t.priority, t.scheduled_at FROM leasehold.task t
-        WHERE t.queue = $7 AND t.namespace = $1 AND t.state = 'pending' AND t.scheduled_at <= (SELECT now FROM clock)
+-- lines 11 to 18 of task-claim.sql
+  keyed AS MATERIALIZED (
+    SELECT FROM leasehold.due_key d
+    WHERE d.namespace = $1 AND d.queue = ANY (ARRAY[$7::text, $8::text]) AND d.due_at <= (SELECT now FROM clock)
+    LIMIT 1
+  ),
+  picked AS MATERIALIZED (
+    SELECT q.namespace, q.queue, q.priority, q.scheduled_at, q.seq, t.bytes FROM (
+      (SELECT t.namespace, t.queue, t.seq, t.priority, t.scheduled_at FROM leasehold.task t
+        WHERE t.queue = $7 AND t.namespace = $1 AND t.state = 'pending' AND t.concurrency_key IS NULL
+        AND t.scheduled_at <= (SELECT now FROM clock)
         AND ($6::text[] IS NULL OR t.kind = ANY ($6::text[]))
-        AND NOT EXISTS (SELECT FROM earlier)
-        ORDER BY t.priority, t.scheduled_at, t.id LIMIT 10 * $5::int + 100)
+        AND NOT EXISTS (SELECT FROM earlier) AND NOT EXISTS (SELECT FROM keyed)
+        ORDER BY t.priority, t.scheduled_at, t.seq LIMIT 10 * $5::int + 100)
       UNION ALL
-      (SELECT t.namespace, t.queue, t.id, t.priority, t.scheduled_at FROM leasehold.task t
-        WHERE t.queue = $8 AND t.namespace = $1 AND t.state = 'pending' AND t.scheduled_at <= (SELECT now FROM clock)
+      (SELECT t.namespace, t.queue, t.seq, t.priority, t.scheduled_at FROM leasehold.task t
+        WHERE t.queue = $8 AND t.namespace = $1 AND t.state = 'pending' AND t.concurrency_key IS NULL
+        AND t.scheduled_at <= (SELECT now FROM clock)
         AND ($6::text[] IS NULL OR t.kind = ANY ($6::text[]))
-        AND NOT EXISTS (SELECT FROM earlier)
-        ORDER BY t.priority, t.scheduled_at, t.id LIMIT 10 * $5::int + 100)
+        AND NOT EXISTS (SELECT FROM earlier) AND NOT EXISTS (SELECT FROM keyed)
+        ORDER BY t.priority, t.scheduled_at, t.seq LIMIT 10 * $5::int + 100)
       ORDER BY 4, 5, 3
     ) q CROSS JOIN LATERAL (
-      SELECT octet_length(t.data) AS bytes FROM leasehold.task t
-      WHERE t.namespace = q.namespace AND t.id = q.id AND t.state = 'pending'
+      SELECT octet_length(t.data) + coalesce(octet_length(t.checkpoint), 0) AS bytes FROM leasehold.task t
+      WHERE t.namespace = q.namespace AND t.seq = q.seq AND t.state = 'pending'
         AND t.scheduled_at <= (SELECT now FROM clock)
       FOR NO KEY UPDATE OF t SKIP LOCKED
     ) t
-    ORDER BY q.priority, q.scheduled_at, q.id LIMIT $5::int
--- lines 26 to 65 of task-claim.sql
+    ORDER BY q.priority, q.scheduled_at, q.seq LIMIT $5::int
+-- lines 129 to 138 of task-claim.sql
+    FROM (SELECT DISTINCT x.namespace, x.queue FROM measured x WHERE NOT x.fits) q
+-- lines 145 to 166 of task-claim.sql
+-- lines 179 to 185 of task-claim.sql
+  x.id IS NULL AND EXISTS (SELECT FROM keyed) AS undecided
+FROM clock c LEFT JOIN (SELECT * FROM claimed UNION ALL SELECT * FROM own) x ON true
+ORDER BY x.priority, x.scheduled_at, x.seq

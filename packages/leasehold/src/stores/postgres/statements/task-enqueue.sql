@@ -11,18 +11,28 @@
 -- $10 crashLimits
 -- $11 backoffMs
 -- $12 maxBackoffMs
+-- $13 keepDoneMs
+-- $14 keepDeadMs
+-- $15 concurrencyKeys
+-- $16 concurrencyLimits
+-- $17 concurrencyAny
 
 WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
+  numbered AS MATERIALIZED (
+    SELECT *, nextval('leasehold.task_seq') AS seq FROM unnest((SELECT $1::text[]), (SELECT $2::text[]), (SELECT $3::text[]), (SELECT $4::text[]), (SELECT $5::smallint[]), (SELECT $6::text[]), (SELECT $7::text[]), (SELECT $8::float8[]), (SELECT $9::int[]), (SELECT $10::int[]), (SELECT $11::bigint[]), (SELECT $12::bigint[]), (SELECT $13::bigint[]), (SELECT $14::bigint[]), (SELECT $15::text[]), (SELECT $16::int[]), (SELECT $17::bool[]))
+      WITH ORDINALITY AS i (namespace, id, kind, queue, priority, data, dedupe_key, scheduled_ms, max_attempts, crash_limit, backoff_ms, max_backoff_ms, keep_done_ms, keep_dead_ms, concurrency_key, concurrency_limit, concurrency_any, n)
+  ),
   added AS (
-    INSERT INTO leasehold.task (namespace, id, state, kind, queue, priority, data, dedupe_key,
-      max_attempts, crash_limit, backoff_ms, max_backoff_ms, created_at, scheduled_at)
-    SELECT i.namespace, i.id, 'pending', i.kind, i.queue, i.priority, i.data, i.dedupe_key,
-      i.max_attempts, i.crash_limit, i.backoff_ms, i.max_backoff_ms, c.now,
+    INSERT INTO leasehold.task (namespace, id, seq, state, kind, queue, priority, data, dedupe_key,
+      max_attempts, crash_limit, backoff_ms, max_backoff_ms, keep_done_ms, keep_dead_ms,
+      concurrency_key, concurrency_limit, concurrency_any, created_at, scheduled_at)
+    SELECT i.namespace, i.id, i.seq, 'pending', i.kind, i.queue, i.priority, i.data, i.dedupe_key,
+      i.max_attempts, i.crash_limit, i.backoff_ms, i.max_backoff_ms, i.keep_done_ms, i.keep_dead_ms,
+      i.concurrency_key, i.concurrency_limit, i.concurrency_any, c.now,
       coalesce(to_timestamp(i.scheduled_ms / 1000), c.now)
-    FROM unnest((SELECT $1::text[]), (SELECT $2::uuid[]), (SELECT $3::text[]), (SELECT $4::text[]), (SELECT $5::smallint[]), (SELECT $6::text[]), (SELECT $7::text[]), (SELECT $8::float8[]), (SELECT $9::int[]), (SELECT $10::int[]), (SELECT $11::bigint[]), (SELECT $12::bigint[]))
-      WITH ORDINALITY AS i (namespace, id, kind, queue, priority, data, dedupe_key, scheduled_ms, max_attempts, crash_limit, backoff_ms, max_backoff_ms, n) CROSS JOIN clock c
+    FROM numbered i CROSS JOIN clock c
     ORDER BY i.namespace COLLATE "C", i.kind COLLATE "C", i.dedupe_key COLLATE "C",
-      CASE WHEN i.dedupe_key IS NULL THEN i.id END, i.n
+      CASE WHEN i.dedupe_key IS NULL THEN i.id END COLLATE "C", i.seq
     ON CONFLICT DO NOTHING
     RETURNING namespace, id, queue, created_at, scheduled_at
   ),
@@ -30,4 +40,4 @@ WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
     SELECT pg_notify('leasehold', json_build_array('task', q.namespace, q.queue)::text)
     FROM (SELECT DISTINCT x.namespace, x.queue FROM added x WHERE x.scheduled_at <= x.created_at) q
   )
-SELECT x.namespace, x.id::text AS id, (SELECT count(*) FROM notified)::int AS notified FROM added x
+SELECT x.namespace, x.id, (SELECT count(*) FROM notified)::int AS notified FROM added x

@@ -4,6 +4,7 @@
 -- $3 attempts
 
 DELETE FROM leasehold.attempt a
-USING unnest((SELECT $1::text[]), (SELECT $2::uuid[]), (SELECT $3::int[]))
+USING unnest((SELECT $1::text[]), (SELECT $2::text[]), (SELECT $3::int[]))
       WITH ORDINALITY AS i (namespace, id, attempt, n)
-WHERE a.namespace = i.namespace AND a.task_id = i.id AND a.attempt <= i.attempt
+  JOIN leasehold.task t ON t.namespace = i.namespace AND t.id = i.id
+WHERE a.namespace = t.namespace AND a.task_seq = t.seq AND a.attempt <= i.attempt

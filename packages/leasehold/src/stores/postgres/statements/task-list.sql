@@ -2,12 +2,13 @@
 -- $1 namespace
 -- $2 limit
 
-SELECT t.id::text AS id, t.kind, t.queue, t.priority, t.state, t.dedupe_key AS "dedupeKey",
+SELECT t.id, t.kind, t.queue, t.priority, t.state, t.dedupe_key AS "dedupeKey",
+  t.concurrency_key AS "concurrencyKey", t.concurrency_limit AS "perKey", t.concurrency_any AS "anyOrder",
   t.attempt, t.failures, t.crashes, t.max_attempts AS "maxAttempts", t.crash_limit AS "crashLimit",
   (extract(epoch FROM t.created_at) * 1000000)::bigint AS "createdAt", (extract(epoch FROM t.scheduled_at) * 1000000)::bigint AS "scheduledAt",
   (extract(epoch FROM t.started_at) * 1000000)::bigint AS "startedAt", (extract(epoch FROM t.heartbeat_at) * 1000000)::bigint AS "heartbeatAt",
   (extract(epoch FROM t.expires_at) * 1000000)::bigint AS "expiresAt", t.holder, left(t.lease_id, 16) AS "grantId", t.token,
-  (extract(epoch FROM t.finished_at) * 1000000)::bigint AS "finishedAt", (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now,
+  (extract(epoch FROM t.finished_at) * 1000000)::bigint AS "finishedAt", (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now, t.seq,
   octet_length(t.data) > 1024 AS "dataCut",
   left(t.data, CASE WHEN octet_length(t.data) > 1024
     THEN 200 ELSE 1024 END) AS data,
@@ -21,5 +22,5 @@ SELECT t.id::text AS id, t.kind, t.queue, t.priority, t.state, t.dedupe_key AS "
   left(t.progress, CASE WHEN octet_length(t.progress) > 1024
     THEN 200 ELSE 1024 END) AS progress FROM (
   SELECT t.* FROM leasehold.task t WHERE t.namespace = $1
-  ORDER BY t.id DESC LIMIT $2::int
-) t ORDER BY t.id DESC
+  ORDER BY t.seq DESC LIMIT $2::int
+) t ORDER BY t.seq DESC

@@ -11,16 +11,17 @@ WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
   changed AS (
     UPDATE leasehold.task t SET result = 'expired', crashes = t.crashes + 1,
       state = CASE WHEN t.crashes + 1 >= t.crash_limit THEN 'dead' ELSE 'pending' END,
-      finished_at = CASE WHEN t.crashes + 1 >= t.crash_limit THEN c.now END
+      finished_at = CASE WHEN t.crashes + 1 >= t.crash_limit THEN c.now END,
+      delete_at = CASE WHEN t.crashes + 1 >= t.crash_limit THEN c.now + t.keep_dead_ms * interval '1 millisecond' END
     FROM held h CROSS JOIN clock c WHERE t.ctid = h.at
-    RETURNING t.namespace, t.id, t.attempt, t.holder, t.lease_id, t.token, t.ttl_ms,
+    RETURNING t.namespace, t.id, t.seq, t.attempt, t.holder, t.lease_id, t.token, t.ttl_ms,
       t.started_at, t.heartbeat_at, t.progress, t.queue, t.state
   ),
   kept AS (
     INSERT INTO leasehold.attempt
-      (namespace, task_id, attempt, holder, grant_id, token, ttl_ms, started_at,
+      (namespace, task_id, task_seq, attempt, holder, grant_id, token, ttl_ms, started_at,
        heartbeat_at, ended_at, result, error, progress)
-    SELECT x.namespace, x.id, x.attempt, x.holder, left(x.lease_id, 16), x.token, x.ttl_ms,
+    SELECT x.namespace, x.id, x.seq, x.attempt, x.holder, left(x.lease_id, 16), x.token, x.ttl_ms,
       x.started_at, x.heartbeat_at, c.now, 'expired', NULL, x.progress
     FROM changed x CROSS JOIN clock c
   ),
@@ -28,4 +29,9 @@ WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
     SELECT pg_notify('leasehold', json_build_array('task', q.namespace, q.queue)::text)
     FROM (SELECT DISTINCT x.namespace, x.queue FROM changed x WHERE x.state = 'pending') q
   )
-SELECT x.namespace, x.id::text AS id, x.holder, x.token, x.state, (SELECT count(*) FROM notified)::int AS notified FROM changed x
+SELECT x.namespace, x.id, x.holder, x.token, x.state, (SELECT count(*) FROM notified)::int AS notified, (
+    SELECT count(pg_notify('leasehold', json_build_array('ended', e.namespace, e.id)::text)::text)
+    FROM changed e WHERE (SELECT EXISTS (SELECT FROM leasehold.result_wait)) AND e.state = 'dead' AND (
+      SELECT true FROM leasehold.result_wait w WHERE w.namespace = e.namespace AND w.task_id = e.id
+    )
+  )::int AS ended FROM changed x

@@ -5,7 +5,7 @@
 -- $4 tokens
 
 WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
-  input AS MATERIALIZED (SELECT * FROM unnest((SELECT $1::text[]), (SELECT $2::uuid[]), (SELECT $3::text[]), (SELECT $4::bigint[]))
+  input AS MATERIALIZED (SELECT * FROM unnest((SELECT $1::text[]), (SELECT $2::text[]), (SELECT $3::text[]), (SELECT $4::bigint[]))
       WITH ORDINALITY AS i (namespace, id, lease_id, token, n)),
 -- lines 11 to 19 of task-complete.sql
     UPDATE leasehold.task t SET state = 'pending', result = 'returned'

@@ -12,7 +12,7 @@ SELECT i.n::int AS n, t.state, t.result, o.own, coalesce(c.now < t.expires_at, f
         AND rival.kind = t.kind AND rival.dedupe_key = t.dedupe_key
         AND rival.state IN ('pending', 'running') AND rival.id <> t.id
     ) AS rival
-FROM unnest((SELECT $1::text[]), (SELECT $2::uuid[]), (SELECT $3::text[]), (SELECT $4::bigint[]))
+FROM unnest((SELECT $1::text[]), (SELECT $2::text[]), (SELECT $3::text[]), (SELECT $4::bigint[]))
       WITH ORDINALITY AS i (namespace, id, lease_id, token, n) JOIN leasehold.task t ON t.namespace = i.namespace AND t.id = i.id CROSS JOIN clock c
   CROSS JOIN LATERAL (
     SELECT coalesce(t.lease_id = i.lease_id AND t.token = i.token, false) AS own

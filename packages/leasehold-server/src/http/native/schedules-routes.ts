@@ -1,0 +1,155 @@
+/** /v1/schedules: declare and read the schedules of tasks. The server ticks by itself. */
+import { createRoute } from "@hono/zod-openapi";
+import {
+  DEFAULTS,
+  loadDeclarations,
+  nextTurn,
+  type ScheduleDeclaration,
+  type ScheduleStore,
+  type ScheduleView,
+} from "leasehold/internal";
+import { LIMITS, type Schedule as Wire } from "leasehold/internal/wire";
+import type { z } from "zod";
+import {
+  DeclareScheduleBody,
+  isScheduleName,
+  Schedule,
+  ScheduleDeclared,
+  ScheduleListQuery,
+  SchedulePage,
+  ScheduleParams,
+} from "../../protocol/index.js";
+import { callerOf } from "../auth/caller.js";
+import { failed, invalid, ProblemError, tooMany } from "../problems.js";
+import { limitBody } from "../request.js";
+import {
+  type App,
+  answers,
+  bodyProblems,
+  defined,
+  jsonBody,
+  otherMethods,
+  problems,
+} from "../routing.js";
+import type { Services } from "../services.js";
+
+const TAGS = ["schedules"];
+/** Each view has data, and fire times that must be computed. */
+const PAGE = 20;
+
+/** @throws NO_SCHEDULES */
+export function schedulesOf({ schedules }: Pick<Services, "schedules">): ScheduleStore {
+  if (schedules) return schedules;
+  throw new ProblemError("NO_SCHEDULES", "its host gave it no store of schedules");
+}
+
+export function unknownSchedule(): ProblemError {
+  return new ProblemError("UNKNOWN_SCHEDULE", "no schedule of this name is declared");
+}
+
+export function scheduleRoutes(app: App, services: Services): void {
+  const { env } = services;
+
+  app.openapi(
+    createRoute({
+      method: "put",
+      path: "/v1/schedules/{name}",
+      tags: TAGS,
+      summary: "Declare a schedule of tasks",
+      middleware: limitBody(LIMITS.batchBodyBytes),
+      request: { params: ScheduleParams, ...jsonBody(DeclareScheduleBody) },
+      responses: {
+        200: answers(
+          "A declaration that changes nothing is `none`. A pause stays. New fire times count from now on.",
+          ScheduleDeclared,
+        ),
+        ...bodyProblems("LIMIT_REACHED", "NO_SCHEDULES"),
+      },
+    }),
+    async (context) => {
+      const schedules = schedulesOf(services);
+      const { name } = context.req.valid("param");
+      const declaration = declarationOf(context.req.valid("json"));
+      const { namespace } = callerOf(context);
+      if (!isScheduleName(name)) {
+        throw invalid([{ path: "name", problem: "is no name that a schedule can have" }]);
+      }
+      await (await loadDeclarations()).checkDeclaration(declaration);
+      const timeoutMs = services.budget(context).storeMs();
+      const outcome = await schedules.declare({ namespace, name, declaration }, { timeoutMs });
+      if (outcome.status === "failed") throw failed(outcome);
+      if (outcome.status === "full") {
+        const detail =
+          "a tenant may have at most 1,000 schedules: remove those that no program declares";
+        throw tooMany("LIMIT_REACHED", detail, 60_000);
+      }
+      return context.json({ name, change: outcome.change }, 200);
+    },
+  );
+
+  app.openapi(
+    createRoute({
+      method: "get",
+      path: "/v1/schedules",
+      tags: TAGS,
+      summary: "List schedules",
+      request: { query: ScheduleListQuery },
+      responses: {
+        200: answers("Sorted by name, in byte order; at most 20 in one page.", SchedulePage),
+        ...problems("INVALID_REQUEST", "NO_SCHEDULES"),
+      },
+    }),
+    async (context) => {
+      const { limit, cursor } = context.req.valid("query");
+      const { namespace } = callerOf(context);
+      const query = { namespace, limit: Math.min(limit, PAGE), ...defined({ cursor }) };
+      const budget = services.budget(context);
+      const { items, nextCursor } = await budget.read(() => schedulesOf(services).list(query));
+      const shown: Wire[] = [];
+      for (const view of items) {
+        shown.push(await toWireSchedule(view, env.clock.wall()));
+        await nextTurn();
+      }
+      return context.json({ items: shown, nextCursor }, 200);
+    },
+  );
+  otherMethods(app, "/v1/schedules", "GET");
+
+  app.openapi(
+    createRoute({
+      method: "get",
+      path: "/v1/schedules/{name}",
+      tags: TAGS,
+      summary: "Read a schedule",
+      request: { params: ScheduleParams },
+      responses: {
+        200: answers("The schedule.", Schedule),
+        ...problems("UNKNOWN_SCHEDULE", "NO_SCHEDULES"),
+      },
+    }),
+    async (context) => {
+      const { name } = context.req.valid("param");
+      const { namespace } = callerOf(context);
+      const schedules = schedulesOf(services);
+      const budget = services.budget(context);
+      const isName = isScheduleName(name);
+      const view = isName ? await budget.read(() => schedules.get({ namespace, name })) : null;
+      if (!view) throw unknownSchedule();
+      return context.json(await toWireSchedule(view, env.clock.wall()), 200);
+    },
+  );
+  otherMethods(app, "/v1/schedules/:name", "GET", "PUT", "DELETE");
+}
+
+function declarationOf({
+  task,
+  ...times
+}: z.output<typeof DeclareScheduleBody>): ScheduleDeclaration {
+  return { ...times, task: { ...DEFAULTS, ...task } };
+}
+
+async function toWireSchedule(view: ScheduleView, nowMs: number): Promise<Wire> {
+  const { nextFireTimes } = await loadDeclarations();
+  const { namespace: _, ...schedule } = view;
+  return { ...schedule, nextFireTimes: await nextFireTimes(view, nowMs) };
+}

@@ -1,0 +1,125 @@
+/** /v1/schedules as any HTTP client calls it; the conformance suite has the outcomes of the port. */
+import { memory } from "leasehold/stores/memory";
+import { manualEnv } from "leasehold/testing";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { expectProblem, openTestApp } from "../../../../../tests/support/app.js";
+import { openTenants } from "../../../../../tests/support/tenants.js";
+import { createApp } from "../index.js";
+
+const HOURLY = { everyMs: 3_600_000, task: { kind: "report", data: { of: "sales" } } };
+
+describe("schedules", () => {
+  it("are declared with the defaults of the library", async () => {
+    const { ask } = await openTestApp();
+    expect((await ask("PUT", "/v1/schedules/a%2Fb", HOURLY)).body).toEqual({
+      name: "a/b",
+      change: "added",
+    });
+    const { status, body } = await ask("GET", "/v1/schedules/a%2Fb");
+    expect(status).toBe(200);
+    expect(body).toMatchObject({
+      name: "a/b",
+      cron: null,
+      timeZone: "UTC",
+      everyMs: 3_600_000,
+      catchUp: "last",
+      overlap: "skip",
+      jitterMs: 0,
+      task: { kind: "report", queue: "default", maxAttempts: 10, data: { of: "sales" } },
+    });
+    expect(body.nextFireTimes).toHaveLength(5);
+  });
+
+  it("fire by the server's ticks, which nothing else has to start", async () => {
+    const env = manualEnv();
+    const stores = await memory().open(env);
+    const app = createApp({ ...stores, auth: "none", version: "test", env });
+    onTestFinished(() => app.close());
+    const ask = async (method: string, path: string, body?: unknown) => {
+      const init = { method, ...(body !== undefined && { body: JSON.stringify(body) }) };
+      const headers = { "content-type": "application/json" };
+      const request = new Request(`http://localhost${path}`, { ...init, headers });
+      return (await app.fetch(request)).json() as Promise<Record<string, unknown>>;
+    };
+    await ask("PUT", "/v1/schedules/s", { ...HOURLY, everyMs: 60_000, overlap: "allow" });
+    await vi.dynamicImportSettled();
+    for (let minute = 0; minute < 3; minute += 1) await env.clock.advance(60_000);
+    expect(await ask("GET", "/api/tasks/counts")).toMatchObject({ pending: 3 });
+    expect(await ask("GET", "/v1/schedules/s")).toMatchObject({ fired: 3, skipped: 0 });
+  });
+
+  it.each([
+    [{}, "task"],
+    [{ task: HOURLY.task }, "cron"],
+    [{ ...HOURLY, cron: "0 2 * * *" }, "cron"],
+    [{ cron: "0 25 * * *", task: HOURLY.task }, "cron"],
+    [{ cron: "0 2 * * *", timeZone: "Mars/Olympus", task: HOURLY.task }, "timeZone"],
+    [{ ...HOURLY, everyMs: 10 }, "everyMs"],
+    [{ ...HOURLY, catchUp: { most: 1_001 } }, "catchUp"],
+    [{ ...HOURLY, overlap: "wait" }, "overlap"],
+    [{ ...HOURLY, jitterMs: -1 }, "jitterMs"],
+    [{ ...HOURLY, task: { data: null } }, "task.kind"],
+    [{ ...HOURLY, task: { kind: "k", data: "x".repeat(70_000) } }, "data"],
+    [{ ...HOURLY, taskk: 1 }, "taskk"],
+  ])("are refused as %j", async (wrong, path) => {
+    const { ask } = await openTestApp();
+    const answer = await ask("PUT", "/v1/schedules/s", wrong);
+    expect(answer.status).toBe(422);
+    expect(answer.body.errors[0].path).toContain(path);
+    expect((await ask("GET", "/v1/schedules")).body.items).toEqual([]);
+  });
+
+  it("have names, and others are not found or refused", async () => {
+    const { ask } = await openTestApp();
+    const long = "n".repeat(129);
+    const declared = await ask("PUT", `/v1/schedules/${long}`, HOURLY);
+    expect(declared.status).toBe(422);
+    for (const name of [long, "other", "a%00"]) {
+      expectProblem(await ask("GET", `/v1/schedules/${name}`), 404, "UNKNOWN_SCHEDULE");
+      for (const verb of ["pause", "resume", "run"]) {
+        const answer = await ask("POST", `/v1/schedules/${name}/${verb}`);
+        expectProblem(answer, 404, "UNKNOWN_SCHEDULE");
+      }
+      const { body } = await ask("DELETE", `/v1/schedules/${name}`);
+      expect(body).toMatchObject({ wasDeclared: false });
+    }
+  });
+
+  it("are at most a thousand of a tenant, twenty in a page", async () => {
+    const { ask } = await openTestApp();
+    for (let n = 0; n < 1_000; n += 1) {
+      await ask("PUT", `/v1/schedules/s${String(n).padStart(3, "0")}`, HOURLY);
+    }
+    expectProblem(await ask("PUT", "/v1/schedules/one-more", HOURLY), 429, "LIMIT_REACHED");
+    expect((await ask("PUT", "/v1/schedules/s000", HOURLY)).body).toMatchObject({ change: "none" });
+    const { body } = await ask("GET", "/v1/schedules?limit=200");
+    expect(body.items).toHaveLength(20);
+    const next = await ask("GET", `/v1/schedules?cursor=${encodeURIComponent(body.nextCursor)}`);
+    expect(next.body.items[0].name).toBe("s020");
+  });
+
+  it("need a store of them", async () => {
+    const { schedules: _, ...stores } = await memory().open(manualEnv());
+    const app = createApp({ ...stores, auth: "none", version: "test" });
+    onTestFinished(() => app.close());
+    const answer = await app.fetch(new Request("http://localhost/v1/schedules"));
+    expect(answer.status).toBe(501);
+    expect(await answer.json()).toMatchObject({ code: "NO_SCHEDULES" });
+  });
+
+  it("are declared by holders, and paused by operators with a reason", async () => {
+    const env = manualEnv();
+    const { ask, newKey } = openTenants(await memory().open(env), env);
+    const textOf = async (role: "holder" | "operator") => (await newKey("t", role)).text;
+    const [holder, operator] = [await textOf("holder"), await textOf("operator")];
+    const declare = { method: "PUT", path: "/v1/schedules/s", body: HOURLY };
+    expect((await ask(holder, declare)).status).toBe(200);
+    const pause = { method: "POST", path: "/v1/schedules/s/pause?reason=full" };
+    expect((await ask(holder, pause)).status).toBe(403);
+    const without = { method: "POST", path: "/v1/schedules/s/pause" };
+    expect((await ask(operator, without)).status).toBe(422);
+    expect((await ask(operator, pause)).status).toBe(200);
+    const { text } = await ask(holder, { method: "GET", path: "/v1/schedules/s" });
+    expect(JSON.parse(text)).toMatchObject({ paused: { reason: "full" } });
+  });
+});

@@ -1,0 +1,230 @@
+/** Schedules in PostgreSQL, beside the tasks that they make. */
+import {
+  type CallOptions,
+  cursorAfter,
+  type Page,
+  resourceOfCursor,
+  StoreUnavailableError,
+} from "../../core/index.js";
+import type { Concurrency, Json } from "../../tasks/port.js";
+import { encodeJson } from "../../tasks/record.js";
+import {
+  type DeclareOutcome,
+  type DeclareRequest,
+  type DueSchedule,
+  type DueSchedules,
+  type FireOutcome,
+  type FireRequest,
+  MOST_SCHEDULES,
+  type PauseScheduleRequest,
+  type RunNowOutcome,
+  type RunNowRequest,
+  type ScheduleChange,
+  type ScheduleDeclaration,
+  type ScheduleKey,
+  type ScheduleQuery,
+  type ScheduleStore,
+  type ScheduleView,
+  type Ticking,
+} from "../../tasks/schedules/port.js";
+import { catchUpOf, mostOf } from "../../tasks/schedules/rules.js";
+import type { Parameter } from "./connection.js";
+import { failedOutcome } from "./failures.js";
+import {
+  DECLARE,
+  type DeclaredRow,
+  DUE,
+  type DueRow,
+  FIRE,
+  GET_SCHEDULE,
+  LIST_SCHEDULES,
+  PAUSE_SCHEDULE,
+  REMOVE_SCHEDULE,
+  RESUME_SCHEDULE,
+  type ScheduleRow,
+} from "./schedule-statements.js";
+import type { Connections } from "./shared.js";
+import { isoOf } from "./views.js";
+
+export class PostgresScheduleStore implements ScheduleStore {
+  readonly ticking: Ticking = {
+    due: (limit) => this.#due(limit),
+    fire: (request, options) => this.#fire(request, options),
+  };
+  readonly #backend: Connections["backend"];
+
+  constructor({ backend }: Pick<Connections, "backend">) {
+    this.#backend = backend;
+  }
+
+  async declare(request: DeclareRequest, options?: CallOptions): Promise<DeclareOutcome> {
+    const { namespace, name, declaration } = request;
+    const values = [namespace, name, MOST_SCHEDULES, ...columnsOf(declaration)];
+    try {
+      const [row] = await this.#backend.general.query<DeclaredRow>(DECLARE, values, options);
+      if (!row) return { status: "full" };
+      const { revision, before } = row;
+      if (before === null) return { status: "declared", change: "added" };
+      return { status: "declared", change: revision === before ? "none" : "changed" };
+    } catch (error) {
+      return failedOutcome(error);
+    }
+  }
+
+  async get({ namespace, name }: ScheduleKey): Promise<ScheduleView | null> {
+    const [row] = await this.#backend.general.query<ScheduleRow>(GET_SCHEDULE, [namespace, name]);
+    return row ? viewOf(namespace, row) : null;
+  }
+
+  async list({ namespace, limit = 100, cursor }: ScheduleQuery): Promise<Page<ScheduleView>> {
+    const after = cursor === undefined ? "" : resourceOfCursor(cursor);
+    const values = [namespace, after, limit + 1];
+    const rows = await this.#backend.general.query<ScheduleRow>(LIST_SCHEDULES, values);
+    const items = rows.slice(0, limit).map((row) => viewOf(namespace, row));
+    const last = rows.length > limit ? items.at(-1) : undefined;
+    return { items, nextCursor: last ? cursorAfter(last.name) : null };
+  }
+
+  pause({ namespace, name, by, reason }: PauseScheduleRequest): Promise<ScheduleChange> {
+    return this.#change(PAUSE_SCHEDULE, [namespace, name, by, reason]);
+  }
+
+  resume({ namespace, name }: ScheduleKey): Promise<ScheduleChange> {
+    return this.#change(RESUME_SCHEDULE, [namespace, name]);
+  }
+
+  async remove({ namespace, name }: ScheduleKey): Promise<boolean> {
+    return (await this.#change(REMOVE_SCHEDULE, [namespace, name])) === "changed";
+  }
+
+  async runNow({ namespace, name, taskId }: RunNowRequest): Promise<RunNowOutcome> {
+    const values = [[taskId], [null], namespace, name, null, null, null, null, 0];
+    try {
+      const rows = await this.#backend.general.query(FIRE, values);
+      if (rows.length > 0) return { status: "enqueued", id: taskId };
+      if ((await this.get({ namespace, name })) === null) return { status: "unknown" };
+      const error = new StoreUnavailableError(`another statement holds the schedule "${name}"`, {
+        outcome: "none",
+      });
+      return { status: "failed", applied: "no", retryable: true, error };
+    } catch (error) {
+      return failedOutcome(error);
+    }
+  }
+
+  async #change(statement: string, values: readonly Parameter[]): Promise<ScheduleChange> {
+    if ((await this.#backend.general.query(statement, values)).length > 0) return "changed";
+    const [namespace, name] = values as [string, string];
+    return (await this.get({ namespace, name })) === null ? "unknown" : "unchanged";
+  }
+
+  async #due(limit: number): Promise<DueSchedules> {
+    const rows = await this.#backend.general.query<DueRow>(DUE, [limit]);
+    const { now = 0, nextAt = null } = rows[0] ?? {};
+    return {
+      schedules: rows.flatMap(dueOf),
+      nowMs: Math.floor(now),
+      nextInMs: nextAt === null ? null : nextAt - now,
+    };
+  }
+
+  async #fire(request: FireRequest, options?: CallOptions): Promise<FireOutcome> {
+    const { namespace, name, revision, fires, lastFireAtMs, waiting, dueAtMs, skipped } = request;
+    const ids = fires.map(({ id }) => id);
+    const times = fires.map(({ scheduledAtMs }) => scheduledAtMs);
+    const rest = [lastFireAtMs, JSON.stringify(waiting), dueAtMs, skipped];
+    try {
+      const values = [ids, times, namespace, name, revision, ...rest];
+      const rows = await this.#backend.general.query(FIRE, values, options);
+      return { status: rows.length > 0 ? "fired" : "moved" };
+    } catch (error) {
+      return failedOutcome(error);
+    }
+  }
+}
+
+/** In the order of the columns of DECLARE. */
+function columnsOf(declaration: ScheduleDeclaration): Parameter[] {
+  const { cron, timeZone, everyMs, catchUp, overlap, jitterMs, task } = declaration;
+  const { kind, queue, priority, data, maxAttempts, crashLimit, retain, concurrency } = task;
+  return [
+    cron,
+    timeZone,
+    everyMs,
+    mostOf(catchUp),
+    overlap,
+    jitterMs,
+    kind,
+    queue,
+    priority,
+    encodeJson(data),
+    maxAttempts,
+    crashLimit,
+    task.backoffMs,
+    task.maxBackoffMs,
+    retain.doneMs,
+    retain.deadMs,
+    concurrency?.key ?? null,
+    concurrency?.perKey ?? null,
+    concurrency?.order === "any",
+  ];
+}
+
+function dueOf({ namespace, ...row }: DueRow): DueSchedule | [] {
+  if (namespace === null) return [];
+  const { name, revision, cron, timeZone, everyMs, overlap, jitterMs, isRunning } = row;
+  const catchUp = catchUpOf(row.catchUp);
+  const declaration = { cron, timeZone, everyMs, catchUp, overlap, jitterMs };
+  const waiting = JSON.parse(row.waiting) as number[];
+  const lastFireAtMs = Math.round(row.lastFireAt);
+  return { namespace, name, revision, declaration, lastFireAtMs, waiting, isRunning };
+}
+
+function concurrencyOf(row: ScheduleRow): Concurrency | null {
+  const { concurrencyKey: key, concurrencyLimit: perKey, concurrencyAny: isAny } = row;
+  return key === null || perKey === null ? null : { key, perKey, order: isAny ? "any" : "fifo" };
+}
+
+function viewOf(namespace: string, row: ScheduleRow): ScheduleView {
+  const { name, cron, timeZone, everyMs, overlap, jitterMs, kind, queue, priority } = row;
+  const { maxAttempts, crashLimit, backoffMs, maxBackoffMs, keepDoneMs, keepDeadMs } = row;
+  const { pausedAt, pausedBy, pauseReason, fired, skipped, taskId, taskFinishedAt } = row;
+  return {
+    namespace,
+    name,
+    cron,
+    timeZone,
+    everyMs,
+    catchUp: catchUpOf(row.catchUp),
+    overlap,
+    jitterMs,
+    task: {
+      kind,
+      queue,
+      priority,
+      data: JSON.parse(row.data) as Json,
+      maxAttempts,
+      crashLimit,
+      backoffMs,
+      maxBackoffMs,
+      retain: { doneMs: keepDoneMs, deadMs: keepDeadMs },
+      concurrency: concurrencyOf(row),
+    },
+    declaredAt: isoOf(row.declaredAt),
+    paused:
+      pausedAt === null ? null : { at: isoOf(pausedAt), by: pausedBy ?? "", reason: pauseReason },
+    lastFireAt: isoOf(Math.round(row.lastFireAt)),
+    waiting: (JSON.parse(row.waiting) as number[]).length,
+    fired,
+    skipped,
+    lastTask:
+      taskId === null
+        ? null
+        : {
+            id: taskId,
+            state: row.taskState,
+            finishedAt: taskFinishedAt === null ? null : isoOf(taskFinishedAt),
+            error: row.taskError,
+          },
+  };
+}

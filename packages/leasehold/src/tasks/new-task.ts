@@ -1,0 +1,34 @@
+/** A task as the store takes it, from what a program passes. */
+import { checkName, checkNewName } from "../core/index.js";
+import { checkScheduledAt, settingsOf, type TaskDefinition } from "./define.js";
+import type { TaskToEnqueue } from "./options.js";
+import type { NewTask } from "./port.js";
+import { checkTaskId } from "./record.js";
+
+/** @throws INVALID_OPTION */
+export async function newTaskOf<Input>(
+  definition: TaskDefinition<Input, unknown>,
+  task: TaskToEnqueue<Input>,
+  namespace: string,
+  newId: () => string,
+): Promise<NewTask> {
+  const { data, scheduledAt, dedupeKey, id, ...overrides } = task;
+  const settings = settingsOf(definition.defaults, overrides);
+  if (id !== undefined) checkTaskId(id);
+  checkNewName("kind", definition.kind);
+  checkNewName("queue", settings.queue);
+  if (dedupeKey !== undefined) checkName("dedupeKey", dedupeKey);
+  if (scheduledAt !== undefined) checkScheduledAt(scheduledAt);
+  const checked = await definition.check(data);
+  const concurrency = definition.concurrency?.(data);
+  return {
+    ...settings,
+    namespace,
+    id: id ?? newId(),
+    kind: definition.kind,
+    data: checked,
+    scheduledAt: scheduledAt?.toISOString() ?? null,
+    dedupeKey: dedupeKey ?? null,
+    ...(concurrency && { concurrency }),
+  };
+}

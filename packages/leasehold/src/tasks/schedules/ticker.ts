@@ -1,0 +1,133 @@
+/** Ticks: enqueues the tasks of schedules at their fire times. */
+import { type Env, jittered, type Repeating, type Timer } from "../../env/index.js";
+import {
+  type DueSchedule,
+  type OnFired,
+  type ScheduleStore,
+  type Ticking,
+  taskIdOf,
+} from "./port.js";
+import { type FireTimes, stepOf } from "./rules.js";
+import { timesOf } from "./times.js";
+
+/** Another process may declare a schedule at any time, so every process looks at least this often. */
+const POLL_MS = 1_000;
+/** Between two rounds, so that a schedule that cannot move on takes no process's time. */
+const SHORTEST_MS = 5;
+/** Schedules of one round. */
+const AT_ONCE = 100;
+/** Cron expressions whose fire times a process keeps. */
+const MOST_KNOWN = 1_000;
+
+/**
+ * Enqueues tasks of all namespaces at their fire times until stopped, without holding the process open. Any number of
+ * processes may tick at once; a store behind a server needs none here.
+ * @param onFired receives the tasks that this process has made
+ */
+export function startTicker(
+  { ticking }: Pick<ScheduleStore, "ticking">,
+  env: Env,
+  onFired: OnFired = () => {},
+): Repeating {
+  if (!ticking) return { stop: async () => {} };
+  const { clock, random, logger } = env;
+  const ticker = new Ticker(ticking, env, onFired);
+  let stopped = false;
+  let failing = false;
+  let timer: Timer;
+  let round: Promise<void> = Promise.resolve();
+  const run = async () => {
+    let waitMs = jittered(random, POLL_MS, 0.2);
+    try {
+      waitMs = await ticker.tick();
+      failing = false;
+    } catch (err) {
+      if (!failing) logger.warn({ err }, "the schedules could not be read or moved on");
+      failing = true;
+    }
+    if (!stopped) arm(waitMs);
+  };
+  const arm = (waitMs: number) => {
+    const start = () => {
+      round = run();
+    };
+    timer = clock.timer(waitMs, start, { background: true });
+  };
+  arm(0);
+  return {
+    stop() {
+      stopped = true;
+      timer.cancel();
+      return round;
+    },
+  };
+}
+
+class Ticker {
+  readonly #ticking: Ticking;
+  readonly #env: Env;
+  readonly #onFired: OnFired;
+  /** By declaration: a cron expression is parsed once. */
+  readonly #times = new Map<string, FireTimes>();
+  /** Schedules that this process cannot read, such as one in a time zone that it does not know: each is logged once. */
+  readonly #unreadable = new Set<string>();
+
+  constructor(ticking: Ticking, env: Env, onFired: OnFired) {
+    [this.#ticking, this.#env, this.#onFired] = [ticking, env, onFired];
+  }
+
+  /** @returns when to tick again, in milliseconds from now */
+  async tick(): Promise<number> {
+    const { clock } = this.#env;
+    const { schedules, nowMs, nextInMs } = await this.#ticking.due(AT_ONCE);
+    const readMs = clock.monotonic();
+    let dueInMs = schedules.length === AT_ONCE ? 0 : Math.min(nextInMs ?? POLL_MS, POLL_MS);
+    for (const schedule of schedules) {
+      const times = await this.#timesOf(schedule);
+      if (!times) continue;
+      dueInMs = Math.min(dueInMs, (await this.#move(schedule, nowMs, times)) - nowMs);
+    }
+    return Math.max(SHORTEST_MS, dueInMs - (clock.monotonic() - readMs));
+  }
+
+  async #timesOf({ namespace, name, declaration }: DueSchedule): Promise<FireTimes | null> {
+    const { cron, everyMs, timeZone } = declaration;
+    const key = JSON.stringify([cron, everyMs, timeZone]);
+    const known = this.#times.get(key);
+    if (known) return known;
+    try {
+      const times = await timesOf({ cron, everyMs, timeZone });
+      if (this.#times.size >= MOST_KNOWN) this.#times.clear();
+      this.#times.set(key, times);
+      return times;
+    } catch (err) {
+      if (this.#unreadable.size < MOST_KNOWN && !this.#unreadable.has(key)) {
+        this.#env.logger.warn({ err, namespace, schedule: name }, "a schedule cannot be read here");
+        this.#unreadable.add(key);
+      }
+      return null;
+    }
+  }
+
+  /** @returns when the schedule is due again */
+  async #move(schedule: DueSchedule, nowMs: number, times: FireTimes): Promise<number> {
+    const { namespace, name, revision, declaration } = schedule;
+    const { random, telemetry } = this.#env;
+    const { fireAtMs, ...step } = stepOf(schedule, nowMs, times);
+    const fires = fireAtMs.map((atMs) => ({
+      id: taskIdOf(name, atMs),
+      scheduledAtMs: atMs + Math.floor(random.float() * declaration.jitterMs),
+    }));
+    const outcome = await this.#ticking.fire({ namespace, name, revision, fires, ...step });
+    if (outcome.status === "failed") throw outcome.error;
+    if (outcome.status === "moved") return step.dueAtMs;
+    for (const atMs of fireAtMs) telemetry?.measure("leasehold.schedule.delay", {}, nowMs - atMs);
+    if (step.skipped > 0) telemetry?.count("leasehold.schedule.skipped", {}, step.skipped);
+    if (fires.length > 0)
+      this.#onFired(
+        schedule,
+        fires.map(({ id }) => id),
+      );
+    return step.dueAtMs;
+  }
+}

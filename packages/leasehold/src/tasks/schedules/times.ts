@@ -1,0 +1,48 @@
+/** The fire times of a declaration. The cron library is loaded when the first one needs it. */
+import { InvalidOptionError } from "../../core/index.js";
+import type { ScheduleDeclaration } from "./port.js";
+import { everyTimes, type FireTimes } from "./rules.js";
+
+type Timing = Pick<ScheduleDeclaration, "cron" | "everyMs" | "timeZone">;
+
+/**
+ * Where clocks are put forward, a fire time that is left out becomes the end of the gap; where they are put back, a time
+ * of day fires once, and what fires every hour or more often does so in both hours.
+ * @throws INVALID_OPTION for a cron expression or a time zone that is none
+ */
+export async function timesOf({ cron, everyMs, timeZone }: Timing): Promise<FireTimes> {
+  if (everyMs !== null) return everyTimes(everyMs);
+  const { Cron } = await import("croner");
+  checkTimeZone(timeZone);
+  const options = { timezone: timeZone, paused: true, mode: "5-or-6-parts" } as const;
+  const parsed = parse(() => new Cron(cronOf(cron), options));
+  return {
+    next: (afterMs) => parsed.nextRun(new Date(afterMs))?.getTime() ?? null,
+    previous: (beforeMs) => parsed.previousRuns(1, new Date(beforeMs))[0]?.getTime() ?? null,
+  };
+}
+
+/** @throws INVALID_OPTION */
+function checkTimeZone(timeZone: unknown): void {
+  try {
+    if (typeof timeZone === "string") return void new Intl.DateTimeFormat("en", { timeZone });
+  } catch {
+    // Falls through to the error below.
+  }
+  throw new InvalidOptionError("timeZone", 'must be an IANA time zone, such as "Europe/Zurich"');
+}
+
+/** The library takes a date too. */
+function cronOf(cron: string | null): string {
+  if (cron !== null && /^(@\w+|\S+(\s+\S+){4,5})$/.test(cron.trim())) return cron;
+  throw new Error("it has five fields, or six with seconds first");
+}
+
+function parse<T>(read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    const why = error instanceof Error ? error.message.replace(/^CronPattern: /, "") : "";
+    throw new InvalidOptionError("cron", `must be a cron expression, such as "0 2 * * *": ${why}`);
+  }
+}

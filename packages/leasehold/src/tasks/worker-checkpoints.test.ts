@@ -1,0 +1,109 @@
+import { describe, expect, it } from "vitest";
+import { echo, stepped, tasksWorld } from "../../../../tests/support/tasks-world.js";
+import { StoreUnavailableError } from "../core/index.js";
+import type { HeartbeatOutcome, HeartbeatRequest, TaskStore } from "./port.js";
+
+const TTL_MS = 3_000;
+
+/** A task whose handler runs, and the requests of its heartbeats. */
+async function running(heartbeat?: TaskStore["heartbeat"]) {
+  const world = tasksWorld();
+  const beats: HeartbeatRequest[][] = [];
+  const tasks = world.client("me", {
+    heartbeat(requests, options) {
+      beats.push([...requests]);
+      return (heartbeat ?? world.store.heartbeat.bind(world.store))(requests, options);
+    },
+  });
+  const { id } = await tasks.enqueue(echo, 1, { backoffMs: 0 });
+  const { runs, handler } = stepped();
+  tasks.work([handler], { ttlMs: TTL_MS });
+  await world.clock.advance(10);
+  const [run] = runs;
+  if (!run) throw new Error("the handler runs");
+  return { ...world, tasks, id, beats, runs, run };
+}
+
+describe("a checkpoint", () => {
+  it("is sent at once, and is there for the next attempt", async () => {
+    const { tasks, id, beats, runs, run, clock } = await running();
+    expect(run.context.lastCheckpoint).toBe(null);
+    await run.context.checkpoint({ row: 17 });
+    expect(beats).toMatchObject([[{ id, checkpoint: { row: 17 }, ttlMs: TTL_MS }]]);
+    expect(await tasks.get(id)).toMatchObject({ checkpoint: { row: 17 }, progress: null });
+    // Once confirmed, it does not travel with later heartbeats.
+    await clock.advance(TTL_MS);
+    expect(beats.length).toBeGreaterThan(1);
+    for (const [beat] of beats.slice(1)) expect(beat).not.toHaveProperty("checkpoint");
+    run.fail(new Error("it failed"));
+    await clock.advance(1_000);
+    expect(runs[1]?.context.lastCheckpoint).toEqual({ row: 17 });
+    expect(runs[1]?.context.task).not.toHaveProperty("checkpoint");
+  });
+
+  it("follows a heartbeat in flight, which was sent without it", async () => {
+    const answers: (() => void)[] = [];
+    const held = async (requests: readonly HeartbeatRequest[]): Promise<HeartbeatOutcome[]> => {
+      await new Promise<void>((resolve) => answers.push(resolve));
+      return requests.map(({ ttlMs }) => ({
+        status: "renewed",
+        ttlMs,
+        remainingMs: ttlMs,
+        expiresAt: new Date(0).toISOString(),
+      }));
+    };
+    const { beats, run, clock } = await running(held);
+    const renewal = run.context.lease.renew();
+    await clock.advance(1);
+    const recorded = [run.context.checkpoint(1), run.context.checkpoint(2)];
+    await clock.advance(1);
+    expect(beats).toHaveLength(1);
+    answers[0]?.();
+    await clock.advance(1);
+    expect(beats[1]).toMatchObject([{ checkpoint: 2 }]);
+    answers[1]?.();
+    await clock.advance(1);
+    answers[2]?.();
+    await clock.advance(1);
+    await Promise.all([renewal, ...recorded]);
+  });
+
+  it("rejects if the lease is lost, and records nothing", async () => {
+    const { tasks, store, id, run } = await running();
+    await run.context.checkpoint("kept");
+    await store.cancel([{ namespace: "default", id }]);
+    await expect(run.context.checkpoint("late")).rejects.toMatchObject({ code: "LEASE_LOST" });
+    expect((await tasks.get(id))?.checkpoint).toBe("kept");
+    await expect(run.context.checkpoint("later")).rejects.toMatchObject({ code: "LEASE_LOST" });
+    expect(run.context.signal.aborted).toBe(true);
+  });
+
+  it("goes with the next heartbeat if the store was unavailable", async () => {
+    let isAway = true;
+    const { tasks, store, id, beats, run, clock } = await running((requests) => {
+      if (!isAway) return store.heartbeat(requests);
+      const error = new StoreUnavailableError("away", { outcome: "none" });
+      const failed = { status: "failed", applied: "no", retryable: true, error } as const;
+      return Promise.resolve(requests.map(() => failed));
+    });
+    await expect(run.context.checkpoint([1])).rejects.toMatchObject({ code: "STORE_UNAVAILABLE" });
+    expect((await tasks.get(id))?.checkpoint).toBe(null);
+    isAway = false;
+    await clock.advance(TTL_MS);
+    expect(beats[1]).toMatchObject([{ checkpoint: [1] }]);
+    expect((await tasks.get(id))?.checkpoint).toEqual([1]);
+  });
+
+  it("is what JSON carries, of at most 64 KiB", async () => {
+    const { beats, run } = await running();
+    const longest = "x".repeat(64 * 1024 - 2);
+    await run.context.checkpoint(longest);
+    for (const value of [`${longest}y`, 1n, { at: Number.NaN }]) {
+      await expect(run.context.checkpoint(value as never)).rejects.toMatchObject({
+        code: "INVALID_OPTION",
+        path: expect.stringMatching(/^checkpoint/),
+      });
+    }
+    expect(beats).toHaveLength(1);
+  });
+});

@@ -1,0 +1,76 @@
+/** Ended tasks that are kept for a time. */
+import { needsReap, type Section } from "./fixture.js";
+
+const AT_ONCE = { retain: { doneMs: 0, deadMs: 0 } };
+const DAY_MS = 24 * 3_600_000;
+
+export const retaining: Section = (test, expect) => {
+  test(
+    "collects ended tasks that are to be kept no longer, with their attempts",
+    async (fixture) => {
+      const queues = ["done", "dead", "cancelled"];
+      const ids = await fixture.addAll(queues.map((queue) => ({ queue, ...AT_ONCE })));
+      const [done = "", dead = "", cancelled = ""] = ids;
+      await fixture.complete(await fixture.hold({ queues: ["done"] }), 1);
+      await fixture.fail(await fixture.hold({ queues: ["dead"] }), { final: true });
+      await fixture.cancel({ id: cancelled });
+      await fixture.pass(1);
+      await fixture.until("they are collected", async () => {
+        await fixture.store.collect(1_000);
+        return (await fixture.store.list({ namespace: fixture.namespace })).items.length === 0;
+      });
+      expect(await fixture.leases()).toEqual([]);
+      for (const id of [done, dead, cancelled]) {
+        expect(await fixture.store.get(fixture.key(id))).toBe(null);
+      }
+    },
+    needsReap,
+  );
+
+  test(
+    "keeps those that have not ended, and each state for its own time",
+    async (fixture) => {
+      const keepDone = { retain: { doneMs: DAY_MS, deadMs: 0 } };
+      const keepDead = { retain: { doneMs: 0, deadMs: DAY_MS } };
+      const forever = { retain: { doneMs: null, deadMs: null } };
+      const [
+        pending = "",
+        running = "",
+        done = "",
+        dead = "",
+        cancelled = "",
+        kept = "",
+        bare = "",
+      ] = await fixture.addAll([
+        { queue: "pending", ...AT_ONCE },
+        { queue: "running", ...AT_ONCE },
+        { queue: "done", ...keepDone },
+        { queue: "dead", ...keepDead },
+        { queue: "cancelled", ...keepDead },
+        { queue: "kept", ...forever },
+        { queue: "bare" },
+      ]);
+      await fixture.hold({ queues: ["running"] });
+      for (const queue of ["done", "kept", "bare"]) {
+        await fixture.complete(await fixture.hold({ queues: [queue] }));
+      }
+      await fixture.fail(await fixture.hold({ queues: ["dead"] }), { final: true });
+      await fixture.cancel({ id: cancelled });
+      // It is dead, and then pending again.
+      const retried = await fixture.addAndHold(
+        { queue: "retried", ...AT_ONCE, maxAttempts: 1 },
+        {
+          queues: ["retried"],
+        },
+      );
+      await fixture.fail(retried);
+      await fixture.retry(retried);
+      await fixture.pass(1);
+      await fixture.store.collect(1_000);
+      const { items } = await fixture.store.list({ namespace: fixture.namespace });
+      const left = [retried.id, bare, kept, cancelled, dead, done, running, pending];
+      expect(items.map(({ id }) => id)).toEqual(left);
+    },
+    needsReap,
+  );
+};

@@ -1,0 +1,69 @@
+/** Statistics by queue and kind. */
+import type { TaskStats, TaskStatsQuery } from "../../tasks/port.js";
+import type { Fixture, Section } from "./fixture.js";
+
+const HOUR_MS = 3_600_000;
+const NONE = { pending: 0, running: 0, done: 0, dead: 0, cancelled: 0, due: 0, dueForMs: null };
+
+export const statistics: Section = (test, expect) => {
+  const stats = ({ store, namespace }: Fixture, query: Partial<TaskStatsQuery> = {}) =>
+    store.stats({ namespace, limit: 1_000, ...query });
+  /** Without what depends on time. */
+  const counted = (items: readonly TaskStats[]) =>
+    items.map(({ dueForMs, ...item }) => ({ ...item, isDue: dueForMs !== null }));
+
+  test("counts by queue and kind, within its filters", async (fixture) => {
+    expect(await stats(fixture)).toEqual({ items: [], complete: true });
+    const { createdAt } = await fixture.view(await fixture.add({ queue: "a", kind: "one" }));
+    const later = new Date(Date.parse(createdAt) + HOUR_MS).toISOString();
+    await fixture.add({ queue: "a", kind: "one", scheduledAt: later });
+    await fixture.add({ queue: "a", kind: "two", scheduledAt: later });
+    const [first, second, third] = await Promise.all(
+      [1, 2, 3].map(async () => {
+        await fixture.add({ queue: "b", kind: "one" });
+        return fixture.hold({ queues: ["b"], limit: 1 });
+      }),
+    );
+    if (first) await fixture.complete(first);
+    if (second) await fixture.fail(second, { final: true });
+    if (third) expect((await fixture.view(third)).state).toBe("running");
+    await fixture.cancel(await fixture.add({ queue: "b", kind: "two" }));
+    const a = [
+      { ...NONE, queue: "a", kind: "one", pending: 2, due: 1, isDue: true },
+      { ...NONE, queue: "a", kind: "two", pending: 1, isDue: false },
+    ].map(({ dueForMs: _, ...item }) => item);
+    const b = [
+      { ...NONE, queue: "b", kind: "one", running: 1, done: 1, dead: 1, isDue: false },
+      { ...NONE, queue: "b", kind: "two", cancelled: 1, isDue: false },
+    ].map(({ dueForMs: _, ...item }) => item);
+    const all = await stats(fixture);
+    expect(all.complete).toBe(true);
+    expect(counted(all.items)).toEqual([...a, ...b]);
+    expect(counted((await stats(fixture, { queues: ["b"] })).items)).toEqual(b);
+    const two = await stats(fixture, { queues: ["b", "a"], kinds: ["two"] });
+    expect(counted(two.items)).toEqual([a[1], b[1]]);
+    expect((await stats(fixture, { queues: [] })).items).toEqual([]);
+    const unfinished = await stats(fixture, { unfinishedOnly: true });
+    const { done: _done, dead: _dead, ...running } = b[0] ?? {};
+    expect(counted(unfinished.items)).toEqual([...a, { ...running, done: 0, dead: 0 }]);
+  });
+
+  test("tells how long the oldest has been due", async (fixture) => {
+    await fixture.add();
+    await fixture.pass(200);
+    await fixture.add();
+    const [item] = (await stats(fixture)).items;
+    expect(item).toMatchObject({ pending: 2, due: 2 });
+    expect((item?.dueForMs ?? 0) >= 200).toBe(true);
+  });
+
+  test("counts up to its limit of each state", async (fixture) => {
+    await fixture.addAll([{}, {}, {}]);
+    const three = await stats(fixture, { limit: 3 });
+    expect([three.complete, three.items[0]?.due]).toEqual([true, 3]);
+    expect((await stats(fixture, { limit: 2 })).complete).toBe(false);
+    await fixture.cancel(await fixture.add());
+    // A backlog hides no other state.
+    expect((await stats(fixture, { limit: 1 })).items[0]?.cancelled).toBe(1);
+  });
+};
