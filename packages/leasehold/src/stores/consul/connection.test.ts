@@ -53,3 +53,17 @@ it.each([
   const { client } = open("consul://a", async () => new Response(text, { status }));
   await expect(client.call({ ...READ, repeatable: false })).rejects.toMatchObject(expected);
 });
+
+it("asks the next agent after one that stays silent, and begins with it from then on", async () => {
+  const asked: string[] = [];
+  const { env, client } = open("consul://a,b", async (input) => {
+    const { host } = new URL(String(input));
+    asked.push(host);
+    return host === "a:8500" ? new Promise(() => {}) : new Response("null");
+  });
+  const call = client.call({ ...READ, deadlineMs: client.deadline(200) });
+  await env.clock.advance(100);
+  expect(await call).toMatchObject({ status: 200 });
+  await client.call(READ);
+  expect(asked).toEqual(["a:8500", "b:8500", "b:8500"]);
+});

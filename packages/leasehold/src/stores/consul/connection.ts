@@ -137,11 +137,12 @@ export class ConsulClient {
       throw answeredFailure(status, rest.text, origin);
     } catch (error) {
       if (this.closing.aborted) throw closed();
+      const isOverdue = cut.signal.aborted && !call.signal?.aborted;
       // The next call starts at another agent.
-      if (this.#at === at && error instanceof StoreUnavailableError) {
+      if (this.#at === at && (isOverdue || error instanceof StoreUnavailableError)) {
         this.#at = (at + 1) % agents.length;
       }
-      if (!cut.signal.aborted || call.signal?.aborted) throw error;
+      if (!isOverdue) throw error;
       const why = `Consul failed: ${origin} did not respond within ${Math.round(timeoutMs)} ms`;
       throw new StoreUnavailableError(why, { outcome: "unknown", cause: error });
     } finally {
