@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { newLeaseId, systemEnv, systemRandom } from "../../packages/leasehold/src/env/index.js";
 import { connect } from "../../packages/leasehold/src/index.js";
 import { consul } from "../../packages/leasehold/src/stores/consul/index.js";
+import { checkBuild, leasehold } from "../support/cli.js";
 import { type ConsulServer, describeConsul, startConsul } from "../support/consul-engine.js";
 import { endAll } from "../support/processes.js";
 
@@ -75,6 +76,7 @@ describeConsul("Consul with ACLs", () => {
       // Of stores/consul/README.md.
       least: `key_prefix "locks/" { policy = "write" } session_prefix "" { policy = "write" }`,
       reader: `key_prefix "locks/" { policy = "read" } session_prefix "" { policy = "write" }`,
+      viewer: `key_prefix "locks/" { policy = "write" } session_prefix "" { policy = "write" } agent_prefix "" { policy = "read" }`,
       keys: `key_prefix "locks/" { policy = "write" }`,
     };
     for (const [Name, Rules] of Object.entries(policies)) {
@@ -133,6 +135,27 @@ describeConsul("Consul with ACLs", () => {
       message: expect.stringMatching(message),
     });
     expect(String(error)).not.toContain(tokens.get(name) ?? name);
+  });
+
+  it.each([
+    ["least", "unknown: the token lacks agent:read"],
+    ["viewer", expect.stringMatching(/^1\.\d+\.\d+/)],
+  ])("doctor reads what the token %s may read, and shows no token", async (name, version) => {
+    checkBuild();
+    const args = ["doctor", "--json", "--for", "100ms", "--samples", "5", "--store", urlOf(name)];
+    const { code, stdout, stderr } = await leasehold(args);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    const { store, checks } = JSON.parse(stdout) as { store: string; checks: object[] };
+    expect(store).toBe(`${server.url}/locks?token=***`);
+    expect(stdout).not.toContain(tokens.get(name));
+    expect(checks).toEqual(
+      expect.arrayContaining([
+        expect.objectContaining({ what: "version", value: version }),
+        expect.objectContaining({ what: "leader", verdict: "fine" }),
+        expect.objectContaining({ what: "servers", value: "1", verdict: "doubtful" }),
+        expect.objectContaining({ what: "session", value: "20000 ms" }),
+      ]),
+    );
   });
 
   it("a path beyond the policy is refused too", async () => {
