@@ -1,4 +1,4 @@
-/** Real Consul agents for tests, from scripts/get-consul.sh. */
+/** Real Consul agents for tests, from scripts/get-servers.sh. */
 
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -9,12 +9,12 @@ import { fileURLToPath } from "node:url";
 import { describeUnless, freePort } from "./postgres.js";
 import { Child, type Ended, temporaryFolder } from "./processes.js";
 
-const FETCHED = fileURLToPath(new URL("../../.consul/consul", import.meta.url));
+const FETCHED = fileURLToPath(new URL("../../.servers/consul", import.meta.url));
 const PROGRAM = existsSync(FETCHED) ? FETCHED : "consul";
 
 export function missingConsul(): string | null {
   const isThere = spawnSync(PROGRAM, ["version"]).status === 0;
-  return isThere ? null : "no consul: scripts/get-consul.sh";
+  return isThere ? null : "no consul: scripts/get-servers.sh";
 }
 
 /** `describe` for tests that need a server. */
