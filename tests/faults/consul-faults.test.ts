@@ -85,6 +85,19 @@ CONSUL.describe("faults of Consul", () => {
     await acquired(store, request());
   });
 
+  it("a renewal for longer does not overwrite another client's revocation", async (context) => {
+    const server = shared();
+    const later = laterIn(context);
+    const [store, other] = [await openStore(server, later), await openStore(server, later)];
+    const asked = request();
+    await acquired(store, asked);
+    const revoked = await other.revoke([{ ...asked, free: "atExpiry" }]);
+    expect(only(revoked)).toMatchObject({ status: "revoked" });
+    // This client still takes the record for what it was.
+    const longer = { ...asked, ttlMs: asked.ttlMs + 1_000 };
+    expect(only(await store.renew([longer]))).toEqual({ status: "lost", reason: "revoked" });
+  });
+
   it("a lock that an operator deletes is lost to its holder, not kept by it", async (context) => {
     const server = shared();
     const store = await openStore(server, laterIn(context));

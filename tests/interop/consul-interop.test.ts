@@ -71,6 +71,9 @@ describeConsul("consul lock and we", () => {
     await lease.release();
     await holds(waiting);
     expect(await leases.tryAcquire(name, LONG)).toBe(null);
+    // Its lock is no grant of ours, which an operator could revoke.
+    expect(await leases.get(name)).toMatchObject({ state: "released", token: lease.token });
+    expect(await leases.revoke(name, { free: "now" })).toEqual({ status: "notHeld" });
     await waiting.finish();
     expect((await waiting.child.ended).code).toBe(0);
   });

@@ -13,7 +13,12 @@ import {
 } from "../kubernetes-engine.js";
 import { describePostgres, freePort, startPostgres } from "../postgres.js";
 import { Child, temporaryFolder } from "../processes.js";
-import { describeRedis, startRedis } from "../redis-engine.js";
+import {
+  describeRedis,
+  describeValkey,
+  startRedis,
+  VALKEY as VALKEY_SERVER,
+} from "../redis-engine.js";
 import { describeZooKeeper, startZooKeeper } from "../zookeeper-engine.js";
 
 export interface FaultyServer {
@@ -69,15 +74,18 @@ export const MAYBE_APPLIED = { ...FAILED, applied: "maybe" };
 
 const ALL_MAYBE = { acquire: MAYBE_APPLIED, renew: MAYBE_APPLIED, release: MAYBE_APPLIED };
 
+/** The server syncs each write to disk before it answers, so a killed server loses none. */
+async function startDurably(program?: string): Promise<FaultyServer> {
+  const settings = { appendonly: "yes", appendfsync: "always" };
+  const server = await startRedis(settings, { ...(program && { program }) });
+  return withUrl(server, (port) => `redis://127.0.0.1:${port}`);
+}
+
 export const REDIS: StoreEngine = {
   name: "Redis",
   describe: describeRedis,
   untouchable: null,
-  async start() {
-    // The server syncs each write to disk before it answers, so a killed server loses none.
-    const server = await startRedis({ appendonly: "yes", appendfsync: "always" });
-    return withUrl(server, (port) => `redis://127.0.0.1:${port}`);
-  },
+  start: () => startDurably(),
   unanswered: ALL_MAYBE,
   repeats: [],
   answers: 1,
@@ -85,6 +93,13 @@ export const REDIS: StoreEngine = {
   knowsDeadAtOnce: false,
   exactExpiry: true,
   acquiresAtOnce: true,
+};
+
+export const VALKEY: StoreEngine = {
+  ...REDIS,
+  name: "Valkey",
+  describe: describeValkey,
+  start: () => startDurably(VALKEY_SERVER),
 };
 
 export const ETCD: StoreEngine = {

@@ -139,11 +139,11 @@ const consulSuite = (name) => conformance("tests/conformance/consul.test.ts", na
 export const CONSUL = [
   {
     name: "consul-record-without-compare",
-    what: "The record is put whatever it has become, so two leases of one session hold one lock.",
+    what: "The record is put whatever it has become, so a renewal overwrites a revocation.",
     file: "packages/leasehold/src/stores/consul/decide.ts",
     find: 'return { verb: "cas", key: place.record, index: recordIndex, value: encodeRecord(record) };',
     by: 'return { verb: "set" as "cas", key: place.record, value: encodeRecord(record) };',
-    check: consulSuite("64 acquirers at once: one wins, the others learn who"),
+    check: integration("tests/faults/consul-faults.test.ts", "does not overwrite another"),
   },
   {
     name: "consul-anybodys-lock-is-ours",
@@ -158,7 +158,7 @@ export const CONSUL = [
     what: "The holder's client does not end its grant when the TTL is over.",
     file: "packages/leasehold/src/stores/consul/decide.ts",
     find: 'const change = ending(entry, "expired", world, place);',
-    by: "const change = { operations: [], entryAt: () => entry };",
+    by: 'if (place) return { outcome: { status: "notHeld" } };\n  const change = ending(entry, "expired", world, place);',
     check: consulSuite("grants anew no earlier than the expiry, and then does"),
   },
   {

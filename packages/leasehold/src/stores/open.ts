@@ -31,7 +31,9 @@ export const ENGINES: Engines = {
   postgres,
   postgresql: postgres,
   redis,
+  "redis+sentinel": redis,
   rediss: redis,
+  "rediss+sentinel": redis,
   zookeeper: async (url) => (await import("./zookeeper/index.js")).zookeeper({ url }),
 };
 
