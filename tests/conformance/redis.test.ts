@@ -11,16 +11,16 @@ import { describeRedis, describeValkey, startRedis, VALKEY } from "../support/re
 
 const vitest = { afterAll, beforeAll, expect, it };
 
-const harness = (name: string, describe: typeof describeRedis, program: string): LeaseHarness => ({
+const harness = (name: string, describe: typeof describeRedis, program?: string): LeaseHarness => ({
   name,
   vitest: { ...vitest, describe },
   async open() {
     const settings = { appendonly: "yes", appendfsync: "always" };
-    const engine = await startRedis(settings, { program });
+    const engine = await startRedis(settings, { ...(program && { program }) });
     const source = redis({ url: engine.url });
     return openRestartable(engine, () => source.open(systemEnv));
   },
 });
 
-exerciseLeaseStore(harness("Redis", describeRedis, "redis-server"));
+exerciseLeaseStore(harness("Redis", describeRedis));
 exerciseLeaseStore(harness("Valkey", describeValkey, VALKEY));
