@@ -1,10 +1,11 @@
 /** How Redis is reached: by URLs, TLS, users and Sentinels, and what is said where something is wrong with them. */
+import { readFile } from "node:fs/promises";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { connect } from "../../packages/leasehold/src/index.js";
 import { redis } from "../../packages/leasehold/src/stores/redis/index.js";
 import { until } from "../../packages/leasehold/src/testing/waiting.js";
-import { type Certificates, makeCertificates } from "../support/certificates.js";
+import { type Certificate, newAuthority } from "../support/certificates.js";
 import { checkBuild, leasehold } from "../support/cli.js";
 import { freePort } from "../support/postgres.js";
 import { endAll } from "../support/processes.js";
@@ -78,12 +79,12 @@ describeRedis("Redis with TLS that asks for client certificates", () => {
     `rediss://127.0.0.1:${server.port}?${new URLSearchParams(files)}`;
 
   it("is reached with its authority and a certificate", async () => {
-    const { ca: cacert, client } = certificates;
-    await works(at({ cacert, ...client }));
+    await works(at(certificates.files));
   });
 
   it("is not trusted without its authority", async () => {
-    expect(await refusal(at({ ...certificates.client }))).toMatchObject({
+    const { cert, key } = certificates.files;
+    expect(await refusal(at({ cert, key }))).toMatchObject({
       code: "STORE_MISCONFIGURED",
       message: expect.stringMatching(/its certificate is not trusted .*cacert/),
     });
@@ -91,7 +92,7 @@ describeRedis("Redis with TLS that asks for client certificates", () => {
 
   it("refuses a client without a certificate, and says so", async () => {
     // Where its alert arrives too late, the connection is only reset.
-    expect(await refusal(at({ cacert: certificates.ca }))).toMatchObject({
+    expect(await refusal(at({ cacert: certificates.files.cacert }))).toMatchObject({
       code: expect.stringMatching(/^STORE_(MISCONFIGURED|UNAVAILABLE)$/),
       message: expect.stringMatching(
         /asks for a certificate of the client, name one by \?cert= and \?key=/,
@@ -186,10 +187,7 @@ describe.each([false, true])("with TLS: %s", (isTls) => {
         ],
         program,
       );
-      if (certificates) {
-        const { ca: cacert, client } = certificates;
-        query = `&${new URLSearchParams({ cacert, ...client })}`;
-      }
+      if (certificates) query = `&${new URLSearchParams({ ...certificates.files })}`;
     });
     afterAll(async () => {
       await Promise.all(servers.map((server) => server.remove()));
@@ -251,10 +249,31 @@ describe.each([false, true])("with TLS: %s", (isTls) => {
   });
 });
 
-function tlsSettings({ ca, server }: Certificates): Record<string, string> {
+interface Certificates {
+  readonly server: Certificate;
+  /** Of a URL. */
+  readonly files: Readonly<Record<"cacert" | "cert" | "key", string>>;
+  /** What `tls.connect` needs of a client. */
+  readonly options: Readonly<Record<"ca" | "cert" | "key", string>>;
+}
+
+async function makeCertificates(): Promise<Certificates> {
+  const authority = await newAuthority();
+  const server = await authority.sign("server", ["127.0.0.1"]);
+  const { certificate: cert, key } = await authority.sign("client");
+  const text = (path: string) => readFile(path, "utf8");
+  const [ca, ...own] = await Promise.all([authority.certificate, cert, key].map(text));
   return {
-    "tls-ca-cert-file": ca,
-    "tls-cert-file": server.cert,
+    server,
+    files: { cacert: authority.certificate, cert, key },
+    options: { ca: ca!, cert: own[0]!, key: own[1]! },
+  };
+}
+
+function tlsSettings({ files, server }: Certificates): Record<string, string> {
+  return {
+    "tls-ca-cert-file": files.cacert,
+    "tls-cert-file": server.certificate,
     "tls-key-file": server.key,
     "tls-auth-clients": "yes",
   };

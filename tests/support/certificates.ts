@@ -1,39 +1,57 @@
-/** Certificates of an authority of their own, for tests, made by openssl. */
-import { execFileSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+/** Certificates for tests, made by openssl: an authority, and what it signs. */
+import { execFile } from "node:child_process";
 import { writeFile } from "node:fs/promises";
+import { isIP } from "node:net";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { temporaryFolder } from "./processes.js";
 
-/** Paths of PEM files. */
-export interface Certificates {
-  readonly ca: string;
-  /** Of a server at 127.0.0.1 and localhost. */
-  readonly server: { readonly cert: string; readonly key: string };
-  readonly client: { readonly cert: string; readonly key: string };
-  /** What `tls.connect` needs of a client. */
-  readonly options: { readonly ca: string; readonly cert: string; readonly key: string };
+const run = promisify(execFile);
+const openssl = (command: string, ...files: string[]) =>
+  run("openssl", [...command.split(" "), ...files]);
+
+/** Files in PEM. */
+export interface Certificate {
+  readonly certificate: string;
+  readonly key: string;
+}
+export interface Authority {
+  /** Its own certificate, by which others trust it. */
+  readonly certificate: string;
+  /**
+   * @param name the common name, such as that of a user
+   * @param hosts the DNS names and addresses of a server
+   */
+  sign(name: string, hosts?: readonly string[]): Promise<Certificate>;
 }
 
-export async function makeCertificates(): Promise<Certificates> {
+export async function newAuthority(): Promise<Authority> {
   const folder = await temporaryFolder();
-  const at = (name: string) => join(folder, name);
-  const openssl = (command: string) =>
-    execFileSync("openssl", command.split(" "), { stdio: "ignore" });
-  const newKey = "-newkey rsa:2048 -nodes";
-  const ca = at("ca.pem");
-  openssl(`req -x509 ${newKey} -days 2 -subj /CN=ca -keyout ${at("ca.key")} -out ${ca}`);
-  const extensions = at("extensions");
-  await writeFile(extensions, "subjectAltName=DNS:localhost,IP:127.0.0.1\n");
-  const signed = (name: string) => {
-    const [cert, key, request] = [at(`${name}.pem`), at(`${name}.key`), at(`${name}.csr`)];
-    openssl(`req ${newKey} -subj /CN=${name} -keyout ${key} -out ${request}`);
-    const by = `-CA ${ca} -CAkey ${at("ca.key")} -CAcreateserial`;
-    openssl(`x509 -req -in ${request} ${by} -days 2 -extfile ${extensions} -out ${cert}`);
-    return { cert, key };
+  const file = (name: string) => join(folder, name);
+  const [own, ownKey] = [file("authority.crt"), file("authority.key")];
+  await openssl(
+    "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=authority",
+    ...["-keyout", ownKey, "-out", own],
+  );
+  return {
+    certificate: own,
+    async sign(name, hosts = []) {
+      const [key, request, certificate] = ["key", "csr", "crt"].map((end) =>
+        file(`${name}.${end}`),
+      ) as [string, string, string];
+      const names = hosts.map((host) => `${isIP(host) ? "IP" : "DNS"}:${host}`).join(",");
+      const extensions = file(`${name}.ext`);
+      await writeFile(extensions, names === "" ? "" : `subjectAltName=${names}\n`);
+      await openssl(
+        `req -newkey rsa:2048 -nodes -subj /CN=${name}`,
+        ...["-keyout", key, "-out", request],
+      );
+      await openssl(
+        "x509 -req -days 2 -CAcreateserial",
+        ...["-in", request, "-CA", own, "-CAkey", ownKey, "-extfile", extensions],
+        ...["-out", certificate],
+      );
+      return { certificate, key };
+    },
   };
-  const [server, client] = [signed("server"), signed("client")];
-  const text = (path: string) => readFileSync(path, "utf8");
-  const options = { ca: text(ca), cert: text(client.cert), key: text(client.key) };
-  return { ca, server, client, options };
 }

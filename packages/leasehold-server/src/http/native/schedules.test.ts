@@ -4,9 +4,24 @@ import { manualEnv } from "leasehold/testing";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { expectProblem, openTestApp } from "../../../../../tests/support/app.js";
 import { openTenants } from "../../../../../tests/support/tenants.js";
-import { createApp } from "../index.js";
+import { type AppOptions, createApp } from "../index.js";
 
 const HOURLY = { everyMs: 3_600_000, task: { kind: "report", data: { of: "sales" } } };
+
+/** A server in memory, on a manual clock. */
+async function ticking(options: Pick<AppOptions, "limits" | "onTaskEvent"> = {}) {
+  const env = manualEnv();
+  const stores = await memory().open(env);
+  const app = createApp({ ...stores, ...options, auth: "none", version: "test", env });
+  onTestFinished(() => app.close());
+  const ask = async (method: string, path: string, body?: unknown) => {
+    const init = { method, ...(body !== undefined && { body: JSON.stringify(body) }) };
+    const headers = { "content-type": "application/json" };
+    const request = new Request(`http://localhost${path}`, { ...init, headers });
+    return (await app.fetch(request)).json() as Promise<Record<string, unknown>>;
+  };
+  return { env, ask };
+}
 
 describe("schedules", () => {
   it("are declared with the defaults of the library", async () => {
@@ -31,21 +46,33 @@ describe("schedules", () => {
   });
 
   it("fire by the server's ticks, which nothing else has to start", async () => {
-    const env = manualEnv();
-    const stores = await memory().open(env);
-    const app = createApp({ ...stores, auth: "none", version: "test", env });
-    onTestFinished(() => app.close());
-    const ask = async (method: string, path: string, body?: unknown) => {
-      const init = { method, ...(body !== undefined && { body: JSON.stringify(body) }) };
-      const headers = { "content-type": "application/json" };
-      const request = new Request(`http://localhost${path}`, { ...init, headers });
-      return (await app.fetch(request)).json() as Promise<Record<string, unknown>>;
-    };
+    const { env, ask } = await ticking();
     await ask("PUT", "/v1/schedules/s", { ...HOURLY, everyMs: 60_000, overlap: "allow" });
     await vi.dynamicImportSettled();
     for (let minute = 0; minute < 3; minute += 1) await env.clock.advance(60_000);
     expect(await ask("GET", "/api/tasks/counts")).toMatchObject({ pending: 3 });
     expect(await ask("GET", "/v1/schedules/s")).toMatchObject({ fired: 3, skipped: 0 });
+  });
+
+  it("make no more tasks than the tenant may have, and go on once there is room", async () => {
+    const events: string[] = [];
+    const { env, ask } = await ticking({
+      limits: { tasks: 2 },
+      onTaskEvent: (event) => events.push(`${event.type} ${"id" in event && event.id}`),
+    });
+    await ask("PUT", "/v1/schedules/s", { ...HOURLY, everyMs: 60_000, overlap: "allow" });
+    await vi.dynamicImportSettled();
+    for (let minute = 0; minute < 5; minute += 1) await env.clock.advance(60_000);
+    expect(await ask("GET", "/api/tasks/counts")).toMatchObject({ pending: 2 });
+    expect(await ask("GET", "/v1/schedules/s")).toMatchObject({ fired: 2, skipped: 3 });
+    expect(await ask("POST", "/v1/schedules/s/run")).toMatchObject({ code: "LIMIT_REACHED" });
+    const [first, second] = events.map((event) => event.replace("enqueued ", ""));
+    await ask("POST", `/api/tasks/${encodeURIComponent(first ?? "")}/cancel`);
+    await ask("POST", `/api/tasks/${encodeURIComponent(second ?? "")}/cancel`);
+    await env.clock.advance(60_000);
+    expect(await ask("GET", "/v1/schedules/s")).toMatchObject({ fired: 3, skipped: 3 });
+    expect(await ask("POST", "/v1/schedules/s/run?taskId=now")).toMatchObject({ taskId: "now" });
+    expect(events.filter((event) => event.startsWith("enqueued"))).toHaveLength(3);
   });
 
   it.each([

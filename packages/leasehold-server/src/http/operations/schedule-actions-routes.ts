@@ -1,7 +1,7 @@
 /** Operator actions on schedules: each has an audit entry. */
 import { createRoute } from "@hono/zod-openapi";
 import type { Context } from "hono";
-import type { By, ScheduleStore } from "leasehold/internal";
+import type { By, RunNowOutcome, ScheduleStore } from "leasehold/internal";
 import {
   isScheduleName,
   ReasonQuery,
@@ -85,13 +85,16 @@ export function scheduleActionRoutes(app: App, services: Services): void {
       responses: {
         200: answers("The task. The fire times stay as they are.", ScheduleRun),
         ...PROBLEMS,
+        ...problems("LIMIT_REACHED"),
       },
     }),
     async (context) => {
       const { name } = context.req.valid("param");
       const { reason, taskId = services.newTaskId() } = context.req.valid("query");
-      const outcome = await perform(services, context, "run", reason, (actors, key) =>
-        actors.runNow({ ...key, taskId }),
+      const outcome = await withQuota(services, context, taskId, () =>
+        perform(services, context, "run", reason, (actors, key) =>
+          actors.runNow({ ...key, taskId }),
+        ),
       );
       if (outcome === "unknown" || outcome.status === "unknown") throw unknownSchedule();
       if (outcome.status === "failed") throw failed(outcome);
@@ -145,6 +148,24 @@ async function perform<T>(
       return { value, details: detailsOf(value) };
     }),
   );
+}
+
+/** Runs a call that makes the task, with quota for it, which is returned if it makes none. */
+async function withQuota(
+  services: Services,
+  context: Context<AppEnv>,
+  taskId: string,
+  run: () => Promise<RunNowOutcome | "unknown">,
+): Promise<RunNowOutcome | "unknown"> {
+  await services.reserveQuota(context, "tasks", [taskId]);
+  let isMade = false;
+  try {
+    const outcome = await run();
+    isMade = outcome !== "unknown" && outcome.status === "enqueued";
+    return outcome;
+  } finally {
+    if (!isMade) services.returnTasks(context, 1);
+  }
 }
 
 /** For the audit. */

@@ -160,7 +160,8 @@ export class MemoryScheduleStore implements ScheduleStore {
       lastTaskId: fires.at(-1)?.id ?? schedule.lastTaskId,
     });
     await this.#enqueue(schedule, fires);
-    return { status: "fired" };
+    const { kind, queue } = declarationOf(schedule).task;
+    return { status: "fired", taskIds: fires.map(({ id }) => id), kind, queue };
   }
 
   #change(schedule: Schedule, change: Partial<Schedule>): void {

@@ -10,6 +10,8 @@ import type { Address, Env } from "../../env/index.js";
 import type { RawBackend, Subscription } from "./connection.js";
 import type { PgClient, PgPool, PgPoolClient } from "./connection-drivers.js";
 import { Prepared, poolSql, sessionOf } from "./connection-pool.js";
+import { Primary, urlsOf } from "./connection-primary.js";
+import { checkWritable } from "./session-checks.js";
 import { DRIVER_PARAMETERS, OWN_PARAMETERS } from "./url-parameters.js";
 
 /** For acquires, reads and tasks. More connections would not speed up a database with few cores. */
@@ -28,8 +30,14 @@ const KEPT_CONNECTIONS = 2;
 /** How long a connection may take to open, unless the caller of `connect` waits for longer. */
 const CONNECT_TIMEOUT_MS = 5_000;
 
+/** Of pg, and the server to connect to. */
+interface ClientSettings {
+  readonly url?: string;
+  readonly [name: string]: unknown;
+}
+
 /**
- * @param url `postgres://user:password@host:port/database`, with the parameters of pg, `watch=poll` behind a pooler in
+ * @param url `postgres://user:password@host:port/database`, or several `host:port` with commas between them, with the parameters of pg, `watch=poll` behind a pooler in
  *   transaction mode, and `schema=NAME`, which the opening of the store reads
  * @param givenUp cuts the connections that are being opened, which would otherwise wait for their timeout
  * @param timeoutMs how long the caller waits for the opening
@@ -45,9 +53,8 @@ export async function serverBackend(
     () => import("pg"),
     (loaded) => loaded.default,
   );
-  const { connectionString, name, poll } = parse(url);
+  const { urls, name, poll } = parse(url);
   const config = {
-    connectionString,
     fallback_application_name: "leasehold",
     connectionTimeoutMillis: Math.max(CONNECT_TIMEOUT_MS, timeoutMs),
     keepAlive: true,
@@ -56,8 +63,8 @@ export async function serverBackend(
   // A pool does not name the clients that are still connecting.
   const connecting = new Set<object>();
   class Connecting extends Client {
-    constructor(settings?: object) {
-      super(settings);
+    constructor({ url: own = primary.url, ...settings }: ClientSettings = {}) {
+      super({ ...settings, connectionString: own });
       connecting.add(this);
       for (const event of ["connect", "end"]) {
         this.once(event, () => connecting.delete(this));
@@ -68,14 +75,40 @@ export async function serverBackend(
     for (const client of connecting) streamOf(client)?.destroy(new Error("given up"));
   };
   givenUp?.addEventListener("abort", cut, { once: true });
-  const openPool = (max: number, min: number) => {
+  const primary = new Primary(urls, async (asked, over) => {
+    const client = new Connecting({ ...config, url: asked });
+    client.on("error", () => {});
+    over.addEventListener("abort", () => streamOf(client)?.destroy(new Error("given up")));
+    await client.connect();
+    try {
+      await checkWritable(sessionOf(client));
+    } finally {
+      void client.end().catch(() => {});
+    }
+  });
+  const openPool = (max: number, min: number): PgPool & { end(): Promise<void> } => {
     // Idle connections do not keep the process alive.
     const pool = new Pool({ ...config, max, min, allowExitOnIdle: true, Client: Connecting });
+    pool.on("release", (error) => error && primary.doubt());
     // After an idle connection is lost, the next caller gets another one.
-    pool.on("error", (error) => logger.debug({ err: error }, "an idle connection was lost"));
+    pool.on("error", (error) => {
+      logger.debug({ err: error }, "an idle connection was lost");
+      primary.doubt();
+    });
     // A closing connection is neither idle nor in use; its unhandled error would end the process.
     pool.on("connect", (client) => client.on("error", () => {}));
-    return pool;
+    return {
+      async connect() {
+        await primary.find();
+        try {
+          return await pool.connect();
+        } catch (error) {
+          primary.doubt();
+          throw error;
+        }
+      },
+      end: () => pool.end(),
+    };
   };
   const prepared = new Prepared();
   const general = openPool(GENERAL_CONNECTIONS, 0);
@@ -88,8 +121,9 @@ export async function serverBackend(
     prepare: () => prepared.enable(),
     listen: poll
       ? null
-      : (channel, onPayload, onLost) => {
-          const client = new Client(config);
+      : async (channel, onPayload, onLost) => {
+          await primary.find();
+          const client = new Connecting(config);
           return subscribe(client, channel, onPayload, onLost, {
             open: () => client.connect(),
             // A subscription alone does not keep the process alive either. (The types lack this
@@ -210,22 +244,37 @@ export function addressOf(text: string): Address | null {
   return { host: hostname.replace(/^\[|\]$/g, ""), port: Number(port || 5432) };
 }
 
-function parse(text: string): { connectionString: string; name: string; poll: boolean } {
-  let url: URL;
+function parse(text: string): { urls: [string, ...string[]]; name: string; poll: boolean } {
+  let urls: URL[];
   try {
-    url = new URL(text);
+    urls = urlsOf(text).map((one) => new URL(one));
   } catch {
     // Omits the cause, which quotes the URL with the password.
     throw new StoreMisconfiguredError(
       "the PostgreSQL URL is invalid: write postgres://user:password@host:port/database, and percent-encode special characters of the password",
     );
   }
-  checkParameters("postgres:", url.searchParams.keys(), OWN_PARAMETERS, DRIVER_PARAMETERS);
-  const watch = url.searchParams.get("watch");
+  const [first, ...others] = urls as [URL, ...URL[]];
+  const { searchParams, pathname } = first;
+  checkParameters("postgres:", searchParams.keys(), OWN_PARAMETERS, DRIVER_PARAMETERS);
+  const watch = searchParams.get("watch");
   if (watch !== null && watch !== "poll") {
     throw new InvalidOptionError("watch", 'must be "poll" or absent in a PostgreSQL URL');
   }
+  const wanted = searchParams.get("target_session_attrs");
+  if (wanted !== null && !WRITABLE.has(wanted)) {
+    const message = "must be read-write or absent in a PostgreSQL URL: leases are written";
+    throw new InvalidOptionError("target_session_attrs", message);
+  }
+  const name = `PostgreSQL at ${urls.map(({ host }) => host).join(",")}${pathname}`;
+  return { urls: [hrefOf(first), ...others.map(hrefOf)], name, poll: watch === "poll" };
+}
+
+/** Values of `target_session_attrs`. Whatever it says, writes are needed. */
+const WRITABLE: ReadonlySet<string> = new Set(["any", "read-write", "primary"]);
+
+/** As pg reads it. */
+function hrefOf(url: URL): string {
   for (const name of OWN_PARAMETERS) url.searchParams.delete(name);
-  const name = `PostgreSQL at ${url.host}${url.pathname}`;
-  return { connectionString: url.href, name, poll: watch === "poll" };
+  return url.href;
 }

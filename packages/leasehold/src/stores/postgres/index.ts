@@ -21,6 +21,7 @@ import type { Diagnosis, MigrationStep, QueuedWaiter } from "../source.js";
 import type { Backend, RawBackend, Sql } from "./connection.js";
 import type { PgliteInstance, PgPool } from "./connection-drivers.js";
 import { ownPgliteBackend, pgliteBackend } from "./connection-pglite.js";
+import { urlsOf } from "./connection-primary.js";
 import { addressOf, poolBackend, serverBackend } from "./connection-server.js";
 import { postgresControl } from "./control.js";
 import { PostgresGeneratorState } from "./control-generator.js";
@@ -30,6 +31,7 @@ import { migrate, planOf, stepsOf } from "./migrate.js";
 import { PostgresOnceStore } from "./once.js";
 import { PostgresScheduleStore } from "./schedules.js";
 import { inSchema, schemaNamed } from "./schema.js";
+import { checkSettings, checkWritable } from "./session-checks.js";
 import type { Connections } from "./shared.js";
 import { PostgresLeaseStore } from "./store.js";
 import { PostgresTaskStore } from "./tasks.js";
@@ -133,7 +135,7 @@ async function openDatabase(
 ): Promise<PostgresDatabase> {
   const backend = await openBackend(source, env, givenUp, timeoutMs);
   try {
-    await checkIsolation(backend.general);
+    await checkSettings(backend.general);
     await migrate(backend.general, backend.schema);
     const listener = await Listener.open(backend, env);
     // Notifications arrive only in a session that the store does not share.
@@ -194,6 +196,7 @@ async function migrateDatabase(
 ): Promise<readonly string[]> {
   const backend = await openBackend(source, env, givenUp);
   try {
+    await checkWritable(backend.general);
     return await migrate(backend.general, backend.schema);
   } finally {
     await backend.close();
@@ -238,26 +241,6 @@ async function planDatabase(
   }
 }
 
-/**
- * Checks the isolation level. Every statement decides on the newest version of a row that it locks; at
- * a stricter level PostgreSQL rejects that if another transaction was faster (40001). The store does
- * not set the level itself: behind PgBouncer in transaction mode a SET would reach another client's
- * session.
- */
-async function checkIsolation(sql: Sql): Promise<void> {
-  const [row] = await sql.query<{ level: string }>(
-    "SELECT current_setting('default_transaction_isolation') AS level",
-  );
-  const level = row?.level ?? "";
-  // PostgreSQL treats both levels the same.
-  if (level === "read committed" || level === "read uncommitted") return;
-  throw new StoreMisconfiguredError(
-    `default_transaction_isolation is "${level}", and leasehold needs "read committed": ` +
-      "ALTER ROLE ... SET default_transaction_isolation = 'read committed' for its user " +
-      "(or ALTER DATABASE ... SET ..., or correct the options of the URL or pool)",
-  );
-}
-
 async function openBackend(
   source: PostgresSource,
   env: Env,
@@ -268,9 +251,9 @@ async function openBackend(
   return inSchema(await openRaw(source, env, givenUp, timeoutMs), schema);
 }
 
-/** The parameter `schema` of a URL. A URL with several hosts, or a wrong one, cannot be parsed here. */
+/** The parameter `schema` of a URL. A wrong one is refused later. */
 function schemaIn(url: string | URL): string | undefined {
-  const text = String(url);
+  const [text = ""] = urlsOf(String(url));
   const found = URL.canParse(text) ? new URL(text).searchParams.get("schema") : null;
   return found ?? undefined;
 }

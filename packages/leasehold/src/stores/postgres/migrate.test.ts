@@ -137,7 +137,7 @@ describePostgres("migrations", () => {
            ttl_ms, started_at, expires_at, finished_at, progress)
          SELECT 'n', $1, $2, 'kind', 'queue', 1, t.at, '{"a":1}', '[2]', 3, 4, 5, 6, t.at, 2, 7, repeat('a', 48),
            'holder', 1000, t.at, t.at + interval '1 day', CASE WHEN $2 IN ('done', 'dead') THEN t.at END, '"p"'
-         FROM (SELECT date_trunc('hour', now()) + $3::int * interval '1 minute' AS at) t`,
+         FROM (SELECT date_trunc('hour', now()) - interval '1 hour' + $3::int * interval '1 minute' AS at) t`,
         [id, state, minute],
       );
       await pool.query(

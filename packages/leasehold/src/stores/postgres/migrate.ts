@@ -10,6 +10,9 @@ import { MIGRATIONS, type Migration } from "./migrations.js";
 import { DEFAULT_SCHEMA } from "./schema.js";
 
 const LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('leasehold migrations', 0))";
+/** A service may end long statements of its users, and a step may wait for others or rewrite a table. */
+const UNLIMITED =
+  "SELECT set_config('statement_timeout', '0', true), set_config('lock_timeout', '0', true)";
 /** The time limit of a step, which may wait for the steps of other instances. */
 const STEP_TIMEOUT_MS = 120_000;
 const MIGRATION_TABLE = `CREATE TABLE IF NOT EXISTS leasehold.migration (
@@ -33,6 +36,7 @@ export async function migrate(
   while (version < migrations.length) {
     version = await sql.transaction(
       async (session) => {
+        await session.query(UNLIMITED);
         await session.query(LOCK);
         const reached = await versionOf(session, schema);
         const next = migrations[reached];
@@ -75,6 +79,7 @@ export function stepsOf(schema: Schema, appliedAt: readonly string[]): readonly 
     const begin = index === 0 ? [creating(schema), MIGRATION_TABLE] : [];
     const texts = [
       "BEGIN ISOLATION LEVEL READ COMMITTED",
+      UNLIMITED,
       LOCK,
       ...begin,
       ...statementsOf(migration, index),

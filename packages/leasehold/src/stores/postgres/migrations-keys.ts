@@ -36,6 +36,8 @@ export const KEY_STEPS = [
          priority smallint NOT NULL,
          due_at timestamptz NOT NULL
        ) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_analyze_scale_factor = 0.01)`,
+      // Without a primary key, rows of a published table could not be deleted.
+      `ALTER TABLE leasehold.due_key REPLICA IDENTITY FULL`,
       `CREATE INDEX due_key_claimed ON leasehold.due_key (namespace, queue, priority, due_at)`,
       `CREATE INDEX due_key_next ON leasehold.due_key (namespace, queue, due_at)`,
       `CREATE INDEX due_key_key ON leasehold.due_key (namespace, queue, kind, key, due_at)`,

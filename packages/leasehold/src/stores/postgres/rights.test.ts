@@ -6,9 +6,8 @@ import {
   type FreshDatabase,
   freshDatabase,
 } from "../../../../../tests/support/postgres.js";
-import { CONTROL_CALLS } from "../../../../../tests/support/postgres-control-statements.js";
-import { STORE_CALLS } from "../../../../../tests/support/postgres-statements.js";
-import { type Env, systemEnv } from "../../env/index.js";
+import { failuresOfAllCalls } from "../../../../../tests/support/postgres-all-calls.js";
+import { systemEnv } from "../../env/index.js";
 import { migratePostgres, openPostgres } from "./index.js";
 
 describePostgres("a user without rights", () => {
@@ -84,22 +83,7 @@ describePostgres("a user without rights", () => {
     );
     expect(unknown).toEqual([]);
 
-    let skippedMs = 0;
-    const { clock } = systemEnv;
-    const monotonic = () => clock.monotonic() + skippedMs;
-    const env: Env = { ...systemEnv, clock: { ...clock, monotonic } };
-    const opened = await openPostgres(asApp(), env);
-    const refused: string[] = [];
-    for (const [send] of [...STORE_CALLS, ...CONTROL_CALLS]) {
-      // The calls are made up: that they are decided otherwise is no matter.
-      const result = await send(opened, (ms) => {
-        skippedMs += ms;
-      }).catch((error: unknown) => error);
-      const text = result instanceof Error ? result.message : JSON.stringify(result, messages);
-      if (text?.includes("permission denied")) refused.push(text);
-    }
-    expect(refused).toEqual([]);
-    await opened.close();
+    expect(await failuresOfAllCalls(asApp())).toEqual([]);
   });
 
   it("learns only what is missing, when a statement is refused", async () => {
@@ -118,8 +102,3 @@ describePostgres("a user without rights", () => {
     await close();
   });
 });
-
-/** Errors have their message, which JSON leaves out. */
-function messages(_: string, value: unknown): unknown {
-  return value instanceof Error ? value.message : value;
-}

@@ -120,6 +120,11 @@ FROM clock c LEFT JOIN LATERAL (
   ORDER BY s.due_at LIMIT $1::int
 ) d ON true`;
 
+/** Of the tasks. */
+export interface FiredRow {
+  readonly kind: string;
+  readonly queue: string;
+}
 /**
  * Values: ids and due times of the tasks, namespace, name, revision, lastFireAt, waiting, dueAt, skipped. Returns a row if it
  * has moved the schedule on. Null for revision, lastFireAt, waiting and dueAt leaves them as they are, and the pause too:
@@ -164,7 +169,7 @@ WITH ${CLOCK},
     RETURNING namespace, queue, created_at, scheduled_at
   ),
   ${notifiedOf("added x WHERE x.scheduled_at <= x.created_at")}
-SELECT 1 AS moved, ${NOTIFIED} FROM moved`;
+SELECT m.kind, m.queue, ${NOTIFIED} FROM moved m`;
 
 export interface ScheduleRow extends Omit<DueRow, "now" | "nextAt" | "namespace" | "isRunning"> {
   readonly kind: string;

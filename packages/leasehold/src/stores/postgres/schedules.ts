@@ -36,6 +36,7 @@ import {
   DUE,
   type DueRow,
   FIRE,
+  type FiredRow,
   GET_SCHEDULE,
   LIST_SCHEDULES,
   PAUSE_SCHEDULE,
@@ -135,8 +136,10 @@ export class PostgresScheduleStore implements ScheduleStore {
     const rest = [lastFireAtMs, JSON.stringify(waiting), dueAtMs, skipped];
     try {
       const values = [ids, times, namespace, name, revision, ...rest];
-      const rows = await this.#backend.general.query(FIRE, values, options);
-      return { status: rows.length > 0 ? "fired" : "moved" };
+      const [moved] = await this.#backend.general.query<FiredRow>(FIRE, values, options);
+      if (!moved) return { status: "moved" };
+      const { kind, queue } = moved;
+      return { status: "fired", taskIds: ids, kind, queue };
     } catch (error) {
       return failedOutcome(error);
     }

@@ -7,13 +7,7 @@ import {
 } from "../../core/index.js";
 import type { Env, Repeating } from "../../env/index.js";
 import type { ScheduleOptions } from "./declaration.js";
-import type {
-  OnFired,
-  ScheduleChange,
-  ScheduleQuery,
-  ScheduleStore,
-  ScheduleView,
-} from "./port.js";
+import type { ScheduleChange, ScheduleQuery, ScheduleStore, ScheduleView } from "./port.js";
 
 /** Called by `tasks`. Apart from the class, whose public type shows no constructor. */
 export let schedulesOver: (
@@ -183,12 +177,11 @@ export class Schedules {
 
 /** As `startTicker`, which it loads. */
 export function startTicking(
-  store: ScheduleStore | undefined,
+  store: Pick<ScheduleStore, "ticking"> | undefined,
   env: Env,
-  onFired?: OnFired,
 ): Repeating {
   if (!store?.ticking) return { stop: async () => {} };
-  const starting = loadTicker().then(({ startTicker }) => startTicker(store, env, onFired));
+  const starting = loadTicker().then(({ startTicker }) => startTicker(store, env));
   return { stop: async () => (await starting).stop() };
 }
 

@@ -155,7 +155,16 @@ export interface FireRequest extends ScheduleKey {
   readonly skipped: number;
 }
 /** `moved`: it has changed since it was read, or is paused, or is being changed: nothing was done. */
-export type FireOutcome = { readonly status: "fired" | "moved" } | Failed;
+export type FireOutcome =
+  | {
+      readonly status: "fired";
+      /** The tasks that were made. */
+      readonly taskIds: readonly string[];
+      readonly kind: string;
+      readonly queue: string;
+    }
+  | { readonly status: "moved" }
+  | Failed;
 
 /** What processes use that tick. */
 export interface Ticking {
@@ -167,9 +176,6 @@ export interface Ticking {
    */
   fire(request: FireRequest, options?: CallOptions): Promise<FireOutcome>;
 }
-
-/** Receives the tasks that a tick has made. */
-export type OnFired = (schedule: ScheduleKey, taskIds: readonly string[]) => void;
 
 /** The schedules of a database. Reads and operator actions reject with the error of the store. */
 export interface ScheduleStore {

@@ -115,6 +115,25 @@ describe("a schedule", () => {
     await a.close();
   });
 
+  it("keeps the concurrency key of its kind, for each of its tasks", async () => {
+    const { clock, client } = await world();
+    const a = await client("a");
+    const keyed = defineTask<{ account: string }>("pay", {
+      concurrencyKey: ({ account }) => account,
+      perKey: 2,
+    });
+    a.tasks.work([defineTask("other").handle(() => null)]);
+    const options = { everyMs: MINUTE_MS, kind: keyed, data: { account: "ada" } };
+    const declared = await a.tasks.schedule("s", options);
+    const concurrency = { key: "ada", perKey: 2, order: "fifo" };
+    expect(declared.task.concurrency).toEqual(concurrency);
+    await settle(clock);
+    await clock.advance(MINUTE_MS);
+    const { items } = await a.tasks.list();
+    expect(items.map((task) => task.concurrency)).toEqual([concurrency]);
+    await a.close();
+  });
+
   it("has the settings of its kind, unless it says otherwise", async () => {
     const { client } = await world();
     const { tasks, close } = await client("a");

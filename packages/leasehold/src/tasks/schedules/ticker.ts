@@ -1,12 +1,6 @@
 /** Ticks: enqueues the tasks of schedules at their fire times. */
 import { type Env, jittered, type Repeating, type Timer } from "../../env/index.js";
-import {
-  type DueSchedule,
-  type OnFired,
-  type ScheduleStore,
-  type Ticking,
-  taskIdOf,
-} from "./port.js";
+import { type DueSchedule, type ScheduleStore, type Ticking, taskIdOf } from "./port.js";
 import { type FireTimes, stepOf } from "./rules.js";
 import { timesOf } from "./times.js";
 
@@ -22,16 +16,11 @@ const MOST_KNOWN = 1_000;
 /**
  * Enqueues tasks of all namespaces at their fire times until stopped, without holding the process open. Any number of
  * processes may tick at once; a store behind a server needs none here.
- * @param onFired receives the tasks that this process has made
  */
-export function startTicker(
-  { ticking }: Pick<ScheduleStore, "ticking">,
-  env: Env,
-  onFired: OnFired = () => {},
-): Repeating {
+export function startTicker({ ticking }: Pick<ScheduleStore, "ticking">, env: Env): Repeating {
   if (!ticking) return { stop: async () => {} };
   const { clock, random, logger } = env;
-  const ticker = new Ticker(ticking, env, onFired);
+  const ticker = new Ticker(ticking, env);
   let stopped = false;
   let failing = false;
   let timer: Timer;
@@ -66,14 +55,13 @@ export function startTicker(
 class Ticker {
   readonly #ticking: Ticking;
   readonly #env: Env;
-  readonly #onFired: OnFired;
   /** By declaration: a cron expression is parsed once. */
   readonly #times = new Map<string, FireTimes>();
   /** Schedules that this process cannot read, such as one in a time zone that it does not know: each is logged once. */
   readonly #unreadable = new Set<string>();
 
-  constructor(ticking: Ticking, env: Env, onFired: OnFired) {
-    [this.#ticking, this.#env, this.#onFired] = [ticking, env, onFired];
+  constructor(ticking: Ticking, env: Env) {
+    [this.#ticking, this.#env] = [ticking, env];
   }
 
   /** @returns when to tick again, in milliseconds from now */
@@ -121,13 +109,13 @@ class Ticker {
     const outcome = await this.#ticking.fire({ namespace, name, revision, fires, ...step });
     if (outcome.status === "failed") throw outcome.error;
     if (outcome.status === "moved") return step.dueAtMs;
-    for (const atMs of fireAtMs) telemetry?.measure("leasehold.schedule.delay", {}, nowMs - atMs);
-    if (step.skipped > 0) telemetry?.count("leasehold.schedule.skipped", {}, step.skipped);
-    if (fires.length > 0)
-      this.#onFired(
-        schedule,
-        fires.map(({ id }) => id),
-      );
+    const made = outcome.taskIds.length;
+    for (const atMs of fireAtMs.slice(fireAtMs.length - made)) {
+      telemetry?.measure("leasehold.schedule.delay", {}, nowMs - atMs);
+    }
+    if (made > 0) telemetry?.count("leasehold.task.events", { event: "enqueued" }, made);
+    const skipped = step.skipped + fires.length - made;
+    if (skipped > 0) telemetry?.count("leasehold.schedule.skipped", {}, skipped);
     return step.dueAtMs;
   }
 }

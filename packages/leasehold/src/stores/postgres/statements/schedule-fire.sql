@@ -48,4 +48,4 @@ WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
     SELECT pg_notify('leasehold', json_build_array('task', q.namespace, q.queue)::text)
     FROM (SELECT DISTINCT x.namespace, x.queue FROM added x WHERE x.scheduled_at <= x.created_at) q
   )
-SELECT 1 AS moved, (SELECT count(*) FROM notified)::int AS notified FROM moved
+SELECT m.kind, m.queue, (SELECT count(*) FROM notified)::int AS notified FROM moved m
