@@ -253,7 +253,7 @@ export const STORE_CALLS: readonly Call[] = [
     sql(
       "task-enqueue-alike",
       "Like task-enqueue, for tasks that differ in their ids and data only. Returns how many it added, and which unless all.",
-      "namespace ids kind queue priority data dedupeKey scheduledMs maxAttempts crashLimit backoffMs maxBackoffMs keepDoneMs keepDeadMs concurrencyKey concurrencyLimit concurrencyAny",
+      "namespace ids kind queue priority data dedupeKey scheduledMs maxAttempts crashLimit backoffMs maxBackoffMs keepDoneMs keepDeadMs concurrencyKey concurrencyLimit concurrencyAny version",
       [{ added: 1, ids: null, notified: 1 }],
     ),
   ],
@@ -262,7 +262,7 @@ export const STORE_CALLS: readonly Call[] = [
     sql(
       "task-enqueue",
       "Adds each task unless its id or its dedupeKey is taken. Returns those that it added.",
-      "namespaces ids kinds queues priorities data dedupeKeys scheduledMs maxAttempts crashLimits backoffMs maxBackoffMs keepDoneMs keepDeadMs concurrencyKeys concurrencyLimits concurrencyAny",
+      "namespaces ids kinds queues priorities data dedupeKeys scheduledMs maxAttempts crashLimits backoffMs maxBackoffMs keepDoneMs keepDeadMs concurrencyKeys concurrencyLimits concurrencyAny versions",
     ),
     sql(
       "task-enqueue-conflicts",

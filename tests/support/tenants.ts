@@ -42,6 +42,8 @@ export interface Thing {
   working(): Promise<{ readonly leaseId: string; readonly token: number }>;
   /** A key whose work has failed: `resource`. */
   once(): Promise<string>;
+  /** A published kind of the name `resource`, as part of a path; its version is 1. */
+  kind(): Promise<string>;
   /** A schedule of the name `resource`, as part of a path. */
   schedule(): Promise<string>;
   /** What begins with `resource` is paused. */
@@ -66,7 +68,7 @@ export class Things {
     this.#count += 1;
     const mark = `of-${namespace}-${this.#count}`;
     const resource = `own/${this.#count}`;
-    const { leases, tasks, once, schedules, control } = this.stores;
+    const { leases, tasks, once, kinds, schedules, control } = this.stores;
     const { random } = this.env;
     const pending = async () => {
       const [id, queue] = [this.#newTaskId(), mark];
@@ -120,6 +122,12 @@ export class Things {
         if (exists) await once?.fail(failure);
         return resource;
       },
+      async kind() {
+        const schema = JSON.stringify({ title: mark });
+        if (exists)
+          await kinds?.publish({ namespace, kind: resource, version: 1, schema, by: mark });
+        return encodeURIComponent(resource);
+      },
       async schedule() {
         const path = encodeURIComponent(resource);
         if (!exists) return path;
@@ -134,6 +142,7 @@ export class Things {
           maxBackoffMs: 1_000,
           retain: { doneMs: null, deadMs: null },
           concurrency: null,
+          version: 1,
         };
         const times = { cron: null, timeZone: "UTC", everyMs: 3_600_000, jitterMs: 0 };
         const declaration = { ...times, catchUp: "none", overlap: "allow", task } as const;

@@ -247,8 +247,8 @@ function clientOver(
     await owned.disconnect().finally(forget);
   };
   const openTasks = () => {
-    const { tasks: kept, schedules } = beside.taskStores();
-    const stores = { tasks: measured("tasks", kept, env), schedules };
+    const { tasks: kept, kinds, schedules } = beside.taskStores();
+    const stores = { tasks: measured("tasks", kept, env), kinds, schedules };
     return tasksOver(stores, identity, { close: undefined });
   };
   const openOnce = async () => {

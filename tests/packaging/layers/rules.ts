@@ -120,6 +120,9 @@ export const LIBRARY: Rules = {
     "tasks/port.ts": ["port.ts", "stores/", "testing/", "control/", "once/"],
     "once/port.ts": ["stores/", "testing/", "control/", "wire/", "internal.ts"],
     "once/retrying.ts": ["stores/"],
+    "tasks/kinds/port.ts": ["stores/", "testing/", "control/", "wire/", "internal.ts"],
+    "tasks/kinds/cursor.ts": ["stores/"],
+    "tasks/kinds/retrying.ts": ["stores/"],
     "tasks/schedules/port.ts": ["stores/", "testing/", "control/", "wire/", "internal.ts"],
     "tasks/schedules/rules.ts": ["stores/"],
     "tasks/schedules/retrying.ts": ["stores/"],
@@ -192,6 +195,8 @@ export const LIBRARY: Rules = {
     "@noble/hashes": ["env/"],
     "@opentelemetry/api": ["instrumentation/"],
     "@standard-schema/spec": ["tasks/"],
+    // Loaded with the first JSON Schema.
+    "@cfworker/json-schema": ["tasks/kinds/"],
     // Loaded with the first cron expression.
     croner: ["tasks/schedules/"],
     "eventsource-parser": ["stores/http/"],
@@ -229,7 +234,7 @@ export const SERVER: Rules = {
   light: /^protocol\/index\.ts$/,
   heavy: ["commander", "pino", "@opentelemetry/api", "@opentelemetry/sdk-metrics"],
   anywhere: /^http\/app\.ts$/,
-  asksForProcess: [],
+  asksForProcess: ["http/limits/bounded-time.ts"],
   node: [
     "http/node.ts",
     "http/node-answer.ts",

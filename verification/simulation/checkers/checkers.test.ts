@@ -30,6 +30,7 @@ import { ONCE } from "./once-examples.js";
 import { idleMachines, idleWork, lateWaiters, unevenShards } from "./rest.js";
 import { SCHEDULES } from "./schedules-examples.js";
 import { TaskChecker } from "./tasks.js";
+import { VERSIONS } from "./versions-examples.js";
 import { WorkChecker } from "./work.js";
 
 const task = (counts: object, { accepted = ["t"], enqueued = 1, lost = false } = {}): Course => {
@@ -280,7 +281,7 @@ const OTHERS: readonly Example[] = [
     right: rests([]),
   },
 ];
-const EXAMPLES = [...GRANTS, ...ONCE, ...SCHEDULES, ...KEYS, ...OTHERS];
+const EXAMPLES = [...GRANTS, ...ONCE, ...SCHEDULES, ...KEYS, ...VERSIONS, ...OTHERS];
 
 async function reported(course: Course): Promise<string[]> {
   const world = new World(1);

@@ -7,6 +7,7 @@ import { schedules } from "./schedules.js";
 import { shards } from "./shards.js";
 import { singletons } from "./singletons.js";
 import { tasks } from "./tasks.js";
+import { versions } from "./versions.js";
 
 const PROGRAMS = { leases, singletons, tasks };
 
@@ -33,4 +34,5 @@ export const SCENARIOS: readonly Scenario[] = [
   { name: "once", servers: 0, set: once },
   { name: "schedules", servers: 0, mostMachines: 3, set: schedules },
   { name: "keys", servers: 0, set: keys },
+  { name: "versions", servers: 0, set: versions },
 ];

@@ -74,7 +74,7 @@ export function keys(sim: Simulation): Running {
   };
 
   return taskLoad(sim, store, done, {
-    job,
+    jobOf: () => job,
     dataOf: (number) => ({ key: `key-${number % KEYS}` }),
     pauseMs: ttlMs * 0.5,
     steps: 12,

@@ -148,6 +148,7 @@ function declarationOf(overlap: Overlap, everyMs: number): ScheduleDeclaration {
       maxBackoffMs: 0,
       retain: { doneMs: null, deadMs: null },
       concurrency: null,
+      version: 1,
     },
   };
 }

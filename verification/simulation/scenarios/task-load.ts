@@ -18,9 +18,16 @@ export const LASTING = {
 } as const;
 
 interface Load<Data> {
-  readonly job: TaskDefinition<Data>;
-  /** Of the task with this number. */
-  readonly dataOf: (number: number) => Data;
+  /** What the program that a process starts defines. */
+  readonly jobOf: (host: Process) => TaskDefinition<Data>;
+  /** Of the task with this number, which that program enqueues. */
+  readonly dataOf: (number: number, job: TaskDefinition<Data>) => Data;
+  /** Called when a handler begins. */
+  readonly begun?: (
+    job: TaskDefinition<Data>,
+    data: Data,
+    task: { readonly id: string; readonly version: number },
+  ) => void;
   /** The longest pause between two tasks of a producer. */
   readonly pauseMs: number;
   /** The most steps of the work on a task. */
@@ -34,7 +41,7 @@ export function taskLoad<Data>(
   { world, network, ttlMs }: Simulation,
   store: TaskStore,
   checker: TaskChecker,
-  { job, dataOf, pauseMs, steps: most, concurrency }: Load<Data>,
+  { jobOf, dataOf, begun, pauseMs, steps: most, concurrency }: Load<Data>,
 ): Running {
   const fences = new Map<string, FenceChecker>();
   let healed = false;
@@ -47,10 +54,10 @@ export function taskLoad<Data>(
 
   const find = (id: string) => store.get({ namespace: NAMESPACE, id });
 
-  const produce = async (host: Process, client: Tasks) => {
+  const produce = async (host: Process, client: Tasks, job: TaskDefinition<Data>) => {
     const { clock, random } = host.env;
     while (checker.enqueued < TASKS) {
-      const data = dataOf(checker.enqueued++);
+      const data = dataOf(checker.enqueued++, job);
       try {
         const { id } = await client.enqueue(job, data);
         checker.accepted.add(id);
@@ -69,9 +76,11 @@ export function taskLoad<Data>(
         { env: host.env, namespace: NAMESPACE, holder: host.name },
         { close: undefined },
       );
-      void produce(host, client);
+      const job = jobOf(host);
+      void produce(host, client, job);
       const { clock, random } = host.env;
-      const handler = job.handle(async (_data, { task, lease, signal }) => {
+      const handler = job.handle(async (data, { task, lease, signal }) => {
+        begun?.(job, data, task);
         world.tell(host.name, `does ${task.id} with token ${lease.token}`);
         const steps = healed ? 1 : 1 + Math.floor(random.float() * most);
         for (let step = 0; step < steps; step++) {

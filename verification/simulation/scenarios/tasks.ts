@@ -30,7 +30,7 @@ export function tasks(sim: Simulation): Running {
   };
 
   return taskLoad(sim, store, checker, {
-    job,
+    jobOf: () => job,
     dataOf: (number) => ({ number }),
     pauseMs: ttlMs,
     steps: 15,

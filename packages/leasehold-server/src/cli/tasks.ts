@@ -123,7 +123,7 @@ function detailsOf(task: TaskDetails): string {
   const { concurrency } = shown(task);
   const lines = [
     `${id}  ${COLORS[state](state)}`,
-    `kind ${kind}, queue ${queue}, priority ${priority}, failures ${failures} of ${task.maxAttempts}, crashes ${crashes} of ${task.crashLimit}`,
+    `kind ${kind}${task.version > 1 ? ` version ${task.version}` : ""}, queue ${queue}, priority ${priority}, failures ${failures} of ${task.maxAttempts}, crashes ${crashes} of ${task.crashLimit}`,
     `due ${task.scheduledAt}${dedupeKey === null ? "" : `, dedupe key ${dedupeKey}`}`,
     ...(concurrency
       ? [

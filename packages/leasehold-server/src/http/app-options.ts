@@ -4,6 +4,7 @@ import type {
   Control,
   GeneratorState,
   GrantHistory,
+  KindStore,
   OnceStore,
   ScheduleStore,
   TaskListener,
@@ -22,6 +23,11 @@ export interface AppOptions {
   readonly tasks: TaskStore;
   /** The records of `once`, in the database of `leases`. Default: none; their routes return 501. */
   readonly once?: OnceStore | undefined;
+  /**
+   * The published kinds of `tasks`, in their database: new tasks are checked against them. Default: none; their routes return
+   * 501, as they do on a platform without Node's `vm`, which ends a check that takes too long.
+   */
+  readonly kinds?: KindStore | undefined;
   /** The schedules of `tasks`, in their database. The app ticks. Default: none; their routes return 501. */
   readonly schedules?: ScheduleStore | undefined;
   readonly generator: GeneratorState;

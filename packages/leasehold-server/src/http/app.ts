@@ -31,11 +31,13 @@ import { Entry, noteBodyAt, OVERLOADED } from "./entry.js";
 import { Activities } from "./events/activity.js";
 import type { LeaseListener } from "./lease-calls.js";
 import { Admission } from "./limits/admission.js";
+import { boundedRuns } from "./limits/bounded-time.js";
 import { Demand } from "./limits/demand.js";
 import { resolveLimits, TenantsLimits } from "./limits/limits.js";
 import { TenantAdmission } from "./limits/tenant-admission.js";
 import { Tenants } from "./limits/tenants.js";
 import { Urgencies } from "./limits/urgency.js";
+import { KindChecks } from "./native/kind-checks.js";
 import { Pauses } from "./operations/pauses.js";
 import {
   notJson,
@@ -116,6 +118,9 @@ export function createApp(options: AppOptions): ServerApp {
   const measuredTasks = telemetry?.measured("tasks", options.tasks, clock) ?? options.tasks;
   const tasks = observed(timedTasks(measuredTasks, clock, latencies), noteTask);
   const recorder = history && startRecorder(history, env);
+  const runWithin = options.kinds && boundedRuns();
+  const kindChecks =
+    options.kinds && runWithin && new KindChecks(options.kinds, runWithin, env.clock);
   const limits = resolveLimits(options.limits);
   const pauses = new Pauses(control, env);
   const tenants = new Tenants({
@@ -146,6 +151,8 @@ export function createApp(options: AppOptions): ServerApp {
       leases,
       tasks,
       once,
+      kinds: kindChecks && options.kinds,
+      kindChecks,
       schedules,
       generator,
       history: recorder,
@@ -249,7 +256,10 @@ export function createApp(options: AppOptions): ServerApp {
     authenticator,
     pauses,
     unhandled,
-    repeat(env, "forget full buckets", 60_000, async () => tenantAdmission.forget()),
+    repeat(env, "forget full buckets", 60_000, async () => {
+      tenantAdmission.forget();
+      kindChecks?.forget();
+    }),
   ];
   if (once) background.push(startCollector(once, env, "ended records of once"));
   if (control) background.push(startCollector(control.keys, env, "ended keys", KEEP_ENDED_KEYS_MS));

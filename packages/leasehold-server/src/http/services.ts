@@ -4,6 +4,7 @@ import type {
   Control,
   GeneratorState,
   GrantHistory,
+  KindStore,
   NewTask,
   OnceStore,
   ScheduleStore,
@@ -35,6 +36,7 @@ import { type ServerLimits, servedTtl, type TenantsLimits } from "./limits/limit
 import { type Quota, Quotas } from "./limits/quotas.js";
 import { mostRecords, Records } from "./limits/records.js";
 import type { Tenants } from "./limits/tenants.js";
+import type { KindChecks } from "./native/kind-checks.js";
 import type { Pauses } from "./operations/pauses.js";
 import { type ProblemError, tooMany } from "./problems.js";
 import { Budget, type RequestScope } from "./request.js";
@@ -45,6 +47,9 @@ export interface Services {
   readonly tasks: TaskStore;
   /** The records of `once`, beside the leases; undefined: none are kept. */
   readonly once: OnceStore | undefined;
+  /** The published kinds of the tasks, and the check against them; undefined: none are kept. */
+  readonly kinds: KindStore | undefined;
+  readonly kindChecks: KindChecks | undefined;
   /** The schedules of the tasks; undefined: none are kept. */
   readonly schedules: ScheduleStore | undefined;
   readonly generator: GeneratorState;
@@ -156,6 +161,8 @@ type Ports = Pick<
   | "leases"
   | "tasks"
   | "once"
+  | "kinds"
+  | "kindChecks"
   | "schedules"
   | "generator"
   | "history"

@@ -1,10 +1,11 @@
 /** Schemas of /v1/schedules: the ScheduleStore port as JSON. The server adds the namespace. */
 import { z } from "@hono/zod-openapi";
-import { DEFAULTS, SCHEDULE_NAME_BYTES } from "leasehold/internal";
+import { DEFAULTS, FIRST_VERSION, SCHEDULE_NAME_BYTES } from "leasehold/internal";
 import type * as wire from "leasehold/internal/wire";
 import { LIMITS } from "leasehold/internal/wire";
 import { Concurrency, NewConcurrency } from "./concurrency.js";
 import { Cursor, JsonValue, NewName, PageOf, QueryInteger, TaskId } from "./fields.js";
+import { Version } from "./kinds.js";
 import { ReasonQuery } from "./operator.js";
 import type { Same } from "./same.js";
 import { State, taskSettings } from "./tasks.js";
@@ -59,6 +60,7 @@ const ScheduledTask = z
     kind: NewName,
     data: JsonValue,
     ...taskSettings,
+    version: Version.default(FIRST_VERSION),
     concurrency: NewConcurrency.nullable().default(null),
   })
   .openapi("ScheduledTask", { example: { kind: "report", data: { of: "sales" } } });
@@ -98,6 +100,7 @@ export const Schedule = z
       maxBackoffMs: z.int(),
       retain: z.object({ doneMs: Kept, deadMs: Kept }),
       concurrency: Concurrency,
+      version: z.int(),
     }),
     declaredAt: z.string().openapi({
       description: "When a program declared it last, changed or not.",

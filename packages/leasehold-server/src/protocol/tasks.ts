@@ -3,6 +3,7 @@ import { z } from "@hono/zod-openapi";
 import {
   CHECKPOINT_BYTES,
   DEFAULTS,
+  FIRST_VERSION,
   LONGEST_KEPT_MS,
   TASK_STATES,
   type TaskState,
@@ -24,6 +25,7 @@ import {
   ttl,
   withDefaultTtl,
 } from "./fields.js";
+import { Version } from "./kinds.js";
 import type { Same } from "./same.js";
 
 const LONGEST_BACKOFF_MS = 30 * 24 * 3_600_000;
@@ -67,6 +69,10 @@ const NewTask = z
     dedupeKey: Name.nullable().default(null).openapi({
       description: "At most one unfinished task per kind and key.",
     }),
+    version: Version.default(FIRST_VERSION).openapi({
+      description:
+        "Of the kind, for which the data is. Workers with an earlier one leave the task alone.",
+    }),
     concurrency: NewConcurrency.optional(),
     id: TaskId.optional().openapi({
       description:
@@ -100,6 +106,10 @@ export const NextBody = z
     queues: z.array(Name).min(1).max(LIMITS.names).default([DEFAULTS.queue]),
     kinds: z.array(Name).min(1).max(LIMITS.names).nullable().default(null).openapi({
       description: "Only tasks of these kinds; null: any kind.",
+    }),
+    versions: z.record(Name, Version).optional().openapi({
+      description:
+        "The largest version of each of the kinds that the worker can handle; default 1. A request for any kind takes any version.",
     }),
     claimId: TaskLeaseId.optional().openapi({
       description:
@@ -181,6 +191,7 @@ const identity = {
   crashes: z.int(),
   maxAttempts: z.int(),
   dedupeKey: z.string().nullable(),
+  version: z.int().openapi({ description: "Of the kind, for which the data is." }),
 };
 
 const ClaimedTask = z

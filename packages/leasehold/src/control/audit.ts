@@ -110,6 +110,7 @@ export type AuditAction =
   | `lease.${"revoke" | "release" | "collect"}`
   | `task.${"cancel" | "retry" | "delete"}`
   | `once.${"retry" | "delete"}`
+  | "kind.withdraw"
   | `schedule.${"pause" | "resume" | "run" | "remove"}`
   | `${"resource" | "prefix" | "queue"}.${"pause" | "resume"}`
   | `generator.${"start" | "stop" | "rate"}`
@@ -126,6 +127,7 @@ const ACTIONS: Readonly<Record<AuditAction, true>> = {
   "task.delete": true,
   "once.retry": true,
   "once.delete": true,
+  "kind.withdraw": true,
   "schedule.pause": true,
   "schedule.resume": true,
   "schedule.run": true,

@@ -7,6 +7,7 @@
  */
 import type { LeaseStore } from "../core/index.js";
 import type { OnceStore } from "../once/port.js";
+import type { KindStore } from "../tasks/kinds/port.js";
 import type { GeneratorState, TaskStore } from "../tasks/port.js";
 import type { ScheduleStore } from "../tasks/schedules/port.js";
 import type {
@@ -45,6 +46,7 @@ export interface Actors {
   readonly leases: Pick<LeaseStore, "revoke">;
   readonly tasks: TaskActs;
   readonly once: Pick<OnceStore, "retry" | "delete">;
+  readonly kinds: Pick<KindStore, "withdraw">;
   readonly schedules: Pick<ScheduleStore, "pause" | "resume" | "remove" | "runNow">;
   readonly generator: Pick<GeneratorState, "write">;
   readonly keys: KeyActs;
@@ -76,7 +78,7 @@ export interface Operations {
 /** The changes that an operator without the role admin may make. */
 export type OperatorActors = Pick<
   Actors,
-  "leases" | "tasks" | "once" | "schedules" | "generator" | "pauses"
+  "leases" | "tasks" | "once" | "kinds" | "schedules" | "generator" | "pauses"
 >;
 
 /** The part of {@link Control} that an operator's tools need, local or behind a server. */

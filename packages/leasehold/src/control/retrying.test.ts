@@ -26,6 +26,7 @@ async function triesOf(
     leases: { revoke: lose },
     tasks: { cancel: lose, retry: lose, delete: lose },
     once: { retry: fail, delete: fail },
+    kinds: { withdraw: fail },
     schedules: {
       pause: fail,
       resume: fail,

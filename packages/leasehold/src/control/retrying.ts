@@ -26,7 +26,7 @@ export function retryingOperator(operator: RemoteOperator, env: Env): RemoteOper
  * `once`, which may have been changed in between. A schedule's task has an id, so that a repeated run makes no second one.
  */
 function retryingActors(actors: OperatorActors, retrying: Retrying): OperatorActors {
-  const { leases, tasks, once, schedules, generator, pauses } = actors;
+  const { leases, tasks, once, kinds, schedules, generator, pauses } = actors;
   const unrepeated = { repeatable: false };
   const onTasks = (operation: keyof TaskActs) => (keys: readonly TaskKey[]) =>
     retrying.batch(keys, (some) => tasks[operation](some), unrepeated);
@@ -44,6 +44,7 @@ function retryingActors(actors: OperatorActors, retrying: Retrying): OperatorAct
       retry: (key) => retrying.call(() => once.retry(key), unrepeated),
       delete: (key) => retrying.call(() => once.delete(key), unrepeated),
     },
+    kinds: { withdraw: (key) => retrying.call(() => kinds.withdraw(key), unrepeated) },
     schedules: {
       pause: (request) => retrying.call(() => schedules.pause(request)),
       resume: (key) => retrying.call(() => schedules.resume(key)),

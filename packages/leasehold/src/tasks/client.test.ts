@@ -126,7 +126,7 @@ it("looking says what is wrong with its query", async () => {
 
 it("defineTask() says which option it does not know", () => {
   expect(() => defineTask("kind", { maxAttempt: 1 } as object)).toThrow(
-    /^maxAttempt is not an option; known are schema, concurrencyKey, perKey, order, queue, /,
+    /^maxAttempt is not an option; known are schema, concurrencyKey, perKey, order, version, upgrade, publish, jsonSchema, queue, /,
   );
 });
 

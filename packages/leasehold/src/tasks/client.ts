@@ -21,6 +21,7 @@ import {
   type ResultOptions,
   type TaskHandle,
 } from "./handle.js";
+import { type Kinds, kindsOver, type Publisher } from "./kinds/client.js";
 import { newTaskOf } from "./new-task.js";
 import {
   areIdsNew,
@@ -86,8 +87,7 @@ export class Tasks {
   static {
     dueKindsOf = (tasks) => {
       const dueKinds = tasks.#store.dueKinds?.bind(tasks.#store);
-      const { namespace } = tasks;
-      return dueKinds && ((query) => dueKinds({ ...query, namespace }));
+      return dueKinds && ((query) => dueKinds({ ...query, namespace: tasks.namespace }));
     };
     tasksOver = (stores, options, owned) => {
       const tasks = new Tasks(stores, options, owned);
@@ -101,6 +101,9 @@ export class Tasks {
   readonly namespace: string;
   /** The schedules of the namespace: list, pause, resume, remove and run them. {@link Tasks.schedule} declares one. */
   readonly schedules: Schedules;
+  /** The published kinds of the namespace. A definition with `publish: true` publishes one. */
+  readonly kinds: Kinds;
+  readonly #publisher: Publisher;
   readonly #store: TaskStore;
   readonly #env: Env;
   readonly #owned: Owned;
@@ -127,6 +130,7 @@ export class Tasks {
     this.#ready = new Ready(store, this.namespace, this.#env);
     this.#results = new ResultWaits(store, this.namespace, this.#env);
     this.#stores = stores;
+    ({ kinds: this.kinds, publisher: this.#publisher } = kindsOver(this, stores.kinds, this.#env));
     this.schedules = schedulesOver(this, stores.schedules, this.#env, this.#newId);
   }
 
@@ -185,9 +189,10 @@ export class Tasks {
     const newTasks = await Promise.all(
       tasks.map((task) => newTaskOf(definition, task, this.namespace, this.#newId)),
     );
+    // Not beside a transaction of the caller's: in PGlite it would wait for its end.
+    if (!options.client) await this.#publisher.publish(definition);
     const enqueued = await this.#adding.enqueue(newTasks, areIdsNew(tasks), options);
-    const wait = (id: string, waiting?: ResultOptions) => this.#result(id, waiting);
-    return enqueued.map((one) => handleOver<Output>(one, wait));
+    return enqueued.map((one) => handleOver<Output>(one, (id, wait) => this.#result(id, wait)));
   }
 
   /**
@@ -289,8 +294,8 @@ export class Tasks {
    */
   async stats(options: TaskStatsOptions = {}): Promise<TaskStatistics> {
     checkStatsOptions(options);
-    const given = withoutUndefined(options);
-    return this.#store.stats({ limit: COUNTED, ...given, namespace: this.namespace });
+    const { namespace } = this;
+    return this.#store.stats({ limit: COUNTED, ...withoutUndefined(options), namespace });
   }
 
   /**
@@ -375,6 +380,7 @@ export class Tasks {
     };
     const worker: Worker = workerOver(context, handlers, options);
     this.#workers.add(worker);
+    this.#publisher.publishAll(handlers);
     this.#background ??= startBackground(this.#stores, this.#env);
     return worker;
   }

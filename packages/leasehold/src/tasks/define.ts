@@ -14,6 +14,14 @@ import {
 import type { Logger } from "../env/index.js";
 import { concurrencyOf, KEY_OPTIONS, type KeyOptions } from "./concurrency.js";
 import { toJson } from "./json.js";
+import {
+  CONTRACT_OPTIONS,
+  type Contract,
+  type ContractOptions,
+  contractOf,
+  type JsonSchema,
+  schemaOf,
+} from "./kinds/contract.js";
 import type { ClaimedTask, Concurrency, Json, Retain } from "./port.js";
 import { checkTaskId } from "./record.js";
 
@@ -42,11 +50,12 @@ export interface TaskDefaults {
 }
 
 export interface TaskOptions<
-  Schema extends StandardSchemaV1 | undefined,
+  Schema extends StandardSchemaV1 | JsonSchema | undefined,
   Input = Schema extends StandardSchemaV1 ? StandardSchemaV1.InferInput<Schema> : Json,
 > extends TaskDefaults,
-    KeyOptions<Input> {
-  /** Checks the data when it is enqueued and again before it is handled. Any standard-schema library. */
+    KeyOptions<Input>,
+    ContractOptions {
+  /** Checks the data when it is enqueued and again before it is handled. Of any standard-schema library, or a JSON Schema. */
   schema?: Schema;
 }
 
@@ -84,6 +93,8 @@ export type Handler<Data, Output> = (
 /** A handler and the kind of tasks that it is for, as `tasks.work` takes them. */
 export interface TaskHandler {
   readonly kind: string;
+  /** Of its kind: it gets no tasks of a larger version. Absent: the version is 1, and nothing is published. */
+  readonly contract?: Contract;
   /** Checks the data and does the work. */
   readonly run: (data: Json, context: HandlerContext) => Promise<Json>;
 }
@@ -92,6 +103,8 @@ export interface TaskHandler {
 export interface TaskDefinition<Input = Json, Data = Input, Output = unknown> {
   readonly kind: string;
   readonly defaults: TaskDefaults;
+  /** Absent: the version is 1, and nothing is published. */
+  readonly contract?: Contract;
   /** @throws InvalidOptionError naming the field of the data */
   check(data: Input): Promise<Json>;
   /** By the `concurrencyKey` of the kind; undefined if it has none, or the task is not limited. */
@@ -141,39 +154,63 @@ export function defineTask<Schema extends StandardSchemaV1, Output = unknown>(
 >;
 export function defineTask<Data = Json, Output = unknown>(
   kind: string,
-  options?: TaskOptions<undefined, Data>,
+  options?: TaskOptions<JsonSchema | undefined, Data>,
 ): TaskDefinition<Data, Data, Output>;
 export function defineTask(
   kind: string,
-  options: TaskOptions<StandardSchemaV1 | undefined, unknown> = {},
+  options: TaskOptions<StandardSchemaV1 | JsonSchema | undefined, unknown> = {},
 ): TaskDefinition<unknown> {
   checkName("kind", kind);
-  checkKnown(options, { schema: true, ...KEY_OPTIONS, ...TASK_DEFAULTS });
-  const { schema, concurrencyKey, perKey, order, ...defaults } = options;
-  if (schema !== undefined && !isSchema(schema)) {
-    throw new InvalidOptionError("schema", `must be a Standard Schema, got ${kindOf(schema)}`);
-  }
+  checkKnown(options, { schema: true, ...KEY_OPTIONS, ...CONTRACT_OPTIONS, ...TASK_DEFAULTS });
+  const { schema, concurrencyKey, perKey, order, ...rest } = options;
+  const { version, upgrade, publish, jsonSchema, ...defaults } = rest;
+  const checked = schema === undefined ? undefined : schemaOf(schema);
+  const contract = contractOf(schema, withoutUndefined({ version, upgrade, publish, jsonSchema }));
   checkDefaults(defaults);
   const concurrency = concurrencyOf({ concurrencyKey, perKey, order });
   return {
     kind,
     defaults,
+    contract,
     ...(concurrency && { concurrency }),
     async check(data) {
-      if (schema) await validate(schema, data);
+      await checked?.validate(data);
       return toJson("data", data);
     },
     handle(handler) {
       checkFunction("handler", handler);
+      const validated = async (data: unknown) => (checked ? checked.validate(data) : data);
       return {
         kind,
+        contract,
         async run(data, context) {
-          const checked = schema ? await validate(schema, data).catch(asFinal) : data;
-          return toJson("output", await handler(checked, context));
+          const { version: from } = context.task;
+          const given =
+            upgrade && from < contract.version
+              ? await upgraded(kind, contract, () => upgrade(data, from), from).then(validated)
+              : await validated(data).catch(asFinal);
+          return toJson("output", await handler(given, context));
         },
       };
     },
   };
+}
+
+/** @throws an Error that says which upgrade failed: the next attempt may find one that does not */
+async function upgraded(
+  kind: string,
+  { version }: Contract,
+  upgrade: () => unknown,
+  from: number,
+): Promise<unknown> {
+  try {
+    return await upgrade();
+  } catch (cause) {
+    if (cause instanceof FinalTaskError) throw cause;
+    const why = cause instanceof Error ? cause.message : String(cause);
+    const what = `the upgrade of "${kind}" from version ${from} to ${version} failed`;
+    throw new Error(`${what}: ${why}`, { cause });
+  }
 }
 
 /** @throws InvalidOptionError unless it is what {@link defineTask} returns */
@@ -205,11 +242,6 @@ export function checkScheduledAt(at: unknown): void {
   if (!Number.isFinite(at.getTime())) {
     throw new InvalidOptionError("scheduledAt", "must be a valid Date");
   }
-}
-
-function isSchema(schema: object): boolean {
-  const standard: unknown = Reflect.get(Object(schema), "~standard");
-  return typeof (standard as { validate?: unknown } | undefined)?.validate === "function";
 }
 
 export const TASK_DEFAULTS: Readonly<Record<keyof TaskDefaults, true>> = {
@@ -279,17 +311,6 @@ function checkRetain(retain: Partial<Retain>): void {
 
 function checkOptional(path: string, value: number | undefined, min: number, max: number): void {
   if (value !== undefined) checkInteger(path, value, min, max);
-}
-
-async function validate(schema: StandardSchemaV1, data: unknown): Promise<unknown> {
-  const result = await schema["~standard"].validate(data);
-  if (!result.issues) return result.value;
-  const [issue] = result.issues;
-  const steps = issue?.path?.map((step) => (typeof step === "object" ? step.key : step)) ?? [];
-  throw new InvalidOptionError(
-    ["data", ...steps.map(String)].join("."),
-    issue?.message ?? "is invalid",
-  );
 }
 
 /** Data that does not fit its schema will not fit it next time either. */

@@ -10,6 +10,7 @@ const TASK: Parameters<typeof explain>[0] = {
   queue: "q",
   scheduledAt: NOW,
   priority: 0,
+  version: 1,
   holder: null,
   token: null,
   remainingMs: null,

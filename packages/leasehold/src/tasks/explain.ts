@@ -6,7 +6,8 @@
  *            · tasks of its concurrency key run, or come before it
  *            · other tasks come before it · none of these: the next claim gets it
  */
-import type { Attempt, BlockedKey, TaskView } from "./port.js";
+import { versionTaken } from "./claims.js";
+import type { Attempt, BlockedKey, ClaimRequest, TaskView } from "./port.js";
 
 export type WhyCode =
   | ("running" | "done" | "dead" | "cancelled")
@@ -32,6 +33,7 @@ export interface Surroundings {
   readonly claimers: readonly {
     readonly queues: readonly string[];
     readonly kinds: readonly string[] | null;
+    readonly versions?: ClaimRequest["versions"];
   }[];
   /** What keeps back the tasks of its concurrency key; null: nothing does, or it has none. */
   readonly blocked: BlockedKey | null;
@@ -44,7 +46,7 @@ export interface Surroundings {
 type Explained = Pick<
   TaskView,
   | ("id" | "state" | "kind" | "queue" | "scheduledAt" | "holder" | "token" | "remainingMs")
-  | ("failures" | "crashes" | "maxAttempts" | "crashLimit" | "error" | "priority")
+  | ("failures" | "crashes" | "maxAttempts" | "crashLimit" | "error" | "priority" | "version")
 >;
 
 /** The most decisive reason first; never none. */
@@ -68,10 +70,14 @@ export function explain(
     const { actor, reason } = around.pause;
     reasons.push(because("paused", `the queue ${queue} is paused by ${actor}: ${reason}`));
   }
-  const takes = around.claimers.some(
+  const taking = around.claimers.filter(
     ({ queues, kinds }) => queues.includes(queue) && (kinds === null || kinds.includes(kind)),
   );
-  if (!takes) {
+  if (taking.length > 0 && taking.every((claimer) => versionTaken(claimer, kind) < task.version)) {
+    const text = `it is of version ${task.version} of the kind ${kind}, and every worker that has asked this instance for the kind handles earlier versions only`;
+    reasons.push(because("noWorker", text));
+  }
+  if (taking.length === 0) {
     const text = `no worker has asked this instance for the kind ${kind} of the queue ${queue} of late`;
     reasons.push(because("noWorker", text));
   }

@@ -15,6 +15,14 @@ export {
 export { observed, type TaskEvent, type TaskListener } from "./events.js";
 export type { OutputOf, ResultOptions, TaskHandle } from "./handle.js";
 export { CHECKPOINT_BYTES } from "./json.js";
+export { type Kinds } from "./kinds/client.js";
+export {
+  type Contract,
+  type ContractOptions,
+  type JsonSchema,
+  loadJsonSchemas,
+} from "./kinds/contract.js";
+export type * from "./kinds/port.js";
 export { leasesOfTask } from "./leases.js";
 export type {
   EnqueueTaskOptions,
@@ -41,4 +49,5 @@ export {
 export type { ScheduleOptions } from "./schedules/declaration.js";
 export type * from "./schedules/port.js";
 export { type DueKinds, type UnhandledKind, unhandledKinds } from "./unhandled.js";
+export { FIRST_VERSION, LARGEST_VERSION } from "./values.js";
 export type { Drained, DrainOptions, Worker, WorkerOptions } from "./worker.js";

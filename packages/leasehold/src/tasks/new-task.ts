@@ -4,6 +4,7 @@ import { checkScheduledAt, settingsOf, type TaskDefinition } from "./define.js";
 import type { TaskToEnqueue } from "./options.js";
 import type { NewTask } from "./port.js";
 import { checkTaskId } from "./record.js";
+import { FIRST_VERSION } from "./values.js";
 
 /** @throws INVALID_OPTION */
 export async function newTaskOf<Input>(
@@ -21,6 +22,7 @@ export async function newTaskOf<Input>(
   if (scheduledAt !== undefined) checkScheduledAt(scheduledAt);
   const checked = await definition.check(data);
   const concurrency = definition.concurrency?.(data);
+  const { version = FIRST_VERSION } = definition.contract ?? {};
   return {
     ...settings,
     namespace,
@@ -29,6 +31,7 @@ export async function newTaskOf<Input>(
     data: checked,
     scheduledAt: scheduledAt?.toISOString() ?? null,
     dedupeKey: dedupeKey ?? null,
+    ...(version > FIRST_VERSION && { version }),
     ...(concurrency && { concurrency }),
   };
 }

@@ -30,7 +30,7 @@ import type { DueKind, DueKindsQuery } from "./due-kinds.js";
 import type { Concurrency, Json, TaskKey, TaskState } from "./values.js";
 import type { TaskResult, TaskWaits } from "./waits-port.js";
 
-export { TASK_STATES } from "./values.js";
+export { FIRST_VERSION, TASK_STATES } from "./values.js";
 export type {
   ReadResultsOptions,
   TaskEndEvent,
@@ -83,6 +83,8 @@ export interface NewTask {
   readonly retain?: Retain;
   /** Default: it runs whatever else runs. */
   readonly concurrency?: Concurrency | undefined;
+  /** Of the kind, 1 to 32,767: workers with an earlier one leave the task alone. Default 1. */
+  readonly version?: number;
 }
 /** In milliseconds; null: for ever. */
 export interface Retain {
@@ -115,6 +117,8 @@ export interface ClaimRequest {
   readonly queues: readonly string[];
   /** Only tasks of these kinds, at least one; null: of any. */
   readonly kinds: readonly string[] | null;
+  /** The largest version of each of the `kinds` that the worker can handle. Default 1. */
+  readonly versions?: Readonly<Record<string, number>> | undefined;
   /** At most this many tasks. */
   readonly limit: number;
   readonly ttlMs: number;
@@ -144,6 +148,7 @@ export interface ClaimedTask extends Term {
   readonly maxAttempts: number;
   readonly dedupeKey: string | null;
   readonly scheduledAt: string;
+  readonly version: number;
   /** The holder of the previous attempt; null if there was none. */
   readonly previousHolder: string | null;
   /** The last checkpoint of an earlier attempt; null if there was none. */
@@ -269,6 +274,7 @@ export interface TaskView {
   readonly dedupeKey: string | null;
   /** As the task declares it; null if it runs whatever else runs. */
   readonly concurrency: Concurrency | null;
+  readonly version: number;
   readonly attempt: number;
   readonly failures: number;
   readonly crashes: number;

@@ -2,7 +2,7 @@
  * Claims that wait. Any number of callers share one subscription to the store and one poll behind
  * it, and a notification wakes only as many of them as there may be tasks:
  *
- *   store ── ready(queue) ──▶ group of equal queues and kinds ──▶ its longest waiter claims
+ *   store ── ready(queue) ──▶ group of equal queues, kinds and versions ──▶ its longest waiter claims
  *                             (a few groups at once,                │ got all it could take
  *                              the others follow)                   ▼
  *                                                          the next waiter claims, and so on
@@ -134,8 +134,9 @@ export class Ready {
     }
   }
 
-  #enter({ queues, kinds }: ClaimRequest): { (): void; group: Group } {
-    const name = JSON.stringify([[...queues].sort(), kinds && [...kinds].sort()]);
+  #enter({ queues, kinds, versions = {} }: ClaimRequest): { (): void; group: Group } {
+    const taken = kinds && [...kinds].sort().map((kind) => [kind, versions[kind]]);
+    const name = JSON.stringify([[...queues].sort(), taken]);
     let group = this.#groups.get(name);
     if (!group) {
       group = { queues: new Set(queues), members: 0, waiting: new Set(), notified: false };

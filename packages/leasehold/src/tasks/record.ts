@@ -25,7 +25,8 @@ export interface AttemptRecord {
  * What a store keeps of a task, for ever. Data, output and progress are JSON as text: they come
  * back as they were, whatever happens to the objects that they were made of.
  */
-export interface TaskRecord extends Omit<NewTask, "data" | "scheduledAt"> {
+export interface TaskRecord extends Omit<NewTask, "data" | "scheduledAt" | "version"> {
+  readonly version: number;
   /** The number that the store gave the task: larger than those of earlier tasks. */
   readonly seq: number;
   readonly data: string;

@@ -98,6 +98,7 @@ describe("claim", () => {
       maxAttempts: 3,
       dedupeKey: "d",
       scheduledAt: at,
+      version: 1,
       previousHolder: null,
       checkpoint: null,
       ttlMs: 1_000,

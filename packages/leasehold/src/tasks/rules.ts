@@ -47,6 +47,7 @@ import {
   storedError,
   type TaskRecord,
 } from "./record.js";
+import { FIRST_VERSION } from "./values.js";
 
 /** Outcomes without what only a store can add: its failures, and its clock as text. */
 type Decided<T> = T extends { status: "failed" } ? never : Omit<T, "expiresAt">;
@@ -74,6 +75,7 @@ export function enqueue(
   if (rival) return { record, outcome: { status: "duplicate", id: rival.id } };
   const created: TaskRecord = {
     ...task,
+    version: task.version ?? FIRST_VERSION,
     seq,
     data: encodeJson(task.data),
     state: "pending",
@@ -386,6 +388,7 @@ function claimedTask(record: TaskRecord, last: AttemptRecord, nowMs: number): De
     maxAttempts: record.maxAttempts,
     dedupeKey: record.dedupeKey,
     scheduledAt: new Date(record.scheduledAtMs).toISOString(),
+    version: record.version,
     previousHolder: record.earlier.at(-1)?.holder ?? null,
     checkpoint: JSON.parse(record.checkpoint) as Json,
     ttlMs: last.ttlMs,

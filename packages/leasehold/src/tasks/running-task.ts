@@ -33,6 +33,7 @@ import { handlerContext } from "./handler-context.js";
 import { CHECKPOINT_BYTES, toJson } from "./json.js";
 import type {
   ClaimedTask,
+  ClaimRequest,
   CompleteOutcome,
   CompleteRequest,
   FailRequest,
@@ -40,6 +41,7 @@ import type {
   TaskGrant,
   TaskStore,
 } from "./port.js";
+import { FIRST_VERSION } from "./values.js";
 
 /** See AcquireOptions: the same numbers for the same reasons. */
 const KEEP = {
@@ -64,6 +66,8 @@ export class TasksAtWork {
   readonly namespace: string;
   readonly holder: string;
   readonly kinds: readonly string[];
+  /** Absent if all are the first. */
+  readonly versions: Pick<ClaimRequest, "versions">;
   readonly keep: KeepOptions;
   readonly completer: Completer;
   readonly scheduler: RenewalScheduler;
@@ -87,6 +91,10 @@ export class TasksAtWork {
     this.namespace = namespace;
     this.holder = holder;
     this.kinds = [...handlers.keys()];
+    const later = [...handlers].flatMap(([kind, { contract }]) =>
+      contract && contract.version > FIRST_VERSION ? [[kind, contract.version] as const] : [],
+    );
+    this.versions = later.length > 0 ? { versions: Object.fromEntries(later) } : {};
     this.keep = { ...KEEP, ttlMs, renewIntervalMs: Math.floor(ttlMs / 3) };
     this.completer = new Completer(store, env);
     this.scheduler = new RenewalScheduler(env.clock);

@@ -18,6 +18,10 @@ export const TASK_STATES: readonly TaskState[] = [
   "cancelled",
 ];
 
+/** The version of a task that names none, such as every task from before kinds had versions. */
+export const FIRST_VERSION = 1;
+export const LARGEST_VERSION = 32_767;
+
 export interface TaskKey {
   readonly namespace: string;
   readonly id: string;

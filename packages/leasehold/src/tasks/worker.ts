@@ -273,6 +273,7 @@ export class Worker implements AsyncDisposable {
         queues: this.#queues,
         ttlMs: this.#work.ttlMs,
         kinds: this.#work.kinds,
+        ...this.#work.versions,
         waitMs: Math.min(LONGEST_WAIT_MS, Math.floor(this.#work.ttlMs / 4)),
       };
       const sent = instant(env.clock);

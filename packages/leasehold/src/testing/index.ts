@@ -14,6 +14,7 @@ export {
   recordHistory,
   toJsonLines,
 } from "./history/index.js";
+export { exerciseKindStore, type KindHarness, type OpenedKindStore } from "./kind-suite.js";
 export {
   exerciseLeaseStore,
   type LeaseHarness,

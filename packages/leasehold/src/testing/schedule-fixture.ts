@@ -41,6 +41,7 @@ export const DECLARATION: ScheduleDeclaration = {
     maxBackoffMs: 7_000,
     retain: { doneMs: 8_000_000, deadMs: null },
     concurrency: { key: "sales", perKey: 3, order: "any" },
+    version: 2,
   },
 };
 

@@ -25,6 +25,7 @@ export function toWireTask(task: port.TaskView): Task {
     maxAttempts: task.maxAttempts,
     crashLimit: task.crashLimit,
     dedupeKey: task.dedupeKey,
+    version: task.version,
     concurrency: task.concurrency,
     grantId: task.grantId,
     fencingToken: task.token,
@@ -49,6 +50,7 @@ export function fromWireTask(task: Task): port.TaskView {
     dedupeKey: task.dedupeKey,
     // Absent from the answers of older servers.
     concurrency: task.concurrency ?? null,
+    version: task.version ?? 1,
     attempt: task.attempt,
     failures: task.failures,
     crashes: task.crashes,
@@ -118,6 +120,7 @@ export function toWireClaimed(task: port.ClaimedTask, processor: string): Claime
     crashes: task.crashes,
     maxAttempts: task.maxAttempts,
     dedupeKey: task.dedupeKey,
+    version: task.version,
     leaseId: task.leaseId,
     fencingToken: task.token,
     ttlMs: task.ttlMs,
@@ -143,7 +146,8 @@ export function fromWireClaimed(task: ClaimedTask): port.ClaimedTask {
     dedupeKey: task.dedupeKey,
     scheduledAt: task.scheduled_at,
     previousHolder: task.previousProcessor,
-    // Absent from the answers of older servers.
+    // As checkpoint, absent from the answers of older servers.
+    version: task.version ?? 1,
     checkpoint: task.checkpoint ?? null,
     ttlMs: task.ttlMs,
     remainingMs: task.remainingMs,

@@ -50,6 +50,8 @@ export interface NextRequest extends Ttl {
   readonly queues?: readonly string[];
   /** Only tasks of these kinds; null, the default: of any. */
   readonly kinds?: readonly string[] | null;
+  /** The largest version of each of the `kinds` that the worker can handle. Default 1. */
+  readonly versions?: Readonly<Record<string, number>> | undefined;
   /** Chosen by the caller: a repeated request of the same processor returns the same tasks, whatever else it asks. Secret. */
   readonly claimId?: string;
 }
@@ -71,6 +73,8 @@ interface Identity {
   readonly crashes: number;
   readonly maxAttempts: number;
   readonly dedupeKey: string | null;
+  /** Of the kind, for which the data is. */
+  readonly version: number;
 }
 
 export interface ClaimedTask extends Identity {

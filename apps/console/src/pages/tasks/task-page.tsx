@@ -105,7 +105,16 @@ function Known({ task, answeredAtMs }: { task: TaskDetails; answeredAtMs: number
 
 function Facts({ task }: { readonly task: TaskDetails }) {
   const { id, queue, priority, attempt, failures, maxAttempts, crashes, crashLimit } = task;
-  const { dedupeKey, concurrency, createdAt, scheduled_at, started_at, processed_at, kind } = task;
+  const {
+    dedupeKey,
+    concurrency,
+    version,
+    createdAt,
+    scheduled_at,
+    started_at,
+    processed_at,
+    kind,
+  } = task;
   const list = (search: { queue?: string; kind?: string }, text: string) => (
     <Link to="/tasks" search={search} className="underline underline-offset-2">
       {text}
@@ -118,7 +127,10 @@ function Facts({ task }: { readonly task: TaskDetails }) {
   return (
     <dl className="divide-y text-sm">
       <Fact name="Queue">{list({ queue }, queue)}</Fact>
-      <Fact name="Kind">{list({ kind }, kind)}</Fact>
+      <Fact name="Kind">
+        {list({ kind }, kind)}
+        {version > 1 && <span className="text-muted"> version {version}</span>}
+      </Fact>
       <Fact name="Priority">{priority}</Fact>
       <Fact name="Attempts">{attempt}</Fact>
       <Fact name="Failures">

@@ -37,7 +37,7 @@ interface Waiting extends Omit<Waiter, "askedAt"> {
 }
 
 /** The last claim of a worker for these queues and kinds. */
-export interface Claimer extends Pick<ClaimRequest, "holder" | "queues" | "kinds"> {
+export interface Claimer extends Pick<ClaimRequest, "holder" | "queues" | "kinds" | "versions"> {
   /** By this instance's clock. */
   readonly at: string;
   /** Whether it waits for a task now. */
@@ -167,14 +167,14 @@ export class RecentCalls {
   }
 
   /** Records a claim. Call the returned function when it has been answered. */
-  claiming({ holder, queues, kinds }: ClaimRequest): () => void {
+  claiming({ holder, queues, kinds, versions }: ClaimRequest): () => void {
     // Workers of one process share a name, but not always their queues.
-    const name = JSON.stringify([holder, queues, kinds]);
+    const name = JSON.stringify([holder, queues, kinds, versions]);
     const claimers = name.length > LONG_CHARACTERS ? this.#longClaimers : this.#claimers;
     const claim = (change: 1 | -1) => {
       const open = Math.max(0, (claimers.get(name)?.open ?? 0) + change);
       const atMs = this.#clock.monotonic();
-      claimers.set(name, { holder, queues, kinds, atMs, open });
+      claimers.set(name, { holder, queues, kinds, versions, atMs, open });
     };
     claim(1);
     return () => claim(-1);

@@ -30,7 +30,7 @@ export function withClaims(
   workers: readonly LiveWorker[],
   claimers: readonly Claimer[],
 ): Workers["items"] {
-  const claims = new Map(claimers.map(({ holder, ...claim }) => [holder, claim]));
+  const claims = new Map(claimers.map(({ holder, versions: _, ...claim }) => [holder, claim]));
   const holding = new Set(workers.map(({ holder }) => holder));
   const idle = [...claims.keys()]
     .filter((holder) => !holding.has(holder))

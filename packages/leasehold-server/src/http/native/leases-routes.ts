@@ -193,6 +193,7 @@ export function leaseRoutes(app: App, services: Services): void {
         {
           namespace: context.get("caller").namespace,
           once: services.once !== undefined,
+          kinds: services.kinds !== undefined,
           schedules: services.schedules !== undefined,
           maxBodyBytes: services.limits.bodyBytes,
           leases: { ...capabilities, ttl: services.ttl.leases },

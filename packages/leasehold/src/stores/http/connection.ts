@@ -259,6 +259,7 @@ const MISSING: ReadonlySet<ProblemCode> = new Set([
   "UNKNOWN_TASK",
   "UNKNOWN_ONCE",
   "UNKNOWN_SCHEDULE",
+  "UNKNOWN_KIND",
 ]);
 
 /**

@@ -31,6 +31,7 @@ import {
   queryOf,
 } from "./connection.js";
 import { HttpGeneratorState } from "./control-generator.js";
+import type { HttpKindStore } from "./kinds.js";
 import type { HttpOnceStore } from "./once.js";
 import type { HttpScheduleStore } from "./schedules.js";
 
@@ -39,11 +40,17 @@ const PAUSES = "/v1/pauses";
 /** Who asks for an action, and why. */
 type By = Pick<Act, "actor" | "reason">;
 
+/** The stores that are loaded at first use. */
+interface Opening {
+  readonly once: () => Promise<HttpOnceStore>;
+  readonly kinds: () => Promise<HttpKindStore>;
+  readonly schedules: () => Promise<HttpScheduleStore>;
+}
+
 export class HttpOperator implements RemoteOperator {
   readonly #client: HttpClient;
   readonly #generator: HttpGeneratorState;
-  readonly #openOnce: () => Promise<HttpOnceStore>;
-  readonly #openSchedules: () => Promise<HttpScheduleStore>;
+  readonly #open: Opening;
   readonly pauses = { list: (namespace: string | null) => this.#paused(namespace) };
   readonly audit = {
     list: (query: AuditQuery) => this.#audited(query),
@@ -53,13 +60,9 @@ export class HttpOperator implements RemoteOperator {
   readonly keys = { list: (query: KeyQuery) => this.#keys(query) };
   readonly limits = { read: (namespace: string) => this.#limits(namespace) };
 
-  /** @param openOnce what it gives, the caller closes, as that of `openSchedules` */
-  constructor(
-    connection: Connection,
-    openOnce: () => Promise<HttpOnceStore>,
-    openSchedules: () => Promise<HttpScheduleStore>,
-  ) {
-    [this.#openOnce, this.#openSchedules] = [openOnce, openSchedules];
+  /** @param open what it gives, the caller closes */
+  constructor(connection: Connection, open: Opening) {
+    this.#open = open;
     this.#client = new HttpClient(connection);
     this.#generator = new HttpGeneratorState(connection);
   }
@@ -97,14 +100,15 @@ export class HttpOperator implements RemoteOperator {
       },
       tasks: { cancel: tasks("cancel"), retry: tasks("retry"), delete: tasks("delete") },
       once: {
-        retry: async (key) => (await this.#openOnce()).retry(key, by),
-        delete: async (key) => (await this.#openOnce()).delete(key, by),
+        retry: async (key) => (await this.#open.once()).retry(key, by),
+        delete: async (key) => (await this.#open.once()).delete(key, by),
       },
+      kinds: { withdraw: async (key) => (await this.#open.kinds()).withdraw(key, by) },
       schedules: {
-        pause: async (request) => (await this.#openSchedules()).pause(request),
-        resume: async (key) => (await this.#openSchedules()).resume(key, by),
-        remove: async (key) => (await this.#openSchedules()).remove(key, by),
-        runNow: async (request) => (await this.#openSchedules()).runNow(request, by),
+        pause: async (request) => (await this.#open.schedules()).pause(request),
+        resume: async (key) => (await this.#open.schedules()).resume(key, by),
+        remove: async (key) => (await this.#open.schedules()).remove(key, by),
+        runNow: async (request) => (await this.#open.schedules()).runNow(request, by),
       },
       pauses: {
         set: (pause) => this.#pause(pause),

@@ -11,6 +11,7 @@ import {
 } from "../../core/index.js";
 import type { Env } from "../../env/index.js";
 import { retryingOnce } from "../../once/retrying.js";
+import { retryingKinds } from "../../tasks/kinds/retrying.js";
 import { retryingGenerator, retryingTasks } from "../../tasks/retrying.js";
 import { retryingSchedules } from "../../tasks/schedules/retrying.js";
 import type * as wire from "../../wire/index.js";
@@ -19,6 +20,7 @@ import type { StoreSource, Stores } from "../source.js";
 import { type Connection, HttpClient, queryOf } from "./connection.js";
 import { HttpOperator } from "./control.js";
 import { HttpGeneratorState } from "./control-generator.js";
+import type { HttpKindStore } from "./kinds.js";
 import type { HttpOnceStore } from "./once.js";
 import type { HttpScheduleStore } from "./schedules.js";
 import { HttpLeaseStore } from "./store.js";
@@ -83,10 +85,11 @@ export function http(options: HttpOptions): StoreSource<Stores> {
         throw error;
       });
       const { namespace, ...capabilities } = body as wire.ServerCapabilities;
-      // A server of an older version announces no limit, and has the one above. It keeps no records of `once` and no schedules either.
+      // A server of an older version announces no limit, and has the one above. It keeps no records of `once`, no kinds and no schedules either.
       const {
         maxBodyBytes: announced = maxBodyBytes,
         once: keepsOnce = false,
+        kinds: keepsKinds = false,
         schedules: keepsSchedules = false,
       } = body as Partial<wire.ServerCapabilities>;
       const connection: Connection = { ...asking, namespace, maxBodyBytes: announced };
@@ -105,12 +108,22 @@ export function http(options: HttpOptions): StoreSource<Stores> {
         (loadingSchedules ??= import("./schedules.js").then(
           (schedules) => new schedules.HttpScheduleStore(connection),
         ));
-      const operator = new HttpOperator(connection, openOnce, openSchedules);
+      let loadingKinds: Promise<HttpKindStore> | undefined;
+      const openKinds = () =>
+        (loadingKinds ??= import("./kinds.js").then(
+          (kinds) => new kinds.HttpKindStore(connection),
+        ));
+      const operator = new HttpOperator(connection, {
+        once: openOnce,
+        kinds: openKinds,
+        schedules: openSchedules,
+      });
       return {
         namespace,
         leases,
         tasks,
         ...(keepsOnce && { once: retryingOnce(leases, openOnce, env) }),
+        ...(keepsKinds && { kinds: retryingKinds(openKinds, env) }),
         ...(keepsSchedules && { schedules: retryingSchedules(openSchedules, env) }),
         generator: retryingGenerator(generator, env),
         operator: retryingOperator(operator, env),
@@ -127,6 +140,7 @@ export function http(options: HttpOptions): StoreSource<Stores> {
           await Promise.all([leases.close(), tasks.close()]);
           client.close();
           (await loading)?.close();
+          (await loadingKinds)?.close();
           (await loadingSchedules)?.close();
           generator.close();
           operator.close();

@@ -36,7 +36,10 @@ export class HttpScheduleStore implements ScheduleStore {
     { declaration, ...key }: DeclareRequest,
     { timeoutMs }: CallOptions = {},
   ): Promise<DeclareOutcome> {
-    const body = JSON.stringify(declaration satisfies wire.DeclareScheduleRequest);
+    const { version, ...task } = declaration.task;
+    // Servers of an older version know no versions.
+    const sent = { ...declaration, task: version === 1 ? task : declaration.task };
+    const body = JSON.stringify(sent satisfies wire.DeclareScheduleRequest);
     const call: Call = { method: "PUT", path: this.#pathOf(key), body, budgetMs: timeoutMs };
     const answer = await this.#client.send(call).catch((error: unknown) => {
       // The server refused the request, and did nothing.

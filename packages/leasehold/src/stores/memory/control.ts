@@ -23,6 +23,7 @@ import type { Clock } from "../../env/index.js";
 import type { MemoryGeneratorState } from "./control-generator.js";
 import { memoryKeys, type StoredKey } from "./control-keys.js";
 import { compareUtf8 } from "./keys.js";
+import type { MemoryKindStore } from "./kinds.js";
 import type { MemoryOnceStore } from "./once.js";
 import { backFrom, pageOf } from "./page.js";
 import type { MemoryScheduleStore } from "./schedules.js";
@@ -65,6 +66,7 @@ export function memoryControl(
   leases: MemoryLeaseStore,
   tasks: MemoryTaskStore,
   once: MemoryOnceStore,
+  kinds: MemoryKindStore,
   schedules: MemoryScheduleStore,
   generator: MemoryGeneratorState,
 ): Control {
@@ -72,7 +74,7 @@ export function memoryControl(
   const keys = memoryKeys(state);
   const pauses = pausesOf(state, leases);
   const limits = limitsOf(state);
-  const actors = { leases, tasks, once, schedules, generator, keys, pauses, limits };
+  const actors = { leases, tasks, once, kinds, schedules, generator, keys, pauses, limits };
   const kept = { audit, keys, pauses, limits, actors, leasesApart: false };
   return { ...kept, ...inTwoSteps(audit, actors) };
 }

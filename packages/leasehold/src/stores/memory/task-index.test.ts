@@ -20,6 +20,7 @@ function pending(number: number, fields: Partial<TaskRecord> = {}): TaskRecord {
     queue: "q",
     priority: 0,
     dedupeKey: null,
+    version: 1,
     maxAttempts: 3,
     crashLimit: 3,
     backoffMs: 1_000,
@@ -100,7 +101,7 @@ it("gives tasks of all queues and kinds in the order of priority, scheduledAt an
       .filter(({ scheduledAtMs }) => scheduledAtMs <= 12)
       .sort((a, b) => a.priority - b.priority || a.scheduledAtMs - b.scheduledAtMs);
     const found: TaskRecord[] = [];
-    for (const record of tasks.due(["q3", "q1", "q2", "q1"], kinds, 12)) {
+    for (const record of tasks.due(["q3", "q1", "q2", "q1"], { kinds }, 12)) {
       found.push(record);
       tasks.put({ ...record, state: "running" });
     }

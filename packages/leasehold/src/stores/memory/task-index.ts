@@ -1,15 +1,18 @@
 /** The tasks of one namespace in memory, with an index for each order of access. */
-import type { NewTask, TaskState } from "../../tasks/port.js";
+import { versionTaken } from "../../tasks/claims.js";
+import type { ClaimRequest, NewTask, TaskState } from "../../tasks/port.js";
 import { isUnfinished, type TaskRecord } from "../../tasks/record.js";
 import { SortedList } from "./sorted-list.js";
 import { isKeyed, KeyLanes } from "./task-keys.js";
 import { inClaimOrder, Lanes } from "./task-lanes.js";
 
-/** The pending tasks of one queue: of all kinds, and of each. */
+/** The pending tasks of one queue: of all kinds, and of each version of each kind. */
 interface Queue {
   readonly all: Lanes;
-  readonly kinds: Map<string, Lanes>;
+  readonly kinds: Map<string, Map<number, Lanes>>;
 }
+
+type Wanted = Pick<ClaimRequest, "kinds" | "versions">;
 
 interface Deletion {
   readonly seq: number;
@@ -73,27 +76,26 @@ export class TaskIndex {
 
   /**
    * The pending tasks that are due, in the order of claims. The caller makes each one running before it asks for
-   * the next. Kinds that are not asked for cost nothing.
+   * the next. Kinds and versions that are not asked for cost nothing.
    */
-  due(
-    queues: readonly string[],
-    kinds: readonly string[] | null,
-    nowMs: number,
-  ): Generator<TaskRecord, void, void> {
-    return inClaimOrder(this.#asked(new Set(queues), kinds && new Set(kinds)), nowMs);
+  due(queues: readonly string[], wanted: Wanted, nowMs: number): Generator<TaskRecord, void, void> {
+    return inClaimOrder(this.#asked(new Set(queues), wanted), nowMs);
   }
 
   *#asked(
     queues: ReadonlySet<string>,
-    kinds: ReadonlySet<string> | null,
+    wanted: Wanted,
   ): Generator<Pick<Lanes, "firstDue">, void, void> {
+    const kinds = wanted.kinds && new Set(wanted.kinds);
     for (const name of queues) {
-      yield* this.keys.of(name, kinds);
+      for (const lane of this.keys.of(name, kinds)) yield takenOf(lane, wanted);
       const queue = this.#queues.get(name);
       if (queue && !kinds) yield queue.all;
       for (const kind of (queue && kinds) ?? []) {
-        const lanes = queue?.kinds.get(kind);
-        if (lanes) yield lanes;
+        const most = versionTaken(wanted, kind);
+        for (const [version, lanes] of queue?.kinds.get(kind) ?? []) {
+          if (version <= most) yield lanes;
+        }
       }
     }
   }
@@ -101,7 +103,9 @@ export class TaskIndex {
   /** Every pending task that was due by then. */
   *dueBy(atMs: number): Generator<TaskRecord, void, void> {
     for (const { kinds } of this.#queues.values()) {
-      for (const lanes of kinds.values()) yield* lanes.dueBy(atMs);
+      for (const versions of kinds.values()) {
+        for (const lanes of versions.values()) yield* lanes.dueBy(atMs);
+      }
     }
     yield* this.keys.dueBy(atMs);
   }
@@ -179,19 +183,33 @@ export class TaskIndex {
     const queue: Queue = this.#queues.get(record.queue) ?? { all: new Lanes(), kinds: new Map() };
     this.#queues.set(record.queue, queue);
     queue.all.add(record);
-    const lanes = queue.kinds.get(record.kind) ?? new Lanes();
-    queue.kinds.set(record.kind, lanes);
+    const versions = queue.kinds.get(record.kind) ?? new Map<number, Lanes>();
+    queue.kinds.set(record.kind, versions);
+    const lanes = versions.get(record.version) ?? new Lanes();
+    versions.set(record.version, lanes);
     lanes.add(record);
   }
 
   #dequeue(record: TaskRecord): void {
     const queue = this.#queues.get(record.queue);
-    const lanes = queue?.kinds.get(record.kind);
+    const versions = queue?.kinds.get(record.kind);
+    const lanes = versions?.get(record.version);
     queue?.all.delete(record);
     lanes?.delete(record);
-    if (lanes?.isEmpty) queue?.kinds.delete(record.kind);
+    if (lanes?.isEmpty) versions?.delete(record.version);
+    if (versions?.size === 0) queue?.kinds.delete(record.kind);
     if (queue?.all.isEmpty) this.#queues.delete(record.queue);
   }
+}
+
+/** The first task of a key keeps back those behind it, also if it is of a version that the claim does not take. */
+function takenOf(lane: Pick<Lanes, "firstDue">, wanted: Wanted): Pick<Lanes, "firstDue"> {
+  return {
+    firstDue(nowMs) {
+      const first = lane.firstDue(nowMs);
+      return first && first.version <= versionTaken(wanted, first.kind) ? first : null;
+    },
+  };
 }
 
 function ascending(a: number, b: number): number {

@@ -33,6 +33,7 @@ function viewOf(record: TaskRecord, nowMs: number): Omit<TaskView, "error"> {
     state,
     dedupeKey: record.dedupeKey,
     concurrency: record.concurrency ?? null,
+    version: record.version,
     attempt: last?.attempt ?? 0,
     failures: record.failures,
     crashes: record.crashes,

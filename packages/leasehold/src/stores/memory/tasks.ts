@@ -98,7 +98,7 @@ export class MemoryTaskStore implements TaskStore {
 
   async claim(request: ClaimRequest): Promise<ClaimOutcome> {
     if (this.#closed) return closed();
-    const { claimId, holder, queues, kinds, limit } = request;
+    const { claimId, holder, queues, limit } = request;
     const namespace = this.#state.namespace(request.namespace);
     const { tasks, claims, tokenFloor } = namespace;
     const nowMs = this.#state.nowMs();
@@ -118,7 +118,7 @@ export class MemoryTaskStore implements TaskStore {
     }
     const claimed: ClaimedTask[] = [];
     let bytes = 0;
-    for (const due of tasks.due(queues, kinds, nowMs)) {
+    for (const due of tasks.due(queues, request, nowMs)) {
       if (claimed.length >= limit) break;
       bytes += byteLength(due.data) + (due.checkpoint === NOTHING ? 0 : byteLength(due.checkpoint));
       if (bytes > CLAIMED_BYTES && claimed.length > 0) {

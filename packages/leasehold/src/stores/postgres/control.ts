@@ -22,6 +22,7 @@ import { PostgresGeneratorState } from "./control-generator.js";
 import { keysIn } from "./control-keys.js";
 import { limitsIn, pausesIn } from "./control-state.js";
 import { isUniqueViolation, storeError } from "./failures.js";
+import { PostgresKindStore } from "./kinds.js";
 import { PostgresOnceStore } from "./once.js";
 import { PostgresScheduleStore } from "./schedules.js";
 import type { Connections } from "./shared.js";
@@ -88,6 +89,7 @@ function actorsIn(sql: Sql, connections: Connections): Actors {
     leases,
     tasks: new PostgresTaskStore(within),
     once: new PostgresOnceStore(within, leases),
+    kinds: new PostgresKindStore(within),
     schedules: new PostgresScheduleStore(within),
     generator: new PostgresGeneratorState(within),
     keys: keysIn(sql),

@@ -15,6 +15,7 @@ import {
 } from "../../core/index.js";
 import type { Env } from "../../env/index.js";
 import type { OnceStore } from "../../once/port.js";
+import type { KindStore } from "../../tasks/kinds/port.js";
 import type { GeneratorState, TaskStore } from "../../tasks/port.js";
 import type { ScheduleStore } from "../../tasks/schedules/port.js";
 import type { Diagnosis, MigrationStep, QueuedWaiter } from "../source.js";
@@ -27,6 +28,7 @@ import { postgresControl } from "./control.js";
 import { PostgresGeneratorState } from "./control-generator.js";
 import { PostgresGrantHistory } from "./control-history.js";
 import { diagnosePostgres } from "./diagnose.js";
+import { PostgresKindStore } from "./kinds.js";
 import { migrate, planOf, stepsOf } from "./migrate.js";
 import { PostgresOnceStore } from "./once.js";
 import { PostgresScheduleStore } from "./schedules.js";
@@ -73,6 +75,7 @@ export interface InSchema {
 export interface PostgresDatabase {
   readonly leases: LeaseStore;
   readonly tasks: TaskStore;
+  readonly kinds: KindStore;
   readonly schedules: ScheduleStore;
   readonly once: OnceStore;
   readonly generator: GeneratorState;
@@ -147,6 +150,7 @@ async function openDatabase(
       leases,
       once: new PostgresOnceStore(connections, leases),
       tasks: new PostgresTaskStore(connections),
+      kinds: new PostgresKindStore(connections),
       schedules: new PostgresScheduleStore(connections),
       generator: new PostgresGeneratorState(connections),
       history: new PostgresGrantHistory(connections),

@@ -3,6 +3,7 @@
  * step works on servers and PGlite, from PostgreSQL 13 on.
  */
 import { KEY_STEPS } from "./migrations-keys.js";
+import { KIND_STEPS } from "./migrations-kinds.js";
 import { SCHEDULE_STEPS } from "./migrations-schedules.js";
 import { TASK_STEPS } from "./migrations-tasks.js";
 
@@ -347,4 +348,5 @@ export const MIGRATIONS: readonly Migration[] = [
   ...TASK_STEPS,
   ...KEY_STEPS,
   ...SCHEDULE_STEPS,
+  ...KIND_STEPS,
 ];

@@ -31,6 +31,7 @@ const DECLARED = [
   "concurrency_key",
   "concurrency_limit",
   "concurrency_any",
+  "version",
 ] as const;
 const TYPES: Readonly<Record<(typeof DECLARED)[number], string>> = {
   cron: "text",
@@ -52,6 +53,7 @@ const TYPES: Readonly<Record<(typeof DECLARED)[number], string>> = {
   concurrency_key: "text",
   concurrency_limit: "int",
   concurrency_any: "bool",
+  version: "smallint",
 };
 const list = (columns: readonly string[], row?: string) =>
   columns.map((column) => (row ? `${row}.${column}` : column)).join(", ");
@@ -159,10 +161,10 @@ WITH ${CLOCK},
   added AS (
     INSERT INTO leasehold.task (namespace, id, seq, state, kind, queue, priority, data,
       max_attempts, crash_limit, backoff_ms, max_backoff_ms, keep_done_ms, keep_dead_ms,
-      concurrency_key, concurrency_limit, concurrency_any, created_at, scheduled_at)
+      concurrency_key, concurrency_limit, concurrency_any, version, created_at, scheduled_at)
     SELECT m.namespace, f.id, f.seq, 'pending', m.kind, m.queue, m.priority, m.data,
       m.max_attempts, m.crash_limit, m.backoff_ms, m.max_backoff_ms, m.keep_done_ms, m.keep_dead_ms,
-      m.concurrency_key, m.concurrency_limit, m.concurrency_any, c.now,
+      m.concurrency_key, m.concurrency_limit, m.concurrency_any, m.version, c.now,
       coalesce(to_timestamp(f.scheduled_ms / 1000), c.now)
     FROM moved m CROSS JOIN fires f CROSS JOIN clock c ORDER BY f.n
     ON CONFLICT DO NOTHING
@@ -185,6 +187,7 @@ export interface ScheduleRow extends Omit<DueRow, "now" | "nextAt" | "namespace"
   readonly concurrencyKey: string | null;
   readonly concurrencyLimit: number | null;
   readonly concurrencyAny: boolean;
+  readonly version: number;
   readonly declaredAt: number;
   readonly pausedAt: number | null;
   readonly pausedBy: string | null;
@@ -200,7 +203,7 @@ const VIEW = `SELECT s.name, s.revision, s.cron, s.time_zone AS "timeZone", s.ev
   s.overlap, s.jitter_ms AS "jitterMs", s.kind, s.queue, s.priority, s.data, s.max_attempts AS "maxAttempts",
   s.crash_limit AS "crashLimit", s.backoff_ms AS "backoffMs", s.max_backoff_ms AS "maxBackoffMs",
   s.keep_done_ms AS "keepDoneMs", s.keep_dead_ms AS "keepDeadMs", s.concurrency_key AS "concurrencyKey",
-  s.concurrency_limit AS "concurrencyLimit", s.concurrency_any AS "concurrencyAny", ${epochMs("s.declared_at")} AS "declaredAt",
+  s.concurrency_limit AS "concurrencyLimit", s.concurrency_any AS "concurrencyAny", s.version, ${epochMs("s.declared_at")} AS "declaredAt",
   ${epochMs("s.paused_at")} AS "pausedAt", s.paused_by AS "pausedBy", s.pause_reason AS "pauseReason",
   ${epochMs("s.last_fire_at")} AS "lastFireAt", s.waiting, s.fired, s.skipped, s.last_task_id AS "taskId",
   t.state AS "taskState", ${epochMs("t.finished_at")} AS "taskFinishedAt", t.error AS "taskError"

@@ -170,6 +170,7 @@ function columnsOf(declaration: ScheduleDeclaration): Parameter[] {
     concurrency?.key ?? null,
     concurrency?.perKey ?? null,
     concurrency?.order === "any",
+    task.version,
   ];
 }
 
@@ -212,6 +213,7 @@ function viewOf(namespace: string, row: ScheduleRow): ScheduleView {
       maxBackoffMs,
       retain: { doneMs: keepDoneMs, deadMs: keepDeadMs },
       concurrency: concurrencyOf(row),
+      version: row.version,
     },
     declaredAt: isoOf(row.declaredAt),
     paused:

@@ -8,6 +8,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { beforeAll, expect, it } from "vitest";
 import { CONTROL_CALLS } from "../../../../../tests/support/postgres-control-statements.js";
+import { KIND_CALLS } from "../../../../../tests/support/postgres-kind-statements.js";
 import { ONCE_CALLS } from "../../../../../tests/support/postgres-once-statements.js";
 import { SCHEDULE_CALLS } from "../../../../../tests/support/postgres-schedule-statements.js";
 import {
@@ -29,7 +30,7 @@ const CATALOGUE_FILES = "tests/support/postgres-*statements.ts";
 const SHORTEST_RUN = 6;
 const FRAME = /^(BEGIN|COMMIT|ROLLBACK)\b/;
 
-const CALLS = [...STORE_CALLS, ...ONCE_CALLS, ...SCHEDULE_CALLS, ...CONTROL_CALLS];
+const CALLS = [...STORE_CALLS, ...ONCE_CALLS, ...KIND_CALLS, ...SCHEDULE_CALLS, ...CONTROL_CALLS];
 const CATALOGUE: readonly Statement[] = [
   ...OPENING,
   ...CALLS.flatMap(([, ...statements]) => statements),

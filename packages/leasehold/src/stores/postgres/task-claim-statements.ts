@@ -9,7 +9,13 @@ import { CLAIMED_BYTES } from "../../tasks/payloads.js";
 import type { Parameter } from "./connection.js";
 import { afterMs, unnested } from "./statements.js";
 import type { Run } from "./task-calls.js";
-import { KEYED_LEFT, keyedDue, keyedHeads, pickedOfBoth } from "./task-key-statements.js";
+import {
+  KEYED_LEFT,
+  keyedDue,
+  keyedHeads,
+  pickedOfBoth,
+  VERSION_TAKEN,
+} from "./task-key-statements.js";
 import {
   CLOCK,
   CLOCK_NOW,
@@ -47,6 +53,7 @@ export interface ClaimedRow {
   readonly maxAttempts: number;
   readonly dedupeKey: string | null;
   readonly scheduledAt: number;
+  readonly version: number;
   readonly previousHolder: string | null;
   readonly checkpoint: string | null;
   /** Another than that of the request if it repeats the claim of another holder. */
@@ -59,7 +66,7 @@ export interface ClaimedRow {
 
 const DUE = `t.namespace = $1 AND t.state = 'pending' AND t.concurrency_key IS NULL
         AND t.scheduled_at <= ${CLOCK_NOW}
-        AND ($6::text[] IS NULL OR t.kind = ANY ($6::text[]))
+        AND ($6::text[] IS NULL OR t.kind = ANY ($6::text[])) AND ${VERSION_TAKEN("t")}
         AND NOT EXISTS (SELECT FROM earlier)`;
 /** For statements that take no task with a key. */
 const UNKEYED_DUE = `${DUE} AND NOT EXISTS (SELECT FROM keyed)`;
@@ -107,7 +114,7 @@ const CLAIMED_COLUMNS = (row: string) => `${row}.id, ${row}.kind, ${row}.queue,
   ${row}.priority, ${row}.data, ${row}.lease_id AS "leaseId", ${row}.token, ${row}.attempt,
   ${row}.failures, ${row}.crashes, ${row}.max_attempts AS "maxAttempts",
   ${row}.dedupe_key AS "dedupeKey", ${row}.holder, ${micros(`${row}.scheduled_at`)} AS "scheduledAt",
-  ${row}.previous_holder AS "previousHolder", ${row}.checkpoint, ${row}.ttl_ms AS "ttlMs",
+  ${row}.version, ${row}.previous_holder AS "previousHolder", ${row}.checkpoint, ${row}.ttl_ms AS "ttlMs",
   ${micros(`${row}.expires_at`)} AS "expiresAt", ${micros("c.now")} AS now`;
 
 /**

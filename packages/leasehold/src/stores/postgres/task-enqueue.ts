@@ -6,6 +6,7 @@
 import type { SqlTransaction } from "../../core/index.js";
 import { invariant, zip } from "../../env/index.js";
 import type { EnqueueOutcome, NewTask, TaskKey } from "../../tasks/port.js";
+import { FIRST_VERSION } from "../../tasks/port.js";
 import { encodeJson, isSameContent, type TaskContent } from "../../tasks/record.js";
 import type { Parameter, Scalar, Schema } from "./connection.js";
 import { failedOutcome, storeError } from "./failures.js";
@@ -30,16 +31,17 @@ const NEW_TASK: Columns = [
   ["concurrency_key", "text"],
   ["concurrency_limit", "int"],
   ["concurrency_any", "bool"],
+  ["version", "smallint"],
 ];
 
 /** Inserts the tasks of `numbered`, in key order: {@link task-statements.ts}. */
 const ADDED = `added AS (
     INSERT INTO leasehold.task (namespace, id, seq, state, kind, queue, priority, data, dedupe_key,
       max_attempts, crash_limit, backoff_ms, max_backoff_ms, keep_done_ms, keep_dead_ms,
-      concurrency_key, concurrency_limit, concurrency_any, created_at, scheduled_at)
+      concurrency_key, concurrency_limit, concurrency_any, version, created_at, scheduled_at)
     SELECT i.namespace, i.id, i.seq, 'pending', i.kind, i.queue, i.priority, i.data, i.dedupe_key,
       i.max_attempts, i.crash_limit, i.backoff_ms, i.max_backoff_ms, i.keep_done_ms, i.keep_dead_ms,
-      i.concurrency_key, i.concurrency_limit, i.concurrency_any, c.now,
+      i.concurrency_key, i.concurrency_limit, i.concurrency_any, i.version, c.now,
       coalesce(to_timestamp(i.scheduled_ms / 1000), c.now)
     FROM numbered i CROSS JOIN clock c
     ORDER BY i.namespace COLLATE "C", i.kind COLLATE "C", i.dedupe_key COLLATE "C",
@@ -213,6 +215,7 @@ function newTaskColumns(tasks: readonly NewTask[]): (readonly Scalar[])[] {
     tasks.map(({ concurrency }) => concurrency?.key ?? null),
     tasks.map(({ concurrency }) => concurrency?.perKey ?? null),
     tasks.map(({ concurrency }) => concurrency?.order === "any"),
+    tasks.map(({ version }) => version ?? FIRST_VERSION),
   ];
 }
 

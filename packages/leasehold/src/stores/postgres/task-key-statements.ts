@@ -14,7 +14,25 @@
  *   deletes only rows that it sees, and so has seen what they are about; what it leaves, it inserts again.
  * - It waits only for claims that add the row of the same key, in the order of keys.
  */
+import { versionTaken } from "../../tasks/claims.js";
+import type { ClaimRequest } from "../../tasks/port.js";
+import { FIRST_VERSION } from "../../tasks/port.js";
 import { CLOCK_NOW } from "./task-statements.js";
+
+/**
+ * The kinds of a claim as its value $6: their names, and for each later version that it takes, the name and the version.
+ * Nearly all tasks are of the first version, and this costs them a comparison of two numbers.
+ */
+export function kindsTaken(request: Pick<ClaimRequest, "kinds" | "versions">): string[] | null {
+  if (!request.kinds || !request.versions) return request.kinds && [...request.kinds];
+  return request.kinds.flatMap((kind) => {
+    const later = Math.max(0, versionTaken(request, kind) - FIRST_VERSION);
+    return [kind, ...Array.from({ length: later }, (_, at) => `${kind}\x01${at + 2}`)];
+  });
+}
+/** Whether the claim takes the version of the row, which is a task or has a kind and a version like one. */
+export const VERSION_TAKEN = (row: string) => `(${row}.version = 1 OR $6::text[] IS NULL
+          OR ${row}.kind || E'\\x01' || ${row}.version = ANY ($6::text[]))`;
 
 /** Whether tasks with a key are due in one of the queues: then the claim is left to the statement that can take them. */
 export const keyedDue = (queues: string) => `keyed AS MATERIALIZED (
@@ -35,7 +53,7 @@ export const keyedHeads = (queues: string, bytes: string) => `looked AS MATERIAL
     SELECT d.* FROM unnest(ARRAY[${queues}]) AS q (queue) CROSS JOIN LATERAL (
       SELECT d.ctid AS at, d.namespace, d.queue, d.kind, d.key FROM leasehold.due_key d
       WHERE d.namespace = $1 AND d.queue = q.queue AND d.due_at <= ${CLOCK_NOW}
-        AND ($6::text[] IS NULL OR d.kind = ANY ($6::text[]))
+        AND ($6::text[] IS NULL OR d.kind = ANY ($6::text[])) AND ${VERSION_TAKEN("d")}
         AND NOT EXISTS (SELECT FROM earlier)
       ORDER BY d.priority, d.due_at LIMIT $5::int
       FOR UPDATE OF d SKIP LOCKED
@@ -89,18 +107,18 @@ export const keyedHeads = (queues: string, bytes: string) => `looked AS MATERIAL
     SELECT k.namespace, k.queue, k.kind, k.key, k.any_order, h.*,
       row_number() OVER (PARTITION BY k.queue, k.kind, k.key ORDER BY h.seq) AS place
     FROM examined k CROSS JOIN clock c CROSS JOIN LATERAL (
-      SELECT f.priority, f.scheduled_at, f.seq, f.bytes FROM (
-        SELECT t.seq, t.bytes, max(t.priority) OVER upto AS priority,
+      SELECT f.priority, f.scheduled_at, f.seq, f.version, f.bytes FROM (
+        SELECT t.seq, t.version, t.bytes, max(t.priority) OVER upto AS priority,
           max(t.scheduled_at) OVER upto AS scheduled_at, bool_and(t.scheduled_at <= c.now) OVER upto AS due
         FROM (
-          SELECT t.seq, t.priority, t.scheduled_at, ${bytes} AS bytes FROM leasehold.task t
+          SELECT t.seq, t.priority, t.scheduled_at, t.version, ${bytes} AS bytes FROM leasehold.task t
           WHERE NOT k.any_order AND ${OF_KEY} AND t.state = 'pending'
             AND (t.scheduled_at <= c.now OR t.attempt > 0) AND (k.stuck IS NULL OR t.seq < k.stuck)
           ORDER BY ${NUMBER} LIMIT k.free
         ) t WINDOW upto AS (ORDER BY t.seq ROWS UNBOUNDED PRECEDING)
       ) f WHERE f.due
       UNION ALL (
-        SELECT t.priority, t.scheduled_at, t.seq, ${bytes} AS bytes FROM leasehold.task t
+        SELECT t.priority, t.scheduled_at, t.seq, t.version, ${bytes} AS bytes FROM leasehold.task t
         WHERE k.any_order AND ${OF_KEY} AND t.state = 'pending' AND t.scheduled_at <= c.now
         ORDER BY t.priority, t.scheduled_at, t.seq LIMIT k.free
       )
@@ -122,7 +140,7 @@ export const pickedOfBoth = (order: string) => `
         FROM (SELECT h.* FROM heads h ORDER BY ${order} LIMIT $5::int) h CROSS JOIN LATERAL (
           SELECT FROM leasehold.task t
           WHERE t.namespace = h.namespace AND t.seq = h.seq AND t.state = 'pending'
-            AND t.scheduled_at <= ${CLOCK_NOW}
+            AND t.scheduled_at <= ${CLOCK_NOW} AND ${VERSION_TAKEN("t")}
           FOR NO KEY UPDATE OF t SKIP LOCKED
         ) t
       ) b
@@ -137,8 +155,11 @@ export const KEYED_LEFT = `forgotten AS (
     ))
   ),
   again AS (
-    INSERT INTO leasehold.due_key (namespace, queue, kind, key, priority, due_at)
-    SELECT h.namespace, h.queue, h.kind, h.key, min(h.priority), min(h.scheduled_at) FROM heads h
+    INSERT INTO leasehold.due_key (namespace, queue, kind, key, priority, due_at, version)
+    SELECT h.namespace, h.queue, h.kind, h.key, min(h.priority), min(h.scheduled_at),
+      -- Claims that take none of them need not look again.
+      CASE WHEN bool_and(h.any_order) THEN min(h.version) ELSE (array_agg(h.version ORDER BY h.seq))[1] END
+    FROM heads h
     WHERE NOT EXISTS (SELECT FROM measured m WHERE m.fits AND m.seq = h.seq)
     GROUP BY h.namespace, h.queue, h.kind, h.key
   )`;

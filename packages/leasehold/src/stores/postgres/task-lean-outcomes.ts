@@ -1,10 +1,12 @@
 /** The values that the lean statements take, and what their rows decide. */
+
 import type {
   ClaimedTask,
   ClaimRequest,
   CompleteOutcome,
   CompleteRequest,
 } from "../../tasks/port.js";
+import { FIRST_VERSION } from "../../tasks/port.js";
 import { encodeJson, isTaskId, NOTHING } from "../../tasks/record.js";
 import type { Parameter } from "./connection.js";
 import { type LeanStatement, listOf } from "./lean-statement.js";
@@ -35,6 +37,7 @@ export function tasksOf(
     maxAttempts: row.maxAttempts,
     dedupeKey: row.dedupeKey,
     scheduledAt: iso(row.scheduledAt),
+    version: row.version ?? FIRST_VERSION,
     previousHolder: row.previousHolder,
     checkpoint: decode(row.checkpoint),
     ttlMs,

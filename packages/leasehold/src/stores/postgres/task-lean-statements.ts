@@ -47,6 +47,7 @@ export interface LeanClaimedRow {
   readonly maxAttempts: number;
   readonly dedupeKey: string | null;
   readonly scheduledAt: number;
+  readonly version: number | null;
   readonly previousHolder: string | null;
   readonly checkpoint: string | null;
 }
@@ -74,7 +75,7 @@ WITH clock AS MATERIALIZED (
       SELECT p.seq FROM picked p WHERE (SELECT sum(b.bytes) FROM picked b) <= ${CLAIMED_BYTES}
     ))
     RETURNING t.id, t.seq, t.kind, t.priority, t.data, t.lease_id, t.token, t.attempt, t.failures,
-      t.crashes, t.max_attempts, t.dedupe_key, t.scheduled_at, t.previous_holder, t.checkpoint
+      t.crashes, t.max_attempts, t.dedupe_key, t.scheduled_at, t.version, t.previous_holder, t.checkpoint
   ),
   noted AS (
     INSERT INTO leasehold.claim (namespace, claim_id, task_seqs, claimed_at)
@@ -84,7 +85,7 @@ SELECT x.id, x.kind, nullif(x.priority, 0) AS priority, x.data, x.lease_id AS "l
   x.token, nullif(x.attempt, 1) AS attempt, nullif(x.failures, 0) AS failures, nullif(x.crashes, 0) AS crashes,
   x.max_attempts AS "maxAttempts", x.dedupe_key AS "dedupeKey",
   (date_part('epoch', x.scheduled_at) * 1000000)::bigint AS "scheduledAt",
-  x.previous_holder AS "previousHolder", x.checkpoint, nullif(c.micros, x.token) AS now,
+  nullif(x.version, 1) AS version, x.previous_holder AS "previousHolder", x.checkpoint, nullif(c.micros, x.token) AS now,
   CASE WHEN x.id IS NULL THEN EXISTS (SELECT FROM earlier) OR EXISTS (SELECT FROM picked)
     OR EXISTS (SELECT FROM keyed) END AS undecided
 FROM clock c LEFT JOIN claimed x ON true

@@ -228,6 +228,7 @@ export function claimedTask(row: ClaimedRow & { readonly id: string }): ClaimedT
     maxAttempts: row.maxAttempts,
     dedupeKey: row.dedupeKey,
     scheduledAt: iso(row.scheduledAt),
+    version: row.version,
     previousHolder: row.previousHolder,
     checkpoint: decode(row.checkpoint),
     ttlMs: row.ttlMs,

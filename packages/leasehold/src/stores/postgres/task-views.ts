@@ -32,6 +32,7 @@ interface PlainRow {
   readonly concurrencyKey: string | null;
   readonly perKey: number;
   readonly anyOrder: boolean;
+  readonly version: number;
   readonly attempt: number;
   readonly failures: number;
   readonly crashes: number;
@@ -50,7 +51,7 @@ interface PlainRow {
 }
 
 const COLUMNS = `t.id, t.kind, t.queue, t.priority, t.state, t.dedupe_key AS "dedupeKey",
-  t.concurrency_key AS "concurrencyKey", t.concurrency_limit AS "perKey", t.concurrency_any AS "anyOrder",
+  t.concurrency_key AS "concurrencyKey", t.concurrency_limit AS "perKey", t.concurrency_any AS "anyOrder", t.version,
   t.attempt, t.failures, t.crashes, t.max_attempts AS "maxAttempts", t.crash_limit AS "crashLimit",
   ${micros("t.created_at")} AS "createdAt", ${micros("t.scheduled_at")} AS "scheduledAt",
   ${micros("t.started_at")} AS "startedAt", ${micros("t.heartbeat_at")} AS "heartbeatAt",
@@ -208,6 +209,7 @@ function viewOf(row: PlainRow): Omit<TaskView, "error"> {
       row.concurrencyKey === null
         ? null
         : { key: row.concurrencyKey, perKey: row.perKey, order: row.anyOrder ? "any" : "fifo" },
+    version: row.version,
     attempt: row.attempt,
     failures: row.failures,
     crashes: row.crashes,

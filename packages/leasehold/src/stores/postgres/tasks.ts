@@ -58,7 +58,7 @@ import {
   FORGET_CLAIMS,
 } from "./task-claim-statements.js";
 import { enqueue, runIn } from "./task-enqueue.js";
-import { FORGET_KEYS } from "./task-key-statements.js";
+import { FORGET_KEYS, kindsTaken } from "./task-key-statements.js";
 import { tasksOf } from "./task-lean-outcomes.js";
 import { CLAIM_FIRST, type LeanClaimedRow } from "./task-lean-statements.js";
 import { type LeaseRow, leasePage, leasesSql } from "./task-leases.js";
@@ -149,7 +149,8 @@ export class PostgresTaskStore implements TaskStore {
   }
 
   async claim(request: ClaimRequest, options?: ClaimOptions): Promise<ClaimOutcome> {
-    const { namespace, claimId, holder, ttlMs, limit, kinds } = request;
+    const { namespace, claimId, holder, ttlMs, limit } = request;
+    const kinds = kindsTaken(request);
     const queues = [...new Set(request.queues)];
     try {
       const run = this.#calls.within(this.#general, options);

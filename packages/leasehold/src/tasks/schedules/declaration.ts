@@ -18,6 +18,7 @@ import {
   type TaskDefinition,
 } from "../define.js";
 import { toJson } from "../json.js";
+import { FIRST_VERSION } from "../values.js";
 import {
   type CatchUp,
   type Overlap,
@@ -88,6 +89,7 @@ export async function declarationOf<Input>(
   checkNewName("queue", settings.queue);
   const checked = await definition.check(data);
   const concurrency = definition.concurrency?.(data) ?? null;
+  const { version = FIRST_VERSION } = definition.contract ?? {};
   const declaration = {
     cron: cron ?? null,
     timeZone,
@@ -95,7 +97,7 @@ export async function declarationOf<Input>(
     catchUp,
     overlap,
     jitterMs,
-    task: { ...settings, kind: definition.kind, data: checked, concurrency },
+    task: { ...settings, kind: definition.kind, data: checked, concurrency, version },
   };
   await checkDeclaration(declaration);
   return declaration;

@@ -28,6 +28,7 @@ import { payloads } from "./payloads.js";
 import { results } from "./results.js";
 import { retaining } from "./retaining.js";
 import { statistics } from "./statistics.js";
+import { versions } from "./versions.js";
 import { views } from "./views.js";
 import { watching } from "./watching.js";
 
@@ -58,6 +59,7 @@ const SECTIONS: readonly (readonly [string, Section])[] = [
   ["large batches", mixedBatches],
   ["concurrency", concurrency],
   ["concurrency keys", keys],
+  ["versions", versions],
   ["JSON", json],
   ["get, list and counts", views],
   ["large payloads", payloads],

@@ -35,10 +35,10 @@ WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
   added AS (
     INSERT INTO leasehold.task (namespace, id, seq, state, kind, queue, priority, data,
       max_attempts, crash_limit, backoff_ms, max_backoff_ms, keep_done_ms, keep_dead_ms,
-      concurrency_key, concurrency_limit, concurrency_any, created_at, scheduled_at)
+      concurrency_key, concurrency_limit, concurrency_any, version, created_at, scheduled_at)
     SELECT m.namespace, f.id, f.seq, 'pending', m.kind, m.queue, m.priority, m.data,
       m.max_attempts, m.crash_limit, m.backoff_ms, m.max_backoff_ms, m.keep_done_ms, m.keep_dead_ms,
-      m.concurrency_key, m.concurrency_limit, m.concurrency_any, c.now,
+      m.concurrency_key, m.concurrency_limit, m.concurrency_any, m.version, c.now,
       coalesce(to_timestamp(f.scheduled_ms / 1000), c.now)
     FROM moved m CROSS JOIN fires f CROSS JOIN clock c ORDER BY f.n
     ON CONFLICT DO NOTHING

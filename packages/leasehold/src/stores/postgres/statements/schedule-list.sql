@@ -7,7 +7,7 @@ SELECT s.name, s.revision, s.cron, s.time_zone AS "timeZone", s.every_ms AS "eve
   s.overlap, s.jitter_ms AS "jitterMs", s.kind, s.queue, s.priority, s.data, s.max_attempts AS "maxAttempts",
   s.crash_limit AS "crashLimit", s.backoff_ms AS "backoffMs", s.max_backoff_ms AS "maxBackoffMs",
   s.keep_done_ms AS "keepDoneMs", s.keep_dead_ms AS "keepDeadMs", s.concurrency_key AS "concurrencyKey",
-  s.concurrency_limit AS "concurrencyLimit", s.concurrency_any AS "concurrencyAny", date_part('epoch', s.declared_at) * 1000 AS "declaredAt",
+  s.concurrency_limit AS "concurrencyLimit", s.concurrency_any AS "concurrencyAny", s.version, date_part('epoch', s.declared_at) * 1000 AS "declaredAt",
   date_part('epoch', s.paused_at) * 1000 AS "pausedAt", s.paused_by AS "pausedBy", s.pause_reason AS "pauseReason",
   date_part('epoch', s.last_fire_at) * 1000 AS "lastFireAt", s.waiting, s.fired, s.skipped, s.last_task_id AS "taskId",
   t.state AS "taskState", date_part('epoch', t.finished_at) * 1000 AS "taskFinishedAt", t.error AS "taskError"

@@ -27,7 +27,8 @@ WITH clock AS MATERIALIZED (
     SELECT t.seq, octet_length(t.data) + coalesce(octet_length(t.checkpoint), 0) AS bytes FROM leasehold.task t
     WHERE t.queue = $7 AND t.namespace = $1 AND t.state = 'pending' AND t.concurrency_key IS NULL
         AND t.scheduled_at <= (SELECT now FROM clock)
-        AND ($6::text[] IS NULL OR t.kind = ANY ($6::text[]))
+        AND ($6::text[] IS NULL OR t.kind = ANY ($6::text[])) AND (t.version = 1 OR $6::text[] IS NULL
+          OR t.kind || E'\x01' || t.version = ANY ($6::text[]))
         AND NOT EXISTS (SELECT FROM earlier) AND NOT EXISTS (SELECT FROM keyed)
     ORDER BY t.priority, t.scheduled_at, t.seq LIMIT $5::int
     FOR NO KEY UPDATE OF t SKIP LOCKED
@@ -43,7 +44,7 @@ WITH clock AS MATERIALIZED (
       SELECT p.seq FROM picked p WHERE (SELECT sum(b.bytes) FROM picked b) <= 16777216
     ))
     RETURNING t.id, t.seq, t.kind, t.priority, t.data, t.lease_id, t.token, t.attempt, t.failures,
-      t.crashes, t.max_attempts, t.dedupe_key, t.scheduled_at, t.previous_holder, t.checkpoint
+      t.crashes, t.max_attempts, t.dedupe_key, t.scheduled_at, t.version, t.previous_holder, t.checkpoint
   ),
   noted AS (
     INSERT INTO leasehold.claim (namespace, claim_id, task_seqs, claimed_at)
@@ -53,7 +54,7 @@ SELECT x.id, x.kind, nullif(x.priority, 0) AS priority, x.data, x.lease_id AS "l
   x.token, nullif(x.attempt, 1) AS attempt, nullif(x.failures, 0) AS failures, nullif(x.crashes, 0) AS crashes,
   x.max_attempts AS "maxAttempts", x.dedupe_key AS "dedupeKey",
   (date_part('epoch', x.scheduled_at) * 1000000)::bigint AS "scheduledAt",
-  x.previous_holder AS "previousHolder", x.checkpoint, nullif(c.micros, x.token) AS now,
+  nullif(x.version, 1) AS version, x.previous_holder AS "previousHolder", x.checkpoint, nullif(c.micros, x.token) AS now,
   CASE WHEN x.id IS NULL THEN EXISTS (SELECT FROM earlier) OR EXISTS (SELECT FROM picked)
     OR EXISTS (SELECT FROM keyed) END AS undecided
 FROM clock c LEFT JOIN claimed x ON true

@@ -10,19 +10,21 @@
 
 -- lines 11 to 19 of task-claim.sql
     SELECT d.* FROM unnest(ARRAY[$7::text, $8::text]) AS q (queue) CROSS JOIN LATERAL (
--- lines 21 to 101 of task-claim.sql
+-- lines 21 to 102 of task-claim.sql
     SELECT q.namespace, q.queue, q.priority, q.scheduled_at, q.seq, t.bytes FROM (
       (SELECT t.namespace, t.queue, t.seq, t.priority, t.scheduled_at FROM leasehold.task t
         WHERE t.queue = $7 AND t.namespace = $1 AND t.state = 'pending' AND t.concurrency_key IS NULL
         AND t.scheduled_at <= (SELECT now FROM clock)
-        AND ($6::text[] IS NULL OR t.kind = ANY ($6::text[]))
+        AND ($6::text[] IS NULL OR t.kind = ANY ($6::text[])) AND (t.version = 1 OR $6::text[] IS NULL
+          OR t.kind || E'\x01' || t.version = ANY ($6::text[]))
         AND NOT EXISTS (SELECT FROM earlier)
         ORDER BY t.priority, t.scheduled_at, t.seq LIMIT 10 * $5::int + 100)
       UNION ALL
       (SELECT t.namespace, t.queue, t.seq, t.priority, t.scheduled_at FROM leasehold.task t
         WHERE t.queue = $8 AND t.namespace = $1 AND t.state = 'pending' AND t.concurrency_key IS NULL
         AND t.scheduled_at <= (SELECT now FROM clock)
-        AND ($6::text[] IS NULL OR t.kind = ANY ($6::text[]))
+        AND ($6::text[] IS NULL OR t.kind = ANY ($6::text[])) AND (t.version = 1 OR $6::text[] IS NULL
+          OR t.kind || E'\x01' || t.version = ANY ($6::text[]))
         AND NOT EXISTS (SELECT FROM earlier)
         ORDER BY t.priority, t.scheduled_at, t.seq LIMIT 10 * $5::int + 100)
       ORDER BY 4, 5, 3
@@ -33,4 +35,4 @@
       FOR NO KEY UPDATE OF t SKIP LOCKED
     ) t
     ORDER BY q.priority, q.scheduled_at, q.seq LIMIT $5::int
--- lines 109 to 188 of task-claim.sql
+-- lines 111 to 194 of task-claim.sql

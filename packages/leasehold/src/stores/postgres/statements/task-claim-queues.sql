@@ -20,14 +20,16 @@
       (SELECT t.namespace, t.queue, t.seq, t.priority, t.scheduled_at FROM leasehold.task t
         WHERE t.queue = $7 AND t.namespace = $1 AND t.state = 'pending' AND t.concurrency_key IS NULL
         AND t.scheduled_at <= (SELECT now FROM clock)
-        AND ($6::text[] IS NULL OR t.kind = ANY ($6::text[]))
+        AND ($6::text[] IS NULL OR t.kind = ANY ($6::text[])) AND (t.version = 1 OR $6::text[] IS NULL
+          OR t.kind || E'\x01' || t.version = ANY ($6::text[]))
         AND NOT EXISTS (SELECT FROM earlier) AND NOT EXISTS (SELECT FROM keyed)
         ORDER BY t.priority, t.scheduled_at, t.seq LIMIT 10 * $5::int + 100)
       UNION ALL
       (SELECT t.namespace, t.queue, t.seq, t.priority, t.scheduled_at FROM leasehold.task t
         WHERE t.queue = $8 AND t.namespace = $1 AND t.state = 'pending' AND t.concurrency_key IS NULL
         AND t.scheduled_at <= (SELECT now FROM clock)
-        AND ($6::text[] IS NULL OR t.kind = ANY ($6::text[]))
+        AND ($6::text[] IS NULL OR t.kind = ANY ($6::text[])) AND (t.version = 1 OR $6::text[] IS NULL
+          OR t.kind || E'\x01' || t.version = ANY ($6::text[]))
         AND NOT EXISTS (SELECT FROM earlier) AND NOT EXISTS (SELECT FROM keyed)
         ORDER BY t.priority, t.scheduled_at, t.seq LIMIT 10 * $5::int + 100)
       ORDER BY 4, 5, 3
@@ -38,10 +40,10 @@
       FOR NO KEY UPDATE OF t SKIP LOCKED
     ) t
     ORDER BY q.priority, q.scheduled_at, q.seq LIMIT $5::int
--- lines 129 to 138 of task-claim.sql
+-- lines 132 to 141 of task-claim.sql
     FROM (SELECT DISTINCT x.namespace, x.queue FROM measured x WHERE NOT x.fits) q
--- lines 145 to 166 of task-claim.sql
--- lines 179 to 185 of task-claim.sql
+-- lines 148 to 169 of task-claim.sql
+-- lines 185 to 191 of task-claim.sql
   x.id IS NULL AND EXISTS (SELECT FROM keyed) AS undecided
 FROM clock c LEFT JOIN (SELECT * FROM claimed UNION ALL SELECT * FROM own) x ON true
 ORDER BY x.priority, x.scheduled_at, x.seq

@@ -20,7 +20,8 @@ WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
     SELECT d.* FROM unnest(ARRAY[$7::text]) AS q (queue) CROSS JOIN LATERAL (
       SELECT d.ctid AS at, d.namespace, d.queue, d.kind, d.key FROM leasehold.due_key d
       WHERE d.namespace = $1 AND d.queue = q.queue AND d.due_at <= (SELECT now FROM clock)
-        AND ($6::text[] IS NULL OR d.kind = ANY ($6::text[]))
+        AND ($6::text[] IS NULL OR d.kind = ANY ($6::text[])) AND (d.version = 1 OR $6::text[] IS NULL
+          OR d.kind || E'\x01' || d.version = ANY ($6::text[]))
         AND NOT EXISTS (SELECT FROM earlier)
       ORDER BY d.priority, d.due_at LIMIT $5::int
       FOR UPDATE OF d SKIP LOCKED
@@ -79,11 +80,11 @@ WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
     SELECT k.namespace, k.queue, k.kind, k.key, k.any_order, h.*,
       row_number() OVER (PARTITION BY k.queue, k.kind, k.key ORDER BY h.seq) AS place
     FROM examined k CROSS JOIN clock c CROSS JOIN LATERAL (
-      SELECT f.priority, f.scheduled_at, f.seq, f.bytes FROM (
-        SELECT t.seq, t.bytes, max(t.priority) OVER upto AS priority,
+      SELECT f.priority, f.scheduled_at, f.seq, f.version, f.bytes FROM (
+        SELECT t.seq, t.version, t.bytes, max(t.priority) OVER upto AS priority,
           max(t.scheduled_at) OVER upto AS scheduled_at, bool_and(t.scheduled_at <= c.now) OVER upto AS due
         FROM (
-          SELECT t.seq, t.priority, t.scheduled_at, octet_length(t.data) + coalesce(octet_length(t.checkpoint), 0) AS bytes FROM leasehold.task t
+          SELECT t.seq, t.priority, t.scheduled_at, t.version, octet_length(t.data) + coalesce(octet_length(t.checkpoint), 0) AS bytes FROM leasehold.task t
           WHERE NOT k.any_order AND t.namespace = k.namespace AND t.queue = k.queue
           AND t.kind = k.kind AND t.concurrency_key = k.key AND t.state = 'pending'
             AND (t.scheduled_at <= c.now OR t.attempt > 0) AND (k.stuck IS NULL OR t.seq < k.stuck)
@@ -91,7 +92,7 @@ WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
         ) t WINDOW upto AS (ORDER BY t.seq ROWS UNBOUNDED PRECEDING)
       ) f WHERE f.due
       UNION ALL (
-        SELECT t.priority, t.scheduled_at, t.seq, octet_length(t.data) + coalesce(octet_length(t.checkpoint), 0) AS bytes FROM leasehold.task t
+        SELECT t.priority, t.scheduled_at, t.seq, t.version, octet_length(t.data) + coalesce(octet_length(t.checkpoint), 0) AS bytes FROM leasehold.task t
         WHERE k.any_order AND t.namespace = k.namespace AND t.queue = k.queue
           AND t.kind = k.kind AND t.concurrency_key = k.key AND t.state = 'pending' AND t.scheduled_at <= c.now
         ORDER BY t.priority, t.scheduled_at, t.seq LIMIT k.free
@@ -102,7 +103,8 @@ WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
     SELECT t.namespace, t.queue, t.priority, t.scheduled_at, t.seq, octet_length(t.data) + coalesce(octet_length(t.checkpoint), 0) AS bytes FROM leasehold.task t
     WHERE t.queue = $7 AND t.namespace = $1 AND t.state = 'pending' AND t.concurrency_key IS NULL
         AND t.scheduled_at <= (SELECT now FROM clock)
-        AND ($6::text[] IS NULL OR t.kind = ANY ($6::text[]))
+        AND ($6::text[] IS NULL OR t.kind = ANY ($6::text[])) AND (t.version = 1 OR $6::text[] IS NULL
+          OR t.kind || E'\x01' || t.version = ANY ($6::text[]))
         AND NOT EXISTS (SELECT FROM earlier)
     ORDER BY t.priority, t.scheduled_at, t.seq LIMIT $5::int
     FOR NO KEY UPDATE OF t SKIP LOCKED
@@ -119,7 +121,8 @@ WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
         FROM (SELECT h.* FROM heads h ORDER BY h.priority, h.scheduled_at, h.seq LIMIT $5::int) h CROSS JOIN LATERAL (
           SELECT FROM leasehold.task t
           WHERE t.namespace = h.namespace AND t.seq = h.seq AND t.state = 'pending'
-            AND t.scheduled_at <= (SELECT now FROM clock)
+            AND t.scheduled_at <= (SELECT now FROM clock) AND (t.version = 1 OR $6::text[] IS NULL
+          OR t.kind || E'\x01' || t.version = ANY ($6::text[]))
           FOR NO KEY UPDATE OF t SKIP LOCKED
         ) t
       ) b
@@ -172,8 +175,11 @@ WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
     ))
   ),
   again AS (
-    INSERT INTO leasehold.due_key (namespace, queue, kind, key, priority, due_at)
-    SELECT h.namespace, h.queue, h.kind, h.key, min(h.priority), min(h.scheduled_at) FROM heads h
+    INSERT INTO leasehold.due_key (namespace, queue, kind, key, priority, due_at, version)
+    SELECT h.namespace, h.queue, h.kind, h.key, min(h.priority), min(h.scheduled_at),
+      -- Claims that take none of them need not look again.
+      CASE WHEN bool_and(h.any_order) THEN min(h.version) ELSE (array_agg(h.version ORDER BY h.seq))[1] END
+    FROM heads h
     WHERE NOT EXISTS (SELECT FROM measured m WHERE m.fits AND m.seq = h.seq)
     GROUP BY h.namespace, h.queue, h.kind, h.key
   )
@@ -181,7 +187,7 @@ SELECT x.id, x.kind, x.queue,
   x.priority, x.data, x.lease_id AS "leaseId", x.token, x.attempt,
   x.failures, x.crashes, x.max_attempts AS "maxAttempts",
   x.dedupe_key AS "dedupeKey", x.holder, (extract(epoch FROM x.scheduled_at) * 1000000)::bigint AS "scheduledAt",
-  x.previous_holder AS "previousHolder", x.checkpoint, x.ttl_ms AS "ttlMs",
+  x.version, x.previous_holder AS "previousHolder", x.checkpoint, x.ttl_ms AS "ttlMs",
   (extract(epoch FROM x.expires_at) * 1000000)::bigint AS "expiresAt", (extract(epoch FROM c.now) * 1000000)::bigint AS now, (SELECT count(*) FROM notified)::int AS notified,
   x.id IS NULL AND EXISTS (SELECT FROM looked) AS undecided
 FROM clock c LEFT JOIN (SELECT * FROM claimed UNION ALL SELECT * FROM own) x ON true

@@ -17,19 +17,20 @@
 -- $15 concurrencyKey
 -- $16 concurrencyLimit
 -- $17 concurrencyAny
+-- $18 version
 
 WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
   numbered AS MATERIALIZED (
-    SELECT $1::text AS namespace, i.id, $3::text AS kind, $4::text AS queue, $5::smallint AS priority, i.data, $7::text AS dedupe_key, $8::float8 AS scheduled_ms, $9::int AS max_attempts, $10::int AS crash_limit, $11::bigint AS backoff_ms, $12::bigint AS max_backoff_ms, $13::bigint AS keep_done_ms, $14::bigint AS keep_dead_ms, $15::text AS concurrency_key, $16::int AS concurrency_limit, $17::bool AS concurrency_any, nextval('leasehold.task_seq') AS seq
+    SELECT $1::text AS namespace, i.id, $3::text AS kind, $4::text AS queue, $5::smallint AS priority, i.data, $7::text AS dedupe_key, $8::float8 AS scheduled_ms, $9::int AS max_attempts, $10::int AS crash_limit, $11::bigint AS backoff_ms, $12::bigint AS max_backoff_ms, $13::bigint AS keep_done_ms, $14::bigint AS keep_dead_ms, $15::text AS concurrency_key, $16::int AS concurrency_limit, $17::bool AS concurrency_any, $18::smallint AS version, nextval('leasehold.task_seq') AS seq
     FROM unnest($2::text[], $6::text[]) AS i (id, data)
   ),
   added AS (
     INSERT INTO leasehold.task (namespace, id, seq, state, kind, queue, priority, data, dedupe_key,
       max_attempts, crash_limit, backoff_ms, max_backoff_ms, keep_done_ms, keep_dead_ms,
-      concurrency_key, concurrency_limit, concurrency_any, created_at, scheduled_at)
+      concurrency_key, concurrency_limit, concurrency_any, version, created_at, scheduled_at)
     SELECT i.namespace, i.id, i.seq, 'pending', i.kind, i.queue, i.priority, i.data, i.dedupe_key,
       i.max_attempts, i.crash_limit, i.backoff_ms, i.max_backoff_ms, i.keep_done_ms, i.keep_dead_ms,
-      i.concurrency_key, i.concurrency_limit, i.concurrency_any, c.now,
+      i.concurrency_key, i.concurrency_limit, i.concurrency_any, i.version, c.now,
       coalesce(to_timestamp(i.scheduled_ms / 1000), c.now)
     FROM numbered i CROSS JOIN clock c
     ORDER BY i.namespace COLLATE "C", i.kind COLLATE "C", i.dedupe_key COLLATE "C",

@@ -3,7 +3,7 @@
 -- $2 id
 
 SELECT t.id, t.kind, t.queue, t.priority, t.state, t.dedupe_key AS "dedupeKey",
-  t.concurrency_key AS "concurrencyKey", t.concurrency_limit AS "perKey", t.concurrency_any AS "anyOrder",
+  t.concurrency_key AS "concurrencyKey", t.concurrency_limit AS "perKey", t.concurrency_any AS "anyOrder", t.version,
   t.attempt, t.failures, t.crashes, t.max_attempts AS "maxAttempts", t.crash_limit AS "crashLimit",
   (extract(epoch FROM t.created_at) * 1000000)::bigint AS "createdAt", (extract(epoch FROM t.scheduled_at) * 1000000)::bigint AS "scheduledAt",
   (extract(epoch FROM t.started_at) * 1000000)::bigint AS "startedAt", (extract(epoch FROM t.heartbeat_at) * 1000000)::bigint AS "heartbeatAt",

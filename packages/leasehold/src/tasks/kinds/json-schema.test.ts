@@ -1,0 +1,98 @@
+/** What a published schema may contain, and what its check says of data. */
+import { describe, expect, it } from "vitest";
+import { z } from "zod";
+import { compileSchema, schemaText } from "./json-schema.js";
+
+const checkOf = (schema: unknown) => compileSchema(schemaText(schema));
+const nested = (depth: number): object => (depth === 0 ? {} : { items: nested(depth - 1) });
+
+describe("schemaText()", () => {
+  it.each([
+    ["text", "schema must be a JSON Schema, got a string"],
+    [null, "schema must be a JSON Schema, got null"],
+    [[], "schema must be a JSON Schema"],
+    [{ description: "x".repeat(70_000) }, "schema must have at most 65536 bytes"],
+    [nested(100), "schema is nested too deeply"],
+    [{ $ref: "https://example.com/schema.json" }, 'schema.$ref must begin with "#"'],
+    [{ properties: { a: { $ref: "other.json#/a" } } }, "schema.properties.a.$ref must begin"],
+    [{ $ref: "#/$defs/missing" }, 'schema refers to "#/$defs/missing", which it does not have'],
+    [{ $dynamicRef: "#node" }, "schema.$dynamicRef is not supported"],
+    [{ items: { $id: "https://example.com/a" } }, "schema.items.$id is allowed at the top only"],
+    [{ items: { pattern: "(" } }, "schema.items.pattern must be a regular expression"],
+    [{ patternProperties: { "[": true } }, "schema.patternProperties must be a regular"],
+    [{ pattern: "a".repeat(2_000) }, "schema.pattern must have at most 1000 characters"],
+  ])("refuses %j", (schema, problem) => {
+    expect(() => schemaText(schema)).toThrow(problem);
+  });
+
+  it("takes what only looks like a keyword in values", () => {
+    const schema = { const: { $ref: "https://example.com" }, default: { pattern: "(" } };
+    expect(JSON.parse(schemaText(schema))).toEqual(schema);
+  });
+
+  it("names the place of a schema that the caller gives another name", () => {
+    expect(() => schemaText({ $ref: "x" }, "body.schema")).toThrow("body.schema.$ref");
+  });
+});
+
+describe("the check of data", () => {
+  const invoice = checkOf({
+    $id: "https://example.com/invoice.json",
+    type: "object",
+    required: ["number"],
+    properties: {
+      number: { type: "string", pattern: "^\\d+$" },
+      "a/b~c d": { type: "boolean" },
+      lines: { type: "array", items: { $ref: "#/$defs/line" }, maxItems: 2 },
+      as: { anyOf: [{ type: "string" }, { type: "null" }] },
+    },
+    additionalProperties: false,
+    $defs: { line: { type: "object", properties: { cents: { type: "integer", minimum: 0 } } } },
+  });
+
+  it("passes data that matches", () => {
+    expect(invoice({ number: "17", lines: [{ cents: 3 }, {}], as: null })).toBe(null);
+  });
+
+  it.each([
+    ["text", "", /Expected "object"/],
+    [{}, "", /required property "number"/],
+    [{ number: "x" }, "number", /pattern/],
+    [{ number: "1", lines: [{}, { cents: 0.5 }] }, "lines.1.cents", /Expected "integer"/],
+    [{ number: "1", lines: [{}, { cents: -1 }] }, "lines.1.cents", /less than 0/],
+    [{ number: "1", lines: [{}, {}, {}] }, "lines", /too many items/],
+    [{ number: "1", "a/b~c d": 1 }, "a/b~c d", /Expected "boolean"/],
+    [{ number: "1", as: 1 }, "as", /does not match any subschemas/],
+    [{ number: "1", extra: 1 }, "extra", /is not allowed/],
+  ])("names the member of %j and what was expected", (data, path, problem) => {
+    const found = invoice(data);
+    expect(found?.path).toBe(path);
+    expect(found?.problem).toMatch(problem);
+  });
+
+  it("reads schemas of earlier drafts by their $schema", () => {
+    const schema = { items: [{ type: "string" }], additionalItems: false };
+    const check = checkOf({ $schema: "http://json-schema.org/draft-07/schema#", ...schema });
+    expect(check(["a"])).toBe(null);
+    expect(check(["a", 1])).toMatchObject({ path: "1" });
+  });
+
+  it("agrees with the library whose schema it is", () => {
+    const schema = z.object({ to: z.email(), lines: z.array(z.object({ n: z.number().min(1) })) });
+    const check = checkOf(schema["~standard"].jsonSchema.input({ target: "draft-2020-12" }));
+    for (const data of [
+      { to: "ada@example.com", lines: [{ n: 1 }] },
+      { to: "ada", lines: [] },
+      { to: "ada@example.com", lines: [{ n: 0 }] },
+      { to: "ada@example.com" },
+    ]) {
+      expect(check(data) === null).toBe(schema.safeParse(data).success);
+    }
+  });
+
+  it("keeps names of an object apart from those of its prototype", () => {
+    const check = checkOf({ type: "object", required: ["constructor"] });
+    expect(check({})).toMatchObject({ problem: expect.stringContaining("constructor") as string });
+    expect(check(JSON.parse('{"constructor":1,"__proto__":2}'))).toBe(null);
+  });
+});

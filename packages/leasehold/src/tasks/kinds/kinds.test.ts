@@ -1,0 +1,222 @@
+/** Kinds with a contract: what is published, and what a handler of a later version gets. */
+import { describe, expect, it, vi } from "vitest";
+import { z } from "zod";
+import { tasksWorld } from "../../../../../tests/support/tasks-world.js";
+import { StoreUnavailableError } from "../../core/index.js";
+import { connect } from "../../index.js";
+import { memory } from "../../stores/memory/index.js";
+import { manualEnv } from "../../testing/index.js";
+import { defineTask, FinalTaskError } from "../define.js";
+import type { Json } from "../port.js";
+
+const schema = z.object({ cents: z.number().int() });
+const JSON_SCHEMA = { type: "object", properties: { cents: { type: "integer" } } };
+
+describe("defineTask() with a contract", () => {
+  it("checks data by a JSON Schema, when it is enqueued and before it is handled", async () => {
+    const { tasks, clock } = tasksWorld();
+    const invoice = defineTask("invoice", { schema: JSON_SCHEMA });
+    await expect(tasks.enqueue(invoice, { cents: "3" })).rejects.toThrow(/^data\.cents does not/);
+    const handled = vi.fn<(data: Json) => null>(() => null);
+    tasks.work([invoice.handle(handled)]);
+    // Enqueued by a program that does not check.
+    const { id } = await tasks.enqueue(defineTask("invoice"), { cents: "3" });
+    await vi.dynamicImportSettled();
+    await clock.advance(1_000);
+    await vi.dynamicImportSettled();
+    await clock.advance(1_000);
+    expect(handled).not.toHaveBeenCalled();
+    expect(await tasks.get(id)).toMatchObject({ state: "dead" });
+    await tasks.close();
+  });
+
+  it.each([
+    [{ publish: true }, "publish needs a schema"],
+    [{ schema, publish: "yes" }, "publish must be a boolean"],
+    [{ version: 0 }, "version must be"],
+    [{ version: 1.5 }, "version must be"],
+    [{ upgrade: () => null }, "upgrade needs a version above 1"],
+    [{ version: 2, upgrade: 3 }, "upgrade must be a function"],
+    [{ schema: "text" }, "schema must be a Standard Schema or a JSON Schema, got a string"],
+    [{ schema: [] }, "schema must be a Standard Schema or a JSON Schema"],
+    [
+      { schema: z.object({ at: z.date() }), publish: true },
+      'publish needs a JSON Schema, which "zod" cannot give',
+    ],
+    [{ schema: withoutJsonSchema(), publish: true }, 'publish needs a JSON Schema, which "own"'],
+  ])("refuses %j", (options, problem) => {
+    expect(() => defineTask("invoice", options as object)).toThrow(problem);
+  });
+
+  it("takes a JSON Schema beside the schema of a library that gives none", () => {
+    const options = { schema: withoutJsonSchema(), publish: true, jsonSchema: JSON_SCHEMA };
+    expect(defineTask("invoice", options).contract?.published).toBe(JSON_SCHEMA);
+  });
+});
+
+function withoutJsonSchema() {
+  const validate = (value: unknown) => ({ value });
+  return { "~standard": { version: 1, vendor: "own", validate } as const };
+}
+
+describe("publishing", () => {
+  async function opened() {
+    const env = manualEnv();
+    const stores = await memory({ name: crypto.randomUUID() }).open(env);
+    const warn = vi.fn<() => void>();
+    const logger = { ...env.logger, warn, error: warn };
+    const source = { open: async () => stores };
+    const leasehold = await connect(source, { env: { ...env, logger } });
+    return { tasks: leasehold.tasks, stores, warn, close: () => leasehold.close() };
+  }
+
+  it("happens with the first task of a process, and not again", async () => {
+    const { tasks, stores, close } = await opened();
+    const { kinds } = stores;
+    const publish = vi.spyOn(kinds as NonNullable<typeof kinds>, "publish");
+    const invoice = defineTask("invoice", { schema, publish: true, version: 2 });
+    await tasks.enqueue(invoice, { cents: 1 });
+    await tasks.enqueue(invoice, { cents: 2 });
+    expect(publish).toHaveBeenCalledTimes(1);
+    const { items } = await tasks.kinds.list({ kind: "invoice" });
+    expect(items).toMatchObject([{ kind: "invoice", version: 2, by: tasks.holder }]);
+    expect(items[0]?.schema).toMatchObject({ properties: { cents: { type: "integer" } } });
+    expect(await tasks.kinds.withdraw("invoice", 2)).toBe(true);
+    await close();
+  });
+
+  it("happens with a worker, for each of its kinds", async () => {
+    const { tasks, close } = await opened();
+    const kinds = ["a", "b"].map((kind) => defineTask(kind, { schema, publish: true }));
+    tasks.work(kinds.map((kind) => kind.handle(() => null)));
+    await vi.waitFor(async () => {
+      const { items } = await tasks.kinds.list();
+      expect(items.map(({ kind }) => kind)).toEqual(["a", "b"]);
+    });
+    await close();
+  });
+
+  it("does not keep back tasks while the store fails, and is tried again", async () => {
+    const { tasks, stores, warn, close } = await opened();
+    const { kinds } = stores;
+    const publish = vi.spyOn(kinds as NonNullable<typeof kinds>, "publish");
+    const error = new StoreUnavailableError("down", { outcome: "none" });
+    const failed = { status: "failed", applied: "no", retryable: true, error } as const;
+    publish.mockResolvedValueOnce(failed);
+    const invoice = defineTask("invoice", { schema, publish: true });
+    await tasks.enqueue(invoice, { cents: 1 });
+    expect(warn).toHaveBeenCalledWith(
+      { err: error, kind: "invoice", version: 1 },
+      "could not publish a kind",
+    );
+    expect((await tasks.kinds.list()).items).toEqual([]);
+    await tasks.enqueue(invoice, { cents: 2 });
+    expect((await tasks.kinds.list()).items).toHaveLength(1);
+    await close();
+  });
+
+  it("refuses a schema that no server could check, before the task is added", async () => {
+    const { tasks, close } = await opened();
+    const remote = { $ref: "https://example.com/invoice.json" };
+    const invoice = defineTask("invoice", { schema, publish: true, jsonSchema: remote });
+    await expect(tasks.enqueue(invoice, { cents: 1 })).rejects.toThrow(/^schema\.\$ref must begin/);
+    expect(await tasks.counts()).toMatchObject({ pending: 0 });
+    await close();
+  });
+});
+
+describe("a handler of a later version", () => {
+  const first = defineTask<{ euros: number }>("invoice");
+  const upgrade = vi.fn<(data: Json, from: number) => unknown>((data) => ({
+    cents: (data as { euros: number }).euros * 100,
+  }));
+  const second = defineTask("invoice", { schema, version: 2, upgrade });
+
+  it("gets what an earlier version enqueued, upgraded and checked", async () => {
+    const { tasks, clock } = tasksWorld();
+    const handled: unknown[] = [];
+    await tasks.enqueue(first, { euros: 3 });
+    await tasks.enqueue(second, { cents: 4 });
+    tasks.work([
+      second.handle((data, { task }) => {
+        handled.push([data, task.version]);
+        return null;
+      }),
+    ]);
+    await clock.advance(1_000);
+    // The upgrade takes a turn longer.
+    expect(handled).toEqual([
+      [{ cents: 4 }, 2],
+      [{ cents: 300 }, 1],
+    ]);
+    expect(upgrade.mock.calls).toEqual([[{ euros: 3 }, 1]]);
+    await tasks.close();
+  });
+
+  it("leaves tasks of a later version to others, without counting anything", async () => {
+    const { tasks, clock } = tasksWorld();
+    const { id } = await tasks.enqueue(second, { cents: 4 });
+    const old = tasks.work([first.handle(() => null)]);
+    await clock.advance(60_000);
+    expect(await tasks.get(id)).toMatchObject({ state: "pending", attempt: 0, failures: 0 });
+    const worker = tasks.work([second.handle(({ cents }) => cents)]);
+    await clock.advance(5_000);
+    expect(await tasks.get(id)).toMatchObject({ state: "done", output: 4, attempt: 1 });
+    await old.close();
+    await worker.close();
+    await tasks.close();
+  });
+
+  it("is woken by a task of its version while an earlier one waits for the same kind", async () => {
+    const { tasks, clock } = tasksWorld();
+    // Both wait; the earlier one began first.
+    tasks.work([first.handle(() => null)]);
+    await clock.advance(10);
+    tasks.work([second.handle(({ cents }) => cents)]);
+    await clock.advance(10);
+    const { id } = await tasks.enqueue(second, { cents: 4 });
+    await clock.settle();
+    await clock.settle();
+    expect(await tasks.get(id)).toMatchObject({ state: "done" });
+    await tasks.close();
+  });
+
+  it("fails an attempt whose upgrade throws, and says which one", async () => {
+    const { tasks, clock } = tasksWorld();
+    const broken = defineTask("invoice", {
+      schema,
+      version: 3,
+      upgrade(data, from) {
+        if (from === 1) throw new Error("no rate for this currency");
+        if (from === 2 && (data as { cents?: number }).cents === 0) {
+          throw new FinalTaskError("it was never valid");
+        }
+        return { cents: "wrong" };
+      },
+    });
+    const { id } = await tasks.enqueue(first, { euros: 3 }, { maxAttempts: 2 });
+    const final = await tasks.enqueue(second, { cents: 0 });
+    const wrong = await tasks.enqueue(second, { cents: 1 });
+    tasks.work([broken.handle(() => null)]);
+    await clock.advance(100);
+    expect(await tasks.get(id)).toMatchObject({
+      state: "pending",
+      failures: 1,
+      error: expect.stringContaining(
+        'the upgrade of "invoice" from version 1 to 3 failed: no rate for this currency',
+      ) as string,
+    });
+    expect(await tasks.get(final.id)).toMatchObject({ state: "dead", failures: 1 });
+    // A mended upgrade may give right data: it is tried again.
+    expect(await tasks.get(wrong.id)).toMatchObject({ state: "pending", failures: 1 });
+    await tasks.close();
+  });
+
+  it("gives a schedule's tasks the version of their kind", async () => {
+    await using leasehold = await connect("memory:");
+    const { tasks } = leasehold;
+    await tasks.schedule("s", { everyMs: 60_000, kind: second, data: { cents: 1 } });
+    const id = await tasks.schedules.runNow("s");
+    expect(await tasks.get(id ?? "")).toMatchObject({ version: 2 });
+  });
+});

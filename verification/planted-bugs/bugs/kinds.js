@@ -1,0 +1,129 @@
+/** Kinds: who gets a task of a version, what it is checked against, and what that may cost. */
+import { conformance, simulated, unit } from "../checks.js";
+
+const CLAIMS = "packages/leasehold/src/tasks/claims.ts";
+const DEFINE = "packages/leasehold/src/tasks/define.ts";
+const READY = "packages/leasehold/src/tasks/ready.ts";
+const SCHEMA = "packages/leasehold/src/tasks/kinds/json-schema.ts";
+const CLAIM_SQL = "packages/leasehold/src/stores/postgres/task-claim-statements.ts";
+const KEY_SQL = "packages/leasehold/src/stores/postgres/task-key-statements.ts";
+const KIND_SQL = "packages/leasehold/src/stores/postgres/kind-statements.ts";
+const CHECKS = "packages/leasehold-server/src/http/native/kind-checks.ts";
+const ROUTES = "packages/leasehold-server/src/http/native/schedules-routes.ts";
+
+const versions = (name) =>
+  conformance("tests/conformance/tasks-conformance.test.ts", `PGlite: task store ... ${name}`);
+const kinds = (name) =>
+  conformance("tests/conformance/kinds-conformance.test.ts", `PGlite: kinds ... ${name}`);
+const server = (name) => unit("packages/leasehold-server/src/http/native/kinds.test.ts", name);
+const library = (name) => unit("packages/leasehold/src/tasks/kinds/kinds.test.ts", name);
+
+export const KIND_BUGS = [
+  {
+    name: "version-ignored",
+    what: "A claim takes tasks of versions that its worker does not know.",
+    file: CLAIMS,
+    find: "    : FIRST_VERSION;",
+    by: "    : Number.POSITIVE_INFINITY;",
+    check: simulated("versions"),
+  },
+  {
+    name: "version-ignored-in-sql",
+    what: "The same in SQL, for tasks without a key.",
+    file: CLAIM_SQL,
+    find: ' AND ${VERSION_TAKEN("t")}',
+    by: "",
+    check: versions("gives a claim no task of a larger version"),
+  },
+  {
+    name: "version-ignored-at-the-head",
+    what: "A claim takes the head of a key, whatever its version is.",
+    file: KEY_SQL,
+    find: 'AND t.scheduled_at <= ${CLOCK_NOW} AND ${VERSION_TAKEN("t")}',
+    by: "AND t.scheduled_at <= ${CLOCK_NOW}",
+    check: versions("lets the head of a key wait"),
+  },
+  {
+    name: "version-ignored-at-the-head-in-memory",
+    what: "The same in memory.",
+    file: "packages/leasehold/src/stores/memory/task-index.ts",
+    find: "first.version <= versionTaken(wanted, first.kind)",
+    by: "versionTaken(wanted, first.kind) > 0",
+    check: conformance(
+      "tests/conformance/tasks-conformance.test.ts",
+      "memory: task store ... lets the head of a key wait",
+    ),
+  },
+  {
+    name: "upgrade-skipped",
+    what: "A handler gets the data of an earlier version as it is.",
+    file: DEFINE,
+    find: "upgrade && from < contract.version",
+    by: "upgrade && from > contract.version",
+    check: simulated("versions"),
+  },
+  {
+    name: "upgrade-final",
+    what: "A task whose upgrade throws is dead at once.",
+    file: DEFINE,
+    find: "    throw new Error(`${what}: ${why}`, { cause });",
+    by: "    throw new FinalTaskError(`${what}: ${why}`, { cause });",
+    check: library("fails an attempt whose upgrade throws"),
+  },
+  {
+    name: "versions-wait-together",
+    what: "Waiting claims of two versions are one group, so that one of the wrong version is woken.",
+    file: READY,
+    find: "[kind, versions[kind]]",
+    by: "[kind]",
+    check: library("is woken by a task of its version"),
+  },
+  {
+    name: "kinds-unbounded",
+    what: "The limit of a tenant is that of each of its kinds.",
+    file: KIND_SQL,
+    find: "WHERE k.namespace = $1) < $6::int AS room",
+    by: "WHERE k.namespace = $1 AND k.kind = $2) < $6::int AS room",
+    check: kinds("keeps a bounded number of versions"),
+  },
+  {
+    name: "schema-kept-for-ever",
+    what: "A server goes on with the schema that it has read first.",
+    file: CHECKS,
+    find: "if (kept && nowMs - kept.atMs < KEPT_MS)",
+    by: "if (kept)",
+    check: server("by every server within a second"),
+  },
+  {
+    name: "schema-checked-for-the-first",
+    what: "Of an array, only the first task that does not match is named.",
+    file: CHECKS,
+    find: "if (found) errors.push(",
+    by: "if (found && errors.length === 0) errors.push(",
+    check: server("names every member that does not match"),
+  },
+  {
+    name: "schema-time-uncounted",
+    what: "The time of a check that was ended is not counted, so a tenant blocks the server again and again.",
+    file: CHECKS,
+    find: "isTooLong ? ENDED_MS :",
+    by: "isTooLong ? 0 :",
+    check: server("a pattern that backtracks"),
+  },
+  {
+    name: "schedule-data-unchecked",
+    what: "The data of a schedule's tasks is not checked.",
+    file: ROUTES,
+    find: "await services.kindChecks?.check(namespace, checked, (read) => budget.read(read));",
+    by: "void checked;",
+    check: server("of a schedule is checked"),
+  },
+  {
+    name: "schema-with-identifiers",
+    what: "Parts of a schema may have identifiers of their own, and each doubles the work of compiling it.",
+    file: SCHEMA,
+    find: 'if (path.length > 1 && typeof node["$id"] === "string") {',
+    by: 'if (path.length > 99 && typeof node["$id"] === "string") {',
+    check: unit("packages/leasehold/src/tasks/kinds/json-schema.test.ts", "refuses"),
+  },
+];
