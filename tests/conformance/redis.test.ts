@@ -7,18 +7,20 @@ import {
   type LeaseHarness,
 } from "../../packages/leasehold/src/testing/index.js";
 import { openRestartable } from "../support/conformance.js";
-import { describeRedis, startRedis } from "../support/redis-engine.js";
+import { describeRedis, describeValkey, startRedis, VALKEY } from "../support/redis-engine.js";
 
-const vitest = { afterAll, beforeAll, describe: describeRedis, expect, it };
+const vitest = { afterAll, beforeAll, expect, it };
 
-const server: LeaseHarness = {
-  name: "Redis",
-  vitest,
+const harness = (name: string, describe: typeof describeRedis, program?: string): LeaseHarness => ({
+  name,
+  vitest: { ...vitest, describe },
   async open() {
-    const engine = await startRedis({ appendonly: "yes", appendfsync: "always" });
+    const settings = { appendonly: "yes", appendfsync: "always" };
+    const engine = await startRedis(settings, { ...(program && { program }) });
     const source = redis({ url: engine.url });
     return openRestartable(engine, () => source.open(systemEnv));
   },
-};
+});
 
-exerciseLeaseStore(server);
+exerciseLeaseStore(harness("Redis", describeRedis));
+exerciseLeaseStore(harness("Valkey", describeValkey, VALKEY));

@@ -34,6 +34,7 @@ const ONLY_COMPILED: readonly (readonly [reason: string, pattern: RegExp])[] = [
   ["needs a database server", /postgres:\/\/|from "pg"/],
   ["needs a Redis server", /redis:\/\/|from "ioredis"/],
   ["needs an etcd cluster", /etcd:\/\//],
+  ["needs a Consul agent", /consul:\/\//],
   ["needs a ZooKeeper ensemble", /leasehold\/stores\/zookeeper/],
   ["needs a Kubernetes cluster", /leasehold\/stores\/kubernetes/],
   ["needs a Leasehold server", /https?:\/\/leases\.example/],

@@ -5,10 +5,12 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { LeaseStore } from "../../packages/leasehold/src/core/index.js";
 import { newLeaseId, systemEnv } from "../../packages/leasehold/src/env/index.js";
+import { consul } from "../../packages/leasehold/src/stores/consul/index.js";
 import { etcd } from "../../packages/leasehold/src/stores/etcd/index.js";
 import { zookeeper } from "../../packages/leasehold/src/stores/zookeeper/index.js";
 import { toWireLeaseId } from "../../packages/leasehold/src/wire/index.js";
 import { openApp } from "../support/app.js";
+import { describeConsul, startConsul } from "../support/consul-engine.js";
 import { describeEtcd, startEtcd } from "../support/etcd-engine.js";
 import { endAll } from "../support/processes.js";
 import { describeZooKeeper, startZooKeeper } from "../support/zookeeper-engine.js";
@@ -53,5 +55,12 @@ describeZooKeeper("a server on ZooKeeper", () => {
     const { port } = await startZooKeeper();
     const url = `zookeeper://127.0.0.1:${port}/q?sessionTimeoutMs=30000`;
     return (await zookeeper({ url }).open(systemEnv)).leases;
+  });
+});
+
+describeConsul("a server on Consul", () => {
+  refusesOthers(async () => {
+    const { url } = await startConsul();
+    return (await consul({ url: `${url}/q?sessionTtlMs=60000` }).open(systemEnv)).leases;
   });
 });

@@ -102,6 +102,11 @@ describeRedis("a URL with the port of another kind of server", () => {
     ["etcd://", "PostgreSQL", / answers as PostgreSQL, not as HTTP: /],
     ["etcd://", "TLS", / answers as TLS, not as HTTP: /],
     ["etcds://", "Redis", / answers as Redis, not as TLS: /],
+    ["consul://", "Redis", / answers as Redis, not as HTTP: correct host and port$/],
+    ["consul://", "PostgreSQL", / answers as PostgreSQL, not as HTTP: /],
+    ["consul://", "TLS", / answers as TLS, not as HTTP: the URL must ask for TLS$/],
+    ["consul://", "HTTP", /is this the HTTP address of Consul 1\.7 or later\?$/],
+    ["consuls://", "Redis", / answers as Redis, not as TLS: /],
     ["zookeeper://", "Redis", / answers as Redis, not as ZooKeeper: correct host and port$/],
     ["zookeeper://", "PostgreSQL", /not a ZooKeeper server: correct host and port/],
     ["zookeeper://", "TLS", / answers as TLS, not as ZooKeeper: /],
@@ -168,19 +173,27 @@ describeRedis("a URL with the port of another kind of server", () => {
   });
 });
 
-it.each(["postgres", "redis", "rediss", "http", "https", "etcd", "etcds", "zookeeper"])(
-  "%s:// where nothing listens is reported as a call that changed nothing",
-  async (scheme) => {
-    // A port that was free just now.
-    const server = createHttpServer();
-    await once(server.listen(0, "127.0.0.1"), "listening");
-    const { port } = server.address() as AddressInfo;
-    await once(server.close(), "close");
-    const options = { connectTimeoutMs: 600 };
-    await expect(connect(`${scheme}://127.0.0.1:${port}`, options)).rejects.toMatchObject({
-      code: "STORE_UNAVAILABLE",
-      outcome: "none",
-      message: expect.not.stringMatching(/may have taken effect/),
-    });
-  },
-);
+it.each([
+  "postgres",
+  "redis",
+  "rediss",
+  "http",
+  "https",
+  "etcd",
+  "etcds",
+  "zookeeper",
+  "consul",
+  "consuls",
+])("%s:// where nothing listens is reported as a call that changed nothing", async (scheme) => {
+  // A port that was free just now.
+  const server = createHttpServer();
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  const { port } = server.address() as AddressInfo;
+  await once(server.close(), "close");
+  const options = { connectTimeoutMs: 600 };
+  await expect(connect(`${scheme}://127.0.0.1:${port}`, options)).rejects.toMatchObject({
+    code: "STORE_UNAVAILABLE",
+    outcome: "none",
+    message: expect.not.stringMatching(/may have taken effect/),
+  });
+});

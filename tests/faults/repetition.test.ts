@@ -7,7 +7,7 @@ import { systemEnv } from "../../packages/leasehold/src/env/index.js";
 import { LeaseWatching } from "../../packages/leasehold/src/testing/lease-suite/fixture.js";
 import { until } from "../../packages/leasehold/src/testing/waiting.js";
 import { LONG_MS } from "../support/fault-site.js";
-import { ETCD, KUBERNETES, POSTGRES, REDIS, ZOOKEEPER } from "../support/faults/engines.js";
+import { CONSUL, ETCD, KUBERNETES, POSTGRES, REDIS, ZOOKEEPER } from "../support/faults/engines.js";
 import {
   laterIn,
   openBehind,
@@ -21,7 +21,7 @@ import {
 const ROUNDS = 2;
 const TERMS = 20;
 
-describe.each([POSTGRES, REDIS, ETCD, ZOOKEEPER, KUBERNETES])("$name", (engine) => {
+describe.each([POSTGRES, REDIS, ETCD, ZOOKEEPER, CONSUL, KUBERNETES])("$name", (engine) => {
   engine.describe("again and again", () => {
     const shared = sharedServer(engine);
 

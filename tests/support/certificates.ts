@@ -1,6 +1,7 @@
 /** Certificates for tests, made by openssl: an authority, and what it signs. */
 import { execFile } from "node:child_process";
 import { writeFile } from "node:fs/promises";
+import { isIP } from "node:net";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { temporaryFolder } from "./processes.js";
@@ -19,7 +20,7 @@ export interface Authority {
   readonly certificate: string;
   /**
    * @param name the common name, such as that of a user
-   * @param hosts the DNS names of a server
+   * @param hosts the DNS names and addresses of a server
    */
   sign(name: string, hosts?: readonly string[]): Promise<Certificate>;
 }
@@ -38,7 +39,7 @@ export async function newAuthority(): Promise<Authority> {
       const [key, request, certificate] = ["key", "csr", "crt"].map((end) =>
         file(`${name}.${end}`),
       ) as [string, string, string];
-      const names = hosts.map((host) => `DNS:${host}`).join(",");
+      const names = hosts.map((host) => `${isIP(host) ? "IP" : "DNS"}:${host}`).join(",");
       const extensions = file(`${name}.ext`);
       await writeFile(extensions, names === "" ? "" : `subjectAltName=${names}\n`);
       await openssl(

@@ -1,7 +1,7 @@
 /** Connections of ioredis, as far as the store uses them, to servers that a test plays. */
 import { EventEmitter } from "node:events";
+import type { Address } from "../../packages/leasehold/src/stores/redis/connection-address.js";
 import type {
-  Address,
   Driver,
   RedisConnection,
 } from "../../packages/leasehold/src/stores/redis/connection-driver.js";

@@ -60,17 +60,18 @@ export class Site {
     readonly protectedUrl: string,
     readonly leases: Leasehold,
     readonly database: pg.Client,
+    readonly takeoverMs: number,
   ) {}
 
   /** @param protectedUrl of a database; default: the leases are in one */
-  static async open(url: string, protectedUrl = url): Promise<Site> {
+  static async open(url: string, protectedUrl = url, takeoverMs = TAKEOVER_MS): Promise<Site> {
     const leases = await openLeases(url);
     const database = new pg.Client({ connectionString: protectedUrl });
     // The server may be killed while it looks.
     database.on("error", () => {});
     await database.connect();
     await makeRegisters(database);
-    return new Site(url, protectedUrl, leases, database);
+    return new Site(url, protectedUrl, leases, database, takeoverMs);
   }
 
   async close(): Promise<void> {
@@ -109,7 +110,7 @@ export class Site {
 
   /** Acquires the lease as its next holder, and writes. The lease stays held. */
   async succeed(): Promise<Lease> {
-    const waitMs = TTL_MS + TAKEOVER_MS;
+    const waitMs = TTL_MS + this.takeoverMs;
     const next = await this.leases.acquire(this.resource, { ttlMs: LONG_MS, waitMs });
     expect(await this.write(next.token)).toBe("written");
     return next;

@@ -17,6 +17,8 @@ const LONG = [
   "cli",
   "operations/canary",
   "console/tasks",
+  "consul-faults",
+  "conformance/consul",
   "conformance/etcd",
   "conformance/postgres",
   "conformance/kubernetes",

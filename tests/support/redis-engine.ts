@@ -1,13 +1,37 @@
-/** Real Redis servers for tests, from Debian's package redis-server: each a process of its own. */
+/**
+ * Real Redis servers for tests, from Debian's package redis-server, and Valkey from scripts/get-servers.sh: each a process
+ * of its own.
+ */
 import { spawnSync } from "node:child_process";
+import { existsSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import type { ConnectionOptions } from "node:tls";
+import { fileURLToPath } from "node:url";
 import { Redis } from "ioredis";
 import { describeUnless, freePort } from "./postgres.js";
 import { Child, temporaryFolder } from "./processes.js";
 
+const FETCHED = fileURLToPath(new URL("../../.servers/valkey-server", import.meta.url));
+export const VALKEY = existsSync(FETCHED) ? FETCHED : "valkey-server";
+
+/** Or another that speaks its protocol, such as Valkey. */
+const REDIS = process.env.TEST_REDIS_SERVER ?? "redis-server";
+
 export function missingRedis(): string | null {
-  const found = spawnSync("redis-server", ["--version"]).status === 0;
+  const found = spawnSync(REDIS, ["--version"]).status === 0;
   return found ? null : "no redis-server: apt-get install redis-server";
+}
+
+function missingValkey(): string | null {
+  const found = spawnSync(VALKEY, ["--version"]).status === 0;
+  return found ? null : "no valkey-server: scripts/get-servers.sh";
+}
+
+/** `describe` for tests that need Valkey. */
+export function describeValkey(name: string, tests: () => void): void {
+  describeUnless(missingValkey(), name, tests);
 }
 
 /** `describe` for tests that need a server. */
@@ -29,15 +53,24 @@ export interface RedisServer {
   remove(): Promise<void>;
 }
 
+export interface RedisProgram {
+  /** Default: redis-server, or what TEST_REDIS_SERVER names. */
+  readonly program?: string;
+  /** How ask() connects, where the settings have TLS alone. */
+  readonly tls?: ConnectionOptions;
+}
+
 /**
  * @param settings such as `{ appendonly: "yes" }`; default: nothing is kept on disk
  */
 export async function startRedis(
   settings: Readonly<Record<string, string>> = {},
+  { program = REDIS, tls }: RedisProgram = {},
 ): Promise<RedisServer> {
   const port = await freePort();
   const folder = await temporaryFolder();
-  const all = { port: `${port}`, bind: "127.0.0.1", dir: folder, save: "", ...settings };
+  const ports = tls ? { port: "0", "tls-port": `${port}` } : { port: `${port}` };
+  const all = { ...ports, bind: "127.0.0.1", dir: folder, save: "", ...settings };
   const args = Object.entries(all).flatMap(([name, value]) => [`--${name}`, ...valuesOf(value)]);
   let process: Child | undefined;
   // The first answer comes when the data has been read.
@@ -46,12 +79,14 @@ export async function startRedis(
     host: "127.0.0.1",
     lazyConnect: true,
     maxRetriesPerRequest: null,
+    ...(settings.requirepass !== undefined && { password: settings.requirepass }),
+    ...(tls && { tls }),
   });
   admin.on("error", () => {});
   const start = async () => {
-    process = new Child("redis-server", args);
+    process = new Child(program, args);
     await process.listening(port);
-    if (settings.requirepass === undefined) await admin.call("ping");
+    await admin.call("ping");
   };
   const kill9 = async () => {
     await process?.end("SIGKILL");
@@ -70,6 +105,59 @@ export async function startRedis(
     async remove() {
       admin.disconnect();
       await kill9();
+    },
+  };
+}
+
+export interface Sentinels {
+  readonly ports: readonly number[];
+  /** Resolves when each of them knows as many replicas. */
+  knowReplicas(name: string, count: number): Promise<void>;
+  remove(): Promise<void>;
+}
+
+/**
+ * Three of them, of which two decide.
+ * @param monitored the port of each primary, by its name
+ * @param settings lines of the configuration
+ */
+export async function startSentinels(
+  monitored: Readonly<Record<string, number>>,
+  settings: readonly string[] = [],
+  { program = REDIS, tls }: RedisProgram = {},
+): Promise<Sentinels> {
+  const started = Array.from({ length: 3 }, async () => {
+    const port = await freePort();
+    const folder = await temporaryFolder();
+    const file = join(folder, "sentinel.conf");
+    const lines = [
+      ...(tls ? ["port 0", `tls-port ${port}`] : [`port ${port}`]),
+      "bind 127.0.0.1",
+      `dir ${folder}`,
+      ...Object.entries(monitored).flatMap(([name, primary]) => [
+        `sentinel monitor ${name} 127.0.0.1 ${primary} 2`,
+        `sentinel down-after-milliseconds ${name} 1000`,
+      ]),
+      ...settings,
+    ];
+    await writeFile(file, `${lines.join("\n")}\n`);
+    const child = new Child(program, [file, "--sentinel"]);
+    await child.listening(port);
+    return { port, child };
+  });
+  const all = await Promise.all(started);
+  return {
+    ports: all.map(({ port }) => port),
+    async knowReplicas(name, count) {
+      for (const { port } of all) {
+        const asked = new Redis({ port, host: "127.0.0.1" });
+        const known = async () => ((await asked.call("sentinel", "replicas", name)) as []).length;
+        while ((await known()) < count) await delay(20);
+        asked.disconnect();
+      }
+    },
+    async remove() {
+      await Promise.all(all.map(({ child }) => child.end("SIGKILL")));
     },
   };
 }

@@ -2,7 +2,7 @@
 // what they protect is written to behind a fence and without one.
 //
 //   npm run chaos -- --minutes 6                              each store, one after the other
-//   npm run chaos -- --minutes 1 --stores redis,etcd          of postgres, redis, etcd, zookeeper, http
+//   npm run chaos -- --minutes 1 --stores redis,etcd          of postgres, redis, etcd, zookeeper, http, consul
 //   npm run chaos -- --minutes 1 --stores http --seed 7       the same plan of faults again
 //   npm run chaos -- --minutes 6 --json chaos.json            the whole report
 //   npm run chaos -- --scenario standby-promotion             what a failover or a backup costs

@@ -2,10 +2,12 @@
 
 import type { LeaseStores } from "leasehold";
 import { systemEnv } from "leasehold/internal";
+import { consul } from "leasehold/stores/consul";
 import { etcd } from "leasehold/stores/etcd";
 import { kubernetes } from "leasehold/stores/kubernetes";
 import { redis } from "leasehold/stores/redis";
 import { zookeeper } from "leasehold/stores/zookeeper";
+import { startConsul } from "../../tests/support/consul-engine.js";
 import { startEtcd } from "../../tests/support/etcd-engine.js";
 import { startKubernetes } from "../../tests/support/kubernetes-engine.js";
 import { startRedis } from "../../tests/support/redis-engine.js";
@@ -25,6 +27,7 @@ interface HistoryEngine extends TargetTraits {
 
 const OPEN_WITHIN_MS = 30_000;
 const ZOOKEEPER_SESSION_MS = 4_000;
+const CONSUL_SESSION_MS = 10_000;
 
 const ENGINES = {
   redis: {
@@ -61,6 +64,19 @@ const ENGINES = {
       const settings = { chroot: "/histories", sessionTimeoutMs: ZOOKEEPER_SESSION_MS };
       const open = (at: number) =>
         zookeeper({ servers: [`127.0.0.1:${at}`], ...settings }).open(systemEnv, OPEN_WITHIN_MS);
+      return { port, open, remove };
+    },
+  },
+  consul: {
+    repeats: true,
+    // A client ends its expired grants itself, and it alone knows when: an operator who revokes can only estimate.
+    lateMs: Number.POSITIVE_INFINITY,
+    size: { clients: 6, requests: 50 },
+    async start() {
+      const { port, remove } = await startConsul();
+      const url = (at: number) =>
+        `consul://127.0.0.1:${at}/histories?sessionTtlMs=${CONSUL_SESSION_MS}`;
+      const open = (at: number) => consul({ url: url(at) }).open(systemEnv, OPEN_WITHIN_MS);
       return { port, open, remove };
     },
   },

@@ -1,5 +1,6 @@
 /** A share of `npm run histories -- --target redis`, and so on: small ones, with the same faults. */
 import { afterAll, describe, it } from "vitest";
+import { describeConsul } from "../../tests/support/consul-engine.js";
 import { describeEtcd } from "../../tests/support/etcd-engine.js";
 import { endAll } from "../../tests/support/processes.js";
 import { describeRedis } from "../../tests/support/redis-engine.js";
@@ -21,6 +22,7 @@ const SHARES: readonly Share[] = [
   { engine: "redis", describeEngine: describeRedis, count: 5, requests: 60 },
   { engine: "etcd", describeEngine: describeEtcd, count: 5, requests: 40 },
   { engine: "zookeeper", describeEngine: describeZooKeeper, count: 5, requests: 40 },
+  { engine: "consul", describeEngine: describeConsul, count: 5, requests: 40 },
   { engine: "kubernetes", describeEngine: describe, count: 4, requests: 60 },
 ];
 

@@ -1,7 +1,7 @@
 // Makes histories of clients on real stores under faults, and checks every one of them.
 //
 //   npm run histories -- --count 200                        on PostgreSQL, from seed 1
-//   npm run histories -- --count 5 --from 17 --target http  memory, postgres, http, redis, etcd, zookeeper
+//   npm run histories -- --count 5 --from 17 --target http  memory, postgres, http, redis, etcd, consul, zookeeper
 //                                                           or kubernetes; with commas: one after the other
 //   npm run histories -- --target redis:900,etcd:400        so many of each
 //   --parallel 4    histories at a time       --keep FOLDER   writes those that fail as JSON lines

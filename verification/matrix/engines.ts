@@ -2,6 +2,7 @@
 import { cp } from "node:fs/promises";
 import { join } from "node:path";
 import { openStores } from "leasehold";
+import { missingConsul, startConsul } from "../../tests/support/consul-engine.js";
 import { missingEtcd, startEtcd } from "../../tests/support/etcd-engine.js";
 import {
   ownKubeconfig,
@@ -206,6 +207,24 @@ export const ENGINES: readonly Engine[] = [
       return {
         // Of sessions that allow the ttl, also a longer one at a second try.
         url: async () => `${server.url}/matrix?sessionTimeoutMs=2400`,
+        async restart() {
+          await server.kill9();
+          await server.start();
+        },
+        close: () => server.remove(),
+      };
+    },
+  },
+  {
+    name: "consul",
+    ttlMs: 1_500,
+    missing: async () => missingConsul(),
+    notes: { restart: "of its only server" },
+    async start() {
+      const server = await startConsul();
+      return {
+        // The shortest session.
+        url: async () => `${server.url}/matrix?sessionTtlMs=10000`,
         async restart() {
           await server.kill9();
           await server.start();

@@ -2,7 +2,7 @@
 // report as JSON into the folder, from which docs/reliability.md takes its figures.
 
 /** Stores that histories and chaos run on. */
-const STORES = "postgres,redis,etcd,zookeeper,http";
+const STORES = "postgres,redis,etcd,zookeeper,http,consul";
 
 /**
  * @typedef {object} Step
@@ -36,7 +36,7 @@ export const STEPS = [
   },
   {
     name: "histories",
-    what: "2,100 histories of clients on real stores",
+    what: "2,520 histories of clients on real stores",
     command: (scale, report) => [
       "verification/histories/main.js",
       "--target",

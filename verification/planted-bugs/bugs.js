@@ -5,7 +5,7 @@
 import { ACCESS } from "./bugs/access.js";
 import { CHECKERS } from "./bugs/checkers.js";
 import { ELECTOR_BUGS, SHARDS_BUGS, SINGLETONS } from "./bugs/election.js";
-import { ETCD, KUBERNETES, ZOOKEEPER } from "./bugs/engines.js";
+import { CONSUL, ETCD, KUBERNETES, ZOOKEEPER } from "./bugs/engines.js";
 import { FENCES } from "./bugs/fences.js";
 import { HOLDING } from "./bugs/holding.js";
 import { HTTP } from "./bugs/http.js";
@@ -28,6 +28,7 @@ const BY_AREA = {
   redis: REDIS,
   etcd: ETCD,
   zookeeper: ZOOKEEPER,
+  consul: CONSUL,
   kubernetes: KUBERNETES,
   elector: ELECTOR_BUGS,
   singletons: SINGLETONS,

@@ -46,7 +46,10 @@ export class Copy {
     for (const part of PARTS) {
       cpSync(join(root, part), join(this.#folder, part), { recursive: true, filter: wanted });
     }
-    symlinkSync(join(root, "node_modules"), join(this.#folder, "node_modules"));
+    // .servers may be missing: what needs one of them is skipped, and reported.
+    for (const part of ["node_modules", ".servers"]) {
+      symlinkSync(join(root, part), join(this.#folder, part));
+    }
   }
 
   /** Calls back while the bug is in the copy. */

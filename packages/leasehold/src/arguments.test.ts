@@ -9,6 +9,7 @@ import {
   migrate,
   openStores,
 } from "./index.js";
+import { consul } from "./stores/consul/index.js";
 import { etcd } from "./stores/etcd/index.js";
 import { http } from "./stores/http/index.js";
 import { kubernetes } from "./stores/kubernetes/index.js";
@@ -275,7 +276,7 @@ const FUNCTIONS: readonly Wrong[] = [
   ...wrongOptions("openStores", "memory:"),
   ["openStores", ["memory:", { connectTimeoutMs: "x" }], "connectTimeoutMs"],
   ...wrongOptions("migrate", "memory:"),
-  ...["postgres", "pglite", "redis", "http", "etcd", "kubernetes", "zookeeper"].flatMap(
+  ...["postgres", "pglite", "redis", "http", "etcd", "kubernetes", "zookeeper", "consul"].flatMap(
     (method): Wrong[] => [
       [method, [], "options"],
       [method, [null], "options"],
@@ -299,11 +300,13 @@ const FUNCTIONS: readonly Wrong[] = [
   ["etcd", [{}], "url"],
   ["etcd", [{ url: 5 }], "url"],
   ["kubernetes", [{ namespace: 5 }], "namespace"],
+  ["consul", [{}], "url"],
   ["zookeeper", [{}], "servers"],
   ["zookeeper", [{ servers: "a" }], "servers"],
 ];
 const PUBLIC = {
   connect,
+  consul,
   defineTask,
   etcd,
   http,

@@ -59,7 +59,7 @@ export interface ConnectOptions extends ClientOptions {
   /**
    * Which thread renews the leases: `"loop"`, the event loop of this program, or `"thread"`, a worker thread with
    * connections of its own, which renews while the event loop is blocked. For programs that compute for longer than a
-   * TTL. Only in Node, with a URL as the source, and not for `memory:`, `pglite:` and ZooKeeper. It renews no tasks.
+   * TTL. Only in Node, with a URL as the source, and not for `memory:`, `pglite:`, ZooKeeper and Consul. It renews no tasks.
    * Default `"loop"`: a thread costs a second set of connections and about 30 MB.
    * @example
    * ```ts

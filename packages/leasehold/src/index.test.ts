@@ -25,7 +25,7 @@ describe("connect", () => {
   it.each([
     [
       "mysql://localhost",
-      /source must begin with one of memory:, http:, https:, etcd:, .*postgres:, .*zookeeper:/,
+      /source must begin with one of memory:, http:, https:, consul:, .*etcd:, .*postgres:, .*zookeeper:/,
     ],
     ["", /got an empty string: is DATABASE_URL set/],
     ["constructor:x", /source must begin/],

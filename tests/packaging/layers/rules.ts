@@ -35,6 +35,7 @@ export const LIBRARY: Rules = {
     "stores/memory": ["env", "core", "tasks", "once", "control", "stores/source"],
     "stores/postgres": ["env", "core", "tasks", "once", "control", "stores/source"],
     "stores/http": ["env", "core", "tasks", "once", "control", "wire", "stores/source"],
+    "stores/consul": ["env", "core", "stores/source"],
     "stores/etcd": ["env", "core", "stores/source"],
     "stores/kubernetes": ["env", "core", "stores/source"],
     "stores/redis": ["env", "core", "stores/source"],
@@ -140,6 +141,10 @@ export const LIBRARY: Rules = {
     "tasks/retrying.ts": ["stores/"],
     "control/retrying.ts": ["stores/"],
     "tasks/leases.ts": ["stores/", "testing/"],
+    // What some engines need, which no client loads without them.
+    "core/own.ts": ["stores/"],
+    "core/sightings.ts": ["stores/"],
+    "env/base64.ts": ["stores/"],
     // For Node alone, so that it is not part of the index.
     "env/process-clock.ts": ["renewal-thread/"],
     // Without OpenTelemetry.
@@ -157,6 +162,7 @@ export const LIBRARY: Rules = {
     "stores/memory": ["stores/source"],
     "stores/postgres": ["stores/source"],
     "stores/http": ["stores/source"],
+    "stores/consul": ["stores/source"],
     "stores/etcd": ["stores/source"],
     "stores/kubernetes": ["stores/source"],
     "stores/redis": ["stores/source"],
@@ -166,8 +172,14 @@ export const LIBRARY: Rules = {
     /^(index|browser|port|internal|(tasks|election|fence|testing|wire|stores\/\w+)\/index)\.ts$/,
   heavy: ["@opentelemetry/api"],
   anywhere:
-    /^(browser|port|(tasks|election|fence|instrumentation|testing|wire|stores\/(memory|http|etcd))\/index)\.ts$/,
-  asksForProcess: ["env/ids.ts", "env/protocols.ts", "env/signals.ts", "env/warnings.ts"],
+    /^(browser|port|(tasks|election|fence|instrumentation|testing|wire|stores\/(memory|http|consul|etcd))\/index)\.ts$/,
+  asksForProcess: [
+    "stores/consul/connection-address.ts",
+    "env/ids.ts",
+    "env/protocols.ts",
+    "env/signals.ts",
+    "env/warnings.ts",
+  ],
   node: [
     "compat/",
     "renewal-thread/",
@@ -177,7 +189,8 @@ export const LIBRARY: Rules = {
     "stores/zookeeper/",
   ],
   // A pod gets the address of its cluster from the environment, and kubectl its kubeconfig.
-  surroundings: ["stores/kubernetes/connection-cluster.ts"],
+  // Consul's own programs take their token from it.
+  surroundings: ["stores/consul/connection-address.ts", "stores/kubernetes/connection-cluster.ts"],
   clock: ["env/"],
   loadsAnything: [],
   packages: {

@@ -2,6 +2,7 @@
 import { join } from "node:path";
 import { describe } from "vitest";
 import { compile } from "../compile.js";
+import { describeConsul, startConsul } from "../consul-engine.js";
 import { describeEtcd, startEtcd } from "../etcd-engine.js";
 import { LONG_MS, TTL_MS } from "../fault-site.js";
 import {
@@ -12,7 +13,12 @@ import {
 } from "../kubernetes-engine.js";
 import { describePostgres, freePort, startPostgres } from "../postgres.js";
 import { Child, temporaryFolder } from "../processes.js";
-import { describeRedis, startRedis } from "../redis-engine.js";
+import {
+  describeRedis,
+  describeValkey,
+  startRedis,
+  VALKEY as VALKEY_SERVER,
+} from "../redis-engine.js";
 import { describeZooKeeper, startZooKeeper } from "../zookeeper-engine.js";
 
 export interface FaultyServer {
@@ -43,6 +49,8 @@ export interface LeaseEngine {
   readonly exactExpiry: boolean;
   /** Whether an acquire is one request with one answer. */
   readonly acquiresAtOnce: boolean;
+  /** How long after the ttl another client may take over from a dead one. Default: as long as a slow machine takes. */
+  readonly takeoverMs?: number;
 }
 
 export type Call = "acquire" | "renew" | "release";
@@ -66,15 +74,18 @@ export const MAYBE_APPLIED = { ...FAILED, applied: "maybe" };
 
 const ALL_MAYBE = { acquire: MAYBE_APPLIED, renew: MAYBE_APPLIED, release: MAYBE_APPLIED };
 
+/** The server syncs each write to disk before it answers, so a killed server loses none. */
+async function startDurably(program?: string): Promise<FaultyServer> {
+  const settings = { appendonly: "yes", appendfsync: "always" };
+  const server = await startRedis(settings, { ...(program && { program }) });
+  return withUrl(server, (port) => `redis://127.0.0.1:${port}`);
+}
+
 export const REDIS: StoreEngine = {
   name: "Redis",
   describe: describeRedis,
   untouchable: null,
-  async start() {
-    // The server syncs each write to disk before it answers, so a killed server loses none.
-    const server = await startRedis({ appendonly: "yes", appendfsync: "always" });
-    return withUrl(server, (port) => `redis://127.0.0.1:${port}`);
-  },
+  start: () => startDurably(),
   unanswered: ALL_MAYBE,
   repeats: [],
   answers: 1,
@@ -82,6 +93,13 @@ export const REDIS: StoreEngine = {
   knowsDeadAtOnce: false,
   exactExpiry: true,
   acquiresAtOnce: true,
+};
+
+export const VALKEY: StoreEngine = {
+  ...REDIS,
+  name: "Valkey",
+  describe: describeValkey,
+  start: () => startDurably(VALKEY_SERVER),
 };
 
 export const ETCD: StoreEngine = {
@@ -108,6 +126,31 @@ export const ETCD_JSON: StoreEngine = {
   async start() {
     return withUrl(await startEtcd(), (port) => `etcd://127.0.0.1:${port}?transport=json`);
   },
+};
+
+/** Consul's shortest session, and one that must not end while the machine is slow. */
+const [SHORT_CONSUL_MS, LONG_CONSUL_MS] = [10_000, 90_000];
+
+export const CONSUL: StoreEngine = {
+  name: "Consul",
+  describe: describeConsul,
+  untouchable: null,
+  async start() {
+    return withUrl(await startConsul(), (port, ttlMs) => {
+      const sessionMs = ttlMs > TTL_MS ? LONG_CONSUL_MS : SHORT_CONSUL_MS;
+      return `consul://127.0.0.1:${port}/faults?sessionTtlMs=${sessionMs}`;
+    });
+  },
+  // A renewal changes nothing.
+  unanswered: { ...ALL_MAYBE, renew: NOT_APPLIED },
+  repeats: ["acquire", "renew", "release"],
+  answers: 1,
+  silentTtlMs: LONG_MS,
+  knowsDeadAtOnce: false,
+  exactExpiry: false,
+  acquiresAtOnce: false,
+  // A session that is not renewed ends within two times its TTL.
+  takeoverMs: 3 * SHORT_CONSUL_MS,
 };
 
 export const CHROOT = "/faults";

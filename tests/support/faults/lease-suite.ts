@@ -62,7 +62,9 @@ export function leaseFaults(
       async open(context) {
         const later = laterIn(context);
         const { port, url } = server();
-        const site = later(await Site.open(await url(port, LONG_MS), database.url));
+        const site = later(
+          await Site.open(await url(port, LONG_MS), database.url, engine.takeoverMs),
+        );
         const openProxy = async () => later(await openTcpProxy({ port }));
         return {
           site,

@@ -6,6 +6,7 @@ import { report, type StoreReport } from "./report.js";
 import { runStore } from "./run.js";
 import type { StoreSettings } from "./site.js";
 import { STORES, type StoreName } from "./store-names.js";
+import { consul } from "./stores/consul.js";
 import { etcd } from "./stores/etcd.js";
 import { http } from "./stores/http.js";
 import { postgres } from "./stores/postgres.js";
@@ -52,6 +53,7 @@ const SETTINGS: Readonly<Record<StoreName, StoreSettings>> = {
   etcd,
   zookeeper,
   http,
+  consul,
 };
 
 export async function runCampaign(settings: CampaignSettings): Promise<CampaignReport> {

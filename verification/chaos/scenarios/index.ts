@@ -19,7 +19,7 @@ import { snapshotPair } from "./etcd-pair.js";
 import { type FailoverOptions, failover, type Seen } from "./failover.js";
 import type { Pair } from "./pair.js";
 import { backupPair, standbyPair } from "./postgres-pairs.js";
-import { replicaPair } from "./redis-pair.js";
+import { replicaPair, sentinelPair } from "./redis-pair.js";
 
 export interface Scenario {
   readonly name: string;
@@ -128,6 +128,18 @@ const DEFINITIONS: readonly Definition[] = [
     claims: { ...LOSES, ...GROWS, lostRenewals: "none", lostReleases: "none" },
     options: { afterCut: "refuses later", hasTasks: false },
     open: () => replicaPair({ "min-replicas-to-write": "1", "min-replicas-max-lag": "1" }),
+  },
+  {
+    name: "sentinel-failover",
+    describe: "Sentinels promote a replica of Redis after the primary was killed",
+    needs: [missingRedis],
+    promised: [
+      "what the promoted replica had not received (replication is asynchronous), grants among it",
+      "Sentinels promote a replica as an operator does",
+    ],
+    claims: { ...LOSES, ...GROWS },
+    options: LEASES,
+    open: sentinelPair,
   },
   {
     name: "restored-backup",

@@ -245,8 +245,8 @@ function p99Of(count: number, text: string): string {
 
 const HELP = `
 The doctor acquires a lease on its own resource (leasehold-doctor:...), renews it --samples times in a row and
-releases it. It reads the settings of PostgreSQL, Redis and etcd that affect leases. It measures the pauses of
-its own idle process.
+releases it. It reads the settings of PostgreSQL, Redis, etcd and Consul that affect leases. It measures the
+pauses of its own idle process.
 
 From the metrics of a running process it reads what production needs: how late timers of that process fire, how
 late its holders renew (longer than a third of the TTL after the last renewal), and how long renewals take. A

@@ -208,7 +208,7 @@ prints one object. The lease expires unless your script renews it with "leasehol
 all the work, prefer "leasehold run": it renews the lease, and stops the command if the lease is lost.
 LEASE_ID is a secret: it allows any caller to renew and release the lease. Pass LEASE_TOKEN to the systems you
 write to. While it waits, it reports on stderr who holds the resource, that the store does not answer or a server
-refuses by a limit, and that it answers again, as "leasehold run" does. Stores that bind leases to a session (zookeeper:) are not supported.
+refuses by a limit, and that it answers again, as "leasehold run" does. Stores that bind leases to a session (zookeeper:, consul:) are not supported.
 
 Exit codes: 0 acquired; 75, or the code of -E, another holder had the resource for as long as --wait; 69 the store is unavailable;
 64 usage error.

@@ -12,7 +12,7 @@ import { type Notify, notifier } from "./notices.js";
 export const EMBEDDED = "pglite:.leasehold";
 
 const ENGINES =
-  "postgres://..., pglite:DIR, redis://..., etcd://..., zookeeper://..., kubernetes:NAMESPACE, a server's http://...";
+  "postgres://..., pglite:DIR, redis://..., etcd://..., zookeeper://..., consul://..., kubernetes:NAMESPACE, a server's http://...";
 
 /** Where leases and tasks are kept, and whose they are. */
 export interface Where {

@@ -89,7 +89,9 @@ function limitsOf(text: string): Partial<ServerLimits> {
 async function serve(command: Command, options: Options): Promise<void> {
   const logger = newLogger(options.logLevel);
   const where = ownWhereOf(command, { notify: noticesTo(logger) });
-  if (/^zookeeper:/i.test(where.store)) throw new UsageError(BOUND);
+  for (const [scheme, name] of Object.entries(BOUND)) {
+    if (where.store.toLowerCase().startsWith(scheme)) throw new UsageError(boundTo(name, scheme));
+  }
   checkDirectories(where, where.notify);
   const shutdown = listenForShutdown(systemEnv.clock);
   const { startOpenTelemetry } = await import("./open-telemetry.js");
@@ -180,8 +182,12 @@ export async function listenOrSay(
   }
 }
 
-const BOUND =
-  "a server cannot serve leases of ZooKeeper: each lease ends with the process that acquires it, here the server. Let your programs connect to zookeeper:// themselves, or serve another store";
+/** Engines whose leases end with the client that acquires them. */
+const BOUND = { "zookeeper:": "ZooKeeper", "consul:": "Consul", "consuls:": "Consul" };
+
+function boundTo(name: string, scheme: string): string {
+  return `a server cannot serve leases of ${name}: each lease ends with the process that acquires it, here the server. Let your programs connect to ${scheme}// themselves, or serve another store`;
+}
 
 const HELP = `
 Without --store, the server keeps everything in an embedded database in the working directory, ./.leasehold,

@@ -10,6 +10,9 @@ it.each([
   ["memory:", "memory:"],
   ["http://127.0.0.1:4040", "http://127.0.0.1:4040"],
   ["postgres://me:secret@db/app?ssl=true", "postgres://me:***@db/app?ssl=true"],
+  ["redis+sentinel://me:secret@a,b/name", "redis+sentinel://me:***@a,b/name"],
+  ["consul://a:8500,b/locks?dc=x&token=secret", "consul://a:8500,b/locks?dc=x&token=***"],
+  ["postgres://db/app?password=secret&ssl=true", "postgres://db/app?password=***&ssl=true"],
 ])("shows %s as %s", (url, shown) => expect(shownUrl(url)).toBe(shown));
 
 it("keeps tasks and the generator's state in the control store", async () => {

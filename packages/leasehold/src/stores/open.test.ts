@@ -25,6 +25,7 @@ describe("the URL of a store", () => {
     ["pglite:./never?shema=foo", "?shema ", "did you mean ?schema="],
     ["redis://127.0.0.1:9/?fromat=redlock", "?fromat ", "did you mean ?format="],
     ["etcd://127.0.0.1:9?tsl", "?tsl ", "did you mean ?tls="],
+    ["consul://127.0.0.1:9?sessionTTLMs=1", "?sessionTTLMs ", "?sessionTtlMs="],
     ["zookeeper://127.0.0.1:9?sessionTimeoutMS=1", "?sessionTimeoutMS ", "?sessionTimeoutMs="],
     ["kubernetes:jobs?contex=a", "?contex ", "did you mean ?context="],
     ["memory:jobs?schema=a", "?schema ", "there are none"],

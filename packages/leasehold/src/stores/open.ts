@@ -6,6 +6,8 @@ import type { Source, Stores } from "./source.js";
 
 export { openBy, planBy } from "./opening.js";
 
+const consul: Engines[string] = async (url) => (await import("./consul/index.js")).consul({ url });
+
 const etcd: Engines[string] = async (url) => (await import("./etcd/index.js")).etcd({ url });
 
 const redis: Engines[string] = async (url) => (await import("./redis/index.js")).redis({ url });
@@ -15,6 +17,8 @@ const postgres: Engines[string] = async (url) =>
 
 export const ENGINES: Engines = {
   ...ANYWHERE,
+  consul,
+  consuls: consul,
   etcd,
   etcds: etcd,
   kubernetes: async (url) => (await import("./kubernetes/index.js")).kubernetes({ url }),
@@ -27,7 +31,9 @@ export const ENGINES: Engines = {
   postgres,
   postgresql: postgres,
   redis,
+  "redis+sentinel": redis,
   rediss: redis,
+  "rediss+sentinel": redis,
   zookeeper: async (url) => (await import("./zookeeper/index.js")).zookeeper({ url }),
 };
 

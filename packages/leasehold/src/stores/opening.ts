@@ -242,5 +242,5 @@ function wrongSource(path: string, source: unknown): InvalidOptionError {
 function schemeOf(source: Source): string {
   if (isOpenable(source)) return "";
   if (typeof source !== "string" && !(source instanceof URL)) return "";
-  return /^([a-z]+):/i.exec(String(source))?.[1]?.toLowerCase() ?? "";
+  return /^([a-z]+(?:\+[a-z]+)?):/i.exec(String(source))?.[1]?.toLowerCase() ?? "";
 }

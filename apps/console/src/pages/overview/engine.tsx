@@ -36,7 +36,7 @@ export function Engine({ overview: { engine, health } }: { readonly overview: Ov
         <Line name="Waiters">{queue ? "queued by the store" : "polling"}</Line>
         <Line name="Changes">{watch === "push" ? "pushed" : "polled"}</Line>
         <Line name="Grants">
-          {grants === "portable" ? "outlive their connection" : "end with their connection"}
+          {grants === "portable" ? "outlive their connection" : "end with their client's session"}
         </Line>
       </dl>
     </Panel>

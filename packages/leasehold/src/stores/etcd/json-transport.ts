@@ -1,5 +1,6 @@
 /** etcd's JSON gateway, by fetch alone, in any runtime. It encodes bytes in base64. */
 
+import { fromBase64, toBase64 } from "../../env/base64.js";
 import type { RequestContext, Transport } from "./connection.js";
 import type { ErrorAnswer, Method, WatchMessage, WatchRequest } from "./connection-api.js";
 import { answeredFailure, CallFailure, connectionFailure, saidFailure } from "./failures.js";
@@ -106,19 +107,4 @@ function decode(text: string): unknown {
   return JSON.parse(text, (field, value: unknown) =>
     typeof value === "string" && BYTES.has(field) ? fromBase64(value) : value,
   );
-}
-
-const encoder = new TextEncoder();
-const decoder = new TextDecoder();
-
-/** @internal */
-export function toBase64(text: string): string {
-  // Fast path for ASCII, where characters equal bytes.
-  if (/^\p{ASCII}*$/u.test(text)) return btoa(text);
-  return btoa(Array.from(encoder.encode(text), (byte) => String.fromCharCode(byte)).join(""));
-}
-
-/** @internal */
-export function fromBase64(text: string): string {
-  return decoder.decode(Uint8Array.from(atob(text), (character) => character.charCodeAt(0)));
 }

@@ -21,6 +21,7 @@
  */
 
 import { type CallOptions, type Failed, type Key, MOST_AWAITED } from "../../core/index.js";
+import { MOST_KNOWN, Sightings } from "../../core/sightings.js";
 import { Recent, zip } from "../../env/index.js";
 import { DEFAULT_TIMEOUT_MS, type EtcdClient } from "./connection.js";
 import {
@@ -33,7 +34,6 @@ import type { Step, Surroundings } from "./decide.js";
 import type { EngineLeases } from "./engine-leases.js";
 import { CallFailure, failedOutcome } from "./failures.js";
 import { type Place, placeOf } from "./keys.js";
-import { MOST_KNOWN, Sightings } from "./observations.js";
 import { type Entry, entryOf, NOTHING, readEntry } from "./records.js";
 import {
   changeOf,

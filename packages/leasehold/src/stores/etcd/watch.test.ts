@@ -2,9 +2,10 @@
 import { expect, it } from "vitest";
 import { watchAbortListeners } from "../../../../../tests/support/abort-listeners.js";
 import type { WatchEvent } from "../../core/index.js";
+import { toBase64 } from "../../env/base64.js";
 import { manualEnv } from "../../testing/index.js";
 import { EtcdClient } from "./connection.js";
-import { JsonTransport, toBase64 } from "./json-transport.js";
+import { JsonTransport } from "./json-transport.js";
 import { placeOf } from "./keys.js";
 import { Watches } from "./watch.js";
 

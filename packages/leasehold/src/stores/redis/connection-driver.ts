@@ -2,7 +2,8 @@
  * The interface to ioredis: the parts that the store uses, how it opens connections, and which features
  * it disables.
  */
-import { InvalidOptionError, loadDriver, StoreMisconfiguredError } from "../../core/index.js";
+import { InvalidOptionError, loadDriver } from "../../core/index.js";
+import { type Address, type RedisAddress, tlsOf } from "./connection-address.js";
 
 /** One ioredis connection. */
 export interface RedisConnection {
@@ -29,11 +30,6 @@ export interface RedisClusterClient {
   readonly isCluster: boolean;
   readonly options: { readonly keyPrefix?: string | undefined; readonly natMap?: unknown };
   nodes(role?: "all"): readonly RedisClient[];
-}
-
-export interface Address {
-  readonly host: string;
-  readonly port: number;
 }
 
 /**
@@ -70,32 +66,55 @@ export interface Driver {
   readonly name: string;
   /** Prefix of every key and channel. */
   readonly prefix: string;
-  /** The server to connect to first. */
+  /** The servers to connect to first; none if the driver knows where. */
   readonly seeds: readonly Address[];
   /** Returns a client that is not connected yet. Default: to the server in its settings. */
   open(address?: Address): RedisConnection;
 }
 
-/**
- * @param url `redis://user:password@host:port/database`, or `rediss://` for TLS; for a cluster one or
- *   more nodes, separated by commas
- */
-export async function driverByUrl(
-  url: string,
-): Promise<Driver & { readonly query: URLSearchParams }> {
-  const { seeds, options, query } = parse(url);
+/** @throws STORE_MISCONFIGURED */
+export async function driverByAddress(address: RedisAddress): Promise<Driver> {
+  const { hosts, sentinel, username, password, database } = address;
+  const tls = await tlsOf(address);
   const Redis = await loadDriver(
     "ioredis",
     () => import("ioredis"),
     ({ Redis }) => Redis,
   );
+  const options = {
+    connectionName: "leasehold",
+    ...(username && { username }),
+    ...(password && { password }),
+    ...(tls && { tls }),
+    db: database,
+  };
+  const names = hosts.map(({ host, port }) => `${host}:${port}`).join(",");
+  if (sentinel === null) {
+    return {
+      name: `Redis at ${names}`,
+      prefix: "",
+      seeds: hosts,
+      open: (at) => new Redis({ ...options, ...(at ?? hosts[0]), ...OPTIONS }),
+    };
+  }
+  const shareMs = Math.floor(OPTIONS.connectTimeout / (hosts.length + 1));
+  const bySentinel = {
+    name: sentinel.name,
+    sentinels: [...hosts],
+    role: "master" as const,
+    ...(sentinel.username !== null && { sentinelUsername: sentinel.username }),
+    ...(sentinel.password !== null && { sentinelPassword: sentinel.password }),
+    ...(tls && { sentinelTLS: tls, enableTLSForSentinelMode: true }),
+    // The next call asks again. Sentinels that do not answer leave time for the others and for the primary.
+    sentinelRetryStrategy: () => null,
+    connectTimeout: shareMs,
+    sentinelCommandTimeout: shareMs,
+  };
   return {
-    name: `Redis at ${seeds.map(({ host, port }) => `${host}:${port}`).join(",")}`,
+    name: `Redis ${sentinel.name} of the Sentinels ${names}`,
     prefix: "",
-    seeds,
-    query,
-    open: (address) =>
-      new Redis({ connectionName: "leasehold", ...options, ...(address ?? seeds[0]), ...OPTIONS }),
+    seeds: [],
+    open: () => new Redis({ ...options, ...OPTIONS, ...bySentinel }),
   };
 }
 
@@ -139,30 +158,4 @@ function natMapOf(map: unknown): (address: Address) => Address {
         : (map as Readonly<Record<string, Address>> | null | undefined)?.[key];
     return found ?? address;
   };
-}
-
-function parse(text: string) {
-  const [, scheme, auth = "", hosts = "", path = "", query = ""] =
-    /^(rediss?):\/\/(?:([^/?#]*)@)?([^/?#]*)(?:\/([^?#]*))?(?:\?([^#]*))?$/i.exec(text) ?? [];
-  const database = path === "" ? 0 : Number(path);
-  try {
-    const seeds = hosts.split(",").map((host) => {
-      const { hostname, port } = new URL(`redis://${host || "localhost"}`);
-      return { host: hostname.replace(/^\[|\]$/g, ""), port: Number(port || 6379) };
-    });
-    const [username = "", password = ""] = auth.split(/:(.*)/s).map(decodeURIComponent);
-    if (scheme === undefined || !Number.isInteger(database) || database < 0) throw new Error(path);
-    const options = {
-      ...(username && { username }),
-      ...(password && { password }),
-      ...(scheme.toLowerCase() === "rediss" && { tls: {} }),
-      db: database,
-    };
-    return { seeds, options, query: new URLSearchParams(query) };
-  } catch {
-    // Omits the cause, which quotes the URL with the password.
-    throw new StoreMisconfiguredError(
-      "the Redis URL is invalid: write redis://user:password@host:port/database, separate the nodes of a cluster by commas, and percent-encode special characters of the password",
-    );
-  }
 }

@@ -11,7 +11,8 @@
  */
 import type { Env } from "../../env/index.js";
 import { type Argument, Connection } from "./connection.js";
-import type { Address, Driver, RedisConnection } from "./connection-driver.js";
+import type { Address } from "./connection-address.js";
+import type { Driver, RedisConnection } from "./connection-driver.js";
 import { isRefusal } from "./failures.js";
 import { slotOf } from "./keys.js";
 

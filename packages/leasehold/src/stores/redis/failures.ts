@@ -26,6 +26,15 @@ const MISCONFIGURED: readonly (readonly [RegExp, string])[] = [
   ],
 ];
 
+/** The same for what Sentinels say, which ioredis quotes. */
+const SENTINEL_SAYS = /^All sentinels are unreachable\b.*?Last error: (.*)$/s;
+const MISCONFIGURED_SENTINEL: readonly (readonly [RegExp, string])[] = [
+  [/No such master with that name/, "check the name of the primary in the path of the URL"],
+  [/^NOAUTH/, "put ?sentinelPassword= into the URL, and ?sentinelUsername= if they have users"],
+  [/^WRONGPASS|invalid password/, "check ?sentinelUsername= and ?sentinelPassword= of the URL"],
+  [/^NOPERM/, "grant their user +sentinel|get-master-addr-by-name +sentinel|sentinels"],
+];
+
 /** Reports whether the error is an error reply of the server. */
 export function isRefusal(error: unknown): error is Error {
   return error instanceof Error && error.name === "ReplyError";
@@ -36,6 +45,20 @@ export function isReadOnly(error: unknown): boolean {
   return isRefusal(error) && /\bREADONLY\b/.test(error.message);
 }
 
+const CLIENT_CERTIFICATE =
+  "if it asks for a certificate of the client, name one by ?cert= and ?key= of the URL";
+
+/**
+ * A server that asks for a certificate of the client resets the connection of one that has none; why it does so may
+ * arrive too late.
+ */
+export function withoutCertificate(error: unknown): unknown {
+  if (!(error instanceof StoreUnavailableError) || !error.message.includes("ECONNRESET"))
+    return error;
+  const { message, outcome } = error;
+  return new StoreUnavailableError(`${message}; ${CLIENT_CERTIFICATE}`, { outcome, cause: error });
+}
+
 /** ioredis reports this for a command that it never wrote, because the connection was closing. */
 const UNWRITTEN = /^Stream isn't writeable/;
 
@@ -44,9 +67,18 @@ export function storeError(error: unknown, sent: boolean): LeaseholdError {
   if (error instanceof LeaseholdError) return error;
   if (isRefusal(error)) return refusal(error.message, withoutCommand(error));
   const message = error instanceof Error ? error.message || errorCode(error) : String(error);
+  if (/CERTIFICATE_REQUIRED/i.test(errorCode(error))) {
+    return new StoreMisconfiguredError(`Redis: ${message}; ${CLIENT_CERTIFICATE}`, error);
+  }
   const untrusted = certificateProblem(error);
   if (untrusted !== null) {
-    return new StoreMisconfiguredError(`Redis: ${message}: ${untrusted}`, error);
+    const remedy = `${untrusted}, or name its file by ?cacert= of the URL`;
+    return new StoreMisconfiguredError(`Redis: ${message}: ${remedy}`, error);
+  }
+  const said = SENTINEL_SAYS.exec(message)?.[1] ?? "";
+  const remedy = MISCONFIGURED_SENTINEL.find(([pattern]) => pattern.test(said))?.[1];
+  if (remedy !== undefined) {
+    return new StoreMisconfiguredError(`the Sentinels of Redis reported: ${said}; ${remedy}`);
   }
   return new StoreUnavailableError(`Redis failed: ${message}`, {
     outcome: sent && !UNWRITTEN.test(message) ? "unknown" : "none",
@@ -71,7 +103,8 @@ function withoutCommand(error: Error): Error {
 }
 
 /** Some socket errors have only a code. */
-function errorCode(error: Error): string {
+function errorCode(error: unknown): string {
+  if (!(error instanceof Error)) return "";
   return "code" in error ? String(error.code) : error.name;
 }
 

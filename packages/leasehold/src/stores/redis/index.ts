@@ -3,7 +3,6 @@
 import {
   checkMethods,
   checkObject,
-  checkParameters,
   checkUrl,
   type ExpectedServer,
   InvalidOptionError,
@@ -13,15 +12,16 @@ import type { Env } from "../../env/index.js";
 import type { LeaseStores, StoreSource } from "../source.js";
 import { CompatibilityLeaseStore, FORMATS, type Format } from "./compatibility.js";
 import { COMPATIBILITY_SCRIPTS } from "./compatibility-scripts.js";
+import { addressOf, type RedisAddress } from "./connection-address.js";
 import {
-  type Driver,
+  driverByAddress,
   driverByClient,
-  driverByUrl,
   type RedisClient,
   type RedisClusterClient,
 } from "./connection-driver.js";
 import { Servers } from "./connection-servers.js";
 import { checkSettings, diagnoseRedis, infoOf, isCluster } from "./diagnose.js";
+import { withoutCertificate } from "./failures.js";
 import { Keys } from "./keys.js";
 import { LEAN_SCRIPTS } from "./lean-scripts.js";
 import { PROBE, SCRIPTS } from "./scripts.js";
@@ -47,11 +47,13 @@ export interface RedisOptions {
 }
 
 /**
- * Leases in Redis. `redis({ url })` takes `redis://user:password@host:port/database`, or `rediss://`
- * for TLS; for a cluster one or more nodes, separated by commas. `redis({ client })` takes an ioredis
- * client (a Redis or a Cluster; also for Sentinel). The store opens its own connections with the
- * client's settings and `keyPrefix`, because the client could send a command twice. It never closes the
- * client.
+ * Leases in Redis. `redis({ url })` takes `redis://user:password@host:port/database`; for a cluster one or
+ * more nodes, separated by commas; for Sentinel `redis+sentinel://user:password@sentinel:port,sentinel2/name/database`
+ * with the name of the primary, and `?sentinelUsername=` and `?sentinelPassword=` if the Sentinels ask for them.
+ * `rediss://` and `rediss+sentinel://` use TLS: `?cacert=` is the path of a PEM file with the authority (default: those of
+ * Node), `?cert=` and `?key=` are the client's certificate. `redis({ client })` takes an ioredis client (a Redis or
+ * a Cluster; also for Sentinel). The store opens its own connections with the client's settings and `keyPrefix`,
+ * because the client could send a command twice. It never closes the client.
  * @throws (on opening) STORE_MISCONFIGURED, STORE_UNAVAILABLE, INVALID_OPTION
  * @example
  * ```ts
@@ -80,24 +82,28 @@ export function redis(
         const servers = new Servers(driverByClient(source.client), env);
         return openRedis(servers, timeoutMs, formatOf(source.format));
       }
-      const { query, ...driver } = await driverByUrl(String(source.url));
-      checkParameters("redis:", query.keys(), ["format"]);
-      const format = source.format ?? query.get("format") ?? undefined;
-      const servers = new Servers(driver, env);
-      const opening = openRedis(servers, timeoutMs, formatOf(format));
-      const expected = expectedAt(String(source.url), driver);
+      const address = addressOf(String(source.url));
+      const format = formatOf(source.format ?? address.format ?? undefined);
+      const servers = new Servers(await driverByAddress(address), env);
+      const isAnonymous = address.tls !== null && address.tls.cert === null;
+      const opening = openRedis(servers, timeoutMs, format).catch((error: unknown) => {
+        throw isAnonymous ? withoutCertificate(error) : error;
+      });
+      const expected = expectedAt(address);
       const close = (late: LeaseStores) => late.close();
       return openServer(expected, env, opening, close, () => servers.close());
     },
   };
 }
 
-function expectedAt(url: string, { seeds }: Driver): ExpectedServer {
-  if (/^rediss:/i.test(url)) {
-    const remedies = { Redis: "it has no TLS, so write redis://" };
-    return { addresses: seeds, protocol: "TLS", remedies };
+function expectedAt({ hosts: addresses, tls, sentinel }: RedisAddress): ExpectedServer {
+  const suffix = sentinel === null ? "" : "+sentinel";
+  if (tls !== null) {
+    const remedies = { Redis: `it has no TLS, so write redis${suffix}://` };
+    return { addresses, protocol: "TLS", remedies };
   }
-  return { addresses: seeds, protocol: "Redis", remedies: { TLS: "write rediss:// for TLS" } };
+  const remedies = { TLS: `write rediss${suffix}:// for TLS` };
+  return { addresses, protocol: "Redis", remedies };
 }
 
 function formatOf(format: string | undefined): Format | undefined {

@@ -1,7 +1,7 @@
 /** The grants of this client, as it knows them. */
 import type { Grant, Key } from "../../core/index.js";
+import type { Own } from "../../core/own.js";
 import { contenderOf, contenderPrefix, type Paths } from "./keys.js";
-import type { Own } from "./own.js";
 import type { ContenderRecord } from "./records.js";
 
 export type OwnGrants = Own<OwnGrant>;

@@ -2,6 +2,7 @@
 
 import type * as port from "../../core/index.js";
 import { ClosedError, StoreUnavailableError } from "../../core/index.js";
+import { Own } from "../../core/own.js";
 
 import { type Env, SerialExecutor } from "../../env/index.js";
 import type { Session } from "./connection-session.js";
@@ -10,7 +11,6 @@ import { Holding } from "./decide-acquire.js";
 import { AGAIN, type Doubt } from "./decide-contenders.js";
 import { failedOutcome, storeError, Unanswered } from "./failures.js";
 import type { Paths } from "./keys.js";
-import { Own } from "./own.js";
 import { idOf, type OwnGrant, type OwnGrants } from "./own-grants.js";
 import { Talk } from "./transactions.js";
 import { collect, listOf, viewOf } from "./views.js";

@@ -30,11 +30,11 @@ import {
   LONGEST_WAITER_MS,
   RESERVED_MS,
 } from "../../core/index.js";
+import type { Own } from "../../core/own.js";
 import { type Clock, grantIdOf, Recent } from "../../env/index.js";
 import type { Doubt } from "./decide-contenders.js";
 import { isRefused } from "./failures.js";
 import { contenderOf, inOrder, waiterPrefix } from "./keys.js";
-import type { Own } from "./own.js";
 import { encode } from "./records.js";
 import { orNull, type Seen, type Talk, timeOf } from "./transactions.js";
 import type { Watches } from "./watch.js";

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { fromBase64, toBase64 } from "./json-transport.js";
+import { fromBase64, toBase64 } from "./base64.js";
 
 it("encodes any text as the base64 of its UTF-8", () => {
   fc.assert(

@@ -1,7 +1,7 @@
 /** How a client ends what its session would keep alive. */
 import { expect, it } from "vitest";
-import { SerialExecutor } from "../../env/index.js";
-import { manualClock } from "../../testing/index.js";
+import { SerialExecutor } from "../env/index.js";
+import { manualClock } from "../testing/index.js";
 import { Own } from "./own.js";
 
 interface One {

@@ -1,9 +1,9 @@
 /**
- * Tracks the grants and waiters of this client's session. The session keeps them all alive, so this
+ * Tracks the grants and waiters of one session of an engine. The session keeps them all alive, so this
  * class ends each at its own expiry. It also tracks requests without a response: they may have taken
  * effect.
  */
-import type { Clock, SerialExecutor, Timer } from "../../env/index.js";
+import type { Clock, SerialExecutor, Timer } from "../env/index.js";
 
 /** Delay before a failed end is retried, unless a connection opens earlier. */
 const RETRY_MS = 1_000;
@@ -23,6 +23,10 @@ export class Own<T extends { readonly id: string; untilMs: number }> {
     readonly turns: SerialExecutor,
     readonly end: (one: T) => Promise<unknown>,
   ) {}
+
+  get size(): number {
+    return this.#all.size;
+  }
 
   get(id: string): T | undefined {
     return this.#all.get(id);

@@ -1,10 +1,10 @@
-import { Recent } from "../../env/index.js";
+import { Recent } from "../env/index.js";
 
 /** The number of resources remembered; at least the latest half of them is kept. */
 export const MOST_KNOWN = 8_192;
 
 /**
- * Tracks since when resources are free. Transactions cannot read etcd's clock, so each client measures
+ * Tracks since when resources are free, for engines whose clock a transaction cannot read. Each client measures
  * from when it first saw the resource free. That is later than the actual time, so a reservation for
  * the head of the queue lasts longer than stated, never shorter.
  */

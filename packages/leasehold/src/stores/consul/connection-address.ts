@@ -1,0 +1,84 @@
+/** Parses the address of Consul from a URL: `consul://a:8500,b:8500/prefix?dc=dc1`. */
+import { checkInteger, checkParameters, InvalidOptionError } from "../../core/index.js";
+
+const DEFAULT_PREFIX = "leasehold";
+const DEFAULT_SESSION_TTL_MS = 20_000;
+/** The limits of Consul itself. */
+const SHORTEST_SESSION_MS = 10_000;
+const LONGEST_SESSION_MS = 86_400_000;
+
+export interface Address {
+  /** `http://host:port` of agents of one datacenter; at least one. */
+  readonly agents: readonly string[];
+  /** Of all keys, with a trailing slash. */
+  readonly prefix: string;
+  /** Default: the datacenter of the agent. */
+  readonly datacenter: string | null;
+  /** Of Consul's ACLs. */
+  readonly token: string | null;
+  readonly sessionTtlMs: number;
+}
+
+const URL_SHAPE = /^(consuls?):\/\/([^@/?#]+)(?:\/([^?#]*))?(?:\?([^#]*))?$/i;
+
+/** `new URL` does not support lists of hosts. No message contains the token. @throws InvalidOptionError */
+export function addressOf(url: string): Address {
+  const [, scheme = "", hosts = "", path = "", query = ""] = URL_SHAPE.exec(url) ?? [];
+  if (scheme === "") {
+    throw new InvalidOptionError(
+      "url",
+      "must be like consul://host:8500/prefix, with an ACL token as ?token= and not before the host",
+    );
+  }
+  const parameters = new URLSearchParams(query);
+  const known = ["dc", "token", "sessionTtlMs", "tls", "format"];
+  checkParameters("consul:", parameters.keys(), known);
+  checkFormat(parameters.get("format"));
+  const tls = scheme.toLowerCase() === "consuls" || isTls(parameters.get("tls"));
+  const sessionTtlMs = Number(parameters.get("sessionTtlMs") ?? DEFAULT_SESSION_TTL_MS);
+  checkInteger("url: ?sessionTtlMs", sessionTtlMs, SHORTEST_SESSION_MS, LONGEST_SESSION_MS);
+  return {
+    agents: hosts.split(",").map((host) => originOf(host, tls ? "https" : "http")),
+    prefix: `${decoded(path).replace(/^\/+|\/+$/g, "") || DEFAULT_PREFIX}/`,
+    datacenter: parameters.get("dc"),
+    token: parameters.get("token") || tokenOfEnvironment(),
+    sessionTtlMs,
+  };
+}
+
+/** As Consul's own programs do. Browsers have no environment. */
+function tokenOfEnvironment(): string | null {
+  return globalThis.process?.env?.CONSUL_HTTP_TOKEN || null;
+}
+
+/** The layout of `consul lock` is the only one. */
+function checkFormat(format: string | null): void {
+  if (format === null || format === "consul-lock") return;
+  throw new InvalidOptionError("url: ?format", 'must be "consul-lock", the default');
+}
+
+function isTls(tls: string | null): boolean {
+  if (tls === null || tls === "false") return false;
+  if (tls === "" || tls === "true") return true;
+  throw new InvalidOptionError("url: ?tls", 'must be "true" or "false"');
+}
+
+function originOf(host: string, scheme: "http" | "https"): string {
+  let url: URL;
+  try {
+    url = new URL(`${scheme}://${host}`);
+  } catch {
+    throw new InvalidOptionError("url", "must name hosts like host:8500, separated by commas");
+  }
+  // The default port is Consul's. URL drops the scheme's own default port.
+  if (!/:\d+$/.test(host)) url.port = scheme === "https" ? "8501" : "8500";
+  return url.origin;
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    throw new InvalidOptionError("url", "must have its path percent-encoded");
+  }
+}

@@ -1,0 +1,97 @@
+/** Maps failures of Consul to outcomes: did the request take effect, and can a retry help? */
+import {
+  asStoreError,
+  ClosedError,
+  certificateProblem,
+  type Failed,
+  type LeaseholdError,
+  StoreMisconfiguredError,
+  StoreUnavailableError,
+  wasNotSent,
+} from "../../core/index.js";
+
+/** Remedies for permanent failures, by a part of Consul's message. Nothing was applied. */
+const MISCONFIGURED: readonly (readonly [text: string, remedy: string])[] = [
+  ["ACL not found", "check ?token= of the URL or CONSUL_HTTP_TOKEN"],
+  ["Permission denied", "give the token the policy of stores/consul/README.md"],
+  ["No path to datacenter", "check ?dc= of the URL"],
+  ["Invalid Session TTL", "raise ?sessionTtlMs, or lower session_ttl_min of Consul"],
+  ["too large", "raise txn_max_req_len of Consul, or use smaller metadata"],
+];
+
+/** Messages of requests that Consul rejected before doing anything; a retry may succeed. */
+const REFUSED = [
+  "No cluster leader",
+  "failed to get conn",
+  "rate limit",
+  "Too many",
+  "not ready to serve",
+];
+
+/** @param status of HTTP, which is none of those that the caller expects @param text the body */
+export function answeredFailure(status: number, text: string, origin: string): LeaseholdError {
+  const said = text.trim().slice(0, 300) || `status ${status}`;
+  const message = `Consul at ${origin} says: ${said}`;
+  const remedy = MISCONFIGURED.find(([part]) => said.includes(part))?.[1];
+  if (remedy) return new StoreMisconfiguredError(`${message}; ${remedy}`);
+  if (status === 429 || REFUSED.some((part) => said.includes(part))) {
+    return new StoreUnavailableError(message, { outcome: "none" });
+  }
+  if (status === 403 || (status >= 400 && status < 500)) {
+    return new StoreMisconfiguredError(
+      `${message} (status ${status}): is this the HTTP address of Consul 1.7 or later?`,
+    );
+  }
+  // The leader may have changed while it committed: the request may still be applied.
+  return new StoreUnavailableError(message, { outcome: "unknown" });
+}
+
+/** @throws LeaseholdError if the text is not JSON, as another kind of server answers */
+export function parsed<T>(text: string): T {
+  try {
+    return JSON.parse(text) as T;
+  } catch {
+    throw answeredFailure(404, "no JSON", "the URL");
+  }
+}
+
+export function connectionFailure(cause: unknown, origin: string): LeaseholdError {
+  const inner = cause instanceof Error ? cause.cause : undefined;
+  const code = inner instanceof Error && "code" in inner ? ` (${String(inner.code)})` : "";
+  const message = cause instanceof Error ? cause.message : String(cause);
+  const untrusted = certificateProblem(cause);
+  if (untrusted !== null) return new StoreMisconfiguredError(`${origin}: ${untrusted}`, cause);
+  return new StoreUnavailableError(`Consul failed: ${origin}: ${message}${code}`, {
+    outcome: wasNotSent(cause) ? "none" : "unknown",
+    cause,
+  });
+}
+
+export function closed(): ClosedError {
+  return new ClosedError("the Consul lease store");
+}
+
+/** @throws LeaseholdError */
+export async function withStoreErrors<T>(call: () => Promise<T>): Promise<T> {
+  try {
+    return await call();
+  } catch (error) {
+    throw asStoreError(error, "maybe");
+  }
+}
+
+/** @param applied overrides the outcome in the error, if more is known */
+export function failedOutcome(error: unknown, applied?: "no"): Failed {
+  const known = asStoreError(error, "maybe");
+  const isApplied = applied === undefined && known.outcome !== "none";
+  const reported =
+    !isApplied && known.outcome !== "none" && known.retryable
+      ? new StoreUnavailableError(known.message, { outcome: "none", cause: known })
+      : known;
+  return {
+    status: "failed",
+    applied: isApplied ? "maybe" : "no",
+    retryable: reported.retryable,
+    error: reported,
+  };
+}
