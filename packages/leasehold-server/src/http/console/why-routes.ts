@@ -29,13 +29,13 @@ export function whyRoute(app: App, services: Services): void {
       const { id } = context.req.valid("param");
       const { namespace } = callerOf(context);
       const budget = services.budget(context);
-      const task = await budget.read(() => tasks.get({ namespace, id }));
+      const task = await services.page(context, 1, () => tasks.get({ namespace, id }));
       if (!task) throw unknownTask();
       const nowMs = env.clock.wall();
       const pending = task.state === "pending";
       const reasons = explain(task, task.attempts.at(-1), {
         nowMs,
-        pause: pending ? await pauseOf(services, budget, namespace, task) : null,
+        pause: pending ? await pauseOf(services, context, namespace, task) : null,
         blocked: pending ? await blockedOf(services, budget, namespace, task) : null,
         claimers: activities.of(namespace).recent.claimers(),
         ...(pending
@@ -49,13 +49,13 @@ export function whyRoute(app: App, services: Services): void {
 }
 
 async function pauseOf(
-  { control }: Services,
-  budget: Budget,
+  { control, page }: Services,
+  context: Context<AppEnv>,
   namespace: string,
   { queue }: TaskDetails,
 ) {
   if (!control) return null;
-  const pauses = await budget.read(() => control.pauses.list(namespace));
+  const pauses = await page(context, 1, () => control.pauses.list(namespace));
   return pauses.find(({ kind, name }) => kind === "queue" && name === queue) ?? null;
 }
 

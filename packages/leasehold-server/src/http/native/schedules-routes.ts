@@ -26,7 +26,6 @@ import {
   type App,
   answers,
   bodyProblems,
-  defined,
   jsonBody,
   otherMethods,
   problems,
@@ -34,8 +33,12 @@ import {
 import type { Services } from "../services.js";
 
 const TAGS = ["schedules"];
-/** Each view has data, and fire times that must be computed. */
+/** Each view has fire times that must be computed. */
 const PAGE = 20;
+/** A page ends when it has so many characters of JSON: each schedule may have 64 KB of data. */
+const PAGE_CHARACTERS = 128 * 1024;
+/** Schedules of one read. */
+const PART = 4;
 
 /** @throws NO_SCHEDULES */
 export function schedulesOf({ schedules }: Pick<Services, "schedules">): ScheduleStore {
@@ -95,22 +98,31 @@ export function scheduleRoutes(app: App, services: Services): void {
       summary: "List schedules",
       request: { query: ScheduleListQuery },
       responses: {
-        200: answers("Sorted by name, in byte order; at most 20 in one page.", SchedulePage),
+        200: answers("Sorted by name, in byte order; at most 20 in one page, and fewer if their data is large.", SchedulePage),
         ...problems("INVALID_REQUEST", "NO_SCHEDULES"),
       },
     }),
     async (context) => {
       const { limit, cursor } = context.req.valid("query");
       const { namespace } = callerOf(context);
-      const query = { namespace, limit: Math.min(limit, PAGE), ...defined({ cursor }) };
-      const budget = services.budget(context);
-      const { items, nextCursor } = await budget.read(() => schedulesOf(services).list(query));
-      const shown: Wire[] = [];
-      for (const view of items) {
-        shown.push(await toWireSchedule(view, env.clock.wall()));
-        await nextTurn();
-      }
-      return context.json({ items: shown, nextCursor }, 200);
+      const schedules = schedulesOf(services);
+      const items: Wire[] = [];
+      let characters = 0;
+      let next: string | null = cursor ?? null;
+      do {
+        const most = Math.min(PART, limit - items.length);
+        const query = { namespace, limit: most, ...(next !== null && { cursor: next }) };
+        // Fire times must be computed, which costs as much as several items.
+        const page = await services.page(context, PAGE, () => schedules.list(query));
+        next = page.nextCursor;
+        for (const view of page.items) {
+          const shown = await toWireSchedule(view, env.clock.wall());
+          items.push(shown);
+          characters += JSON.stringify(shown).length;
+          await nextTurn();
+        }
+      } while (next !== null && items.length < Math.min(limit, PAGE) && characters < PAGE_CHARACTERS);
+      return context.json({ items, nextCursor: next }, 200);
     },
   );
   otherMethods(app, "/v1/schedules", "GET");
