@@ -22,14 +22,7 @@ import {
 import { callerOf } from "../auth/caller.js";
 import { failed, invalid, ProblemError, tooMany } from "../problems.js";
 import { limitBody } from "../request.js";
-import {
-  type App,
-  answers,
-  bodyProblems,
-  jsonBody,
-  otherMethods,
-  problems,
-} from "../routing.js";
+import { type App, answers, bodyProblems, jsonBody, otherMethods, problems } from "../routing.js";
 import type { Services } from "../services.js";
 
 const TAGS = ["schedules"];
@@ -98,7 +91,10 @@ export function scheduleRoutes(app: App, services: Services): void {
       summary: "List schedules",
       request: { query: ScheduleListQuery },
       responses: {
-        200: answers("Sorted by name, in byte order; at most 20 in one page, and fewer if their data is large.", SchedulePage),
+        200: answers(
+          "Sorted by name, in byte order; at most 20 in one page, and fewer if their data is large.",
+          SchedulePage,
+        ),
         ...problems("INVALID_REQUEST", "NO_SCHEDULES"),
       },
     }),
@@ -121,7 +117,11 @@ export function scheduleRoutes(app: App, services: Services): void {
           characters += JSON.stringify(shown).length;
           await nextTurn();
         }
-      } while (next !== null && items.length < Math.min(limit, PAGE) && characters < PAGE_CHARACTERS);
+      } while (
+        next !== null &&
+        items.length < Math.min(limit, PAGE) &&
+        characters < PAGE_CHARACTERS
+      );
       return context.json({ items, nextCursor: next }, 200);
     },
   );
@@ -143,9 +143,8 @@ export function scheduleRoutes(app: App, services: Services): void {
       const { name } = context.req.valid("param");
       const { namespace } = callerOf(context);
       const schedules = schedulesOf(services);
-      const budget = services.budget(context);
-      const isName = isScheduleName(name);
-      const view = isName ? await budget.read(() => schedules.get({ namespace, name })) : null;
+      const read = () => schedules.get({ namespace, name });
+      const view = isScheduleName(name) ? await services.page(context, 1, read) : null;
       if (!view) throw unknownSchedule();
       return context.json(await toWireSchedule(view, env.clock.wall()), 200);
     },

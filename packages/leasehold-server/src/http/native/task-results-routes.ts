@@ -143,7 +143,7 @@ async function readOne(
   context: Context<AppEnv>,
   key: TaskKey,
 ): Promise<Result> {
-  const [result] = await services.budget(context).read(() => services.tasks.results([key]));
+  const [result] = await services.page(context, 1, () => services.tasks.results([key]));
   return result ?? { id: key.id, state: "unknown" };
 }
 
