@@ -255,7 +255,9 @@ export function newServices(
     },
     async scan(scope, question, read) {
       const { answer } = await begunScan(scope, JSON.stringify(question), read);
-      return budget(scope).read(() => answer);
+      const found = await budget(scope).read(() => answer);
+      // All who share it would write it in the same turn.
+      return ports.tenants.of(callerOf(scope).namespace).page(async () => found);
     },
     async scanAndChange(scope, change) {
       // Its slot is free when the change has ended, which may be after its caller's time.

@@ -49,13 +49,14 @@ export function whyRoute(app: App, services: Services): void {
 }
 
 async function pauseOf(
-  { control, page }: Services,
+  services: Services,
   context: Context<AppEnv>,
   namespace: string,
   { queue }: TaskDetails,
 ) {
+  const { control } = services;
   if (!control) return null;
-  const pauses = await page(context, 1, () => control.pauses.list(namespace));
+  const pauses = await services.page(context, 1, () => control.pauses.list(namespace));
   return pauses.find(({ kind, name }) => kind === "queue" && name === queue) ?? null;
 }
 

@@ -94,3 +94,41 @@ it.each([
     expect(begun).toBe(8);
   },
 );
+
+it("those who share a scan write it four in a turn", async () => {
+  const env = manualEnv();
+  const stores = await memory().open(env);
+  const { app, newKey } = openTenants(stores, env);
+  onTestFinished(async () => {
+    await app.close();
+    await stores.close();
+  });
+  const { text } = await newKey("a", "viewer");
+  let reads = 0;
+  let end = () => {};
+  const ended = new Promise<void>((resolve) => (end = resolve));
+  const counts = stores.tasks.counts.bind(stores.tasks);
+  stores.tasks.counts = async (namespace) => {
+    reads += 1;
+    await ended;
+    return counts(namespace);
+  };
+  let answered = 0;
+  const asked = Array.from({ length: 20 }, async () => {
+    const headers = { authorization: `Bearer ${text}` };
+    await app.fetch(new Request("http://x/api/tasks/counts", { headers }));
+    answered += 1;
+  });
+  await vi.waitFor(() => expect(reads).toBe(1));
+  for (let turn = 0; turn < 20; turn += 1) await nextTurn();
+  end();
+  let most = 0;
+  for (let before = 0; answered < 20; before = answered) {
+    await nextTurn();
+    most = Math.max(most, answered - before);
+    if (answered === before) await env.clock.settle();
+  }
+  await Promise.all(asked);
+  expect(reads).toBe(2);
+  expect(most).toBeLessThanOrEqual(4);
+});

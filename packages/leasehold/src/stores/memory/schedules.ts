@@ -1,7 +1,7 @@
 /** Schedules in this process's memory, beside the tasks that they make. */
 import { cursorAfter, type Page, resourceOfCursor } from "../../core/index.js";
-import type { Json } from "../../tasks/port.js";
 import { listedError } from "../../tasks/payloads.js";
+import type { Json } from "../../tasks/port.js";
 import { encodeJson, isUnfinished } from "../../tasks/record.js";
 import {
   type DeclareOutcome,
