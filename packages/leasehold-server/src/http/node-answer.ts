@@ -10,13 +10,17 @@ const unended = new WeakMap<Socket, Set<() => void>>();
 export class NodeAnswer implements Answer {
   readonly #outgoing: ServerResponse;
   readonly #socket: Socket;
+  readonly #before: number;
 
   constructor(outgoing: ServerResponse, socket: Socket) {
     this.#outgoing = outgoing;
     this.#socket = socket;
+    this.#before = socket.bytesWritten;
   }
 
   readonly unsent = (): number => this.#outgoing.writableLength;
+
+  readonly bytes = (): number => this.#socket.bytesWritten - this.#before;
 
   readonly onEnd = (call: () => void): void => {
     const calls = endingWith(this.#socket);

@@ -20,6 +20,8 @@ import { invalid, ProblemError, storeProblem } from "./problems.js";
 export interface Answer {
   /** Bytes that wait to be sent. */
   readonly unsent: () => number;
+  /** Bytes of it so far, sent or not. */
+  readonly bytes: () => number;
   /** Calls this once when all of it was sent, or its connection was closed. */
   readonly onEnd: (call: () => void) => void;
 }

@@ -111,6 +111,13 @@ export interface Services {
   readonly batchedTasks: BatchedTasks;
   budget(scope: RequestScope): Budget;
   /**
+   * Runs a read of a page, or of one thing that may be as large, when it is its turn (page-turns.ts). The caller writes the
+   * answer in the same turn.
+   * @param items how many it may return
+   * @throws as {@link Budget.read}
+   */
+  page<T>(scope: RequestScope, items: number, read: () => Promise<T>): Promise<T>;
+  /**
    * Runs a read whose cost grows with what the tenant has stored, when there is a slot for it (scan-slots.ts).
    * @param question what it reads, as JSON: callers who wait with the same one share a read
    * @throws TOO_MANY_REQUESTS, and as {@link Budget.read}
@@ -248,9 +255,16 @@ export function newServices(
     newTaskId: taskIds(env.clock, env.random),
     batchedTasks: batchTasks(tasks, env),
     budget,
+    async page(scope, items, read) {
+      await scope.get("begin")(items);
+      const tenant = ports.tenants.of(callerOf(scope).namespace);
+      return tenant.page(() => budget(scope).read(read));
+    },
     async scan(scope, question, read) {
       const { answer } = await begunScan(scope, JSON.stringify(question), read);
-      return budget(scope).read(() => answer);
+      const found = await budget(scope).read(() => answer);
+      // All who share it would write it in the same turn.
+      return ports.tenants.of(callerOf(scope).namespace).page(async () => found);
     },
     async scanAndChange(scope, change) {
       // Its slot is free when the change has ended, which may be after its caller's time.

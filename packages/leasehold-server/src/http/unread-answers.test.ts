@@ -56,6 +56,7 @@ it("an answer ends when it was read, and not before", async () => {
   client?.resume();
   await hasEnded;
   expect(answer?.unsent()).toBe(0);
+  expect(answer?.bytes()).toBeGreaterThan(LARGE.length);
 });
 
 it("all answers of a connection end when it is cut", async () => {
@@ -100,7 +101,11 @@ it("a request is in flight until its answer was sent, and unread bytes refuse de
   const { text: b } = await tenants.newKey("b", "admin");
   const ends: (() => void)[] = [];
   let unsent = 0;
-  const answer = { unsent: () => unsent, onEnd: (call: () => void) => void ends.push(call) };
+  const answer = {
+    unsent: () => unsent,
+    bytes: () => 0,
+    onEnd: (call: () => void) => void ends.push(call),
+  };
   const ask = async (key: string, path = "/v1/locks", method = "GET") => {
     const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
     const body = method === "POST" ? { body: "[]" } : {};

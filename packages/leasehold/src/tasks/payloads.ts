@@ -71,6 +71,13 @@ export function listedPayloads(
   };
 }
 
+/** The error of a task that is listed without its payloads. */
+export function listedError(error: string | null): string | null {
+  if (error === null) return null;
+  const listed = listedText(error);
+  return listed.cut ? previewOf(listed) : error;
+}
+
 function previewOf({ text }: ListedText): string {
   return `${text}…`;
 }

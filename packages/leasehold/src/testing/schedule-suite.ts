@@ -2,6 +2,7 @@
  * The conformance suite of schedules: every engine that keeps them passes it, and so can yours. It holds a store against
  * the port (tasks/schedules/port.ts).
  */
+import { newLeaseId, systemRandom } from "../env/index.js";
 import type { ScheduleDeclaration } from "../tasks/schedules/port.js";
 import type { TestFramework } from "./framework.js";
 import { DECLARATION, Fixture, HOUR_MS, type OpenedScheduleStore } from "./schedule-fixture.js";
@@ -160,6 +161,33 @@ const firing: Section = (test, expect) => {
     expect(Date.parse(lastFireAt)).toBe(due.lastFireAtMs + 1_000);
     const lastTask = { id: "second", state: "pending", finishedAt: null, error: null };
     expect(view).toMatchObject({ fired: 2, skipped: 3, lastTask });
+  });
+
+  test("shows the beginning of a long error of its last task", async (fixture) => {
+    const { namespace, tasks } = fixture;
+    await fixture.declare();
+    const { queue } = DECLARATION.task;
+    const errors = ["é".repeat(512), "é".repeat(513)];
+    const shown: unknown[] = [];
+    for (const error of errors) {
+      await fixture.store.runNow({ ...fixture.key(), taskId: `${error.length}` });
+      const asked = {
+        claimId: newLeaseId(systemRandom),
+        holder: "w",
+        kinds: null,
+        limit: 1,
+        ttlMs: 30_000,
+      };
+      const claimed = await tasks.claim({ namespace, queues: [queue], ...asked });
+      if (claimed.status !== "claimed" || !claimed.tasks[0]) throw new Error("it is due");
+      const { id, leaseId, token } = claimed.tasks[0];
+      const failed = { namespace, id, leaseId, token, error, retryInMs: null, final: true };
+      expect((await tasks.fail([failed]))[0]?.status).toBe("recorded");
+      shown.push((await fixture.view()).lastTask?.error);
+    }
+    expect(shown).toEqual([errors[0], `${"é".repeat(200)}…`]);
+    const { items } = await fixture.store.list({ namespace });
+    expect(items.map(({ lastTask }) => lastTask?.error)).toEqual(shown.slice(1));
   });
 
   test("moves on once for all that read it", async (fixture) => {

@@ -79,7 +79,7 @@ export function resourceRoutes(app: App, services: Services): void {
       const { namespace } = caller;
       const { recent } = activities.of(namespace);
       const keys = resources.map((resource) => ({ namespace, resource }));
-      const views = await services.budget(context).read(() => services.leases.get(keys));
+      const views = await services.page(context, 1, () => services.leases.get(keys));
       const { waiters, refusals } = recent.counts();
       const answer = resources.map((resource, index) => ({
         resource,
@@ -103,10 +103,9 @@ async function grantsOf(
 ): Promise<Page<LeaseView>> {
   const { history, tasks } = services;
   const { namespace } = callerOf(context);
-  const budget = services.budget(context);
   if (resource.startsWith(TASK_PREFIX)) {
     const id = resource.slice(TASK_PREFIX.length);
-    const task = await budget.read(() => tasks.get({ namespace, id }));
+    const task = await services.page(context, 1, () => tasks.get({ namespace, id }));
     return { items: task ? leasesOfTask(namespace, task).slice(0, limit) : [], nextCursor: null };
   }
   const last = cursor === undefined ? await lastGrant(services, context, resource) : null;
@@ -116,7 +115,7 @@ async function grantsOf(
   if (left === 0) return { items: first, nextCursor: BEFORE_LAST };
   const from = cursor === undefined || cursor === BEFORE_LAST ? {} : { cursor };
   const query = { namespace, resource, limit: left, ...from };
-  const before = await budget.read(() => history.list(query));
+  const before = await services.page(context, left, () => history.list(query));
   const items = before.items.filter(({ grantId }) => grantId !== last?.grantId);
   return { items: [...first, ...items], nextCursor: before.nextCursor };
 }
@@ -152,7 +151,7 @@ async function pauseOf(services: Services, context: Context<AppEnv>, resource: s
   const { control } = services;
   if (!control) return null;
   const { namespace } = callerOf(context);
-  const pauses = await services.budget(context).read(() => control.pauses.list(namespace));
+  const pauses = await services.page(context, 1, () => control.pauses.list(namespace));
   const [covering] = pausesOf(resource, pauses);
   if (!covering) return null;
   const { kind, name, actor, reason, since } = covering;

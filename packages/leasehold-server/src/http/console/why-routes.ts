@@ -29,14 +29,14 @@ export function whyRoute(app: App, services: Services): void {
       const { id } = context.req.valid("param");
       const { namespace } = callerOf(context);
       const budget = services.budget(context);
-      const task = await budget.read(() => tasks.get({ namespace, id }));
+      const task = await services.page(context, 1, () => tasks.get({ namespace, id }));
       if (!task) throw unknownTask();
       const nowMs = env.clock.wall();
       const pending = task.state === "pending";
       const reasons = explain(task, task.attempts.at(-1), {
         nowMs,
-        pause: pending ? await pauseOf(services, budget, namespace, task) : null,
-        limits: pending ? await limitsOn(services, budget, namespace, task) : [],
+        pause: pending ? await pauseOf(services, context, namespace, task) : null,
+        limits: pending ? await limitsOn(services, context, namespace, task) : [],
         blocked: pending ? await blockedOf(services, budget, namespace, task) : null,
         claimers: activities.of(namespace).recent.claimers(),
         ...(pending
@@ -50,13 +50,14 @@ export function whyRoute(app: App, services: Services): void {
 }
 
 async function pauseOf(
-  { control }: Services,
-  budget: Budget,
+  services: Services,
+  context: Context<AppEnv>,
   namespace: string,
   { queue }: TaskDetails,
 ) {
+  const { control } = services;
   if (!control) return null;
-  const pauses = await budget.read(() => control.pauses.list(namespace));
+  const pauses = await services.page(context, 1, () => control.pauses.list(namespace));
   return pauses.find(({ kind, name }) => kind === "queue" && name === queue) ?? null;
 }
 
@@ -73,12 +74,14 @@ async function blockedOf(
 }
 
 async function limitsOn(
-  { tasks }: Services,
-  budget: Budget,
+  services: Services,
+  context: Context<AppEnv>,
   namespace: string,
   { queue, kind }: TaskDetails,
 ) {
-  const limits = await budget.read(async () => tasks.limits?.list(namespace));
+  const limits = await services.page(context, 1, async () =>
+    services.tasks.limits?.list(namespace),
+  );
   return (limits ?? []).filter(({ scope, name }) => name === (scope === "kind" ? kind : queue));
 }
 

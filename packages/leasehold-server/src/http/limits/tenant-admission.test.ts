@@ -86,6 +86,20 @@ it("a key owes what its requests turned out to cost", async () => {
   expect(await sent("demands", 0)).toBe(100);
 });
 
+it.each([
+  ["demands", 40_960, 89],
+  // As much as the largest page: some answers have no end.
+  ["demands", 100_000_000, 0],
+  // Its claims are bounded by themselves.
+  ["waits", 40_960, 99],
+] as const)("a key owes what it has read by %s of %i bytes", async (urgency, bytes, times) => {
+  const { admission, sent } = setUp(100);
+  const asked = { caller: CALLER, urgency, path: "/v1/leases", headers: new Headers() };
+  const { leave } = await admission.enter(asked);
+  leave({ unsent: () => 0, bytes: () => bytes, onEnd: (call) => call() });
+  expect(await sent("demands", 0)).toBe(times);
+});
+
 it("all keys of a tenant together may read the metrics ten times per second", async () => {
   const { env, admission } = setUp(100);
   const scrape = async (namespace: string, keyId: string) => {
@@ -246,7 +260,7 @@ it("a key that goes on after its refusals gets them late", async () => {
   const { env, a, ask } = await open({ ratePerSecond: 5 });
   let answered = 0;
   const list = async () => {
-    const { status } = await ask(a, "/v1/leases");
+    const { status } = await ask(a, "/v1/limits");
     answered += 1;
     return status;
   };

@@ -7,7 +7,8 @@
  *
  *   metrics       1                                               of 10 a second
  *
- * The number of items is known only when the body has been parsed, and is charged then: the key owes it.
+ * The number of items is known only when the body has been parsed, and is charged then: the key owes it. What a demand has
+ * read costs as much as a body, and is charged when it was sent.
  *
  * One large request begins in each turn of the event loop, when its body has arrived, so that the small ones of other
  * tenants are served in between, however many large ones have arrived: large is a body above 16 KiB, and a smaller one with more than 20
@@ -29,6 +30,8 @@ import type { Urgency } from "./urgency.js";
 const KEEPING_RATIO = 10;
 const BYTES_A_TOKEN = 4_096;
 const ITEMS_A_TOKEN = 10;
+/** The most that an answer costs: some are larger. */
+const MOST_ANSWER_BYTES = 1_024 * 1_024;
 /** A request with at most so many items waits for no turn. */
 const FEW_ITEMS = 20;
 const RETRY_MS = 1_000;
@@ -93,7 +96,7 @@ export class TenantAdmission {
   async #enter({ caller, urgency, path, headers }: Arriving): Promise<Admitted> {
     const bytes = bodyBytesOf(headers, this.#limits.bodyBytes);
     const load = loadOf(urgency, path);
-    const charge = await this.#checkRate(caller, load, bytes);
+    const owe = await this.#checkRate(caller, load, bytes);
     const tenant = caller.keyId === null ? null : caller.namespace;
     if (tenant !== null && load !== "keeps" && this.#unread.isFull(tenant)) {
       const detail = `this tenant has not read answers of ${UNREAD_BYTES} bytes together: retry in 1 s`;
@@ -113,13 +116,17 @@ export class TenantAdmission {
       if (waits) left();
     };
     const begin = async (items: number) => {
-      charge(items);
+      owe(Math.floor(items / ITEMS_A_TOKEN));
       if (items <= FEW_ITEMS) await begun(items);
       else if (!isLarge) await this.#turns.large();
     };
     const leave = (answer?: Answer) => {
-      if (answer && tenant !== null) this.#unread.add(tenant, answer, left);
-      else left();
+      if (!answer || tenant === null) return left();
+      this.#unread.add(tenant, answer, () => {
+        left();
+        const read = Math.min(answer.bytes(), MOST_ANSWER_BYTES);
+        if (load === "demands") owe(Math.floor(read / BYTES_A_TOKEN));
+      });
     };
     return { arrive, begin, leave };
   }
@@ -134,12 +141,15 @@ export class TenantAdmission {
     this.#loads.forget();
   }
 
-  /** Renewals and releases have a budget of their own, so that other requests cannot use it up. */
+  /**
+   * Renewals and releases have a budget of their own, so that other requests cannot use it up.
+   * @returns charges the key for more work
+   */
   async #checkRate(
     { namespace, actor, keyId }: Caller,
     load: Load,
     bytes: number,
-  ): Promise<(items: number) => void> {
+  ): Promise<(tokens: number) => void> {
     // Without keys, callers cannot be distinguished.
     if (keyId === null) return () => {};
     const { ratePerSecond } = await this.#tenantsLimits.of(namespace);
@@ -156,7 +166,7 @@ export class TenantAdmission {
     const cost = 1 + ratio * Math.floor(bytes / BYTES_A_TOKEN);
     const waitMs = this.#rates.take(client, ratio * ratePerSecond, cost);
     if (waitMs === 0) {
-      return (items) => this.#rates.charge(client, Math.floor(items / ITEMS_A_TOKEN));
+      return (tokens) => this.#rates.charge(client, tokens);
     }
     const detail = `this key may send ${ratePerSecond} requests per second; large ones count as several`;
     throw tooMany("TOO_MANY_REQUESTS", detail, waitMs);

@@ -19,6 +19,7 @@ import { type ProblemError, tooMany } from "../problems.js";
 import { ClaimSlots } from "./claim-slots.js";
 import { Counts } from "./counts.js";
 import type { ServerLimits } from "./limits.js";
+import { PageTurns } from "./page-turns.js";
 import { type Scan, ScanSlots } from "./scan-slots.js";
 
 interface Shared {
@@ -34,6 +35,7 @@ export class Tenant {
   readonly #ready: Ready;
   readonly #slots: ClaimSlots;
   readonly #scans: ScanSlots;
+  readonly #pages = new PageTurns();
   readonly #events: EventHub;
   readonly #limits: Shared["limits"];
   readonly #activity: () => TenantActivity;
@@ -122,6 +124,11 @@ export class Tenant {
   /** As {@link ScanSlots.begin}. */
   scan<T>(question: string | symbol, timeoutMs: number, scan: () => Promise<T>): Promise<Scan<T>> {
     return this.#scans.begin(question, timeoutMs, scan);
+  }
+
+  /** As {@link PageTurns.run}. */
+  page<T>(read: () => Promise<T>): Promise<T> {
+    return this.#pages.run(read);
   }
 
   /** @throws LIMIT_REACHED */

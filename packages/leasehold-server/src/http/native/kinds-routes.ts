@@ -1,6 +1,6 @@
 /** /v1/kinds: publish and read the JSON Schemas of kinds. New tasks are checked against them. */
 import { createRoute } from "@hono/zod-openapi";
-import { type KindStore, loadJsonSchemas, nextTurn } from "leasehold/internal";
+import { type KindStore, loadJsonSchemas } from "leasehold/internal";
 import { type Kind as KindOfWire, LIMITS } from "leasehold/internal/wire";
 import {
   Kind,
@@ -91,9 +91,8 @@ export function kindRoutes(app: App, services: Services): void {
       const { limit, kind, cursor } = context.req.valid("query");
       const { namespace } = callerOf(context);
       const query = { namespace, limit: Math.min(limit, PAGE), ...defined({ kind, cursor }) };
-      const budget = services.budget(context);
-      const page = await budget.read(() => kindsOf(services).list(query));
-      await nextTurn();
+      const kinds = kindsOf(services);
+      const page = await services.page(context, query.limit, () => kinds.list(query));
       return context.json({ items: [...page.items], nextCursor: page.nextCursor }, 200);
     },
   );
@@ -115,8 +114,8 @@ export function kindRoutes(app: App, services: Services): void {
       const kinds = kindsOf(services);
       const key = kindOf(context.req.valid("param"));
       const { namespace } = callerOf(context);
-      const budget = services.budget(context);
-      const found = key && (await budget.read(() => publishedKind(kinds, namespace, key)));
+      const read = async () => (key ? publishedKind(kinds, namespace, key) : null);
+      const found = await services.page(context, 1, read);
       if (!found) throw new ProblemError("UNKNOWN_KIND", "this version is not published");
       return context.json(found, 200);
     },

@@ -117,8 +117,7 @@ export function leaseRoutes(app: App, services: Services): void {
       const resources = context.req.valid("json");
       checkResources(caller, resources);
       const keys = resources.map((resource) => ({ namespace, resource }));
-      const budget = services.budget(context);
-      const views = await budget.read(() => leases.get(keys));
+      const views = await services.page(context, 1, () => leases.get(keys));
       return context.json(
         views.map((view) => view && toWireView(view)),
         200,
@@ -169,7 +168,7 @@ export function leaseRoutes(app: App, services: Services): void {
       const read = () => filteredPage((part) => leases.list(part), query);
       const { items, nextCursor } = await (isFiltered(query)
         ? services.scan(context, ["leases", query], read)
-        : services.budget(context).read(read));
+        : services.page(context, query.limit, read));
       return context.json({ items: items.map(toWireView), nextCursor }, 200);
     },
   );

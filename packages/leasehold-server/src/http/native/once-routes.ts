@@ -141,8 +141,8 @@ export function onceRoutes(app: App, services: Services): void {
       checkResources(caller, [resourceOf(key)]);
       const once = onceOf(services);
       const { namespace } = caller;
-      const budget = services.budget(context);
-      const view = isOnceKey(key) ? await budget.read(() => once.get({ namespace, key })) : null;
+      const read = () => once.get({ namespace, key });
+      const view = isOnceKey(key) ? await services.page(context, 1, read) : null;
       if (!view) throw new ProblemError("UNKNOWN_ONCE", "no work has succeeded or failed under it");
       return context.json(toWireRecord(view), 200);
     },

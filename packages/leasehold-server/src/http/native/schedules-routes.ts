@@ -22,20 +22,16 @@ import {
 import { callerOf } from "../auth/caller.js";
 import { failed, invalid, ProblemError, tooMany } from "../problems.js";
 import { limitBody } from "../request.js";
-import {
-  type App,
-  answers,
-  bodyProblems,
-  defined,
-  jsonBody,
-  otherMethods,
-  problems,
-} from "../routing.js";
+import { type App, answers, bodyProblems, jsonBody, otherMethods, problems } from "../routing.js";
 import type { Services } from "../services.js";
 
 const TAGS = ["schedules"];
-/** Each view has data, and fire times that must be computed. */
+/** Each view has fire times that must be computed. */
 const PAGE = 20;
+/** A page ends when it has so many characters of JSON: each schedule may have 64 KB of data. */
+const PAGE_CHARACTERS = 128 * 1024;
+/** Schedules of one read. */
+const PART = 4;
 
 /** @throws NO_SCHEDULES */
 export function schedulesOf({ schedules }: Pick<Services, "schedules">): ScheduleStore {
@@ -98,22 +94,38 @@ export function scheduleRoutes(app: App, services: Services): void {
       summary: "List schedules",
       request: { query: ScheduleListQuery },
       responses: {
-        200: answers("Sorted by name, in byte order; at most 20 in one page.", SchedulePage),
+        200: answers(
+          "Sorted by name, in byte order; at most 20 in one page, and fewer if their data is large.",
+          SchedulePage,
+        ),
         ...problems("INVALID_REQUEST", "NO_SCHEDULES"),
       },
     }),
     async (context) => {
       const { limit, cursor } = context.req.valid("query");
       const { namespace } = callerOf(context);
-      const query = { namespace, limit: Math.min(limit, PAGE), ...defined({ cursor }) };
-      const budget = services.budget(context);
-      const { items, nextCursor } = await budget.read(() => schedulesOf(services).list(query));
-      const shown: Wire[] = [];
-      for (const view of items) {
-        shown.push(await toWireSchedule(view, env.clock.wall()));
-        await nextTurn();
-      }
-      return context.json({ items: shown, nextCursor }, 200);
+      const schedules = schedulesOf(services);
+      const items: Wire[] = [];
+      let characters = 0;
+      let next: string | null = cursor ?? null;
+      do {
+        const most = Math.min(PART, limit - items.length);
+        const query = { namespace, limit: most, ...(next !== null && { cursor: next }) };
+        // Fire times must be computed, which costs as much as several items.
+        const page = await services.page(context, PAGE, () => schedules.list(query));
+        next = page.nextCursor;
+        for (const view of page.items) {
+          const shown = await toWireSchedule(view, env.clock.wall());
+          items.push(shown);
+          characters += JSON.stringify(shown).length;
+          await nextTurn();
+        }
+      } while (
+        next !== null &&
+        items.length < Math.min(limit, PAGE) &&
+        characters < PAGE_CHARACTERS
+      );
+      return context.json({ items, nextCursor: next }, 200);
     },
   );
   otherMethods(app, "/v1/schedules", "GET");
@@ -134,9 +146,8 @@ export function scheduleRoutes(app: App, services: Services): void {
       const { name } = context.req.valid("param");
       const { namespace } = callerOf(context);
       const schedules = schedulesOf(services);
-      const budget = services.budget(context);
-      const isName = isScheduleName(name);
-      const view = isName ? await budget.read(() => schedules.get({ namespace, name })) : null;
+      const read = () => schedules.get({ namespace, name });
+      const view = isScheduleName(name) ? await services.page(context, 1, read) : null;
       if (!view) throw unknownSchedule();
       return context.json(await toWireSchedule(view, env.clock.wall()), 200);
     },

@@ -125,6 +125,28 @@ describe("schedules", () => {
     expect(next.body.items[0].name).toBe("s020");
   });
 
+  it("have as many in a page as their data leaves room for", async () => {
+    const { ask } = await openTestApp();
+    const task = { kind: "report", data: "x".repeat(60_000) };
+    const names = Array.from({ length: 7 }, (_, index) => `s${index}`);
+    for (const name of names) await ask("PUT", `/v1/schedules/${name}`, { ...HOURLY, task });
+    const found: unknown[] = [];
+    const sizes: number[] = [];
+    let cursor = "";
+    do {
+      const { body } = await ask("GET", `/v1/schedules?${cursor}`);
+      const { items, nextCursor } = body as {
+        items: { name: string }[];
+        nextCursor: string | null;
+      };
+      found.push(...items.map(({ name }) => name));
+      sizes.push(items.length);
+      cursor = nextCursor === null ? "" : `cursor=${nextCursor}`;
+    } while (cursor !== "");
+    expect(found).toEqual(names);
+    expect(sizes).toEqual([4, 3]);
+  });
+
   it("need a store of them", async () => {
     const { schedules: _, ...stores } = await memory().open(manualEnv());
     const app = createApp({ ...stores, auth: "none", version: "test" });

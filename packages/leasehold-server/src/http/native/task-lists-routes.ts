@@ -44,7 +44,7 @@ export function taskListRoutes(app: App, services: Services): void {
     const read = () => tasks.list(query);
     const { items, nextCursor } = await (passesOver(query)
       ? services.scan(context, ["tasks", query], read)
-      : services.budget(context).read(read));
+      : services.page(context, filters.ids?.length ?? filters.limit, read));
     return { items: items.map(toWireTask), nextCursor };
   };
   const responses = {
@@ -151,7 +151,7 @@ export function taskRoute(app: App, services: Services): void {
     async (context) => {
       const { id } = context.req.valid("param");
       const { namespace } = callerOf(context);
-      const task = await services.budget(context).read(() => tasks.get({ namespace, id }));
+      const task = await services.page(context, 1, () => tasks.get({ namespace, id }));
       if (!task) throw unknownTask();
       return context.json(toWireDetails(task), 200);
     },

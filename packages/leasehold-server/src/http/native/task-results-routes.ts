@@ -103,7 +103,8 @@ export function taskResultRoutes(app: App, services: Services): void {
       const { namespace } = callerOf(context);
       const keys = ids.map((id) => ({ namespace, id }));
       const options = notifyMs > 0 ? { notifyMs } : {};
-      const results = await services.budget(context).read(() => tasks.results(keys, options));
+      const read = () => tasks.results(keys, options);
+      const results = await services.page(context, ids.length, read);
       return context.json(
         results.map(({ id: _, ...result }) => result),
         200,
@@ -142,7 +143,7 @@ async function readOne(
   context: Context<AppEnv>,
   key: TaskKey,
 ): Promise<Result> {
-  const [result] = await services.budget(context).read(() => services.tasks.results([key]));
+  const [result] = await services.page(context, 1, () => services.tasks.results([key]));
   return result ?? { id: key.id, state: "unknown" };
 }
 

@@ -293,7 +293,7 @@ async function refusal(
   outcome: Refused,
 ): Promise<ProblemError> {
   if (outcome.reason !== "taken") return refused(outcome);
-  const task = await services.budget(context).read(() => services.tasks.get(key));
+  const task = await services.page(context, 1, () => services.tasks.get(key));
   const grantId = grantIdOf(leaseId);
   const wasGranted = task?.attempts.some(
     (attempt) => attempt.grantId === grantId && attempt.token === token,

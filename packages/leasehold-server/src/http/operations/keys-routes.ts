@@ -57,7 +57,9 @@ export function keyRoutes(app: App, services: Services): void {
       const { keys } = controlOf(services);
       const { namespace } = callerOf(context);
       const query = { namespace, ...defined(context.req.valid("query")) };
-      const { items, nextCursor } = await services.budget(context).read(() => keys.list(query));
+      const { items, nextCursor } = await services.page(context, query.limit, () =>
+        keys.list(query),
+      );
       return context.json({ items: items.map(toWireKey), nextCursor }, 200);
     },
   );

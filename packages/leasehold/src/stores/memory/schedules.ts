@@ -1,5 +1,6 @@
 /** Schedules in this process's memory, beside the tasks that they make. */
 import { cursorAfter, type Page, resourceOfCursor } from "../../core/index.js";
+import { listedError } from "../../tasks/payloads.js";
 import type { Json } from "../../tasks/port.js";
 import { encodeJson, isUnfinished } from "../../tasks/record.js";
 import {
@@ -208,7 +209,8 @@ export class MemoryScheduleStore implements ScheduleStore {
     const record = this.#state.namespace(namespace).tasks.get(id);
     if (!record) return { id, state: null, finishedAt: null, error: null };
     const { state, finishedAtMs, error } = record;
-    return { id, state, finishedAt: finishedAtMs === null ? null : iso(finishedAtMs), error };
+    const finishedAt = finishedAtMs === null ? null : iso(finishedAtMs);
+    return { id, state, finishedAt, error: listedError(error) };
   }
 
   #view(schedule: Schedule): ScheduleView {

@@ -8,6 +8,8 @@
  * No statement but DECLARE, which may insert, waits for a row lock: what another statement holds is skipped. Names: c the
  * clock, s the schedule, i the input, t the task.
  */
+
+import { LISTED_BYTES, PREVIEW_LENGTH } from "../../tasks/payloads.js";
 import { type ConcurrencyRow, concurrencyColumns } from "./concurrency.js";
 import { epochMs } from "./lease-rows.js";
 import { unnested } from "./statements.js";
@@ -210,7 +212,8 @@ const VIEW = `SELECT s.name, s.revision, s.cron, s.time_zone AS "timeZone", s.ev
   s.keep_done_ms AS "keepDoneMs", s.keep_dead_ms AS "keepDeadMs", ${concurrencyColumns("s")}, s.version, ${epochMs("s.declared_at")} AS "declaredAt",
   ${epochMs("s.paused_at")} AS "pausedAt", s.paused_by AS "pausedBy", s.pause_reason AS "pauseReason",
   ${epochMs("s.last_fire_at")} AS "lastFireAt", s.waiting, s.fired, s.skipped, s.last_task_id AS "taskId",
-  t.state AS "taskState", ${epochMs("t.finished_at")} AS "taskFinishedAt", t.error AS "taskError"
+  t.state AS "taskState", ${epochMs("t.finished_at")} AS "taskFinishedAt",
+  CASE WHEN octet_length(t.error) > ${LISTED_BYTES} THEN left(t.error, ${PREVIEW_LENGTH}) || '…' ELSE t.error END AS "taskError"
 FROM leasehold.schedule s ${LAST_TASK}`;
 /** Values: namespace, name. */
 export const GET_SCHEDULE = `

@@ -75,7 +75,7 @@ export interface LastTask {
   /** Null if it was deleted. */
   readonly state: TaskState | null;
   readonly finishedAt: string | null;
-  /** Of its last attempt that failed. */
+  /** Of its last attempt that failed; only the beginning if it is long. */
   readonly error: string | null;
 }
 

@@ -10,5 +10,6 @@ SELECT s.name, s.revision, s.cron, s.time_zone AS "timeZone", s.every_ms AS "eve
   s.concurrency_rate AS "rateLimit", s.concurrency_rate_ms AS "ratePerMs", s.version, date_part('epoch', s.declared_at) * 1000 AS "declaredAt",
   date_part('epoch', s.paused_at) * 1000 AS "pausedAt", s.paused_by AS "pausedBy", s.pause_reason AS "pauseReason",
   date_part('epoch', s.last_fire_at) * 1000 AS "lastFireAt", s.waiting, s.fired, s.skipped, s.last_task_id AS "taskId",
-  t.state AS "taskState", date_part('epoch', t.finished_at) * 1000 AS "taskFinishedAt", t.error AS "taskError"
+  t.state AS "taskState", date_part('epoch', t.finished_at) * 1000 AS "taskFinishedAt",
+  CASE WHEN octet_length(t.error) > 1024 THEN left(t.error, 200) || '…' ELSE t.error END AS "taskError"
 FROM leasehold.schedule s LEFT JOIN leasehold.task t ON t.namespace = s.namespace AND t.id = s.last_task_id WHERE s.namespace = $1 AND s.name = $2
