@@ -549,6 +549,7 @@ describe("all of them", () => {
         if (values) expect(values, `${name} ${label}`).toContain(value);
         else if (label === "http_route") expect(patterns).toContain(value);
         else if (NAMED.has(label)) expect(value).toMatch(/^(|orders(\/.+)?|alone|tenant(:.+)?)$/);
+        else if (label === "limit") expect(value).toBe("kind metered");
         else expect(value).toMatch(/^([A-Z]+|\d{3})$/);
       }
       expect(JSON.stringify(labels)).not.toContain(CANARY);

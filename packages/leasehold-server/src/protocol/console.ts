@@ -10,7 +10,7 @@ import { ApiKey, Prefix } from "./keys.js";
 import { Capabilities, LeaseState, LeaseView } from "./leases.js";
 import { Pause } from "./operator.js";
 import type { Same } from "./same.js";
-import { Counts, State } from "./tasks.js";
+import { Counts } from "./tasks.js";
 
 /** Seconds for which an instance keeps figures. */
 export const MAX_SECONDS = 300;

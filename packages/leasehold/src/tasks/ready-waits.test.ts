@@ -279,3 +279,24 @@ test("logs each task that it could not requeue for a caller that has gone", asyn
   ]);
   await ready.close();
 });
+
+test("waiters whom a rate keeps back claim when its window ends, one after another", async () => {
+  const { clock, ready, store, asked, task, wait } = await readyWorld();
+  const rate = { limit: 1, perMs: 100 };
+  const { namespace, kind } = task();
+  const limit = { running: null, rate };
+  await store.limits?.declare({ namespace, scope: "kind", name: kind, limit, by: "a test" });
+  await store.enqueue([task(), task(), task()]);
+  const waits = [wait(), wait(), wait()];
+  await clock.settle();
+  const claimed = () => waits.filter(({ got }) => got === 1).length;
+  expect(claimed()).toBe(1);
+  asked.claims = 0;
+  await clock.advance(99);
+  expect([claimed(), asked.claims]).toEqual([1, 0]);
+  await clock.advance(1);
+  expect(claimed()).toBe(2);
+  await clock.advance(100);
+  expect(claimed()).toBe(3);
+  await ready.close();
+});
