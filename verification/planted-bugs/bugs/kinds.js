@@ -45,7 +45,7 @@ export const KIND_BUGS = [
   },
   {
     name: "version-ignored-at-the-head-in-memory",
-    what: "The same in memory.",
+    what: "A claim in memory takes the head of a key, whatever its version is.",
     file: "packages/leasehold/src/stores/memory/task-index.ts",
     find: "first.version <= versionTaken(wanted, first.kind)",
     by: "versionTaken(wanted, first.kind) > 0",
