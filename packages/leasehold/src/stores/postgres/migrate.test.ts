@@ -163,6 +163,7 @@ describePostgres("migrations", () => {
         concurrency_key: null,
         concurrency_limit: null,
         concurrency_any: false,
+        version: 1,
       })),
     );
     const url = new URL(database.url);
