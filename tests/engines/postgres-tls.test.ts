@@ -25,10 +25,11 @@ describePostgres("a PostgreSQL server that demands TLS", () => {
   let client: { certificate: string; key: string };
   beforeAll(async () => {
     [authority, other] = await Promise.all([newAuthority(), newAuthority()]);
-    const own = await authority.sign("server", ["localhost"]);
+    const ofServer = await authority.sign("server", ["localhost"]);
     client = await authority.sign("certified");
     folder = await mkdtemp(join(tmpdir(), "leasehold-pgtls-"));
-    const { uid, gid } = { ...(await stat(folder)), ...(await findEngine()).user };
+    const own = await stat(folder);
+    const { uid = own.uid, gid = own.gid } = (await findEngine()).user;
     const file = async (name: string, fill: (path: string) => Promise<void>) => {
       const path = join(folder, name);
       await fill(path);
@@ -38,8 +39,8 @@ describePostgres("a PostgreSQL server that demands TLS", () => {
     };
     const settings = {
       ssl: "on",
-      ssl_cert_file: await file("server.crt", (path) => copyFile(own.certificate, path)),
-      ssl_key_file: await file("server.key", (path) => copyFile(own.key, path)),
+      ssl_cert_file: await file("server.crt", (path) => copyFile(ofServer.certificate, path)),
+      ssl_key_file: await file("server.key", (path) => copyFile(ofServer.key, path)),
       ssl_ca_file: await file("ca.crt", (path) => copyFile(authority.certificate, path)),
       hba_file: await file("pg_hba.conf", (path) => writeFile(path, ACCESS)),
     };

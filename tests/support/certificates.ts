@@ -7,8 +7,12 @@ import { promisify } from "node:util";
 import { temporaryFolder } from "./processes.js";
 
 const run = promisify(execFile);
-const openssl = (command: string, ...files: string[]) =>
-  run("openssl", [...command.split(" "), ...files]);
+/** @param files by option */
+const openssl = (command: string, files: Readonly<Record<string, string>>) =>
+  run("openssl", [
+    ...command.split(" "),
+    ...Object.entries(files).flatMap(([option, path]) => [`-${option}`, path]),
+  ]);
 
 /** Files in PEM. */
 export interface Certificate {
@@ -29,10 +33,10 @@ export async function newAuthority(): Promise<Authority> {
   const folder = await temporaryFolder();
   const file = (name: string) => join(folder, name);
   const [own, ownKey] = [file("authority.crt"), file("authority.key")];
-  await openssl(
-    "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=authority",
-    ...["-keyout", ownKey, "-out", own],
-  );
+  await openssl("req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=authority", {
+    keyout: ownKey,
+    out: own,
+  });
   return {
     certificate: own,
     async sign(name, hosts = []) {
@@ -42,15 +46,17 @@ export async function newAuthority(): Promise<Authority> {
       const names = hosts.map((host) => `${isIP(host) ? "IP" : "DNS"}:${host}`).join(",");
       const extensions = file(`${name}.ext`);
       await writeFile(extensions, names === "" ? "" : `subjectAltName=${names}\n`);
-      await openssl(
-        `req -newkey rsa:2048 -nodes -subj /CN=${name}`,
-        ...["-keyout", key, "-out", request],
-      );
-      await openssl(
-        "x509 -req -days 2 -CAcreateserial",
-        ...["-in", request, "-CA", own, "-CAkey", ownKey, "-extfile", extensions],
-        ...["-out", certificate],
-      );
+      await openssl(`req -newkey rsa:2048 -nodes -subj /CN=${name}`, {
+        keyout: key,
+        out: request,
+      });
+      await openssl("x509 -req -days 2 -CAcreateserial", {
+        in: request,
+        CA: own,
+        CAkey: ownKey,
+        extfile: extensions,
+        out: certificate,
+      });
       return { certificate, key };
     },
   };

@@ -4,9 +4,9 @@ import type { FireRequest, ScheduleStore, TaskListener, Ticking } from "leasehol
 
 interface Limits {
   /** Reserves room for these tasks; false: there is too little. Rejects if that is unknown: the tick is repeated. */
-  reserve(namespace: string, taskIds: readonly string[]): Promise<boolean>;
+  readonly reserve: (namespace: string, taskIds: readonly string[]) => Promise<boolean>;
   /** Returns what was reserved for tasks that were not made. */
-  giveBack(namespace: string, unused: number): void;
+  readonly giveBack: (namespace: string, unused: number) => void;
   readonly onTaskEvent: TaskListener;
   readonly logger: Logger;
 }

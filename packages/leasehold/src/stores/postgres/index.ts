@@ -19,7 +19,7 @@ import type { KindStore } from "../../tasks/kinds/port.js";
 import type { GeneratorState, TaskStore } from "../../tasks/port.js";
 import type { ScheduleStore } from "../../tasks/schedules/port.js";
 import type { Diagnosis, MigrationStep, QueuedWaiter } from "../source.js";
-import type { Backend, RawBackend, Sql } from "./connection.js";
+import type { Backend, RawBackend } from "./connection.js";
 import type { PgliteInstance, PgPool } from "./connection-drivers.js";
 import { ownPgliteBackend, pgliteBackend } from "./connection-pglite.js";
 import { urlsOf } from "./connection-primary.js";

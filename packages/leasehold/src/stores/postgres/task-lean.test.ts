@@ -228,7 +228,8 @@ function exercise(open: () => Promise<{ url: string } | { directory: string }>) 
 
     it("returns what a task has beside the usual values", async () => {
       const namespace = "values";
-      const change = { priority: -5, dedupeKey: "key", kind: "other", maxAttempts: 9, version: 3 };
+      const settings = { priority: -5, dedupeKey: "key", maxAttempts: 9 };
+      const change = { ...settings, kind: "other", version: 2 };
       const scheduledAt = "2001-02-03T04:05:06.789Z";
       const [id] = (await enqueue(namespace, [{ ...change, data: { n: 1 }, scheduledAt }])) as [
         string,
@@ -240,7 +241,7 @@ function exercise(open: () => Promise<{ url: string } | { directory: string }>) 
       );
       const request = requestOf(namespace, {
         kinds: ["kind", "other"],
-        versions: { other: 3 },
+        versions: { other: 2 },
         ttlMs: 5_000,
       });
       const [task] = await claim(request);
