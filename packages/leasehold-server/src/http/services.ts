@@ -111,8 +111,8 @@ export interface Services {
   readonly batchedTasks: BatchedTasks;
   budget(scope: RequestScope): Budget;
   /**
-   * Runs a read of a page, or of one thing that may be as large, when it is its turn (page-turns.ts). The caller writes the
-   * answer in the same turn.
+   * Runs a read of a page, or of one thing that may be as large, when one of the four places of its tenant is free
+   * (page-turns.ts). The caller writes the answer in the same turn.
    * @param items how many it may return
    * @throws as {@link Budget.read}
    */

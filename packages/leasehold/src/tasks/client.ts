@@ -80,7 +80,6 @@ export interface TasksClient {
  * const mail = defineTask("mail");
  * const { id } = await leasehold.tasks.enqueue(mail, { to: "ada@example.com" });
  * console.log(await leasehold.tasks.get(id), await leasehold.tasks.counts());
- * console.log(await leasehold.tasks.leases({ states: ["live"] }));
  * await leasehold.close();
  * ```
  */
@@ -121,12 +120,10 @@ export class Tasks {
 
   private constructor(stores: TaskStores, options: TasksOptions, owned: Owned) {
     this.#env = envOf(options);
-    const store = stores.tasks;
     this.namespace = options.namespace ?? "default";
     this.holder = options.holder ?? newHolder(this.#env.random);
-    checkName("namespace", this.namespace);
-    checkName("holder", this.holder);
-    this.#store = store;
+    for (const name of ["namespace", "holder"] as const) checkName(name, this[name]);
+    const store = (this.#store = stores.tasks);
     this.#owned = owned;
     this.#newId = taskIds(this.#env.clock, this.#env.random);
     this.#adding = new Adding(store, this.#env);
@@ -161,9 +158,8 @@ export class Tasks {
     checkDefinition(definition);
     checkKnown(options, ENQUEUE_OPTIONS);
     const { client, ...rest } = options;
-    const [handle] = await this.enqueueAll(definition, [{ ...rest, data }], {
-      ...(client && { client }),
-    });
+    const within = withoutUndefined({ client });
+    const [handle] = await this.enqueueAll(definition, [{ ...rest, data }], within);
     invariant(handle, "one outcome per task");
     return handle;
   }
