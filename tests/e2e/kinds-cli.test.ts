@@ -66,6 +66,11 @@ it(
     expect(refused.code).not.toBe(0);
     expect(refused.stderr).toContain('required property "cents"');
     expect((await run("enqueue", "mail", '{"cents":1}')).code).toBe(0);
+    // Of a version that is not published, with a life of its own.
+    const keep = ["--keep-done", "1h", "--keep-dead", "2h"];
+    const { stdout: id } = await run("enqueue", "mail", "{}", "--kind-version", "2", ...keep);
+    expect((await run("tasks", id)).stdout).toContain("kind mail version 2,");
+    expect(await run("enqueue", "mail", "{}", "--kind-version", "0")).toMatchObject({ code: 64 });
   },
   TIMEOUT_MS,
 );

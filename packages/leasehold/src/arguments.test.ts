@@ -260,7 +260,7 @@ const FUNCTIONS: readonly Wrong[] = [
   ["defineTask", [5], "kind"],
   ...wrongOptions("defineTask", "mail"),
   ["defineTask", ["mail", { schema: "x" }], "schema"],
-  ["defineTask", ["mail", { schema: {} }], "schema"],
+  ["defineTask", ["mail", { schema: 5 }], "schema"],
   ["defineTask", ["mail", { priority: "high" }], "priority"],
   ...wrongOptions("connect", "memory:"),
   ["connect", ["memory:", { namespace: 5 }], "namespace"],

@@ -2,11 +2,19 @@ import { createInterface } from "node:readline";
 import { type Command, Option } from "commander";
 import type { EnqueueTaskOptions, KeyOptions, Rate, TaskHandle } from "leasehold";
 import { defineTask } from "leasehold";
-import { DEFAULTS, type Json, MOST_PER_KEY, ORDERS, withoutUndefined } from "leasehold/internal";
+import {
+  DEFAULTS,
+  type Json,
+  LARGEST_VERSION,
+  MOST_PER_KEY,
+  ORDERS,
+  withoutUndefined,
+} from "leasehold/internal";
 import { UsageError } from "./failures.js";
 import { roundedIn } from "./integers.js";
 import {
   controlWhereOf,
+  duration,
   integer,
   moment,
   notBlank,
@@ -26,6 +34,9 @@ interface Options {
   readonly priority?: number;
   readonly dedupeKey?: string;
   readonly scheduledAt?: Date;
+  readonly keepDone?: number;
+  readonly keepDead?: number;
+  readonly kindVersion?: number;
   readonly concurrencyKey?: string;
   readonly perKey?: number;
   readonly order?: "fifo" | "any";
@@ -45,6 +56,13 @@ export function addEnqueue(command: Command): void {
       "do not run before this time, in ISO 8601 with a time zone: 2030-01-31T12:00:00Z, or +01:00",
       moment,
     )
+    .option("--keep-done <duration>", "keep the task so long once it is done: 7d", duration)
+    .option("--keep-dead <duration>", "the same, if it ends dead or cancelled: 30d", duration)
+    .option(
+      "--kind-version <n>",
+      "version of the kind that the data is of (default: 1)",
+      integer(1, LARGEST_VERSION),
+    )
     .option("--concurrency-key <key>", "run at most --per-key tasks of this key at once", notBlank)
     .option("--per-key <n>", "tasks of the key at once (default: 1)", integer(1, MOST_PER_KEY))
     .addOption(new Option("--order <how>", "order of the tasks of the key").choices(ORDERS))
@@ -61,8 +79,12 @@ export function addEnqueue(command: Command): void {
 }
 
 async function enqueue(where: Where, kind: string, data: string, options: Options): Promise<void> {
-  const { json, queue, priority, dedupeKey, scheduledAt } = options;
-  const given = withoutUndefined({ queue, priority, dedupeKey, scheduledAt }) as EnqueueTaskOptions;
+  const { json, queue, priority, dedupeKey, scheduledAt, keepDone, keepDead } = options;
+  const retain = withoutUndefined({ doneMs: keepDone, deadMs: keepDead });
+  const given = {
+    ...withoutUndefined({ queue, priority, dedupeKey, scheduledAt }),
+    retain,
+  } as EnqueueTaskOptions;
   if (kind === "-") throw new UsageError("kind must be a name, not -: leasehold enqueue KIND -");
   const definition = definitionOf(kind, options);
   const many = data === "-";
@@ -89,12 +111,16 @@ async function enqueue(where: Where, kind: string, data: string, options: Option
 }
 
 /** All tasks of the command have the same key. */
-function definitionOf(kind: string, { concurrencyKey, perKey, order, rate }: Options) {
+function definitionOf(kind: string, { kindVersion, ...options }: Options) {
+  const version = kindVersion === undefined ? {} : { version: kindVersion };
+  const { concurrencyKey, perKey, order, rate } = options;
   if (concurrencyKey !== undefined) {
     const limits = withoutUndefined({ perKey, order, rate }) as KeyOptions<Json>;
-    return defineTask(kind, { concurrencyKey: () => concurrencyKey, ...limits });
+    return defineTask(kind, { ...version, ...limits, concurrencyKey: () => concurrencyKey });
   }
-  if (perKey === undefined && order === undefined && rate === undefined) return defineTask(kind);
+  if ([perKey, order, rate].every((option) => option === undefined)) {
+    return defineTask(kind, version);
+  }
   throw new UsageError("--per-key, --order and --rate need --concurrency-key");
 }
 

@@ -1,4 +1,3 @@
-import { BUDGET_HEADER } from "leasehold/internal/wire";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { openTestApp } from "../../../../tests/support/app.js";
 import { TEST_LIMITS } from "../../../../tests/support/test-limits.js";
@@ -38,15 +37,13 @@ test("so is a stream, which keeps its own rules", async () => {
 });
 
 test("so is a refusal before the app", async () => {
-  const { stores, app } = await openTestApp({ limits: { ...TEST_LIMITS, inFlight: 1 } });
-  const asked = vi.spyOn(stores.leases, "list").mockReturnValue(new Promise(() => {}));
+  const { stores, app, ask } = await openTestApp({ limits: { ...TEST_LIMITS, inFlight: 1 } });
+  const asked = vi.spyOn(stores.tasks, "enqueue").mockReturnValue(new Promise(() => {}));
   const server = await listen({ app, port: 0 });
   onTestFinished(() => server.close());
-  void app.fetch(new Request("http://localhost/v1/locks"));
+  void ask("POST", "/api/tasks", { task_data: 1 });
   await vi.waitUntil(() => asked.mock.calls.length === 1);
-  const refused = await fetch(`${server.url}/v1/locks`, {
-    headers: { [BUDGET_HEADER]: "1" },
-  });
+  const refused = await fetch(`${server.url}/v1/locks`);
   expect(refused.status).toBe(429);
   expect(refused.headers.get("cache-control")).toBe("no-store");
   expect(refused.headers.get("x-content-type-options")).toBe("nosniff");

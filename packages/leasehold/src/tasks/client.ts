@@ -77,9 +77,9 @@ export interface TasksClient {
  * import { connect, defineTask } from "leasehold";
  *
  * const leasehold = await connect("memory:");
- * const mail = defineTask("mail");
- * const { id } = await leasehold.tasks.enqueue(mail, { to: "ada@example.com" });
+ * const { id } = await leasehold.tasks.enqueue(defineTask("mail"), { to: "ada@example.com" });
  * console.log(await leasehold.tasks.get(id), await leasehold.tasks.counts());
+ * console.log(await leasehold.tasks.leases({ states: ["live"] }));
  * await leasehold.close();
  * ```
  */
