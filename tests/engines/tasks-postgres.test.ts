@@ -379,7 +379,6 @@ describePostgres("PostgreSQL: tasks", () => {
           await client.query("ROLLBACK");
           const nodes = rows.flatMap((row) => flatten(row["QUERY PLAN"][0].Plan));
           const scans = nodes.filter((node) => node["Index Name"] === "task_pending");
-          if (scans.length !== queues.length) console.log(JSON.stringify(rows[0]?.["QUERY PLAN"][0].Plan).slice(0, 9000));
           expect(scans).toHaveLength(queues.length);
           for (const scan of scans) {
             expect(scan["Node Type"]).toMatch(/^Index (Only )?Scan$/);

@@ -33,11 +33,12 @@ export const LIMIT_STEPS = [
          ends_at timestamptz NOT NULL,
          PRIMARY KEY (namespace, queue, kind, key)
        ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01)`,
-      // Each kind in claim order, so that the backlog of one that must wait is in no other's way. It begins
-      // with an expression, so that the planner takes it for no other statement.
+      // Each kind in claim order, so that the backlog of one that must wait is in no other's way. Its last
+      // condition always holds, and only the statement for limits has it: the planner, which would read a
+      // whole queue by this index before the table is analyzed, can take it for no other.
       `CREATE INDEX task_kinds
-       ON leasehold.task ((queue || ''), namespace, kind, priority, scheduled_at, seq)
-       WHERE state = 'pending' AND concurrency_key IS NULL`,
+       ON leasehold.task (namespace, queue, kind, priority, scheduled_at, seq)
+       WHERE state = 'pending' AND concurrency_key IS NULL AND kind || '' <> ''`,
       `CREATE INDEX task_limited_kind ON leasehold.task (namespace, kind)
        WHERE state = 'running' AND limited`,
       `CREATE INDEX task_limited_queue ON leasehold.task (namespace, queue)

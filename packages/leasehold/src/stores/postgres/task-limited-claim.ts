@@ -53,11 +53,9 @@ const RUNNING = (row: string) =>
           ) FROM leasehold.task t WHERE ${condition}`,
   );
 
-/** The task t waits in the queue, without a key. */
-const WAITS = (
-  queue: string,
-) => `t.namespace = $1 AND (t.queue || '') = ${queue} AND t.state = 'pending'
-            AND t.concurrency_key IS NULL`;
+/** The task t waits in the queue, without a key. The last condition is that of the index task_kinds. */
+const WAITS = (queue: string) => `t.namespace = $1 AND t.queue = ${queue} AND t.state = 'pending'
+            AND t.concurrency_key IS NULL AND t.kind || '' <> ''`;
 
 export const limitsSeen = (queues: string) => `seen AS MATERIALIZED (
     SELECT l.ctid AS at, l.scope, l.name, l.running_most AS most, w.*

@@ -64,12 +64,12 @@
         UNION ALL
         SELECT f.kind FROM (
           WITH RECURSIVE found AS (
-            (SELECT t.kind FROM leasehold.task t WHERE t.namespace = $1 AND (t.queue || '') = q.queue AND t.state = 'pending'
-            AND t.concurrency_key IS NULL ORDER BY t.kind LIMIT 1)
+            (SELECT t.kind FROM leasehold.task t WHERE t.namespace = $1 AND t.queue = q.queue AND t.state = 'pending'
+            AND t.concurrency_key IS NULL AND t.kind || '' <> '' ORDER BY t.kind LIMIT 1)
             UNION ALL
             SELECT (
-              SELECT t.kind FROM leasehold.task t WHERE t.namespace = $1 AND (t.queue || '') = q.queue AND t.state = 'pending'
-            AND t.concurrency_key IS NULL AND t.kind > f.kind
+              SELECT t.kind FROM leasehold.task t WHERE t.namespace = $1 AND t.queue = q.queue AND t.state = 'pending'
+            AND t.concurrency_key IS NULL AND t.kind || '' <> '' AND t.kind > f.kind
               ORDER BY t.kind LIMIT 1
             ) FROM found f WHERE f.kind IS NOT NULL
           )
@@ -83,8 +83,8 @@
   candidates AS MATERIALIZED (
     SELECT w.queue, w.kind, t.* FROM wanted w CROSS JOIN LATERAL (
       SELECT t.seq, t.priority, t.scheduled_at FROM leasehold.task t
-      WHERE t.namespace = $1 AND (t.queue || '') = w.queue AND t.state = 'pending'
-            AND t.concurrency_key IS NULL AND t.kind = w.kind AND t.scheduled_at <= (SELECT now FROM clock)
+      WHERE t.namespace = $1 AND t.queue = w.queue AND t.state = 'pending'
+            AND t.concurrency_key IS NULL AND t.kind || '' <> '' AND t.kind = w.kind AND t.scheduled_at <= (SELECT now FROM clock)
         AND (t.version = 1 OR $6::text[] IS NULL
           OR t.kind || E'\x01' || t.version = ANY ($6::text[]))
       ORDER BY t.priority, t.scheduled_at, t.seq LIMIT least(w.free, 2 * $5::int + 20)
