@@ -378,8 +378,7 @@ it("has a help with examples for every command, and a reference that is current"
   const silent = /^(|demo|serve|worker|generate|generate run|completion|help|kinds show)$/;
   const mute = commandTree(program)
     .filter(
-      ({ path, isAlias, subcommands }) =>
-        !isAlias && !(subcommands.length > 0 && path !== "tasks"),
+      ({ path, isAlias, subcommands }) => !isAlias && !(subcommands.length > 0 && path !== "tasks"),
     )
     .filter(
       ({ path, options }) => !silent.test(path) && !options.some(({ long }) => long === "--json"),

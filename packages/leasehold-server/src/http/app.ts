@@ -119,8 +119,7 @@ export function createApp(options: AppOptions): ServerApp {
   const tasks = observed(timedTasks(measuredTasks, clock, latencies), noteTask);
   const recorder = history && startRecorder(history, env);
   const runWithin = options.kinds && boundedRuns();
-  const kindChecks =
-    options.kinds && runWithin && new KindChecks(options.kinds, runWithin, env.clock);
+  const kindChecks = options.kinds && runWithin && new KindChecks(options.kinds, runWithin, env);
   const limits = resolveLimits(options.limits);
   const pauses = new Pauses(control, env);
   const tenants = new Tenants({

@@ -9,7 +9,7 @@
  * years, and references may multiply. So a check is ended after a time, and a tenant whose checks take long must wait: its
  * share of the thread is bounded, whatever it has published.
  */
-import type { Clock } from "leasehold";
+import type { Env } from "leasehold";
 import type { Json, KindKey, KindStore } from "leasehold/internal";
 import { FIRST_VERSION, loadJsonSchemas, nextTurn } from "leasehold/internal";
 import type { FieldError } from "leasehold/internal/wire";
@@ -58,14 +58,20 @@ interface Time {
 export class KindChecks {
   readonly #kinds: Pick<KindStore, "schemas">;
   readonly #runWithin: RunWithin;
-  readonly #clock: Clock;
+  readonly #clock: Env["clock"];
+  readonly #telemetry: Env["telemetry"];
   /** By key, the oldest first. */
   readonly #kept = new Map<string, Kept>();
   #length = 0;
   readonly #times = new Map<string, Time>();
 
-  constructor(kinds: Pick<KindStore, "schemas">, runWithin: RunWithin, clock: Clock) {
-    [this.#kinds, this.#runWithin, this.#clock] = [kinds, runWithin, clock];
+  constructor(
+    kinds: Pick<KindStore, "schemas">,
+    runWithin: RunWithin,
+    { clock, telemetry }: Pick<Env, "clock" | "telemetry">,
+  ) {
+    [this.#kinds, this.#runWithin] = [kinds, runWithin];
+    [this.#clock, this.#telemetry] = [clock, telemetry];
   }
 
   /**
@@ -126,7 +132,9 @@ export class KindChecks {
       }
       if (next < wanted.length) await nextTurn();
     }
-    if (errors.length > 0) throw invalid(errors);
+    if (errors.length === 0) return;
+    this.#telemetry?.count("leasehold.task.invalid", {}, errors.length);
+    throw invalid(errors);
   }
 
   /** Starts to read what is not kept. */
