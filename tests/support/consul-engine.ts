@@ -6,7 +6,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { describeUnless, freePort } from "./postgres.js";
+import { describeWherePossible, freePort } from "./postgres.js";
 import { Child, type Ended, temporaryFolder } from "./processes.js";
 
 const FETCHED = fileURLToPath(new URL("../../.servers/consul", import.meta.url));
@@ -19,7 +19,7 @@ export function missingConsul(): string | null {
 
 /** `describe` for tests that need a server. */
 export function describeConsul(name: string, tests: () => void): void {
-  describeUnless(missingConsul(), name, tests);
+  describeWherePossible(missingConsul(), name, tests);
 }
 
 export interface ConsulServer {

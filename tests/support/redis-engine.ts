@@ -10,7 +10,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { ConnectionOptions } from "node:tls";
 import { fileURLToPath } from "node:url";
 import { Redis } from "ioredis";
-import { describeUnless, freePort } from "./postgres.js";
+import { describeUnless, describeWherePossible, freePort } from "./postgres.js";
 import { Child, temporaryFolder } from "./processes.js";
 
 const FETCHED = fileURLToPath(new URL("../../.servers/valkey-server", import.meta.url));
@@ -31,7 +31,7 @@ function missingValkey(): string | null {
 
 /** `describe` for tests that need Valkey. */
 export function describeValkey(name: string, tests: () => void): void {
-  describeUnless(missingValkey(), name, tests);
+  describeWherePossible(missingValkey(), name, tests);
 }
 
 /** `describe` for tests that need a server. */

@@ -13,8 +13,10 @@ export default class SummaryReporter implements Reporter {
       const before = counts.failed;
       for (const test of module.children.allTests()) {
         const result = test.result();
-        // One that never ended, because the run was stopped, did not pass.
-        counts[result.state === "pending" ? "failed" : result.state]++;
+        // One that never ended, because the run was stopped, did not pass. Those of a file that is skipped as a whole
+        // never begin.
+        const never = module.state() === "skipped" ? "skipped" : "failed";
+        counts[result.state === "pending" ? never : result.state]++;
         if (result.state !== "skipped" || result.note === undefined) continue;
         reasons.set(result.note, (reasons.get(result.note) ?? 0) + 1);
       }
