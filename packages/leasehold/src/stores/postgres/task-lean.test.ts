@@ -175,15 +175,15 @@ function exercise(open: () => Promise<{ url: string } | { directory: string }>) 
       const tasks = [...(await claimed("one", 2)), ...(await claimed("two", 2))];
       expect(await database.tasks.complete(tasks)).toEqual([0, 1, 0, 1].map((n) => done(n)));
       for (const task of tasks) expect(await stateOf(task)).toBe("done");
-      // The same id in another namespace is another task, even under the same claim id and token.
+      // The same id in another namespace is another task, even under the same lease id and token.
       const [id = ""] = await enqueue("mine", [{}]);
       await database.tasks.enqueue([newTaskOf({ namespace: "theirs", id })]);
       const claimId = newLeaseId(systemRandom);
       const [mine] = await claim(requestOf("mine", { claimId }));
       await claim(requestOf("theirs", { claimId }));
-      await write(`token = ${mine!.token}`, [id]);
-      const [first] = (await claimed("theirs", 1)) as [CompleteRequest];
       const { leaseId, token } = mine!;
+      await write(`token = ${token}, lease_id = '${leaseId}'`, [id]);
+      const [first] = (await claimed("theirs", 1)) as [CompleteRequest];
       const task = { namespace: "mine", id, leaseId, token, output: 1 };
       expect(await database.tasks.complete([first, task])).toEqual([done(0), done(1)]);
       expect(await stateOf(task)).toBe("done");
