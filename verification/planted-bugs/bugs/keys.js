@@ -46,7 +46,7 @@ export const KEYS = [
     file: SQL,
     find: "WHERE NOT EXISTS (SELECT FROM measured m WHERE m.fits AND m.seq = h.seq)",
     by: "WHERE EXISTS (SELECT FROM measured m WHERE m.fits AND m.seq = h.seq) AND h.seq < 0",
-    check: suite("PostgreSQL", "goes by priority between keys"),
+    check: suite("PostgreSQL", "stays due while others come before the head"),
   },
   {
     name: "key-cancelled-head-blocks",

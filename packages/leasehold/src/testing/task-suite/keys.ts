@@ -93,6 +93,12 @@ export const keys: Section = (test, expect) => {
     expect(await fixture.claim()).toEqual([]);
   });
 
+  test("stays due while others come before the head of its key", async (fixture) => {
+    const [keyedOne, plain] = await fixture.addAll([{ ...keyed(), priority: 3 }, { priority: 2 }]);
+    expect(ids(await fixture.claim({ limit: 1 }))).toEqual([plain]);
+    expect(ids(await fixture.claim({ limit: 1 }))).toEqual([keyedOne]);
+  });
+
   test("keeps back the others while the head waits for its retry", async (fixture) => {
     const [head = "", next = ""] = await fixture.addAll([keyed(), keyed()]);
     await fixture.fail(await fixture.hold(), { retryInMs: HOUR_MS });
