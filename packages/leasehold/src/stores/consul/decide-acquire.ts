@@ -5,6 +5,7 @@ import { grantIdOf } from "../../env/index.js";
 import type { Operation } from "./connection-api.js";
 import { leftOf, put, type Step, type Surroundings } from "./decide.js";
 import { identityOf, type Place } from "./keys.js";
+import { isOver } from "./own-grants.js";
 import { type Entry, excludesOthers, type GrantRecord, type Owner, viewOf } from "./records.js";
 import { addWaiter, positionOf, served, withoutWaiters } from "./wait-queue.js";
 
@@ -24,7 +25,7 @@ export function acquire(
     if (record.ended || !excludesOthers(entry)) return { outcome: { status: "ended" } };
     if (entry.owner.session === world.session) {
       // Its time is over, and this client is about to end it.
-      if (isOver(entry.record.identity, world, place)) return { outcome: { status: "ended" } };
+      if (isOwnOver(entry.record.identity, world, place)) return { outcome: { status: "ended" } };
       return { outcome: acquired(request, record.token, record.ttlMs, world, place) };
     }
   }
@@ -147,7 +148,9 @@ function unowned({ lock: key }: Place, { leftIndex: index }: Entry): Operation {
   return index === 0 ? { verb: "check-not-exists", key } : { verb: "check-index", key, index };
 }
 
-function isOver(identity: string, world: Surroundings, place: Place): boolean {
+function isOwnOver(identity: string, world: Surroundings, place: Place): boolean {
   const own = world.own(place, identity);
-  return own?.lateUntilMs === null && own.untilMs <= world.sentMs;
+  // One whose answer was lost is known to be made now, and is promised anew unless its end was asked for.
+  if (own?.lateUntilMs !== null && !own?.isEnding) return false;
+  return isOver(own, world.sentMs);
 }

@@ -15,7 +15,7 @@ import type {
 } from "../../core/index.js";
 import type { Operation } from "./connection-api.js";
 import { identityOf, type Place } from "./keys.js";
-import type { OwnGrant } from "./own-grants.js";
+import { isOver, type OwnGrant } from "./own-grants.js";
 import {
   type Entry,
   encodeRecord,
@@ -93,7 +93,7 @@ export function renew(
   // The grant belongs to another client that knows this lease id; only that client keeps it alive.
   if (owner?.session !== world.session) return lost("gone");
   // Its time is over, and this client is about to end it.
-  if (!own || own.untilMs <= world.sentMs) return lost("expired");
+  if (!own || isOver(own, world.sentMs)) return lost("expired");
   const { token } = record;
   const outcomeNow = (): RenewOutcome => {
     const leftMs = Math.min(own.untilMs - world.sentMs, world.sessionMs());

@@ -13,10 +13,20 @@ export interface OwnGrant {
   renewedAt?: string;
   /** Its answer was lost: it may be made until then, or never. Null if it is known to be made. */
   readonly lateUntilMs: number | null;
+  /**
+   * This client has asked to end it. The request may take effect late, whatever was answered: from then on the grant is over,
+   * and neither a renewal nor a repeated request may bring it back.
+   */
+  isEnding: boolean;
 }
 export type OwnGrants = Own<OwnGrant>;
 
 /** Identifies a grant, or the waiter for it. */
 export function ownId({ folder }: Place, identity: string): string {
   return folder + identity;
+}
+
+/** Whether its time is over, or this client ends it. */
+export function isOver({ isEnding, untilMs }: OwnGrant, atMs: number): boolean {
+  return isEnding || untilMs <= atMs;
 }

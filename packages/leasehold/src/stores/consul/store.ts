@@ -18,7 +18,7 @@ import { expire, release, renew, revoke, type Surroundings, withdraw } from "./d
 import { acquire } from "./decide-acquire.js";
 import { withStoreErrors } from "./failures.js";
 import { identityOf, type Place, placeOf, renewalsFolder } from "./keys.js";
-import { type OwnGrant, type OwnGrants, ownId } from "./own-grants.js";
+import { isOver, type OwnGrant, type OwnGrants, ownId } from "./own-grants.js";
 import { type Rules, Transactor } from "./transactions.js";
 import { Views } from "./views.js";
 import { Watches } from "./watch.js";
@@ -219,7 +219,7 @@ export class ConsulLeaseStore implements port.LeaseStore {
   #extend(request: port.RenewRequest, nowMs: number): void {
     const place = placeOf(this.#client.connection.prefix, request);
     const own = this.#grants.get(ownId(place, identityOf(request.leaseId)));
-    if (!own || own.untilMs <= nowMs) return;
+    if (!own || isOver(own, nowMs)) return;
     own.untilMs = Math.max(own.untilMs, nowMs + request.ttlMs);
     own.renewedAt = this.#wallText();
   }
@@ -249,11 +249,12 @@ export class ConsulLeaseStore implements port.LeaseStore {
     one: OwnGrant,
     decide: Rules<port.Grant, port.ReleaseOutcome>["decide"],
   ): Promise<void> {
+    one.isEnding = true;
     const [outcome] = await this.#settling({ decide, guess: false })([one.grant]);
     if (outcome?.status === "failed") throw outcome.error;
     const nowMs = this.#client.connection.env.clock.monotonic();
-    const isOver = outcome?.status === "released" || nowMs >= (one.lateUntilMs ?? 0);
-    if (isOver) all.forget(one.id);
+    const isEnded = outcome?.status === "released" || nowMs >= (one.lateUntilMs ?? 0);
+    if (isEnded) all.forget(one.id);
     else one.untilMs = nowMs + LATE_CHECK_MS;
   }
 }
@@ -269,7 +270,7 @@ function ownOf(
   lateUntilMs: number | null = null,
 ): OwnGrant {
   const id = ownId(place, identityOf(leaseId));
-  return { id, grant: { namespace, resource, leaseId }, untilMs, lateUntilMs };
+  return { id, grant: { namespace, resource, leaseId }, untilMs, lateUntilMs, isEnding: false };
 }
 
 /** Unique per key. */
