@@ -56,7 +56,7 @@ export function addEnqueue(command: Command): void {
       "do not run before this time, in ISO 8601 with a time zone: 2030-01-31T12:00:00Z, or +01:00",
       moment,
     )
-    .option("--keep-done <duration>", "keep the task so long once it is done: 7d", duration)
+    .option("--keep-done <duration>", "keep the task for that time once it is done: 7d", duration)
     .option("--keep-dead <duration>", "the same, if it ends dead or cancelled: 30d", duration)
     .option(
       "--kind-version <n>",
