@@ -16,7 +16,8 @@ const modules = join(folder, "node_modules");
 mkdirSync(folder, { recursive: true });
 cpSync(join(root, "node_modules"), modules, { recursive: true, verbatimSymlinks: true });
 // The workspaces are links there.
-for (const name of ["leasehold-image", "leasehold", "leasehold-server"]) rmSync(join(modules, name));
+for (const name of ["leasehold-image", "leasehold", "leasehold-server"])
+  rmSync(join(modules, name));
 for (const name of ["leasehold", "leasehold-server"]) {
   for (const part of ["package.json", "LICENSE", "dist"]) {
     cpSync(join(root, "packages", name, part), join(modules, name, part), { recursive: true });

@@ -115,6 +115,18 @@ export interface ServerApp {
   /**
    * From now on /readyz answers 503, so that load balancers send requests elsewhere; all else is served as before.
    * Call {@link ServerApp.close} when they have noticed.
+   * @example
+   * ```ts
+   * import { openStores } from "leasehold";
+   * import { createApp } from "leasehold-server";
+   *
+   * const stores = await openStores("memory:");
+   * const app = createApp({ ...stores, version: "1.0.0" });
+   * app.drain();
+   * console.log((await app.fetch(new Request("http://localhost/readyz"))).status);
+   * await app.close();
+   * await stores.close();
+   * ```
    */
   drain(): void;
   /**

@@ -41,6 +41,22 @@ export interface Listening {
   /**
    * Prepares for {@link Listening.close}: /readyz answers 503 from now on, and each connection ends with its next
    * response, so that a client connects again, elsewhere behind a load balancer. New ones are accepted, all is served.
+   * @example
+   * ```ts
+   * import { setTimeout as delay } from "node:timers/promises";
+   * import { openStores } from "leasehold";
+   * import { createApp, listen } from "leasehold-server";
+   *
+   * const stores = await openStores("memory:");
+   * const server = await listen({ app: createApp({ ...stores, version: "1.0.0" }), port: 0 });
+   * process.once("SIGTERM", async () => {
+   *   server.drain();
+   *   await delay(10_000);
+   *   await server.close();
+   *   await stores.close();
+   * });
+   * process.kill(process.pid, "SIGTERM");
+   * ```
    */
   drain(): void;
   /** Stops accepting, ends the waits, waits `graceMs` for other requests, then cuts them off. */
