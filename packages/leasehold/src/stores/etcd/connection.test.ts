@@ -142,3 +142,25 @@ it("ends the calls in flight when it is closed, and takes no more", async () => 
   });
   expect(clock.pendingTimers).toBe(0);
 });
+
+it("keeps a login that is newer than the token that was refused", async () => {
+  const user = { name: "u", password: "p" };
+  // Both calls have the first token, and are answered one after the other.
+  const { client, clock, asked } = open([[OK, EXPIRED, EXPIRED, OK]], user);
+  const call = () => client.call({ method: "Txn", body: {}, repeatable: false });
+  const first = call();
+  await clock.settle();
+  await first;
+  const both = [call(), call()];
+  await clock.settle();
+  await Promise.all(both);
+  expect(asked.map(({ path, token }) => token ?? path.slice(4))).toEqual([
+    "auth/authenticate",
+    "token-1",
+    "token-1",
+    "token-1",
+    "auth/authenticate",
+    "token-2",
+    "token-2",
+  ]);
+});

@@ -9,6 +9,7 @@ import {
   StoreUnavailableError,
   wasNotSent,
 } from "../../core/index.js";
+import { TLS_REMEDIES } from "../../core/tls.js";
 import type { ErrorAnswer } from "./connection-api.js";
 
 /** Why a call failed, besides the error for users. */
@@ -86,7 +87,7 @@ export function connectionFailure(cause: unknown, origin: string): CallFailure {
   const inner = cause instanceof Error ? cause.cause : undefined;
   const code = inner instanceof Error && "code" in inner ? String(inner.code) : "";
   const message = cause instanceof Error ? cause.message : String(cause);
-  const untrusted = certificateProblem(cause);
+  const untrusted = certificateProblem(cause, TLS_REMEDIES);
   if (untrusted !== null) {
     return new CallFailure(new StoreMisconfiguredError(`${origin}: ${untrusted}`, cause));
   }

@@ -1,0 +1,178 @@
+/**
+ * TLS with certificates of one's own: from PEM files that a store's URL names, or from options. The modules of Node
+ * are loaded when they are needed, so stores that also run elsewhere may import this file.
+ */
+import { InvalidOptionError, StoreMisconfiguredError } from "./errors.js";
+import { checkObject, checkOptional } from "./options.js";
+
+/** Certificates for the connections of a store, each as the text of a PEM file. */
+export interface TlsOptions {
+  /** The authority that signed the certificates of the servers. Default: those that Node trusts. */
+  readonly ca?: string | undefined;
+  /** The certificate of the client, for servers that ask for one. Needs `key`. */
+  readonly cert?: string | undefined;
+  /** The private key of `cert`, not encrypted. */
+  readonly key?: string | undefined;
+}
+
+/** Paths of PEM files. */
+export interface TlsFiles {
+  readonly ca: string | null;
+  readonly cert: string | null;
+  readonly key: string | null;
+}
+
+/** The parameters of a URL that name files. */
+export const TLS_PARAMETERS: readonly string[] = ["cacert", "cert", "key"];
+
+/** What to do about a certificate that is refused, for `certificateProblem`. */
+export const TLS_REMEDIES = {
+  authority:
+    "set NODE_EXTRA_CA_CERTS to its authority, or name its file by ?cacert= of the URL",
+  client: "name one by ?cert= and ?key= of the URL",
+};
+
+/** @throws InvalidOptionError */
+export function tlsFilesOf(parameters: URLSearchParams): TlsFiles {
+  const [ca, cert, key] = [parameters.get("cacert"), parameters.get("cert"), parameters.get("key")];
+  if ((cert === null) !== (key === null)) {
+    throw new InvalidOptionError("url", "must name both ?cert= and ?key=, or neither");
+  }
+  return { ca, cert, key };
+}
+
+/**
+ * Checks the options of a store that speak of certificates.
+ * @param files of its URL; null if the URL asks for no TLS
+ * @param scheme of a URL that asks for TLS
+ * @throws InvalidOptionError
+ */
+export function checkTls(
+  { tls, fetch }: { readonly tls?: TlsOptions | undefined; readonly fetch?: unknown },
+  files: TlsFiles | null,
+  scheme: string,
+): void {
+  if (fetch !== undefined && (tls !== undefined || hasFiles(files))) {
+    throw new InvalidOptionError("fetch", "brings certificates of its own: remove it, or the others");
+  }
+  if (tls === undefined) return;
+  checkCertificates(tls);
+  if (files === null) throw new InvalidOptionError("tls", `needs a URL with ${scheme}://`);
+  if (!hasFiles(files)) return;
+  throw new InvalidOptionError("tls", "stands in place of ?cacert=, ?cert= and ?key=: use one");
+}
+
+/** @throws InvalidOptionError */
+export function checkCertificates(tls: TlsOptions): void {
+  checkObject("tls", tls);
+  checkOptional("string", tls, ["ca", "cert", "key"]);
+  if ((tls.cert === undefined) === (tls.key === undefined)) return;
+  throw new InvalidOptionError("tls", "must have both cert and key, or neither");
+}
+
+function hasFiles(files: TlsFiles | null): files is TlsFiles {
+  return files !== null && Object.values(files).some((path) => path !== null);
+}
+
+/**
+ * Returns the certificates of the option, or else of the files; null where there are none, so that Node's count.
+ * @param engine for messages
+ * @throws STORE_MISCONFIGURED
+ */
+export async function openTls(
+  tls: TlsOptions | undefined,
+  files: TlsFiles | null,
+  engine: string,
+): Promise<SecureContext | null> {
+  if (tls === undefined && !hasFiles(files)) return null;
+  return secureContextOf(tls ?? (await readTls(files as TlsFiles, engine)), engine);
+}
+
+/**
+ * Reads the files, each time that a store opens: they may have been replaced.
+ * @param engine for the message
+ * @throws STORE_MISCONFIGURED if a file cannot be read
+ */
+export async function readTls(files: TlsFiles, engine: string): Promise<TlsOptions> {
+  const read = Object.entries(files).map(async ([option, path]) => {
+    return path === null ? [] : [[option, await contentOf(path, engine)] as const];
+  });
+  return Object.fromEntries((await Promise.all(read)).flat());
+}
+
+async function contentOf(path: string, engine: string): Promise<string> {
+  const { readFile } = nodeModules()("fs/promises");
+  try {
+    return await readFile(path, "utf8");
+  } catch (error) {
+    const code = error instanceof Error && "code" in error ? String(error.code) : "unreadable";
+    throw new StoreMisconfiguredError(
+      `the URL of ${engine} names the file ${path}: ${code}`,
+      error,
+    );
+  }
+}
+
+export type SecureContext = ReturnType<typeof secureContextOf>;
+
+/**
+ * What `tls.connect` of Node takes as `secureContext`.
+ * @throws STORE_MISCONFIGURED if a text is not PEM, or the key is of another certificate
+ */
+function secureContextOf({ ca, cert, key }: TlsOptions, engine: string) {
+  const { createSecureContext } = nodeModules()("tls");
+  try {
+    return createSecureContext({ ca, cert, key });
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error);
+    throw new StoreMisconfiguredError(
+      `the certificates for ${engine} cannot be used: ${message}; they must be PEM, and the key that of the certificate, without a passphrase`,
+    );
+  }
+}
+
+/** As the fetch of Node, a connection is not used again after this long without requests. */
+const IDLE_MS = 4_000;
+
+interface TlsFetch {
+  readonly fetch: typeof globalThis.fetch;
+  /** Closes the connections. */
+  close(): void;
+}
+
+/** The parts of fetch that stores use, over connections with certificates: the fetch of Node takes none. */
+export function fetchOver(secureContext: SecureContext): TlsFetch {
+  const { Agent, request: send } = nodeModules()("https");
+  const { Readable } = nodeModules()("stream");
+  const agent = new Agent({ secureContext, keepAlive: true, timeout: IDLE_MS });
+  const fetch = (url: string, init: RequestInit = {}): Promise<Response> =>
+    new Promise((resolve, reject) => {
+      const { method, body, signal } = init;
+      const headers = Object.fromEntries(new Headers(init.headers));
+      const options = { agent, headers, ...(method && { method }), ...(signal && { signal }) };
+      const request = send(url, options, (answer) => {
+        const { statusCode: status = 0, headers: answered } = answer;
+        const named = Object.entries(answered).map(([name, value]) => [name, String(value)]);
+        try {
+          const content = Readable.toWeb(answer) as ReadableStream<Uint8Array>;
+          resolve(new Response(content, { status, headers: named as [string, string][] }));
+        } catch (error) {
+          answer.destroy();
+          reject(error as Error);
+        }
+      });
+      request.on("error", reject);
+      request.end(body ?? undefined);
+    });
+  return { fetch: fetch as typeof globalThis.fetch, close: () => agent.destroy() };
+}
+
+/** @throws STORE_MISCONFIGURED outside Node */
+function nodeModules(): NodeJS.Process["getBuiltinModule"] {
+  const { process } = globalThis as { process?: Partial<NodeJS.Process> };
+  const load = process?.getBuiltinModule;
+  if (load) return load;
+  throw new StoreMisconfiguredError(
+    "certificates of your own need Node; elsewhere pass a fetch that has them",
+  );
+}
