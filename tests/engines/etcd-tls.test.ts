@@ -6,6 +6,7 @@ import { etcd } from "../../packages/leasehold/src/stores/etcd/index.js";
 import { TRANSPORTS } from "../../packages/leasehold/src/stores/etcd/open-transport.js";
 import { until } from "../../packages/leasehold/src/testing/waiting.js";
 import { type Certificate, newAuthority } from "../support/certificates.js";
+import { checkBuild, leasehold } from "../support/cli.js";
 import { compile } from "../support/compile.js";
 import {
   addUsers,
@@ -24,6 +25,8 @@ interface Certificates {
   readonly authority: string;
   readonly server: Certificate;
   readonly client: Certificate;
+  /** Without a common name. */
+  readonly unnamed: Certificate;
   /** Of a user of etcd, by its common name. */
   readonly user: Certificate;
   readonly stranger: Certificate;
@@ -35,6 +38,7 @@ async function makeCertificates(): Promise<Certificates> {
     authority: authority.certificate,
     server: await authority.sign("server", ["127.0.0.1", "localhost"]),
     client: await authority.sign("client"),
+    unnamed: await authority.sign("unnamed", [], "/O=leasehold"),
     user: await authority.sign("certified"),
     stranger: await other.sign("client"),
   };
@@ -89,9 +93,16 @@ describeEtcd("an etcd that asks for client certificates", () => {
       cert,
       key,
     });
+    /** With users, the gateway refuses certificates that have a common name. */
+    const client = () => certificates[transport === "json" ? "unnamed" : "client"];
+    /** In a process of its own: after a refused handshake, grpc-js leaves a socket to the end of the process. */
+    const refusedFor = async (files: Readonly<Record<string, string>>) => {
+      checkBuild();
+      return leasehold(["ls"], { env: { LEASEHOLD_STORE: at(files) } });
+    };
 
     it("acquires, waits, is woken, renews and lists, with certificates named by the URL", async () => {
-      const url = at(filesOf(certificates.client));
+      const url = at(filesOf(client()));
       const [one, other] = [await connect(url), await connect(url)];
       const lease = await one.acquire("report", TTL);
       const waiting = other.acquire("report", TTL);
@@ -99,15 +110,15 @@ describeEtcd("an etcd that asks for client certificates", () => {
       await lease.release();
       const next = await waiting;
       expect(next.token).toBeGreaterThan(lease.token);
-      expect((await one.list()).items).toMatchObject([{ resource: "report", state: "live" }]);
+      expect((await one.list({ prefix: "report" })).items).toMatchObject([{ resource: "report", state: "live" }]);
       await next.release();
       await Promise.all([one.close(), other.close()]);
     });
 
     it("takes the certificates themselves as an option", async () => {
-      const { authority, client } = certificates;
+      const { certificate, key: own } = client();
       const [ca, cert, key] = await Promise.all(
-        [authority, client.certificate, client.key].map((path) => readFile(path, "utf8")),
+        [certificates.authority, certificate, own].map((path) => readFile(path, "utf8")),
       );
       const leases = await connect(etcd({ url: at({}), tls: { ca: ca!, cert: cert!, key: key! } }));
       await (await leases.acquire("by option", TTL)).release();
@@ -115,7 +126,7 @@ describeEtcd("an etcd that asks for client certificates", () => {
     });
 
     it("is not trusted without its authority", async () => {
-      const { cert, key } = filesOf(certificates.client);
+      const { cert, key } = filesOf(client());
       expect(await refusal(at({ cert, key }))).toMatchObject({
         code: "STORE_MISCONFIGURED",
         message: expect.stringMatching(
@@ -129,7 +140,7 @@ describeEtcd("an etcd that asks for client certificates", () => {
       // Where it is set, grpc-js trusts the authorities in this file alone.
       const { GRPC_DEFAULT_SSL_ROOTS_FILE_PATH: _, ...others } = process.env;
       const env = { ...others, NODE_EXTRA_CA_CERTS: certificates.authority };
-      const { cert, key } = filesOf(certificates.client);
+      const { cert, key } = filesOf(client());
       const child = new Child(process.execPath, [program.path, at({ cert, key }), transport], {
         env,
       });
@@ -142,9 +153,9 @@ describeEtcd("an etcd that asks for client certificates", () => {
       ["without a certificate", () => ({ cacert: certificates.authority })],
       ["with a certificate of a stranger", () => filesOf(certificates.stranger)],
     ])("refuses a client %s, and says so", async (_, files) => {
-      expect(await refusal(at(files()))).toMatchObject({
-        code: "STORE_MISCONFIGURED",
-        message: expect.stringMatching(
+      expect(await refusedFor(files())).toMatchObject({
+        code: 78,
+        stderr: expect.stringMatching(
           /it asks for a certificate of the client that it trusts .*; name one by \?cert= and \?key=/,
         ),
       });
@@ -153,8 +164,10 @@ describeEtcd("an etcd that asks for client certificates", () => {
     it("knows a user by the common name of a certificate if it is reached by gRPC", async () => {
       const url = at(filesOf(certificates.user), "");
       if (transport === "json") {
-        // The gateway shows etcd the certificate of the server.
-        expect((await refusal(url)).message).toContain("put user:password@ into the URL");
+        expect((await refusal(url)).message).toContain("takes certificates without a common name");
+        // The gateway shows etcd the certificate of the server, whose name is that of no user here.
+        const unnamed = await refusal(at(filesOf(certificates.unnamed), ""));
+        expect(unnamed.message).toContain("etcdserver: permission denied");
         return;
       }
       const leases = await connect(url);
@@ -165,11 +178,11 @@ describeEtcd("an etcd that asks for client certificates", () => {
     });
 
     it("shows no secret in errors, in doctor, or in the arguments of processes", async () => {
-      const wrong = await refusal(at(filesOf(certificates.client), "apps:mi%2Fstaken@"));
+      const wrong = await refusal(at(filesOf(client()), "apps:mi%2Fstaken@"));
       expect(wrong.message).toContain("check the user and password of the URL");
       expectWithout(wrong.stack, ["mi/staken", "mi%2Fstaken"]);
-      const key = (await readFile(certificates.client.key, "utf8")).split("\n")[1] ?? "";
-      await expectNoSecrets(at(filesOf(certificates.client)), ["se/cret", "se%2Fcret", key]);
+      const key = (await readFile(client().key, "utf8")).split("\n")[1] ?? "";
+      await expectNoSecrets(at(filesOf(client())), ["se/cret", "se%2Fcret", key]);
     });
   });
 });
@@ -189,8 +202,8 @@ describe.each(TRANSPORTS)("by %s", (transport) => {
     });
     const at = (ports: readonly number[]) => {
       const hosts = ports.map((port) => `127.0.0.1:${port}`).join(",");
-      const { authority: cacert, client } = certificates;
-      const files = { cacert, cert: client.certificate, key: client.key };
+      const { authority: cacert, unnamed } = certificates;
+      const files = { cacert, cert: unnamed.certificate, key: unnamed.key };
       return `etcds://apps:se%2Fcret@${hosts}/apps?${new URLSearchParams({ transport, ...files })}`;
     };
 

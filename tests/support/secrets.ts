@@ -5,16 +5,17 @@ import type { Logger } from "../../packages/leasehold/src/env/index.js";
 import { checkBuild, leasehold } from "./cli.js";
 
 /**
- * Reads `leasehold doctor`, and the arguments of all processes while `leasehold run` works. The commands get the URL from
- * the environment.
+ * Reads `leasehold doctor`, and what other users see of `leasehold run` and of all that it has started: the arguments. The
+ * commands get the URL from the environment.
  */
 export async function expectNoSecrets(url: string, secrets: readonly string[]): Promise<void> {
   checkBuild();
   const env = { LEASEHOLD_STORE: url };
   const doctor = await leasehold(["doctor", "--for", "100ms", "--samples", "5"], { env });
-  const run = await leasehold(["run", "secrets", "--", "ps", "-eo", "args"], { env });
+  const list = "ps -o args= -p $PPID; ps -o args= --ppid $PPID";
+  const run = await leasehold(["run", "secrets", "--", "sh", "-c", list], { env });
   expect(doctor).toMatchObject({ code: 0 });
-  expect(run).toMatchObject({ code: 0, stdout: expect.stringContaining("run secrets -- ps") });
+  expect(run).toMatchObject({ code: 0, stdout: expect.stringContaining("run secrets -- sh") });
   expectWithout([doctor, run].map(({ stdout, stderr }) => stdout + stderr).join("\n"), secrets);
 }
 

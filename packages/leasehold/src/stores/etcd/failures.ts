@@ -39,6 +39,10 @@ const MISCONFIGURED: readonly (readonly [text: string, remedy: string])[] = [
   ["authentication is not enabled", "remove user and password from the URL, or enable auth"],
   ["user name is empty", "put user:password@ into the URL"],
   ["permission denied", "grant the user's role readwrite below the path of the URL"],
+  [
+    "CommonName of client",
+    "with users, its JSON gateway takes certificates without a common name only: use such a one, or gRPC (?transport=grpc)",
+  ],
   ["too many operations in txn", "start etcd with --max-txn-ops=128, its default, or more"],
   ["request is too large", "start etcd with --max-request-bytes=1572864, its default, or more"],
   ["database space exceeded", "compact and defragment etcd, then `etcdctl alarm disarm`"],
@@ -51,6 +55,9 @@ const UNAUTHENTICATED = ["invalid auth token", "revision of auth store is old"];
 /** @param status of HTTP @param text the body */
 export function answeredFailure(status: number, text: string, origin: string): CallFailure {
   const answer = parse(text);
+  if (!answer && MISCONFIGURED.some(([part]) => text.includes(part))) {
+    return saidFailure({ message: text.trim() });
+  }
   if (!answer) {
     if (status >= 500) return unavailable(`${origin} returned status ${status}`, "unknown");
     return new CallFailure(

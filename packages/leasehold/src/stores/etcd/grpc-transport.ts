@@ -190,12 +190,18 @@ function failureOf(error: Grpc.ServiceError, endpoint: string): CallFailure {
       error,
     );
   }
-  const untrusted = /Last error: (?:Error: )?(.*certificate.*)\. Resolution note/i.exec(
-    details,
-  )?.[1];
-  if (untrusted === undefined) return unavailable(said, "none", "unreachable", error);
-  const what = `its certificate is not trusted (${untrusted})`;
-  return new CallFailure(
-    new StoreMisconfiguredError(`${endpoint}: ${what}; set NODE_EXTRA_CA_CERTS to its authority`),
-  );
+  const problem = certificateProblemIn(details);
+  if (problem === null) return unavailable(said, "none", "unreachable", error);
+  return new CallFailure(new StoreMisconfiguredError(`${endpoint}: ${problem}`));
+}
+
+/** As `certificateProblem`: grpc-js reports the text of an error, without its code. */
+function certificateProblemIn(details: string): string | null {
+  const refused = /\balert (bad certificate|certificate \w+|unknown ca)\b/.exec(details)?.[1];
+  if (refused !== undefined) {
+    return `it asks for a certificate of the client that it trusts (${refused}); ${TLS_REMEDIES.client}`;
+  }
+  const last = /Last error: (?:Error: )?(.*certificate.*)\. Resolution note/i.exec(details)?.[1];
+  if (last === undefined) return null;
+  return `its certificate is not trusted (${last}); ${TLS_REMEDIES.authority}`;
 }
