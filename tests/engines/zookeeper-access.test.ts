@@ -25,6 +25,8 @@ interface Certificates {
   readonly authority: string;
   readonly server: Certificate;
   readonly client: Certificate;
+  /** Of the same authority. */
+  readonly other: Certificate;
   readonly stranger: Certificate;
 }
 
@@ -35,6 +37,7 @@ async function makeCertificates(): Promise<Certificates> {
     server: await authority.sign("server", ["127.0.0.1", "localhost"]),
     // The server checks the address of the client too.
     client: await authority.sign("client", ["127.0.0.1", "localhost"]),
+    other: await authority.sign("other", ["127.0.0.1", "localhost"]),
     stranger: await other.sign("client", ["127.0.0.1", "localhost"]),
   };
 }
@@ -74,6 +77,7 @@ describe.each([false, true])("with TLS: %s", (isTls) => {
     let servers: readonly ZooKeeperServer[];
     let proxies: TcpProxy[];
     let query = "";
+    let queryOfOthers = "";
     beforeAll(async () => {
       const certificates = isTls ? await makeCertificates() : undefined;
       servers = await startEnsemble(3, certificates);
@@ -81,16 +85,18 @@ describe.each([false, true])("with TLS: %s", (isTls) => {
         servers.map(({ port, securePort }) => openTcpProxy({ port: securePort || port })),
       );
       if (certificates) {
-        query = `?${new URLSearchParams(filesOf(certificates, certificates.client))}`;
+        const { client, other } = certificates;
+        query = `?${new URLSearchParams(filesOf(certificates, client))}`;
+        queryOfOthers = `?${new URLSearchParams(filesOf(certificates, other))}`;
       }
     }, 60_000);
     afterAll(async () => {
       await Promise.all(proxies.map((proxy) => proxy.close()));
       await endAll();
     });
-    const at = (login = LOGIN) => {
+    const at = (login = LOGIN, files = query) => {
       const hosts = proxies.map(({ port }) => `127.0.0.1:${port}`).join(",");
-      return `${isTls ? "zookeepers" : "zookeeper"}://${login}${hosts}/locks${query}`;
+      return `${isTls ? "zookeepers" : "zookeeper"}://${login}${hosts}/locks${files}`;
     };
     const openOther = (auth?: string) =>
       CuratorClient.connect(`127.0.0.1:${servers[0]?.port}`).then((other) => {
@@ -103,7 +109,7 @@ describe.each([false, true])("with TLS: %s", (isTls) => {
       const lease = await one.acquire("report", TTL);
       const waiting = two.acquire("report", TTL);
       for (const login of ["", "apps:mistaken@", `other:${encodeURIComponent(PASSWORD)}@`]) {
-        const refused = await refusal(at(login));
+        const refused = await refusal(at(login, queryOfOthers));
         expect(refused).toMatchObject({
           code: "STORE_MISCONFIGURED",
           message: expect.stringMatching(/NO_AUTH; use the user and password that own the znodes/),

@@ -13,9 +13,9 @@ export async function expectNoSecrets(url: string, secrets: readonly string[]): 
   const env = { LEASEHOLD_STORE: url };
   const doctor = await leasehold(["doctor", "--for", "100ms", "--samples", "5"], { env });
   const list = "ps -o args= -p $PPID; ps -o args= --ppid $PPID";
-  const run = await leasehold(["run", "secrets", "--", "sh", "-c", list], { env });
+  const run = await leasehold(["run", "secrets", "--ttl", "10s", "--", "sh", "-c", list], { env });
   expect(doctor).toMatchObject({ code: 0 });
-  expect(run).toMatchObject({ code: 0, stdout: expect.stringContaining("run secrets -- sh") });
+  expect(run).toMatchObject({ code: 0, stdout: expect.stringContaining("run secrets --ttl 10s -- sh") });
   expectWithout([doctor, run].map(({ stdout, stderr }) => stdout + stderr).join("\n"), secrets);
 }
 
