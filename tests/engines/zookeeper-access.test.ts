@@ -1,6 +1,10 @@
 /** ZooKeeper by TLS, and with znodes that belong to a user. */
+import { once } from "node:events";
 import { readFile } from "node:fs/promises";
+import type { AddressInfo } from "node:net";
+import { createServer } from "node:tls";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { systemEnv } from "../../packages/leasehold/src/env/index.js";
 import { connect } from "../../packages/leasehold/src/index.js";
 import { zookeeper } from "../../packages/leasehold/src/stores/zookeeper/index.js";
 import { until } from "../../packages/leasehold/src/testing/waiting.js";
@@ -206,6 +210,24 @@ describeZooKeeper("a ZooKeeper that asks for client certificates", () => {
         /it asks for a certificate of the client that it trusts .*; name one by \?cert= and \?key=/,
       ),
     });
+  });
+
+  it("is reached behind a server whose certificate is not trusted", async () => {
+    const { certificate, key } = certificates.stranger;
+    const [cert, ownKey] = await Promise.all(
+      [certificate, key].map((path) => readFile(path, "utf8")),
+    );
+    const untrusted = createServer({ cert: cert!, key: ownKey! }, (socket) => socket.destroy());
+    untrusted.on("tlsClientError", () => {});
+    await once(untrusted.listen(0, "127.0.0.1"), "listening");
+    const { port } = untrusted.address() as AddressInfo;
+    const url = at(filesOf(certificates, certificates.client)).replace("://", `://127.0.0.1:${port},`);
+    // The first of the URL is asked first.
+    const random = { ...systemEnv.random, float: () => 0 };
+    const stores = await zookeeper({ url }).open({ ...systemEnv, random });
+    expect(await stores.leases.get([{ namespace: "default", resource: "r" }])).toEqual([null]);
+    await stores.close();
+    await once(untrusted.close(), "close");
   });
 
   it("names the scheme for TLS, and for a server without", async () => {
