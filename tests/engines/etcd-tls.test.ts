@@ -110,7 +110,9 @@ describeEtcd("an etcd that asks for client certificates", () => {
       await lease.release();
       const next = await waiting;
       expect(next.token).toBeGreaterThan(lease.token);
-      expect((await one.list({ prefix: "report" })).items).toMatchObject([{ resource: "report", state: "live" }]);
+      expect((await one.list({ prefix: "report" })).items).toMatchObject([
+        { resource: "report", state: "live" },
+      ]);
       await next.release();
       await Promise.all([one.close(), other.close()]);
     });

@@ -58,7 +58,9 @@ describe.each(TRANSPORTS)("by %s", (transport) => {
     it("reads nothing beyond the path", async () => {
       await expect(connect(urlOf(server, "/others"))).rejects.toMatchObject({
         code: "STORE_MISCONFIGURED",
-        message: expect.stringContaining("grant the user's role readwrite below the path of the URL"),
+        message: expect.stringContaining(
+          "grant the user's role readwrite below the path of the URL",
+        ),
       });
     });
 

@@ -221,7 +221,10 @@ describeZooKeeper("a ZooKeeper that asks for client certificates", () => {
     untrusted.on("tlsClientError", () => {});
     await once(untrusted.listen(0, "127.0.0.1"), "listening");
     const { port } = untrusted.address() as AddressInfo;
-    const url = at(filesOf(certificates, certificates.client)).replace("://", `://127.0.0.1:${port},`);
+    const url = at(filesOf(certificates, certificates.client)).replace(
+      "://",
+      `://127.0.0.1:${port},`,
+    );
     // The first of the URL is asked first.
     const random = { ...systemEnv.random, float: () => 0 };
     const stores = await zookeeper({ url }).open({ ...systemEnv, random });
@@ -232,7 +235,9 @@ describeZooKeeper("a ZooKeeper that asks for client certificates", () => {
 
   it("names the scheme for TLS, and for a server without", async () => {
     const plain = `zookeeper://127.0.0.1:${server.securePort}`;
-    expect((await refusal(plain)).message).toMatch(/answers as TLS, .*write zookeepers:\/\/ for TLS/);
+    expect((await refusal(plain)).message).toMatch(
+      /answers as TLS, .*write zookeepers:\/\/ for TLS/,
+    );
     const files = filesOf(certificates, certificates.client);
     const without = at(files).replace(`:${server.securePort}/`, `:${server.port}/`);
     expect((await refusal(without)).message).toMatch(

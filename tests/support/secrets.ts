@@ -15,7 +15,10 @@ export async function expectNoSecrets(url: string, secrets: readonly string[]): 
   const list = "ps -o args= -p $PPID; ps -o args= --ppid $PPID";
   const run = await leasehold(["run", "secrets", "--ttl", "10s", "--", "sh", "-c", list], { env });
   expect(doctor).toMatchObject({ code: 0 });
-  expect(run).toMatchObject({ code: 0, stdout: expect.stringContaining("run secrets --ttl 10s -- sh") });
+  expect(run).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining("run secrets --ttl 10s -- sh"),
+  });
   expectWithout([doctor, run].map(({ stdout, stderr }) => stdout + stderr).join("\n"), secrets);
 }
 

@@ -113,9 +113,13 @@ async function prepare({
     const options = ["-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto"];
     // A killed process loses nothing by that, only a machine would.
     const fast = "-Dzookeeper.forceSync=no";
-    process = new Child("java", [...options, fast, "-cp", [JAR, LOGGING, ...NETTY].join(":"), main, config], {
-      cwd: folder,
-    });
+    process = new Child(
+      "java",
+      [...options, fast, "-cp", [JAR, LOGGING, ...NETTY].join(":"), main, config],
+      {
+        cwd: folder,
+      },
+    );
     await process.listening(port);
     // Of an ensemble, when it has a leader.
     while ((await modeOf(port)) === "") await delay(20);
@@ -144,7 +148,10 @@ async function tlsLines(
   folder: string,
 ): Promise<string[]> {
   const pem = join(folder, "server.pem");
-  await writeFile(pem, (await readFile(server.key, "utf8")) + (await readFile(server.certificate, "utf8")));
+  await writeFile(
+    pem,
+    (await readFile(server.key, "utf8")) + (await readFile(server.certificate, "utf8")),
+  );
   return [
     `secureClientPort=${port}`,
     "secureClientPortAddress=127.0.0.1",

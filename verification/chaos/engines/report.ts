@@ -98,7 +98,10 @@ export function leastOf(
   const takeovers = (LEAST_TAKEOVERS_PER_MINUTE * minutes * TAKEOVER_MS) / (lifeMs + epsilonMs);
   // A grant expires when its holder has died, or is paused for longer than its TTL.
   const all = { ...least, takeovers, expiries: takeovers + least.pausesPastTtl };
-  const whole = Object.entries(all).map(([name, number]) => [name, Math.max(1, Math.floor(number))]);
+  const whole = Object.entries(all).map(([name, number]) => [
+    name,
+    Math.max(1, Math.floor(number)),
+  ]);
   return Object.fromEntries(whole) as Record<Counted, number>;
 }
 
@@ -164,7 +167,10 @@ export function report(ran: Ran, ms: number, stallsMs: StoreReport["stallsMs"]):
   };
 }
 
-function tooRare(figures: Readonly<Record<Counted, number>>, least: Readonly<Record<Counted, number>>) {
+function tooRare(
+  figures: Readonly<Record<Counted, number>>,
+  least: Readonly<Record<Counted, number>>,
+) {
   return Object.entries(least).flatMap(([name, number]) => {
     const count = figures[name as Counted];
     return count >= number ? [] : [`${name}: ${count}, of ${number} at least`];

@@ -99,7 +99,11 @@ it("rejects what is no answer with a body, and goes on", async () => {
 });
 
 it.each<[string, () => Partial<TlsFiles>, RegExp]>([
-  ["without the authority", () => ({ cert: files.cert, key: files.key }), /^SELF_SIGNED_CERT_IN_CHAIN$/],
+  [
+    "without the authority",
+    () => ({ cert: files.cert, key: files.key }),
+    /^SELF_SIGNED_CERT_IN_CHAIN$/,
+  ],
   ["without a certificate", () => ({ ca: files.ca }), /_ALERT_CERTIFICATE_REQUIRED$/],
   // Node ends the connection without an alert.
   ["with that of a stranger", () => ({ ...strangers, ca: files.ca }), /^ECONNRESET$/],
@@ -141,8 +145,16 @@ it.each<[Parameters<typeof checkTls>[0], TlsFiles | null, string]>([
   [{ tls: { ca: 1 as never } }, NONE, "ca must be a string, got the number 1"],
   [{ tls: null as never }, NONE, "tls must be an object, got null"],
   [{ tls: {} }, null, "tls needs a URL with xs://"],
-  [{ tls: {} }, { ...NONE, ca: "/a" }, "tls stands in place of ?cacert=, ?cert= and ?key=: use one"],
-  [{ fetch: () => {}, tls: {} }, NONE, "fetch brings certificates of its own: remove it, or the others"],
+  [
+    { tls: {} },
+    { ...NONE, ca: "/a" },
+    "tls stands in place of ?cacert=, ?cert= and ?key=: use one",
+  ],
+  [
+    { fetch: () => {}, tls: {} },
+    NONE,
+    "fetch brings certificates of its own: remove it, or the others",
+  ],
 ])("refuses the options %j beside %j", (options, files, message) => {
   expect(() => checkTls(options, files, "xs")).toThrow(
     expect.objectContaining({ code: "INVALID_OPTION", message }),

@@ -27,8 +27,7 @@ export const TLS_PARAMETERS: readonly string[] = ["cacert", "cert", "key"];
 
 /** What to do about a certificate that is refused, for `certificateProblem`. */
 export const TLS_REMEDIES = {
-  authority:
-    "set NODE_EXTRA_CA_CERTS to its authority, or name its file by ?cacert= of the URL",
+  authority: "set NODE_EXTRA_CA_CERTS to its authority, or name its file by ?cacert= of the URL",
   client: "name one by ?cert= and ?key= of the URL",
 };
 
@@ -53,7 +52,10 @@ export function checkTls(
   scheme: string,
 ): void {
   if (fetch !== undefined && (tls !== undefined || hasFiles(files))) {
-    throw new InvalidOptionError("fetch", "brings certificates of its own: remove it, or the others");
+    throw new InvalidOptionError(
+      "fetch",
+      "brings certificates of its own: remove it, or the others",
+    );
   }
   if (tls === undefined) return;
   checkCertificates(tls);
@@ -94,7 +96,7 @@ export async function openTls(
  * @throws STORE_MISCONFIGURED if a file cannot be read
  */
 export async function readTls(files: TlsFiles, engine: string): Promise<TlsOptions> {
-  const read = Object.entries(files).map(async ([option, path]) => {
+  const read = Object.entries<string | null>({ ...files }).map(async ([option, path]) => {
     return path === null ? [] : [[option, await contentOf(path, engine)] as const];
   });
   return Object.fromEntries((await Promise.all(read)).flat());
@@ -137,7 +139,7 @@ const IDLE_MS = 4_000;
 interface TlsFetch {
   readonly fetch: typeof globalThis.fetch;
   /** Closes the connections. */
-  close(): void;
+  readonly close: () => void;
 }
 
 /** The parts of fetch that stores use, over connections with certificates: the fetch of Node takes none. */
@@ -158,7 +160,7 @@ export function fetchOver(secureContext: SecureContext): TlsFetch {
           resolve(new Response(content, { status, headers: named as [string, string][] }));
         } catch (error) {
           answer.destroy();
-          reject(error as Error);
+          reject(error);
         }
       });
       request.on("error", reject);

@@ -17,7 +17,13 @@ it("knows TLS by the alert of a server that misses a certificate of the client",
     [authority.certificate, own.certificate, own.key].map((path) => readFile(path, "utf8")),
   );
   // From 1.3 on, the client takes the handshake for complete before the server has looked at its certificate.
-  const server = createServer({ ca: ca!, cert: cert!, key: key!, requestCert: true, maxVersion: "TLSv1.2" });
+  const server = createServer({
+    ca: ca!,
+    cert: cert!,
+    key: key!,
+    requestCert: true,
+    maxVersion: "TLSv1.2",
+  });
   server.on("tlsClientError", () => {});
   await once(server.listen(0, "127.0.0.1"), "listening");
   const address = { host: "127.0.0.1", port: (server.address() as AddressInfo).port };

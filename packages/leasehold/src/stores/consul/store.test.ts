@@ -67,9 +67,7 @@ function open(loses: "answer" | "request") {
     const { pathname } = new URL(String(input));
     if (pathname === "/v1/session/create") return Response.json({ ID: SESSION });
     if (pathname.startsWith("/v1/session/renew/")) return Response.json([]);
-    return transact(
-      (JSON.parse(String(init?.body)) as { KV: Operation }[]).map(({ KV }) => KV),
-    );
+    return transact((JSON.parse(String(init?.body)) as { KV: Operation }[]).map(({ KV }) => KV));
   };
   const { files: _, ...address } = addressOf("consul://a");
   const store = new ConsulLeaseStore(new ConsulClient({ ...address, fetch, env }));

@@ -20,7 +20,8 @@ export async function diagnoseEtcd(
   ]);
   const bytes = Number(status.dbSize ?? 0);
   const revision = Number(status.header?.revision ?? 0);
-  const isCompacted = revision < MANY_REVISIONS || (await wasCompacted(client, recordFolder(prefix)));
+  const isCompacted =
+    revision < MANY_REVISIONS || (await wasCompacted(client, recordFolder(prefix)));
   const names = alarms.map(({ alarm = "unknown" }) => alarm).join(", ");
   return [
     { what: "version", value: status.version ?? "unknown", verdict: "fine", remedy: null },

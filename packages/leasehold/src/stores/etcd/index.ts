@@ -102,7 +102,8 @@ export function etcd(options: EtcdOptions): StoreSource {
           // An acquire may meet another client's lock: see transactions.ts.
           { acquireAgain: false },
         );
-        const diagnose = () => retrying.call(() => withStoreErrors(() => diagnoseEtcd(client, prefix)));
+        const diagnose = () =>
+          retrying.call(() => withStoreErrors(() => diagnoseEtcd(client, prefix)));
         return { leases: store, diagnose, close: () => store.close() };
       } catch (error) {
         client.close();

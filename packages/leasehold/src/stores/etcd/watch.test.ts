@@ -12,7 +12,7 @@ import { Watches } from "./watch.js";
 interface Stream {
   /** What was asked for. */
   readonly create: { readonly start_revision?: string; readonly key: string };
-  readonly token: string | undefined;
+  readonly token: string | null;
   say(message: object): void;
   break(): void;
   cancelled: boolean;
@@ -44,7 +44,7 @@ function open(user: { name: string; password: string } | null = null) {
     const bytes = (message: object) => new TextEncoder().encode(`${JSON.stringify(message)}\n`);
     const stream: Stream = {
       create,
-      token: (init?.headers as Record<string, string>)["authorization"],
+      token: new Headers(init?.headers).get("authorization"),
       say: (message) => controller.enqueue(bytes(message)),
       break: () => controller.error(new TypeError("terminated")),
       cancelled: false,

@@ -104,9 +104,9 @@ export class Session {
       if (this.#closing.signal.aborted) throw new ClosedError("the store");
       if (this.#link?.isOpen) return this.#link;
       const triedAll = this.#failures - before >= this.#servers.length;
-      // One server may have a certificate that has expired.
-      const isPermanent = this.#problem instanceof LeaseholdError && !this.#problem.retryable;
-      if (isPermanent && triedAll) throw this.#problem;
+      const problem = this.#problem;
+      // Another server may have a certificate that has not expired.
+      if (triedAll && problem instanceof LeaseholdError && !problem.retryable) throw problem;
       const leftMs = deadlineMs - clock.monotonic();
       if (leftMs <= 0 || (triedAll && !patient)) {
         const why = this.#problem?.message ?? "no response yet";

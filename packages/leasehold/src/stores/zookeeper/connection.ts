@@ -127,7 +127,8 @@ export class Link {
           const cause = problem ?? connection.socket?.errored ?? undefined;
           const what = cause?.message ?? `${server} has closed the connection`;
           const untrusted = certificateProblem(cause, TLS_REMEDIES);
-          if (untrusted !== null) fail(new StoreMisconfiguredError(`${server}: ${untrusted}`, cause));
+          if (untrusted !== null)
+            fail(new StoreMisconfiguredError(`${server}: ${untrusted}`, cause));
           else fail(new Unanswered(what, false, cause));
         }
       });

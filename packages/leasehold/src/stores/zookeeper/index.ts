@@ -76,7 +76,9 @@ async function openZooKeeper(
   const { servers, chroot = "", auth, tls, files } = address;
   const { sessionTimeoutMs = DEFAULT_SESSION_TIMEOUT_MS } = address;
   const driver = await loadZooKeeper();
-  const certificates = (tls ?? files) && { secureContext: await openTls(tls, files ?? null, "ZooKeeper") };
+  const certificates = (tls ?? files) && {
+    secureContext: await openTls(tls, files ?? null, "ZooKeeper"),
+  };
   const deadlineMs = env.clock.monotonic() + timeoutMs * OPEN_SHARE;
   const watches = new Watches();
   let store: ZooKeeperLeaseStore | undefined;
