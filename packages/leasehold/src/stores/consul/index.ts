@@ -9,7 +9,8 @@ import {
   Retrying,
   retryingLeases,
 } from "../../core/index.js";
-import { checkTls, fetchOver, openTls, type TlsOptions } from "../../core/tls.js";
+import { checkTls, type TlsOptions } from "../../core/tls.js";
+import { fetchOver, openTls } from "../../core/tls-connections.js";
 import type { Env } from "../../env/index.js";
 import type { LeaseStores, StoreSource } from "../source.js";
 import { ConsulClient } from "./connection.js";

@@ -5,7 +5,8 @@
 import type * as Grpc from "@grpc/grpc-js";
 import type Protobuf from "protobufjs";
 import { loadDriver, StoreMisconfiguredError } from "../../core/index.js";
-import { type SecureContext, TLS_REMEDIES } from "../../core/tls.js";
+import { TLS_REMEDIES } from "../../core/tls.js";
+import type { SecureContext } from "../../core/tls-connections.js";
 import type { RequestContext, Transport } from "./connection.js";
 import type { Method, WatchMessage, WatchRequest } from "./connection-api.js";
 import { answeredFailure, CallFailure, saidFailure, unavailable } from "./failures.js";

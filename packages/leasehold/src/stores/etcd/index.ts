@@ -13,12 +13,12 @@ import {
 } from "../../core/index.js";
 import {
   checkTls,
-  openTls,
   TLS_PARAMETERS,
   type TlsFiles,
   type TlsOptions,
   tlsFilesOf,
 } from "../../core/tls.js";
+import { openTls } from "../../core/tls-connections.js";
 import type { Env } from "../../env/index.js";
 import type { LeaseStores, StoreSource } from "../source.js";
 import { type Connection, EtcdClient } from "./connection.js";

@@ -1,5 +1,5 @@
 /** Chooses between gRPC and the JSON gateway. */
-import { fetchOver, type SecureContext } from "../../core/tls.js";
+import { fetchOver, type SecureContext } from "../../core/tls-connections.js";
 import type { Logger } from "../../env/index.js";
 import type { RequestContext, Transport } from "./connection.js";
 import type { Method, WatchMessage, WatchRequest } from "./connection-api.js";

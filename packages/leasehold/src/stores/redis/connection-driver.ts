@@ -3,7 +3,7 @@
  * it disables.
  */
 import { InvalidOptionError, loadDriver } from "../../core/index.js";
-import { readTls } from "../../core/tls.js";
+import { readTls } from "../../core/tls-connections.js";
 import type { Address, RedisAddress } from "./connection-address.js";
 
 /** One ioredis connection. */

@@ -13,7 +13,7 @@
 import { isIP } from "node:net";
 import { connect } from "node:tls";
 import { loadDriver, StoreMisconfiguredError } from "../../core/index.js";
-import type { SecureContext } from "../../core/tls.js";
+import type { SecureContext } from "../../core/tls-connections.js";
 import { hostAndPort } from "./connection-address.js";
 
 export interface Stat {

@@ -1,6 +1,6 @@
 /** Leases in ZooKeeper, in the layout of Curator's lock recipes. */
 import { checkObject, type ExpectedServer, openServer } from "../../core/index.js";
-import { openTls } from "../../core/tls.js";
+import { openTls } from "../../core/tls-connections.js";
 import type { Env } from "../../env/index.js";
 import type { LeaseStores, StoreSource } from "../source.js";
 import {
