@@ -1,56 +1,139 @@
-/** etcd with TLS: by gRPC and by the JSON gateway, trusted and not. */
-import { execFileSync } from "node:child_process";
-import { once } from "node:events";
-import { readFileSync } from "node:fs";
-import { type AddressInfo, connect as connectTcp } from "node:net";
-import { join } from "node:path";
-import { createServer, type Server } from "node:tls";
+/** etcd by TLS, with client certificates and users, and with members that end. */
+import { readFile } from "node:fs/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { connect } from "../../packages/leasehold/src/index.js";
+import { etcd } from "../../packages/leasehold/src/stores/etcd/index.js";
 import { TRANSPORTS } from "../../packages/leasehold/src/stores/etcd/open-transport.js";
+import { until } from "../../packages/leasehold/src/testing/waiting.js";
+import { type Certificate, newAuthority } from "../support/certificates.js";
+import { checkBuild, leasehold } from "../support/cli.js";
 import { compile } from "../support/compile.js";
-import { describeEtcd, type EtcdServer, startEtcd } from "../support/etcd-engine.js";
-import { Child, endAll, temporaryFolder } from "../support/processes.js";
+import {
+  addUsers,
+  describeEtcd,
+  type EtcdServer,
+  startEtcd,
+  startEtcdCluster,
+} from "../support/etcd-engine.js";
+import { freePort } from "../support/postgres.js";
+import { Child, endAll } from "../support/processes.js";
+import { expectNoSecrets, expectWithout, keepingLogger } from "../support/secrets.js";
 
-describeEtcd("an etcd behind TLS", () => {
+const TTL = { ttlMs: 60_000 };
+
+interface Certificates {
+  readonly authority: string;
+  readonly server: Certificate;
+  readonly client: Certificate;
+  /** Without a common name. */
+  readonly unnamed: Certificate;
+  /** Of a user of etcd, by its common name. */
+  readonly user: Certificate;
+  readonly stranger: Certificate;
+}
+
+async function makeCertificates(): Promise<Certificates> {
+  const [authority, other] = await Promise.all([newAuthority(), newAuthority()]);
+  return {
+    authority: authority.certificate,
+    server: await authority.sign("server", ["127.0.0.1", "localhost"]),
+    client: await authority.sign("client"),
+    unnamed: await authority.sign("unnamed", [], "/O=leasehold"),
+    user: await authority.sign("certified"),
+    stranger: await other.sign("client"),
+  };
+}
+
+async function refusal(url: string): Promise<{ code: string; message: string; stack: string }> {
+  const opening = connect(url, { connectTimeoutMs: 3_000 });
+  const error: unknown = await opening.then((opened) => opened.close()).catch((error) => error);
+  if (error instanceof Error) return error as Error & { code: string; stack: string };
+  throw new Error("it was opened");
+}
+
+describe("a URL of etcd with certificates", () => {
+  it.each([
+    ["etcd://a?cacert=/a", "url: ?cacert is not a parameter of etcd: URLs"],
+    ["etcds://a?caert=/a", "did you mean ?cacert="],
+    ["etcds://a?cert=/a", "url must name both ?cert= and ?key=, or neither"],
+    ["etcds://me:secret@a?cacert=/none/such", "the URL of etcd names the file /none/such: ENOENT"],
+  ])("%s is refused", async (url, message) => {
+    const refused = await refusal(url);
+    expect(["INVALID_OPTION", "STORE_MISCONFIGURED"]).toContain(refused.code);
+    expect(refused.message).toContain(message);
+    expect(refused.stack).not.toContain("secret");
+  });
+});
+
+describeEtcd("an etcd that asks for client certificates", () => {
   let server: EtcdServer;
-  let front: Server;
-  let port: number;
-  let certificate: string;
+  let certificates: Certificates;
   beforeAll(async () => {
-    server = await startEtcd();
-    const folder = await temporaryFolder();
-    certificate = join(folder, "certificate");
-    const key = join(folder, "key");
-    const names = "subjectAltName=DNS:localhost";
-    const wanted = "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost".split(" ");
-    const files = ["-addext", names, "-keyout", key, "-out", certificate];
-    execFileSync("openssl", [...wanted, ...files], { stdio: "ignore" });
-    const pem = { key: readFileSync(key), cert: readFileSync(certificate) };
-    front = createServer({ ...pem, ALPNProtocols: ["h2", "http/1.1"] }, (client) => {
-      const etcd = connectTcp(server.port, "127.0.0.1");
-      client.pipe(etcd).pipe(client);
-      client.on("error", () => etcd.destroy());
-      etcd.on("error", () => client.destroy());
+    certificates = await makeCertificates();
+    server = await startEtcd({ tls: certificates });
+    const password = "se/cret";
+    await addUsers(server, {
+      apps: { password, prefix: "apps/" },
+      certified: { password, prefix: "apps/" },
     });
-    await once(front.listen(0, "127.0.0.1"), "listening");
-    ({ port } = front.address() as AddressInfo);
-  }, 30_000);
+  }, 60_000);
   afterAll(async () => {
-    await server.remove();
-    await once(front.close(), "close");
+    await server?.remove();
     await endAll();
   });
 
   describe.each(TRANSPORTS)("by %s", (transport) => {
-    const url = () => `etcds://localhost:${port}?transport=${transport}`;
+    const LOGIN = "apps:se%2Fcret@";
+    const at = (files: Readonly<Record<string, string>>, login = LOGIN) => {
+      const parameters = new URLSearchParams({ transport, ...files });
+      return `etcds://${login}127.0.0.1:${server.port}/apps?${parameters}`;
+    };
+    const filesOf = ({ certificate: cert, key }: Certificate) => ({
+      cacert: certificates.authority,
+      cert,
+      key,
+    });
+    /** With users, the gateway refuses certificates that have a common name. */
+    const client = () => certificates[transport === "json" ? "unnamed" : "client"];
+    /** In a process of its own: after a refused handshake, grpc-js leaves a socket to the end of the process. */
+    const refusedFor = async (files: Readonly<Record<string, string>>) => {
+      checkBuild();
+      return leasehold(["ls"], { env: { LEASEHOLD_STORE: at(files) } });
+    };
+
+    it("acquires, waits, is woken, renews and lists, with certificates named by the URL", async () => {
+      const url = at(filesOf(client()));
+      const [one, other] = [await connect(url), await connect(url)];
+      const lease = await one.acquire("report", TTL);
+      const waiting = other.acquire("report", TTL);
+      await lease.renew();
+      await lease.release();
+      const next = await waiting;
+      expect(next.token).toBeGreaterThan(lease.token);
+      expect((await one.list({ prefix: "report" })).items).toMatchObject([
+        { resource: "report", state: "live" },
+      ]);
+      await next.release();
+      await Promise.all([one.close(), other.close()]);
+    });
+
+    it("takes the certificates themselves as an option", async () => {
+      const { certificate, key: own } = client();
+      const [ca, cert, key] = await Promise.all(
+        [certificates.authority, certificate, own].map((path) => readFile(path, "utf8")),
+      );
+      const leases = await connect(etcd({ url: at({}), tls: { ca: ca!, cert: cert!, key: key! } }));
+      await (await leases.acquire("by option", TTL)).release();
+      await leases.close();
+    });
 
     it("is not trusted without its authority", async () => {
-      await expect(connect(url())).rejects.toMatchObject({
+      const { cert, key } = filesOf(client());
+      expect(await refusal(at({ cert, key }))).toMatchObject({
         code: "STORE_MISCONFIGURED",
         message: expect.stringMatching(
-          /its certificate is not trusted .*; set NODE_EXTRA_CA_CERTS/,
-        ) as string,
+          /its certificate is not trusted .*; set NODE_EXTRA_CA_CERTS to its authority, or name its file by \?cacert=/,
+        ),
       });
     });
 
@@ -58,11 +141,94 @@ describeEtcd("an etcd behind TLS", () => {
       const program = await compile(new URL("../support/wait-for-lease.ts", import.meta.url));
       // Where it is set, grpc-js trusts the authorities in this file alone.
       const { GRPC_DEFAULT_SSL_ROOTS_FILE_PATH: _, ...others } = process.env;
-      const env = { ...others, NODE_EXTRA_CA_CERTS: certificate };
-      const child = new Child(process.execPath, [program.path, url(), transport], { env });
+      const env = { ...others, NODE_EXTRA_CA_CERTS: certificates.authority };
+      const { cert, key } = filesOf(client());
+      const child = new Child(process.execPath, [program.path, at({ cert, key }), transport], {
+        env,
+      });
       await child.until(({ out }) => out.includes("acquired"));
       await child.end("SIGKILL");
       await program.remove();
+    });
+
+    it.each([
+      ["without a certificate", () => ({ cacert: certificates.authority })],
+      ["with a certificate of a stranger", () => filesOf(certificates.stranger)],
+    ])("refuses a client %s, and says so", async (_, files) => {
+      expect(await refusedFor(files())).toMatchObject({
+        code: 78,
+        stderr: expect.stringMatching(
+          /it asks for a certificate of the client that it trusts .*; name one by \?cert= and \?key=/,
+        ),
+      });
+    });
+
+    it("knows a user by the common name of a certificate if it is reached by gRPC", async () => {
+      const url = at(filesOf(certificates.user), "");
+      if (transport === "json") {
+        expect((await refusal(url)).message).toContain("takes certificates without a common name");
+        // The gateway shows etcd the certificate of the server, whose name is that of no user here.
+        const unnamed = await refusal(at(filesOf(certificates.unnamed), ""));
+        expect(unnamed.message).toContain("etcdserver: permission denied");
+        return;
+      }
+      const leases = await connect(url);
+      await (await leases.acquire("certified", TTL)).release();
+      await leases.close();
+      const beyond = await refusal(url.replace("/apps?", "/others?"));
+      expect(beyond.message).toContain("grant the user's role readwrite below the path of the URL");
+    });
+
+    it("shows no secret in errors, in doctor, or in the arguments of processes", async () => {
+      const wrong = await refusal(at(filesOf(client()), "apps:mi%2Fstaken@"));
+      expect(wrong.message).toContain("check the user and password of the URL");
+      expectWithout(wrong.stack, ["mi/staken", "mi%2Fstaken"]);
+      const key = (await readFile(client().key, "utf8")).split("\n")[1] ?? "";
+      await expectNoSecrets(at(filesOf(client())), ["se/cret", "se%2Fcret", key]);
+    });
+  });
+});
+
+describe.each(TRANSPORTS)("by %s", (transport) => {
+  describeEtcd("three members with certificates and users, of which one ends", () => {
+    let members: EtcdServer[];
+    let certificates: Certificates;
+    beforeAll(async () => {
+      certificates = await makeCertificates();
+      members = await startEtcdCluster(3, { tls: certificates });
+      await addUsers(members[0]!, { apps: { password: "se/cret", prefix: "apps/" } });
+    }, 60_000);
+    afterAll(async () => {
+      await Promise.all(members.map((member) => member.remove()));
+      await endAll();
+    });
+    const at = (ports: readonly number[]) => {
+      const hosts = ports.map((port) => `127.0.0.1:${port}`).join(",");
+      const { authority: cacert, unnamed } = certificates;
+      const files = { cacert, cert: unnamed.certificate, key: unnamed.key };
+      return `etcds://apps:se%2Fcret@${hosts}/apps?${new URLSearchParams({ transport, ...files })}`;
+    };
+
+    it("is opened behind a member that is down, and loses no lease by the end of another", async () => {
+      const { logger, logged } = keepingLogger();
+      const [first, second, third] = members as [EtcdServer, EtcdServer, EtcdServer];
+      const url = at([await freePort(), first.port, second.port, third.port]);
+      const client = await connect(url, { logger });
+      const group = await client.acquireAll(["a", "b", "c"], TTL);
+      // Calls go to the first one that answers.
+      await first.kill9();
+      await until(expect, "each is renewed", async () => {
+        const renewals = await Promise.allSettled(group.leases.map((lease) => lease.renew()));
+        return renewals.every(({ status }) => status === "fulfilled");
+      });
+      expect(group.checkAlive()).toBe(true);
+      for (const { resource, token } of group.leases) {
+        expect(await client.get(resource)).toMatchObject({ state: "live", token });
+      }
+      await group.release();
+      await client.close();
+      expectWithout(logged.join("\n"), ["se/cret", "se%2Fcret"]);
+      await first.start();
     });
   });
 });

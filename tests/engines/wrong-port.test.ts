@@ -109,7 +109,8 @@ describeRedis("a URL with the port of another kind of server", () => {
     ["consuls://", "Redis", / answers as Redis, not as TLS: /],
     ["zookeeper://", "Redis", / answers as Redis, not as ZooKeeper: correct host and port$/],
     ["zookeeper://", "PostgreSQL", /not a ZooKeeper server: correct host and port/],
-    ["zookeeper://", "TLS", / answers as TLS, not as ZooKeeper: /],
+    ["zookeeper://", "TLS", / answers as TLS, not as ZooKeeper: write zookeepers:\/\/ for TLS$/],
+    ["zookeepers://", "Redis", / answers as Redis, not as TLS: /],
     ["kubernetes:https://", "Redis", / answers as Redis, not as TLS: /],
     ["kubernetes:https://", "HTTP", /^no secure connection to the API server/],
   ])(
@@ -138,6 +139,7 @@ describeRedis("a URL with the port of another kind of server", () => {
       `redis://127.0.0.1:${ports.get("HTTP")}`,
       `rediss://${silent}`,
       `zookeeper://${silent}`,
+      `zookeepers://${silent}`,
       `https://${silent}`,
       `https://127.0.0.1:${ports.get("PostgreSQL")}`,
       `https://127.0.0.1:${ports.get("HTTP")}`,
@@ -182,6 +184,7 @@ it.each([
   "etcd",
   "etcds",
   "zookeeper",
+  "zookeepers",
   "consul",
   "consuls",
 ])("%s:// where nothing listens is reported as a call that changed nothing", async (scheme) => {

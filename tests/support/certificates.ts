@@ -25,8 +25,9 @@ export interface Authority {
   /**
    * @param name the common name, such as that of a user
    * @param hosts the DNS names and addresses of a server
+   * @param subject default: the common name alone
    */
-  sign(name: string, hosts?: readonly string[]): Promise<Certificate>;
+  sign(name: string, hosts?: readonly string[], subject?: string): Promise<Certificate>;
 }
 
 export async function newAuthority(): Promise<Authority> {
@@ -39,14 +40,14 @@ export async function newAuthority(): Promise<Authority> {
   });
   return {
     certificate: own,
-    async sign(name, hosts = []) {
+    async sign(name, hosts = [], subject = `/CN=${name}`) {
       const [key, request, certificate] = ["key", "csr", "crt"].map((end) =>
         file(`${name}.${end}`),
       ) as [string, string, string];
       const names = hosts.map((host) => `${isIP(host) ? "IP" : "DNS"}:${host}`).join(",");
       const extensions = file(`${name}.ext`);
       await writeFile(extensions, names === "" ? "" : `subjectAltName=${names}\n`);
-      await openssl(`req -newkey rsa:2048 -nodes -subj /CN=${name}`, {
+      await openssl(`req -newkey rsa:2048 -nodes -subj ${subject}`, {
         keyout: key,
         out: request,
       });

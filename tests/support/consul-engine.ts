@@ -6,6 +6,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import type { Certificate } from "./certificates.js";
 import { describeWherePossible, freePort } from "./postgres.js";
 import { Child, type Ended, temporaryFolder } from "./processes.js";
 
@@ -22,10 +23,19 @@ export function describeConsul(name: string, tests: () => void): void {
   describeWherePossible(missingConsul(), name, tests);
 }
 
+/** TLS for clients, at a port of its own. */
+interface ConsulTls {
+  /** The authority of the clients' certificates, without which the server refuses them. */
+  readonly authority: string;
+  readonly server: Certificate;
+}
+
 export interface ConsulServer {
   /** `consul://127.0.0.1:PORT`. */
   readonly url: string;
   readonly port: number;
+  /** 0 without TLS. */
+  readonly securePort: number;
   readonly name: string;
   /** Undefined while it does not run. */
   readonly process: Child | undefined;
@@ -47,6 +57,7 @@ export interface ConsulSettings {
   readonly config?: object;
   /** What `consul` and `api` authenticate by. */
   readonly token?: string;
+  readonly tls?: ConsulTls;
 }
 
 export async function startConsul(settings?: ConsulSettings): Promise<ConsulServer> {
@@ -58,17 +69,18 @@ export async function startConsul(settings?: ConsulSettings): Promise<ConsulServ
 /** Servers of one datacenter, all running, with a leader among them. */
 export async function startConsulCluster(
   size: number,
-  { config = {}, token = "" }: ConsulSettings = {},
+  { config = {}, token = "", tls }: ConsulSettings = {},
 ): Promise<ConsulServer[]> {
   const members = await Promise.all(
     Array.from({ length: size }, async (_, at) => ({
       name: `s${at}`,
       folder: await temporaryFolder(),
       ports: { http: await freePort(), server: await freePort(), serf_lan: await freePort() },
+      securePort: tls ? await freePort() : 0,
     })),
   );
   const joined = members.map(({ ports }) => `127.0.0.1:${ports.serf_lan}`);
-  const servers = members.map(({ name, folder, ports }): ConsulServer => {
+  const servers = members.map(({ name, folder, ports, securePort }): ConsulServer => {
     const file = join(folder, "consul.json");
     const settings = {
       server: true,
@@ -79,7 +91,13 @@ export async function startConsulCluster(
       bootstrap_expect: size,
       retry_join: size > 1 ? joined : [],
       retry_interval: "1s",
-      ports: { ...ports, serf_wan: -1, dns: -1, grpc: -1 },
+      ports: { ...ports, https: securePort || -1, serf_wan: -1, dns: -1, grpc: -1 },
+      ...(tls && {
+        ca_file: tls.authority,
+        cert_file: tls.server.certificate,
+        key_file: tls.server.key,
+        verify_incoming_https: true,
+      }),
       // Elections within a second, as on a network: the default is for small virtual machines.
       performance: { raft_multiplier: 1 },
       // All test clients have one address.
@@ -95,6 +113,7 @@ export async function startConsulCluster(
     const server: ConsulServer = {
       name,
       port: ports.http,
+      securePort,
       url: `consul://127.0.0.1:${ports.http}`,
       get process() {
         return child;

@@ -2,6 +2,7 @@
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import type { Certificate } from "./certificates.js";
 import { describeUnless, freePort } from "./postgres.js";
 import { Child, type Ended, temporaryFolder } from "./processes.js";
 
@@ -13,6 +14,20 @@ export function missingEtcd(): string | null {
 /** `describe` for tests that need a server. */
 export function describeEtcd(name: string, tests: () => void): void {
   describeUnless(missingEtcd(), name, tests);
+}
+
+/** TLS for clients; between the members there is none. */
+interface EtcdTls {
+  /** The authority of the clients' certificates, without which the members refuse them. */
+  readonly authority: string;
+  readonly server: Certificate;
+  /** What etcdctl shows. */
+  readonly client: Certificate;
+}
+
+interface EtcdSettings {
+  readonly settings?: readonly string[];
+  readonly tls?: EtcdTls;
 }
 
 export interface EtcdServer {
@@ -32,7 +47,7 @@ export interface EtcdServer {
   remove(): Promise<void>;
 }
 
-export async function startEtcd(settings: readonly string[] = []): Promise<EtcdServer> {
+export async function startEtcd(settings?: EtcdSettings): Promise<EtcdServer> {
   const [server] = await startEtcdCluster(1, settings);
   if (!server) throw new Error("one was started");
   return server;
@@ -41,19 +56,22 @@ export async function startEtcd(settings: readonly string[] = []): Promise<EtcdS
 /** Members of one cluster, all running. */
 export async function startEtcdCluster(
   size: number,
-  settings: readonly string[] = [],
+  { settings = [], tls }: EtcdSettings = {},
 ): Promise<EtcdServer[]> {
   const members = await Promise.all(
     Array.from({ length: size }, async (_, at) => ({
       name: `m${at}`,
       port: await freePort(),
       peerPort: await freePort(),
+      healthPort: await freePort(),
       folder: await temporaryFolder(),
     })),
   );
   const cluster = members.map(({ name, peerPort }) => `${name}=http://127.0.0.1:${peerPort}`);
-  const servers = members.map(({ name, port, peerPort, folder }): EtcdServer => {
-    const [client, peer] = [`http://127.0.0.1:${port}`, `http://127.0.0.1:${peerPort}`];
+  const scheme = tls ? "https" : "http";
+  const servers = members.map(({ name, port, peerPort, healthPort, folder }): EtcdServer => {
+    const [client, peer] = [`${scheme}://127.0.0.1:${port}`, `http://127.0.0.1:${peerPort}`];
+    const health = `http://127.0.0.1:${healthPort}`;
     const identity = [
       `--name=${name}`,
       `--initial-cluster=${cluster.join(",")}`,
@@ -64,6 +82,8 @@ export async function startEtcdCluster(
       `--listen-client-urls=${client}`,
       `--advertise-client-urls=${client}`,
       `--listen-peer-urls=${peer}`,
+      `--listen-metrics-urls=${health}`,
+      ...(tls ? tlsFlags(tls) : []),
       "--logger=zap",
       "--log-level=error",
       ...settings,
@@ -72,14 +92,14 @@ export async function startEtcdCluster(
     let process: Child | undefined;
     const server: EtcdServer = {
       port,
-      url: `etcd://127.0.0.1:${port}`,
+      url: `${tls ? "etcds" : "etcd"}://127.0.0.1:${port}`,
       get process() {
         return process;
       },
       async start() {
         process = new Child("etcd", [...args, `--data-dir=${data}`]);
         await process.listening(port);
-        while (!(await isHealthy(client))) await delay(20);
+        while (!(await isHealthy(health))) await delay(20);
       },
       async startFrom(snapshot) {
         data = join(await temporaryFolder(), "restored");
@@ -90,7 +110,7 @@ export async function startEtcdCluster(
         await process?.end("SIGKILL");
         process = undefined;
       },
-      etcdctl: (...rest) => etcdctl(port, ...rest),
+      etcdctl: (...rest) => startEtcdctl(client, [...(tls ? clientFlags(tls) : []), ...rest]),
       async ask(...rest) {
         const { code, stdout, stderr }: Ended = await server.etcdctl(...rest).ended;
         if (code !== 0) throw new Error(`etcdctl ${rest.join(" ")}: ${stderr}`);
@@ -107,14 +127,47 @@ export async function startEtcdCluster(
 
 /** etcdctl, at work until it ends or is ended, on the member at this port. */
 export function etcdctl(port: number, ...args: readonly string[]): Child {
-  return new Child("etcdctl", [`--endpoints=http://127.0.0.1:${port}`, ...args], {
+  return startEtcdctl(`http://127.0.0.1:${port}`, args);
+}
+
+function startEtcdctl(endpoint: string, args: readonly string[]): Child {
+  return new Child("etcdctl", [`--endpoints=${endpoint}`, ...args], {
     env: { PATH: process.env.PATH, ETCDCTL_API: "3" },
   });
 }
 
-async function isHealthy(client: string): Promise<boolean> {
+/** The users and their roles, each with rights below one prefix; `root` has the password `toor`. */
+export async function addUsers(
+  server: EtcdServer,
+  users: Readonly<Record<string, { readonly password: string; readonly prefix: string }>>,
+): Promise<void> {
+  await server.ask("user", "add", "root:toor");
+  await server.ask("user", "grant-role", "root", "root");
+  for (const [name, { password, prefix }] of Object.entries(users)) {
+    await server.ask("role", "add", name);
+    await server.ask("role", "grant-permission", name, "--prefix=true", "readwrite", prefix);
+    await server.ask("user", "add", `${name}:${password}`);
+    await server.ask("user", "grant-role", name, name);
+  }
+  await server.ask("auth", "enable");
+}
+
+function tlsFlags({ authority, server }: EtcdTls): string[] {
+  return [
+    `--cert-file=${server.certificate}`,
+    `--key-file=${server.key}`,
+    `--trusted-ca-file=${authority}`,
+    "--client-cert-auth",
+  ];
+}
+
+function clientFlags({ authority, client }: EtcdTls): string[] {
+  return [`--cacert=${authority}`, `--cert=${client.certificate}`, `--key=${client.key}`];
+}
+
+async function isHealthy(origin: string): Promise<boolean> {
   try {
-    const answer = await fetch(`${client}/health`, { signal: AbortSignal.timeout(2_000) });
+    const answer = await fetch(`${origin}/health`, { signal: AbortSignal.timeout(2_000) });
     return ((await answer.json()) as { health?: unknown }).health === "true";
   } catch {
     return false;

@@ -1,9 +1,10 @@
 /** Real ZooKeeper servers for tests, from Debian's package zookeeper: each a process of its own. */
 import { existsSync } from "node:fs";
-import { mkdir, writeFile } from "node:fs/promises";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import type { Certificate } from "./certificates.js";
 import { describeUnless, freePort } from "./postgres.js";
 import { Child, temporaryFolder } from "./processes.js";
 
@@ -20,8 +21,17 @@ export function describeZooKeeper(name: string, tests: () => void): void {
   describeUnless(missingZooKeeper(), name, tests);
 }
 
+/** TLS for clients, at a port of its own. */
+interface ZooKeeperTls {
+  /** The authority of the clients' certificates, without which the server refuses them. */
+  readonly authority: string;
+  readonly server: Certificate;
+}
+
 export interface ZooKeeperServer {
   readonly port: number;
+  /** 0 without TLS. */
+  readonly securePort: number;
   /** `zookeeper://127.0.0.1:PORT`. */
   readonly url: string;
   /** Undefined while it does not run. */
@@ -40,20 +50,24 @@ export interface ZooKeeperServer {
  */
 export async function startZooKeeper(
   settings: Readonly<Record<string, number>> = {},
+  tls?: ZooKeeperTls,
 ): Promise<ZooKeeperServer> {
-  const server = await prepare({ settings });
+  const server = await prepare({ settings, tls });
   await server.start();
   return server;
 }
 
 /** Servers that elect a leader among them. Resolves when all of them serve. */
-export async function startEnsemble(size = 3): Promise<readonly ZooKeeperServer[]> {
+export async function startEnsemble(
+  size = 3,
+  tls?: ZooKeeperTls,
+): Promise<readonly ZooKeeperServer[]> {
   const ids = Array.from({ length: size }, (_, at) => at + 1);
   const peers: string[] = [];
   for (const id of ids) {
     peers.push(`server.${id}=127.0.0.1:${await freePort()}:${await freePort()}`);
   }
-  const servers = await Promise.all(ids.map((id) => prepare({ id, peers })));
+  const servers = await Promise.all(ids.map((id) => prepare({ id, peers, tls })));
   await Promise.all(servers.map((server) => server.start()));
   return servers;
 }
@@ -62,15 +76,18 @@ async function prepare({
   id,
   peers = [],
   settings = {},
+  tls,
 }: {
   id?: number;
   peers?: readonly string[];
   settings?: Readonly<Record<string, number>>;
+  tls?: ZooKeeperTls | undefined;
 }): Promise<ZooKeeperServer> {
   const folder = await temporaryFolder();
   const data = join(folder, "data");
   await mkdir(data);
   const port = await freePort();
+  const securePort = tls ? await freePort() : 0;
   const config = join(folder, "zoo.cfg");
   const lines = [
     `tickTime=${TICK_MS}`,
@@ -84,6 +101,7 @@ async function prepare({
     "syncLimit=20",
     "4lw.commands.whitelist=srvr,dump",
     ...peers,
+    ...(tls ? await tlsLines(tls, securePort, folder) : []),
     ...Object.entries(settings).map(([name, value]) => `${name}=${value}`),
   ];
   await writeFile(config, `${lines.join("\n")}\n`);
@@ -95,9 +113,13 @@ async function prepare({
     const options = ["-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto"];
     // A killed process loses nothing by that, only a machine would.
     const fast = "-Dzookeeper.forceSync=no";
-    process = new Child("java", [...options, fast, "-cp", `${JAR}:${LOGGING}`, main, config], {
-      cwd: folder,
-    });
+    process = new Child(
+      "java",
+      [...options, fast, "-cp", [JAR, LOGGING, ...NETTY].join(":"), main, config],
+      {
+        cwd: folder,
+      },
+    );
     await process.listening(port);
     // Of an ensemble, when it has a leader.
     while ((await modeOf(port)) === "") await delay(20);
@@ -108,6 +130,7 @@ async function prepare({
   };
   return {
     port,
+    securePort,
     start,
     kill9,
     remove: kill9,
@@ -117,6 +140,28 @@ async function prepare({
       return process;
     },
   };
+}
+
+async function tlsLines(
+  { authority, server }: ZooKeeperTls,
+  port: number,
+  folder: string,
+): Promise<string[]> {
+  const pem = join(folder, "server.pem");
+  await writeFile(
+    pem,
+    (await readFile(server.key, "utf8")) + (await readFile(server.certificate, "utf8")),
+  );
+  return [
+    `secureClientPort=${port}`,
+    "secureClientPortAddress=127.0.0.1",
+    "serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory",
+    `ssl.keyStore.location=${pem}`,
+    "ssl.keyStore.type=PEM",
+    `ssl.trustStore.location=${authority}`,
+    "ssl.trustStore.type=PEM",
+    "ssl.clientAuth=need",
+  ];
 }
 
 /** As the server says to the four letters `srvr`; empty while it does not serve. */
@@ -136,3 +181,5 @@ function modeOf(port: number): Promise<string> {
 
 /** Where messages go, if anywhere. */
 const LOGGING = "/usr/share/java/slf4j-nop.jar";
+/** What ZooKeeper needs for TLS and Debian's package does not name. */
+const NETTY = ["codec", "resolver"].map((name) => `/usr/share/java/netty-${name}.jar`);

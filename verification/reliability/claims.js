@@ -4,7 +4,7 @@ import { add } from "./reports.js";
 /** @typedef {import("./reports.js").Report} Report */
 
 /** What histories are made on that is a server of its own kind: not memory, nor a stand-in, nor ours. */
-const ENGINES = ["postgres", "redis", "etcd", "zookeeper"];
+const ENGINES = ["postgres", "redis", "etcd", "zookeeper", "consul"];
 
 export const count = (/** @type {number} */ number) => number.toLocaleString("en-US");
 

@@ -143,6 +143,8 @@ export const LIBRARY: Rules = {
     "tasks/leases.ts": ["stores/", "testing/"],
     // What some engines need, which no client loads without them.
     "core/own.ts": ["stores/"],
+    "core/tls.ts": ["stores/"],
+    "core/tls-connections.ts": ["stores/"],
     "core/sightings.ts": ["stores/"],
     "env/base64.ts": ["stores/"],
     // For Node alone, so that it is not part of the index.
@@ -174,6 +176,7 @@ export const LIBRARY: Rules = {
   anywhere:
     /^(browser|port|(tasks|election|fence|instrumentation|testing|wire|stores\/(memory|http|consul|etcd))\/index)\.ts$/,
   asksForProcess: [
+    "core/tls-connections.ts",
     "stores/consul/connection-address.ts",
     "env/ids.ts",
     "env/protocols.ts",

@@ -11,6 +11,7 @@ import {
 } from "./checks.js";
 import type { Breach } from "./registers.js";
 import type { Ran } from "./run.js";
+import type { StoreSettings } from "./site.js";
 import type { StoreName } from "./store-names.js";
 
 /** In milliseconds. */
@@ -67,15 +68,42 @@ export interface StoreReport {
   readonly tooRare: readonly string[];
 }
 
-/** Of each minute, on a store whose leases last for a second; longer ones make everything slower. */
+/** Of each minute, on a store whose leases last for a second: faults come in steps of a fraction of the TTL. */
 const LEAST_PER_MINUTE = {
   faults: 12,
-  takeovers: 4,
-  expiries: 8,
   pausesPastTtl: 4,
   staleRefused: 2,
   unfencedViolations: 2,
 };
+/** In a calm, one holder is lost at a time, and the next one when its resources are taken over. */
+const LEAST_TAKEOVERS_PER_MINUTE = 4;
+/** From the loss of a holder to the next grant, on a store whose leases last for a second. */
+const TAKEOVER_MS = 2_000;
+
+type Counted = keyof typeof LEAST_PER_MINUTE | "takeovers" | "expiries";
+
+/**
+ * What must happen in a run of `ms`, or it proves nothing. The times of the engine decide: a session outlives the TTL of its
+ * leases, and with it the takeover of what a dead holder had, but not the pauses of a holder that comes back.
+ */
+export function leastOf(
+  ms: number,
+  { ttlMs, lifeMs, epsilonMs }: Pick<StoreSettings, "ttlMs" | "lifeMs" | "epsilonMs">,
+): Readonly<Record<Counted, number>> {
+  const minutes = ms / 60_000;
+  const byTtl = Object.entries(LEAST_PER_MINUTE).map(([name, perMinute]) => {
+    return [name, (perMinute * minutes * 1_000) / ttlMs] as const;
+  });
+  const least = Object.fromEntries(byTtl) as Record<keyof typeof LEAST_PER_MINUTE, number>;
+  const takeovers = (LEAST_TAKEOVERS_PER_MINUTE * minutes * TAKEOVER_MS) / (lifeMs + epsilonMs);
+  // A grant expires when its holder has died, or is paused for longer than its TTL.
+  const all = { ...least, takeovers, expiries: takeovers + least.pausesPastTtl };
+  const whole = Object.entries(all).map(([name, number]) => [
+    name,
+    Math.max(1, Math.floor(number)),
+  ]);
+  return Object.fromEntries(whole) as Record<Counted, number>;
+}
 
 export function report(ran: Ran, ms: number, stallsMs: StoreReport["stallsMs"]): StoreReport {
   const { site, seconds, livenessMs, beside } = ran;
@@ -134,16 +162,18 @@ export function report(ran: Ran, ms: number, stallsMs: StoreReport["stallsMs"]):
         faults: [...ran.faults.values()].reduce((sum, count) => sum + count, 0),
         takeovers: takeovers.count,
       },
-      (ms / 60_000) * (1_000 / ttlMs),
+      leastOf(ms, site.settings),
     ),
   };
 }
 
-function tooRare(figures: Record<keyof typeof LEAST_PER_MINUTE, number>, minutes: number) {
-  return Object.entries(LEAST_PER_MINUTE).flatMap(([name, perMinute]) => {
-    const least = Math.max(1, Math.floor(perMinute * minutes));
-    const count = figures[name as keyof typeof figures];
-    return count >= least ? [] : [`${name}: ${count}, of ${least} at least`];
+function tooRare(
+  figures: Readonly<Record<Counted, number>>,
+  least: Readonly<Record<Counted, number>>,
+) {
+  return Object.entries(least).flatMap(([name, number]) => {
+    const count = figures[name as Counted];
+    return count >= number ? [] : [`${name}: ${count}, of ${number} at least`];
   });
 }
 

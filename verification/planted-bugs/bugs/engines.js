@@ -242,6 +242,22 @@ export const CONSUL = [
     check: integration("tests/interop/consul-interop.test.ts", "a semaphore of"),
   },
   {
+    name: "consul-ending-grant-brought-back",
+    what: "A repeated acquire is answered with a grant that its client has begun to end.",
+    file: "packages/leasehold/src/stores/consul/store.ts",
+    find: "    one.isEnding = true;\n",
+    by: "",
+    check: unit("packages/leasehold/src/stores/consul/store.test.ts", "has begun to end"),
+  },
+  {
+    name: "consul-late-grant-brought-back",
+    what: "A grant that was made after its client looked for it is granted anew, though its end is near.",
+    file: "packages/leasehold/src/stores/consul/own-grants.ts",
+    find: "return isEnding || untilMs <= atMs;",
+    by: "return untilMs <= atMs;",
+    check: unit("packages/leasehold/src/stores/consul/store.test.ts", "after this client looked"),
+  },
+  {
     name: "consul-batch-fails-together",
     what: "One rejected operation of a transaction refuses all requests that share it.",
     file: "packages/leasehold/src/stores/consul/transactions.ts",

@@ -202,7 +202,12 @@ export async function listenOrSay(
 }
 
 /** Engines whose leases end with the client that acquires them. */
-const BOUND = { "zookeeper:": "ZooKeeper", "consul:": "Consul", "consuls:": "Consul" };
+const BOUND = {
+  "zookeeper:": "ZooKeeper",
+  "zookeepers:": "ZooKeeper",
+  "consul:": "Consul",
+  "consuls:": "Consul",
+};
 
 function boundTo(name: string, scheme: string): string {
   return `a server cannot serve leases of ${name}: each lease ends with the process that acquires it, here the server. Let your programs connect to ${scheme}// themselves, or serve another store`;

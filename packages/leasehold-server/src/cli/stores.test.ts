@@ -11,6 +11,8 @@ it.each([
   ["http://127.0.0.1:4040", "http://127.0.0.1:4040"],
   ["postgres://me:secret@db/app?ssl=true", "postgres://me:***@db/app?ssl=true"],
   ["redis+sentinel://me:secret@a,b/name", "redis+sentinel://me:***@a,b/name"],
+  ["etcds://me:secret@a,b:2379/x?cert=/c", "etcds://me:***@a,b:2379/x?cert=/c"],
+  ["zookeepers://me:secret@a:2281/x?key=/k", "zookeepers://me:***@a:2281/x?key=/k"],
   ["consul://a:8500,b/locks?dc=x&token=secret", "consul://a:8500,b/locks?dc=x&token=***"],
   ["postgres://db/app?password=secret&ssl=true", "postgres://db/app?password=***&ssl=true"],
 ])("shows %s as %s", (url, shown) => expect(shownUrl(url)).toBe(shown));

@@ -5,6 +5,8 @@ const NOT_SENT = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "UND_ERR_CON
 /** Codes of a server without TLS, or of another version of it. */
 const NO_TLS = /^(ERR_SSL_|ERR_TLS_|EPROTO$)/;
 const UNTRUSTED = /CERT|SELF_SIGNED|SIGNATURE|ALTNAME|^UNABLE_TO_/;
+/** The same as a server says it of the client. */
+const REFUSED_CERTIFICATE = /_ALERT_(\w*CERTIFICATE\w*|UNKNOWN_CA)$/;
 
 /**
  * Whether the connection failed before the request was sent, so that it has had no effect.
@@ -21,12 +23,27 @@ export function wasNotSent(error: unknown): boolean {
   return isOfConnect(inner);
 }
 
-/** What is wrong with the server's certificate; null if something else is. */
-export function certificateProblem(error: unknown): string | null {
+/** What to do about a certificate that is not trusted. */
+interface CertificateRemedies {
+  readonly authority: string;
+  /** About that of the client. */
+  readonly client?: string;
+}
+
+/** What is wrong with the certificate of the server, or of the client; null if something else is. */
+export function certificateProblem(
+  error: unknown,
+  { authority, client }: CertificateRemedies = {
+    authority: "set NODE_EXTRA_CA_CERTS to its authority",
+  },
+): string | null {
   const inner = error instanceof Error ? (error.cause ?? error) : undefined;
   const code = inner instanceof Error ? codeOf(inner) : "";
-  if (!UNTRUSTED.test(code)) return null;
-  return `its certificate is not trusted (${code}); set NODE_EXTRA_CA_CERTS to its authority`;
+  if (REFUSED_CERTIFICATE.test(code)) {
+    const refused = `it asks for a certificate of the client that it trusts (${code})`;
+    return client === undefined ? refused : `${refused}; ${client}`;
+  }
+  return UNTRUSTED.test(code) ? `its certificate is not trusted (${code}); ${authority}` : null;
 }
 
 function isOfConnect(error: unknown): boolean {

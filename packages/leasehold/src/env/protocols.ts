@@ -60,7 +60,10 @@ function answers({ host, port }: Address, protocol: Protocol): Promise<boolean> 
       resolve(answered);
     };
     const timer = setTimeout(() => end(false), ROUND_MS);
-    socket.on("error", () => end(false));
+    // An alert is an answer in TLS too, as that of a server that misses a certificate of the client.
+    socket.on("error", (error: NodeJS.ErrnoException) =>
+      end(protocol === "TLS" && /_ALERT_/.test(error.code ?? "")),
+    );
     socket.on("close", () => end(false));
     if (protocol === "TLS") return;
     const [request, answer] = REQUESTS[protocol];

@@ -15,6 +15,9 @@ const redis: Engines[string] = async (url) => (await import("./redis/index.js"))
 const postgres: Engines[string] = async (url) =>
   (await import("./postgres/index.js")).postgres({ url });
 
+const zookeeper: Engines[string] = async (url) =>
+  (await import("./zookeeper/index.js")).zookeeper({ url });
+
 export const ENGINES: Engines = {
   ...ANYWHERE,
   consul,
@@ -34,7 +37,8 @@ export const ENGINES: Engines = {
   "redis+sentinel": redis,
   rediss: redis,
   "rediss+sentinel": redis,
-  zookeeper: async (url) => (await import("./zookeeper/index.js")).zookeeper({ url }),
+  zookeeper,
+  zookeepers: zookeeper,
 };
 
 /** As {@link openAll}. */

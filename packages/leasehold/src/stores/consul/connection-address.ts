@@ -1,5 +1,6 @@
 /** Parses the address of Consul from a URL: `consul://a:8500,b:8500/prefix?dc=dc1`. */
 import { checkInteger, checkParameters, InvalidOptionError } from "../../core/index.js";
+import { TLS_PARAMETERS, type TlsFiles, tlsFilesOf } from "../../core/tls.js";
 
 const DEFAULT_PREFIX = "leasehold";
 const DEFAULT_SESSION_TTL_MS = 20_000;
@@ -17,6 +18,8 @@ export interface Address {
   /** Of Consul's ACLs. */
   readonly token: string | null;
   readonly sessionTtlMs: number;
+  /** Null without TLS. */
+  readonly files: TlsFiles | null;
 }
 
 const URL_SHAPE = /^(consuls?):\/\/([^@/?#]+)(?:\/([^?#]*))?(?:\?([^#]*))?$/i;
@@ -31,18 +34,19 @@ export function addressOf(url: string): Address {
     );
   }
   const parameters = new URLSearchParams(query);
-  const known = ["dc", "token", "sessionTtlMs", "tls", "format"];
-  checkParameters("consul:", parameters.keys(), known);
+  const isTls = scheme.toLowerCase() === "consuls" || tlsOf(parameters.get("tls"));
+  const own = ["dc", "token", "sessionTtlMs", "tls", "format"];
+  checkParameters("consul:", parameters.keys(), isTls ? [...own, ...TLS_PARAMETERS] : own);
   checkFormat(parameters.get("format"));
-  const tls = scheme.toLowerCase() === "consuls" || isTls(parameters.get("tls"));
   const sessionTtlMs = Number(parameters.get("sessionTtlMs") ?? DEFAULT_SESSION_TTL_MS);
   checkInteger("url: ?sessionTtlMs", sessionTtlMs, SHORTEST_SESSION_MS, LONGEST_SESSION_MS);
   return {
-    agents: hosts.split(",").map((host) => originOf(host, tls ? "https" : "http")),
+    agents: hosts.split(",").map((host) => originOf(host, isTls ? "https" : "http")),
     prefix: `${decoded(path).replace(/^\/+|\/+$/g, "") || DEFAULT_PREFIX}/`,
     datacenter: parameters.get("dc"),
     token: parameters.get("token") || tokenOfEnvironment(),
     sessionTtlMs,
+    files: isTls ? tlsFilesOf(parameters) : null,
   };
 }
 
@@ -57,7 +61,7 @@ function checkFormat(format: string | null): void {
   throw new InvalidOptionError("url: ?format", 'must be "consul-lock", the default');
 }
 
-function isTls(tls: string | null): boolean {
+function tlsOf(tls: string | null): boolean {
   if (tls === null || tls === "false") return false;
   if (tls === "" || tls === "true") return true;
   throw new InvalidOptionError("url: ?tls", 'must be "true" or "false"');

@@ -16,7 +16,7 @@ import type { Address } from "./connection-address.js";
 import { type Pair, pairOf, type Transaction, type TransactionAnswer } from "./connection-api.js";
 import { answeredFailure, closed, connectionFailure, parsed } from "./failures.js";
 
-export interface Connection extends Address {
+export interface Connection extends Omit<Address, "files"> {
   readonly fetch: typeof globalThis.fetch;
   readonly env: Env;
 }

@@ -9,6 +9,7 @@ import {
   StoreUnavailableError,
   wasNotSent,
 } from "../../core/index.js";
+import { TLS_REMEDIES } from "../../core/tls.js";
 
 /** Remedies for permanent failures, by a part of Consul's message. Nothing was applied. */
 const MISCONFIGURED: readonly (readonly [text: string, remedy: string])[] = [
@@ -59,7 +60,7 @@ export function connectionFailure(cause: unknown, origin: string): LeaseholdErro
   const inner = cause instanceof Error ? cause.cause : undefined;
   const code = inner instanceof Error && "code" in inner ? ` (${String(inner.code)})` : "";
   const message = cause instanceof Error ? cause.message : String(cause);
-  const untrusted = certificateProblem(cause);
+  const untrusted = certificateProblem(cause, TLS_REMEDIES);
   if (untrusted !== null) return new StoreMisconfiguredError(`${origin}: ${untrusted}`, cause);
   return new StoreUnavailableError(`Consul failed: ${origin}: ${message}${code}`, {
     outcome: wasNotSent(cause) ? "none" : "unknown",

@@ -9,6 +9,8 @@ import {
   Retrying,
   retryingLeases,
 } from "../../core/index.js";
+import { checkTls, type TlsOptions } from "../../core/tls.js";
+import { fetchOver, openTls } from "../../core/tls-connections.js";
 import type { Env } from "../../env/index.js";
 import type { LeaseStores, StoreSource } from "../source.js";
 import { ConsulClient } from "./connection.js";
@@ -16,6 +18,8 @@ import { addressOf } from "./connection-address.js";
 import { diagnoseConsul } from "./diagnose.js";
 import { withStoreErrors } from "./failures.js";
 import { ConsulLeaseStore } from "./store.js";
+
+export type { TlsOptions } from "../../core/tls.js";
 
 const DEFAULT_OPEN_TIMEOUT_MS = 5_000;
 
@@ -26,10 +30,13 @@ export interface ConsulOptions {
    * `leasehold`). `consuls://` or `?tls` for TLS. `?dc=` names another datacenter than that of the agent, `?token=`
    * an ACL token (default: the environment's CONSUL_HTTP_TOKEN). `?sessionTtlMs=` is how long, in milliseconds, a
    * client keeps its leases without an answer of Consul, at least 10,000; default 20,000. A lease lasts at most three
-   * quarters of it. `?format=consul-lock` is the default: the keys of `consul lock`.
+   * quarters of it. `?format=consul-lock` is the default: the keys of `consul lock`. With TLS, `?cacert=` is the path
+   * of a PEM file with the authority (default: those of Node), `?cert=` and `?key=` are the client's certificate.
    */
   readonly url: string | URL;
-  /** Your own can add client certificates or a proxy. */
+  /** The certificates themselves, in place of `?cacert=`, `?cert=` and `?key=`. */
+  readonly tls?: TlsOptions;
+  /** Your own can add a proxy. */
   readonly fetch?: typeof globalThis.fetch;
 }
 
@@ -49,11 +56,14 @@ export interface ConsulOptions {
 export function consul(options: ConsulOptions): StoreSource {
   checkObject("options", options);
   checkUrl(options.url);
-  const address = addressOf(String(options.url));
+  const { files, ...address } = addressOf(String(options.url));
+  checkTls(options, files, "consuls");
   const isDirect = options.fetch === undefined;
   return {
     async open(env: Env, timeoutMs = DEFAULT_OPEN_TIMEOUT_MS): Promise<LeaseStores> {
-      const fetch = options.fetch ?? globalThis.fetch;
+      const secureContext = await openTls(options.tls, files, "Consul");
+      const own = secureContext && fetchOver(secureContext);
+      const fetch = own?.fetch ?? options.fetch ?? globalThis.fetch;
       const client = new ConsulClient({ ...address, fetch, env });
       const store = new ConsulLeaseStore(client);
       const retrying = new Retrying(env);
@@ -67,11 +77,16 @@ export function consul(options: ConsulOptions): StoreSource {
         await (isDirect ? openServer(expected, env, opening, async () => {}) : opening);
       } catch (error) {
         await store.close();
+        own?.close();
         throw error;
       }
       const leases = retryingLeases(store, env);
       const diagnose = () => retrying.call(() => withStoreErrors(() => diagnoseConsul(client)));
-      return { leases, diagnose, close: () => leases.close() };
+      const close = async () => {
+        await leases.close();
+        own?.close();
+      };
+      return { leases, diagnose, close };
     },
   };
 }

@@ -4,7 +4,7 @@ import { manualEnv } from "../../testing/index.js";
 import { EtcdClient } from "./connection.js";
 import { JsonTransport } from "./json-transport.js";
 
-type Step = "silent" | "refused" | "reset" | { status: number; body?: object };
+type Step = "silent" | "refused" | "reset" | { status: number; body?: object; afterMs?: number };
 const OK: Step = { status: 200, body: { done: true } };
 const NO_LEADER: Step = { status: 503, body: { message: "etcdserver: no leader" } };
 const EXPIRED: Step = { status: 401, body: { message: "etcdserver: invalid auth token" } };
@@ -39,6 +39,8 @@ function open(
         init.signal?.addEventListener("abort", () => reject(init.signal?.reason as Error));
       });
     }
+    const { afterMs } = step;
+    if (afterMs) await new Promise<void>((resolve) => env.clock.timer(afterMs, resolve));
     return Response.json(step.body ?? {}, { status: step.status });
   };
   const client = new EtcdClient({
@@ -141,4 +143,27 @@ it("ends the calls in flight when it is closed, and takes no more", async () => 
     code: "CLOSED",
   });
   expect(clock.pendingTimers).toBe(0);
+});
+
+it("keeps a login that is newer than the token that was refused", async () => {
+  const user = { name: "u", password: "p" };
+  // Both calls have the first token, and the second is answered when the first has logged in anew.
+  const late = { status: 401, body: { message: "etcdserver: invalid auth token" }, afterMs: 10 };
+  const { client, clock, asked } = open([[OK, EXPIRED, late, OK]], user);
+  const call = () => client.call({ method: "Txn", body: {}, repeatable: false });
+  const first = call();
+  await clock.settle();
+  await first;
+  const both = [call(), call()];
+  await clock.advance(10);
+  await Promise.all(both);
+  expect(asked.map(({ path, token }) => token ?? path.slice(4))).toEqual([
+    "auth/authenticate",
+    "token-1",
+    "token-1",
+    "token-1",
+    "auth/authenticate",
+    "token-2",
+    "token-2",
+  ]);
 });

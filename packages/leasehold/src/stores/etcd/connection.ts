@@ -52,7 +52,10 @@ export class EtcdClient {
   readonly #closing = new AbortController();
   readonly #open = new Set<AbortController>();
   #at = 0;
-  #token: Promise<string> | undefined;
+  /** The token of the login that all calls share; undefined before the first, and when it has expired. */
+  #login: Promise<string> | undefined;
+  /** Whether that login followed a watch that was denied. */
+  #isAfterDenial = false;
 
   constructor(readonly connection: Connection) {}
 
@@ -109,9 +112,9 @@ export class EtcdClient {
     signal.addEventListener("abort", abort, { once: true });
     if (signal.aborted) abort();
     const at = this.#at;
+    const login = this.#authenticated(cut.signal);
     try {
-      const authenticated = this.#authenticated(cut.signal);
-      const token = await this.#within(cut, DEFAULT_TIMEOUT_MS, authenticated);
+      const token = login && (await this.#within(cut, DEFAULT_TIMEOUT_MS, login));
       const { transport } = this.connection;
       const context = { token, signal: cut.signal };
       const messages = transport.watch(this.#endpoint(at), body, context)[Symbol.asyncIterator]();
@@ -121,11 +124,12 @@ export class EtcdClient {
         next.catch(() => {});
         const message = await this.#within(cut, patienceMs, next);
         if (message.done) return;
+        if (login) this.#checkDenial(message.value, login);
         yield message.value;
       }
     } catch (cause) {
       if (signal.aborted) return;
-      this.#onFailure(at, cause);
+      this.#onFailure(at, cause, login);
       this.#leave(at);
       throw cause;
     } finally {
@@ -140,11 +144,12 @@ export class EtcdClient {
     const endpoint = this.#endpoint(at);
     const cut = new AbortController();
     const { signal } = cut;
-    const { transport, user } = this.connection;
+    const { transport } = this.connection;
     let isSent = false;
     this.#open.add(cut);
+    const login = this.#authenticated(signal);
     const send = async () => {
-      const token = user && (await this.#authenticated(signal));
+      const token = await login;
       isSent = true;
       return transport.call(endpoint, method, body, { token, signal });
     };
@@ -153,7 +158,7 @@ export class EtcdClient {
     } catch (cause) {
       if (this.closing.aborted) throw closed();
       if (!signal.aborted) {
-        this.#onFailure(at, cause);
+        this.#onFailure(at, cause, login);
         throw cause;
       }
       this.#leave(at);
@@ -165,30 +170,50 @@ export class EtcdClient {
   }
 
   /** The auth token, which etcd expires after a while; null without a user. */
-  async #authenticated(signal: AbortSignal): Promise<string | null> {
+  #authenticated(signal: AbortSignal): Promise<string> | null {
     const { user, transport } = this.connection;
     if (!user) return null;
-    this.#token ??= (async () => {
+    this.#login ??= (async () => {
       const at = this.#at;
       const context = { token: null, signal };
       try {
         const answer = await transport.call(this.#endpoint(at), "Authenticate", user, context);
         return (answer as AnswerOf<"Authenticate">).token;
       } catch (error) {
-        this.#token = undefined;
+        this.#login = undefined;
         if (!(error instanceof CallFailure) || !error.error.retryable) throw error;
         this.#leave(at);
         // Without a token the call itself was not sent.
         throw unavailable(error.message, "none", "other", error);
       }
     })();
-    return this.#token;
+    return this.#login;
   }
 
-  #onFailure(at: number, failure: unknown): void {
+  /**
+   * etcd 3.4 answers a watch under an expired token as one without the permission; later versions name the token. So
+   * a denial is permanent only if a new login is denied as well.
+   * @throws CallFailure
+   */
+  #checkDenial(
+    { created, canceled, cancel_reason: why = "" }: WatchMessage,
+    login: Promise<string>,
+  ): void {
+    if (!canceled) {
+      if (created) this.#isAfterDenial = false;
+    } else if (/permission denied|auth token|auth store/.test(why)) {
+      if (this.#isAfterDenial && this.#login === login) return;
+      this.#isAfterDenial = true;
+      throw unavailable(why, "none", "unauthenticated");
+    }
+  }
+
+  /** @param login whose token the call had: that of others may be a newer one */
+  #onFailure(at: number, failure: unknown, login: Promise<string> | null): void {
     if (!(failure instanceof CallFailure)) return;
-    if (failure.reason === "unauthenticated") this.#token = undefined;
-    else if (failure.reason === "unreachable" || failure.error.outcome === "unknown") {
+    if (failure.reason === "unauthenticated") {
+      if (this.#login === login) this.#login = undefined;
+    } else if (failure.reason === "unreachable" || failure.error.outcome === "unknown") {
       this.#leave(at);
     }
   }

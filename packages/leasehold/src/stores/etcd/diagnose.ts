@@ -2,20 +2,26 @@
 import type { Diagnosis } from "../source.js";
 import type { EtcdClient } from "./connection.js";
 import { CallFailure } from "./failures.js";
+import { recordFolder } from "./keys.js";
 
 /** The default quota is 2 GiB; at the quota etcd rejects writes. */
 const LARGE_BYTES = 1.5 * 2 ** 30;
 /** With fewer revisions there is nothing to compact yet. */
 const MANY_REVISIONS = 100_000;
 
-export async function diagnoseEtcd(client: EtcdClient): Promise<readonly Diagnosis[]> {
+/** @param prefix of the keys that the user may read */
+export async function diagnoseEtcd(
+  client: EtcdClient,
+  prefix: string,
+): Promise<readonly Diagnosis[]> {
   const [status, { alarms = [] }] = await Promise.all([
     client.call({ method: "Status", body: {}, repeatable: true }),
     client.call({ method: "Alarm", body: { action: "GET" }, repeatable: true }),
   ]);
   const bytes = Number(status.dbSize ?? 0);
   const revision = Number(status.header?.revision ?? 0);
-  const isCompacted = revision < MANY_REVISIONS || (await wasCompacted(client));
+  const isCompacted =
+    revision < MANY_REVISIONS || (await wasCompacted(client, recordFolder(prefix)));
   const names = alarms.map(({ alarm = "unknown" }) => alarm).join(", ");
   return [
     { what: "version", value: status.version ?? "unknown", verdict: "fine", remedy: null },
@@ -50,9 +56,9 @@ export async function diagnoseEtcd(client: EtcdClient): Promise<readonly Diagnos
  * etcd does not expose its flags. Whether it still has the first revision shows whether compaction
  * runs.
  */
-async function wasCompacted(client: EtcdClient): Promise<boolean> {
+async function wasCompacted(client: EtcdClient, key: string): Promise<boolean> {
   try {
-    await client.call({ method: "Range", body: { key: "\0", revision: "1" }, repeatable: true });
+    await client.call({ method: "Range", body: { key, revision: "1" }, repeatable: true });
     return false;
   } catch (error) {
     if (error instanceof CallFailure && error.reason === "compacted") return true;

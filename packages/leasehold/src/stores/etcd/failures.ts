@@ -9,6 +9,7 @@ import {
   StoreUnavailableError,
   wasNotSent,
 } from "../../core/index.js";
+import { TLS_REMEDIES } from "../../core/tls.js";
 import type { ErrorAnswer } from "./connection-api.js";
 
 /** Why a call failed, besides the error for users. */
@@ -38,6 +39,10 @@ const MISCONFIGURED: readonly (readonly [text: string, remedy: string])[] = [
   ["authentication is not enabled", "remove user and password from the URL, or enable auth"],
   ["user name is empty", "put user:password@ into the URL"],
   ["permission denied", "grant the user's role readwrite below the path of the URL"],
+  [
+    "CommonName of client",
+    "with users, its JSON gateway takes certificates without a common name only: use such a one, or gRPC (?transport=grpc)",
+  ],
   ["too many operations in txn", "start etcd with --max-txn-ops=128, its default, or more"],
   ["request is too large", "start etcd with --max-request-bytes=1572864, its default, or more"],
   ["database space exceeded", "compact and defragment etcd, then `etcdctl alarm disarm`"],
@@ -50,6 +55,9 @@ const UNAUTHENTICATED = ["invalid auth token", "revision of auth store is old"];
 /** @param status of HTTP @param text the body */
 export function answeredFailure(status: number, text: string, origin: string): CallFailure {
   const answer = parse(text);
+  if (!answer && MISCONFIGURED.some(([part]) => text.includes(part))) {
+    return saidFailure({ message: text.trim() });
+  }
   if (!answer) {
     if (status >= 500) return unavailable(`${origin} returned status ${status}`, "unknown");
     return new CallFailure(
@@ -86,7 +94,7 @@ export function connectionFailure(cause: unknown, origin: string): CallFailure {
   const inner = cause instanceof Error ? cause.cause : undefined;
   const code = inner instanceof Error && "code" in inner ? String(inner.code) : "";
   const message = cause instanceof Error ? cause.message : String(cause);
-  const untrusted = certificateProblem(cause);
+  const untrusted = certificateProblem(cause, TLS_REMEDIES);
   if (untrusted !== null) {
     return new CallFailure(new StoreMisconfiguredError(`${origin}: ${untrusted}`, cause));
   }

@@ -5,6 +5,8 @@
 import type * as Grpc from "@grpc/grpc-js";
 import type Protobuf from "protobufjs";
 import { loadDriver, StoreMisconfiguredError } from "../../core/index.js";
+import { TLS_REMEDIES } from "../../core/tls.js";
+import type { SecureContext } from "../../core/tls-connections.js";
 import type { RequestContext, Transport } from "./connection.js";
 import type { Method, WatchMessage, WatchRequest } from "./connection-api.js";
 import { answeredFailure, CallFailure, saidFailure, unavailable } from "./failures.js";
@@ -27,8 +29,11 @@ const OPTIONS: Grpc.ChannelOptions = {
 const NOT_SENT =
   /^(No connection established|Name resolution failed|Channel closed before call started)/;
 
-/** @throws STORE_MISCONFIGURED if a package is missing */
-export async function openGrpc(): Promise<GrpcTransport> {
+/**
+ * @param secureContext for connections by TLS; default: what Node trusts
+ * @throws STORE_MISCONFIGURED if a package is missing
+ */
+export async function openGrpc(secureContext: SecureContext | null = null): Promise<GrpcTransport> {
   const grpc = await loadDriver(
     "@grpc/grpc-js",
     () => import("@grpc/grpc-js"),
@@ -39,7 +44,7 @@ export async function openGrpc(): Promise<GrpcTransport> {
     () => import("protobufjs"),
     ({ default: loaded }) => ("parse" in loaded ? loaded : undefined),
   );
-  return new GrpcTransport(grpc, methodsOf(protobuf));
+  return new GrpcTransport(grpc, methodsOf(protobuf), secureContext);
 }
 
 interface GrpcMethod {
@@ -77,6 +82,7 @@ export class GrpcTransport implements Transport {
   constructor(
     readonly grpc: typeof Grpc,
     readonly methods: ReadonlyMap<string, GrpcMethod>,
+    readonly secureContext: SecureContext | null,
   ) {}
 
   call(
@@ -143,11 +149,18 @@ export class GrpcTransport implements Transport {
     const isTls = protocol === "https:";
     const client = new Client(
       `dns:///${hostname}:${port || (isTls ? 443 : 80)}`,
-      isTls ? credentials.createSsl() : credentials.createInsecure(),
+      isTls ? this.#secure() : credentials.createInsecure(),
       OPTIONS,
     );
     this.#clients.set(endpoint, client);
     return client;
+  }
+
+  #secure(): Grpc.ChannelCredentials {
+    const { ChannelCredentials, credentials } = this.grpc;
+    return this.secureContext
+      ? ChannelCredentials.createFromSecureContext(this.secureContext)
+      : credentials.createSsl();
   }
 
   #metadata(token: string | null): Grpc.Metadata {
@@ -178,12 +191,18 @@ function failureOf(error: Grpc.ServiceError, endpoint: string): CallFailure {
       error,
     );
   }
-  const untrusted = /Last error: (?:Error: )?(.*certificate.*)\. Resolution note/i.exec(
-    details,
-  )?.[1];
-  if (untrusted === undefined) return unavailable(said, "none", "unreachable", error);
-  const what = `its certificate is not trusted (${untrusted})`;
-  return new CallFailure(
-    new StoreMisconfiguredError(`${endpoint}: ${what}; set NODE_EXTRA_CA_CERTS to its authority`),
-  );
+  const problem = certificateProblemIn(details);
+  if (problem === null) return unavailable(said, "none", "unreachable", error);
+  return new CallFailure(new StoreMisconfiguredError(`${endpoint}: ${problem}`));
+}
+
+/** As `certificateProblem`: grpc-js reports the text of an error, without its code. */
+function certificateProblemIn(details: string): string | null {
+  const refused = /\balert (bad certificate|certificate \w+|unknown ca)\b/.exec(details)?.[1];
+  if (refused !== undefined) {
+    return `it asks for a certificate of the client that it trusts (${refused}); ${TLS_REMEDIES.client}`;
+  }
+  const last = /Last error: (?:Error: )?(.*certificate.*)\. Resolution note/i.exec(details)?.[1];
+  if (last === undefined) return null;
+  return `its certificate is not trusted (${last}); ${TLS_REMEDIES.authority}`;
 }

@@ -11,6 +11,14 @@ import {
   Retrying,
   retryingLeases,
 } from "../../core/index.js";
+import {
+  checkTls,
+  TLS_PARAMETERS,
+  type TlsFiles,
+  type TlsOptions,
+  tlsFilesOf,
+} from "../../core/tls.js";
+import { openTls } from "../../core/tls-connections.js";
 import type { Env } from "../../env/index.js";
 import type { LeaseStores, StoreSource } from "../source.js";
 import { type Connection, EtcdClient } from "./connection.js";
@@ -21,16 +29,21 @@ import { recordFolder } from "./keys.js";
 import { openTransport, TRANSPORTS, type TransportName } from "./open-transport.js";
 import { EtcdLeaseStore } from "./store.js";
 
+export type { TlsOptions } from "../../core/tls.js";
+
 /** Options of {@link etcd}. */
 export interface EtcdOptions {
   /**
    * `etcd://user:password@host:2379,host2:2379/path`: the members of one cluster, and the prefix of all
    * keys (default: none). `etcds://` or `?tls` for TLS. User and password are optional; they and the
    * path are percent-encoded. `?transport=grpc` needs the packages `@grpc/grpc-js` and `protobufjs`,
-   * `?transport=json` uses the JSON gateway. Default: gRPC where it is possible.
+   * `?transport=json` uses the JSON gateway. Default: gRPC where it is possible. With TLS, `?cacert=` is the path of
+   * a PEM file with the authority (default: those of Node), `?cert=` and `?key=` are the client's certificate.
    */
   readonly url: string | URL;
-  /** For the JSON gateway, which is used if it is given. Your own can add client certificates or a proxy. */
+  /** The certificates themselves, in place of `?cacert=`, `?cert=` and `?key=`. */
+  readonly tls?: TlsOptions;
+  /** For the JSON gateway, which is used if it is given. Your own can add a proxy. */
   readonly fetch?: typeof globalThis.fetch;
 }
 
@@ -50,14 +63,19 @@ export interface EtcdOptions {
 export function etcd(options: EtcdOptions): StoreSource {
   checkObject("options", options);
   checkUrl(options.url);
-  const { fetch } = options;
-  const { prefix, transport: wanted, ...place } = placeOf(String(options.url));
+  const { fetch, tls } = options;
+  const { prefix, transport: wanted, files, ...place } = placeOf(String(options.url));
+  checkTls({ tls, fetch }, files, "etcds");
   if (fetch && wanted === "grpc") {
     throw new InvalidOptionError("fetch", "is for the JSON gateway: remove it, or ?transport=grpc");
   }
   return {
     async open(env: Env, timeoutMs?: number): Promise<LeaseStores> {
-      const transport = await openTransport(fetch ? "json" : wanted, fetch, env.logger);
+      const transport = await openTransport(fetch ? "json" : wanted, {
+        fetch: fetch ?? globalThis.fetch,
+        secureContext: await openTls(tls, files, "etcd"),
+        logger: env.logger,
+      });
       const connection: Connection = { ...place, transport, env };
       const client = new EtcdClient(connection);
       const leases = new EngineLeases(client);
@@ -84,7 +102,8 @@ export function etcd(options: EtcdOptions): StoreSource {
           // An acquire may meet another client's lock: see transactions.ts.
           { acquireAgain: false },
         );
-        const diagnose = () => retrying.call(() => withStoreErrors(() => diagnoseEtcd(client)));
+        const diagnose = () =>
+          retrying.call(() => withStoreErrors(() => diagnoseEtcd(client, prefix)));
         return { leases: store, diagnose, close: () => store.close() };
       } catch (error) {
         client.close();
@@ -114,6 +133,8 @@ const URL_SHAPE = /^(etcds?):\/\/(?:([^@/?#]*)@)?([^@/?#]+)(?:\/([^?#]*))?(?:\?(
 interface Place extends Pick<Connection, "endpoints" | "user"> {
   readonly prefix: string;
   readonly transport: TransportName | null;
+  /** Null without TLS. */
+  readonly files: TlsFiles | null;
 }
 
 /** `new URL` does not support lists of hosts. No message contains the password. */
@@ -123,13 +144,15 @@ function placeOf(url: string): Place {
     throw new InvalidOptionError("url", "must be like etcd://host:2379,host2:2379/path");
   }
   const parameters = new URLSearchParams(query);
-  checkParameters("etcd:", parameters.keys(), ["tls", "transport"]);
-  const tls = scheme.toLowerCase() === "etcds" || tlsOf(parameters);
-  const endpoints = hosts.split(",").map((host) => originOf(host, tls ? "https" : "http"));
+  const isTls = scheme.toLowerCase() === "etcds" || tlsOf(parameters);
+  const known = ["tls", "transport", ...(isTls ? TLS_PARAMETERS : [])];
+  checkParameters("etcd:", parameters.keys(), known);
+  const endpoints = hosts.split(",").map((host) => originOf(host, isTls ? "https" : "http"));
   const folder = decoded(path).replace(/\/+$/, "");
   return {
     endpoints,
     user: userOf(login),
+    files: isTls ? tlsFilesOf(parameters) : null,
     prefix: folder === "" ? "" : `${folder}/`,
     transport: transportOf(parameters),
   };

@@ -16,7 +16,11 @@ const PATHS: Readonly<Record<Method, string>> = {
 };
 
 export class JsonTransport implements Transport {
-  constructor(readonly fetch: typeof globalThis.fetch) {}
+  constructor(
+    readonly fetch: typeof globalThis.fetch,
+    /** Closes the connections of this fetch. */
+    readonly close: () => void = () => {},
+  ) {}
 
   async call(
     endpoint: string,
@@ -69,8 +73,6 @@ export class JsonTransport implements Transport {
 
   /** fetch does so by itself after a failure. */
   leave(): void {}
-
-  close(): void {}
 
   #post(url: string, body: object, { token, signal }: RequestContext): Promise<Response> {
     return this.fetch.call(undefined, url, {

@@ -1,4 +1,5 @@
 /** Chooses between gRPC and the JSON gateway. */
+import { fetchOver, type SecureContext } from "../../core/tls-connections.js";
 import type { Logger } from "../../env/index.js";
 import type { RequestContext, Transport } from "./connection.js";
 import type { Method, WatchMessage, WatchRequest } from "./connection-api.js";
@@ -8,21 +9,28 @@ import { JsonTransport } from "./json-transport.js";
 export const TRANSPORTS = ["grpc", "json"] as const;
 export type TransportName = (typeof TRANSPORTS)[number];
 
+interface TransportOptions {
+  /** For JSON without certificates. */
+  readonly fetch: typeof globalThis.fetch;
+  /** The certificates of connections by TLS; null: what Node trusts. */
+  readonly secureContext: SecureContext | null;
+  readonly logger: Logger;
+}
+
 /**
  * @param name null: gRPC where its packages are installed and the server answers it, else JSON
- * @param fetch for JSON; default: the global one
  * @throws STORE_MISCONFIGURED if gRPC is required and a package is missing
  */
 export async function openTransport(
   name: TransportName | null,
-  fetch: typeof globalThis.fetch | undefined,
-  logger: Logger,
+  { fetch, secureContext, logger }: TransportOptions,
 ): Promise<Transport> {
-  const json = new JsonTransport(fetch ?? globalThis.fetch);
+  const own = secureContext && fetchOver(secureContext);
+  const json = own ? new JsonTransport(own.fetch, own.close) : new JsonTransport(fetch);
   if (name === "json") return json;
   try {
     const { openGrpc } = await import("./grpc-transport.js");
-    const grpc = await openGrpc();
+    const grpc = await openGrpc(secureContext);
     return name === "grpc" ? grpc : new PreferredTransport(grpc, json, logger);
   } catch (error) {
     if (name === "grpc") throw error;
@@ -72,6 +80,7 @@ class PreferredTransport implements Transport {
 
   close(): void {
     this.#current.close();
+    this.second.close();
   }
 
   /** @throws the error if it is another one */

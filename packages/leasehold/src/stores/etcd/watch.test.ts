@@ -12,17 +12,22 @@ import { Watches } from "./watch.js";
 interface Stream {
   /** What was asked for. */
   readonly create: { readonly start_revision?: string; readonly key: string };
+  readonly token: string | null;
   say(message: object): void;
   break(): void;
   cancelled: boolean;
 }
 
-function open() {
+function open(user: { name: string; password: string } | null = null) {
   const env = manualEnv();
   const streams: Stream[] = [];
-  const server = { isDown: false };
-  const fetch = async (_url: unknown, init?: RequestInit): Promise<Response> => {
+  const server = { isDown: false, logins: 0 };
+  const fetch = async (url: unknown, init?: RequestInit): Promise<Response> => {
     if (server.isDown) throw new TypeError("fetch failed");
+    if (String(url).endsWith("/v3/auth/authenticate")) {
+      server.logins += 1;
+      return Response.json({ token: `token-${server.logins}` });
+    }
     const { create_request: create } = JSON.parse(String(init?.body)) as {
       create_request: Stream["create"];
     };
@@ -39,6 +44,7 @@ function open() {
     const bytes = (message: object) => new TextEncoder().encode(`${JSON.stringify(message)}\n`);
     const stream: Stream = {
       create,
+      token: new Headers(init?.headers).get("authorization"),
       say: (message) => controller.enqueue(bytes(message)),
       break: () => controller.error(new TypeError("terminated")),
       cancelled: false,
@@ -47,7 +53,7 @@ function open() {
     return new Response(body);
   };
   const transport = new JsonTransport(fetch);
-  const client = new EtcdClient({ endpoints: ["http://etcd:2379"], user: null, transport, env });
+  const client = new EtcdClient({ endpoints: ["http://etcd:2379"], user, transport, env });
   const watches = new Watches(client, "");
   const follow = (namespace = "n") => {
     const events: WatchEvent[] = [];
@@ -246,4 +252,40 @@ it("leaves no listener behind, neither at a reconnect nor at its end", async () 
   stop();
   await ended;
   expect(listeners()).toBeLessThanOrEqual(1);
+});
+
+it("logs in anew when a watch is denied, once: a token that has expired is answered so", async () => {
+  const { clock, server, streams, follow, created } = open({ name: "u", password: "p" });
+  const { events, ended } = follow();
+  const denial = {
+    result: {
+      header: { revision: "10" },
+      created: true,
+      canceled: true,
+      cancel_reason: "rpc error: code = PermissionDenied desc = etcdserver: permission denied",
+    },
+  };
+  const denied = async (): Promise<void> => {
+    await clock.settle();
+    streams.at(-1)?.say(denial);
+    await clock.settle();
+  };
+  const next = async (count: number): Promise<void> => {
+    while (streams.length < count) await clock.advance(100);
+  };
+  await denied();
+  await next(2);
+  (await created(10)).break();
+  expect(events).toEqual([RESYNC]);
+  await next(3);
+  await denied();
+  await next(4);
+  expect(streams.map(({ token }) => token)).toEqual(["token-1", "token-2", "token-2", "token-3"]);
+  // A new login is denied as well.
+  await denied();
+  await expect(ended).rejects.toMatchObject({
+    code: "STORE_MISCONFIGURED",
+    message: expect.stringContaining("permission denied") as string,
+  });
+  expect(server.logins).toBe(3);
 });

@@ -2,23 +2,13 @@
  * Parses the address of Redis from a URL: `redis://user:password@host:port/database`, the nodes of a cluster separated
  * by commas, or `redis+sentinel://user:password@sentinel:port,sentinel2/name/database`.
  */
-import { readFile } from "node:fs/promises";
 import { checkParameters, InvalidOptionError, StoreMisconfiguredError } from "../../core/index.js";
+import { TLS_PARAMETERS, type TlsFiles, tlsFilesOf } from "../../core/tls.js";
 
 export interface Address {
   readonly host: string;
   readonly port: number;
 }
-
-/** Paths of PEM files. */
-interface Files {
-  readonly ca: string | null;
-  readonly cert: string | null;
-  readonly key: string | null;
-}
-
-/** Options of `tls.connect`. */
-export type Tls = Readonly<Record<string, unknown>>;
 
 /** Of the Sentinels themselves, which may have other users than Redis. */
 interface Sentinel {
@@ -36,14 +26,13 @@ export interface RedisAddress {
   readonly password: string;
   readonly database: number;
   /** Null without TLS. */
-  readonly tls: Files | null;
+  readonly tls: TlsFiles | null;
   /** Not checked. */
   readonly format: string | null;
 }
 
 const URL_SHAPE =
   /^(redis|rediss)(\+sentinel)?:\/\/(?:([^/?#]*)@)?([^/?#]*)(?:\/([^?#]*))?(?:\?([^#]*))?$/i;
-const TLS_PARAMETERS = ["cacert", "cert", "key"];
 const SENTINEL_PARAMETERS = ["sentinelUsername", "sentinelPassword"];
 const [REDIS_PORT, SENTINEL_PORT] = [6_379, 26_379];
 
@@ -70,7 +59,7 @@ export function addressOf(url: string): RedisAddress {
       username,
       password,
       database: databaseOf(database),
-      tls: isTls ? filesOf(parameters) : null,
+      tls: isTls ? tlsFilesOf(parameters) : null,
       format: parameters.get("format"),
     };
   } catch (error) {
@@ -82,34 +71,6 @@ export function addressOf(url: string): RedisAddress {
         : "the Redis URL is invalid: write redis://user:password@host:port/database, separate the nodes of a cluster by commas, and percent-encode special characters of the password",
     );
   }
-}
-
-/** Reads the certificates. @throws STORE_MISCONFIGURED if a file cannot be read */
-export async function tlsOf({ tls }: RedisAddress): Promise<Tls | null> {
-  if (tls === null) return null;
-  const { ca, cert, key } = tls;
-  const options = { ca, cert, key };
-  const read = Object.entries(options).map(async ([option, path]) => {
-    return path === null ? [] : [[option, await contentOf(path)] as const];
-  });
-  return Object.fromEntries((await Promise.all(read)).flat());
-}
-
-async function contentOf(path: string): Promise<string> {
-  try {
-    return await readFile(path, "utf8");
-  } catch (error) {
-    const code = error instanceof Error && "code" in error ? String(error.code) : "unreadable";
-    throw new StoreMisconfiguredError(`the URL of Redis names the file ${path}: ${code}`, error);
-  }
-}
-
-function filesOf(parameters: URLSearchParams): Files {
-  const [ca, cert, key] = [parameters.get("cacert"), parameters.get("cert"), parameters.get("key")];
-  if ((cert === null) !== (key === null)) {
-    throw new InvalidOptionError("url", "must name both ?cert= and ?key=, or neither");
-  }
-  return { ca, cert, key };
 }
 
 function sentinelOf(name: string, parameters: URLSearchParams): Sentinel {

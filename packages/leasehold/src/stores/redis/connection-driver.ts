@@ -3,7 +3,8 @@
  * it disables.
  */
 import { InvalidOptionError, loadDriver } from "../../core/index.js";
-import { type Address, type RedisAddress, tlsOf } from "./connection-address.js";
+import { readTls } from "../../core/tls-connections.js";
+import type { Address, RedisAddress } from "./connection-address.js";
 
 /** One ioredis connection. */
 export interface RedisConnection {
@@ -75,7 +76,7 @@ export interface Driver {
 /** @throws STORE_MISCONFIGURED */
 export async function driverByAddress(address: RedisAddress): Promise<Driver> {
   const { hosts, sentinel, username, password, database } = address;
-  const tls = await tlsOf(address);
+  const tls = address.tls && (await readTls(address.tls, "Redis"));
   const Redis = await loadDriver(
     "ioredis",
     () => import("ioredis"),

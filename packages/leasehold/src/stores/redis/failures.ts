@@ -7,6 +7,7 @@ import {
   StoreMisconfiguredError,
   StoreUnavailableError,
 } from "../../core/index.js";
+import { TLS_REMEDIES } from "../../core/tls.js";
 
 /** The permissions of a user; for error messages and the README. */
 const RIGHTS =
@@ -45,9 +46,6 @@ export function isReadOnly(error: unknown): boolean {
   return isRefusal(error) && /\bREADONLY\b/.test(error.message);
 }
 
-const CLIENT_CERTIFICATE =
-  "if it asks for a certificate of the client, name one by ?cert= and ?key= of the URL";
-
 /**
  * A server that asks for a certificate of the client resets the connection of one that has none; why it does so may
  * arrive too late.
@@ -56,7 +54,8 @@ export function withoutCertificate(error: unknown): unknown {
   if (!(error instanceof StoreUnavailableError) || !error.message.includes("ECONNRESET"))
     return error;
   const { message, outcome } = error;
-  return new StoreUnavailableError(`${message}; ${CLIENT_CERTIFICATE}`, { outcome, cause: error });
+  const remedy = `if it asks for a certificate of the client, ${TLS_REMEDIES.client}`;
+  return new StoreUnavailableError(`${message}; ${remedy}`, { outcome, cause: error });
 }
 
 /** ioredis reports this for a command that it never wrote, because the connection was closing. */
@@ -67,14 +66,8 @@ export function storeError(error: unknown, sent: boolean): LeaseholdError {
   if (error instanceof LeaseholdError) return error;
   if (isRefusal(error)) return refusal(error.message, withoutCommand(error));
   const message = error instanceof Error ? error.message || errorCode(error) : String(error);
-  if (/CERTIFICATE_REQUIRED/i.test(errorCode(error))) {
-    return new StoreMisconfiguredError(`Redis: ${message}; ${CLIENT_CERTIFICATE}`, error);
-  }
-  const untrusted = certificateProblem(error);
-  if (untrusted !== null) {
-    const remedy = `${untrusted}, or name its file by ?cacert= of the URL`;
-    return new StoreMisconfiguredError(`Redis: ${message}: ${remedy}`, error);
-  }
+  const problem = certificateProblem(error, TLS_REMEDIES);
+  if (problem !== null) return new StoreMisconfiguredError(`Redis: ${message}: ${problem}`, error);
   const said = SENTINEL_SAYS.exec(message)?.[1] ?? "";
   const remedy = MISCONFIGURED_SENTINEL.find(([pattern]) => pattern.test(said))?.[1];
   if (remedy !== undefined) {

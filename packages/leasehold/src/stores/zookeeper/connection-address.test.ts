@@ -10,6 +10,11 @@ it.each([
     "zookeeper://me:p%40ss@a/x?sessionTimeoutMs=15000",
     { servers: ["a"], chroot: "/x", auth: "me:p@ss", sessionTimeoutMs: 15_000 },
   ],
+  ["zookeepers://a", { servers: ["a"], files: { ca: null, cert: null, key: null } }],
+  [
+    "zookeepers://a:2281,b/x?cacert=/ca&cert=/c&key=/k",
+    { servers: ["a:2281", "b"], chroot: "/x", files: { ca: "/ca", cert: "/c", key: "/k" } },
+  ],
 ])("reads %s", (url, options) => {
   expect(optionsOf(url)).toEqual(options);
   checkOptions(optionsOf(url));
@@ -39,6 +44,8 @@ it.each([
   ["zookeeper://a?sessionTimeoutMs=10", "sessionTimeoutMs"],
   ["zookeeper://a?sessionTimeoutMs=1.5e3x", "sessionTimeoutMs"],
   ["zookeeper://a?timeout=1", "url: ?timeout"],
+  ["zookeeper://a?cacert=/ca", "url: ?cacert"],
+  ["zookeepers://a?cert=/c", "url"],
   ["zookeeper://justuser@a", "auth"],
 ])("reports the invalid part of %s: %s", (url, path) => {
   expect(() => zookeeper({ url })).toThrow(

@@ -1,6 +1,6 @@
 /**
  * Parses the address of the ensemble from a URL:
- * `zookeeper://user:password@a:2181,b,c/chroot?sessionTimeoutMs=15000`.
+ * `zookeeper://user:password@a:2181,b,c/chroot?sessionTimeoutMs=15000`, or `zookeepers://` for TLS.
  */
 import {
   checkArray,
@@ -9,6 +9,13 @@ import {
   InvalidOptionError,
   StoreMisconfiguredError,
 } from "../../core/index.js";
+import {
+  checkCertificates,
+  TLS_PARAMETERS,
+  type TlsFiles,
+  type TlsOptions,
+  tlsFilesOf,
+} from "../../core/tls.js";
 
 /** Options of `zookeeper()`. */
 export interface ZooKeeperOptions {
@@ -24,6 +31,14 @@ export interface ZooKeeperOptions {
   readonly sessionTimeoutMs?: number | undefined;
   /** `user:password` of the scheme `digest`. If set, only this user may access the znodes. */
   readonly auth?: string | undefined;
+  /** Speaks TLS, with these certificates; `{}` for those that Node trusts. */
+  readonly tls?: TlsOptions | undefined;
+}
+
+/** What a URL says. */
+export interface ZooKeeperAddress extends ZooKeeperOptions {
+  /** Absent without TLS. */
+  readonly files?: TlsFiles;
 }
 
 export const DEFAULT_SESSION_TIMEOUT_MS = 40_000;
@@ -33,9 +48,9 @@ const LONGEST_SESSION_MS = 3_600_000;
 /**
  * @throws STORE_MISCONFIGURED for an invalid URL, INVALID_OPTION for an invalid option in it
  */
-export function optionsOf(url: string): ZooKeeperOptions {
-  const [, auth, hosts = "", path = "", query = ""] =
-    /^zookeeper:\/\/(?:([^@/?#]*)@)?([^@/?#]+)(\/[^?#]*)?(?:\?([^#]*))?$/i.exec(url) ?? [];
+export function optionsOf(url: string): ZooKeeperAddress {
+  const [, scheme = "", auth, hosts = "", path = "", query = ""] =
+    /^(zookeepers?):\/\/(?:([^@/?#]*)@)?([^@/?#]+)(\/[^?#]*)?(?:\?([^#]*))?$/i.exec(url) ?? [];
   const servers = hosts.split(",").filter((server) => server !== "");
   try {
     if (servers.length === 0) throw new Error("no server");
@@ -44,7 +59,7 @@ export function optionsOf(url: string): ZooKeeperOptions {
       servers,
       ...(chroot && { chroot }),
       ...(auth && { auth: decodeURIComponent(auth) }),
-      ...sessionOf(new URLSearchParams(query)),
+      ...parametersOf(new URLSearchParams(query), scheme.toLowerCase() === "zookeepers"),
     };
   } catch (error) {
     if (error instanceof InvalidOptionError) throw error;
@@ -55,11 +70,22 @@ export function optionsOf(url: string): ZooKeeperOptions {
   }
 }
 
-function sessionOf(query: URLSearchParams): { sessionTimeoutMs?: number } {
-  checkParameters("zookeeper:", query.keys(), ["sessionTimeoutMs"]);
+export function hostAndPort(server: string): { readonly host: string; readonly port: number } {
+  const [host = "", port = "2181"] = server.split(":");
+  return { host, port: Number(port) };
+}
+
+function parametersOf(
+  query: URLSearchParams,
+  isTls: boolean,
+): Pick<ZooKeeperAddress, "sessionTimeoutMs" | "files"> {
+  const scheme = isTls ? "zookeepers:" : "zookeeper:";
+  checkParameters(scheme, query.keys(), ["sessionTimeoutMs", ...(isTls ? TLS_PARAMETERS : [])]);
   const value = query.get("sessionTimeoutMs");
-  if (value === null) return {};
-  return { sessionTimeoutMs: value === "" ? Number.NaN : Number(value) };
+  return {
+    ...(value !== null && { sessionTimeoutMs: value === "" ? Number.NaN : Number(value) }),
+    ...(isTls && { files: tlsFilesOf(query) }),
+  };
 }
 
 /** @throws INVALID_OPTION */
@@ -83,4 +109,5 @@ export function checkOptions(options: ZooKeeperOptions): void {
   if (auth !== undefined && !/^[^:]+:/.test(auth)) {
     throw new InvalidOptionError("auth", "must be user:password");
   }
+  if (options.tls !== undefined) checkCertificates(options.tls);
 }

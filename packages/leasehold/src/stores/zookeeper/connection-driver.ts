@@ -5,11 +5,16 @@
  * - keep requests for a later connection, long after their callers have given up;
  * - continue a partial message of the previous connection with data of the next;
  * - wait for responses forever, and throw from its socket on an unknown error;
+ * - know no TLS;
  * - treat version 0 in a transaction as "any version".
  *
  * This relies on some driver internals; the tests check them for the allowed versions.
  */
+import { isIP } from "node:net";
+import { connect } from "node:tls";
 import { loadDriver, StoreMisconfiguredError } from "../../core/index.js";
+import type { SecureContext } from "../../core/tls-connections.js";
+import { hostAndPort } from "./connection-address.js";
 
 export interface Stat {
   readonly czxid: Buffer;
@@ -64,10 +69,14 @@ export interface DriverClient {
 /** Driver internals. */
 export interface DriverConnection {
   connect(): void;
+  onSocketConnected(): void;
   onSocketData(chunk: Buffer): void;
+  onSocketDrain(): void;
+  onSocketClosed(): void;
   on(event: "state", listener: (state: number) => void): unknown;
+  setState(state: number): void;
   /** Set in the event loop turn after connect(). */
-  readonly socket?: {
+  socket?: {
     readonly destroyed: boolean;
     readonly errored: Error | null;
     destroy(error: Error): void;
@@ -79,6 +88,7 @@ export interface DriverConnection {
 /** The driver's numbers for connection states. */
 export const STATES = {
   disconnected: 0,
+  connecting: 1,
   connected: 2,
   closed: -2,
   expired: -3,
@@ -112,6 +122,33 @@ export function loadZooKeeper(): Promise<Driver> {
     () => import("node-zookeeper-client"),
     (loaded: unknown) => ("createClient" in Object(loaded) ? (loaded as Driver) : undefined),
   );
+}
+
+/** TLS of a connection. */
+export interface Tls {
+  /** Null for the certificates that Node trusts. */
+  readonly secureContext: SecureContext | null;
+}
+
+/** As the driver's own connect(), which has no TLS. */
+export function connectByTls(connection: DriverConnection, server: string, tls: Tls): void {
+  const { host, port } = hostAndPort(server);
+  const { secureContext } = tls;
+  connection.setState(STATES.connecting);
+  const socket = connect({
+    host,
+    port,
+    ...(!isIP(host) && { servername: host }),
+    ...(secureContext && { secureContext }),
+  });
+  connection.socket = socket;
+  socket.setNoDelay();
+  socket.on("secureConnect", () => connection.onSocketConnected());
+  socket.on("data", (chunk: Buffer) => connection.onSocketData(chunk));
+  socket.on("drain", () => connection.onSocketDrain());
+  socket.on("close", () => connection.onSocketClosed());
+  // The end of the connection, which follows, reports it.
+  socket.on("error", () => {});
 }
 
 /**

@@ -13,7 +13,7 @@
 import { ClosedError, LeaseholdError, StoreMisconfiguredError } from "../../core/index.js";
 import { Backoff, type Env, sleep } from "../../env/index.js";
 import { Link, SessionEnded, type SessionIdentity } from "./connection.js";
-import type { Driver } from "./connection-driver.js";
+import type { Driver, Tls } from "./connection-driver.js";
 import { isRefused, storeError, Unanswered } from "./failures.js";
 
 export interface SessionOptions {
@@ -21,6 +21,8 @@ export interface SessionOptions {
   readonly servers: readonly string[];
   readonly sessionTimeoutMs: number;
   readonly auth: string | undefined;
+  /** Undefined without TLS. */
+  readonly tls?: Tls | undefined;
   /** Closes the session, also while it is opened. */
   readonly givenUp?: AbortSignal;
 }
@@ -101,10 +103,12 @@ export class Session {
     for (;;) {
       if (this.#closing.signal.aborted) throw new ClosedError("the store");
       if (this.#link?.isOpen) return this.#link;
-      if (this.#problem instanceof LeaseholdError && !this.#problem.retryable) throw this.#problem;
+      const triedAll = this.#failures - before >= this.#servers.length;
+      const problem = this.#problem;
+      // Another server may have a certificate that has not expired.
+      if (triedAll && problem instanceof LeaseholdError && !problem.retryable) throw problem;
       const leftMs = deadlineMs - clock.monotonic();
-      const unreachable = this.#failures - before >= this.#servers.length && !patient;
-      if (leftMs <= 0 || unreachable) {
+      if (leftMs <= 0 || (triedAll && !patient)) {
         const why = this.#problem?.message ?? "no response yet";
         throw storeError(new Unanswered(`no connection: ${why}`, false, this.#problem), false);
       }
@@ -165,8 +169,8 @@ export class Session {
   }
 
   #connect(server: string, withinMs: number): Promise<Link> {
-    const { driver, sessionTimeoutMs, auth } = this.options;
-    const options = { server, identity: this.#identity, sessionTimeoutMs, auth, withinMs };
+    const { driver, sessionTimeoutMs, auth, tls } = this.options;
+    const options = { server, identity: this.#identity, sessionTimeoutMs, auth, tls, withinMs };
     return Link.open(driver, options, this.env);
   }
 

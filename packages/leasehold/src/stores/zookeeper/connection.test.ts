@@ -21,6 +21,10 @@ class FakeClient {
   #listener: (state: number) => void = () => {};
   readonly connectionManager: DriverConnection = {
     connect: () => {},
+    onSocketConnected: () => {},
+    onSocketDrain: () => {},
+    onSocketClosed: () => {},
+    setState: () => {},
     onSocketData: (message) => void this.read.push(message),
     on: (_, listener) => {
       this.#listener = listener;

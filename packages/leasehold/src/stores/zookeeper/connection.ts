@@ -5,15 +5,19 @@
  * A small request every twelfth of the session keeps its certain lifetime up to date (see
  * connection-lifetime.ts). It also detects a silent server, which the driver does not.
  */
+import { certificateProblem, StoreMisconfiguredError } from "../../core/index.js";
+import { TLS_REMEDIES } from "../../core/tls.js";
 import { type Env, nextTurn, type Timer } from "../../env/index.js";
 import {
   type ClientOptions,
+  connectByTls,
   type Driver,
   type DriverClient,
   type OpResult,
   readWhole,
   STATES,
   type Stat,
+  type Tls,
   type Watcher,
 } from "./connection-driver.js";
 import { Lifetime } from "./connection-lifetime.js";
@@ -31,6 +35,8 @@ export interface LinkOptions {
   readonly identity: SessionIdentity | null;
   readonly sessionTimeoutMs: number;
   readonly auth: string | undefined;
+  /** Undefined without TLS. */
+  readonly tls?: Tls | undefined;
   /** Timeout until the server responds. */
   readonly withinMs: number;
 }
@@ -81,7 +87,7 @@ export class Link {
 
   /** Rejects with SessionEnded, Unanswered or StoreMisconfiguredError. */
   static open(driver: Driver, options: LinkOptions, env: Env): Promise<Link> {
-    const { server, identity, sessionTimeoutMs, auth, withinMs } = options;
+    const { server, identity, sessionTimeoutMs, auth, tls, withinMs } = options;
     const known = identity && { sessionId: identity.id, sessionPassword: identity.password };
     const settings: ClientOptions = {
       sessionTimeout: sessionTimeoutMs,
@@ -120,11 +126,15 @@ export class Link {
         } else if (state === STATES.disconnected || state === STATES.closed) {
           const cause = problem ?? connection.socket?.errored ?? undefined;
           const what = cause?.message ?? `${server} has closed the connection`;
-          fail(new Unanswered(what, false, cause));
+          const untrusted = certificateProblem(cause, TLS_REMEDIES);
+          if (untrusted !== null)
+            fail(new StoreMisconfiguredError(`${server}: ${untrusted}`, cause));
+          else fail(new Unanswered(what, false, cause));
         }
       });
       readWhole(connection, cut);
-      client.connect();
+      if (tls) connectByTls(connection, server, tls);
+      else client.connect();
       // The next connection resumes the session with another client.
       connection.connect = () => {};
       // The driver has its socket by then. Only pending calls keep the process alive.

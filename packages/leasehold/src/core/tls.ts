@@ -1,0 +1,74 @@
+/** Certificates of one's own for TLS: PEM files that a store's URL names, or options. */
+import { InvalidOptionError } from "./errors.js";
+import { checkObject, checkOptional } from "./options.js";
+
+/** Certificates for the connections of a store, each as the text of a PEM file. */
+export interface TlsOptions {
+  /** The authority that signed the certificates of the servers. Default: those that Node trusts. */
+  readonly ca?: string | undefined;
+  /** The certificate of the client, for servers that ask for one. Needs `key`. */
+  readonly cert?: string | undefined;
+  /** The private key of `cert`, not encrypted. */
+  readonly key?: string | undefined;
+}
+
+/** Paths of PEM files. */
+export interface TlsFiles {
+  readonly ca: string | null;
+  readonly cert: string | null;
+  readonly key: string | null;
+}
+
+/** The parameters of a URL that name files. */
+export const TLS_PARAMETERS: readonly string[] = ["cacert", "cert", "key"];
+
+/** What to do about a certificate that is refused, for `certificateProblem`. */
+export const TLS_REMEDIES = {
+  authority: "set NODE_EXTRA_CA_CERTS to its authority, or name its file by ?cacert= of the URL",
+  client: "name one by ?cert= and ?key= of the URL",
+};
+
+/** @throws InvalidOptionError */
+export function tlsFilesOf(parameters: URLSearchParams): TlsFiles {
+  const [ca, cert, key] = [parameters.get("cacert"), parameters.get("cert"), parameters.get("key")];
+  if ((cert === null) !== (key === null)) {
+    throw new InvalidOptionError("url", "must name both ?cert= and ?key=, or neither");
+  }
+  return { ca, cert, key };
+}
+
+/**
+ * Checks the options of a store that speak of certificates.
+ * @param files of its URL; null if the URL asks for no TLS
+ * @param scheme of a URL that asks for TLS
+ * @throws InvalidOptionError
+ */
+export function checkTls(
+  { tls, fetch }: { readonly tls?: TlsOptions | undefined; readonly fetch?: unknown },
+  files: TlsFiles | null,
+  scheme: string,
+): void {
+  if (fetch !== undefined && (tls !== undefined || hasFiles(files))) {
+    throw new InvalidOptionError(
+      "fetch",
+      "brings certificates of its own: remove it, or the others",
+    );
+  }
+  if (tls === undefined) return;
+  checkCertificates(tls);
+  if (files === null) throw new InvalidOptionError("tls", `needs a URL with ${scheme}://`);
+  if (!hasFiles(files)) return;
+  throw new InvalidOptionError("tls", "stands in place of ?cacert=, ?cert= and ?key=: use one");
+}
+
+/** @throws InvalidOptionError */
+export function checkCertificates(tls: TlsOptions): void {
+  checkObject("tls", tls);
+  checkOptional("string", tls, ["ca", "cert", "key"]);
+  if ((tls.cert === undefined) === (tls.key === undefined)) return;
+  throw new InvalidOptionError("tls", "must have both cert and key, or neither");
+}
+
+export function hasFiles(files: TlsFiles | null): files is TlsFiles {
+  return files !== null && Object.values(files).some((path) => path !== null);
+}
