@@ -272,7 +272,7 @@ describePostgres("in PostgreSQL", () => {
     const few = { namespace: "small", actions: ["lease.revoke"] };
     expect(await pagesOf(few)).toEqual([[3]]);
     expect(await pagesOf({ namespace: "small" })).toEqual([[3]]);
-    expect(await pagesOf({ namespace: "nobody" })).toEqual([[]]);
+    expect(await pagesOf({ namespace: "empty" })).toEqual([[]]);
     const [latest] = await pagesOf({ namespace: null, actions: ["lease.revoke"] });
     expect(latest).toEqual([25_000, 24_999, 24_998, 24_997, 24_996]);
     const whole = await audit.list({ ...large, limit: 30_000 });

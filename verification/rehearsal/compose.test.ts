@@ -46,7 +46,7 @@ it("starts what others depend on first, and refuses a circle", () => {
   expect(() => inOrder(servicesOf(circle, FILE, "/volumes"))).toThrow("depends on itself");
 });
 
-it("puts addresses and paths of this machine into what a container is told", () => {
+it("puts addresses and paths of this machine into the texts for a container", () => {
   const places = {
     addresses: new Map([
       ["web", "127.0.77.1"],
