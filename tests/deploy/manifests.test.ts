@@ -2,9 +2,11 @@
 import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it } from "vitest";
 import { parseAllDocuments } from "yaml";
+import { leasehold } from "../support/cli.js";
 import { describeUnless } from "../support/postgres.js";
+import { endAll, temporaryFolder } from "../support/processes.js";
 import { argumentsOf, optionsOf } from "./arguments.js";
 
 const here = fileURLToPath(new URL(".", import.meta.url));
@@ -61,11 +63,22 @@ function joined(manifest: Manifest): Manifest {
   return { ...manifest, data: Object.fromEntries(data) };
 }
 
+afterEach(() => endAll());
+
 const podsOf = (manifests: readonly Manifest[]) =>
   manifests.flatMap(({ kind, metadata, spec }) => {
     const template = spec?.["template"] as { spec: PodSpec } | undefined;
     return template ? [{ name: `${kind} ${metadata.name}`, pod: template.spec }] : [];
   });
+
+it("has handlers that a worker takes", async () => {
+  const store = `pglite:${await temporaryFolder()}/store`;
+  await leasehold(["enqueue", "hello", "--store", store]);
+  const handlers = `${MANIFESTS}/base/handlers.js`;
+  const { code } = await leasehold(["worker", "--once", "--store", store, "--handlers", handlers]);
+  const { stdout } = await leasehold(["tasks", "--json", "--store", store]);
+  expect([code, stdout]).toEqual([0, expect.stringContaining('"state":"done"')]);
+});
 
 describeUnless(without[0] ?? null, "deploy/kubernetes", () => {
   describe.each(OVERLAYS)("%s", (overlay) => {

@@ -2,9 +2,8 @@
 export default [
   {
     kind: "hello",
-    async run(data, { signal }) {
-      signal.throwIfAborted();
-      return { greeted: data?.name ?? "world" };
+    async run() {
+      return { greeting: "hello" };
     },
   },
 ];

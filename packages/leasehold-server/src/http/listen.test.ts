@@ -350,7 +350,7 @@ test("drains: refuses to be ready, ends each connection with its next response, 
   server.drain();
   let rest = "";
   kept.on("data", (data) => {
-    rest += data;
+    rest += String(data);
   });
   kept.write(lines("/healthz"));
   await once(kept, "close");
