@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { echo, stepped, tasksWorld } from "../../../../tests/support/tasks-world.js";
 import { StoreUnavailableError } from "../core/index.js";
-import { FinalTaskError } from "./define.js";
+import { defineTask, FinalTaskError } from "./define.js";
 import type { TaskStore } from "./port.js";
 
 const HOUR_MS = 3_600_000;
@@ -71,6 +71,20 @@ it("reads nothing while tasks run here", async () => {
   expect(await drain.promise).toEqual({ dead: 0 });
   expect(reads).toBe(1);
   await tasks.close();
+});
+
+it("waits for no task of a later version than its handlers take", async () => {
+  const { client } = tasksWorld();
+  const [first, second] = [client("first"), client("second")];
+  await second.enqueue(defineTask("echo", { version: 2 }), 1);
+  await first.enqueue(echo, 1);
+  const old = first.work([echo.handle(() => "done")]);
+  expect(await old.drain()).toEqual({ dead: 0 });
+  expect(await first.counts()).toMatchObject({ pending: 1, done: 1 });
+  const worker = second.work([defineTask("echo", { version: 2 }).handle(() => "done")]);
+  expect(await worker.drain()).toEqual({ dead: 0 });
+  expect(await first.counts()).toMatchObject({ pending: 0, done: 2 });
+  await Promise.all([first.close(), second.close()]);
 });
 
 it("counts the tasks that die meanwhile, and waits for no retry of later", async () => {

@@ -359,7 +359,7 @@ export interface TaskStore extends TaskWaits {
    */
   list(query: TaskQuery): Promise<Page<TaskView>>;
   counts(namespace: string): Promise<Record<TaskState, number>>;
-  /** Due pending tasks by queue and kind. Optional: without it, readers look at a page of `list`. */
+  /** Due pending tasks by queue, kind and version. Optional: without it, readers look at a page of `list`. */
   dueKinds?(query: DueKindsQuery): Promise<readonly DueKind[]>;
   /** Keys of which pending tasks wait for others, those with the most first. Optional: without it, readers do not see them. */
   blockedKeys?(query: BlockedKeysQuery): Promise<readonly BlockedKey[]>;

@@ -3,13 +3,25 @@
  * does not know its workers, so what it does know decides:
  *
  *   due for 10 s ─▶ a worker claims the kind? ─▶ one runs? ─▶ one was taken or ended within 2 min? ─▶ unhandled
+ *
+ * Each version counts by itself, and a worker of a later version handles those before it.
  */
 import type { Page } from "../core/index.js";
-import type { DueKind, DueKindsQuery, TaskQuery, TaskView } from "./port.js";
+import { versionTaken } from "./claims.js";
+import type {
+  ClaimRequest,
+  DueKind,
+  DueKindsQuery,
+  TaskQuery,
+  TaskState,
+  TaskView,
+} from "./port.js";
+import { FIRST_VERSION } from "./port.js";
 
 export interface UnhandledKind {
   readonly queue: string;
   readonly kind: string;
+  readonly version: number;
   readonly tasks: number;
   /** False: there are at least so many tasks. */
   readonly complete: boolean;
@@ -21,10 +33,7 @@ interface Surroundings {
   /** Of the clock of the tasks' times, as near as one has it. */
   readonly nowMs: number;
   /** Recent claims, as far as they are known. */
-  readonly claimers: readonly {
-    readonly queues: readonly string[];
-    readonly kinds: readonly string[] | null;
-  }[];
+  readonly claimers: readonly Pick<ClaimRequest, "queues" | "kinds" | "versions">[];
   readonly pausedQueues: readonly string[];
 }
 
@@ -46,8 +55,8 @@ const RECENT_MS = 120_000;
 const COUNTED = 20_000;
 /** Pending tasks that are read from a store that cannot group them, newest first. */
 const READ = 200;
-/** Ended tasks of a kind that are read. */
-const ENDED = 20;
+/** Tasks of a kind that are read in each state: of later versions more, because others may hide them. */
+const readOf = (version: number) => (version === FIRST_VERSION ? 20 : READ);
 const MAX_KINDS = 20;
 
 /** By the number of their tasks; at most 20. Rejects if the store is unavailable. */
@@ -57,21 +66,28 @@ export async function unhandledKinds(
 ): Promise<UnhandledKind[]> {
   const { list } = source;
   const isRecent = (at: string | null) => at !== null && nowMs - Date.parse(at) < RECENT_MS;
-  const isWaiting = ({ queue, kind, startedAt }: DueKind): boolean => {
+  const isWaiting = ({ queue, kind, version, startedAt }: DueKind): boolean => {
     const isClaimed = claimers.some(
-      ({ queues, kinds }) => queues.includes(queue) && (kinds === null || kinds.includes(kind)),
+      (claim) =>
+        claim.queues.includes(queue) &&
+        (claim.kinds === null || claim.kinds.includes(kind)) &&
+        version <= versionTaken(claim, kind),
     );
     return !isClaimed && !isRecent(startedAt) && !pausedQueues.includes(queue);
   };
-  const isHandled = async ({ queue, kind }: DueKind): Promise<boolean> => {
+  const isHandled = async ({ queue, kind, version }: DueKind): Promise<boolean> => {
+    const of = async (...states: TaskState[]) => {
+      const { items } = await list({ states, queue, kind, limit: readOf(version) });
+      return items.filter((task) => task.version >= version);
+    };
     const [running, pending, ended] = await Promise.all([
-      list({ states: ["running"], queue, kind, limit: 1 }),
-      list({ states: ["pending"], queue, kind, limit: ENDED }),
-      list({ states: ["done", "dead"], queue, kind, limit: ENDED }),
+      of("running"),
+      of("pending"),
+      of("done", "dead"),
     ]);
-    const isTaken = pending.items.some((task) => isRecent(task.startedAt));
-    const isEnded = ended.items.some((task) => isRecent(task.finishedAt));
-    return running.items.length > 0 || isTaken || isEnded;
+    const isTaken = pending.some((task) => isRecent(task.startedAt));
+    const isEnded = ended.some((task) => isRecent(task.finishedAt));
+    return running.length > 0 || isTaken || isEnded;
   };
   const { due, complete } = await countDue(source, nowMs);
   const kinds = due
@@ -81,7 +97,7 @@ export async function unhandledKinds(
   const handled = await Promise.all(kinds.map(isHandled));
   return kinds
     .filter((_, index) => !handled[index])
-    .map(({ queue, kind, tasks, dueAt }) => ({ queue, kind, tasks, complete, dueAt }));
+    .map(({ startedAt: _, ...kind }) => ({ ...kind, complete }));
 }
 
 async function countDue({ list, dueKinds }: Source, nowMs: number) {
@@ -91,15 +107,16 @@ async function countDue({ list, dueKinds }: Source, nowMs: number) {
   }
   const { items, nextCursor } = await list({ states: ["pending"], limit: READ });
   const due = new Map<string, DueKind>();
-  for (const { queue, kind, createdAt, scheduledAt, startedAt } of items) {
+  for (const { queue, kind, version, createdAt, scheduledAt, startedAt } of items) {
     const dueAt = createdAt > scheduledAt ? createdAt : scheduledAt;
     if (nowMs - Date.parse(dueAt) < WAITED_MS) continue;
-    const name = JSON.stringify([queue, kind]);
+    const name = JSON.stringify([queue, kind, version]);
     const known = due.get(name);
     const started = [known?.startedAt ?? null, startedAt].filter((at) => at !== null);
     due.set(name, {
       queue,
       kind,
+      version,
       tasks: (known?.tasks ?? 0) + 1,
       dueAt: known && known.dueAt < dueAt ? known.dueAt : dueAt,
       startedAt: started.sort().at(-1) ?? null,
