@@ -15,7 +15,7 @@
  *   nothing.
  * - Each kind is read by itself, from an index: the backlog of a kind that must wait is in no other's way.
  */
-import { VERSION_TAKEN, windowOf } from "./task-key-statements.js";
+import { RUNS, VERSION_TAKEN, windowOf } from "./task-key-statements.js";
 import { CLOCK_NOW } from "./task-statements.js";
 
 const CONCERNS = (queues: string) => `l.namespace = $1 AND CASE l.scope
@@ -32,7 +32,7 @@ export const limitedBy = (queues: string) => `limited AS MATERIALIZED (
 /** A subquery about the running tasks of the limit `row`, by an index of its scope. */
 const ofRunning = (row: string, select: (condition: string) => string) => {
   const where = (column: string) =>
-    select(`t.namespace = $1 AND t.${column} = ${row}.name AND t.state = 'running' AND t.limited`);
+    select(`t.namespace = $1 AND t.${column} = ${row}.name AND ${RUNS} AND t.limited`);
   return `CASE ${row}.scope WHEN 'kind' THEN (${where("kind")}) ELSE (${where("queue")}) END`;
 };
 const LIVE = (row: string) =>
