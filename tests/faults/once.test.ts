@@ -71,10 +71,11 @@ describePostgres("once, among processes that are killed and paused", () => {
         }
         return undefined;
       };
-      const heldBy = async (holder: string) =>
-        (await observer.list({ prefix: "once:", states: ["live"], holder })).items.map(
-          ({ resource }) => resource.slice("once:".length),
-        );
+      const heldBy = async (name: string) => {
+        const { items } = await observer.list({ prefix: "once:", states: ["live"], limit: KEYS });
+        const held = items.filter(({ holder }) => holder === name);
+        return held.map(({ resource }) => resource.slice("once:".length));
+      };
       const doneOf = async (wanted: readonly string[]) =>
         (
           await admin.query<{ n: number }>(
