@@ -103,7 +103,8 @@ describePostgres("claims of one concurrency key", () => {
     await opened.tasks.enqueue([...others, ...keys, ...ended]);
     const set = (state: string) =>
       `UPDATE leasehold.task SET state = '${state}', expires_at = now() + interval '1 h'`;
-    for (const state of ["running", "done"]) await client.query(`${set(state)} WHERE queue = 'ended'`);
+    for (const state of ["running", "done"])
+      await client.query(`${set(state)} WHERE queue = 'ended'`);
     await client.query("VACUUM ANALYZE leasehold.task");
     await client.query("SET plan_cache_mode = force_generic_plan");
     const claims = async (count: number) => {

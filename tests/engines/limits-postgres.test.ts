@@ -129,7 +129,8 @@ describePostgres("claims under one limit", () => {
     ]);
     const set = (state: string) =>
       `UPDATE leasehold.task SET state = '${state}', limited = true, expires_at = now() + interval '1 h'`;
-    for (const state of ["running", "done"]) await client.query(`${set(state)} WHERE queue = 'ended'`);
+    for (const state of ["running", "done"])
+      await client.query(`${set(state)} WHERE queue = 'ended'`);
     await client.query("VACUUM ANALYZE leasehold.task");
     const own = new pg.Client({ connectionString: database.url });
     await own.connect();

@@ -17,7 +17,9 @@ export interface CallerSettings {
   readonly gate: number;
 }
 
-const { name, url, keys, callers, ttlMs, gate } = JSON.parse(process.argv[2] ?? "") as CallerSettings;
+const { name, url, keys, callers, ttlMs, gate } = JSON.parse(
+  process.argv[2] ?? "",
+) as CallerSettings;
 process.on("disconnect", () => process.exit());
 const pool = new pg.Pool({ connectionString: url, application_name: name, max: 3 });
 const leasehold = await connected();

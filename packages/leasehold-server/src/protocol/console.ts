@@ -346,7 +346,9 @@ export const Workers = z
           .object({
             queue: z.string(),
             kind: z.string(),
-            version: z.int().openapi({ description: "Of the kind: workers of earlier ones leave it." }),
+            version: z
+              .int()
+              .openapi({ description: "Of the kind: workers of earlier ones leave it." }),
             tasks: z.int().openapi({ description: "Number of due tasks." }),
             complete: z
               .boolean()

@@ -66,22 +66,22 @@ const versions = z
   });
 export const StatsQuery = z
   .strictObject({
-  queue: names,
-  kind: names,
-  version: versions,
-  unfinishedOnly: z
-    .enum(["true", "false"])
-    .transform((text) => text === "true")
-    .optional()
-    .openapi({ type: "boolean", description: "Count pending and running tasks alone." }),
-  limit: QueryInteger(1, COUNTED, COUNTED).openapi({
-    description: "At most this many tasks of each state are counted.",
-  }),
-})
-.refine(({ kind, version }) => version === undefined || version.length === kind?.length, {
-  path: ["version"],
-  message: "must be given as often as kind, or not at all",
-});
+    queue: names,
+    kind: names,
+    version: versions,
+    unfinishedOnly: z
+      .enum(["true", "false"])
+      .transform((text) => text === "true")
+      .optional()
+      .openapi({ type: "boolean", description: "Count pending and running tasks alone." }),
+    limit: QueryInteger(1, COUNTED, COUNTED).openapi({
+      description: "At most this many tasks of each state are counted.",
+    }),
+  })
+  .refine(({ kind, version }) => version === undefined || version.length === kind?.length, {
+    path: ["version"],
+    message: "must be given as often as kind, or not at all",
+  });
 
 const TaskStats = z
   .object({

@@ -2,7 +2,7 @@
 import { describe, expect, it, onTestFinished } from "vitest";
 import { tasksWorld } from "../../../../tests/support/tasks-world.js";
 import { StoreUnavailableError } from "../core/index.js";
-import { connect, defineTask, type Leasehold, type LimitOptions, type TaskDefinition } from "../index.js";
+import { connect, defineTask, type Leasehold, type LimitOptions } from "../index.js";
 import type { TaskLimits, TaskStore } from "./port.js";
 
 /** JavaScript callers have no types. */
@@ -70,12 +70,15 @@ describe("a wrong limit", () => {
     },
   );
 
-  it.each(below("limit"))("that is declared, %j, is refused: %s %s", async (limit, path, message) => {
-    const { limits } = (await client()).tasks;
-    const declared = limits.declare("queue", "mails", wrong(limit));
-    await expect(declared).rejects.toThrow(refusal(path, message));
-    expect(await limits.list()).toEqual([]);
-  });
+  it.each(below("limit"))(
+    "that is declared, %j, is refused: %s %s",
+    async (limit, path, message) => {
+      const { limits } = (await client()).tasks;
+      const declared = limits.declare("queue", "mails", wrong(limit));
+      await expect(declared).rejects.toThrow(refusal(path, message));
+      expect(await limits.list()).toEqual([]);
+    },
+  );
 });
 
 it.each([
@@ -88,7 +91,9 @@ it.each([
 ])("the %j %j has no limit", async (scope, name, path, message) => {
   const { limits } = (await client()).tasks;
   const refused = refusal(path, message);
-  await expect(limits.declare(scope as "kind", name as string, { running: 1 })).rejects.toThrow(refused);
+  await expect(limits.declare(scope as "kind", name as string, { running: 1 })).rejects.toThrow(
+    refused,
+  );
   await expect(limits.remove(scope as "kind", name as string)).rejects.toThrow(refused);
 });
 
@@ -99,12 +104,13 @@ it.each([
 ])("the limits of queues %j are refused", async (queueLimits, path, message) => {
   const { tasks } = await client();
   const handlers = [defineTask("report").handle(() => null)];
-  const work = () => tasks.work(handlers, { queueLimits: queueLimits as Record<string, LimitOptions> });
+  const work = () =>
+    tasks.work(handlers, { queueLimits: queueLimits as Record<string, LimitOptions> });
   expect(work).toThrow(refusal(path, message));
 });
 
 it("the rate of a concurrency key is refused like that of a limit, and without a key", () => {
-  const define = (options: object) => () => defineTask("pay", options) as TaskDefinition;
+  const define = (options: object) => () => defineTask("pay", options);
   const concurrencyKey = () => "ada";
   const rates = WRONG.flatMap(([limit, field, message]) => {
     const { rate } = (limit ?? {}) as { rate?: unknown };
@@ -120,7 +126,7 @@ it("the rate of a concurrency key is refused like that of a limit, and without a
 
 it("a worker declares its limits before it claims, and again until the store has them", async () => {
   const { client, store, clock } = tasksWorld();
-  const kept = store.limits as TaskLimits;
+  const kept = store.limits;
   const calls: string[] = [];
   let isAway = true;
   const limits: TaskLimits = {

@@ -26,7 +26,8 @@ export function UnhandledKinds() {
           </span>
           <p className="min-w-0 flex-1 break-words">
             No live worker handles {version > 1 && `version ${version} of `}the kind{" "}
-            <strong className="font-semibold">{kind}</strong> of the queue {queue}: {complete ? "" : "at least "}
+            <strong className="font-semibold">{kind}</strong> of the queue {queue}:{" "}
+            {complete ? "" : "at least "}
             {tasks === 1 ? "1 task is" : `${tasks} tasks are`} due{" "}
             <span className="text-xs whitespace-nowrap text-muted">
               (the oldest since <TimeText at={dueAt} />)
