@@ -1,7 +1,7 @@
 /** Kinds: who gets a task of a version, what it is checked against, and what that may cost. */
 import { conformance, simulated, unit } from "../checks.js";
 
-const CLAIMS = "packages/leasehold/src/tasks/claims.ts";
+const VALUES = "packages/leasehold/src/tasks/values.ts";
 const DEFINE = "packages/leasehold/src/tasks/define.ts";
 const READY = "packages/leasehold/src/tasks/ready.ts";
 const SCHEMA = "packages/leasehold/src/tasks/kinds/json-schema.ts";
@@ -22,7 +22,7 @@ export const KIND_BUGS = [
   {
     name: "version-ignored",
     what: "A claim takes tasks of versions that its worker does not know.",
-    file: CLAIMS,
+    file: VALUES,
     find: "    : FIRST_VERSION;",
     by: "    : Number.POSITIVE_INFINITY;",
     check: simulated("versions"),
@@ -153,9 +153,12 @@ export const KIND_BUGS = [
   {
     name: "later-version-left-in-silence",
     what: "A worker does not say that it leaves tasks of later versions to others.",
-    file: "packages/leasehold/src/tasks/later-versions.ts",
+    file: "packages/leasehold/src/tasks/unhandled.ts",
     find: "if (version <= taken || told.has(name)) continue;",
     by: "if (version <= taken + 1 || told.has(name)) continue;",
-    check: unit("packages/leasehold/src/tasks/later-versions.test.ts", "names each later version"),
+    check: unit(
+      "packages/leasehold/src/tasks/unhandled-versions.test.ts",
+      "names each later version",
+    ),
   },
 ];

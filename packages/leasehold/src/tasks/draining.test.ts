@@ -74,16 +74,20 @@ it("reads nothing while tasks run here", async () => {
 });
 
 it("waits for no task of a later version than its handlers take", async () => {
-  const { client } = tasksWorld();
+  const { client, clock } = tasksWorld();
   const [first, second] = [client("first"), client("second")];
-  await second.enqueue(defineTask("echo", { version: 2 }), 1);
+  const later = defineTask("echo", { version: 2 });
+  await second.enqueue(later, 1);
   await first.enqueue(echo, 1);
-  const old = first.work([echo.handle(() => "done")]);
-  expect(await old.drain()).toEqual({ dead: 0 });
-  expect(await first.counts()).toMatchObject({ pending: 1, done: 1 });
-  const worker = second.work([defineTask("echo", { version: 2 }).handle(() => "done")]);
-  expect(await worker.drain()).toEqual({ dead: 0 });
-  expect(await first.counts()).toMatchObject({ pending: 0, done: 2 });
+  for (const [start, done] of [
+    [() => first.work([echo.handle(() => "done")]), 1],
+    [() => second.work([later.handle(() => "done")]), 2],
+  ] as const) {
+    const drain = watched(start().drain());
+    await clock.advance(5_000);
+    expect(drain.settled).toBe(true);
+    expect(await first.counts()).toMatchObject({ pending: 2 - done, done });
+  }
   await Promise.all([first.close(), second.close()]);
 });
 

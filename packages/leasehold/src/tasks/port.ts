@@ -32,7 +32,7 @@ import type { Concurrency, Json, Rate, TaskKey, TaskState } from "./values.js";
 import type { TaskResult, TaskWaits } from "./waits-port.js";
 
 export type { TaskLeaseQuery, TaskQuery } from "./queries.js";
-export { FIRST_VERSION, TASK_STATES } from "./values.js";
+export { FIRST_VERSION, TASK_STATES, versionTaken } from "./values.js";
 export type {
   ReadResultsOptions,
   TaskEndEvent,

@@ -4,19 +4,21 @@
  *
  *   due for 10 s ─▶ a worker claims the kind? ─▶ one runs? ─▶ one was taken or ended within 2 min? ─▶ unhandled
  *
- * Each version counts by itself, and a worker of a later version handles those before it.
+ * Each version counts by itself, and a worker of a later version handles those before it. A worker tells by itself of those
+ * that it leaves to others, as while a deployment is under way; only where the store can group its tasks.
  */
 import type { Page } from "../core/index.js";
-import { versionTaken } from "./claims.js";
+import type { Env } from "../env/index.js";
 import type {
   ClaimRequest,
   DueKind,
   DueKindsQuery,
   TaskQuery,
   TaskState,
+  TaskStore,
   TaskView,
 } from "./port.js";
-import { FIRST_VERSION } from "./port.js";
+import { FIRST_VERSION, versionTaken } from "./values.js";
 
 export interface UnhandledKind {
   readonly queue: string;
@@ -58,6 +60,10 @@ const READ = 200;
 /** Tasks of a kind that are read in each state: of later versions more, because others may hide them. */
 const readOf = (version: number) => (version === FIRST_VERSION ? 20 : READ);
 const MAX_KINDS = 20;
+/** Of a worker, between two looks for later versions. */
+const PAUSE_MS = 30_000;
+/** Due tasks that such a look counts. */
+const LOOKED_AT = 1_000;
 
 /** By the number of their tasks; at most 20. Rejects if the store is unavailable. */
 export async function unhandledKinds(
@@ -123,4 +129,35 @@ async function countDue({ list, dueKinds }: Source, nowMs: number) {
     });
   }
   return { due: [...due.values()], complete: nextCursor === null };
+}
+
+interface LaterVersions {
+  readonly store: Pick<TaskStore, "dueKinds">;
+  readonly env: Pick<Env, "clock" | "logger">;
+}
+
+/** @returns a function to call whenever a claim took fewer tasks than it could: it looks now and then, and waits for nothing */
+export function laterVersions({ store, env: { clock, logger } }: LaterVersions) {
+  const told = new Set<string>();
+  let lastMs = Number.NEGATIVE_INFINITY;
+  return ({ namespace, queues, kinds, versions }: ClaimRequest): void => {
+    if (!store.dueKinds || !kinds || clock.monotonic() - lastMs < PAUSE_MS) return;
+    lastMs = clock.monotonic();
+    const query = { namespace, queues, kinds, dueForMs: WAITED_MS, limit: LOOKED_AT };
+    store.dueKinds(query).then(
+      (due) => {
+        for (const { queue, kind, version, tasks, dueAt } of due) {
+          const taken = versionTaken({ kinds, versions }, kind);
+          const name = JSON.stringify([queue, kind, version]);
+          if (version <= taken || told.has(name)) continue;
+          told.add(name);
+          const fields = { queue, kind, version, taken, tasks, dueAt };
+          const text = `due tasks are of version ${version} of the kind ${kind}; this worker takes versions up to ${taken}`;
+          logger.warn(fields, `${text} and leaves them to others`);
+        }
+      },
+      // The claims tell of a store that does not answer.
+      () => {},
+    );
+  };
 }

@@ -41,11 +41,11 @@ import {
 } from "../env/index.js";
 import type { TaskHandler } from "./define.js";
 import { drained } from "./draining.js";
-import { laterVersions } from "./later-versions.js";
 import { declareAll, type LimitOptions, type WorkerLimits, workerLimits } from "./limit-client.js";
 import type { ClaimRequest, TaskStore } from "./port.js";
 import type { Ready } from "./ready.js";
 import { TasksAtWork } from "./running-task.js";
+import { laterVersions } from "./unhandled.js";
 
 export interface WorkerOptions {
   /** How many tasks run at once. Default 8: handlers wait for I/O most of the time. */

@@ -8,7 +8,6 @@ import {
   withoutUndefined,
 } from "../../core/index.js";
 import { zip } from "../../env/index.js";
-import { versionTaken } from "../../tasks/claims.js";
 import type {
   AdminOutcome,
   BlockedKey,
@@ -45,6 +44,7 @@ import type {
   TaskView,
   TaskWatchEvent,
 } from "../../tasks/port.js";
+import { versionTaken } from "../../tasks/port.js";
 import { isTaskId, storedTask } from "../../tasks/record.js";
 import type * as wire from "../../wire/index.js";
 import {

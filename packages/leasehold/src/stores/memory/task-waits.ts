@@ -1,5 +1,5 @@
 /** Results and statistics of tasks in memory. */
-import { versionTaken } from "../../tasks/claims.js";
+
 import { byteLength, RepeatedOutputs } from "../../tasks/payloads.js";
 import type {
   Json,
@@ -9,6 +9,7 @@ import type {
   TaskStats,
   TaskStatsQuery,
 } from "../../tasks/port.js";
+import { versionTaken } from "../../tasks/port.js";
 import { isUnfinished, type TaskRecord } from "../../tasks/record.js";
 import type { TaskIndex } from "./task-index.js";
 

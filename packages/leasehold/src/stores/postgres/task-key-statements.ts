@@ -14,9 +14,9 @@
  *   deletes only rows that it sees, and so has seen what they are about; what it leaves, it inserts again.
  * - It waits only for claims that add the row of the same key, in the order of keys.
  */
-import { versionTaken } from "../../tasks/claims.js";
+
 import type { ClaimRequest } from "../../tasks/port.js";
-import { FIRST_VERSION } from "../../tasks/port.js";
+import { FIRST_VERSION, versionTaken } from "../../tasks/port.js";
 import { CLOCK_NOW } from "./task-statements.js";
 
 /**
