@@ -10,6 +10,7 @@ import { ratioRow } from "../rows.js";
 
 const BATCH = 100;
 const PER_KEY = 10;
+const PARTS = 10;
 const TASKS = `INSERT INTO leasehold.task (namespace, id, state, kind, queue, priority, data,
     max_attempts, crash_limit, backoff_ms, max_backoff_ms, created_at, scheduled_at,
     concurrency_key, concurrency_limit)
@@ -25,19 +26,30 @@ export default {
     const hot = size(100_000, 10_000);
     const cpu = await engines.cpu("postgres");
     const forMs = size(3_000, 700);
-    const sides = {
-      beside: await filled(await engines.freshDatabase(), others, hot, progress),
-      without: await filled(await engines.freshDatabase(), others, 0, progress),
-    };
+    const sides = { beside: await opened(engines), without: await opened(engines) };
+    progress(`loading ${2 * others + hot}`);
+    await sides.beside.sql.query(TASKS, ["hot ", hot, hot]);
+    await claim(sides.beside.stores, 1);
+    // By turns: of a database that is loaded first, less would be cached in the rounds.
+    for (let part = 0; part < PARTS; part += 1) {
+      for (const { sql } of Object.values(sides)) {
+        await sql.query(TASKS, [`other ${part} `, others / PARTS, PER_KEY]);
+      }
+    }
+    for (const { sql } of Object.values(sides)) await sql.query("VACUUM ANALYZE");
+    await sides.beside.sql.query("CHECKPOINT");
     const { beside, without } = await interleaved(
       size(7, 3),
       {
-        beside: () => metered(cpu, () => drain(sides.beside, forMs)),
-        without: () => metered(cpu, () => drain(sides.without, forMs)),
+        beside: () => metered(cpu, () => drain(sides.beside.stores, forMs)),
+        without: () => metered(cpu, () => drain(sides.without.stores, forMs)),
       },
       progress,
     );
-    for (const stores of Object.values(sides)) await stores.close();
+    for (const { stores, sql } of Object.values(sides)) {
+      await stores.close();
+      await sql.end();
+    }
     const target = {
       id: "hot-key",
       what: `tasks of other keys beside a key of ${hot.toLocaleString("en")}`,
@@ -49,26 +61,13 @@ export default {
   },
 };
 
-/**
- * @param {string} url of an empty database
- * @param {number} others
- * @param {number} hot tasks of one key, of which one is running
- * @param {(text: string) => void} progress
- */
-async function filled(url, others, hot, progress) {
-  progress(`loading ${others + hot}`);
+/** @param {import("../engines.js").Engines} engines */
+async function opened(engines) {
+  const url = await engines.freshDatabase();
   const stores = await openStores(url);
   const sql = new pg.Client({ connectionString: url });
   await sql.connect();
-  if (hot > 0) {
-    await sql.query(TASKS, ["hot ", hot, hot]);
-    await claim(stores, 1);
-  }
-  await sql.query(TASKS, ["other ", others, PER_KEY]);
-  await sql.query("VACUUM ANALYZE");
-  await sql.query("CHECKPOINT");
-  await sql.end();
-  return stores;
+  return { stores, sql };
 }
 
 /**

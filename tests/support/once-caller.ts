@@ -7,22 +7,28 @@ import pg from "pg";
 import { connect } from "../../packages/leasehold/src/index.js";
 
 export interface CallerSettings {
+  /** Of this process: the holder of its leases, and the application of its connections. */
+  readonly name: string;
   readonly url: string;
   readonly keys: number;
   readonly callers: number;
   readonly ttlMs: number;
+  /** No work goes on while another session has this advisory lock. */
+  readonly gate: number;
 }
 
-const { url, keys, callers, ttlMs } = JSON.parse(process.argv[2] ?? "") as CallerSettings;
+const { name, url, keys, callers, ttlMs, gate } = JSON.parse(
+  process.argv[2] ?? "",
+) as CallerSettings;
 process.on("disconnect", () => process.exit());
-const pool = new pg.Pool({ connectionString: url, max: 3 });
+const pool = new pg.Pool({ connectionString: url, application_name: name, max: 3 });
 const leasehold = await connected();
 
 /** Where hundreds of processes start at once, the database answers some of them late. */
 async function connected() {
   for (;;) {
     try {
-      return await connect(url, { connectTimeoutMs: 60_000 });
+      return await connect(url, { connectTimeoutMs: 60_000, holder: name });
     } catch (error) {
       if ((error as { code?: string }).code !== "STORE_UNAVAILABLE") throw error;
     }
@@ -35,8 +41,9 @@ async function work(key: string): Promise<void> {
     try {
       await client.query("BEGIN");
       await client.query("INSERT INTO effect (key, by) VALUES ($1, $2)", [key, leasehold.holder]);
-      // So that a process is often killed or stopped here.
+      // So that a process is often killed here, and stopped whenever the test has closed the gate.
       await delay(20);
+      await client.query("SELECT pg_advisory_xact_lock_shared($1)", [gate]);
       await lease.succeed(leasehold.holder, { client });
       await client.query("COMMIT");
       return leasehold.holder;

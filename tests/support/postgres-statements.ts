@@ -441,8 +441,8 @@ export const STORE_CALLS: readonly Call[] = [
     async ({ tasks }) => tasks.dueKinds?.({ namespace, dueForMs: 10_000, limit: 1_000 }),
     sql(
       "task-due-kinds",
-      "Counts due tasks by queue and kind, up to a limit.",
-      "namespace dueForMs limit",
+      "Counts due tasks by queue, kind and version, up to a limit.",
+      "namespace dueForMs limit queues kinds",
     ),
   ],
   [
@@ -521,7 +521,7 @@ export const STORE_CALLS: readonly Call[] = [
     sql(
       "task-stats",
       "Counts tasks by queue and kind, up to a limit of each state.",
-      "namespace queues kinds limit",
+      "namespace queues kinds limit versions",
     ),
   ],
   [
@@ -529,7 +529,7 @@ export const STORE_CALLS: readonly Call[] = [
     sql(
       "task-stats-unfinished",
       "Like task-stats, of tasks that have not ended.",
-      "namespace queues kinds limit",
+      "namespace queues kinds limit versions",
     ),
   ],
 ];

@@ -1,7 +1,7 @@
 /** Kinds: who gets a task of a version, what it is checked against, and what that may cost. */
 import { conformance, simulated, unit } from "../checks.js";
 
-const CLAIMS = "packages/leasehold/src/tasks/claims.ts";
+const VALUES = "packages/leasehold/src/tasks/values.ts";
 const DEFINE = "packages/leasehold/src/tasks/define.ts";
 const READY = "packages/leasehold/src/tasks/ready.ts";
 const SCHEMA = "packages/leasehold/src/tasks/kinds/json-schema.ts";
@@ -22,7 +22,7 @@ export const KIND_BUGS = [
   {
     name: "version-ignored",
     what: "A claim takes tasks of versions that its worker does not know.",
-    file: CLAIMS,
+    file: VALUES,
     find: "    : FIRST_VERSION;",
     by: "    : Number.POSITIVE_INFINITY;",
     check: simulated("versions"),
@@ -125,5 +125,40 @@ export const KIND_BUGS = [
     find: 'if (path.length > 1 && typeof node["$id"] === "string") {',
     by: 'if (path.length > 99 && typeof node["$id"] === "string") {',
     check: unit("packages/leasehold/src/tasks/kinds/json-schema.test.ts", "refuses"),
+  },
+  {
+    name: "drain-waits-for-later-versions",
+    what: "A worker drains until tasks of versions that it leaves to others are done too.",
+    file: "packages/leasehold/src/tasks/worker.ts",
+    find: "const { versions = {} } = this.#work.versions;",
+    by: "const versions = Object.fromEntries(kinds.map((kind) => [kind, 99]));",
+    check: unit("packages/leasehold/src/tasks/draining.test.ts", "of a later version"),
+  },
+  {
+    name: "drain-by-sql-of-any-version",
+    what: "PostgreSQL counts tasks of any version for a worker that drains.",
+    file: "packages/leasehold/src/stores/postgres/task-waits.ts",
+    find: "const taken = kinds && versions ? JSON.stringify(versions) : null;",
+    by: "const taken = kinds && versions && queues ? JSON.stringify(versions) : null;",
+    check: versions("counts only the versions that a claim takes"),
+  },
+  {
+    name: "later-version-unreported",
+    what: "Tasks of a later version count as handled by any worker of their kind.",
+    file: "packages/leasehold/src/tasks/unhandled.ts",
+    find: "version <= versionTaken(claim, kind),",
+    by: "version <= versionTaken(claim, kind) + 99,",
+    check: unit("packages/leasehold/src/tasks/unhandled.test.ts", "are later versions too"),
+  },
+  {
+    name: "later-version-left-in-silence",
+    what: "A worker does not say that it leaves tasks of later versions to others.",
+    file: "packages/leasehold/src/tasks/unhandled.ts",
+    find: "if (version <= taken || told.has(name)) continue;",
+    by: "if (version <= taken + 1 || told.has(name)) continue;",
+    check: unit(
+      "packages/leasehold/src/tasks/unhandled-versions.test.ts",
+      "names each later version",
+    ),
   },
 ];

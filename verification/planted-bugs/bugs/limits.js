@@ -1,5 +1,5 @@
 /** Limits of kinds and queues, and rates: the rules, their index in memory, and the SQL of claims. */
-import { conformance, integration, simulated } from "../checks.js";
+import { conformance, integration, simulated, unit } from "../checks.js";
 
 const RULES = "packages/leasehold/src/tasks/limits.ts";
 const MEMORY = "packages/leasehold/src/stores/memory/task-limits.ts";
@@ -79,5 +79,29 @@ export const LIMIT_BUGS = [
     find: "CASE WHEN k.current THEN k.window_used ELSE 0 END AS used",
     by: "0 AS used",
     check: suite("PostgreSQL", "starts at most so many tasks of a concurrency key"),
+  },
+  {
+    name: "limit-running-before-uncounted",
+    what: "Tasks that run since before their limit was declared do not count for it.",
+    file: "packages/leasehold/src/stores/postgres/task-limits.ts",
+    find: "UPDATE leasehold.task t SET limited = true",
+    by: "UPDATE leasehold.task t SET limited = t.limited",
+    check: suite("PostgreSQL", "counts tasks that run since before"),
+  },
+  {
+    name: "limit-declared-after-the-first-claim",
+    what: "A worker claims while it still declares its limits.",
+    file: "packages/leasehold/src/tasks/worker.ts",
+    find: "if (this.#limits) await declareAll",
+    by: "if (this.#limits) void declareAll",
+    check: unit("packages/leasehold/src/tasks/limit-client.test.ts", "declares its limits before"),
+  },
+  {
+    name: "limit-oldest-declaration-counts",
+    what: "A limit that is declared anew stays as it was.",
+    file: MEMORY,
+    find: "if (before && sameLimit(before.limit, limit)) return",
+    by: "if (before) return",
+    check: suite("memory", "keeps the newest limit"),
   },
 ];

@@ -10,8 +10,6 @@ import { singletons } from "./singletons.js";
 import { tasks } from "./tasks.js";
 import { versions } from "./versions.js";
 
-const PROGRAMS = { leases, singletons, tasks };
-
 /** Programs about leases alone, on a database that keeps less than it promises. */
 const WEAK: readonly Scenario[] = [
   { name: "leases-weak", servers: 0, weak: true, set: leases },
@@ -25,16 +23,18 @@ const CLUSTERS: readonly Scenario[] = [
 ];
 
 /** Each program straight on the database, and over two servers. */
-export const SCENARIOS: readonly Scenario[] = [
-  ...Object.entries(PROGRAMS).flatMap(([name, set]) => [
+function bothWays(programs: Readonly<Record<string, Scenario["set"]>>): readonly Scenario[] {
+  return Object.entries(programs).flatMap(([name, set]) => [
     { name, servers: 0, set },
     { name: `${name}-http`, servers: 2, set },
-  ]),
+  ]);
+}
+
+export const SCENARIOS: readonly Scenario[] = [
+  ...bothWays({ leases, singletons, tasks }),
   ...CLUSTERS,
   ...WEAK,
   { name: "once", servers: 0, set: once },
   { name: "schedules", servers: 0, mostMachines: 3, set: schedules },
-  { name: "keys", servers: 0, set: keys },
-  { name: "versions", servers: 0, set: versions },
-  { name: "limits", servers: 0, set: limits },
+  ...bothWays({ keys, versions, limits }),
 ];

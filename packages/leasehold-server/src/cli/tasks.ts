@@ -2,6 +2,7 @@ import { type Command, Option } from "commander";
 import type { Concurrency, Tasks } from "leasehold";
 import {
   dueKindsOf,
+  FIRST_VERSION,
   formatDuration,
   systemEnv,
   TASK_STATES,
@@ -94,12 +95,13 @@ async function list(tasks: Tasks, options: Options): Promise<void> {
   for (const found of unhandled) say(`warning: ${warningOf(shown(found))}`);
 }
 
-function warningOf({ kind, queue, tasks, complete, dueAt }: UnhandledKind): string {
+function warningOf({ kind, version, queue, tasks, complete, dueAt }: UnhandledKind): string {
   const counted = tasks === 1 ? "1 task is" : `${tasks} tasks are`;
+  const of = version === FIRST_VERSION ? "" : `version ${version} of `;
   const waiting = complete ? counted : `at least ${counted}`;
   return (
-    `no live worker handles the kind "${kind}" of the queue "${queue}": ${waiting} due, the oldest since ${dueAt}. ` +
-    "Start a worker with a handler of this kind; a paused queue is the other cause"
+    `no live worker handles ${of}the kind "${kind}" of the queue "${queue}": ${waiting} due, the oldest since ${dueAt}. ` +
+    `Start a worker with a handler of this ${of ? "version" : "kind"}; a paused queue is the other cause`
   );
 }
 
@@ -160,8 +162,8 @@ const COLORS: Readonly<Record<TaskState, (text: string) => string>> = {
 };
 
 const HELP = `
-The list ends with a warning on stderr for each kind that no live worker handles: its tasks are due for 10 s and
-more, and no worker has taken one within 2 minutes.
+The list ends with a warning on stderr for each kind, or later version of a kind, that no live worker handles: its tasks
+are due for 10 s and more, and no worker has taken one within 2 minutes.
 
 With --json, a list has data, output and progress whole up to 1 KiB, and the beginning of larger ones: dataPreview,
 outputPreview, progressPreview. "leasehold tasks ID --json" prints all of them whole.

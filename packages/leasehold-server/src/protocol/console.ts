@@ -346,6 +346,9 @@ export const Workers = z
           .object({
             queue: z.string(),
             kind: z.string(),
+            version: z
+              .int()
+              .openapi({ description: "Of the kind: workers of earlier ones leave it." }),
             tasks: z.int().openapi({ description: "Number of due tasks." }),
             complete: z
               .boolean()
@@ -356,7 +359,7 @@ export const Workers = z
       )
       .openapi({
         description:
-          "Kinds whose tasks are due for 10 s and more, while no worker has claimed the kind from this instance, and none has taken a task of it within 2 minutes.",
+          "Versions of kinds whose tasks are due for 10 s and more, while no worker has claimed them from this instance, and none has taken one within 2 minutes.",
       }),
   })
   .openapi("Workers");

@@ -3,6 +3,7 @@ import { z } from "@hono/zod-openapi";
 import type * as wire from "leasehold/internal/wire";
 import { LIMITS } from "leasehold/internal/wire";
 import { JsonValue, Name, QueryInteger, TaskId } from "./fields.js";
+import { Version } from "./kinds.js";
 import type { Same } from "./same.js";
 import { State } from "./tasks.js";
 
@@ -50,18 +51,37 @@ const names = z
   .union([Name.transform((name) => [name]), z.array(Name).max(LIMITS.names)])
   .optional()
   .openapi({ type: "array", items: { type: "string" } });
-export const StatsQuery = z.strictObject({
-  queue: names,
-  kind: names,
-  unfinishedOnly: z
-    .enum(["true", "false"])
-    .transform((text) => text === "true")
-    .optional()
-    .openapi({ type: "boolean", description: "Count pending and running tasks alone." }),
-  limit: QueryInteger(1, COUNTED, COUNTED).openapi({
-    description: "At most this many tasks of each state are counted.",
-  }),
-});
+const version = z
+  .string()
+  .regex(/^\d{1,5}$/, "must be a whole number")
+  .transform(Number)
+  .pipe(Version);
+const versions = z
+  .union([version.transform((only) => [only]), z.array(version).max(LIMITS.names)])
+  .optional()
+  .openapi({
+    type: "array",
+    items: { type: "integer" },
+    description: "For each `kind`, in order, the largest version that is counted. Default: any.",
+  });
+export const StatsQuery = z
+  .strictObject({
+    queue: names,
+    kind: names,
+    version: versions,
+    unfinishedOnly: z
+      .enum(["true", "false"])
+      .transform((text) => text === "true")
+      .optional()
+      .openapi({ type: "boolean", description: "Count pending and running tasks alone." }),
+    limit: QueryInteger(1, COUNTED, COUNTED).openapi({
+      description: "At most this many tasks of each state are counted.",
+    }),
+  })
+  .refine(({ kind, version }) => version === undefined || version.length === kind?.length, {
+    path: ["version"],
+    message: "must be given as often as kind, or not at all",
+  });
 
 const TaskStats = z
   .object({

@@ -1,17 +1,4 @@
 import { type Failed, InvalidOptionError } from "../core/index.js";
-import type { ClaimRequest } from "./port.js";
-import { FIRST_VERSION } from "./values.js";
-
-/** The largest version of a kind that a claim takes. A claim for any kind takes any version. */
-export function versionTaken(
-  { kinds, versions }: Pick<ClaimRequest, "kinds" | "versions">,
-  kind: string,
-): number {
-  if (!kinds) return Number.POSITIVE_INFINITY;
-  return versions && Object.hasOwn(versions, kind)
-    ? (versions[kind] ?? FIRST_VERSION)
-    : FIRST_VERSION;
-}
 
 /**
  * Refuses a claim whose id names a claim of another holder: both would run its tasks. Null if no task that

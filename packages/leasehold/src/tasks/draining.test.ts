@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { echo, stepped, tasksWorld } from "../../../../tests/support/tasks-world.js";
 import { StoreUnavailableError } from "../core/index.js";
-import { FinalTaskError } from "./define.js";
+import { defineTask, FinalTaskError } from "./define.js";
 import type { TaskStore } from "./port.js";
 
 const HOUR_MS = 3_600_000;
@@ -71,6 +71,24 @@ it("reads nothing while tasks run here", async () => {
   expect(await drain.promise).toEqual({ dead: 0 });
   expect(reads).toBe(1);
   await tasks.close();
+});
+
+it("waits for no task of a later version than its handlers take", async () => {
+  const { client, clock } = tasksWorld();
+  const [first, second] = [client("first"), client("second")];
+  const later = defineTask("echo", { version: 2 });
+  await second.enqueue(later, 1);
+  await first.enqueue(echo, 1);
+  for (const [start, done] of [
+    [() => first.work([echo.handle(() => "done")]), 1],
+    [() => second.work([later.handle(() => "done")]), 2],
+  ] as const) {
+    const drain = watched(start().drain());
+    await clock.advance(5_000);
+    expect(drain.settled).toBe(true);
+    expect(await first.counts()).toMatchObject({ pending: 2 - done, done });
+  }
+  await Promise.all([first.close(), second.close()]);
 });
 
 it("counts the tasks that die meanwhile, and waits for no retry of later", async () => {

@@ -1,5 +1,5 @@
 /**
- * Waits until the queues of a worker are empty: no task of its kinds is due there, and none runs, here or elsewhere. While
+ * Waits until the queues of a worker are empty: no task that it takes is due there, and none runs, here or elsewhere. While
  * tasks run here, nothing is read: the next read is when the last of them has ended.
  */
 import { type Abort, LeaseholdError, TimedOutError } from "../core/index.js";
@@ -10,7 +10,8 @@ import type { TaskStatsQuery, TaskStore } from "./port.js";
 const FIRST_PAUSE_MS = 20;
 const LONGEST_PAUSE_MS = 1_000;
 
-interface Drained extends Required<Pick<TaskStatsQuery, "namespace" | "queues" | "kinds">> {
+interface Drained
+  extends Required<Pick<TaskStatsQuery, "namespace" | "queues" | "kinds" | "versions">> {
   readonly store: Pick<TaskStore, "stats">;
   readonly env: Env;
   /** Resolves when no task runs here. */

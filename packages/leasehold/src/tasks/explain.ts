@@ -8,7 +8,6 @@
  *            · other tasks come before it · none of these: the next claim gets it
  */
 import { formatDuration } from "../env/index.js";
-import { versionTaken } from "./claims.js";
 import type {
   Attempt,
   BlockedKey,
@@ -18,6 +17,7 @@ import type {
   Rate,
   TaskView,
 } from "./port.js";
+import { versionTaken } from "./values.js";
 
 export type WhyCode =
   | ("running" | "done" | "dead" | "cancelled")

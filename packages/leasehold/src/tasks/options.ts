@@ -79,7 +79,7 @@ export function areIdsNew(tasks: readonly TaskToEnqueue<unknown>[]): boolean {
 }
 
 /** Which tasks `stats` counts. */
-export type TaskStatsOptions = Partial<Omit<TaskStatsQuery, "namespace">>;
+export type TaskStatsOptions = Partial<Omit<TaskStatsQuery, "namespace" | "versions">>;
 /** The most tasks of each state that one call counts: it must stay cheap. */
 export const COUNTED = 20_000;
 const STATS_OPTIONS: Readonly<Record<keyof TaskStatsOptions, true>> = {

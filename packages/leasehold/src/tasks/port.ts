@@ -32,7 +32,7 @@ import type { Concurrency, Json, Rate, TaskKey, TaskState } from "./values.js";
 import type { TaskResult, TaskWaits } from "./waits-port.js";
 
 export type { TaskLeaseQuery, TaskQuery } from "./queries.js";
-export { FIRST_VERSION, TASK_STATES } from "./values.js";
+export { FIRST_VERSION, TASK_STATES, versionTaken } from "./values.js";
 export type {
   ReadResultsOptions,
   TaskEndEvent,
@@ -359,7 +359,7 @@ export interface TaskStore extends TaskWaits {
    */
   list(query: TaskQuery): Promise<Page<TaskView>>;
   counts(namespace: string): Promise<Record<TaskState, number>>;
-  /** Due pending tasks by queue and kind. Optional: without it, readers look at a page of `list`. */
+  /** Due pending tasks by queue, kind and version. Optional: without it, readers look at a page of `list`. */
   dueKinds?(query: DueKindsQuery): Promise<readonly DueKind[]>;
   /** Keys of which pending tasks wait for others, those with the most first. Optional: without it, readers do not see them. */
   blockedKeys?(query: BlockedKeysQuery): Promise<readonly BlockedKey[]>;

@@ -28,7 +28,7 @@ describe.each([["memory"], ["pglite"]])("due tasks by kind in %s", (engine) => {
     const dueKinds = dueKindsOf(tasks);
     const found = await dueKinds?.({ dueForMs: 0, limit: 1_000 });
     const dueAt = expect.stringMatching(/^\d{4}-.*Z$/);
-    const due = { queue: "default", dueAt, startedAt: null };
+    const due = { queue: "default", version: 1, dueAt, startedAt: null };
     expect([...(found ?? [])].sort((a, b) => b.tasks - a.tasks)).toEqual([
       { ...due, kind: "many", tasks: 250 },
       { ...due, kind: "old", tasks: 2 },
@@ -37,6 +37,23 @@ describe.each([["memory"], ["pglite"]])("due tasks by kind in %s", (engine) => {
     const some = await dueKinds?.({ dueForMs: 0, limit: 10 });
     expect(some?.reduce((sum, kind) => sum + kind.tasks, 0)).toBe(10);
     expect(await dueKinds?.({ dueForMs: 3_600_000, limit: 10 })).toEqual([]);
+  });
+
+  it("counts each version by itself, of some queues and kinds if that is asked for", async () => {
+    const { tasks } = leasehold;
+    for (const version of [1, 2, 2]) {
+      for (const queue of ["here", "there"]) {
+        await tasks.enqueue(defineTask("versioned", { version }), null, { queue });
+      }
+    }
+    await tasks.enqueue(defineTask("of another kind"), null, { queue: "here" });
+    const query = { dueForMs: 0, limit: 1_000, queues: ["here"], kinds: ["versioned"] };
+    const found = (await dueKindsOf(tasks)?.(query)) ?? [];
+    const counted = found.map(({ queue, kind, version, tasks }) => [queue, kind, version, tasks]);
+    expect(counted.sort()).toEqual([
+      ["here", "versioned", 1, 1],
+      ["here", "versioned", 2, 2],
+    ]);
   });
 
   it("says that a page of tasks may not show all", async () => {
@@ -58,6 +75,7 @@ describe("kinds that no worker handles", () => {
   const due = (kind: string, change: Partial<DueKind> = {}): DueKind => ({
     queue: "default",
     kind,
+    version: 1,
     tasks: 1,
     dueAt: at(60_000),
     startedAt: null,
@@ -75,7 +93,7 @@ describe("kinds that no worker handles", () => {
         list: async ({ kind = "", queue, states = [] }) => ({
           items: states.flatMap((state) => {
             const task = tasks[`${queue}/${kind}`]?.[state];
-            return task ? [task as TaskView] : [];
+            return task ? [{ version: 1, ...task } as TaskView] : [];
           }),
           nextCursor: null,
         }),
@@ -83,7 +101,9 @@ describe("kinds that no worker handles", () => {
       { nowMs: NOW_MS, claimers: [], pausedQueues: [], ...around },
     );
   const names = async (...given: Parameters<typeof find>) =>
-    (await find(...given)).map(({ queue, kind }) => `${queue}/${kind}`);
+    (await find(...given)).map(
+      ({ queue, kind, version }) => `${queue}/${kind}${version > 1 ? ` ${version}` : ""}`,
+    );
 
   it("are those that no claim of their queue names, in a queue that is not paused", async () => {
     const kinds = [
@@ -124,6 +144,24 @@ describe("kinds that no worker handles", () => {
     ]);
   });
 
+  it("are later versions too, which only workers of such versions handle", async () => {
+    const kinds = [1, 2, 3].map((version) => due("a", { version }));
+    const claim = { queues: ["default"], kinds: ["a"] };
+    expect(await names(kinds, { claimers: [claim] })).toEqual(["default/a 2", "default/a 3"]);
+    expect(await names(kinds, { claimers: [claim, { ...claim, versions: { a: 2 } }] })).toEqual([
+      "default/a 3",
+    ]);
+    expect(await names(kinds, { claimers: [{ queues: ["default"], kinds: null }] })).toEqual([]);
+    const recent = at(60_000);
+    for (const seen of [
+      { running: { version: 2 } },
+      { done: { version: 2, finishedAt: recent } },
+      { pending: { version: 2, startedAt: recent } },
+    ]) {
+      expect(await names(kinds, {}, { "default/a": seen })).toEqual(["default/a 3"]);
+    }
+  });
+
   it("are the twenty with the most tasks, the largest first", async () => {
     const kinds = Array.from({ length: 40 }, (_, tasks) => due(`k${tasks}`, { tasks }));
     const found = await find(kinds);
@@ -133,6 +171,7 @@ describe("kinds that no worker handles", () => {
     expect(found[0]).toEqual({
       queue: "default",
       kind: "k39",
+      version: 1,
       tasks: 39,
       complete: true,
       dueAt: at(60_000),
@@ -146,6 +185,7 @@ describe("kinds that no worker handles", () => {
       ({
         queue: "default",
         kind,
+        version: 1,
         createdAt: at(createdAgoMs),
         scheduledAt: at(dueAgoMs),
         startedAt: startedAgoMs === undefined ? null : at(startedAgoMs),
@@ -166,7 +206,7 @@ describe("kinds that no worker handles", () => {
     };
     const around = { nowMs: NOW_MS, claimers: [], pausedQueues: [] };
     expect(await unhandledKinds({ list }, around)).toEqual([
-      { queue: "default", kind: "a", tasks: 3, complete: true, dueAt: at(50_000) },
+      { queue: "default", kind: "a", version: 1, tasks: 3, complete: true, dueAt: at(50_000) },
     ]);
   });
 });

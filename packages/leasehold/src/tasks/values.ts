@@ -22,6 +22,19 @@ export const TASK_STATES: readonly TaskState[] = [
 export const FIRST_VERSION = 1;
 export const LARGEST_VERSION = 32_767;
 
+/** As of a claim. */
+interface Taken {
+  readonly kinds: readonly string[] | null;
+  readonly versions?: Readonly<Record<string, number>> | undefined;
+}
+/** The largest version of a kind that a claim takes. A claim for any kind takes any version. */
+export function versionTaken({ kinds, versions }: Taken, kind: string): number {
+  if (!kinds) return Number.POSITIVE_INFINITY;
+  return versions && Object.hasOwn(versions, kind)
+    ? (versions[kind] ?? FIRST_VERSION)
+    : FIRST_VERSION;
+}
+
 export interface TaskKey {
   readonly namespace: string;
   readonly id: string;

@@ -36,6 +36,8 @@ export interface TaskStatsQuery {
   readonly queues?: readonly string[];
   /** Only tasks of these kinds; default any. */
   readonly kinds?: readonly string[];
+  /** With `kinds`: only tasks that a claim of these versions takes. Default: of any version. */
+  readonly versions?: Readonly<Record<string, number>>;
   /** Counts pending and running tasks alone. Default false. */
   readonly unfinishedOnly?: boolean;
   /** At most this many tasks of each state are counted, and of pending ones so many that are due and so many that are not. */

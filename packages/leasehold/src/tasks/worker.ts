@@ -45,6 +45,7 @@ import { declareAll, type LimitOptions, type WorkerLimits, workerLimits } from "
 import type { ClaimRequest, TaskStore } from "./port.js";
 import type { Ready } from "./ready.js";
 import { TasksAtWork } from "./running-task.js";
+import { laterVersions } from "./unhandled.js";
 
 export interface WorkerOptions {
   /** How many tasks run at once. Default 8: handlers wait for I/O most of the time. */
@@ -186,7 +187,8 @@ export class Worker implements AsyncDisposable {
 
   /**
    * Waits until the worker's queues are empty: no task of its kinds is due there, and none runs, here or elsewhere. Tasks
-   * and retries that are scheduled for later do not count. The worker goes on. A paused queue never becomes empty.
+   * and retries that are scheduled for later do not count, nor do tasks of later versions, which the worker leaves to others.
+   * The worker goes on. A paused queue never becomes empty.
    * @throws TIMED_OUT, INVALID_OPTION; CLOSED if the worker is closed meanwhile; the signal's reason
    * @example
    * ```ts
@@ -207,9 +209,10 @@ export class Worker implements AsyncDisposable {
     checkNumber("timeoutMs", timeoutMs, 0, Number.POSITIVE_INFINITY);
     if (signal !== undefined) checkSignal(signal);
     const { completer, kinds } = this.#work;
+    const { versions = {} } = this.#work.versions;
     const deadBefore = completer.dead;
     const idle = () => this.#idle();
-    const place = { ...this.#context, queues: this.#queues, kinds, idle };
+    const place = { ...this.#context, queues: this.#queues, kinds, versions, idle };
     await this.#aborting.run([this.#stopping.signal, signal], (abort) =>
       drained(place, timeoutMs, abort),
     );
@@ -258,6 +261,7 @@ export class Worker implements AsyncDisposable {
     const options = store.capabilities.remoteWait ? {} : { signal };
     let claimId = newLeaseId(env.random);
     const backoff = new Backoff(env.random, RETRY);
+    const lookForLater = laterVersions(this.#context);
     let isFailing = false;
     // A task that starts before its limit is declared would not be held to it.
     if (this.#limits) await declareAll(this.#limits, this.#context, signal);
@@ -297,6 +301,7 @@ export class Worker implements AsyncDisposable {
         if (isFailing) env.logger.info({}, "the store answers again");
         isFailing = false;
         this.#work.start(outcome.tasks, sent, from);
+        if (outcome.tasks.length < limit) lookForLater(request);
         continue;
       }
       isFailing = true;

@@ -28,8 +28,8 @@ async function open() {
     warnings,
     add: (more: object = {}) =>
       ask("POST", "/api/tasks", { task_data: { sleep_duration_seconds: 5 }, ...more }),
-    claim: (kinds: readonly string[] | null) =>
-      ask("POST", "/api/tasks/next", { processor: PROCESSOR, kinds }),
+    claim: (kinds: readonly string[] | null, versions?: Readonly<Record<string, number>>) =>
+      ask("POST", "/api/tasks/next", { processor: PROCESSOR, kinds, versions }),
     unhandled: async () => (await ask("GET", "/v1/workers")).body.unhandled,
   };
 }
@@ -42,7 +42,7 @@ test("a kind without a worker is reported, with its tasks, and logged once", asy
   await add();
   expect(await unhandled()).toEqual(NONE);
   await clock.advance(12_000);
-  const kind = { queue: "default", kind: "default", tasks: 2, complete: true, dueAt };
+  const kind = { queue: "default", kind: "default", version: 1, tasks: 2, complete: true, dueAt };
   expect(await unhandled()).toEqual([kind]);
   await clock.advance(60_000);
   expect(warnings).toEqual([{ event: "kind_unhandled", namespace: "default", ...kind }]);
@@ -68,6 +68,19 @@ test("a kind is handled while a worker claims it, runs it, or took one recently"
   await claim(null);
   await clock.advance(30_000);
   expect(await unhandled()).toHaveLength(1);
+});
+
+test("a version that only workers of earlier ones claim is reported and logged by itself", async () => {
+  const { clock, add, claim, unhandled, warnings } = await open();
+  await add({ kind: "invoice", version: 2 });
+  await claim(["invoice"]);
+  await clock.advance(30_000);
+  const version = { queue: "default", kind: "invoice", version: 2, tasks: 1 };
+  expect(await unhandled()).toMatchObject([version]);
+  expect(warnings).toMatchObject([{ event: "kind_unhandled", ...version }]);
+  await claim(["invoice"], { invoice: 2 });
+  await clock.advance(30_000);
+  expect(await unhandled()).toEqual(NONE);
 });
 
 test("a kind that loses its workers again is logged again", async () => {

@@ -3,6 +3,7 @@ import type { Env } from "leasehold";
 import {
   type Control,
   type DueKinds,
+  FIRST_VERSION,
   type Repeating,
   repeat,
   type TaskQuery,
@@ -74,20 +75,20 @@ export class UnhandledKinds {
     return this.#checks.stop();
   }
 
-  /** Warns once about each kind, and again if it was handled in between. */
+  /** Warns once about each kind and version, and again if it was handled in between. */
   async #warn(): Promise<void> {
     const found = new Set<string>();
     // A copy: a tenant that is noted meanwhile moves to the end, and would be checked again.
     for (const namespace of [this.#own, ...this.#tenants]) {
       for (const unhandled of await this.of(namespace)) {
-        const { queue, kind } = unhandled;
-        const name = JSON.stringify([namespace, queue, kind]);
+        const { queue, kind, version } = unhandled;
+        const name = JSON.stringify([namespace, queue, kind, version]);
         found.add(name);
         if (this.#warned.has(name)) continue;
         this.#warned.add(name);
         this.#env.logger.warn(
           { event: "kind_unhandled", namespace, ...unhandled },
-          `no live worker handles tasks of the kind ${kind} in the queue ${queue}: they stay pending`,
+          `no live worker handles tasks of ${version === FIRST_VERSION ? "" : `version ${version} of `}the kind ${kind} in the queue ${queue}: they stay pending`,
         );
       }
     }

@@ -47,9 +47,12 @@ export function taskResultRoutes(app: App, services: Services): void {
       },
     }),
     async (context) => {
-      const { queue: queues, kind: kinds, unfinishedOnly, limit } = context.req.valid("query");
+      const asked = context.req.valid("query");
+      const { queue: queues, kind: kinds, version, unfinishedOnly, limit } = asked;
       const { namespace } = callerOf(context);
-      const query = { ...defined({ queues, kinds, unfinishedOnly }), namespace, limit };
+      const versions =
+        kinds && version && Object.fromEntries(kinds.map((kind, at) => [kind, version[at] ?? 1]));
+      const query = { ...defined({ queues, kinds, versions, unfinishedOnly }), namespace, limit };
       const stats = async () => {
         const { items, complete } = await tasks.stats(query);
         const some = items.slice(0, MOST_STATISTICS);

@@ -1,4 +1,5 @@
 /** Results and statistics of tasks over HTTP. */
+import type { TaskStats } from "leasehold";
 import { memory } from "leasehold/stores/memory";
 import { manualEnv } from "leasehold/testing";
 import { expect, onTestFinished, test } from "vitest";
@@ -101,6 +102,28 @@ test("many results are read in one request, and statistics by queue and kind", a
   const some = (await ask("GET", "/v1/tasks/stats?queue=a&queue=b&kind=one&limit=1")).body;
   expect(some.complete).toBe(false);
   expectProblem(await ask("GET", "/v1/tasks/stats?queues=a"), 422, "INVALID_REQUEST");
+});
+
+test("statistics count the versions that are asked for, one for each kind", async () => {
+  const { ask } = await openTestApp();
+  for (const version of [1, 2]) {
+    for (const kind of ["one", "two"]) {
+      await ask("POST", "/api/tasks", { task_data: 1, kind, version });
+    }
+  }
+  const due = async (query: string) =>
+    (await ask("GET", `/v1/tasks/stats?${query}`)).body.items.map((item: TaskStats) => [
+      item.kind,
+      item.due,
+    ]);
+  expect(await due("kind=two&version=1")).toEqual([["two", 1]]);
+  expect(await due("kind=two&kind=one&version=2&version=1")).toEqual([
+    ["one", 1],
+    ["two", 2],
+  ]);
+  for (const query of ["version=1", "kind=one&kind=two&version=1", "kind=one&version=0"]) {
+    expectProblem(await ask("GET", `/v1/tasks/stats?${query}`), 422, "INVALID_REQUEST");
+  }
 });
 
 test("statistics of more than 1,000 queues and kinds are cut, and say so", async () => {

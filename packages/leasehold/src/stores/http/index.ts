@@ -97,7 +97,10 @@ export function http(options: HttpOptions): StoreSource<Stores> {
       const client = new HttpClient(connection);
       const leases = retryingLeases(new HttpLeaseStore(connection, capabilities.leases), env);
       const tasks = retryingTasks(
-        new HttpTaskStore(connection, capabilities.tasks, keepsLimits),
+        new HttpTaskStore(connection, capabilities.tasks, {
+          limits: keepsLimits,
+          kinds: keepsKinds,
+        }),
         env,
       );
       const generator = new HttpGeneratorState(connection);

@@ -44,6 +44,7 @@ import type {
   TaskView,
   TaskWatchEvent,
 } from "../../tasks/port.js";
+import { versionTaken } from "../../tasks/port.js";
 import { isTaskId, storedTask } from "../../tasks/record.js";
 import type * as wire from "../../wire/index.js";
 import {
@@ -69,15 +70,17 @@ export class HttpTaskStore implements TaskStore {
   readonly capabilities: TaskCapabilities;
   declare readonly limits?: TaskLimits;
   readonly #client: HttpClient;
+  readonly #knowsVersions: boolean;
 
-  /** @param keepsLimits whether the server does: older ones keep none */
+  /** @param keeps what the server does: older ones keep no limits, and know no versions of kinds */
   constructor(
     connection: Connection,
     capabilities: Pick<TaskCapabilities, "ttl" | "watch">,
-    keepsLimits: boolean,
+    keeps: { readonly limits: boolean; readonly kinds: boolean },
   ) {
     this.#client = new HttpClient(connection);
-    if (keepsLimits) this.limits = new HttpTaskLimits(this.#client);
+    this.#knowsVersions = keeps.kinds;
+    if (keeps.limits) this.limits = new HttpTaskLimits(this.#client);
     // The server waits for tasks and reaps them.
     this.capabilities = { ...capabilities, remoteWait: true, reaps: true };
   }
@@ -267,10 +270,14 @@ export class HttpTaskStore implements TaskStore {
 
   async stats({ namespace, ...query }: TaskStatsQuery): Promise<TaskStatistics> {
     this.#client.checkNamespace(namespace);
-    const { queues, kinds, unfinishedOnly, limit } = query;
+    const { queues, kinds, versions, unfinishedOnly, limit } = query;
     // A query cannot express an empty list.
     if (queues?.length === 0 || kinds?.length === 0) return { items: [], complete: true };
-    const parameters = queryOf({ queue: queues, kind: kinds, unfinishedOnly, limit });
+    const version =
+      kinds && versions && this.#knowsVersions
+        ? kinds.map((kind) => versionTaken({ kinds, versions }, kind))
+        : undefined;
+    const parameters = queryOf({ queue: queues, kind: kinds, version, unfinishedOnly, limit });
     return (await this.#client.read(`/v1/tasks/stats${parameters}`)).body as wire.TaskStatistics;
   }
 

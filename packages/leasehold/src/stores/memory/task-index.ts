@@ -1,6 +1,7 @@
 /** The tasks of one namespace in memory, with an index for each order of access. */
-import { versionTaken } from "../../tasks/claims.js";
+
 import type { ClaimRequest, NewTask, TaskState } from "../../tasks/port.js";
+import { versionTaken } from "../../tasks/port.js";
 import { isUnfinished, type TaskRecord } from "../../tasks/record.js";
 import { SortedList } from "./sorted-list.js";
 import { isKeyed, KeyLanes } from "./task-keys.js";

@@ -65,22 +65,24 @@ function listedOf(record: TaskRecord, nowMs: number): TaskView {
 
 export function dueKindsOf(
   tasks: TaskIndex,
-  { dueForMs, limit }: DueKindsQuery,
+  { dueForMs, limit, queues, kinds: wanted }: DueKindsQuery,
   nowMs: number,
 ): readonly DueKind[] {
   const kinds = new Map<string, DueKind>();
   let counted = 0;
   for (const record of tasks.dueBy(nowMs - dueForMs)) {
-    const { queue, kind, scheduledAtMs, createdAtMs, last } = record;
+    const { queue, kind, version, scheduledAtMs, createdAtMs, last } = record;
     const dueAtMs = Math.max(scheduledAtMs, createdAtMs);
     if (dueAtMs > nowMs - dueForMs) continue;
-    const name = JSON.stringify([queue, kind]);
+    if ((queues && !queues.includes(queue)) || (wanted && !wanted.includes(kind))) continue;
+    const name = JSON.stringify([queue, kind, version]);
     const known = kinds.get(name);
     const dueAt = iso(dueAtMs);
     const startedAt = [known?.startedAt ?? null, last && iso(last.startedAtMs)];
     kinds.set(name, {
       queue,
       kind,
+      version,
       tasks: (known?.tasks ?? 0) + 1,
       dueAt: known && known.dueAt < dueAt ? known.dueAt : dueAt,
       startedAt:

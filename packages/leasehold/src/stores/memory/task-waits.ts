@@ -1,4 +1,5 @@
 /** Results and statistics of tasks in memory. */
+
 import { byteLength, RepeatedOutputs } from "../../tasks/payloads.js";
 import type {
   Json,
@@ -8,6 +9,7 @@ import type {
   TaskStats,
   TaskStatsQuery,
 } from "../../tasks/port.js";
+import { versionTaken } from "../../tasks/port.js";
 import { isUnfinished, type TaskRecord } from "../../tasks/record.js";
 import type { TaskIndex } from "./task-index.js";
 
@@ -36,13 +38,15 @@ export function resultsOf(
 type Counted = TaskRecord["state"] | "due";
 
 export function statsOf(tasks: TaskIndex, query: TaskStatsQuery, nowMs: number): TaskStatistics {
-  const { queues, kinds, unfinishedOnly = false, limit } = query;
+  const { queues, kinds = null, versions, unfinishedOnly = false, limit } = query;
   const counted = new Map<Counted, number>();
   const items = new Map<string, TaskStats>();
   let complete = true;
-  for (const { queue, kind, state, scheduledAtMs, createdAtMs } of tasks.newestFirst(undefined)) {
+  for (const record of tasks.newestFirst(undefined)) {
+    const { queue, kind, version, state, scheduledAtMs, createdAtMs } = record;
     if (unfinishedOnly && !isUnfinished(state)) continue;
     if ((queues && !queues.includes(queue)) || (kinds && !kinds.includes(kind))) continue;
+    if (versions && version > versionTaken({ kinds, versions }, kind)) continue;
     const isDue = state === "pending" && scheduledAtMs <= nowMs;
     const what = isDue ? "due" : state;
     const count = (counted.get(what) ?? 0) + 1;

@@ -39,10 +39,11 @@ export const LIMIT_STEPS = [
       `CREATE INDEX task_kinds
        ON leasehold.task (namespace, queue, kind, priority, scheduled_at, seq)
        WHERE state = 'pending' AND concurrency_key IS NULL AND kind || '' <> ''`,
+      // With the condition of task_keyed_running, and one each that always holds: so the planner takes none for another.
       `CREATE INDEX task_limited_kind ON leasehold.task (namespace, kind)
-       WHERE state = 'running' AND limited`,
+       WHERE limited AND state || '' = 'running' AND kind || '' <> ''`,
       `CREATE INDEX task_limited_queue ON leasehold.task (namespace, queue)
-       WHERE state = 'running' AND limited`,
+       WHERE limited AND state || '' = 'running' AND queue || '' <> ''`,
       // Roles that run tasks go on running them.
       `DO $$
        DECLARE

@@ -8,7 +8,7 @@ import {
 import { rateOf } from "./concurrency.js";
 import type { Parameter } from "./connection.js";
 import type { Run } from "./task-calls.js";
-import { NUMBER, OF_KEY, windowOf } from "./task-key-statements.js";
+import { NUMBER, OF_KEY, RUNS, windowOf } from "./task-key-statements.js";
 import { blockingOf } from "./task-limits.js";
 import { CLOCK, CLOCK_NOW, micros } from "./task-statements.js";
 import { isoOrNull } from "./task-views.js";
@@ -34,7 +34,7 @@ const KEYED = "t.namespace = $1 AND t.concurrency_key IS NOT NULL";
 /** Keys with a running task, or a pending one that waits for its retry. */
 const ALL = `
     SELECT t.namespace, t.queue, t.kind, t.concurrency_key AS key FROM (
-      (SELECT t.* FROM leasehold.task t WHERE ${KEYED} AND t.state = 'running' LIMIT ${SCANNED})
+      (SELECT t.* FROM leasehold.task t WHERE ${KEYED} AND ${RUNS} LIMIT ${SCANNED})
       UNION ALL
       (SELECT t.* FROM leasehold.task t WHERE ${KEYED} AND t.state = 'pending' LIMIT ${SCANNED})
     ) t
@@ -76,7 +76,7 @@ FROM keys k CROSS JOIN clock c
         'until', ${micros("t.expires_at")}) ORDER BY t.seq) FILTER (WHERE t.place <= ${NAMED_OF_KEY}) AS by
     FROM (
       SELECT t.*, row_number() OVER (ORDER BY t.seq) AS place FROM leasehold.task t
-      WHERE ${OF_KEY} AND t.state = 'running'
+      WHERE ${OF_KEY} AND ${RUNS}
     ) t
   ) r
   LEFT JOIN LATERAL (

@@ -14,9 +14,9 @@
  *   deletes only rows that it sees, and so has seen what they are about; what it leaves, it inserts again.
  * - It waits only for claims that add the row of the same key, in the order of keys.
  */
-import { versionTaken } from "../../tasks/claims.js";
+
 import type { ClaimRequest } from "../../tasks/port.js";
-import { FIRST_VERSION } from "../../tasks/port.js";
+import { FIRST_VERSION, versionTaken } from "../../tasks/port.js";
 import { CLOCK_NOW } from "./task-statements.js";
 
 /**
@@ -53,6 +53,8 @@ const SAME_KEY = (row: string) => `${row}.namespace = k.namespace AND ${row}.que
           AND ${row}.kind = k.kind`;
 /** The task t is one of the key k. */
 export const OF_KEY = `${SAME_KEY("t")} AND t.concurrency_key = k.key`;
+/** The task t runs, as the indexes of running tasks by key and by limit have it: see migrations-keys.ts. */
+export const RUNS = "t.state || '' = 'running'";
 /** The number of the task t, as the index of keys has it: see migrations-keys.ts. */
 export const NUMBER = "(t.seq + 0)";
 
@@ -117,13 +119,13 @@ export const keyedHeads = (
             -- Locked, because a renewal that this statement does not see may have extended it.
             SELECT count(*) FROM (
               SELECT FROM leasehold.task t
-              WHERE ${OF_KEY} AND t.state = 'running' AND c.now >= t.expires_at
+              WHERE ${OF_KEY} AND ${RUNS} AND c.now >= t.expires_at
               FOR NO KEY UPDATE OF t SKIP LOCKED
             ) e
           ) AS running,
           -- Expired, and not reaped yet: it keeps back those behind it.
           min(t.seq) FILTER (WHERE c.now >= t.expires_at) AS stuck
-        FROM leasehold.task t WHERE ${OF_KEY} AND t.state = 'running'
+        FROM leasehold.task t WHERE ${OF_KEY} AND ${RUNS}
       ) r
   ),
   -- Of a key in order, none comes before one ahead of it: they have the largest priority and time so far.
@@ -228,7 +230,7 @@ WITH old AS MATERIALIZED (
     SELECT k.ctid AS at FROM leasehold.task_key k
     WHERE k.claimed_at < clock_timestamp() - $1::float8 * interval '1 millisecond'
       AND NOT EXISTS (SELECT FROM leasehold.task t WHERE ${OF_KEY} AND t.state = 'pending')
-      AND NOT EXISTS (SELECT FROM leasehold.task t WHERE ${OF_KEY} AND t.state = 'running')
+      AND NOT EXISTS (SELECT FROM leasehold.task t WHERE ${OF_KEY} AND ${RUNS})
     LIMIT 10000
     FOR UPDATE OF k SKIP LOCKED
   )

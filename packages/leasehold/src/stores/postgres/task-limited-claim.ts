@@ -15,7 +15,7 @@
  *   nothing.
  * - Each kind is read by itself, from an index: the backlog of a kind that must wait is in no other's way.
  */
-import { VERSION_TAKEN, windowOf } from "./task-key-statements.js";
+import { RUNS, VERSION_TAKEN, windowOf } from "./task-key-statements.js";
 import { CLOCK_NOW } from "./task-statements.js";
 
 const CONCERNS = (queues: string) => `l.namespace = $1 AND CASE l.scope
@@ -29,10 +29,12 @@ export const limitedBy = (queues: string) => `limited AS MATERIALIZED (
     LIMIT 1
   )`;
 
-/** A subquery about the running tasks of the limit `row`, by an index of its scope. */
+/** The running tasks t of the limit `row`, by the index of its scope. */
+export const runningOf = (row: string, scope: "kind" | "queue") =>
+  `t.namespace = ${row}.namespace AND t.${scope} = ${row}.name AND t.limited AND ${RUNS} AND t.${scope} || '' <> ''`;
+/** A subquery about the running tasks of the limit `row`. */
 const ofRunning = (row: string, select: (condition: string) => string) => {
-  const where = (column: string) =>
-    select(`t.namespace = $1 AND t.${column} = ${row}.name AND t.state = 'running' AND t.limited`);
+  const where = (scope: "kind" | "queue") => select(runningOf(row, scope));
   return `CASE ${row}.scope WHEN 'kind' THEN (${where("kind")}) ELSE (${where("queue")}) END`;
 };
 const LIVE = (row: string) =>
@@ -58,7 +60,7 @@ const WAITS = (queue: string) => `t.namespace = $1 AND t.queue = ${queue} AND t.
             AND t.concurrency_key IS NULL AND t.kind || '' <> ''`;
 
 export const limitsSeen = (queues: string) => `seen AS MATERIALIZED (
-    SELECT l.ctid AS at, l.scope, l.name, l.running_most AS most, w.*
+    SELECT l.ctid AS at, l.namespace, l.scope, l.name, l.running_most AS most, w.*
     FROM leasehold.task_limit l CROSS JOIN clock c CROSS JOIN LATERAL (${windowOf("l", "l.rate_limit", "l.rate_per_ms")}
       ) w
     WHERE ${CONCERNS(queues)}

@@ -15,6 +15,7 @@ import { CHANNEL } from "./connection.js";
 import { failedOutcome } from "./failures.js";
 import type { Run } from "./task-calls.js";
 import { windowOf } from "./task-key-statements.js";
+import { runningOf } from "./task-limited-claim.js";
 import { CLOCK, micros } from "./task-statements.js";
 import { iso, isoOrNull } from "./task-views.js";
 
@@ -94,10 +95,10 @@ FROM leasehold.task_limit l CROSS JOIN clock c
     FROM (
       SELECT t.id, t.seq, t.holder, t.expires_at, row_number() OVER (ORDER BY t.seq) AS place FROM (
         SELECT t.* FROM leasehold.task t
-        WHERE l.scope = 'kind' AND t.namespace = l.namespace AND t.kind = l.name AND t.state = 'running' AND t.limited
+        WHERE l.scope = 'kind' AND ${runningOf("l", "kind")}
         UNION ALL
         SELECT t.* FROM leasehold.task t
-        WHERE l.scope = 'queue' AND t.namespace = l.namespace AND t.queue = l.name AND t.state = 'running' AND t.limited
+        WHERE l.scope = 'queue' AND ${runningOf("l", "queue")}
       ) t WHERE c.now < t.expires_at
     ) t
   ) r

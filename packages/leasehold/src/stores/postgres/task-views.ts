@@ -125,25 +125,29 @@ SELECT state, count(*) AS count FROM leasehold.task WHERE namespace = $1 GROUP B
 export interface DueKindRow {
   readonly queue: string;
   readonly kind: string;
+  readonly version: number;
   readonly tasks: number;
   readonly dueAt: number;
   readonly startedAt: number | null;
 }
-/** Values: namespace, milliseconds, limit. The limit bounds what a long backlog costs. */
+/** Values: namespace, milliseconds, limit, queues, kinds (null: any). The limit bounds what a long backlog costs. */
 export const DUE_KINDS = `
-SELECT d.queue, d.kind, count(*) AS tasks, ${micros("min(d.due_at)")} AS "dueAt",
+SELECT d.queue, d.kind, d.version, count(*) AS tasks, ${micros("min(d.due_at)")} AS "dueAt",
   ${micros("max(d.started_at)")} AS "startedAt"
 FROM (
-  SELECT t.queue, t.kind, t.started_at, greatest(t.scheduled_at, t.created_at) AS due_at
+  SELECT t.queue, t.kind, t.version, t.started_at, greatest(t.scheduled_at, t.created_at) AS due_at
   FROM leasehold.task t
   WHERE t.namespace = $1 AND t.state = 'pending'
+    -- Follows from the next condition, and is in the indexes: tasks of later are not read.
+    AND t.scheduled_at <= clock_timestamp() - $2::float8 * interval '1 millisecond'
     AND greatest(t.scheduled_at, t.created_at)
       <= clock_timestamp() - $2::float8 * interval '1 millisecond'
+    AND ($4::text[] IS NULL OR t.queue = ANY ($4)) AND ($5::text[] IS NULL OR t.kind = ANY ($5))
   LIMIT $3::int
-) d GROUP BY d.queue, d.kind`;
+) d GROUP BY d.queue, d.kind, d.version`;
 
-export function dueKindOf({ queue, kind, tasks, dueAt, startedAt }: DueKindRow): DueKind {
-  return { queue, kind, tasks, dueAt: iso(dueAt), startedAt: isoOrNull(startedAt) };
+export function dueKindOf({ dueAt, startedAt, ...row }: DueKindRow): DueKind {
+  return { ...row, dueAt: iso(dueAt), startedAt: isoOrNull(startedAt) };
 }
 
 /**

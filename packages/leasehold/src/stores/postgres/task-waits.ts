@@ -11,6 +11,7 @@ import type {
   TaskStats,
   TaskStatsQuery,
 } from "../../tasks/port.js";
+import { FIRST_VERSION } from "../../tasks/port.js";
 import { isTaskId } from "../../tasks/record.js";
 import { afterMs, unnested } from "./statements.js";
 import type { Run } from "./task-calls.js";
@@ -102,7 +103,7 @@ interface StatsRow {
   readonly count: number;
   readonly dueForMs: number;
 }
-/** Values: namespace, queues, kinds (null: any), limit. */
+/** Values: namespace, queues, kinds (null: any), limit, JSON of the versions by kind (null: any). */
 const statsSql = (counted: typeof COUNTED) => `
 WITH ${CLOCK}
 SELECT s.queue, s.kind, s.what, count(*)::int AS count,
@@ -116,6 +117,7 @@ ${counted
     ]) => `  (SELECT t.queue, t.kind, '${what}' AS what, greatest(t.scheduled_at, t.created_at) AS due_at
     FROM leasehold.task t WHERE t.namespace = $1 AND ${condition}
       AND ($2::text[] IS NULL OR t.queue = ANY ($2)) AND ($3::text[] IS NULL OR t.kind = ANY ($3))
+      AND ($5::jsonb IS NULL OR t.version <= coalesce(($5 ->> t.kind)::int, ${FIRST_VERSION}))
     LIMIT $4::int)`,
   )
   .join("\n  UNION ALL\n")}
@@ -127,7 +129,9 @@ const NONE = { pending: 0, running: 0, done: 0, dead: 0, cancelled: 0, due: 0, d
 
 export async function readStats(run: Run, query: TaskStatsQuery): Promise<TaskStatistics> {
   const { namespace, queues = null, kinds = null, unfinishedOnly = false, limit } = query;
-  const values = [namespace, queues, kinds, limit + 1];
+  const { versions } = query;
+  const taken = kinds && versions ? JSON.stringify(versions) : null;
+  const values = [namespace, queues, kinds, limit + 1, taken];
   const rows = await run<StatsRow>(unfinishedOnly ? STATS_UNFINISHED : STATS, values);
   const totals = new Map<string, number>();
   const items = new Map<string, TaskStats>();

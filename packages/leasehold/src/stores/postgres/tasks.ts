@@ -255,9 +255,9 @@ export class PostgresTaskStore implements TaskStore {
   }
 
   async dueKinds(query: DueKindsQuery): Promise<readonly DueKind[]> {
-    const { namespace, dueForMs, limit } = query;
+    const { namespace, dueForMs, limit, queues = null, kinds = null } = query;
     const run = this.#calls.within(this.#general);
-    const rows = await run<DueKindRow>(DUE_KINDS, [namespace, dueForMs, limit]);
+    const rows = await run<DueKindRow>(DUE_KINDS, [namespace, dueForMs, limit, queues, kinds]);
     return rows.map(dueKindOf);
   }
 

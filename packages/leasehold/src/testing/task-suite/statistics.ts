@@ -48,6 +48,28 @@ export const statistics: Section = (test, expect) => {
     expect(counted(unfinished.items)).toEqual([...a, { ...running, done: 0, dead: 0 }]);
   });
 
+  test("counts only the versions that a claim takes, if it is asked for some", async (fixture) => {
+    for (const version of [1, 2, 3]) {
+      await fixture.add({ kind: "one", version });
+      await fixture.add({ kind: "two", version });
+    }
+    const due = async (query: Partial<TaskStatsQuery>) =>
+      (await stats(fixture, query)).items.map(({ kind, due }) => [kind, due]);
+    const kinds = ["one", "two"];
+    const all = [
+      ["one", 3],
+      ["two", 3],
+    ];
+    expect(await due({ kinds })).toEqual(all);
+    expect(await due({ kinds, versions: { two: 2 } })).toEqual([
+      ["one", 1],
+      ["two", 2],
+    ]);
+    expect(await due({ kinds: ["two"], versions: {}, unfinishedOnly: true })).toEqual([["two", 1]]);
+    // As a claim for any kind.
+    expect(await due({ versions: { two: 2 } })).toEqual(all);
+  });
+
   test("tells how long the oldest has been due", async (fixture) => {
     await fixture.add();
     await fixture.pass(200);

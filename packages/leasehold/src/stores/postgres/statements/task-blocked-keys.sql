@@ -5,7 +5,7 @@
 WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
   keys AS MATERIALIZED (
     SELECT t.namespace, t.queue, t.kind, t.concurrency_key AS key FROM (
-      (SELECT t.* FROM leasehold.task t WHERE t.namespace = $1 AND t.concurrency_key IS NOT NULL AND t.state = 'running' LIMIT 20000)
+      (SELECT t.* FROM leasehold.task t WHERE t.namespace = $1 AND t.concurrency_key IS NOT NULL AND t.state || '' = 'running' LIMIT 20000)
       UNION ALL
       (SELECT t.* FROM leasehold.task t WHERE t.namespace = $1 AND t.concurrency_key IS NOT NULL AND t.state = 'pending' LIMIT 20000)
     ) t
@@ -47,7 +47,7 @@ FROM keys k CROSS JOIN clock c
     FROM (
       SELECT t.*, row_number() OVER (ORDER BY t.seq) AS place FROM leasehold.task t
       WHERE t.namespace = k.namespace AND t.queue = k.queue
-          AND t.kind = k.kind AND t.concurrency_key = k.key AND t.state = 'running'
+          AND t.kind = k.kind AND t.concurrency_key = k.key AND t.state || '' = 'running'
     ) t
   ) r
   LEFT JOIN LATERAL (

@@ -10,7 +10,7 @@
 
 -- lines 11 to 18 of task-claim.sql
   seen AS MATERIALIZED (
-    SELECT l.ctid AS at, l.scope, l.name, l.running_most AS most, w.*
+    SELECT l.ctid AS at, l.namespace, l.scope, l.name, l.running_most AS most, w.*
     FROM leasehold.task_limit l CROSS JOIN clock c CROSS JOIN LATERAL (
         SELECT v.current, l.window_start + l.rate_per_ms * interval '1 millisecond' AS ends_at,
           CASE WHEN v.current THEN l.rate_limit - l.window_used ELSE l.rate_limit END AS permits
@@ -23,7 +23,7 @@
   ),
   unreached AS MATERIALIZED (
     SELECT s.* FROM seen s
-    WHERE coalesce(s.permits > 0, true) AND (s.most IS NULL OR s.most > CASE s.scope WHEN 'kind' THEN (SELECT count(*) FROM leasehold.task t WHERE t.namespace = $1 AND t.kind = s.name AND t.state = 'running' AND t.limited AND (SELECT now FROM clock) < t.expires_at) ELSE (SELECT count(*) FROM leasehold.task t WHERE t.namespace = $1 AND t.queue = s.name AND t.state = 'running' AND t.limited AND (SELECT now FROM clock) < t.expires_at) END)
+    WHERE coalesce(s.permits > 0, true) AND (s.most IS NULL OR s.most > CASE s.scope WHEN 'kind' THEN (SELECT count(*) FROM leasehold.task t WHERE t.namespace = s.namespace AND t.kind = s.name AND t.limited AND t.state || '' = 'running' AND t.kind || '' <> '' AND (SELECT now FROM clock) < t.expires_at) ELSE (SELECT count(*) FROM leasehold.task t WHERE t.namespace = s.namespace AND t.queue = s.name AND t.limited AND t.state || '' = 'running' AND t.queue || '' <> '' AND (SELECT now FROM clock) < t.expires_at) END)
   ),
   open AS MATERIALIZED (
     SELECT s.*, o.at AS locked FROM unreached s CROSS JOIN LATERAL (
@@ -37,15 +37,15 @@
     FROM seen s LEFT JOIN (
       SELECT o.scope, o.name, least(o.permits, CASE WHEN o.most IS NOT NULL THEN o.most - CASE o.scope WHEN 'kind' THEN (SELECT count(*) - (
             SELECT count(*) FROM (
-              SELECT FROM leasehold.task t WHERE t.namespace = $1 AND t.kind = o.name AND t.state = 'running' AND t.limited AND (SELECT now FROM clock) >= t.expires_at
+              SELECT FROM leasehold.task t WHERE t.namespace = o.namespace AND t.kind = o.name AND t.limited AND t.state || '' = 'running' AND t.kind || '' <> '' AND (SELECT now FROM clock) >= t.expires_at
               FOR NO KEY UPDATE OF t SKIP LOCKED
             ) e
-          ) FROM leasehold.task t WHERE t.namespace = $1 AND t.kind = o.name AND t.state = 'running' AND t.limited) ELSE (SELECT count(*) - (
+          ) FROM leasehold.task t WHERE t.namespace = o.namespace AND t.kind = o.name AND t.limited AND t.state || '' = 'running' AND t.kind || '' <> '') ELSE (SELECT count(*) - (
             SELECT count(*) FROM (
-              SELECT FROM leasehold.task t WHERE t.namespace = $1 AND t.queue = o.name AND t.state = 'running' AND t.limited AND (SELECT now FROM clock) >= t.expires_at
+              SELECT FROM leasehold.task t WHERE t.namespace = o.namespace AND t.queue = o.name AND t.limited AND t.state || '' = 'running' AND t.queue || '' <> '' AND (SELECT now FROM clock) >= t.expires_at
               FOR NO KEY UPDATE OF t SKIP LOCKED
             ) e
-          ) FROM leasehold.task t WHERE t.namespace = $1 AND t.queue = o.name AND t.state = 'running' AND t.limited) END END) AS free
+          ) FROM leasehold.task t WHERE t.namespace = o.namespace AND t.queue = o.name AND t.limited AND t.state || '' = 'running' AND t.queue || '' <> '') END END) AS free
       FROM open o WHERE o.at = o.locked
     ) o ON o.scope = s.scope AND o.name = s.name
   ),

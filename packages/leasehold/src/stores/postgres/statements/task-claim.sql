@@ -78,14 +78,14 @@ WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
             SELECT count(*) FROM (
               SELECT FROM leasehold.task t
               WHERE t.namespace = k.namespace AND t.queue = k.queue
-          AND t.kind = k.kind AND t.concurrency_key = k.key AND t.state = 'running' AND c.now >= t.expires_at
+          AND t.kind = k.kind AND t.concurrency_key = k.key AND t.state || '' = 'running' AND c.now >= t.expires_at
               FOR NO KEY UPDATE OF t SKIP LOCKED
             ) e
           ) AS running,
           -- Expired, and not reaped yet: it keeps back those behind it.
           min(t.seq) FILTER (WHERE c.now >= t.expires_at) AS stuck
         FROM leasehold.task t WHERE t.namespace = k.namespace AND t.queue = k.queue
-          AND t.kind = k.kind AND t.concurrency_key = k.key AND t.state = 'running'
+          AND t.kind = k.kind AND t.concurrency_key = k.key AND t.state || '' = 'running'
       ) r
   ),
   -- Of a key in order, none comes before one ahead of it: they have the largest priority and time so far.

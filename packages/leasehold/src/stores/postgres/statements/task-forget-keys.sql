@@ -7,7 +7,7 @@ WITH old AS MATERIALIZED (
       AND NOT EXISTS (SELECT FROM leasehold.task t WHERE t.namespace = k.namespace AND t.queue = k.queue
           AND t.kind = k.kind AND t.concurrency_key = k.key AND t.state = 'pending')
       AND NOT EXISTS (SELECT FROM leasehold.task t WHERE t.namespace = k.namespace AND t.queue = k.queue
-          AND t.kind = k.kind AND t.concurrency_key = k.key AND t.state = 'running')
+          AND t.kind = k.kind AND t.concurrency_key = k.key AND t.state || '' = 'running')
     LIMIT 10000
     FOR UPDATE OF k SKIP LOCKED
   )

@@ -19,10 +19,10 @@ FROM leasehold.task_limit l CROSS JOIN clock c
     FROM (
       SELECT t.id, t.seq, t.holder, t.expires_at, row_number() OVER (ORDER BY t.seq) AS place FROM (
         SELECT t.* FROM leasehold.task t
-        WHERE l.scope = 'kind' AND t.namespace = l.namespace AND t.kind = l.name AND t.state = 'running' AND t.limited
+        WHERE l.scope = 'kind' AND t.namespace = l.namespace AND t.kind = l.name AND t.limited AND t.state || '' = 'running' AND t.kind || '' <> ''
         UNION ALL
         SELECT t.* FROM leasehold.task t
-        WHERE l.scope = 'queue' AND t.namespace = l.namespace AND t.queue = l.name AND t.state = 'running' AND t.limited
+        WHERE l.scope = 'queue' AND t.namespace = l.namespace AND t.queue = l.name AND t.limited AND t.state || '' = 'running' AND t.queue || '' <> ''
       ) t WHERE c.now < t.expires_at
     ) t
   ) r
