@@ -1,6 +1,7 @@
 import { retryingOperator } from "../../control/retrying.js";
 import {
   checkObject,
+  checkOptional,
   checkServer,
   checkUrl,
   expectedHttp,
@@ -18,6 +19,8 @@ import type * as wire from "../../wire/index.js";
 import { LIMITS } from "../../wire/index.js";
 import type { StoreSource, Stores } from "../source.js";
 import { type Connection, HttpClient, queryOf } from "./connection.js";
+import { addressOf, type Files } from "./connection-address.js";
+import { Servers } from "./connection-servers.js";
 import { HttpOperator } from "./control.js";
 import { HttpGeneratorState } from "./control-generator.js";
 import type { HttpKindStore } from "./kinds.js";
@@ -26,11 +29,22 @@ import type { HttpScheduleStore } from "./schedules.js";
 import { HttpLeaseStore } from "./store.js";
 import { HttpTaskStore } from "./tasks.js";
 
+/** Certificates of {@link HttpOptions}, as text in PEM. */
+export interface HttpTls {
+  /** Of the authorities that are trusted. Default: those of Node. */
+  readonly ca?: string;
+  /** Of this client, with the chain that leads to its authority. */
+  readonly cert?: string;
+  /** The private key of `cert`. */
+  readonly key?: string;
+}
+
 /** Options of {@link http}. */
 export interface HttpOptions {
   /**
-   * URL of a Leasehold server, including its base path if it has one. `http://KEY@host` carries the API
-   * key.
+   * URL of a Leasehold server, including its base path if it has one. `http://KEY@host` carries the API key.
+   * Several servers on one database have commas between them: `http://a:4040,b:4040`. In Node, `https://` URLs may
+   * name PEM files: `?cacert=` of the authority, `?cert=` and `?key=` of this client.
    */
   readonly url: string | URL;
   /**
@@ -42,9 +56,35 @@ export interface HttpOptions {
    * Headers sent with every request; `authorization` is for proxies that require their own credentials.
    */
   readonly headers?: Readonly<Record<string, string>>;
-  /** Default: the global fetch. An app's own `fetch` reaches the app without a network. */
+  /**
+   * In Node: certificates for `https://`, by the package undici. Default: the files that the URL names, else those
+   * of LEASEHOLD_CACERT, LEASEHOLD_CERT and LEASEHOLD_CERT_KEY.
+   */
+  readonly tls?: HttpTls;
+  /**
+   * Default: the global fetch; in Node one of the package undici where there are certificates, or where the environment
+   * names a proxy (HTTP_PROXY, HTTPS_PROXY, NO_PROXY). An app's own `fetch` reaches the app without a network.
+   */
   readonly fetch?: typeof globalThis.fetch;
 }
+
+/** How requests reach servers, where the global fetch is not enough. @internal */
+export interface Transport {
+  readonly fetch: typeof globalThis.fetch;
+  /** Whether connections go to the addresses of the servers, and not to a proxy. */
+  readonly isDirect: boolean;
+  close(): void;
+}
+
+/** What the options and the URL say of TLS. @internal */
+export interface TransportOptions {
+  readonly isTls: boolean;
+  readonly files: Files;
+  readonly tls: HttpTls;
+}
+
+/** Returns null if the global fetch is enough. @throws STORE_MISCONFIGURED @internal */
+export type OpenTransport = (options: TransportOptions, env: Env) => Promise<Transport | null>;
 
 /**
  * Leases and tasks on a Leasehold server, in any runtime that has fetch. Opening asks the server for
@@ -62,19 +102,32 @@ export interface HttpOptions {
  * ```
  */
 export function http(options: HttpOptions): StoreSource<Stores> {
+  return httpSource(options);
+}
+
+/** @param openTransport absent where there is no Node @internal */
+export function httpSource(options: HttpOptions, openTransport?: OpenTransport): StoreSource<Stores> {
   checkObject("options", options);
   checkUrl(options.url);
-  const { fetch = globalThis.fetch } = options;
-  const { baseUrl, keyInUrl } = partsOf(options.url);
-  const headers = withKey(options.headers ?? {}, options.apiKey ?? keyInUrl);
+  const { baseUrls, apiKey, files } = addressOf(options.url);
+  const isTls = baseUrls[0]?.startsWith("https:") ?? false;
+  const tls = checkedTls(options, isTls);
+  if ((options.tls ?? files.ca ?? files.cert) && (options.fetch || !openTransport)) {
+    const why = openTransport ? "is not used with a fetch of your own" : "needs Node";
+    throw new InvalidOptionError(options.tls ? "tls" : "url: ?cacert, ?cert and ?key", why);
+  }
+  const headers = withKey(options.headers ?? {}, options.apiKey ?? apiKey);
   return {
     async open(env: Env, timeoutMs?: number): Promise<Stores> {
-      const expected = expectedHttp([baseUrl]);
+      const expected = expectedHttp(baseUrls);
+      const transport = options.fetch ? null : await openTransport?.({ isTls, files, tls }, env);
+      const fetch = options.fetch ?? transport?.fetch ?? globalThis.fetch;
       // Another fetch may reach its server by other ways.
-      const isDirect = fetch === globalThis.fetch;
+      const isDirect = transport?.isDirect ?? fetch === globalThis.fetch;
       if (isDirect) await checkServer(expected);
+      const servers = new Servers(baseUrls);
       const maxBodyBytes = LIMITS.payloadBodyBytes;
-      const asking: Connection = { baseUrl, namespace: "", headers, fetch, env, maxBodyBytes };
+      const asking: Connection = { servers, namespace: "", headers, fetch, env, maxBodyBytes };
       const opening = new HttpClient(asking);
       const reading = new Retrying(env).call((leftMs) => opening.read("/v1/capabilities", leftMs), {
         timeoutMs,
@@ -82,6 +135,7 @@ export function http(options: HttpOptions): StoreSource<Stores> {
       const known = isDirect ? openServer(expected, env, reading, async () => {}) : reading;
       const { body } = await known.catch((error: unknown) => {
         opening.close();
+        transport?.close();
         throw error;
       });
       const { namespace, ...capabilities } = body as wire.ServerCapabilities;
@@ -148,6 +202,7 @@ export function http(options: HttpOptions): StoreSource<Stores> {
           (await loadingSchedules)?.close();
           generator.close();
           operator.close();
+          transport?.close();
         },
       };
     },
@@ -181,28 +236,13 @@ function withKey(
   return { ...headers, authorization: `Bearer ${key}` };
 }
 
-function partsOf(url: string | URL): { baseUrl: string; keyInUrl: string | undefined } {
-  let parsed: URL;
-  try {
-    parsed = new URL(url);
-  } catch {
-    throw new InvalidOptionError("url", "must be like http://host:port");
+function checkedTls({ tls = {} }: HttpOptions, isTls: boolean): HttpTls {
+  checkObject("tls", tls);
+  const { ca, cert, key } = tls;
+  checkOptional("string", { ca, cert, key }, ["ca", "cert", "key"]);
+  if ((cert === undefined) !== (key === undefined)) {
+    throw new InvalidOptionError("tls", "must have both cert and key, or neither");
   }
-  const { protocol, origin, pathname, username, password, search, hash } = parsed;
-  if (protocol !== "http:" && protocol !== "https:") {
-    throw new InvalidOptionError("url", "must begin with http: or https:");
-  }
-  if (password || search || hash) {
-    throw new InvalidOptionError("url", "must not contain a password, query or fragment");
-  }
-  const keyInUrl = username === "" ? undefined : decoded(username);
-  return { baseUrl: origin + pathname.replace(/\/+$/, ""), keyInUrl };
-}
-
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    throw new InvalidOptionError("url", "contains a key that is not percent-encoded");
-  }
+  if ((ca ?? cert) && !isTls) throw new InvalidOptionError("tls", "needs a URL that begins with https:");
+  return tls;
 }
