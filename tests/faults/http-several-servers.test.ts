@@ -10,7 +10,11 @@ import { memory } from "../../packages/leasehold/src/stores/memory/index.js";
 import type { Stores } from "../../packages/leasehold/src/stores/source.js";
 import { only } from "../../packages/leasehold/src/testing/calls.js";
 import { LeaseWatching } from "../../packages/leasehold/src/testing/lease-suite/fixture.js";
-import { createApp, type Listening, listen } from "../../packages/leasehold-server/src/http/index.js";
+import {
+  createApp,
+  type Listening,
+  listen,
+} from "../../packages/leasehold-server/src/http/index.js";
 import { type FaultProxy, lost, openFaultProxy } from "../support/fault-proxy.js";
 import {
   claimRequest,
@@ -36,13 +40,20 @@ let servers: readonly [Listening, Listening];
 beforeEach(async () => {
   behind = later(await memory().open(systemEnv));
   const open = async () => {
-    const app = createApp({ ...behind, namespace, auth: "none", version: "test", limits: TEST_LIMITS });
+    const app = createApp({
+      ...behind,
+      namespace,
+      auth: "none",
+      version: "test",
+      limits: TEST_LIMITS,
+    });
     return later(await listen({ app, port: 0, graceMs: 60_000 }));
   };
   servers = [await open(), await open()];
 });
 
-const urlOf = (...ports: number[]) => `http://${ports.map((port) => `127.0.0.1:${port}`).join(",")}/`;
+const urlOf = (...ports: number[]) =>
+  `http://${ports.map((port) => `127.0.0.1:${port}`).join(",")}/`;
 /** Both servers, each behind a proxy of connections. */
 async function behindTcp(): Promise<{ url: string; proxies: readonly [TcpProxy, TcpProxy] }> {
   const [one, two] = servers;
@@ -74,14 +85,18 @@ it("a dead one is skipped when the store opens, and later", async () => {
 it("one that dies while leases are held loses none of them", async () => {
   const { url, proxies } = await behindTcp();
   const leasehold = later(await connect(url, { namespace }));
-  const leases = await Promise.all(["a", "b", "c"].map((name) => leasehold.acquire(name, { ttlMs: TTL_MS })));
+  const leases = await Promise.all(
+    ["a", "b", "c"].map((name) => leasehold.acquire(name, { ttlMs: TTL_MS })),
+  );
   const { connections } = proxies[1].counts;
   expect(proxies[0].refuse()).toBeGreaterThan(0);
   await Promise.all(leases.map((lease) => lease.renew()));
   expect(leases.map((lease) => lease.checkAlive())).toEqual([true, true, true]);
   expect(proxies[1].counts.connections).toBeGreaterThan(connections);
   const { items } = await behind.leases.list({ namespace });
-  expect(items.map(({ token, state }) => [token, state])).toEqual(leases.map(({ token }) => [token, "live"]));
+  expect(items.map(({ token, state }) => [token, state])).toEqual(
+    leases.map(({ token }) => [token, "live"]),
+  );
   for (const lease of leases) await lease.release();
 });
 
@@ -114,8 +129,12 @@ it("a request whose answer is lost after it was carried out is repeated at the o
     return outcome;
   };
   const renewal = { ...grantOf(request), ttlMs: TTL_MS };
-  expect(await atFirst(({ leases }) => leases.renew([renewal]))).toMatchObject([{ status: "renewed" }]);
-  expect(await atFirst(({ leases }) => leases.release([grantOf(request)]))).toEqual([{ status: "released" }]);
+  expect(await atFirst(({ leases }) => leases.renew([renewal]))).toMatchObject([
+    { status: "renewed" },
+  ]);
+  expect(await atFirst(({ leases }) => leases.release([grantOf(request)]))).toEqual([
+    { status: "released" },
+  ]);
 
   const tasks = [newTask(), newTask()];
   expect(await atFirst((client) => client.tasks.enqueue(tasks))).toHaveLength(2);
@@ -125,7 +144,9 @@ it("a request whose answer is lost after it was carried out is repeated at the o
   if (claimed.status !== "claimed") throw claimed.error;
   expect(await behind.tasks.counts(namespace)).toMatchObject({ pending: 1, running: 1 });
   const report = { ...taskGrantOf(only(claimed.tasks)), output: "done" };
-  expect(await atFirst((client) => client.tasks.complete([report]))).toMatchObject([{ status: "completed" }]);
+  expect(await atFirst((client) => client.tasks.complete([report]))).toMatchObject([
+    { status: "completed" },
+  ]);
   expect(await behind.tasks.counts(namespace)).toMatchObject({ done: 1, pending: 1 });
 });
 

@@ -32,7 +32,9 @@ export async function openConnectProxy({ login }: { login?: string } = {}): Prom
     }
     opened.push(url);
     const { hostname, port } = new URL(`http://${url}`);
-    const target = keep(connect(Number(port || 80), hostname === "localhost" ? "127.0.0.1" : hostname));
+    const target = keep(
+      connect(Number(port || 80), hostname === "localhost" ? "127.0.0.1" : hostname),
+    );
     target.once("connect", () => client.write("HTTP/1.1 200 Connection established\r\n\r\n"));
     target.once("close", () => client.destroy());
     client.once("close", () => target.destroy());

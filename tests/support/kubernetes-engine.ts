@@ -49,7 +49,10 @@ async function openOwn(): Promise<KubernetesEngine> {
 }
 
 export interface Kubeconfig {
-  readonly clusters: readonly { readonly name: string; readonly cluster: { readonly server: string } }[];
+  readonly clusters: readonly {
+    readonly name: string;
+    readonly cluster: { readonly server: string };
+  }[];
   readonly users: readonly { readonly name: string; readonly user: object }[];
   readonly contexts: readonly { readonly name: string; readonly context: object }[];
   readonly "current-context": string;

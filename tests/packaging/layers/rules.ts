@@ -118,8 +118,9 @@ export const LIBRARY: Rules = {
   },
   openModules: {
     "tasks/port.ts": ["port.ts", "stores/", "testing/", "control/", "once/"],
-    // The entry of the store for Node.
+    // The store in Node, and what else is read from servers there.
     "stores/http/node.ts": ["stores/"],
+    "stores/http/connection-node.ts": ["stores/"],
     "once/port.ts": ["stores/", "testing/", "control/", "wire/", "internal.ts"],
     "once/retrying.ts": ["stores/"],
     "tasks/kinds/port.ts": ["stores/", "testing/", "control/", "wire/", "internal.ts"],

@@ -21,14 +21,10 @@ export function wasNotSent(error: unknown): boolean {
   return isOfConnect(inner);
 }
 
-/** What is wrong with the certificate of the server or of this client; null if something else is. */
+/** What is wrong with the server's certificate; null if something else is. */
 export function certificateProblem(error: unknown): string | null {
   const inner = error instanceof Error ? (error.cause ?? error) : undefined;
   const code = inner instanceof Error ? codeOf(inner) : "";
-  // The server's alert is about what the client has shown, or has not.
-  if (/_ALERT_.*(CERT|UNKNOWN_CA)/.test(code)) {
-    return `it refused the certificate of this client, or demands one (${code})`;
-  }
   if (!UNTRUSTED.test(code)) return null;
   return `its certificate is not trusted (${code}); set NODE_EXTRA_CA_CERTS to its authority`;
 }

@@ -1,6 +1,6 @@
 /** All engines. */
 import type { Env } from "../env/index.js";
-import type { Reached } from "./http/node.js";
+import type { Reached } from "./http/connection-node.js";
 import { ANYWHERE } from "./open-anywhere.js";
 import { type Engines, openAll, split } from "./opening.js";
 import type { Source, Stores } from "./source.js";
@@ -9,7 +9,7 @@ export { openBy, planBy } from "./opening.js";
 
 /** Loaded where it is needed. */
 export async function reachServers(url: string, env: Env): Promise<Reached> {
-  return (await import("./http/node.js")).reachServers(url, env);
+  return (await import("./http/connection-node.js")).reachServers(url, env);
 }
 
 const consul: Engines[string] = async (url) => (await import("./consul/index.js")).consul({ url });

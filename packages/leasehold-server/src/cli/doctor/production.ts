@@ -61,7 +61,8 @@ export async function readProduction(
     return problem("not read", "--metrics must be the http:// URL of a /metrics");
   }
   const servers = isServer ? await reachServers(store, systemEnv) : null;
-  const texts = given === undefined ? (servers?.baseUrls ?? []).map((base) => `${base}/metrics`) : [given];
+  const texts =
+    given === undefined ? (servers?.baseUrls ?? []).map((base) => `${base}/metrics`) : [given];
   let last = "";
   try {
     // Of several servers, the figures are those of the first that answers.

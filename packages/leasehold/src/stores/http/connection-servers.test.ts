@@ -3,8 +3,8 @@ import { describe, expect, test } from "vitest";
 import type { LeaseholdError } from "../../core/index.js";
 import { manualEnv } from "../../testing/index.js";
 import { LIMITS } from "../../wire/index.js";
-import { addressOf } from "./connection-address.js";
 import { type Call, HttpClient } from "./connection.js";
+import { addressOf } from "./connection-address.js";
 import { Servers } from "./connection-servers.js";
 import { http } from "./index.js";
 
@@ -31,7 +31,9 @@ function scripted(behaviours: Record<string, Behaviour>) {
       return Promise.reject(new TypeError("fetch failed", { cause }));
     }
     const status = typeof behaviour === "number" ? behaviour : 200;
-    return Promise.resolve(Response.json({ from: hostname }, { status, headers: { "retry-after": "5" } }));
+    return Promise.resolve(
+      Response.json({ from: hostname }, { status, headers: { "retry-after": "5" } }),
+    );
   };
   const names = Object.keys(behaviours);
   const client = new HttpClient({
@@ -46,32 +48,41 @@ function scripted(behaviours: Record<string, Behaviour>) {
   const send = async (call: Partial<Call> = {}) => {
     asked.length = 0;
     let done = false;
-    const answer = client.send({ method: "POST", path: "/x", budgetMs: 1_000, ...call }).finally(() => {
-      done = true;
-    });
+    const answer = client
+      .send({ method: "POST", path: "/x", budgetMs: 1_000, ...call })
+      .finally(() => {
+        done = true;
+      });
     for (let ms = 0; !done && ms < 60_000; ms += 10) await env.clock.advance(10);
     return answer;
   };
   return { client, env, asked, send };
 }
 const from = (server: string) => ({ status: 200, body: { from: server } });
-const serversOf = (asked: readonly (readonly [string, number])[]) => asked.map(([server]) => server);
+const serversOf = (asked: readonly (readonly [string, number])[]) =>
+  asked.map(([server]) => server);
 
 describe("of several servers", () => {
-  test.each<Behaviour>(["refuses", 503])("one that %s is skipped in the same call, and left", async (first) => {
-    const { asked, send } = scripted({ a: first, b: "answers" });
-    expect(await send()).toEqual(from("b"));
-    expect(serversOf(asked)).toEqual(["a", "b"]);
-    expect(await send()).toEqual(from("b"));
-    expect(serversOf(asked)).toEqual(["b"]);
-  });
+  test.each<Behaviour>(["refuses", 503])(
+    "one that %s is skipped in the same call, and left",
+    async (first) => {
+      const { asked, send } = scripted({ a: first, b: "answers" });
+      expect(await send()).toEqual(from("b"));
+      expect(serversOf(asked)).toEqual(["a", "b"]);
+      expect(await send()).toEqual(from("b"));
+      expect(serversOf(asked)).toEqual(["b"]);
+    },
+  );
 
-  test.each<Behaviour>(["resets", 502, 500])("after one that %s, the repetition goes to the next", async (first) => {
-    const { asked, send } = scripted({ a: first, b: "answers" });
-    expect(await send()).toMatchObject({ status: "failed", applied: "maybe" });
-    expect(serversOf(asked)).toEqual(["a"]);
-    expect(await send()).toEqual(from("b"));
-  });
+  test.each<Behaviour>(["resets", 502, 500])(
+    "after one that %s, the repetition goes to the next",
+    async (first) => {
+      const { asked, send } = scripted({ a: first, b: "answers" });
+      expect(await send()).toMatchObject({ status: "failed", applied: "maybe" });
+      expect(serversOf(asked)).toEqual(["a"]);
+      expect(await send()).toEqual(from("b"));
+    },
+  );
 
   test("a silent one leaves time for the others", async () => {
     const { asked, env, send } = scripted({ a: "silent", b: "answers", c: "answers" });
@@ -133,16 +144,26 @@ describe("of several servers", () => {
 
 describe("the URL", () => {
   test("may name several servers, which share its path and its key", () => {
-    const address = addressOf("HTTPS://lh%2Dkey@a:4040,[::1],b.example/base/?cacert=/ca.pem&cert=c&key=k");
+    const { parameters, ...address } = addressOf(
+      "HTTPS://lh%2Dkey@a:4040,[::1],b.example/base/?cacert=/ca.pem",
+      ["cacert"],
+    );
     expect(address).toEqual({
       baseUrls: ["https://a:4040/base", "https://[::1]/base", "https://b.example/base"],
+      isTls: true,
       apiKey: "lh-key",
-      files: { ca: "/ca.pem", cert: "c", key: "k" },
     });
+    expect(parameters.get("cacert")).toBe("/ca.pem");
   });
 
   test("is not quoted when it is wrong, because it has the key", () => {
-    for (const url of ["http://secret@a:b:c", "http://secret@a,,b", "http://secret%@a", "http://secret@a?b=1", "ftp://secret@a"]) {
+    for (const url of [
+      "http://secret@a:b:c",
+      "http://secret@a,,b",
+      "http://secret%@a",
+      "http://secret@a?b=1",
+      "ftp://secret@a",
+    ]) {
       try {
         http({ url });
         expect.unreachable(url);

@@ -15,12 +15,8 @@ export class Servers {
     return this.baseUrls[this.#at] as string;
   }
 
-  get count(): number {
-    return this.baseUrls.length;
-  }
-
   /** The next call asks another server, unless one has moved on already. */
   leave(failed: string): void {
-    if (failed === this.current) this.#at = (this.#at + 1) % this.count;
+    if (failed === this.current) this.#at = (this.#at + 1) % this.baseUrls.length;
   }
 }

@@ -98,14 +98,14 @@ export class HttpClient {
     const { servers, env } = this.connection;
     const { waitMs = 0, budgetMs = DEFAULT_BUDGET_MS } = call;
     const deadlineMs = env.clock.monotonic() + budgetMs;
-    for (let untried = servers.count; ; untried -= 1) {
+    for (let untried = servers.baseUrls.length; ; untried -= 1) {
       const server = servers.current;
       const leftMs = deadlineMs - env.clock.monotonic();
       const heldMs = Math.min(waitMs, leftMs);
       const answer = await this.#answer(call, server, heldMs + (leftMs - heldMs) / untried);
       if (!isFailed(answer)) return checked(answer);
       const isLeft = servers.current !== server;
-      if (answer.applied !== "no" || !isLeft || untried === 1) return answer;
+      if (answer.applied === "maybe" || !isLeft || untried === 1) return answer;
     }
   }
 

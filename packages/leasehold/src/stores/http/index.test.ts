@@ -53,16 +53,24 @@ describe("opening", () => {
       "https://h/v1/capabilities",
       "http://h/a/b/v1/capabilities",
     ]);
-    for (const url of ["", "h:1", "ftp://h", "http://u:p@h", "http://h#x", "http://a,,b", "http://a,b c"]) {
+    for (const url of [
+      "",
+      "h:1",
+      "ftp://h",
+      "http://u:p@h",
+      "http://h#x",
+      "http://a,,b",
+      "http://a,b c",
+    ]) {
       expect(() => http({ url }), url).toThrow(
         expect.objectContaining({ code: "INVALID_OPTION", path: "url" }),
       );
     }
     for (const [url, path] of [
       ["http://h?x=1", "url: ?x"],
-      // Without TLS there are no certificates.
+      // In Node, a URL with TLS may have it.
       ["http://h?cacert=/ca.pem", "url: ?cacert"],
-      ["https://h?cert=/client.pem", "url"],
+      ["https://h?cacert=/ca.pem", "url: ?cacert"],
     ] as const) {
       expect(() => http({ url }), url).toThrow(
         expect.objectContaining({ code: "INVALID_OPTION", path }),
@@ -72,13 +80,18 @@ describe("opening", () => {
 
   test("takes certificates in Node only, with TLS, and not beside a fetch that brings its own", () => {
     const invalid = (path: string, problem: RegExp) =>
-      expect.objectContaining({ code: "INVALID_OPTION", path, message: expect.stringMatching(problem) as string }) as Error;
+      expect.objectContaining({
+        code: "INVALID_OPTION",
+        path,
+        message: expect.stringMatching(problem) as string,
+      }) as Error;
     const [url, tls] = ["https://h", { ca: "PEM" }];
-    const ofUrl = "url: ?cacert, ?cert and ?key";
     expect(() => http({ url, tls })).toThrow(invalid("tls", /needs Node/));
-    expect(() => http({ url: `${url}?cacert=/ca.pem` })).toThrow(invalid(ofUrl, /needs Node/));
-    expect(() => inNode({ url, tls, fetch })).toThrow(invalid("tls", /a fetch of your own/));
-    expect(() => inNode({ url: `${url}?cacert=/ca.pem`, fetch })).toThrow(invalid(ofUrl, /a fetch/));
+    expect(() => inNode({ url, tls, fetch })).toThrow(invalid("fetch", /brings its own/));
+    expect(() => inNode({ url: `${url}?cacert=/ca.pem`, fetch })).toThrow(
+      invalid("fetch", /its own/),
+    );
+    expect(() => inNode({ url: `${url}?cert=/a.pem` })).toThrow(invalid("url", /both \?cert= and/));
     expect(() => inNode({ url: "http://h", tls })).toThrow(invalid("tls", /begins with https:/));
     expect(() => inNode({ url, tls: { key: "PEM" } })).toThrow(invalid("tls", /both cert and key/));
   });

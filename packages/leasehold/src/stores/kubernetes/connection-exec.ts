@@ -75,9 +75,12 @@ export class ExecPlugin {
     const { apiVersion, command, interactiveMode } = plugin.config;
     if (!command) throw this.#misconfigured("has no command");
     if (!API_VERSION.test(apiVersion)) {
-      throw this.#misconfigured(`has the apiVersion ${apiVersion}: client.authentication.k8s.io/v1 is supported`);
+      throw this.#misconfigured(
+        `has the apiVersion ${apiVersion}: client.authentication.k8s.io/v1 is supported`,
+      );
     }
-    if (interactiveMode === "Always") throw this.#misconfigured("needs a terminal (interactiveMode: Always)");
+    if (interactiveMode === "Always")
+      throw this.#misconfigured("needs a terminal (interactiveMode: Always)");
   }
 
   /**
@@ -158,7 +161,12 @@ export class ExecPlugin {
     if (printed?.kind !== "ExecCredential" || printed.apiVersion !== apiVersion) {
       throw this.#failed(`printed no ExecCredential of ${apiVersion}`);
     }
-    const { token, clientCertificateData: cert, clientKeyData: key, expirationTimestamp } = printed.status ?? {};
+    const {
+      token,
+      clientCertificateData: cert,
+      clientKeyData: key,
+      expirationTimestamp,
+    } = printed.status ?? {};
     if (!token && !cert) throw this.#failed("printed neither a token nor a certificate");
     if (!cert !== !key) throw this.#failed("printed a certificate without its key, or a key alone");
     const credentials: Credentials = {

@@ -190,7 +190,9 @@ contexts:
     const half = await file("half", `{ "users": [{ "token": "${SECRET}" `);
     expect((await failure(open(half))).message).toBe(`the kubeconfig is not JSON: ${half}`);
     const path = await kubeconfig({ "client-certificate": "none", "client-key": "none" });
-    expect((await failure(open(path))).message).toMatch(/client-certificate .*none is not readable/);
+    expect((await failure(open(path))).message).toMatch(
+      /client-certificate .*none is not readable/,
+    );
   });
 });
 
@@ -216,7 +218,9 @@ describe("a proxy", () => {
     expect(refused.message).toMatch(/the proxy 127\.0\.0\.1:\d+ answers 407 to CONNECT/);
     const dead = await at(`http://user:${SECRET}@127.0.0.1:1`);
     expect(dead).toMatchObject({ code: "STORE_UNAVAILABLE" });
-    expect((await at(`socks5://user:${SECRET}@127.0.0.1:1`)).message).toMatch(/socks5.* not supported/);
+    expect((await at(`socks5://user:${SECRET}@127.0.0.1:1`)).message).toMatch(
+      /socks5.* not supported/,
+    );
   });
 });
 
@@ -249,7 +253,9 @@ describe("an exec plugin", () => {
     const leases = await open(await pluginConfig({ provideClusterInfo: true }));
     await Promise.all(["a", "b", "c"].map((name) => leases.acquire([request(name)])));
     expect(await runs()).toBe(1);
-    const [info = "", args] = (await readFile(join(folder, "runs"), "utf8")).split(/ (?=get-token)/);
+    const [info = "", args] = (await readFile(join(folder, "runs"), "utf8")).split(
+      / (?=get-token)/,
+    );
     expect(args).toBe("get-token\n");
     expect(JSON.parse(info)).toEqual({
       kind: "ExecCredential",
@@ -271,7 +277,10 @@ describe("an exec plugin", () => {
       expirationTimestamp: new Date(env.clock.wall() + lastsMs).toISOString(),
     });
     await printed(status(SECRET, 600_000));
-    const path = await pluginConfig({}, `[ -e "$FOLDER/gate" ] && read _ < "$FOLDER/gate"; cat "$FOLDER/answer"`);
+    const path = await pluginConfig(
+      {},
+      `[ -e "$FOLDER/gate" ] && read _ < "$FOLDER/gate"; cat "$FOLDER/answer"`,
+    );
     const leases = await open(path, env);
     const held = { ...request(), ttlMs: 900_000 };
     expect(await leases.acquire([held])).toMatchObject(ACQUIRED);
@@ -349,7 +358,9 @@ describe("an exec plugin", () => {
       failure(open(await pluginConfig(more, script)));
     expect(await failing({}, `echo ${SECRET}; exit 3`)).toMatchObject({
       code: "STORE_UNAVAILABLE",
-      message: expect.stringMatching(/the exec plugin \.\/plugin of the kubeconfig .* exit code 3/) as string,
+      message: expect.stringMatching(
+        /the exec plugin \.\/plugin of the kubeconfig .* exit code 3/,
+      ) as string,
     });
     expect((await failing({}, `echo ${SECRET}`)).message).toMatch(/plugin \.\/plugin .* no JSON/);
     await printed({ clientKeyData: SECRET, token: SECRET });
@@ -358,7 +369,9 @@ describe("an exec plugin", () => {
     const missing = await failing({ command: "no-such-plugin", installHint, args: [SECRET] });
     expect(missing).toMatchObject({
       code: "STORE_MISCONFIGURED",
-      message: expect.stringMatching(/no-such-plugin .* ENOENT; get it from example\.com/) as string,
+      message: expect.stringMatching(
+        /no-such-plugin .* ENOENT; get it from example\.com/,
+      ) as string,
     });
     expect((await failing({ interactiveMode: "Always" })).message).toMatch(/needs a terminal/);
     expect((await failing({ apiVersion: "x/v9" })).message).toMatch(/has the apiVersion x\/v9/);

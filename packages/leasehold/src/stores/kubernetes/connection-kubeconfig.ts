@@ -7,7 +7,7 @@
  * quotes a file, which has secrets.
  */
 import { readFile } from "node:fs/promises";
-import { type OutgoingHttpHeaders, Agent as HttpAgent } from "node:http";
+import { Agent as HttpAgent, type OutgoingHttpHeaders } from "node:http";
 import { type AgentOptions, Agent as HttpsAgent } from "node:https";
 import { dirname, resolve } from "node:path";
 import { loadDriver, StoreMisconfiguredError } from "../../core/index.js";
@@ -84,10 +84,14 @@ export async function openKubeconfig(
   const { cluster, user, namespace } = await choose(paths, name);
   const { entry } = cluster;
   const server = entry.server.replace(/\/+$/, "");
-  const files = new Reread<Credentials>(clock, async () => credentialsOf(await choose(paths, name)));
+  const files = new Reread<Credentials>(clock, async () =>
+    credentialsOf(await choose(paths, name)),
+  );
   const config = user?.entry.exec;
   const plugin =
-    user && config && new ExecPlugin({ config, path: user.path, cluster: await infoOf(cluster) }, clock);
+    user &&
+    config &&
+    new ExecPlugin({ config, path: user.path, cluster: await infoOf(cluster) }, clock);
   const current = new CurrentAccess(
     async (again) => {
       const read = await files.get(again);
@@ -143,11 +147,15 @@ async function choose(paths: readonly string[], name: string | undefined): Promi
     );
   }
   if (!/^https?:\/\//.test(server)) {
-    throw new StoreMisconfiguredError(`the kubeconfig's server ${server} must begin with https:// or http://`);
+    throw new StoreMisconfiguredError(
+      `the kubeconfig's server ${server} must begin with https:// or http://`,
+    );
   }
   const user = find("user", context.user, ({ users }) => users);
   if (context.user && !user) {
-    throw new StoreMisconfiguredError(`the kubeconfig has no user "${context.user}", whom its context names`);
+    throw new StoreMisconfiguredError(
+      `the kubeconfig has no user "${context.user}", whom its context names`,
+    );
   }
   const { entry, path } = cluster;
   return { cluster: { entry: { ...entry, server }, path }, user, namespace: context.namespace };
@@ -236,7 +244,10 @@ async function contentOf<Entry extends object>(
   try {
     return await readFile(from, "utf8");
   } catch (error) {
-    throw new StoreMisconfiguredError(`the kubeconfig's ${fileField} ${from} is not readable`, error);
+    throw new StoreMisconfiguredError(
+      `the kubeconfig's ${fileField} ${from} is not readable`,
+      error,
+    );
   }
 }
 

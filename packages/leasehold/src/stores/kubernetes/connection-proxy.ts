@@ -41,7 +41,9 @@ function openTunnel(proxy: URL, { host, port }: ClientRequestArgs, done: Done): 
     path,
     headers: {
       host: path,
-      ...(login !== ":" && { "proxy-authorization": `Basic ${Buffer.from(login).toString("base64")}` }),
+      ...(login !== ":" && {
+        "proxy-authorization": `Basic ${Buffer.from(login).toString("base64")}`,
+      }),
     },
     agent: false,
     timeout: TIMEOUT_MS,

@@ -138,7 +138,11 @@ export class KubernetesApi {
   }
 
   /** @param refused the access that the server rejected */
-  async #exchange(call: Call, asked: Asked, refused?: Access): Promise<Answer & { access: Access }> {
+  async #exchange(
+    call: Call,
+    asked: Asked,
+    refused?: Access,
+  ): Promise<Answer & { access: Access }> {
     const { clock } = this.#env;
     this.checkOpen();
     const leftMs = Math.floor(call.deadlineMs - clock.monotonic());

@@ -174,7 +174,9 @@ describe("opening", () => {
 
   it("takes the kubeconfig that KUBECONFIG names, and its context's namespace", async () => {
     const config = ownKubeconfig(1);
-    const contexts = [{ name: "own", context: { cluster: "own", user: "tests", namespace: "team" } }];
+    const contexts = [
+      { name: "own", context: { cluster: "own", user: "tests", namespace: "team" } },
+    ];
     vi.stubEnv("KUBECONFIG", await writeKubeconfig({ ...config, contexts }, folder));
     try {
       const cluster = await findCluster({}, systemEnv.clock);
