@@ -192,12 +192,12 @@ describe("the command line", () => {
       `localhost:1,localhost:${ports[1]},localhost`,
     );
     const env = { ...process.env, LEASEHOLD_KEY: SECRET, LEASEHOLD_STORE: several };
-    for (const args of [["list"], ["doctor"], ["doctor", "--json"]]) {
+    for (const args of [["ls"], ["doctor"], ["doctor", "--json"]]) {
       const { stdout, stderr } = await leasehold(args, { env });
       expect(stdout + stderr).not.toContain(SECRET);
       expect(stdout + stderr).not.toMatch(/TypeError|Invalid URL/);
     }
-    const { code } = await leasehold(["list"], {
+    const { code } = await leasehold(["ls"], {
       env: { ...process.env, LEASEHOLD_STORE: several },
     });
     expect(code).toBe(0);

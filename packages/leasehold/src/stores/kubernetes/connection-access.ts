@@ -6,7 +6,7 @@
  *
  * A certificate belongs to a connection, so new certificates get an agent of their own.
  */
-import { Agent as HttpAgent, type OutgoingHttpHeaders } from "node:http";
+import type { Agent as HttpAgent, OutgoingHttpHeaders } from "node:http";
 import { type AgentOptions, Agent as HttpsAgent } from "node:https";
 import type { Clock } from "../../env/index.js";
 

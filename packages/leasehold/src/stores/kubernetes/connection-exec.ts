@@ -10,7 +10,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { dirname, resolve } from "node:path";
 import {
-  LeaseholdError,
+  type LeaseholdError,
   StoreMisconfiguredError,
   StoreUnavailableError,
 } from "../../core/index.js";

@@ -132,7 +132,7 @@ async function choose(paths: readonly string[], name: string | undefined): Promi
   ): Found<Entry> | undefined => {
     for (const { path, config } of files) {
       const entry = list(config)?.find((each) => each.name === wanted)?.[kind];
-      if (entry) return { entry: entry as Entry, path };
+      if (entry) return { entry, path };
     }
     return undefined;
   };
@@ -184,7 +184,7 @@ async function parse(path: string, mayBeMissing: boolean): Promise<Kubeconfig | 
             parse(yaml, { logLevel: "error" }),
       );
   try {
-    return (read(text) ?? {}) as Kubeconfig;
+    return (read(text) as Kubeconfig | null) ?? {};
   } catch {
     throw new StoreMisconfiguredError(`the kubeconfig is not ${isJson ? "JSON" : "YAML"}: ${path}`);
   }
