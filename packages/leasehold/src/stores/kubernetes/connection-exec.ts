@@ -58,7 +58,7 @@ const API_VERSION = /^client\.authentication\.k8s\.io\/(v1|v1beta1)$/;
 /** Plugins that open a browser would take longer, but there may be no person. */
 const LONGEST_RUN_MS = 60_000;
 const MOST_OUTPUT = 1024 * 1024;
-/** A plugin is run again so long before the end, or after half the time if that is later. */
+/** A plugin is run again this long before the end, or after half the time if that is later. */
 const BEFORE_END_MS = 30_000;
 
 export class ExecPlugin {
