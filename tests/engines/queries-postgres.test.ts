@@ -4,6 +4,7 @@
  */
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { AuditQuery } from "../../packages/leasehold/src/control/index.js";
 import type { LeaseState } from "../../packages/leasehold/src/core/index.js";
 import {
   newLeaseId,
@@ -247,6 +248,35 @@ describePostgres("in PostgreSQL", () => {
         }
       }
     }
+  });
+
+  it("a page of the audit by an action that is rare passes over a bounded number of entries", async () => {
+    const { audit } = database.control;
+    await admin.query(
+      `INSERT INTO leasehold.audit (seq, at, namespace, actor, action, target, phase, details, hash)
+       SELECT 1000000 + g, '', CASE WHEN g = 3 THEN 'small' ELSE 'large' END, '', CASE WHEN g IN (2, 24990) THEN 'key.create' ELSE 'lease.revoke' END, 't', 'done', '{}', ''
+       FROM generate_series(1, 25000) g`,
+    );
+    const pagesOf = async (query: Omit<AuditQuery, "limit" | "cursor">) => {
+      const pages: number[][] = [];
+      for (let cursor: string | null | undefined; cursor !== null; ) {
+        const page = await audit.list({ ...query, limit: 5, ...(cursor && { cursor }) });
+        pages.push(page.items.map(({ seq }) => seq - 1_000_000));
+        cursor = page.nextCursor;
+      }
+      return pages;
+    };
+    const large = { namespace: "large", target: "t" };
+    expect(await pagesOf({ ...large, actions: ["key.create"] })).toEqual([[24_990], [], [2]]);
+    expect(await pagesOf({ ...large, actions: ["limits.set"] })).toEqual([[], [], []]);
+    const few = { namespace: "small", actions: ["lease.revoke"] };
+    expect(await pagesOf(few)).toEqual([[3]]);
+    expect(await pagesOf({ namespace: "small" })).toEqual([[3]]);
+    expect(await pagesOf({ namespace: "nobody" })).toEqual([[]]);
+    const [latest] = await pagesOf({ namespace: null, actions: ["lease.revoke"] });
+    expect(latest).toEqual([25_000, 24_999, 24_998, 24_997, 24_996]);
+    const whole = await audit.list({ ...large, limit: 30_000 });
+    expect([whole.items.length, whole.nextCursor]).toEqual([24_999, null]);
   });
 
   it("there are API keys while one has not ended, and one that has expired is not revoked", async () => {

@@ -116,6 +116,7 @@ function serve(behind: Stores): Promise<Listening> {
         const app = await apps.of(decodeURIComponent(request.headers.get(HEADER) ?? ""));
         return app.fetch(request);
       },
+      drain() {},
       close: () => apps.close(),
     },
     port: 0,

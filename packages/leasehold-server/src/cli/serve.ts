@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import type { Env, Logger } from "leasehold";
-import { systemEnv } from "leasehold/internal";
+import { sleep, systemEnv } from "leasehold/internal";
 import {
   type ConsoleFiles,
   consoleFiles,
@@ -20,7 +20,15 @@ import { accessFor, type Exposure, keysStateOf, logAccess } from "./exposure.js"
 import { UsageError } from "./failures.js";
 import { logLevelOption, newLogger, noticesTo } from "./log.js";
 import { warnOfNoEffect } from "./no-effect.js";
-import { EMBEDDED, integer, notBlank, ownWhereOf, type Where, withDatabase } from "./options.js";
+import {
+  duration,
+  EMBEDDED,
+  integer,
+  notBlank,
+  ownWhereOf,
+  type Where,
+  withDatabase,
+} from "./options.js";
 import { shownUrl } from "./shown-url.js";
 import { listenForShutdown } from "./shutdown.js";
 import { openWhere } from "./stores.js";
@@ -32,6 +40,7 @@ interface Options extends TelemetryOptions, Exposure {
   readonly console: boolean;
   readonly limits?: Partial<ServerLimits>;
   readonly maxConnectionsPerAddress?: number;
+  readonly drainDelay: number;
   readonly logLevel: string;
 }
 
@@ -69,6 +78,14 @@ export function addServe(command: Command): void {
       "--max-connections-per-address <n>",
       "connections of one remote address, of 10,000 in total; behind a proxy, all of its clients have one address (default: 8000)",
       integer(1, 10_000),
+    )
+    .addOption(
+      new Option(
+        "--drain-delay <duration>",
+        "how long to serve on after SIGTERM while /readyz refuses, so that load balancers notice",
+      )
+        .argParser(duration)
+        .default(0, "0s"),
     )
     .addOption(logLevelOption())
     .addHelpText("after", HELP)
@@ -133,6 +150,8 @@ async function serve(command: Command, options: Options): Promise<void> {
     const stopped = await Promise.race([shutdown.requested(), ...ends]);
     if (stopped) logger.error({ event: "store_stopped", err: stopped }, stopped.message);
     logger.info({}, "draining");
+    server.drain();
+    if (!stopped) await sleep(systemEnv.clock, options.drainDelay);
     await server.close();
     if (stopped) throw stopped;
   } finally {
@@ -193,8 +212,8 @@ const HELP = `
 Without --store, the server keeps everything in an embedded database in the working directory, ./.leasehold,
 and logs where that is. Any number of servers can share one PostgreSQL database.
 
-At SIGINT or SIGTERM the server finishes its requests and exits with 0. A second signal ends it at once. It
-logs JSON lines to stderr; docs/logs.md lists the events.
+At SIGINT or SIGTERM the server waits --drain-delay, finishes its requests within 5s, and exits with 0. A second
+signal ends it at once. It logs JSON lines to stderr; docs/logs.md lists the events.
 
 Without an API key, the server accepts every caller, but only from this machine, and no request that a proxy
 forwards. Once you create a key (leasehold keys create), every request needs one, without a restart, and for

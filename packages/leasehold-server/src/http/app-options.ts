@@ -113,6 +113,11 @@ export interface ServerApp {
     readonly requestId: string | undefined;
   }): Refusal | null;
   /**
+   * From now on /readyz answers 503, so that load balancers send requests elsewhere; all else is served as before.
+   * Call {@link ServerApp.close} when they have noticed.
+   */
+  drain(): void;
+  /**
    * Ends the waits of /api/tasks/next and the streams of /v1/events, refuses later requests (503),
    * writes pending history and stops the background work. The stores stay open: the caller that opened
    * them closes them.

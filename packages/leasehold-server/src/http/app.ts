@@ -180,11 +180,13 @@ export function createApp(options: AppOptions): ServerApp {
   const requestLog = new RequestLog(env);
   const demands = new WeakMap<Request, Demand>();
   let closing = false;
-  const checkOpen = () => {
-    if (closing) {
+  let draining = false;
+  const refuseIf = (isEnding: boolean) => {
+    if (isEnding) {
       throw new ProblemError("CLOSING", "this instance is closing; retry on another one");
     }
   };
+  const checkOpen = () => refuseIf(closing);
 
   const app = newApp(basePath);
   const served = new Set([namespace]);
@@ -214,7 +216,9 @@ export function createApp(options: AppOptions): ServerApp {
   // A separate middleware: the one above continues when this one throws.
   app.use(async (context, next) => {
     context.set("budgetMs", budgetOf(context.req.raw));
-    if (context.req.path !== "/healthz") checkOpen();
+    const { path } = context.req;
+    if (path !== `${basePath}/healthz`) checkOpen();
+    if (path === `${basePath}/readyz`) refuseIf(draining);
     context.set("maxBodyBytes", limits.bodyBytes);
     context.set("arriving", (read) => {
       noteBodyAt(context.env);
@@ -222,7 +226,7 @@ export function createApp(options: AppOptions): ServerApp {
     });
     const need = needOf(context);
     if (need === "public") return next();
-    const { path, raw: request } = context.req;
+    const { raw: request } = context.req;
     const [route, host, demand] = [routeOf(context), context.env, demands.get(request)];
     const known = (caller: Caller) => context.set("caller", caller);
     await entry.run({ request, path, route, need, host, demand }, known, (entered) => {
@@ -294,6 +298,9 @@ export function createApp(options: AppOptions): ServerApp {
       } finally {
         demand.end();
       }
+    },
+    drain() {
+      draining = true;
     },
     async close() {
       closing = true;

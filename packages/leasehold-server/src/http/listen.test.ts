@@ -340,3 +340,23 @@ test("a CONNECT behind an unanswered request is cut off, and no answer to it com
   const claim = `POST /api/tasks/next HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: ${wait.length}\r\n\r\n${wait}`;
   expect(await raw(server.port, `${claim}CONNECT a:1 HTTP/1.1\r\nhost: a:1\r\n\r\n`)).toBe("");
 });
+
+test("drains: refuses to be ready, ends each connection with its next response, and serves on", async () => {
+  const { server, post } = await open();
+  const lines = (path: string) => `GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`;
+  const kept = createConnection(server.port, "127.0.0.1", () => kept.write(lines("/readyz")));
+  const [ready] = (await once(kept, "data")) as [Buffer];
+  expect(String(ready)).toMatch(/^HTTP\/1\.1 200 [\s\S]*connection: keep-alive/i);
+  server.drain();
+  let rest = "";
+  kept.on("data", (data) => {
+    rest += data;
+  });
+  kept.write(lines("/healthz"));
+  await once(kept, "close");
+  expect(rest).toMatch(/^HTTP\/1\.1 200 [\s\S]*connection: close/i);
+  const refused = await fetch(`${server.url}/readyz`);
+  expect([refused.status, await refused.json()]).toMatchObject([503, { code: "CLOSING" }]);
+  const acquired = await post("/v1/locks/acquire", { resource: "r", ownerId: "o" });
+  expect(acquired.status).toBe(200);
+});

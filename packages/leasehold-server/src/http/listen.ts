@@ -38,6 +38,11 @@ export interface Listening {
   readonly port: number;
   /** `http://host:port`. */
   readonly url: string;
+  /**
+   * Prepares for {@link Listening.close}: /readyz answers 503 from now on, and each connection ends with its next
+   * response, so that a client connects again, elsewhere behind a load balancer. New ones are accepted, all is served.
+   */
+  drain(): void;
   /** Stops accepting, ends the waits, waits `graceMs` for other requests, then cuts them off. */
   close(): Promise<void>;
 }
@@ -85,6 +90,7 @@ export async function listen(options: ListenOptions): Promise<Listening> {
   const { maxConnections: most = 10_000 } = options;
   const { maxConnectionsPerAddress: mostPerAddress = Math.ceil(most * SHARE_OF_ADDRESS) } = options;
   const stopLogging = limitConnections(server, { most, mostPerAddress }, { clock, logger });
+  let draining = false;
   let closing = false;
   // Node's closeIdleConnections() skips connections that have not received a request yet.
   const idle = new Set<Socket>();
@@ -108,7 +114,7 @@ export async function listen(options: ListenOptions): Promise<Listening> {
       const outgoing = response as ServerResponse;
       if (!awaited.delete(outgoing)) return;
       outgoing.writeContinue();
-      outgoing.shouldKeepAlive = !closing;
+      outgoing.shouldKeepAlive = !draining;
     },
     onAnswer(response, hadCaller) {
       const outgoing = response as ServerResponse;
@@ -127,7 +133,7 @@ export async function listen(options: ListenOptions): Promise<Listening> {
     if (socket.destroyed) return;
     idle.delete(socket);
     answering.get(socket)?.add(outgoing);
-    if (closing) outgoing.shouldKeepAlive = false;
+    if (draining) outgoing.shouldKeepAlive = false;
     if (outgoing.shouldKeepAlive && !authenticated.has(socket)) {
       outgoing.setHeader("keep-alive", `timeout=${UNAUTHENTICATED_KEEP_ALIVE_MS / 1_000}`);
     }
@@ -167,12 +173,17 @@ export async function listen(options: ListenOptions): Promise<Listening> {
   const address = server.address();
   const port = typeof address === "object" && address ? address.port : options.port;
 
-  const close = async () => {
-    closing = true;
+  const drain = () => {
+    draining = true;
+    app.drain();
     // Connections end with their current responses.
     for (const outgoing of [...answering.values()].flatMap((set) => [...set])) {
       outgoing.shouldKeepAlive = false;
     }
+  };
+  const close = async () => {
+    closing = true;
+    drain();
     const lingering = clock.timer(LINGER_MS, () => {
       for (const socket of idle) socket.destroy();
     });
@@ -188,6 +199,7 @@ export async function listen(options: ListenOptions): Promise<Listening> {
     host,
     port,
     url: `http://${host.includes(":") ? `[${host}]` : host}:${port}`,
+    drain,
     close: () => {
       closed ??= close();
       return closed;

@@ -46,7 +46,15 @@ const COLUMNS =
 /** Values: afterSeq, limit. */
 const READ = `
 SELECT ${COLUMNS} FROM leasehold.audit a WHERE a.seq > $1::bigint ORDER BY a.seq LIMIT $2::int`;
+/** Where no entry fits, the only row has the number alone. */
+interface ListedRow extends AuditEntry {
+  /** The entry after which the next page begins; null: the page passed over all that are left. */
+  readonly lastPassed: number | null;
+}
 const HEAD = "SELECT h.seq, h.hash FROM leasehold.audit_head h";
+
+/** Entries that a page by actions looks at. Those of the store in memory have the same bound. */
+const MOST_PASSED = 10_000;
 
 /** Applies to the session's transaction, before an action takes locks. */
 export async function boundWaits(session: Session): Promise<void> {
@@ -94,9 +102,13 @@ export function auditIn(sql: Sql): AuditLog {
       }),
     async list(query) {
       const { limit = 100 } = query;
-      const rows = await sql.query<AuditEntry>(...listSql(query, limit + 1));
-      const items = rows.slice(0, limit);
-      return { items, nextCursor: rows.length > limit ? String(items.at(-1)?.seq) : null };
+      const rows = await sql.query<ListedRow>(...listSql(query, limit + 1));
+      const items = rows
+        .filter(({ seq }) => seq !== null)
+        .slice(0, limit)
+        .map(({ lastPassed: _, ...entry }) => entry);
+      const last = rows.length > limit ? items.at(-1)?.seq : rows[0]?.lastPassed;
+      return { items, nextCursor: last ? String(last) : null };
     },
     read: (afterSeq, limit) => sql.query<AuditEntry>(READ, [afterSeq, limit]),
     async head() {
@@ -107,9 +119,12 @@ export function auditIn(sql: Sql): AuditLog {
   };
 }
 
-/** Contains only the conditions of the query, so that each can use its index. */
+/**
+ * Contains only the conditions of the query, so that each can use its index. Actions have none: one that is rare would
+ * be searched for among all entries, so a page passes over a bounded number of them.
+ */
 function listSql(query: AuditQuery, limit: number): [text: string, values: Parameter[]] {
-  const values: Parameter[] = [limit];
+  const values: Parameter[] = [limit, query.actions ? MOST_PASSED : limit];
   const conditions: string[] = [];
   const add = (condition: (value: string) => string, value: Parameter | null | undefined) => {
     if (value === null || value === undefined) return;
@@ -118,9 +133,16 @@ function listSql(query: AuditQuery, limit: number): [text: string, values: Param
   };
   add((value) => `a.namespace = ${value}`, query.namespace);
   add((value) => `a.target = ${value}`, query.target);
-  add((value) => `a.action = ANY (${value}::text[])`, query.actions);
   add((value) => `a.seq < ${value}::bigint`, beforeSeq(query));
   const where = conditions.length > 0 ? `WHERE ${conditions.join(" AND ")}` : "";
-  const text = `SELECT ${COLUMNS} FROM leasehold.audit a ${where} ORDER BY a.seq DESC LIMIT $1::int`;
+  if (query.actions) values.push(query.actions);
+  const wanted = query.actions ? `WHERE p.action = ANY ($${values.length}::text[])` : "";
+  const text = `
+WITH passed AS MATERIALIZED (
+  SELECT a.seq, a.action FROM leasehold.audit a ${where} ORDER BY a.seq DESC LIMIT $2::int
+), wanted AS (SELECT p.seq FROM passed p ${wanted} ORDER BY p.seq DESC LIMIT $1::int)
+SELECT p."lastPassed", ${COLUMNS}
+FROM (SELECT CASE WHEN count(*) = $2 THEN min(seq) END AS "lastPassed" FROM passed) p
+LEFT JOIN (wanted w JOIN leasehold.audit a ON a.seq = w.seq) ON true ORDER BY a.seq DESC`;
   return [text, values];
 }
