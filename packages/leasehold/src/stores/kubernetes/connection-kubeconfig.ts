@@ -74,7 +74,6 @@ const EXEC_EXTENSION = "client.authentication.k8s.io/exec";
  * @param paths of a file, or of several, of which some may be missing
  * @param name of the context; default: the current one
  * @throws STORE_MISCONFIGURED if a file cannot be read or the context names no cluster
- * @internal
  */
 export async function openKubeconfig(
   paths: readonly string[],
