@@ -103,7 +103,7 @@ it("one that dies while leases are held loses none of them", async () => {
 it("one that hangs loses no lease: renewals go on at the other within trust", async () => {
   const { url, proxies } = await behindTcp();
   const leasehold = later(await connect(url, { namespace }));
-  const lease = await leasehold.acquire("r", { ttlMs: 3_000 });
+  const lease = await leasehold.acquire("r", { ttlMs: 9_000 });
   const before = (await viewOf({ behind })).renewedAt;
   proxies[0].blackhole("toServer");
   proxies[0].blackhole("toClient");
