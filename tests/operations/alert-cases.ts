@@ -182,6 +182,21 @@ export const CASES: readonly AlertCase[] = [
     ],
     firing: { alertname: "LeaseholdServerErrors", severity: "critical" },
   },
+  {
+    name: "a server does not answer",
+    changes: [{ metric: "up", values: "1x17 0x40" }],
+    firing: {
+      alertname: "LeaseholdServerDown",
+      instance: "a",
+      job: "leasehold",
+      severity: "critical",
+    },
+  },
+  {
+    name: "a server was restarted",
+    changes: [{ metric: "up", values: "1x17 0 1x40" }],
+    firing: null,
+  },
   ...[32, 55].map((minute) => ({
     name: `a healthy day, minute ${minute}`,
     changes: [

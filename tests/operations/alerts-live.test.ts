@@ -38,7 +38,8 @@ const STORE_ALERTS = [
   "LeaseholdServerErrors",
 ];
 
-const RATES = ["LeaseholdContention", ...STORE_ALERTS];
+/** They last as long as their causes. */
+const LASTING = ["LeaseholdServerDown", "LeaseholdContention", ...STORE_ALERTS];
 
 const rules = await readFile(
   new URL("../../deploy/prometheus/alerts.yml", import.meta.url),
@@ -57,8 +58,9 @@ describeUnless(missingPrometheus() ?? missingRedis(), "with Prometheus", () => {
     checkBuild();
     const redis = await startRedis();
     ends.push(() => redis.remove());
-    const [steady, frail] = await Promise.all([
+    const [steady, stopped, frail] = await Promise.all([
       serve("memory:alerts"),
+      serve("memory:alerts-stopped"),
       serve(redis.url, ["--control", "memory:alerts-control"]),
     ]);
     const program = await startOpenTelemetry();
@@ -76,7 +78,7 @@ describeUnless(missingPrometheus() ?? missingRedis(), "with Prometheus", () => {
 
     const prometheus = await startPrometheus(
       {
-        leasehold: [steady.url, frail.url].map((url) => new URL(url).host),
+        leasehold: [steady.url, stopped.url, frail.url].map((url) => new URL(url).host),
         program: [exporter.host],
       },
       scaled(rules, OLD_SECONDS),
@@ -100,7 +102,7 @@ describeUnless(missingPrometheus() ?? missingRedis(), "with Prometheus", () => {
         changeLeader(steady.url, 12),
         refuseStaleWrites(program.telemetry, 4),
       ]);
-    const ofBursts = ALERTS.filter((name) => !RATES.includes(name));
+    const ofBursts = ALERTS.filter((name) => !LASTING.includes(name));
     const bursts = async () => {
       for (let round = 0; ; round += 1) {
         await burst(round);
@@ -111,8 +113,8 @@ describeUnless(missingPrometheus() ?? missingRedis(), "with Prometheus", () => {
         }
       }
     };
-    // The others are rates: they last until their alerts fire.
-    await redis.process?.stop();
+    // The others last until their alerts fire.
+    await Promise.all([redis.process?.stop(), stopped.cli.stop()]);
     const causes = [
       bursts(),
       untilFired(["LeaseholdContention"], () =>
@@ -132,6 +134,7 @@ describeUnless(missingPrometheus() ?? missingRedis(), "with Prometheus", () => {
 
     await Promise.all(causes);
     redis.process?.cont();
+    stopped.cli.cont();
     await Promise.all([old, ...held].map(({ release }) => release()));
     await server.claim("stuck");
     await prometheus.until((names) => names.size === 0);

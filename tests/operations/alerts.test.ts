@@ -138,7 +138,9 @@ async function scrapedSeries(): Promise<Sample[]> {
     }
     const over = new AbortController();
     await client.elector(ELECTION).lead(async () => over.abort(), { signal: over.signal });
-    return parseMetrics(await (await fetch(`${server.url}/metrics`)).text());
+    const samples = parseMetrics(await (await fetch(`${server.url}/metrics`)).text());
+    // Prometheus adds it to each scrape.
+    return [...samples, { name: "up", labels: {}, value: 1 }];
   } finally {
     await client.close();
     await server.close();
