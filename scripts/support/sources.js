@@ -8,10 +8,10 @@ const PACKAGES = ["leasehold", "leasehold-server"];
 
 /**
  * Maps each specifier that a package exports to its source file.
- * @param {"browser" | "default"} condition of the exports
+ * @param {"browser" | "node"} condition of the exports
  * @returns {{ find: RegExp, replacement: string }[]} for vite's `resolve.alias`
  */
-export function sourceAliases(condition = "default") {
+export function sourceAliases(condition = "node") {
   return PACKAGES.flatMap((name) => {
     const folder = `${root}packages/${name}`;
     const { exports } = JSON.parse(readFileSync(`${folder}/package.json`, "utf8"));

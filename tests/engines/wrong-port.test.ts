@@ -40,8 +40,6 @@ describeRedis("a URL with the port of another kind of server", () => {
     const wanted = "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost".split(" ");
     execFileSync("openssl", [...wanted, "-keyout", key, "-out", cert], { stdio: "ignore" });
     const pem = { key: readFileSync(key), cert: readFileSync(cert) };
-    // Loading it takes seconds, which the times below must not contain.
-    await import("@kubernetes/client-node");
     redis = await startRedis();
     database = await freshDatabase();
     ports.set("Redis", redis.port);

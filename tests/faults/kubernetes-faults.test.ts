@@ -12,7 +12,7 @@ import {
   systemRandom,
 } from "../../packages/leasehold/src/env/index.js";
 import { connect } from "../../packages/leasehold/src/index.js";
-import { openKubeconfig } from "../../packages/leasehold/src/stores/kubernetes/connection-cluster.js";
+import { openKubeconfig } from "../../packages/leasehold/src/stores/kubernetes/connection-kubeconfig.js";
 import { kubernetes, openCluster } from "../../packages/leasehold/src/stores/kubernetes/index.js";
 import { only } from "../../packages/leasehold/src/testing/calls.js";
 import { LeaseWatching } from "../../packages/leasehold/src/testing/lease-suite/fixture.js";
@@ -52,11 +52,11 @@ async function proxied(later: Later) {
   const proxy = later(await openTcpProxy({ port: engine.port }));
   const url = new URL(await engine.through(proxy.port));
   const kubeconfig = url.searchParams.get("kubeconfig") ?? "";
-  const cluster = await openKubeconfig(kubeconfig, undefined);
+  const cluster = await openKubeconfig([kubeconfig], undefined, systemEnv.clock);
   const next: ((() => void) | null)[] = [];
-  const access: typeof cluster.access = (refresh) => {
+  const access: typeof cluster.access = (refused) => {
     next.shift()?.();
-    return cluster.access(refresh);
+    return cluster.access(refused);
   };
   const stores = later(await openCluster({ ...cluster, access }, engine.namespace, systemEnv));
   return {

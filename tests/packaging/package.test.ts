@@ -27,6 +27,7 @@ const root = fileURLToPath(new URL("../..", import.meta.url));
 interface Entry {
   readonly types: string;
   readonly browser?: string;
+  readonly node?: string;
   readonly default: string;
 }
 interface Manifest {
@@ -95,17 +96,23 @@ describe("the export map", () => {
         await access(join(folderOf(name), path));
       }
       // Tools take the first condition that they know.
-      expect(["types,default", "types,browser,default"]).toContain(Object.keys(entry).join());
+      expect(["types,default", "types,browser,default", "types,node,default"]).toContain(
+        Object.keys(entry).join(),
+      );
     }
   });
 
-  it("has the same face for browsers", async () => {
-    const [found, ...more] = entries.filter(({ entry }) => entry.browser !== undefined);
-    expect(more).toEqual([]);
-    if (!found?.entry.browser) throw new Error("there is no entry for browsers");
-    const names = async (path: string) =>
-      Object.keys((await import(join(folderOf(found.name), path))) as object).sort();
-    expect(await names(found.entry.browser)).toEqual(await names(found.entry.default));
+  it("has the same face in browsers and in Node", async () => {
+    const own = entries.flatMap(({ name, entry }) => {
+      const other = entry.browser ?? entry.node;
+      return other === undefined ? [] : [{ name, other, entry }];
+    });
+    expect(own).toHaveLength(2);
+    for (const { name, other, entry } of own) {
+      const names = async (path: string) =>
+        Object.keys((await import(join(folderOf(name), path))) as object).sort();
+      expect(await names(other)).toEqual(await names(entry.default));
+    }
   });
 
   it("lists every engine", async () => {

@@ -18,9 +18,10 @@ import {
   type RequestListener,
   type ServerResponse,
 } from "node:http";
-import { createServer as createHttpsServer } from "node:https";
+import { createServer as createHttpsServer, Server as HttpsServer } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
 import { text } from "node:stream/consumers";
+import { TLSSocket } from "node:tls";
 
 export interface KubeApiOptions {
   readonly port?: number;
@@ -28,13 +29,13 @@ export interface KubeApiOptions {
   readonly journal?: string;
   /** Default: there are `default` and `leases`. */
   readonly namespaces?: readonly string[];
-  /** Serves HTTPS with these, as PEM. */
-  readonly tls?: { readonly key: string; readonly cert: string };
+  /** Serves HTTPS with these, as PEM; `ca` is the authority of clients with certificates. */
+  readonly tls?: { readonly key: string; readonly cert: string; readonly ca?: string };
 }
 
 export interface KubeApi {
   readonly port: number;
-  /** By token: the verbs that it may use. At first `admin`, who may do everything. */
+  /** By token, or common name of a client's certificate: the verbs that it may use. At first `admin`, who may do everything. */
   readonly tokens: Map<string, readonly string[]>;
   /** What was asked, as `GET /path`. */
   readonly requests: string[];
@@ -43,6 +44,8 @@ export interface KubeApi {
   /** Ends the watches that are open, after a bookmark or without. */
   endWatches(options?: { bookmark: boolean }): void;
   read(namespace: string, name: string): StoredLease | undefined;
+  /** Of connections to come; those that are open end. */
+  changeCertificate(certificate: { readonly key: string; readonly cert: string }): void;
   close(): Promise<void>;
 }
 
@@ -96,7 +99,10 @@ export async function startKubeApi(options: KubeApiOptions = {}): Promise<KubeAp
     });
   };
   const server = options.tls
-    ? createHttpsServer(options.tls, listener)
+    ? createHttpsServer(
+        { ...options.tls, requestCert: options.tls.ca !== undefined, rejectUnauthorized: false },
+        listener,
+      )
     : createHttpServer(listener);
   // As long as the real one. After Node's own 5 s, a busy machine resets what a client has just sent.
   server.keepAliveTimeout = 180_000;
@@ -113,6 +119,10 @@ export async function startKubeApi(options: KubeApiOptions = {}): Promise<KubeAp
     forget: () => store.forget(),
     endWatches: (options) => store.endWatches(options?.bookmark),
     read: (namespace, name) => store.objects.get(`${namespace}/${name}`),
+    changeCertificate(certificate) {
+      if (server instanceof HttpsServer) server.setSecureContext(certificate);
+      for (const socket of sockets) socket.destroy();
+    },
     async close() {
       store.endWatches();
       const closed = once(server.close(), "close");
@@ -198,8 +208,8 @@ async function serve(
   response: ServerResponse,
 ): Promise<void> {
   const url = new URL(request.url ?? "", "http://localhost");
-  const token = /^Bearer (.+)$/.exec(request.headers.authorization ?? "")?.[1] ?? "";
-  const verbs = tokens.get(token);
+  const token = /^Bearer (.+)$/.exec(request.headers.authorization ?? "")?.[1];
+  const verbs = tokens.get(token ?? certifiedName(request) ?? "");
   if (!verbs) throw new Status(401, "Unauthorized", "Unauthorized");
   const [namespace = "", collection, name, ...more] = url.pathname.startsWith(GROUP)
     ? url.pathname.slice(GROUP.length).split("/")
@@ -224,6 +234,11 @@ async function serve(
       ? create(store, namespace, body, query)
       : update(store, namespace, name ?? "", body, query, verbs);
   send(response, code, answerOf(object));
+}
+
+function certifiedName({ socket }: IncomingMessage): string | undefined {
+  if (!(socket instanceof TLSSocket) || !socket.authorized) return undefined;
+  return String(socket.getPeerCertificate().subject.CN);
 }
 
 function verbOf(method: string, name: string | undefined, query: URLSearchParams): string {

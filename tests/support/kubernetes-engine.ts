@@ -3,18 +3,16 @@
  * real one), or, with KUBECONFIG set, that of a real cluster, where they make a namespace of their own and
  * delete it in the end.
  */
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
-import { KubeConfig } from "@kubernetes/client-node";
-import { newLeaseId, systemRandom } from "../../packages/leasehold/src/env/index.js";
-import {
-  type Cluster,
-  openKubeconfig,
-} from "../../packages/leasehold/src/stores/kubernetes/connection-cluster.js";
+import { parse } from "yaml";
+import { newLeaseId, systemClock, systemRandom } from "../../packages/leasehold/src/env/index.js";
+import type { Cluster } from "../../packages/leasehold/src/stores/kubernetes/connection-access.js";
+import { openKubeconfig } from "../../packages/leasehold/src/stores/kubernetes/connection-kubeconfig.js";
 import { type StoredLease, startKubeApi } from "./kube-api.js";
 
 export interface KubernetesEngine {
@@ -50,23 +48,29 @@ async function openOwn(): Promise<KubernetesEngine> {
   };
 }
 
+export interface Kubeconfig {
+  readonly clusters: readonly {
+    readonly name: string;
+    readonly cluster: { readonly server: string };
+  }[];
+  readonly users: readonly { readonly name: string; readonly user: object }[];
+  readonly contexts: readonly { readonly name: string; readonly context: object }[];
+  readonly "current-context": string;
+}
+
 /** For {@link startKubeApi}, by default as its administrator. */
-export function ownKubeconfig(port: number, token = "admin"): KubeConfig {
-  const config = new KubeConfig();
-  config.loadFromOptions({
-    clusters: [{ name: "own", server: `http://127.0.0.1:${port}`, skipTLSVerify: true }],
-    users: [{ name: "tests", token }],
-    contexts: [{ name: "own", cluster: "own", user: "tests" }],
-    currentContext: "own",
-  });
-  return config;
+export function ownKubeconfig(port: number, token = "admin"): Kubeconfig {
+  return {
+    clusters: [{ name: "own", cluster: { server: `http://127.0.0.1:${port}` } }],
+    users: [{ name: "tests", user: { token } }],
+    contexts: [{ name: "own", context: { cluster: "own", user: "tests" } }],
+    "current-context": "own",
+  };
 }
 
 async function openReal(path: string): Promise<KubernetesEngine> {
-  const config = new KubeConfig();
-  config.loadFromFile(path);
   const namespace = `leasehold-${newLeaseId(systemRandom).slice(0, 8)}`;
-  const engine = await engineAt(config, namespace, "Kubernetes");
+  const engine = await engineAt(await readKubeconfig(path), namespace, "Kubernetes");
   const version = (await engine.send("GET", "/version")).body as unknown as { gitVersion: string };
   const metadata = { name: namespace };
   const body = { apiVersion: "v1", kind: "Namespace", metadata };
@@ -82,10 +86,10 @@ async function openReal(path: string): Promise<KubernetesEngine> {
   };
 }
 
-async function engineAt(config: KubeConfig, namespace: string, name: string) {
+async function engineAt(config: Kubeconfig, namespace: string, name: string) {
   const folder = await mkdtemp(join(tmpdir(), "leasehold-kubernetes-"));
   const path = await writeKubeconfig(config, folder);
-  const cluster = await openKubeconfig(path, undefined);
+  const cluster = await openKubeconfig([path], undefined, systemClock);
   const send = (method: string, to: string, body?: object) => ask(cluster, method, to, body);
   const urlOf = (kubeconfig: string) =>
     `kubernetes:${namespace}?${new URLSearchParams({ kubeconfig })}`;
@@ -96,13 +100,12 @@ async function engineAt(config: KubeConfig, namespace: string, name: string) {
     url: urlOf(path),
     port: Number(new URL(cluster.server).port),
     async through(port: number) {
-      const other = new KubeConfig();
-      other.loadFromFile(path);
-      other.clusters = other.clusters.map((one) => {
-        const url = new URL(one.server);
+      const clusters = config.clusters.map(({ name, cluster }) => {
+        const url = new URL(cluster.server);
         url.port = String(port);
-        return { ...one, server: url.href };
+        return { name, cluster: { ...cluster, server: url.href } };
       });
+      const other = { ...config, clusters };
       return urlOf(await writeKubeconfig(other, folder));
     },
     ask(method: string, object: string, body?: object) {
@@ -116,14 +119,19 @@ async function engineAt(config: KubeConfig, namespace: string, name: string) {
   };
 }
 
-export async function writeKubeconfig(config: KubeConfig, folder: string): Promise<string> {
+/** Of a cluster's own file, whose paths must not be relative. */
+async function readKubeconfig(path: string): Promise<Kubeconfig> {
+  return parse(await readFile(path, "utf8")) as Kubeconfig;
+}
+
+export async function writeKubeconfig(config: Kubeconfig, folder: string): Promise<string> {
   const path = join(folder, `kubeconfig-${newLeaseId(systemRandom).slice(0, 8)}`);
-  await writeFile(path, config.exportConfig());
+  await writeFile(path, JSON.stringify(config));
   return path;
 }
 
 async function ask(cluster: Cluster, method: string, path: string, body?: object) {
-  const { headers, agent } = await cluster.access(false);
+  const { headers, agent } = await cluster.access();
   const url = cluster.server + path;
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
     const make = url.startsWith("https:") ? httpsRequest : httpRequest;

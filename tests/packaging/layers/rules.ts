@@ -118,6 +118,9 @@ export const LIBRARY: Rules = {
   },
   openModules: {
     "tasks/port.ts": ["port.ts", "stores/", "testing/", "control/", "once/"],
+    // The store in Node, and what else is read from servers there.
+    "stores/http/node.ts": ["stores/"],
+    "stores/http/connection-node.ts": ["stores/"],
     "once/port.ts": ["stores/", "testing/", "control/", "wire/", "internal.ts"],
     "once/retrying.ts": ["stores/"],
     "tasks/kinds/port.ts": ["stores/", "testing/", "control/", "wire/", "internal.ts"],
@@ -187,13 +190,22 @@ export const LIBRARY: Rules = {
     "compat/",
     "renewal-thread/",
     "stores/postgres/",
+    "stores/http/node.ts",
+    "stores/http/connection-node.ts",
     "stores/kubernetes/",
     "stores/redis/",
     "stores/zookeeper/",
   ],
   // A pod gets the address of its cluster from the environment, and kubectl its kubeconfig.
   // Consul's own programs take their token from it.
-  surroundings: ["stores/consul/connection-address.ts", "stores/kubernetes/connection-cluster.ts"],
+  // Proxies and certificates for a server are set there as for other programs.
+  surroundings: [
+    "stores/consul/connection-address.ts",
+    "stores/http/connection-node.ts",
+    "stores/kubernetes/connection-cluster.ts",
+    // A plugin runs in the environment of its caller.
+    "stores/kubernetes/connection-exec.ts",
+  ],
   clock: ["env/"],
   loadsAnything: [],
   packages: {
@@ -209,12 +221,13 @@ export const LIBRARY: Rules = {
     "fast-check": ["testing/"],
     tinyqueue: ["core/", "stores/memory/", "testing/"],
     pg: ["stores/postgres/"],
-    "@kubernetes/client-node": ["stores/kubernetes/"],
     "@electric-sql/pglite": ["stores/postgres/"],
     ioredis: ["stores/redis/"],
     "@grpc/grpc-js": ["stores/etcd/"],
     protobufjs: ["stores/etcd/"],
     "node-zookeeper-client": ["stores/zookeeper/"],
+    undici: ["stores/http/"],
+    yaml: ["stores/kubernetes/"],
   },
   // A file that imports it has nothing to say without it.
   needed: ["@opentelemetry/api"],

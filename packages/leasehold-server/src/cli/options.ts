@@ -213,14 +213,12 @@ function checkShared(url: string): void {
  */
 function withKey(text: string): string {
   const key = process.env["LEASEHOLD_KEY"];
-  if (key === undefined || !/^https?:/i.test(text) || !URL.canParse(text)) return text;
-  const url = new URL(text);
-  if (url.username !== "") return text;
+  // There may be several hosts, which no URL has.
+  if (key === undefined || !/^https?:\/\/(?![^/?#]+@)/i.test(text)) return text;
   if (key.trim() === "") {
     throw new UsageError("LEASEHOLD_KEY is empty: set it to an API key of the server, or unset it");
   }
-  url.username = key;
-  return url.href;
+  return text.replace("//", () => `//${encodeURIComponent(key)}@`);
 }
 
 /** -E of the commands that wait for a resource. */

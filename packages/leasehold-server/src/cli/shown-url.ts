@@ -8,6 +8,7 @@ export function shownUrl(text: string): string {
 
 function withoutLogin(text: string): string {
   // A URL with several hosts cannot be parsed.
+  if (!URL.canParse(text) && /^https?:/i.test(text)) return text.replace(/\/\/[^/?#]*@/, "//***@");
   if (!URL.canParse(text)) return text.replace(/^([\w+]+:\/\/[^:@/?#]*):[^@/?#]*@/, "$1:***@");
   const url = new URL(text);
   const isServer = /^https?:$/.test(url.protocol);

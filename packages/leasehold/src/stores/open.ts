@@ -1,14 +1,22 @@
 /** All engines. */
 import type { Env } from "../env/index.js";
+import type { Reached } from "./http/connection-node.js";
 import { ANYWHERE } from "./open-anywhere.js";
 import { type Engines, openAll, split } from "./opening.js";
 import type { Source, Stores } from "./source.js";
 
 export { openBy, planBy } from "./opening.js";
 
+/** Loaded where it is needed. */
+export async function reachServers(url: string, env: Env): Promise<Reached> {
+  return (await import("./http/connection-node.js")).reachServers(url, env);
+}
+
 const consul: Engines[string] = async (url) => (await import("./consul/index.js")).consul({ url });
 
 const etcd: Engines[string] = async (url) => (await import("./etcd/index.js")).etcd({ url });
+
+const http: Engines[string] = async (url) => (await import("./http/node.js")).http({ url });
 
 const redis: Engines[string] = async (url) => (await import("./redis/index.js")).redis({ url });
 
@@ -24,6 +32,8 @@ export const ENGINES: Engines = {
   consuls: consul,
   etcd,
   etcds: etcd,
+  http,
+  https: http,
   kubernetes: async (url) => (await import("./kubernetes/index.js")).kubernetes({ url }),
   pglite: async (url) => {
     const { place, parameters } = split(url, ["schema"]);

@@ -3,7 +3,8 @@
  * fire, how late grants are renewed, how long renewals take, and how much time they leave.
  */
 
-import { type Diagnosis, systemClock, withTimeout } from "leasehold/internal";
+import { type Diagnosis, systemClock, systemEnv, withTimeout } from "leasehold/internal";
+import { reachServers } from "leasehold/internal/open";
 
 const TIMEOUT_MS = 5_000;
 /** The share of events that a TTL should survive. */
@@ -50,39 +51,52 @@ export async function readProduction(
   store: string,
   given: string | undefined,
 ): Promise<ProductionRead> {
-  const server = /^https?:/i.test(store) ? new URL(store) : null;
   const problem = (value: string, remedy: string): ProductionRead => ({
     production: null,
     problems: [{ what: "metrics of production", value, verdict: "doubtful", remedy }],
   });
-  if (given === undefined && !server) return { production: null, problems: [] };
+  const isServer = /^https?:/i.test(store);
+  if (given === undefined && !isServer) return { production: null, problems: [] };
   if (given !== undefined && !/^https?:/i.test(given)) {
     return problem("not read", "--metrics must be the http:// URL of a /metrics");
   }
-  const url = new URL(given ?? `${store.replace(/\/+$/, "")}/metrics`);
-  // The key of the store is for that server alone.
-  const key = url.username || (url.origin === server?.origin ? server.username : "");
-  url.username = url.password = "";
+  const servers = isServer ? await reachServers(store, systemEnv) : null;
+  const texts =
+    given === undefined ? (servers?.baseUrls ?? []).map((base) => `${base}/metrics`) : [given];
+  let last = "";
   try {
-    const { status, text } = await read(url, key);
-    if (status !== 200) {
-      const isAddress = status === 404;
-      const remedy = isAddress ? WRONG_ADDRESS : "pass a key that may read metrics";
-      return problem(`${url.href} returned ${status}`, remedy);
+    // Of several servers, the figures are those of the first that answers.
+    for (const url of texts.map((text) => new URL(text))) {
+      // The key and the certificates of the store are for its servers alone.
+      const own = servers?.baseUrls.some((base) => new URL(base).origin === url.origin) && servers;
+      const key = url.username || (own && own.apiKey) || "";
+      url.username = url.password = "";
+      last = url.href;
+      const found = await read(url, key, own ? own.fetch : fetch).catch(() => null);
+      if (found === null) continue;
+      const { status, text } = found;
+      if (status !== 200) {
+        const isAddress = status === 404;
+        const remedy = isAddress ? WRONG_ADDRESS : "pass a key that may read metrics";
+        return problem(`${last} returned ${status}`, remedy);
+      }
+      if (!hasSeries(text)) return problem(`${last} has no series of Leasehold`, WRONG_ADDRESS);
+      return { production: productionOf(text, last), problems: [] };
     }
-    if (!hasSeries(text)) {
-      return problem(`${url.href} has no series of Leasehold`, WRONG_ADDRESS);
-    }
-    return { production: productionOf(text, url.href), problems: [] };
-  } catch {
-    return problem(`${url.href} did not answer`, WRONG_ADDRESS);
+    return problem(`${last} did not answer`, WRONG_ADDRESS);
+  } finally {
+    servers?.close();
   }
 }
 
 /** Rejects if there is no answer in time. */
-async function read(url: URL, key: string): Promise<{ status: number; text: string }> {
+async function read(
+  url: URL,
+  key: string,
+  fetch: typeof globalThis.fetch,
+): Promise<{ status: number; text: string }> {
   const giveUp = new AbortController();
-  const reading = fetch(url, {
+  const reading = fetch(url.href, {
     headers: key === "" ? {} : { authorization: `Bearer ${key}` },
     signal: giveUp.signal,
   }).then(async (response) => ({ status: response.status, text: await response.text() }));

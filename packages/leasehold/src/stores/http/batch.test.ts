@@ -3,6 +3,7 @@ import { manualEnv } from "../../testing/index.js";
 import { LIMITS } from "../../wire/index.js";
 import { chunked, sendBatch } from "./batch.js";
 import { HttpClient } from "./connection.js";
+import { Servers } from "./connection-servers.js";
 
 test("chunks are JSON arrays within the limit, in order", () => {
   const items = Array.from({ length: 2_100 }, (_, index) => ({
@@ -50,7 +51,7 @@ describe("a batch in several calls", () => {
       return answer(items, call);
     };
     const client = new HttpClient({
-      baseUrl: "http://server",
+      servers: new Servers(["http://server"]),
       namespace: "default",
       headers: {},
       maxBodyBytes: 1_000,

@@ -9,6 +9,7 @@ import { DEFAULTS } from "../../tasks/index.js";
 import { manualEnv } from "../../testing/index.js";
 import { LIMITS } from "../../wire/index.js";
 import { type Call, HttpClient, isFailed, queryOf } from "./connection.js";
+import { Servers } from "./connection-servers.js";
 import { http } from "./index.js";
 
 /** One scripted response of fetch: a status with a body, a connection error code, or silence. */
@@ -40,7 +41,7 @@ function scripted(...steps: Step[]) {
     return Promise.resolve(new Response(status === 204 ? null : text, { status, headers }));
   };
   const client = new HttpClient({
-    baseUrl: "http://server",
+    servers: new Servers(["http://server"]),
     namespace: "default",
     headers: { x: "1" },
     maxBodyBytes: LIMITS.payloadBodyBytes,

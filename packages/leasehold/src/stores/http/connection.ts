@@ -4,6 +4,9 @@
  *   answered 2xx, 4xx ────────────▶ the response
  *   refused connection, 429, 503 ─▶ failed, applied "no"
  *   reset, timeout, other 5xx ────▶ failed, applied "maybe"
+ *
+ * Of several servers, each is asked once after "no", except after 429. A server that does not answer must not use up
+ * the time of the others: each has an equal share of it.
  */
 
 import {
@@ -18,10 +21,10 @@ import {
 } from "../../core/index.js";
 import type { Env, OpenSpan } from "../../env/index.js";
 import { ACTOR_HEADER, BUDGET_HEADER, type Problem, type ProblemCode } from "../../wire/index.js";
+import type { Servers } from "./connection-servers.js";
 
 export interface Connection {
-  /** Without a trailing slash. */
-  readonly baseUrl: string;
+  readonly servers: Servers;
   readonly namespace: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly fetch: typeof globalThis.fetch;
@@ -38,7 +41,10 @@ export interface Call {
   readonly body?: string;
   /** Who asks for an operator action, as the caller claims. */
   readonly actor?: string | undefined;
+  /** For all servers together. */
   readonly budgetMs?: number | undefined;
+  /** How long a server may wait before it answers, of the budget. */
+  readonly waitMs?: number;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -89,8 +95,18 @@ export class HttpClient {
    * @throws InvalidOptionError if the server rejects the request as malformed
    */
   async send(call: Call): Promise<Answer | Failed> {
-    const answer = await this.#answer(call);
-    return isFailed(answer) ? answer : checked(answer);
+    const { servers, env } = this.connection;
+    const { waitMs = 0, budgetMs = DEFAULT_BUDGET_MS } = call;
+    const deadlineMs = env.clock.monotonic() + budgetMs;
+    for (let untried = servers.baseUrls.length; ; untried -= 1) {
+      const server = servers.current;
+      const leftMs = deadlineMs - env.clock.monotonic();
+      const heldMs = Math.min(waitMs, leftMs);
+      const answer = await this.#answer(call, server, heldMs + (leftMs - heldMs) / untried);
+      if (!isFailed(answer)) return checked(answer);
+      const isLeft = servers.current !== server;
+      if (answer.applied === "maybe" || !isLeft || untried === 1) return answer;
+    }
   }
 
   /** Sends a read. Throws instead of returning `failed`. */
@@ -100,9 +116,9 @@ export class HttpClient {
     return answer;
   }
 
-  async #answer(call: Call): Promise<Answer | Failed> {
-    const { baseUrl, env, fetch, headers } = this.connection;
-    const leftMs = Math.floor(call.budgetMs ?? DEFAULT_BUDGET_MS);
+  async #answer(call: Call, baseUrl: string, budgetMs: number): Promise<Answer | Failed> {
+    const { servers, env, fetch, headers } = this.connection;
+    const leftMs = Math.floor(budgetMs);
     if (this.closing.aborted) return failed("no", new ClosedError("the store"));
     if (leftMs <= 0 || call.signal?.aborted) {
       return failed("no", unavailable("no", "the timeout expired before the request was sent"));
@@ -133,12 +149,14 @@ export class HttpClient {
       });
       span?.set({ "http.response.status_code": response.status });
       if (response.status >= 400) span?.fail();
+      if (hasFailed(response)) servers.leave(baseUrl);
       return readAnswer(response, await response.text());
     };
     try {
       return await (env.telemetry?.span(call.method, spanOf(call, baseUrl), ask) ?? ask());
     } catch (cause) {
       if (this.closing.aborted) return failed("maybe", new ClosedError("the store"));
+      if (!call.signal?.aborted) servers.leave(baseUrl);
       if (overdue) {
         return failed("maybe", unavailable("maybe", `no response within ${leftMs} ms`, { cause }));
       }
@@ -156,6 +174,11 @@ function spanOf({ method }: Call, baseUrl: string) {
   const { hostname, port } = new URL(baseUrl);
   const server = { "server.address": hostname, ...(port && { "server.port": Number(port) }) };
   return { kind: "client", attributes: { "http.request.method": method, ...server } } as const;
+}
+
+/** Whether another server may do better. With 501, a feature is absent. */
+export function hasFailed({ status }: Response): boolean {
+  return status >= 500 && status !== 501;
 }
 
 export function isFailed(answer: Answer | Failed): answer is Failed {

@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { manualEnv } from "../../testing/index.js";
 import { openStores } from "../open.js";
 import { http } from "./index.js";
+import { http as inNode } from "./node.js";
 
 describe("opening", () => {
   test("rejects if no server responds", async () => {
@@ -37,7 +38,7 @@ describe("opening", () => {
     });
   });
 
-  test("accepts http and https URLs without passwords, queries or trailing slashes", async () => {
+  test("accepts http and https URLs without passwords, unknown parameters or trailing slashes", async () => {
     const urls: string[] = [];
     const fetch = ((url: string) => {
       urls.push(url);
@@ -52,10 +53,46 @@ describe("opening", () => {
       "https://h/v1/capabilities",
       "http://h/a/b/v1/capabilities",
     ]);
-    for (const url of ["", "h:1", "ftp://h", "http://u:p@h", "http://h?x=1", "http://h#x"]) {
+    for (const url of [
+      "",
+      "h:1",
+      "ftp://h",
+      "http://u:p@h",
+      "http://h#x",
+      "http://a,,b",
+      "http://a,b c",
+    ]) {
       expect(() => http({ url }), url).toThrow(
         expect.objectContaining({ code: "INVALID_OPTION", path: "url" }),
       );
     }
+    for (const [url, path] of [
+      ["http://h?x=1", "url: ?x"],
+      // In Node, a URL with TLS may have it.
+      ["http://h?cacert=/ca.pem", "url: ?cacert"],
+      ["https://h?cacert=/ca.pem", "url: ?cacert"],
+    ] as const) {
+      expect(() => http({ url }), url).toThrow(
+        expect.objectContaining({ code: "INVALID_OPTION", path }),
+      );
+    }
+  });
+
+  test("takes certificates in Node only, with TLS, and not beside a fetch that brings its own", () => {
+    const invalid = (path: string, problem: RegExp) =>
+      expect.objectContaining({
+        code: "INVALID_OPTION",
+        path,
+        message: expect.stringMatching(problem) as string,
+      }) as Error;
+    const [url, tls] = ["https://h", { ca: "PEM" }];
+    expect(() => http({ url, tls })).toThrow(invalid("tls", /needs Node/));
+    expect(() => inNode({ url, tls, fetch })).toThrow(invalid("fetch", /brings its own/));
+    expect(() => inNode({ url: `${url}?cacert=/ca.pem`, fetch })).toThrow(
+      invalid("fetch", /its own/),
+    );
+    expect(() => inNode({ url: `${url}?cert=/a.pem` })).toThrow(invalid("url", /both \?cert= and/));
+    expect(() => inNode({ url: "http://h", tls })).toThrow(invalid("tls", /begins with https:/));
+    expect(() => inNode({ url, tls: { key: "PEM" } })).toThrow(invalid("tls", /both cert and key/));
   });
 });

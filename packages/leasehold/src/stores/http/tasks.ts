@@ -115,6 +115,7 @@ export class HttpTaskStore implements TaskStore {
         waitMs: Math.min(Math.floor(waitMs), LIMITS.waitMs),
       } satisfies wire.NextRequest),
       budgetMs: options.timeoutMs ?? waitMs + DEFAULT_BUDGET_MS,
+      waitMs: Math.min(waitMs, LIMITS.waitMs),
     });
     const answer = await sent.catch((error: unknown) => {
       if (error instanceof InvalidOptionError) return failed("no", error);

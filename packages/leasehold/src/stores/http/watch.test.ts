@@ -5,6 +5,7 @@ import { watchAbortListeners } from "../../../../../tests/support/abort-listener
 import { manualEnv } from "../../testing/index.js";
 import { LIMITS } from "../../wire/index.js";
 import { HttpClient } from "./connection.js";
+import { Servers } from "./connection-servers.js";
 import { followEvents, type ServerEvent } from "./watch.js";
 
 /** The result of one connection: a stream that the test writes to, a response, or a failure. */
@@ -59,7 +60,7 @@ function follow(...steps: Step[]) {
     return Promise.resolve(new Response(text, { status, headers }));
   };
   const client = new HttpClient({
-    baseUrl: "http://server",
+    servers: new Servers(["http://server"]),
     namespace: "default",
     headers: { x: "1" },
     maxBodyBytes: LIMITS.payloadBodyBytes,

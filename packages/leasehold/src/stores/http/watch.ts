@@ -17,6 +17,7 @@ import {
   connectionFailure,
   DEFAULT_BUDGET_MS,
   type HttpClient,
+  hasFailed,
   isFailed,
   misconfigured,
   queryOf,
@@ -72,7 +73,8 @@ async function* untilEnded(
   of: EventTopic,
   signal: AbortSignal,
 ): AsyncGenerator<ServerEvent, void, void> {
-  const { clock, logger, random } = client.connection.env;
+  const { servers, env } = client.connection;
+  const { clock, logger, random } = env;
   let lastEventId: string | undefined;
   const backoff = new Backoff(random, RECONNECT);
   while (!signal.aborted) {
@@ -83,7 +85,8 @@ async function* untilEnded(
       const failure = await stream.open(`/v1/events${queryOf({ of })}`, lastEventId);
       if (failure) {
         if (!failure.error.retryable) throw failure.error;
-        if (failure.error instanceof StoreUnavailableError) {
+        const isLeft = servers.current !== stream.server;
+        if (failure.error instanceof StoreUnavailableError && !isLeft) {
           retryAfterMs = failure.error.retryAfterMs ?? 0;
         }
       } else {
@@ -106,6 +109,7 @@ async function* untilEnded(
 
 /** One connection. */
 class ServerStream {
+  readonly server: string;
   readonly #client: HttpClient;
   readonly #signal: AbortSignal;
   readonly #cut = new AbortController();
@@ -113,6 +117,7 @@ class ServerStream {
   #reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
 
   constructor(client: HttpClient, signal: AbortSignal) {
+    this.server = client.connection.servers.current;
     this.#client = client;
     this.#signal = signal;
     signal.addEventListener("abort", this.#close, { once: true });
@@ -123,12 +128,12 @@ class ServerStream {
    * @throws as {@link checked}
    */
   async open(path: string, lastEventId: string | undefined): Promise<Failed | undefined> {
-    const { baseUrl, fetch, headers } = this.#client.connection;
+    const { servers, fetch, headers } = this.#client.connection;
     const resuming = lastEventId === undefined ? {} : { "last-event-id": lastEventId };
     try {
       const response = await this.#within(
         DEFAULT_BUDGET_MS,
-        fetch(`${baseUrl}${path}`, {
+        fetch(`${this.server}${path}`, {
           headers: { ...headers, accept: "text/event-stream", ...resuming },
           redirect: "manual",
           signal: this.#cut.signal,
@@ -139,6 +144,7 @@ class ServerStream {
         this.#reader = response.body.getReader();
         return;
       }
+      if (hasFailed(response)) servers.leave(this.server);
       const text = await this.#within(DEFAULT_BUDGET_MS, response.text());
       const answer = readAnswer(response, text);
       if (isFailed(answer)) return answer;
@@ -146,7 +152,8 @@ class ServerStream {
       throw misconfigured("the response is not an event stream");
     } catch (error) {
       if (error instanceof LeaseholdError) throw error;
-      return connectionFailure(error, new URL(baseUrl).origin);
+      if (!this.#signal.aborted) servers.leave(this.server);
+      return connectionFailure(error, new URL(this.server).origin);
     }
   }
 

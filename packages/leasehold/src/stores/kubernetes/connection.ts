@@ -9,7 +9,7 @@ import { request as httpRequest, type IncomingMessage } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { ClosedError } from "../../core/index.js";
 import type { Clock, Env, Timer } from "../../env/index.js";
-import type { Cluster } from "./connection-cluster.js";
+import type { Access, Cluster } from "./connection-access.js";
 import {
   type Asked,
   connectionError,
@@ -90,8 +90,8 @@ export class KubernetesApi {
    */
   async send(call: Call): Promise<Answer> {
     const asked = this.#asked(call.verb);
-    const first = await this.#exchange(call, asked, false);
-    const answer = first.status === 401 ? await this.#exchange(call, asked, true) : first;
+    const first = await this.#exchange(call, asked);
+    const answer = first.status === 401 ? await this.#exchange(call, asked, first.access) : first;
     if (answer.status < 300 || isForCaller(call.verb, answer.status)) return answer;
     throw refusalError(answer, asked);
   }
@@ -113,10 +113,10 @@ export class KubernetesApi {
     const silence = new Silence(this.#env.clock, silenceMs, signal);
     try {
       const call = { verb: "watch", query } as const;
-      let response = await this.#request(call, asked, false, silence.signal);
+      let { response, access } = await this.#request(call, asked, silence.signal);
       if (response.statusCode === 401) {
         response.resume();
-        response = await this.#request(call, asked, true, silence.signal);
+        ({ response } = await this.#request(call, asked, silence.signal, access));
       }
       if (response.statusCode === 200) {
         // A watch alone does not keep the process alive.
@@ -137,7 +137,12 @@ export class KubernetesApi {
     return { verb, namespace: this.namespace, server: this.#cluster.server };
   }
 
-  async #exchange(call: Call, asked: Asked, refresh: boolean): Promise<Answer> {
+  /** @param refused the access that the server rejected */
+  async #exchange(
+    call: Call,
+    asked: Asked,
+    refused?: Access,
+  ): Promise<Answer & { access: Access }> {
     const { clock } = this.#env;
     this.checkOpen();
     const leftMs = Math.floor(call.deadlineMs - clock.monotonic());
@@ -151,29 +156,31 @@ export class KubernetesApi {
     this.#open.add(cut);
     const progress = { sent: false, reused: false };
     try {
-      return await answerOf(await this.#request(call, asked, refresh, cut.signal, progress), asked);
+      const sent = await this.#request(call, asked, cut.signal, refused, progress);
+      return { ...(await answerOf(sent.response, asked)), access: sent.access };
     } catch (error) {
       if (overdue) throw overdueError(leftMs, progress.sent, asked);
       const known = connectionError(error, progress.sent, asked);
       const lostIdle = progress.reused && known.outcome === "none" && known.retryable;
       if (!lostIdle || this.closing.aborted) throw known;
-      return await this.#exchange(call, asked, refresh);
+      return await this.#exchange(call, asked, refused);
     } finally {
       timer.cancel();
       this.#open.delete(cut);
     }
   }
 
-  /** The head of a response. */
+  /** The head of a response, and as whom it was asked for. */
   async #request(
     { verb, name, query, body }: Pick<Call, "verb" | "name" | "query" | "body">,
     asked: Asked,
-    refresh: boolean,
     signal: AbortSignal,
+    refused?: Access,
     progress = { sent: false, reused: false },
-  ): Promise<IncomingMessage> {
-    const { headers, agent } = await this.#cluster.access(refresh);
-    signal.throwIfAborted();
+  ): Promise<{ readonly response: IncomingMessage; readonly access: Access }> {
+    // A plugin may take longer than this call has.
+    const access = await untilAborted(signal, this.#cluster.access(refused));
+    const { headers, agent } = access;
     const collection = `/apis/coordination.k8s.io/v1/namespaces/${asked.namespace}/leases`;
     const path = name === undefined ? collection : `${collection}/${name}`;
     const parameters = new URLSearchParams(query).toString();
@@ -181,7 +188,7 @@ export class KubernetesApi {
     const secure = url.startsWith("https:");
     const payload =
       body && JSON.stringify({ apiVersion: "coordination.k8s.io/v1", kind: "Lease", ...body });
-    return new Promise((resolve, reject) => {
+    const response = await new Promise<IncomingMessage>((resolve, reject) => {
       const request = (secure ? httpsRequest : httpRequest)(url, {
         method: METHODS[verb],
         headers: {
@@ -207,7 +214,18 @@ export class KubernetesApi {
       request.once("error", reject);
       request.end(payload);
     });
+    return { response, access };
   }
+}
+
+/** @throws the signal's reason as soon as it aborts */
+function untilAborted<T>(signal: AbortSignal, promise: Promise<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const onAbort = () => reject(signal.reason as Error);
+    if (signal.aborted) onAbort();
+    signal.addEventListener("abort", onAbort, { once: true });
+    promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", onAbort));
+  });
 }
 
 /** Statuses about versions and names. They are results, not failures. */

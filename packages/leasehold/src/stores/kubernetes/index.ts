@@ -14,7 +14,8 @@ import {
 import type { Env } from "../../env/index.js";
 import type { LeaseStores, StoreSource } from "../source.js";
 import { DEFAULT_BUDGET_MS, KubernetesApi } from "./connection.js";
-import { type Cluster, findCluster } from "./connection-cluster.js";
+import type { Cluster } from "./connection-access.js";
+import { findCluster } from "./connection-cluster.js";
 import { KubernetesLeaseStore } from "./store.js";
 
 /** Options of {@link kubernetes}. */

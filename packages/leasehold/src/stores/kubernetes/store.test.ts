@@ -2,8 +2,7 @@
  * Behaviour outside the conformance suite: names, credentials, permissions, and watches that fall
  * behind.
  */
-import { execFileSync } from "node:child_process";
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
@@ -13,8 +12,9 @@ import { newLeaseId, systemEnv, systemRandom } from "../../env/index.js";
 import { manualEnv } from "../../testing/index.js";
 import { LeaseWatching } from "../../testing/lease-suite/fixture.js";
 import { until } from "../../testing/waiting.js";
-import { findCluster, inCluster, openKubeconfig } from "./connection-cluster.js";
-import { kubernetes, openCluster } from "./index.js";
+import { findCluster } from "./connection-cluster.js";
+import { openKubeconfig } from "./connection-kubeconfig.js";
+import { kubernetes } from "./index.js";
 import { isPlainName, labelOf, objectNameOf } from "./keys.js";
 
 let folder: string;
@@ -174,8 +174,10 @@ describe("opening", () => {
 
   it("takes the kubeconfig that KUBECONFIG names, and its context's namespace", async () => {
     const config = ownKubeconfig(1);
-    config.contexts = config.contexts.map((one) => ({ ...one, namespace: "team" }));
-    vi.stubEnv("KUBECONFIG", await writeKubeconfig(config, folder));
+    const contexts = [
+      { name: "own", context: { cluster: "own", user: "tests", namespace: "team" } },
+    ];
+    vi.stubEnv("KUBECONFIG", await writeKubeconfig({ ...config, contexts }, folder));
     try {
       const cluster = await findCluster({}, systemEnv.clock);
       expect(cluster).toMatchObject({ server: "http://127.0.0.1:1", namespace: "team" });
@@ -185,11 +187,12 @@ describe("opening", () => {
   });
 
   it("with an invalid kubeconfig or a missing context names it", async () => {
-    await expect(openKubeconfig(join(folder, "none"), undefined)).rejects.toMatchObject(
+    const { clock } = systemEnv;
+    await expect(openKubeconfig([join(folder, "none")], undefined, clock)).rejects.toMatchObject(
       misconfigured(/the kubeconfig is not readable: ENOENT/),
     );
     const path = await writeKubeconfig(ownKubeconfig(1), folder);
-    await expect(openKubeconfig(path, "prod")).rejects.toMatchObject(
+    await expect(openKubeconfig([path], "prod", clock)).rejects.toMatchObject(
       misconfigured(/no cluster for the context "prod": choose one of own/),
     );
   });
@@ -211,111 +214,18 @@ describe("opening", () => {
   });
 
   it("names the package that reads kubeconfigs where it cannot be loaded", async () => {
-    vi.doMock("@kubernetes/client-node", () => {
+    const path = join(folder, "in-yaml");
+    await writeFile(path, "clusters: []");
+    vi.doMock("yaml", () => {
       throw new Error("its build is broken");
     });
     try {
-      await expect(openKubeconfig(undefined, undefined)).rejects.toMatchObject(
-        misconfigured(/@kubernetes\/client-node is installed but cannot be loaded/),
+      await expect(openKubeconfig([path], undefined, systemEnv.clock)).rejects.toMatchObject(
+        misconfigured(/yaml is installed but cannot be loaded/),
       );
     } finally {
-      vi.doUnmock("@kubernetes/client-node");
+      vi.doUnmock("yaml");
     }
-  });
-});
-
-describe("in a pod", () => {
-  async function startPod() {
-    const directory = await mkdtemp(join(folder, "pod-"));
-    const path = (name: string) => join(directory, name);
-    execFileSync(
-      "openssl",
-      [
-        "req",
-        "-x509",
-        "-newkey",
-        "rsa:2048",
-        "-nodes",
-        "-days",
-        "2",
-        "-subj",
-        "/CN=tests",
-        "-addext",
-        "subjectAltName=IP:127.0.0.1",
-        "-keyout",
-        path("key"),
-        "-out",
-        path("ca.crt"),
-      ],
-      { stdio: "ignore" },
-    );
-    const tls = {
-      key: await readFile(path("key"), "utf8"),
-      cert: await readFile(path("ca.crt"), "utf8"),
-    };
-    const api = later(await startKubeApi({ tls }));
-    await writeFile(path("token"), "admin\n");
-    await writeFile(path("namespace"), "leases");
-    return { api, directory, account: { host: "127.0.0.1", port: String(api.port), directory } };
-  }
-
-  it("uses the service account, and reads a token that was rotated", async () => {
-    const { api, directory, account } = await startPod();
-    const env = manualEnv();
-    const cluster = await inCluster(account, env.clock);
-    expect(cluster.namespace).toBe("leases");
-    const { leases } = later(await openCluster(cluster, "leases", env));
-    const held = request();
-    expect(await leases.acquire([held])).toMatchObject([{ status: "acquired" }]);
-
-    // The old token has expired: the server's 401 makes the client reread the file.
-    api.tokens.set("second", ["*"]);
-    api.tokens.delete("admin");
-    await writeFile(join(directory, "token"), "second");
-    expect(await leases.renew([held])).toMatchObject([{ status: "renewed" }]);
-
-    // The token still works; the client rereads the file once a minute.
-    api.tokens.set("third", ["*"]);
-    await writeFile(join(directory, "token"), "third");
-    await env.clock.advance(60_000);
-    const other = request("other");
-    expect(await leases.acquire([other])).toMatchObject([{ status: "acquired" }]);
-    api.tokens.delete("second");
-    api.requests.length = 0;
-    expect(await leases.renew([other])).toMatchObject([{ status: "renewed" }]);
-    expect(api.requests).toHaveLength(1);
-
-    // This one expires after the list that precedes a watch.
-    api.tokens.set("fourth", ["*"]);
-    await writeFile(join(directory, "token"), "fourth");
-    const expiring = vi.spyOn(api.requests, "push").mockImplementation((asked) => {
-      if (asked.includes("watch=1")) api.tokens.delete("third");
-      return 0;
-    });
-    const controller = new AbortController();
-    const events = leases.watch("default", { signal: controller.signal })[Symbol.asyncIterator]();
-    expect(await events.next()).toEqual({ done: false, value: { type: "resync" } });
-    expiring.mockRestore();
-    controller.abort();
-    await events.next();
-  });
-
-  it("trusts the cluster's certificate authority only", async () => {
-    const [{ account }, other] = [await startPod(), await startPod()];
-    const cluster = await inCluster({ ...account, directory: other.directory }, systemEnv.clock);
-    await expect(openCluster(cluster, "leases", systemEnv)).rejects.toMatchObject({
-      code: "STORE_MISCONFIGURED",
-      message: expect.stringMatching(/no secure connection .* certificate authority/),
-    });
-  });
-
-  it("without a service account's files says which one is missing", async () => {
-    await expect(
-      inCluster({ host: "127.0.0.1", port: "1", directory: folder }, systemEnv.clock),
-    ).rejects.toMatchObject({
-      code: "STORE_MISCONFIGURED",
-      message: expect.stringMatching(/ca\.crt is not readable: mount it/),
-    });
   });
 });
 

@@ -1,0 +1,183 @@
+/** In Node: a client's own certificates, and the proxies that the environment names. Both need the package undici. */
+import { readFile } from "node:fs/promises";
+import { createSecureContext } from "node:tls";
+import {
+  checkObject,
+  checkOptional,
+  checkServer,
+  expectedHttp,
+  InvalidOptionError,
+  loadDriver,
+  openServer,
+  StoreMisconfiguredError,
+} from "../../core/index.js";
+import type { Env } from "../../env/index.js";
+import { type Address, addressOf } from "./connection-address.js";
+import type { HttpOptions, HttpTls, InNode } from "./opening.js";
+
+/** What the options and the URL say. */
+interface Asked {
+  readonly isTls: boolean;
+  readonly tls: HttpTls;
+  readonly files: Files;
+}
+/** Paths of PEM files. */
+interface Files {
+  readonly ca: string | null;
+  readonly cert: string | null;
+  readonly key: string | null;
+}
+
+export const IN_NODE: InNode = {
+  parameters: ["cacert", "cert", "key"],
+  transport(options, address) {
+    const asked = askedOf(options, address);
+    return async (env) => {
+      const own = options.fetch ? null : await openUndici(asked, env);
+      const fetch = own?.fetch ?? options.fetch ?? globalThis.fetch;
+      // Another fetch may reach its server by other ways.
+      const isDirect = own ? !own.isProxied : fetch === globalThis.fetch;
+      const expected = expectedHttp(address.baseUrls);
+      return {
+        fetch,
+        async first(request) {
+          if (!isDirect) return request();
+          await checkServer(expected);
+          return openServer(expected, env, request(), async () => {});
+        },
+        close: () => own?.close(),
+      };
+    };
+  },
+};
+
+/** The fetch of undici. */
+interface OfUndici {
+  readonly fetch: typeof globalThis.fetch;
+  readonly isProxied: boolean;
+  close(): void;
+}
+
+/** Servers, for what else is read from them, such as their metrics. */
+export interface Reached {
+  /** Of each, without a trailing slash. */
+  readonly baseUrls: readonly string[];
+  readonly apiKey: string | undefined;
+  readonly fetch: typeof globalThis.fetch;
+  close(): void;
+}
+
+/** @throws INVALID_OPTION, STORE_MISCONFIGURED */
+export async function reachServers(url: string, env: Env): Promise<Reached> {
+  const address = addressOf(url, IN_NODE.parameters);
+  const transport = await IN_NODE.transport({ url }, address)(env);
+  const { baseUrls, apiKey } = address;
+  return { baseUrls, apiKey, fetch: transport.fetch, close: () => transport.close() };
+}
+
+/** @throws InvalidOptionError */
+function askedOf({ tls = {}, fetch }: HttpOptions, { isTls, parameters }: Address): Asked {
+  checkObject("tls", tls);
+  const { ca, cert, key } = tls;
+  checkOptional("string", { ca, cert, key }, ["ca", "cert", "key"]);
+  if ((cert === undefined) !== (key === undefined)) {
+    throw new InvalidOptionError("tls", "must have both cert and key, or neither");
+  }
+  if ((ca ?? cert) && !isTls) {
+    throw new InvalidOptionError("tls", "needs a URL that begins with https:");
+  }
+  const files = {
+    ca: parameters.get("cacert"),
+    cert: parameters.get("cert"),
+    key: parameters.get("key"),
+  };
+  if ((files.cert === null) !== (files.key === null)) {
+    throw new InvalidOptionError("url", "must name both ?cert= and ?key=, or neither");
+  }
+  if (fetch && (ca ?? cert ?? files.ca ?? files.cert)) {
+    throw new InvalidOptionError(
+      "fetch",
+      "brings its own certificates: leave out tls, ?cacert=, ?cert= and ?key=",
+    );
+  }
+  return { isTls, tls, files };
+}
+
+/**
+ * Returns null if the global fetch is enough.
+ * @throws STORE_MISCONFIGURED if a file cannot be read, a certificate is invalid, or undici is missing
+ */
+async function openUndici(asked: Asked, { logger }: Env): Promise<OfUndici | null> {
+  const tls = asked.isTls ? await tlsOf(asked) : {};
+  const hasTls = Object.keys(tls).length > 0;
+  const proxy = proxyOf(process.env);
+  if (!hasTls && proxy === undefined) return null;
+  const loading = loadDriver(
+    "undici",
+    () => import("undici"),
+    ({ Agent, EnvHttpProxyAgent, fetch }) => ({ Agent, EnvHttpProxyAgent, fetch }),
+  );
+  const undici = await loading.catch((error: unknown) => {
+    if (hasTls) throw error;
+    logger.warn({ err: error }, `${proxy} names a proxy, which is not used: npm install undici`);
+    return null;
+  });
+  if (undici === null) return null;
+  const { Agent, EnvHttpProxyAgent, fetch } = undici;
+  const newProxied = () => {
+    try {
+      // It reads NO_PROXY too.
+      return new EnvHttpProxyAgent({ connect: tls, requestTls: tls });
+    } catch {
+      // The cause quotes the URL of the proxy, which may have a password.
+      throw new StoreMisconfiguredError(`${proxy} must be like http://user:password@proxy:3128`);
+    }
+  };
+  const dispatcher = proxy === undefined ? new Agent({ connect: tls }) : newProxied();
+  const ours = (url: string, init: Parameters<typeof fetch>[1]) =>
+    fetch(url, { ...init, dispatcher });
+  return {
+    // The same function as the global one, in another version.
+    fetch: ours as unknown as typeof globalThis.fetch,
+    isProxied: proxy !== undefined,
+    close: () => void dispatcher.destroy().catch(() => {}),
+  };
+}
+
+/** The variable that names a proxy. */
+function proxyOf(environment: NodeJS.ProcessEnv): string | undefined {
+  const names = ["https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY"];
+  return names.find((name) => environment[name]);
+}
+
+async function tlsOf({ tls, files }: Asked): Promise<HttpTls> {
+  const { LEASEHOLD_CACERT, LEASEHOLD_CERT, LEASEHOLD_CERT_KEY } = process.env;
+  if (!LEASEHOLD_CERT !== !LEASEHOLD_CERT_KEY) {
+    throw new StoreMisconfiguredError("set both LEASEHOLD_CERT and LEASEHOLD_CERT_KEY, or neither");
+  }
+  const ca = tls.ca ?? (await contentOf(files.ca ?? LEASEHOLD_CACERT));
+  // A certificate and its key come from one place.
+  const paths = files.cert ? [files.cert, files.key] : [LEASEHOLD_CERT, LEASEHOLD_CERT_KEY];
+  const [cert, key] = tls.cert ? [tls.cert, tls.key] : await Promise.all(paths.map(contentOf));
+  const given = { ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }) };
+  try {
+    createSecureContext(given);
+  } catch (error) {
+    const { message } = error as Error;
+    throw new StoreMisconfiguredError(
+      `the certificates for the server are invalid: ${message}`,
+      error,
+    );
+  }
+  return given;
+}
+
+async function contentOf(path: string | null | undefined): Promise<string | undefined> {
+  if (!path) return undefined;
+  try {
+    return await readFile(path, "utf8");
+  } catch (error) {
+    const code = error instanceof Error && "code" in error ? String(error.code) : "unreadable";
+    throw new StoreMisconfiguredError(`the file ${path} for TLS to the server: ${code}`, error);
+  }
+}

@@ -1,0 +1,210 @@
+import { retryingOperator } from "../../control/retrying.js";
+import {
+  checkObject,
+  checkUrl,
+  InvalidOptionError,
+  Retrying,
+  retryingLeases,
+} from "../../core/index.js";
+import type { Env } from "../../env/index.js";
+import { retryingOnce } from "../../once/retrying.js";
+import { retryingKinds } from "../../tasks/kinds/retrying.js";
+import { retryingGenerator, retryingTasks } from "../../tasks/retrying.js";
+import { retryingSchedules } from "../../tasks/schedules/retrying.js";
+import type * as wire from "../../wire/index.js";
+import { LIMITS } from "../../wire/index.js";
+import type { StoreSource, Stores } from "../source.js";
+import { type Connection, HttpClient, queryOf } from "./connection.js";
+import { type Address, addressOf } from "./connection-address.js";
+import { Servers } from "./connection-servers.js";
+import { HttpOperator } from "./control.js";
+import { HttpGeneratorState } from "./control-generator.js";
+import type { HttpKindStore } from "./kinds.js";
+import type { HttpOnceStore } from "./once.js";
+import type { HttpScheduleStore } from "./schedules.js";
+import { HttpLeaseStore } from "./store.js";
+import { HttpTaskStore } from "./tasks.js";
+
+/** Certificates of {@link HttpOptions}, as text in PEM. */
+export interface HttpTls {
+  /** Of the authorities that are trusted. Default: those of Node. */
+  readonly ca?: string;
+  /** Of this client, with the chain that leads to its authority. */
+  readonly cert?: string;
+  /** The private key of `cert`. */
+  readonly key?: string;
+}
+
+/** Options of {@link http}. */
+export interface HttpOptions {
+  /**
+   * URL of a Leasehold server, including its base path if it has one. `http://KEY@host` carries the API key.
+   * Several servers on one database have commas between them: `http://a:4040,b:4040`. In Node, `https://` URLs may
+   * name PEM files: `?cacert=` of the authority, `?cert=` and `?key=` of this client.
+   */
+  readonly url: string | URL;
+  /**
+   * The API key (`lh_...`), if the server requires one. The client sends it to this server only; errors
+   * and logs never contain it. Default: the key in the URL, or none.
+   */
+  readonly apiKey?: string;
+  /**
+   * Headers sent with every request; `authorization` is for proxies that require their own credentials.
+   */
+  readonly headers?: Readonly<Record<string, string>>;
+  /**
+   * In Node: certificates for `https://`, by the package undici. Default: the files that the URL names, else those
+   * of LEASEHOLD_CACERT, LEASEHOLD_CERT and LEASEHOLD_CERT_KEY.
+   */
+  readonly tls?: HttpTls;
+  /**
+   * Default: the global fetch; in Node one of the package undici where there are certificates, or where the environment
+   * names a proxy (HTTP_PROXY, HTTPS_PROXY, NO_PROXY). An app's own `fetch` reaches the app without a network.
+   */
+  readonly fetch?: typeof globalThis.fetch;
+}
+
+/** How requests reach servers. */
+export interface Transport {
+  readonly fetch: typeof globalThis.fetch;
+  /** Sends the first request. A server of another kind is reported as such. */
+  first<T>(request: () => Promise<T>): Promise<T>;
+  close(): void;
+}
+
+/** What Node adds. */
+export interface InNode {
+  /** Of a URL with TLS. */
+  readonly parameters: readonly string[];
+  /**
+   * Returns what opens the transport.
+   * @throws InvalidOptionError. On opening: STORE_MISCONFIGURED
+   */
+  transport(options: HttpOptions, address: Address): (env: Env) => Promise<Transport>;
+}
+
+/** @param inNode absent elsewhere */
+export function httpSource(options: HttpOptions, inNode?: InNode): StoreSource<Stores> {
+  checkObject("options", options);
+  checkUrl(options.url);
+  const address = addressOf(options.url, inNode?.parameters);
+  const { baseUrls, apiKey } = address;
+  const openTransport = inNode?.transport(options, address);
+  if (options.tls && !inNode) throw new InvalidOptionError("tls", "needs Node");
+  const headers = withKey(options.headers ?? {}, options.apiKey ?? apiKey);
+  return {
+    async open(env: Env, timeoutMs?: number): Promise<Stores> {
+      const transport = await openTransport?.(env);
+      const fetch = transport?.fetch ?? options.fetch ?? globalThis.fetch;
+      const servers = new Servers(baseUrls);
+      const maxBodyBytes = LIMITS.payloadBodyBytes;
+      const asking: Connection = { servers, namespace: "", headers, fetch, env, maxBodyBytes };
+      const opening = new HttpClient(asking);
+      const read = (leftMs: number) => opening.read("/v1/capabilities", leftMs);
+      const first = () => new Retrying(env).call(read, { timeoutMs });
+      const reading = transport ? transport.first(first) : first();
+      const { body } = await reading.catch((error: unknown) => {
+        opening.close();
+        transport?.close();
+        throw error;
+      });
+      const { namespace, ...capabilities } = body as wire.ServerCapabilities;
+      // A server of an older version announces no limit, and has the one above. It keeps no records of `once`, no kinds and no schedules either.
+      const {
+        maxBodyBytes: announced = maxBodyBytes,
+        once: keepsOnce = false,
+        kinds: keepsKinds = false,
+        schedules: keepsSchedules = false,
+        taskLimits: keepsLimits = false,
+      } = body as Partial<wire.ServerCapabilities>;
+      const connection: Connection = { ...asking, namespace, maxBodyBytes: announced };
+      const client = new HttpClient(connection);
+      const leases = retryingLeases(new HttpLeaseStore(connection, capabilities.leases), env);
+      const tasks = retryingTasks(
+        new HttpTaskStore(connection, capabilities.tasks, {
+          limits: keepsLimits,
+          kinds: keepsKinds,
+        }),
+        env,
+      );
+      const generator = new HttpGeneratorState(connection);
+      let loading: Promise<HttpOnceStore> | undefined;
+      // Loaded at first use: most pages have no use for it.
+      const openOnce = () =>
+        (loading ??= import("./once.js").then(
+          (once) => new once.HttpOnceStore(connection, leases),
+        ));
+      let loadingSchedules: Promise<HttpScheduleStore> | undefined;
+      const openSchedules = () =>
+        (loadingSchedules ??= import("./schedules.js").then(
+          (schedules) => new schedules.HttpScheduleStore(connection),
+        ));
+      let loadingKinds: Promise<HttpKindStore> | undefined;
+      const openKinds = () =>
+        (loadingKinds ??= import("./kinds.js").then(
+          (kinds) => new kinds.HttpKindStore(connection),
+        ));
+      const operator = new HttpOperator(connection, {
+        once: openOnce,
+        kinds: openKinds,
+        schedules: openSchedules,
+      });
+      return {
+        namespace,
+        leases,
+        tasks,
+        ...(keepsOnce && { once: retryingOnce(leases, openOnce, env) }),
+        ...(keepsKinds && { kinds: retryingKinds(openKinds, env) }),
+        ...(keepsSchedules && { schedules: retryingSchedules(openSchedules, env) }),
+        generator: retryingGenerator(generator, env),
+        operator: retryingOperator(operator, env),
+        waiters: ({ namespace: wanted, resource }) => {
+          client.checkNamespace(wanted);
+          return waitersOf(client, resource);
+        },
+        denied: async ({ namespace: wanted, resource }) => {
+          client.checkNamespace(wanted);
+          // A server of an older version does not say.
+          return (await resourceOf(client, resource)).denied ?? null;
+        },
+        async close() {
+          await Promise.all([leases.close(), tasks.close()]);
+          client.close();
+          (await loading)?.close();
+          (await loadingKinds)?.close();
+          (await loadingSchedules)?.close();
+          generator.close();
+          operator.close();
+          transport?.close();
+        },
+      };
+    },
+  };
+}
+
+/** As the instance that answers has seen them. */
+async function waitersOf(client: HttpClient, resource: string) {
+  const { waiters } = await resourceOf(client, resource);
+  return waiters.map(({ holder, grantId }) => ({ holder, grantId }));
+}
+
+type Answered = Omit<wire.Resource, "denied"> & Partial<Pick<wire.Resource, "denied">>;
+
+async function resourceOf(client: HttpClient, resource: string): Promise<Answered> {
+  const { body } = await client.read(`/v1/resource${queryOf({ name: resource, limit: 1 })}`);
+  return body as Answered;
+}
+
+/**
+ * @throws InvalidOptionError without the key, which fetch's own error would contain
+ */
+function withKey(
+  headers: Readonly<Record<string, string>>,
+  key: string | undefined,
+): Readonly<Record<string, string>> {
+  if (key === undefined) return headers;
+  if (!/^[!-~]{1,256}$/.test(key)) {
+    throw new InvalidOptionError("apiKey", "must be a key issued by the server: lh_...");
+  }
+  return { ...headers, authorization: `Bearer ${key}` };
+}
