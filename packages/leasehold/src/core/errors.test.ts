@@ -12,9 +12,11 @@ import {
   StoreMisconfiguredError,
   StoreUnavailableError,
 } from "./errors.js";
+import { OnceDoneError, OnceFailedError } from "./once-errors.js";
 import { PAUSED_HOLDER } from "./paused-holder.js";
 import { NestedRunError, StillRunningError } from "./run-errors.js";
 import { asStoreError } from "./store-errors.js";
+import { TimedOutError } from "./timed-out.js";
 
 type Says = [code: string, retryable: boolean, outcome: "none" | "unknown"];
 
@@ -36,6 +38,9 @@ it.each<[...Says, make: () => LeaseholdError]>([
   ["NO_TOKEN", false, "none", () => new NoTokenError("r")],
   ["STILL_RUNNING", true, "unknown", () => new StillRunningError("r", 5)],
   ["NESTED_RUN", false, "none", () => new NestedRunError("r")],
+  ["ONCE_DONE", false, "none", () => new OnceDoneError("k", "web-1", "2026-01-01T00:00:00.000Z")],
+  ["ONCE_FAILED", false, "none", () => new OnceFailedError("k", 3, "m")],
+  ["TIMED_OUT", true, "none", () => new TimedOutError("the task has not ended", 5)],
   ["CLOSED", false, "none", () => new ClosedError()],
 ])("%s says whether to retry (%s), and what has changed (%s)", (code, retryable, outcome, make) => {
   const error = make();

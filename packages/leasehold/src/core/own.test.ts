@@ -105,3 +105,19 @@ it("has one timer for each, and none once it is closed", async () => {
   await clock.advance(10_000);
   expect(ends).toEqual([]);
 });
+
+it("counts and shows what it keeps, from whatever time its clock began", async () => {
+  const { clock, ends, own, put } = open();
+  await clock.advance(10_000);
+  const kept = put("a", 11_000);
+  put("b", 12_000);
+  expect([own.size, own.get("a"), own.get("none")]).toEqual([2, kept, undefined]);
+  own.forget("none");
+  await clock.advance(1_000);
+  expect(ends).toEqual([["a", 11_000]]);
+  expect(own.size).toBe(1);
+  // Only what is due is hurried.
+  own.hurry();
+  await clock.advance(0);
+  expect(ends).toHaveLength(1);
+});

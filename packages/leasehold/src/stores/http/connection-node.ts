@@ -11,14 +11,15 @@ import {
   openServer,
   StoreMisconfiguredError,
 } from "../../core/index.js";
+import type { TlsOptions } from "../../core/tls.js";
 import type { Env } from "../../env/index.js";
 import { type Address, addressOf } from "./connection-address.js";
-import type { HttpOptions, HttpTls, InNode } from "./opening.js";
+import type { HttpOptions, InNode } from "./opening.js";
 
 /** What the options and the URL say. */
 interface Asked {
   readonly isTls: boolean;
-  readonly tls: HttpTls;
+  readonly tls: TlsOptions;
   readonly files: Files;
 }
 /** Paths of PEM files. */
@@ -150,7 +151,7 @@ function proxyOf(environment: NodeJS.ProcessEnv): string | undefined {
   return names.find((name) => environment[name]);
 }
 
-async function tlsOf({ tls, files }: Asked): Promise<HttpTls> {
+async function tlsOf({ tls, files }: Asked): Promise<TlsOptions> {
   const { LEASEHOLD_CACERT, LEASEHOLD_CERT, LEASEHOLD_CERT_KEY } = process.env;
   if (!LEASEHOLD_CERT !== !LEASEHOLD_CERT_KEY) {
     throw new StoreMisconfiguredError("set both LEASEHOLD_CERT and LEASEHOLD_CERT_KEY, or neither");

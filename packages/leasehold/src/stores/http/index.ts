@@ -1,7 +1,8 @@
 import type { StoreSource, Stores } from "../source.js";
 import { type HttpOptions, httpSource } from "./opening.js";
 
-export type { HttpOptions, HttpTls } from "./opening.js";
+export type { TlsOptions } from "../../core/tls.js";
+export type { HttpOptions } from "./opening.js";
 
 /**
  * Leases and tasks on a Leasehold server, in any runtime that has fetch. Opening asks the server for

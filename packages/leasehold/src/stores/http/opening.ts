@@ -6,6 +6,7 @@ import {
   Retrying,
   retryingLeases,
 } from "../../core/index.js";
+import type { TlsOptions } from "../../core/tls.js";
 import type { Env } from "../../env/index.js";
 import { retryingOnce } from "../../once/retrying.js";
 import { retryingKinds } from "../../tasks/kinds/retrying.js";
@@ -24,16 +25,6 @@ import type { HttpOnceStore } from "./once.js";
 import type { HttpScheduleStore } from "./schedules.js";
 import { HttpLeaseStore } from "./store.js";
 import { HttpTaskStore } from "./tasks.js";
-
-/** Certificates of {@link HttpOptions}, as text in PEM. */
-export interface HttpTls {
-  /** Of the authorities that are trusted. Default: those of Node. */
-  readonly ca?: string;
-  /** Of this client, with the chain that leads to its authority. */
-  readonly cert?: string;
-  /** The private key of `cert`. */
-  readonly key?: string;
-}
 
 /** Options of {@link http}. */
 export interface HttpOptions {
@@ -56,7 +47,7 @@ export interface HttpOptions {
    * In Node: certificates for `https://`, by the package undici. Default: the files that the URL names, else those
    * of LEASEHOLD_CACERT, LEASEHOLD_CERT and LEASEHOLD_CERT_KEY.
    */
-  readonly tls?: HttpTls;
+  readonly tls?: TlsOptions;
   /**
    * Default: the global fetch; in Node one of the package undici where there are certificates, or where the environment
    * names a proxy (HTTP_PROXY, HTTPS_PROXY, NO_PROXY). An app's own `fetch` reaches the app without a network.

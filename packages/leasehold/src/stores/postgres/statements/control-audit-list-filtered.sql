@@ -5,4 +5,9 @@
 -- $4 actions
 -- $5 beforeSeq
 
-SELECT a.seq, a.at, a.namespace, a.actor, a.action, a.target, a.reason, a.phase, a.details, a.hash FROM leasehold.audit a WHERE a.namespace = $2 AND a.target = $3 AND a.action = ANY ($4::text[]) AND a.seq < $5::bigint ORDER BY a.seq DESC LIMIT $1::int
+WITH passed AS MATERIALIZED (
+  SELECT a.seq, a.action FROM leasehold.audit a WHERE a.namespace = $3 AND a.target = $4 AND a.seq < $5::bigint ORDER BY a.seq DESC LIMIT $2::int
+), wanted AS (SELECT p.seq FROM passed p WHERE p.action = ANY ($6::text[]) ORDER BY p.seq DESC LIMIT $1::int)
+SELECT p."lastPassed", a.seq, a.at, a.namespace, a.actor, a.action, a.target, a.reason, a.phase, a.details, a.hash
+FROM (SELECT CASE WHEN count(*) = $2 THEN min(seq) END AS "lastPassed" FROM passed) p
+LEFT JOIN (wanted w JOIN leasehold.audit a ON a.seq = w.seq) ON true ORDER BY a.seq DESC
