@@ -83,11 +83,16 @@ export const limitsSeen = (queues: string) => `seen AS MATERIALIZED (
     ) o ON o.scope = s.scope AND o.name = s.name
   )`;
 
-/** Of the row x. */
-const FULL = (scope: string) =>
-  `(ARRAY(SELECT p.name FROM places p WHERE p.scope = '${scope}' AND p.free = 0))`;
+/** As NOT IN, for which the planner hashes the names: a namespace may have many limits. */
+const hasPlaces = (scope: string, name: string) =>
+  `${name} NOT IN (SELECT p.name FROM places p WHERE p.scope = '${scope}' AND p.free = 0)`;
 /** The due key d is of a kind and a queue with places. */
-export const OPEN_KEY = `d.kind <> ALL ${FULL("kind")} AND d.queue <> ALL ${FULL("queue")}`;
+export const OPEN_KEY = `${hasPlaces("kind", "d.kind")} AND ${hasPlaces("queue", "d.queue")}`;
+/**
+ * The pairs of a queue and a kind that one claim looks at: more than a namespace has limits, so that the first queue has
+ * some without a limit among them. Of more, a claim takes those of other queues each time.
+ */
+const MOST_PAIRS = 2_000;
 
 /**
  * After `heads`. Twice as many of a kind as the claim takes, and some: others may be locking them.
@@ -99,9 +104,11 @@ export const limitedPlain = (
   bytes: string,
   order: string,
 ) => `wanted AS MATERIALIZED (
-    SELECT q.queue, k.kind, least(pq.free, pk.free) AS free
-    FROM (SELECT q.queue FROM unnest(ARRAY[${queues}]) AS q (queue) WHERE q.queue <> ALL ${FULL("queue")}) q
-      CROSS JOIN LATERAL (
+    SELECT w.queue, w.kind, least(pq.free, pk.free) AS free FROM (
+      SELECT q.queue, k.kind FROM (
+        SELECT q.queue FROM unnest(ARRAY[${queues}]) AS q (queue)
+        WHERE q.queue IS NOT NULL AND ${hasPlaces("queue", "q.queue")} ORDER BY random()
+      ) q CROSS JOIN LATERAL (
         SELECT DISTINCT g.kind FROM unnest($6::text[]) AS g (kind) WHERE g.kind NOT LIKE E'%\\x01%'
         UNION ALL
         SELECT f.kind FROM (
@@ -115,10 +122,11 @@ export const limitedPlain = (
           )
           SELECT f.kind FROM found f WHERE f.kind IS NOT NULL
         ) f WHERE $6::text[] IS NULL
-      ) k
-      LEFT JOIN places pq ON pq.scope = 'queue' AND pq.name = q.queue
-      LEFT JOIN places pk ON pk.scope = 'kind' AND pk.name = k.kind
-    WHERE k.kind <> ALL ${FULL("kind")} AND NOT EXISTS (SELECT FROM earlier)
+      ) k LIMIT ${MOST_PAIRS}
+    ) w
+      LEFT JOIN places pq ON pq.scope = 'queue' AND pq.name = w.queue
+      LEFT JOIN places pk ON pk.scope = 'kind' AND pk.name = w.kind
+    WHERE coalesce(pk.free, 1) > 0 AND NOT EXISTS (SELECT FROM earlier)
   ),
   candidates AS MATERIALIZED (
     SELECT w.queue, w.kind, t.* FROM wanted w CROSS JOIN LATERAL (
