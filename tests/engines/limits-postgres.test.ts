@@ -118,6 +118,24 @@ describePostgres("claims under one limit", () => {
     await own.end();
   });
 
+  it("count the running tasks of each limit once, also before the tables have statistics", async () => {
+    await client.query(`INSERT INTO leasehold.task_limit
+        (namespace, scope, name, running_most, declared_at, declared_by)
+      SELECT 'limits', 'kind', 'kind ' || n, 5, now(), 'a test' FROM generate_series(1, 300) n`);
+    const own = new pg.Client({ connectionString: database.url });
+    await own.connect();
+    await own.query("BEGIN");
+    await own.query(claimSql(1, "limited"), ["limits", "c", "h", 60_000, 10, null, "queue"]);
+    const { rows } = await own.query<{ reads: number }>(
+      `SELECT (seq_scan + idx_scan)::int AS reads FROM pg_stat_xact_user_tables
+       WHERE schemaname = 'leasehold' AND relname = 'task'`,
+    );
+    expect(rows[0]?.reads).toBeGreaterThan(300);
+    expect(rows[0]?.reads).toBeLessThan(5 * 300);
+    await own.query("ROLLBACK");
+    await own.end();
+  });
+
   it("look at 2,000 pairs of a queue and a kind at most, and leave none out for good", async () => {
     await declare("rare", 1);
     const queues = Array.from({ length: 20 }, (_, n) => `many ${n}`);

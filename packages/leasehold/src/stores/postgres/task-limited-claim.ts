@@ -3,7 +3,7 @@
  *
  *   seen ── the limits that concern the claim
  *     └─▶ open ── those not reached, as this statement sees them: locked
- *           └─▶ places ── how many tasks each lets start
+ *           └─▶ within, places ── how many tasks each lets start
  *                 └─▶ candidates, heads ── due tasks of each kind and queue that has places, in claim order
  *                       └─▶ allowed ── the first of them, as many as there are places ─▶ plain, allowed_heads
  *   claimed ─▶ charged ── changes the rows of the limits
@@ -75,12 +75,16 @@ export const limitsSeen = (queues: string) => `seen AS MATERIALIZED (
       FOR NO KEY UPDATE OF o SKIP LOCKED
     ) o
   ),
+  -- On its own, and no join: without statistics, the planner would count once for each pair of limits.
+  within AS MATERIALIZED (
+    SELECT o.scope, o.name, least(o.permits, CASE WHEN o.most IS NOT NULL THEN o.most - ${RUNNING("o")} END) AS free
+    FROM open o WHERE o.at = o.locked
+  ),
   places AS MATERIALIZED (
-    SELECT s.scope, s.name, greatest(coalesce(o.free, 0), 0)::int AS free, o.scope IS NOT NULL AS own
-    FROM seen s LEFT JOIN (
-      SELECT o.scope, o.name, least(o.permits, CASE WHEN o.most IS NOT NULL THEN o.most - ${RUNNING("o")} END) AS free
-      FROM open o WHERE o.at = o.locked
-    ) o ON o.scope = s.scope AND o.name = s.name
+    SELECT o.scope, o.name, greatest(o.free, 0)::int AS free, true AS own FROM within o
+    UNION ALL
+    SELECT s.scope, s.name, 0, false FROM seen s
+    WHERE (s.scope, s.name) NOT IN (SELECT o.scope, o.name FROM within o)
   )`;
 
 /** As NOT IN, for which the planner hashes the names: a namespace may have many limits. */
