@@ -37,7 +37,12 @@ describePostgres("claims under one limit", () => {
     const [outcome] = await opened.tasks.enqueue([newTaskOf({ namespace, id }, change)]);
     expect(outcome).toEqual({ status: "enqueued", id });
   };
-  const claim = async (queues: string[], kinds: string[] | null = null, by = opened, limit = 10) => {
+  const claim = async (
+    queues: string[],
+    kinds: string[] | null = null,
+    by = opened,
+    limit = 10,
+  ) => {
     const claimId = newLeaseId(systemRandom);
     const request = { namespace, claimId, holder: "h", queues, limit, kinds };
     const outcome = await by.tasks.claim({ ...request, ttlMs: 60_000 });
