@@ -6,7 +6,10 @@ import {
   openPostgres,
   type PostgresDatabase,
 } from "../../packages/leasehold/src/stores/postgres/index.js";
-import { claimSql } from "../../packages/leasehold/src/stores/postgres/task-claim-statements.js";
+import {
+  claimedPlaces,
+  claimSql,
+} from "../../packages/leasehold/src/stores/postgres/task-claim-statements.js";
 import type { NewTask, TaskLimits } from "../../packages/leasehold/src/tasks/port.js";
 import { newTaskOf } from "../../packages/leasehold/src/testing/task-suite/new-task.js";
 import { until } from "../../packages/leasehold/src/testing/waiting.js";
@@ -34,9 +37,14 @@ describePostgres("claims under one limit", () => {
     const [outcome] = await opened.tasks.enqueue([newTaskOf({ namespace, id }, change)]);
     expect(outcome).toEqual({ status: "enqueued", id });
   };
-  const claim = async (queues: string[], kinds: string[] | null = null, by = opened) => {
+  const claim = async (
+    queues: string[],
+    kinds: string[] | null = null,
+    by = opened,
+    limit = 10,
+  ) => {
     const claimId = newLeaseId(systemRandom);
-    const request = { namespace, claimId, holder: "h", queues, limit: 10, kinds };
+    const request = { namespace, claimId, holder: "h", queues, limit, kinds };
     const outcome = await by.tasks.claim({ ...request, ttlMs: 60_000 });
     if (outcome.status === "failed") throw outcome.error;
     return outcome.tasks.map(({ id }) => id);
@@ -160,4 +168,62 @@ describePostgres("claims under one limit", () => {
     await own.end();
     expect(after - before).toBeLessThan(40_000);
   });
+
+  it("count the running tasks of each limit once, also before the tables have statistics", async () => {
+    await client.query(`INSERT INTO leasehold.task_limit
+        (namespace, scope, name, running_most, declared_at, declared_by)
+      SELECT 'limits', 'kind', 'kind ' || n, 5, now(), 'a test' FROM generate_series(1, 300) n`);
+    const own = new pg.Client({ connectionString: database.url });
+    await own.connect();
+    await own.query("BEGIN");
+    await own.query(claimSql(1, "limited"), ["limits", "c", "h", 60_000, 10, null, "queue"]);
+    const { rows } = await own.query<{ reads: number }>(
+      `SELECT (seq_scan + idx_scan)::int AS reads FROM pg_stat_xact_user_tables
+       WHERE schemaname = 'leasehold' AND relname = 'task'`,
+    );
+    expect(rows[0]?.reads).toBeGreaterThan(300);
+    expect(rows[0]?.reads).toBeLessThan(5 * 300);
+    await own.query("ROLLBACK");
+    await own.end();
+  });
+
+  it("look at 2,000 pairs of a queue and a kind at most, and leave none out for good", async () => {
+    await declare("rare", 1);
+    const queues = Array.from({ length: 20 }, (_, n) => `many ${n}`);
+    const tasks = queues.flatMap((queue) =>
+      Array.from({ length: 150 }, (_, n) =>
+        newTaskOf({ namespace, id: `${queue}/${n}` }, { queue, kind: `kind ${n}` }),
+      ),
+    );
+    await opened.tasks.enqueue(tasks);
+    const places = claimedPlaces(queues.length);
+    const padding = Array.from({ length: places - queues.length }, () => null);
+    const values = [namespace, "looked at", "h", 60_000, 10, null, ...queues, ...padding];
+    await client.query("BEGIN");
+    const { rows } = await client.query<{ "QUERY PLAN": [{ Plan: PlanNode }] }>(
+      `EXPLAIN (ANALYZE, FORMAT JSON) ${claimSql(places, "limited")}`,
+      values,
+    );
+    await client.query("ROLLBACK");
+    expect(rowsOf(rows[0]?.["QUERY PLAN"][0].Plan, "CTE wanted")).toBe(2_000);
+    const taken = new Set<string>();
+    await until(expect, "all tasks are claimed", async () => {
+      for (const id of await claim(queues, null, opened, 1_000)) taken.add(id);
+      return taken.size === tasks.length;
+    });
+  });
 });
+
+interface PlanNode {
+  readonly "Subplan Name"?: string;
+  readonly "Actual Rows": number;
+  readonly Plans?: readonly PlanNode[];
+}
+function rowsOf(plan: PlanNode | undefined, name: string): number | undefined {
+  if (plan?.["Subplan Name"] === name) return plan["Actual Rows"];
+  for (const part of plan?.Plans ?? []) {
+    const found = rowsOf(part, name);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}

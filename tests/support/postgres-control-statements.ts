@@ -57,15 +57,19 @@ export const CONTROL_CALLS: readonly Call[] = [
   ],
   [
     ({ control }) => control.audit.list({ namespace: null }),
-    sql("control-audit-list", "Reads a page of the audit, the latest entry first.", "limit"),
+    sql(
+      "control-audit-list",
+      "Reads a page of the audit, the latest entry first.",
+      "limit mostPassed",
+    ),
   ],
   [
     ({ control }) =>
       control.audit.list({ namespace, target: resource, actions: ["lease.revoke"], cursor: "7" }),
     sql(
       "control-audit-list-filtered",
-      "Like control-audit-list, with every filter: each adds its condition.",
-      "limit namespace target actions beforeSeq",
+      "Like control-audit-list, with every filter: each adds its condition. A page by actions passes over a bounded number of entries.",
+      "limit mostPassed namespace target beforeSeq actions",
     ),
   ],
   [

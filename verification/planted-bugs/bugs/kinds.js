@@ -154,8 +154,8 @@ export const KIND_BUGS = [
     name: "later-version-left-in-silence",
     what: "A worker does not say that it leaves tasks of later versions to others.",
     file: "packages/leasehold/src/tasks/unhandled.ts",
-    find: "if (version <= taken || told.has(name)) continue;",
-    by: "if (version <= taken + 1 || told.has(name)) continue;",
+    find: "if (version <= taken || reported.has(name)) continue;",
+    by: "if (version <= taken + 1 || reported.has(name)) continue;",
     check: unit(
       "packages/leasehold/src/tasks/unhandled-versions.test.ts",
       "names each later version",

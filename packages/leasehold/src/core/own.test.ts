@@ -116,7 +116,7 @@ it("counts and shows what it keeps, from whatever time its clock began", async (
   await clock.advance(1_000);
   expect(ends).toEqual([["a", 11_000]]);
   expect(own.size).toBe(1);
-  // Only what is due is hurried.
+  // It ends only those that are due.
   own.hurry();
   await clock.advance(0);
   expect(ends).toHaveLength(1);

@@ -138,7 +138,7 @@ interface LaterVersions {
 
 /** @returns a function to call whenever a claim took fewer tasks than it could: it looks now and then, and waits for nothing */
 export function laterVersions({ store, env: { clock, logger } }: LaterVersions) {
-  const told = new Set<string>();
+  const reported = new Set<string>();
   let lastMs = Number.NEGATIVE_INFINITY;
   return ({ namespace, queues, kinds, versions }: ClaimRequest): void => {
     if (!store.dueKinds || !kinds || clock.monotonic() - lastMs < PAUSE_MS) return;
@@ -149,8 +149,8 @@ export function laterVersions({ store, env: { clock, logger } }: LaterVersions) 
         for (const { queue, kind, version, tasks, dueAt } of due) {
           const taken = versionTaken({ kinds, versions }, kind);
           const name = JSON.stringify([queue, kind, version]);
-          if (version <= taken || told.has(name)) continue;
-          told.add(name);
+          if (version <= taken || reported.has(name)) continue;
+          reported.add(name);
           const fields = { queue, kind, version, taken, tasks, dueAt };
           const text = `due tasks are of version ${version} of the kind ${kind}; this worker takes versions up to ${taken}`;
           logger.warn(fields, `${text} and leaves them to others`);

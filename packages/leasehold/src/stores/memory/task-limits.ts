@@ -26,9 +26,10 @@ export class Permits {
     this.#limits = limits;
     this.#nowMs = nowMs;
     if (limits.size === 0) return;
+    const live = liveOf(limits, tasks.running(), nowMs);
     for (const kept of limits.all()) {
       const most = kept.limit.running ?? Number.POSITIVE_INFINITY;
-      this.#places.set(kept, most - liveOf(kept, tasks.running(), nowMs).length);
+      this.#places.set(kept, most - (live.get(kept)?.length ?? 0));
     }
   }
 
@@ -53,18 +54,27 @@ export class Permits {
 
   /** When the first of the rates that concern the claim lets tasks start again; infinite: none is used up. */
   nextMs({ queues, kinds }: Pick<ClaimRequest, "queues" | "kinds">): number {
+    const claimed = { queue: new Set(queues), kind: kinds && new Set(kinds) };
     const ends = this.#limits.all().flatMap(({ scope, name, limit, window }) => {
-      const concerns = scope === "queue" ? queues.includes(name) : (kinds?.includes(name) ?? true);
+      const concerns = claimed[scope]?.has(name) ?? true;
       return (concerns && usedUpUntilMs(limit.rate, window, this.#nowMs)) || [];
     });
     return Math.min(...ends);
   }
 }
 
-function liveOf({ scope, name }: KeptLimit, running: readonly TaskRecord[], nowMs: number) {
-  return running.filter(
-    (record) => record[scope] === name && nowMs < (record.last?.expiresAtMs ?? 0),
-  );
+/** The tasks with a live lease that each limit counts, in one pass: a namespace may have many of both. */
+function liveOf(limits: LimitTable, running: readonly TaskRecord[], nowMs: number) {
+  const live = new Map<KeptLimit, TaskRecord[]>();
+  for (const record of running) {
+    if (nowMs >= (record.last?.expiresAtMs ?? 0)) continue;
+    for (const kept of limits.of(record)) {
+      const counted = live.get(kept);
+      if (counted) counted.push(record);
+      else live.set(kept, [record]);
+    }
+  }
+  return live;
 }
 
 /** @param changed receives each namespace in which more tasks may run than before */
@@ -93,11 +103,12 @@ export function memoryLimits(
     },
     async list(namespace) {
       const place = state.namespace(namespace);
-      const running = place.tasks.running();
+      const nowMs = state.nowMs();
+      const live = liveOf(place.limits, place.tasks.running(), nowMs);
       return place.limits
         .all()
         .sort((a, b) => compareUtf8(a.scope, b.scope) || compareUtf8(a.name, b.name))
-        .map((kept) => viewOf(namespace, kept, running, state.nowMs()));
+        .map((kept) => viewOf(namespace, kept, live.get(kept) ?? [], nowMs));
     },
     async remove({ namespace, ...key }) {
       const place = state.namespace(namespace);
@@ -117,11 +128,10 @@ function sameLimit(a: TaskLimit, b: TaskLimit): boolean {
 function viewOf(
   namespace: string,
   kept: KeptLimit,
-  running: readonly TaskRecord[],
+  live: readonly TaskRecord[],
   nowMs: number,
 ): LimitView {
   const { scope, name, limit, declaredAtMs, declaredBy, window } = kept;
-  const live = liveOf(kept, running, nowMs);
   const untilMs = usedUpUntilMs(limit.rate, window, nowMs);
   const isFull = limit.running !== null && live.length >= limit.running;
   return {

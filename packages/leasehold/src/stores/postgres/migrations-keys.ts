@@ -14,7 +14,7 @@ export const KEY_STEPS = [
       `CREATE INDEX task_keyed_claimed
        ON leasehold.task (namespace, queue, kind, concurrency_key, priority, scheduled_at, seq)
        WHERE state = 'pending' AND concurrency_key IS NOT NULL`,
-      // Its last condition stands for state = 'running', as which it would also admit the index of all running
+      // Its last condition means state = 'running'. Written so, it would also admit the index of all running
       // tasks: while few run, the planner would take that one, and read all of them for each key.
       `CREATE INDEX task_keyed_running ON leasehold.task (namespace, queue, kind, concurrency_key)
        WHERE concurrency_key IS NOT NULL AND state || '' = 'running'`,

@@ -3,7 +3,7 @@
  *
  *   seen ── the limits that concern the claim
  *     └─▶ open ── those not reached, as this statement sees them: locked
- *           └─▶ places ── how many tasks each lets start
+ *           └─▶ within, places ── how many tasks each lets start
  *                 └─▶ candidates, heads ── due tasks of each kind and queue that has places, in claim order
  *                       └─▶ allowed ── the first of them, as many as there are places ─▶ plain, allowed_heads
  *   claimed ─▶ charged ── changes the rows of the limits
@@ -77,19 +77,28 @@ export const limitsSeen = (queues: string) => `seen AS MATERIALIZED (
       FOR NO KEY UPDATE OF o SKIP LOCKED
     ) o
   ),
+  -- On its own, and no join: without statistics, the planner would count once for each pair of limits.
+  within AS MATERIALIZED (
+    SELECT o.scope, o.name, least(o.permits, CASE WHEN o.most IS NOT NULL THEN o.most - ${RUNNING("o")} END) AS free
+    FROM open o WHERE o.at = o.locked
+  ),
   places AS MATERIALIZED (
-    SELECT s.scope, s.name, greatest(coalesce(o.free, 0), 0)::int AS free, o.scope IS NOT NULL AS own
-    FROM seen s LEFT JOIN (
-      SELECT o.scope, o.name, least(o.permits, CASE WHEN o.most IS NOT NULL THEN o.most - ${RUNNING("o")} END) AS free
-      FROM open o WHERE o.at = o.locked
-    ) o ON o.scope = s.scope AND o.name = s.name
+    SELECT o.scope, o.name, greatest(o.free, 0)::int AS free, true AS own FROM within o
+    UNION ALL
+    SELECT s.scope, s.name, 0, false FROM seen s
+    WHERE (s.scope, s.name) NOT IN (SELECT o.scope, o.name FROM within o)
   )`;
 
-/** Of the row x. */
-const FULL = (scope: string) =>
-  `(ARRAY(SELECT p.name FROM places p WHERE p.scope = '${scope}' AND p.free = 0))`;
+/** As NOT IN, for which the planner hashes the names: a namespace may have many limits. */
+const hasPlaces = (scope: string, name: string) =>
+  `${name} NOT IN (SELECT p.name FROM places p WHERE p.scope = '${scope}' AND p.free = 0)`;
 /** The due key d is of a kind and a queue with places. */
-export const OPEN_KEY = `d.kind <> ALL ${FULL("kind")} AND d.queue <> ALL ${FULL("queue")}`;
+export const OPEN_KEY = `${hasPlaces("kind", "d.kind")} AND ${hasPlaces("queue", "d.queue")}`;
+/**
+ * The pairs of a queue and a kind that one claim looks at: more than a namespace has limits, so that the first queue has
+ * some without a limit among them. Of more, a claim takes those of other queues each time.
+ */
+const MOST_PAIRS = 2_000;
 
 /**
  * After `heads`. Twice as many of a kind as the claim takes, and some: others may be locking them.
@@ -101,9 +110,11 @@ export const limitedPlain = (
   bytes: string,
   order: string,
 ) => `wanted AS MATERIALIZED (
-    SELECT q.queue, k.kind, least(pq.free, pk.free) AS free
-    FROM (SELECT q.queue FROM unnest(ARRAY[${queues}]) AS q (queue) WHERE q.queue <> ALL ${FULL("queue")}) q
-      CROSS JOIN LATERAL (
+    SELECT w.queue, w.kind, least(pq.free, pk.free) AS free FROM (
+      SELECT q.queue, k.kind FROM (
+        SELECT q.queue FROM unnest(ARRAY[${queues}]) AS q (queue)
+        WHERE q.queue IS NOT NULL AND ${hasPlaces("queue", "q.queue")} ORDER BY random()
+      ) q CROSS JOIN LATERAL (
         SELECT DISTINCT g.kind FROM unnest($6::text[]) AS g (kind) WHERE g.kind NOT LIKE E'%\\x01%'
         UNION ALL
         SELECT f.kind FROM (
@@ -117,10 +128,11 @@ export const limitedPlain = (
           )
           SELECT f.kind FROM found f WHERE f.kind IS NOT NULL
         ) f WHERE $6::text[] IS NULL
-      ) k
-      LEFT JOIN places pq ON pq.scope = 'queue' AND pq.name = q.queue
-      LEFT JOIN places pk ON pk.scope = 'kind' AND pk.name = k.kind
-    WHERE k.kind <> ALL ${FULL("kind")} AND NOT EXISTS (SELECT FROM earlier)
+      ) k LIMIT ${MOST_PAIRS}
+    ) w
+      LEFT JOIN places pq ON pq.scope = 'queue' AND pq.name = w.queue
+      LEFT JOIN places pk ON pk.scope = 'kind' AND pk.name = w.kind
+    WHERE coalesce(pk.free, 1) > 0 AND NOT EXISTS (SELECT FROM earlier)
   ),
   candidates AS MATERIALIZED (
     SELECT w.queue, w.kind, t.* FROM wanted w CROSS JOIN LATERAL (

@@ -1,9 +1,11 @@
--- Like control-audit-list, with every filter: each adds its condition.
+-- Like control-audit-list, with every filter: each adds its condition. A page by actions passes
+-- over a bounded number of entries.
 -- $1 limit
--- $2 namespace
--- $3 target
--- $4 actions
+-- $2 mostPassed
+-- $3 namespace
+-- $4 target
 -- $5 beforeSeq
+-- $6 actions
 
 WITH passed AS MATERIALIZED (
   SELECT a.seq, a.action FROM leasehold.audit a WHERE a.namespace = $3 AND a.target = $4 AND a.seq < $5::bigint ORDER BY a.seq DESC LIMIT $2::int

@@ -1,5 +1,6 @@
 -- Reads a page of the audit, the latest entry first.
 -- $1 limit
+-- $2 mostPassed
 
 WITH passed AS MATERIALIZED (
   SELECT a.seq, a.action FROM leasehold.audit a  ORDER BY a.seq DESC LIMIT $2::int

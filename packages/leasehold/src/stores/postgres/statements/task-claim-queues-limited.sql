@@ -32,10 +32,9 @@
       FOR NO KEY UPDATE OF o SKIP LOCKED
     ) o
   ),
-  places AS MATERIALIZED (
-    SELECT s.scope, s.name, greatest(coalesce(o.free, 0), 0)::int AS free, o.scope IS NOT NULL AS own
-    FROM seen s LEFT JOIN (
-      SELECT o.scope, o.name, least(o.permits, CASE WHEN o.most IS NOT NULL THEN o.most - CASE o.scope WHEN 'kind' THEN (SELECT count(*) - (
+  -- On its own, and no join: without statistics, the planner would count once for each pair of limits.
+  within AS MATERIALIZED (
+    SELECT o.scope, o.name, least(o.permits, CASE WHEN o.most IS NOT NULL THEN o.most - CASE o.scope WHEN 'kind' THEN (SELECT count(*) - (
             SELECT count(*) FROM (
               SELECT FROM leasehold.task t WHERE t.namespace = o.namespace AND t.kind = o.name AND t.limited AND t.state || '' = 'running' AND t.kind || '' <> '' AND (SELECT now FROM clock) >= t.expires_at
               FOR NO KEY UPDATE OF t SKIP LOCKED
@@ -46,20 +45,27 @@
               FOR NO KEY UPDATE OF t SKIP LOCKED
             ) e
           ) FROM leasehold.task t WHERE t.namespace = o.namespace AND t.queue = o.name AND t.limited AND t.state || '' = 'running' AND t.queue || '' <> '') END END) AS free
-      FROM open o WHERE o.at = o.locked
-    ) o ON o.scope = s.scope AND o.name = s.name
+    FROM open o WHERE o.at = o.locked
+  ),
+  places AS MATERIALIZED (
+    SELECT o.scope, o.name, greatest(o.free, 0)::int AS free, true AS own FROM within o
+    UNION ALL
+    SELECT s.scope, s.name, 0, false FROM seen s
+    WHERE (s.scope, s.name) NOT IN (SELECT o.scope, o.name FROM within o)
   ),
   looked AS MATERIALIZED (
     SELECT d.* FROM unnest(ARRAY[$7::text, $8::text]) AS q (queue) CROSS JOIN LATERAL (
       SELECT d.ctid AS at, d.namespace, d.queue, d.kind, d.key, d.priority FROM leasehold.due_key d
       WHERE d.namespace = $1 AND d.queue = q.queue AND d.due_at <= (SELECT now FROM clock)
         AND ($6::text[] IS NULL OR d.kind = ANY ($6::text[])) AND (d.version = 1 OR $6::text[] IS NULL
-          OR d.kind || E'\x01' || d.version = ANY ($6::text[])) AND d.kind <> ALL (ARRAY(SELECT p.name FROM places p WHERE p.scope = 'kind' AND p.free = 0)) AND d.queue <> ALL (ARRAY(SELECT p.name FROM places p WHERE p.scope = 'queue' AND p.free = 0))
+          OR d.kind || E'\x01' || d.version = ANY ($6::text[])) AND d.kind NOT IN (SELECT p.name FROM places p WHERE p.scope = 'kind' AND p.free = 0) AND d.queue NOT IN (SELECT p.name FROM places p WHERE p.scope = 'queue' AND p.free = 0)
 -- lines 25 to 114 of task-claim.sql
   wanted AS MATERIALIZED (
-    SELECT q.queue, k.kind, least(pq.free, pk.free) AS free
-    FROM (SELECT q.queue FROM unnest(ARRAY[$7::text, $8::text]) AS q (queue) WHERE q.queue <> ALL (ARRAY(SELECT p.name FROM places p WHERE p.scope = 'queue' AND p.free = 0))) q
-      CROSS JOIN LATERAL (
+    SELECT w.queue, w.kind, least(pq.free, pk.free) AS free FROM (
+      SELECT q.queue, k.kind FROM (
+        SELECT q.queue FROM unnest(ARRAY[$7::text, $8::text]) AS q (queue)
+        WHERE q.queue IS NOT NULL AND q.queue NOT IN (SELECT p.name FROM places p WHERE p.scope = 'queue' AND p.free = 0) ORDER BY random()
+      ) q CROSS JOIN LATERAL (
         SELECT DISTINCT g.kind FROM unnest($6::text[]) AS g (kind) WHERE g.kind NOT LIKE E'%\x01%'
         UNION ALL
         SELECT f.kind FROM (
@@ -75,10 +81,11 @@
           )
           SELECT f.kind FROM found f WHERE f.kind IS NOT NULL
         ) f WHERE $6::text[] IS NULL
-      ) k
-      LEFT JOIN places pq ON pq.scope = 'queue' AND pq.name = q.queue
-      LEFT JOIN places pk ON pk.scope = 'kind' AND pk.name = k.kind
-    WHERE k.kind <> ALL (ARRAY(SELECT p.name FROM places p WHERE p.scope = 'kind' AND p.free = 0)) AND NOT EXISTS (SELECT FROM earlier)
+      ) k LIMIT 2000
+    ) w
+      LEFT JOIN places pq ON pq.scope = 'queue' AND pq.name = w.queue
+      LEFT JOIN places pk ON pk.scope = 'kind' AND pk.name = w.kind
+    WHERE coalesce(pk.free, 1) > 0 AND NOT EXISTS (SELECT FROM earlier)
   ),
   candidates AS MATERIALIZED (
     SELECT w.queue, w.kind, t.* FROM wanted w CROSS JOIN LATERAL (
