@@ -4,13 +4,13 @@ import { type AnyLease, type LeaderChange, type Leasehold, LeaseLostError } from
 import { systemEnv } from "leasehold/internal";
 import { Exit, UsageError } from "./failures.js";
 import {
-  graceAndMargin,
   graceOption,
   Interrupted,
   reasonOf,
   rightOf,
   runUnder,
   Signals,
+  termsOf,
   ttlOption,
 } from "./held-command.js";
 import { notifier } from "./notices.js";
@@ -27,7 +27,7 @@ import { shown } from "./terminal.js";
 const DRAIN_MS = 5_000;
 
 interface Options extends TelemetryOptions {
-  readonly ttl: number;
+  readonly ttl?: number;
   readonly grace?: number;
   readonly holder?: string;
   readonly observe?: boolean;
@@ -105,10 +105,10 @@ async function lead(
   { ttl, grace, json }: Options,
   signals: Signals,
 ): Promise<number> {
-  const { graceMs, marginMs } = graceAndMargin(ttl, grace);
+  const { ttlMs, graceMs, marginMs } = termsOf({ ttl, grace }, leasehold);
   const commandEnded = new AbortController();
   const notify = notifier(json);
-  const elector = leasehold.elector(name, { ttlMs: ttl, marginMs, graceMs: graceMs + DRAIN_MS });
+  const elector = leasehold.elector(name, { ttlMs, marginMs, graceMs: graceMs + DRAIN_MS });
   let code: number | undefined;
   const signal = AbortSignal.any([signals.waiting, commandEnded.signal]);
   try {

@@ -1,7 +1,7 @@
 /** The options with which commands that run under a lease ask for it. */
 import type { AnyLease, Leasehold } from "leasehold";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { graceAndMargin, runUnder, Signals } from "./held-command.js";
+import { runUnder, Signals, termsOf } from "./held-command.js";
 import { loadProgram } from "./program.js";
 import type * as stores from "./stores.js";
 import { connectTo } from "./stores.js";
@@ -72,9 +72,15 @@ test("run gives the lease up early enough to stop the command", async () => {
 });
 
 test("the grace is at most half of the TTL, and a short TTL has a smaller margin", () => {
-  expect(graceAndMargin(10_000, 5_000)).toEqual({ graceMs: 5_000, marginMs: 5_050 });
-  expect(() => graceAndMargin(10_000, 5_001)).toThrow("--grace must be at most half of --ttl");
-  expect(graceAndMargin(100)).toEqual({ graceMs: 20, marginMs: 30 });
+  const given = termsOf({ ttl: 10_000, grace: 5_000 });
+  expect(given).toEqual({ ttlMs: 10_000, graceMs: 5_000, marginMs: 5_050 });
+  expect(() => termsOf({ ttl: 10_000, grace: 5_001 })).toThrow("--grace must be at most half");
+  expect(termsOf({ ttl: 100 })).toEqual({ ttlMs: 100, graceMs: 20, marginMs: 30 });
+});
+
+test("without --ttl, a store of sessions gets the longest that it allows", () => {
+  const upTo = (maxMs: number) => termsOf({}, { capabilities: { ttl: { maxMs } } }).ttlMs;
+  expect([upTo(15_000), upTo(60_000), termsOf({}).ttlMs]).toEqual([15_000, 30_000, 30_000]);
 });
 
 test("no command is started if the lease has expired while the process wrote that it holds it", async () => {

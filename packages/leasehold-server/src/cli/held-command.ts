@@ -12,6 +12,7 @@ import { ProcessGroup } from "./process-group.js";
 
 const FORWARDED = ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2"] as const;
 /** Added to the grace, because timers and killed processes take time; at most a tenth of the TTL. */
+const DEFAULT_TTL_MS = 30_000;
 const MARGIN_MS = 50;
 /** Of the trust that is left: how often its end is read, which renewals move. */
 const POLL_RATIO = 1 / 4;
@@ -55,9 +56,10 @@ export function rightOf(
 }
 
 export function ttlOption(): Option {
-  return new Option("--ttl <duration>", "TTL of the lease, which is renewed after a third of it")
-    .argParser(duration)
-    .default(30_000, "30s");
+  return new Option(
+    "--ttl <duration>",
+    "TTL of the lease, which is renewed after a third of it (default: 30s, or the longest of the store)",
+  ).argParser(duration);
 }
 
 export function graceOption(): Option {
@@ -67,13 +69,24 @@ export function graceOption(): Option {
   ).argParser(duration);
 }
 
+/** The longest TTL of a store; those of sessions have one. */
+interface Bounded {
+  readonly capabilities: { readonly ttl: { readonly maxMs: number } };
+}
+
 /**
- * Returns how long before the expiry of the lease the command must be stopped.
+ * Returns the TTL, and how long before the expiry of the lease the command must be stopped.
+ * @param store absent: it allows any TTL
  * @throws UsageError if that would use up more than half of the TTL
  */
-export function graceAndMargin(ttlMs: number, graceMs = Math.floor(ttlMs / 5)) {
+export function termsOf(
+  { ttl, grace }: { readonly ttl?: number | undefined; readonly grace?: number | undefined },
+  store?: Bounded,
+) {
+  const ttlMs = ttl ?? Math.min(DEFAULT_TTL_MS, store?.capabilities.ttl.maxMs ?? DEFAULT_TTL_MS);
+  const graceMs = grace ?? Math.floor(ttlMs / 5);
   if (graceMs > ttlMs / 2) throw new UsageError("--grace must be at most half of --ttl");
-  return { graceMs, marginMs: graceMs + Math.min(MARGIN_MS, ttlMs / 10) };
+  return { ttlMs, graceMs, marginMs: graceMs + Math.min(MARGIN_MS, ttlMs / 10) };
 }
 
 /**

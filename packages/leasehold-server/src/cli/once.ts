@@ -5,12 +5,12 @@ import { patienceMs } from "./connecting.js";
 import { EXIT } from "./exit-codes.js";
 import { describeFailure, Exit, UsageError } from "./failures.js";
 import {
-  graceAndMargin,
   graceOption,
   Interrupted,
   rightOf,
   runUnder,
   Signals,
+  termsOf,
   ttlOption,
 } from "./held-command.js";
 import { actOn } from "./once-keys.js";
@@ -23,7 +23,7 @@ import { connectTo } from "./stores.js";
 import { safeJson, say } from "./terminal.js";
 
 interface Options extends Partial<Pick<ActionOptions, "actor" | "reason">> {
-  readonly ttl: number;
+  readonly ttl?: number;
   readonly wait?: number;
   readonly grace?: number;
   readonly keep?: number;
@@ -126,7 +126,7 @@ async function once(
   }: Options,
 ): Promise<number> {
   const { notify } = where;
-  const { graceMs, marginMs } = graceAndMargin(ttl, grace);
+  const { ttlMs, graceMs, marginMs } = termsOf({ ttl, grace });
   const outage = new Outage(notify, wait === undefined ? patienceMs(where.store) : undefined);
   const client = { holder, logger: outage.logger, defaults: { marginMs } };
   const { clock } = systemEnv;
@@ -137,7 +137,7 @@ async function once(
   // Signals are handled from here on. Before this point no lease is held.
   const signals = new Signals();
   const options = {
-    ttlMs: ttl,
+    ttlMs,
     signal: AbortSignal.any([signals.waiting, outage.hopeless]),
     ...(waitMs !== undefined && { waitMs }),
     ...(keep !== undefined && { keepMs: keep }),

@@ -5,12 +5,12 @@ import type { Telemetry } from "leasehold/telemetry";
 import { patienceMs } from "./connecting.js";
 import { describeFailure, Exit } from "./failures.js";
 import {
-  graceAndMargin,
   graceOption,
   Interrupted,
   rightOf,
   runUnder,
   Signals,
+  termsOf,
   ttlOption,
 } from "./held-command.js";
 import { conflictOption, duration, notBlank, type Where, whereOf, withStore } from "./options.js";
@@ -22,7 +22,7 @@ import { measuring, type TelemetryOptions, withTelemetry } from "./telemetry.js"
 import { say } from "./terminal.js";
 
 interface Options extends TelemetryOptions {
-  readonly ttl: number;
+  readonly ttl?: number;
   readonly wait?: number;
   readonly grace?: number;
   readonly holder?: string;
@@ -64,7 +64,6 @@ async function run(
   telemetry: Telemetry | undefined,
 ): Promise<number> {
   const { notify } = where;
-  const { graceMs, marginMs } = graceAndMargin(ttl, grace);
   const { clock } = systemEnv;
   const beganMs = clock.monotonic();
   const outage = new Outage(notify, wait === undefined ? patienceMs(where.store) : undefined);
@@ -75,8 +74,9 @@ async function run(
   // Signals are handled from here on. Before this point no lease is held.
   const signals = new Signals();
   const signal = AbortSignal.any([signals.waiting, outage.hopeless]);
-  const options = { ttlMs: ttl, marginMs, signal, ...(waitMs !== undefined && { waitMs }) };
   try {
+    const { ttlMs, graceMs, marginMs } = termsOf({ ttl, grace }, leases);
+    const options = { ttlMs, marginMs, signal, ...(waitMs !== undefined && { waitMs }) };
     return await leases.run(resource, options, (lease) => {
       outage.end();
       return runUnder(rightOf(lease, leases), resource, words, {
