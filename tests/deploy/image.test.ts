@@ -8,7 +8,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { describeUnless } from "../support/postgres.js";
+import { describeWherePossible } from "../support/postgres.js";
 import { endAll, temporaryFolder } from "../support/processes.js";
 
 const run = promisify(execFile);
@@ -27,7 +27,7 @@ const missing =
       ? "no buildah: apt-get install buildah"
       : null;
 
-describeUnless(missing, "the image", () => {
+describeWherePossible(missing, "the image", () => {
   let storage: string[];
   const buildah = async (...args: string[]) =>
     (await run("buildah", [...storage, ...args], { maxBuffer: 1e8 })).stdout.trim();

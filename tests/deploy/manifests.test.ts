@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, it } from "vitest";
 import { parseAllDocuments } from "yaml";
 import { leasehold } from "../support/cli.js";
-import { describeUnless } from "../support/postgres.js";
+import { describeWherePossible } from "../support/postgres.js";
 import { endAll, temporaryFolder } from "../support/processes.js";
 import { argumentsOf, optionsOf } from "./arguments.js";
 
@@ -80,7 +80,7 @@ it("has handlers that a worker takes", async () => {
   expect([code, stdout]).toEqual([0, expect.stringContaining('"state":"done"')]);
 });
 
-describeUnless(without[0] ?? null, "deploy/kubernetes", () => {
+describeWherePossible(without[0] ?? null, "deploy/kubernetes", () => {
   describe.each(OVERLAYS)("%s", (overlay) => {
     it("fits the schemas", async () => {
       for (const manifest of rendered(overlay)) {

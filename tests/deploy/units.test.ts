@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, expect, it } from "vitest";
 import { endAll } from "../support/cli.js";
-import { describeUnless } from "../support/postgres.js";
+import { describeWherePossible } from "../support/postgres.js";
 import { temporaryFolder } from "../support/processes.js";
 import { argumentsOf, optionsOf } from "./arguments.js";
 
@@ -21,7 +21,7 @@ const analyze = (...args: string[]) => {
 };
 const without = spawnSync("systemd-analyze", ["--version"]).error ? "no systemd-analyze" : null;
 
-describeUnless(without, "deploy/systemd", () => {
+describeWherePossible(without, "deploy/systemd", () => {
   it("has units that systemd accepts and that are exposed to little", async () => {
     const names = await readdir(UNITS);
     expect(names.sort()).toEqual(["leasehold-server.service", "leasehold-worker@.service"]);
