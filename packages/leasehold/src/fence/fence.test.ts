@@ -246,6 +246,10 @@ describePostgres("fence on PostgreSQL", () => {
 
   it("holds the row until commit: an older holder that comes meanwhile waits, and is refused", async () => {
     const [newer, older, watcher] = [await connected(), await connected(), await connected()];
+    // With a token that both see: what is read before the wait would admit the older one.
+    await newer.query("BEGIN");
+    await fence(newer, "r", 9);
+    await newer.query("COMMIT");
     await newer.query("BEGIN");
     await fence(newer, "r", 11);
     await older.query("BEGIN");
