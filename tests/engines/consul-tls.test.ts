@@ -8,17 +8,11 @@ import { type Certificate, newAuthority } from "../support/certificates.js";
 import { type ConsulServer, describeConsul, startConsulCluster } from "../support/consul-engine.js";
 import { freePort } from "../support/postgres.js";
 import { endAll } from "../support/processes.js";
+import { refusal, works } from "../support/reached-stores.js";
 import { expectNoSecrets, expectWithout, keepingLogger } from "../support/secrets.js";
 
 const TTL = { ttlMs: 15_000 };
 const TOKEN = "11111111-2222-3333-4444-555555555555";
-
-async function refusal(url: string): Promise<{ code: string; message: string; stack: string }> {
-  const opening = connect(url, { connectTimeoutMs: 3_000 });
-  const error: unknown = await opening.then((opened) => opened.close()).catch((error) => error);
-  if (error instanceof Error) return error as Error & { code: string; stack: string };
-  throw new Error("it was opened");
-}
 
 describe("a URL of Consul with certificates", () => {
   it.each([
@@ -70,16 +64,7 @@ describeConsul("three servers of Consul that ask for client certificates", () =>
 
   it("acquires, waits, is woken, renews and lists, with certificates named by the URL", async () => {
     const url = at(filesOf(client));
-    const [one, other] = [await connect(url), await connect(url)];
-    const lease = await one.acquire("report", TTL);
-    const waiting = other.acquire("report", TTL);
-    await lease.renew();
-    await lease.release();
-    const next = await waiting;
-    expect(next.token).toBeGreaterThan(lease.token);
-    expect((await one.list()).items).toMatchObject([{ resource: "report", state: "live" }]);
-    await next.release();
-    await Promise.all([one.close(), other.close()]);
+    await works(url, TTL.ttlMs);
   });
 
   it("takes the certificates themselves as an option", async () => {

@@ -17,6 +17,7 @@ import {
 } from "../support/etcd-engine.js";
 import { freePort } from "../support/postgres.js";
 import { Child, endAll } from "../support/processes.js";
+import { refusal } from "../support/reached-stores.js";
 import { expectNoSecrets, expectWithout, keepingLogger } from "../support/secrets.js";
 
 const TTL = { ttlMs: 60_000 };
@@ -42,13 +43,6 @@ async function makeCertificates(): Promise<Certificates> {
     user: await authority.sign("certified"),
     stranger: await other.sign("client"),
   };
-}
-
-async function refusal(url: string): Promise<{ code: string; message: string; stack: string }> {
-  const opening = connect(url, { connectTimeoutMs: 3_000 });
-  const error: unknown = await opening.then((opened) => opened.close()).catch((error) => error);
-  if (error instanceof Error) return error as Error & { code: string; stack: string };
-  throw new Error("it was opened");
 }
 
 describe("a URL of etcd with certificates", () => {

@@ -11,6 +11,7 @@ import { TRANSPORTS } from "../../packages/leasehold/src/stores/etcd/open-transp
 import { addUsers, describeEtcd, type EtcdServer, startEtcd } from "../support/etcd-engine.js";
 import { endAll, temporaryFolder } from "../support/processes.js";
 import { requestOf } from "../support/queue-site.js";
+import { works } from "../support/reached-stores.js";
 import { expectNoSecrets } from "../support/secrets.js";
 
 const TTL = { ttlMs: 60_000 };
@@ -33,17 +34,7 @@ describe.each(TRANSPORTS)("by %s", (transport) => {
 
     it("acquires, waits, is woken, renews, revokes, lists and collects", async () => {
       for (const namespace of ["default", "other"]) {
-        const open = () => connect(urlOf(server), { namespace });
-        const [one, other] = [await open(), await open()];
-        const lease = await one.acquire("report", TTL);
-        const waiting = other.acquire("report", TTL);
-        await lease.renew();
-        await lease.release();
-        const next = await waiting;
-        expect(next.token).toBeGreaterThan(lease.token);
-        expect((await one.list()).items).toMatchObject([{ resource: "report", state: "live" }]);
-        await next.release();
-        await Promise.all([one.close(), other.close()]);
+        await works(urlOf(server), TTL.ttlMs, { namespace });
       }
       const { leases, close } = await etcd({ url: urlOf(server) }).open(systemEnv);
       const asked = requestOf("revoked");

@@ -9,6 +9,7 @@ import { type Certificate, newAuthority } from "../support/certificates.js";
 import { checkBuild, leasehold } from "../support/cli.js";
 import { freePort } from "../support/postgres.js";
 import { endAll } from "../support/processes.js";
+import { refusal, works } from "../support/reached-stores.js";
 import {
   describeRedis,
   type RedisServer,
@@ -18,30 +19,6 @@ import {
 } from "../support/redis-engine.js";
 
 const TTL = { ttlMs: 60_000 };
-
-async function refusal(url: string): Promise<{ code: string; message: string }> {
-  try {
-    await (await connect(url, { connectTimeoutMs: 3_000 })).close();
-  } catch (error) {
-    const { code, message } = error as { code: string; message: string };
-    return { code, message };
-  }
-  throw new Error("it was opened");
-}
-
-/** Acquires, waits, renews and lists, as applications do. */
-async function works(url: string): Promise<void> {
-  const [one, other] = [await connect(url), await connect(url)];
-  const lease = await one.acquire("report", TTL);
-  const waiting = other.acquire("report", TTL);
-  await lease.renew();
-  await lease.release();
-  const next = await waiting;
-  expect(next.token).toBeGreaterThan(lease.token);
-  expect((await one.list()).items).toMatchObject([{ resource: "report", state: "live" }]);
-  await next.release();
-  await Promise.all([one.close(), other.close()]);
-}
 
 describe("a URL of Redis", () => {
   it.each([
@@ -79,7 +56,7 @@ describeRedis("Redis with TLS that asks for client certificates", () => {
     `rediss://127.0.0.1:${server.port}?${new URLSearchParams(files)}`;
 
   it("is reached with its authority and a certificate", async () => {
-    await works(at(certificates.files));
+    await works(at(certificates.files), TTL.ttlMs);
   });
 
   it("is not trusted without its authority", async () => {
@@ -129,7 +106,7 @@ describeRedis("a user of Redis with the rights of the README", () => {
   const at = (user: string, password = "se/cret") =>
     `redis://${user}:${encodeURIComponent(password)}@127.0.0.1:${server.port}`;
 
-  it("acquires, waits, is woken, renews and lists", () => works(at("least")));
+  it("acquires, waits, is woken, renews and lists", () => works(at("least"), TTL.ttlMs));
 
   it.each([
     ["reader", "se/cret", /NOPERM|No permission/],
@@ -204,7 +181,10 @@ describe.each([false, true])("with TLS: %s", (isTls) => {
 
     it("is found, also behind a Sentinel that is down", async () => {
       const down = `127.0.0.1:${await freePort()}`;
-      await works(at("/app", ":pass%2Fword@", "sentinelPassword=guards", `${down},${hosts()}`));
+      await works(
+        at("/app", ":pass%2Fword@", "sentinelPassword=guards", `${down},${hosts()}`),
+        TTL.ttlMs,
+      );
     });
 
     it.each([

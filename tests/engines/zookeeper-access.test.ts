@@ -11,6 +11,7 @@ import { until } from "../../packages/leasehold/src/testing/waiting.js";
 import { type Certificate, newAuthority } from "../support/certificates.js";
 import { CuratorClient } from "../support/curator-client.js";
 import { endAll } from "../support/processes.js";
+import { refusal } from "../support/reached-stores.js";
 import { expectNoSecrets, expectWithout, keepingLogger } from "../support/secrets.js";
 import { openTcpProxy, type TcpProxy } from "../support/tcp-proxy.js";
 import {
@@ -51,13 +52,6 @@ const filesOf = ({ authority }: Certificates, { certificate: cert, key }: Certif
   cert,
   key,
 });
-
-async function refusal(url: string): Promise<{ code: string; message: string; stack: string }> {
-  const opening = connect(url, { connectTimeoutMs: 5_000 });
-  const error: unknown = await opening.then((opened) => opened.close()).catch((error) => error);
-  if (error instanceof Error) return error as Error & { code: string; stack: string };
-  throw new Error("it was opened");
-}
 
 describe("a URL of ZooKeeper with certificates", () => {
   it.each([

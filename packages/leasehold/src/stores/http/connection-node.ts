@@ -2,8 +2,6 @@
 import { readFile } from "node:fs/promises";
 import { createSecureContext } from "node:tls";
 import {
-  checkObject,
-  checkOptional,
   checkServer,
   expectedHttp,
   InvalidOptionError,
@@ -11,7 +9,13 @@ import {
   openServer,
   StoreMisconfiguredError,
 } from "../../core/index.js";
-import type { TlsOptions } from "../../core/tls.js";
+import {
+  checkCertificates,
+  TLS_PARAMETERS,
+  type TlsFiles,
+  type TlsOptions,
+  tlsFilesOf,
+} from "../../core/tls.js";
 import type { Env } from "../../env/index.js";
 import { type Address, addressOf } from "./connection-address.js";
 import type { HttpOptions, InNode } from "./opening.js";
@@ -20,17 +24,11 @@ import type { HttpOptions, InNode } from "./opening.js";
 interface Asked {
   readonly isTls: boolean;
   readonly tls: TlsOptions;
-  readonly files: Files;
-}
-/** Paths of PEM files. */
-interface Files {
-  readonly ca: string | null;
-  readonly cert: string | null;
-  readonly key: string | null;
+  readonly files: TlsFiles;
 }
 
 export const IN_NODE: InNode = {
-  parameters: ["cacert", "cert", "key"],
+  parameters: TLS_PARAMETERS,
   transport(options, address) {
     const asked = askedOf(options, address);
     return async (env) => {
@@ -78,23 +76,12 @@ export async function reachServers(url: string, env: Env): Promise<Reached> {
 
 /** @throws InvalidOptionError */
 function askedOf({ tls = {}, fetch }: HttpOptions, { isTls, parameters }: Address): Asked {
-  checkObject("tls", tls);
-  const { ca, cert, key } = tls;
-  checkOptional("string", { ca, cert, key }, ["ca", "cert", "key"]);
-  if ((cert === undefined) !== (key === undefined)) {
-    throw new InvalidOptionError("tls", "must have both cert and key, or neither");
-  }
+  checkCertificates(tls);
+  const { ca, cert } = tls;
   if ((ca ?? cert) && !isTls) {
     throw new InvalidOptionError("tls", "needs a URL that begins with https:");
   }
-  const files = {
-    ca: parameters.get("cacert"),
-    cert: parameters.get("cert"),
-    key: parameters.get("key"),
-  };
-  if ((files.cert === null) !== (files.key === null)) {
-    throw new InvalidOptionError("url", "must name both ?cert= and ?key=, or neither");
-  }
+  const files = tlsFilesOf(parameters);
   if (fetch && (ca ?? cert ?? files.ca ?? files.cert)) {
     throw new InvalidOptionError(
       "fetch",
