@@ -21,7 +21,7 @@ describe("a URL of Consul with certificates", () => {
     ["consuls://a?cert=/a", "url must name both ?cert= and ?key=, or neither"],
     [
       "consuls://a?token=secret&cacert=/none/such",
-      "the URL of Consul names the file /none/such: ENOENT",
+      "the file /none/such for TLS to Consul: ENOENT",
     ],
   ])("%s is refused", async (url, message) => {
     const refused = await refusal(url);
