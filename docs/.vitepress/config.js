@@ -16,7 +16,10 @@ export default defineConfig({
   srcExclude: ["node_modules/**"],
   // The home page sends its readers to the first page.
   vite: { plugins: [llms()], build: { chunkSizeWarningLimit: 2_000 } },
-  markdown: { theme: { light: "github-light-high-contrast", dark: "github-dark-high-contrast" } },
+  markdown: {
+    config: (md) => md.core.ruler.push("repository-links", repositoryLinks),
+    theme: { light: "github-light-high-contrast", dark: "github-dark-high-contrast" },
+  },
   themeConfig: {
     search: { provider: "local" },
     outline: [2, 3],
@@ -44,6 +47,19 @@ export default defineConfig({
     }),
   },
 });
+
+/**
+ * Links to files outside docs/ lead to the repository.
+ * @param {import("markdown-it").StateCore} state
+ */
+function repositoryLinks({ tokens, env }) {
+  for (const token of tokens.flatMap(({ children }) => children ?? [])) {
+    const href = token.type === "link_open" ? token.attrGet("href") : null;
+    if (!href?.startsWith(".")) continue;
+    const { pathname, hash } = new URL(href, `file:///docs/${env.relativePath}`);
+    if (!pathname.startsWith("/docs/")) token.attrSet("href", `${project}/blob/main${pathname}${hash}`);
+  }
+}
 
 /** Typedoc writes it beside the pages. */
 function apiPages() {

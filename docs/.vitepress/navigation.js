@@ -79,11 +79,13 @@ export const PARTS = [
       http: "HTTP",
       errors: "Errors",
       glossary: "Glossary",
+      faq: "Questions",
     },
   },
   {
     text: "Evidence",
     pages: {
+      comparison: "Comparison",
       performance: "Performance",
       reliability: "Reliability",
       "planted-bugs": "Planted bugs",
