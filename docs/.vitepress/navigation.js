@@ -74,6 +74,7 @@ export const PARTS = [
   {
     text: "Reference",
     pages: {
+      "reference/api/index": "API",
       guarantees: "Guarantees",
       cli: "Command line",
       http: "HTTP",
