@@ -12,7 +12,9 @@ const project = url.replace(/^git\+/, "").replace(/\.git$/, "");
 
 export default defineConfig({
   title: "Leasehold",
-  description: "Leases, locks, leader election and tasks for TypeScript, on the database you already run.",
+  description:
+    "Leases, locks, leader election and tasks for TypeScript, on the database you already run.",
+  head: [["link", { rel: "icon", href: "/simulator/favicon.svg" }]],
   cleanUrls: true,
   srcExclude: ["node_modules/**"],
   // The home page sends its readers to the first page.
@@ -23,7 +25,17 @@ export default defineConfig({
     languageAlias: { promql: "sql" },
   },
   themeConfig: {
-    search: { provider: "local" },
+    search: {
+      provider: "local",
+      options: {
+        miniSearch: {
+          // Readers look for explanations first, and find members of the API on the way.
+          searchOptions: {
+            boostDocument: (id) => (/\/(reference\/api|decisions)\//.test(id) ? 0.2 : 1),
+          },
+        },
+      },
+    },
     outline: [2, 3],
     nav: [
       { text: "Start", link: "/start/" },
@@ -35,7 +47,6 @@ export default defineConfig({
     sidebar: [
       ...PARTS.map(({ text, pages }) => ({
         text,
-        collapsed: false,
         items: Object.entries(pages).map(([path, title]) => ({
           text: title,
           link: `/${path.replace(/index$/, "")}`,
