@@ -1,0 +1,7 @@
+/** The programs of the upgrade in one, which is compiled with each version of the packages: program.js NAME ARGUMENTS... */
+const [name = ""] = process.argv.splice(2, 1);
+const PROGRAMS: Readonly<Record<string, () => Promise<unknown>>> = {
+  client: () => import("./client.js"),
+  server: () => import("../matrix/server.js"),
+};
+await PROGRAMS[name]?.();

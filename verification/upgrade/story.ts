@@ -1,0 +1,247 @@
+/**
+ * What happens while a fleet is upgraded, on each engine. Every step that is yielded has been seen.
+ *
+ *   PostgreSQL   old clients work ──▶ a next one may not migrate: refused ──▶ one that may: migrates, while a lease is
+ *                held and a task waits ──▶ all contend, hand over, do each other's tasks ──▶ a step that does not suit
+ *                the old code: old clients are refused, next ones go on
+ *   Redis        the same records by the scripts of both
+ *   server       clients of both at servers of both, on one database
+ */
+
+import { setTimeout as delay } from "node:timers/promises";
+import { systemEnv } from "leasehold/internal";
+import { ENGINES, openBy } from "leasehold/internal/open";
+import pg from "pg";
+import { poolSql } from "../../packages/leasehold/src/stores/postgres/connection-pool.js";
+import { migrate } from "../../packages/leasehold/src/stores/postgres/migrate.js";
+import {
+  MIGRATIONS,
+  type Migration,
+} from "../../packages/leasehold/src/stores/postgres/migrations.js";
+import { EXPAND, EXPAND_NAME } from "./additions.js";
+import { type Client, Reported, Stage } from "./stage.js";
+import type { Version, Versions } from "./versions.js";
+
+/** Times that each client holds a contended resource. */
+const TIMES = 5;
+const POLL_MS = 10;
+
+export async function* onPostgres({ old, next }: Versions, url: string): AsyncGenerator<string> {
+  const stage = await Stage.open();
+  const pool = new pg.Pool({ connectionString: url });
+  const versionOf = async () => {
+    const { rows } = await pool.query("SELECT max(version) AS version FROM leasehold.migration");
+    return rows[0]?.version as number;
+  };
+  try {
+    const [before, other] = [await stage.client(old, url), await stage.client(old, url)];
+    const version = await versionOf();
+    const token = await before.ask("hold", "kept");
+    const task = await before.ask("enqueue", "waiting", "a task");
+    yield `two clients of the old version work at version ${version} of the schema`;
+
+    const app = await withoutRights(pool, url);
+    const message = await refusalOf(stage, next, app.url);
+    await app.remove();
+    expectText(message, [`lacks the step "${EXPAND_NAME}"`, "run `leasehold migrate` as"]);
+    yield `a client of the next version that may not migrate is refused: ${message}`;
+
+    const after = await stage.client(next, url);
+    expectEqual(await versionOf(), version + 1, "the version of the schema");
+    expectEqual(await before.ask("renew", "kept"), token, "the token of the lease that was held");
+    await before.ask("release", "kept");
+    yield `a client of the next version migrates to version ${version + 1}; a lease of the old one is renewed`;
+
+    await after.ask("work", "waiting");
+    expectEqual(await before.ask("result", task), `a task by ${after.holder}`, "the output");
+    await after.ask("stopWork");
+    yield "it does the task that the old version has left";
+
+    const late = await stage.client(old, url);
+    yield "a client of the old version that starts now goes on";
+
+    const clients = [before, other, late, after, await stage.client(next, url)];
+    yield* leases(stage, clients, url);
+    yield* once(clients);
+    yield* tasks(stage, old, next, url);
+
+    const expand = stepAfter(MIGRATIONS, EXPAND_NAME, EXPAND);
+    const contract = stepAfter([...MIGRATIONS, expand], "contract", []);
+    const compatibleFrom = contract.version - 1;
+    const steps = [...MIGRATIONS, expand, { ...contract, compatibleFrom }];
+    await migrate(poolSql(pool, systemEnv.clock), undefined, steps);
+    const refused = await refusalOf(stage, old, url);
+    expectText(refused, [`since its step "contract" it needs code of version ${compatibleFrom}`]);
+    await (await stage.client(next, url)).ask("hold", "after");
+    yield `after a step that does not suit it the old version is refused, and the next one goes on: ${refused}`;
+  } finally {
+    await stage.close();
+    await pool.end();
+  }
+}
+
+export async function* onRedis({ old, next }: Versions, url: string): AsyncGenerator<string> {
+  const stage = await Stage.open();
+  try {
+    const clients = [await stage.client(old, url), await stage.client(next, url)];
+    yield* leases(stage, [...clients, await stage.client(old, url)], url);
+  } finally {
+    await stage.close();
+  }
+}
+
+/** @param url of a database, on which servers of both versions run */
+export async function* onServers({ old, next }: Versions, url: string): AsyncGenerator<string> {
+  const stage = await Stage.open();
+  try {
+    const oldServer = await stage.server(old, url);
+    const nextServer = await stage.server(next, url);
+    yield "a server of each version runs on one database";
+    const clients = [
+      await stage.client(old, oldServer),
+      await stage.client(next, oldServer),
+      await stage.client(old, nextServer),
+      await stage.client(next, nextServer),
+    ];
+    yield* leases(stage, clients, url);
+    yield* once(clients);
+    yield* tasks(stage, old, next, oldServer, nextServer);
+
+    const capable = async (server: string) => {
+      const response = await fetch(`${server}/v1/capabilities`);
+      const { leases } = (await response.json()) as { leases: { upgradeNote?: boolean } };
+      return leases.upgradeNote ?? false;
+    };
+    expectEqual(await capable(nextServer), true, "the capability of the next server");
+    expectEqual(await capable(oldServer), false, "that of the old one");
+    const noted = async (server: string) => {
+      const leaseId = `${Buffer.from("noted").toString("base64url")}.${"0".repeat(48)}`;
+      const body = JSON.stringify([{ leaseId, holder: "h", ttlMs: 1_000, upgradeNote: "next" }]);
+      const headers = { "content-type": "application/json" };
+      const response = await fetch(`${server}/v1/leases/acquire`, {
+        method: "POST",
+        headers,
+        body,
+      });
+      return response.status;
+    };
+    expectEqual(await noted(nextServer), 200, "the answer of the next server");
+    expectEqual(await noted(oldServer), 422, "the answer of the old server");
+    yield "a member that only the next version knows is sent to servers that announce it; the old one would refuse it";
+  } finally {
+    await stage.close();
+  }
+}
+
+/** What clients of both versions do with leases, wherever they are kept. */
+async function* leases(
+  stage: Stage,
+  clients: readonly Client[],
+  url: string,
+): AsyncGenerator<string> {
+  await Promise.all(clients.map((client) => client.ask("contend", "contended", TIMES)));
+  const tokens = await stage.written("contended");
+  // Each time it writes twice, renews, and writes twice.
+  expectEqual(tokens.length, clients.length * TIMES * 4, "the number of writes");
+  expectEqual([...tokens].sort((a, b) => a - b).join(), tokens.join(), "the order of tokens");
+  yield `${clients.length} clients of both versions hold one lease ${TIMES} times each, never two at once`;
+
+  const stores = await openBy(ENGINES, url, systemEnv);
+  try {
+    for (const from of clients) {
+      for (const to of clients.filter(({ version }) => version !== from.version)) {
+        const resource = `from ${from.holder} to ${to.holder}`;
+        const first = await from.ask("hold", resource);
+        const holding = to.ask("hold", resource);
+        const waits = () => stores.waiters?.({ namespace: "default", resource }) ?? [];
+        while ((await waits()).length === 0) await delay(POLL_MS);
+        // Neither a poll nor an expiry can wake it now.
+        await to.ask("freeze");
+        await from.ask("release", resource);
+        const second = await holding;
+        await to.ask("thaw");
+        if (!(second > first)) throw new Error(`${resource}: token ${second} follows ${first}`);
+        await to.ask("release", resource);
+      }
+    }
+  } finally {
+    await stores.close();
+  }
+  yield "a release by either version wakes the waiter of the other one, with a greater token";
+}
+
+async function* once(clients: readonly Client[]): AsyncGenerator<string> {
+  const values = await Promise.all(clients.map((client) => client.ask("once", "once")));
+  for (const value of values) expectEqual(value, values[0], "the value of work that is done once");
+  yield `work that is done once is done by ${values[0]}, and all have its value`;
+}
+
+/**
+ * Tasks that one version adds and the other one does, in both directions, also after the first worker has died.
+ * @param url where clients add tasks; they are done at `otherUrl`
+ */
+async function* tasks(
+  stage: Stage,
+  old: Version,
+  next: Version,
+  url: string,
+  otherUrl = url,
+): AsyncGenerator<string> {
+  for (const [from, to] of [
+    [old, next],
+    [next, old],
+  ] as const) {
+    const adding = await stage.client(from, url);
+    const doing = await stage.client(to, otherUrl);
+    const kind = `of ${adding.holder}`;
+    const dying = await stage.client(from, url);
+    const first = await adding.ask("enqueue", kind, "one");
+    await dying.ask("hang", kind);
+    await dying.end("SIGKILL");
+    await doing.ask("work", kind);
+    const second = await adding.ask("enqueue", kind, "two");
+    expectEqual(await adding.ask("result", second), `two by ${doing.holder}`, "the output");
+    expectEqual(await adding.ask("result", first), `one by ${doing.holder}`, "the output");
+    await doing.ask("close");
+    yield `the ${to.name} version does tasks of the ${from.name} one, also one whose worker was killed`;
+  }
+}
+
+const stepAfter = (steps: readonly Migration[], name: string, statements: readonly string[]) => {
+  const { version, compatibleFrom } = steps.at(-1) as Migration;
+  return { version: version + 1, compatibleFrom, name, statements };
+};
+
+async function refusalOf(stage: Stage, version: Version, url: string): Promise<string> {
+  const error = await stage
+    .start(version, url)
+    .opened()
+    .then(
+      () => new Error(`a client of the ${version.name} version was not refused`),
+      (reason: unknown) => reason,
+    );
+  if (error instanceof Reported && error.code === "STORE_MISCONFIGURED") return error.message;
+  throw error;
+}
+
+/** A role that may use the tables and not change them. */
+async function withoutRights(pool: pg.Pool, url: string) {
+  const role = `app_${new URL(url).pathname.slice(1)}`;
+  await pool.query(`CREATE ROLE ${role} LOGIN PASSWORD 'app'; GRANT USAGE ON SCHEMA leasehold TO ${role};
+    GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA leasehold TO ${role}`);
+  const own = new URL(url);
+  own.username = role;
+  own.password = "app";
+  return { url: own.href, remove: () => pool.query(`DROP OWNED BY ${role}; DROP ROLE ${role}`) };
+}
+
+function expectEqual(actual: unknown, expected: unknown, what: string): void {
+  if (actual !== expected)
+    throw new Error(`${what}: ${String(actual)} instead of ${String(expected)}`);
+}
+
+function expectText(text: string, parts: readonly string[]): void {
+  for (const part of parts) {
+    if (!text.includes(part)) throw new Error(`"${text}" does not say: ${part}`);
+  }
+}
