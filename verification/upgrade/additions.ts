@@ -1,6 +1,7 @@
 /**
- * What a later release may add, beside which the last one goes on: a column and a table in PostgreSQL, a field in Redis, a
- * capability of servers, a member of requests that clients send to servers with that capability, and a member of answers.
+ * What a later release may add, beside which the last one goes on: a column and a table in PostgreSQL, a field in the
+ * records of other engines, a capability of servers, a member of requests that clients send to servers with that
+ * capability, and a member of answers.
  */
 export interface Change {
   readonly file: string;
@@ -51,6 +52,26 @@ export const MIGRATIONS: readonly Migration[] = [...BEFORE, {
     file: `${LIBRARY}/stores/redis/lean-scripts.ts`,
     find: "'renewedAt', '', 'metadata', metadata)",
     by: "'renewedAt', '', 'metadata', metadata, 'upgradeNote', 'next')",
+  },
+  {
+    file: `${LIBRARY}/stores/etcd/records.ts`,
+    find: "token: token === 0 ? undefined : token }",
+    by: "token: token === 0 ? undefined : token, upgradeNote: 'next' }",
+  },
+  {
+    file: `${LIBRARY}/stores/consul/records.ts`,
+    find: "return JSON.stringify(record);",
+    by: "return JSON.stringify({ ...record, upgradeNote: 'next' });",
+  },
+  {
+    file: `${LIBRARY}/stores/zookeeper/records.ts`,
+    find: "JSON.stringify({ leasehold: FORMAT, ...record })",
+    by: "JSON.stringify({ leasehold: FORMAT, ...record, upgradeNote: 'next' })",
+  },
+  {
+    file: `${LIBRARY}/stores/kubernetes/records-changes.ts`,
+    find: "      token: String(record.token),",
+    by: "      'upgrade-note': 'next', token: String(record.token),",
   },
   {
     file: `${SERVER}/http/native/leases-routes.ts`,

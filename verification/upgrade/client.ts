@@ -45,7 +45,7 @@ async function write(resource: string, token: number): Promise<void> {
 
 const CALLS = {
   async hold(resource: string) {
-    const lease = await leasehold.acquire(resource, { ttlMs: 60_000 });
+    const lease = await leasehold.acquire(resource);
     held.set(resource, lease);
     await write(resource, lease.token);
     return lease.token;
@@ -59,7 +59,7 @@ const CALLS = {
   /** Holds it so many times, among others. */
   async contend(resource: string, times: number) {
     for (let time = 0; time < times; time += 1) {
-      await leasehold.run(resource, { ttlMs: 60_000 }, async (lease) => {
+      await leasehold.run(resource, async (lease) => {
         await write(resource, lease.token);
         await lease.renew();
         await write(resource, lease.token);

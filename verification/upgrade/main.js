@@ -1,7 +1,7 @@
 // Runs two versions of the packages beside each other, as a fleet does while it is upgraded: the last release in the history of
 // the repository, or while there is none the sources as they are, and the sources with what a later release may add.
 //
-//   npm run test:upgrade                        on PostgreSQL, on Redis and through servers
+//   npm run test:upgrade                        on each engine that is installed, and through servers
 //   npm run test:upgrade -- --only postgres     one of them; --only repeats
 //
 // Prints each step when it has been seen. Ends with 1 at the first that does not come, with 130 at Ctrl-C, when it has
@@ -17,17 +17,23 @@ const { values } = argumentsOf(import.meta.url, {
 const sources = await openSources();
 const load = (/** @type {string} */ path) => sources.load(path);
 const { buildVersions } = await load("/verification/upgrade/versions.ts");
-const { onPostgres, onRedis, onServers } = await load("/verification/upgrade/story.ts");
-const { startPostgres } = await load("/tests/support/postgres-engine.ts");
-const { missingRedis, startRedis } = await load("/tests/support/redis-engine.ts");
+const { onLeases, onPostgres, onServers } = await load("/verification/upgrade/story.ts");
+const { ENGINES } = await load("/verification/matrix/engines.ts");
 const { endAll } = await load("/tests/support/processes.ts");
 
-/** @type {Record<string, { start: () => Promise<{ url: string, remove(): Promise<void> }>, story: Function, missing?: string | null }>} */
+/** @typedef {{ url(): Promise<string>, close(): Promise<void> }} Running */
+/** @typedef {{ missing(): Promise<string | null>, start(program: string): Promise<Running> }} Engine */
+/** @type {(name: string) => Engine} */
+const engineOf = (name) =>
+  ENGINES.find((/** @type {{ name: string }} */ each) => each.name === name);
+/** @type {Record<string, { engine: Engine, story: Function }>} */
 const STORIES = {
-  postgres: { start: startPostgres, story: onPostgres },
-  redis: { start: startRedis, story: onRedis, missing: missingRedis() },
-  servers: { start: startPostgres, story: onServers },
+  postgres: { engine: engineOf("postgres"), story: onPostgres },
+  servers: { engine: engineOf("postgres"), story: onServers },
 };
+for (const name of ["redis", "etcd", "zookeeper", "consul", "kubernetes"]) {
+  STORIES[name] = { engine: engineOf(name), story: onLeases };
+}
 const names = values.only ?? Object.keys(STORIES);
 const unknown = names.find((/** @type {string} */ name) => !(name in STORIES));
 if (unknown !== undefined) {
@@ -47,20 +53,23 @@ try {
   versions = await buildVersions();
   console.log(`old: ${versions.old.of}; next: ${versions.next.of}`);
   for (const name of names) {
-    const { start, story, missing } = STORIES[name];
+    const { engine, story } = STORIES[name];
     console.log(pc.bold(`\n${name}`));
-    if (missing) {
+    const missing = await engine.missing();
+    if (missing !== null) {
       console.log(`  left out: ${missing}`);
       continue;
     }
-    const engine = await start();
+    const running = await engine.start(versions.old.program);
     try {
-      for await (const step of story(versions, engine.url)) {
+      // The matrix wants short sessions; these are to outlive a busy machine.
+      const url = (await running.url()).replace(/\?session\w+=\d+$/, "");
+      for await (const step of story(versions, url)) {
         console.log(`  ${pc.green("ok")} ${step}`);
         if (stopped) break;
       }
     } finally {
-      await engine.remove();
+      await running.close();
     }
     if (stopped) break;
   }

@@ -4,7 +4,7 @@
  *   PostgreSQL   old clients work ──▶ a next one may not migrate: refused ──▶ one that may: migrates, while a lease is
  *                held and a task waits ──▶ all contend, hand over, do each other's tasks ──▶ a step that does not suit
  *                the old code: old clients are refused, next ones go on
- *   Redis        the same records by the scripts of both
+ *   others       leases in the records of Redis, etcd and so on
  *   server       clients of both at servers of both, on one database
  */
 
@@ -80,7 +80,8 @@ export async function* onPostgres({ old, next }: Versions, url: string): AsyncGe
   }
 }
 
-export async function* onRedis({ old, next }: Versions, url: string): AsyncGenerator<string> {
+/** An engine that keeps leases alone. */
+export async function* onLeases({ old, next }: Versions, url: string): AsyncGenerator<string> {
   const stage = await Stage.open();
   try {
     const clients = [await stage.client(old, url), await stage.client(next, url)];
@@ -153,10 +154,14 @@ async function* leases(
         const resource = `from ${from.holder} to ${to.holder}`;
         const first = await from.ask("hold", resource);
         const holding = to.ask("hold", resource);
-        const waits = () => stores.waiters?.({ namespace: "default", resource }) ?? [];
-        while ((await waits()).length === 0) await delay(POLL_MS);
-        // Neither a poll nor an expiry can wake it now.
-        await to.ask("freeze");
+        if (stores.waiters) {
+          while ((await stores.waiters({ namespace: "default", resource })).length === 0) {
+            await delay(POLL_MS);
+          }
+          // Neither a poll nor an expiry can wake it now.
+          await to.ask("freeze");
+        }
+        await from.ask("renew", resource);
         await from.ask("release", resource);
         const second = await holding;
         await to.ask("thaw");
@@ -167,7 +172,9 @@ async function* leases(
   } finally {
     await stores.close();
   }
-  yield "a release by either version wakes the waiter of the other one, with a greater token";
+  yield stores.waiters
+    ? "a release by either version wakes the waiter of the other one, with a greater token"
+    : "what either version releases is granted to the waiter of the other one, with a greater token";
 }
 
 async function* once(clients: readonly Client[]): AsyncGenerator<string> {

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { describePostgres, freshDatabase } from "../../tests/support/postgres.js";
 import { endAll } from "../../tests/support/processes.js";
 import { describeRedis, startRedis } from "../../tests/support/redis-engine.js";
-import { onPostgres, onRedis, onServers } from "./story.js";
+import { onLeases, onPostgres, onServers } from "./story.js";
 import { buildVersions, type Versions } from "./versions.js";
 
 let versions: Versions;
@@ -36,7 +36,7 @@ describePostgres("on PostgreSQL", () => {
 describeRedis("on Redis", () => {
   it("clients of both share leases", async () => {
     const redis = await startRedis();
-    expect(await stepsOf(onRedis(versions, redis.url))).toBe(2);
+    expect(await stepsOf(onLeases(versions, redis.url))).toBe(2);
     await redis.remove();
   });
 });
