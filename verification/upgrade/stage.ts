@@ -1,10 +1,13 @@
 /** Clients and servers of both versions at work on one store. */
-import { openStores, type Stores } from "leasehold";
+import { setTimeout as delay } from "node:timers/promises";
 import { freePort } from "../../tests/support/postgres-engine.js";
 import { Child } from "../../tests/support/processes.js";
 import { openRegisters, type RegistersPlace, serveRegisters } from "../matrix/registers.js";
 import type { Calls, ClientSettings } from "./client.js";
 import type { Version } from "./versions.js";
+
+/** For what must happen: only a machine that stands still takes longer. */
+const PATIENCE_MS = 90_000;
 
 interface Answer {
   readonly id: number;
@@ -42,7 +45,7 @@ export class Client extends Child {
 
   /** @throws Reported */
   opened(): Promise<unknown> {
-    return this.#answerTo(0);
+    return this.#answerTo(0, "its connection");
   }
 
   /** @throws Reported */
@@ -50,13 +53,18 @@ export class Client extends Child {
     const id = this.#next;
     this.#next += 1;
     this.say(JSON.stringify({ id, call, args }));
-    return (await this.#answerTo(id)) as Value<Call>;
+    return (await this.#answerTo(id, `${call} ${args.join(" ")}`)) as Value<Call>;
   }
 
-  async #answerTo(id: number): Promise<unknown> {
-    const { value, error } = await this.until(({ out }) =>
-      out.map((line) => JSON.parse(line) as Answer).find((answer) => answer.id === id),
+  async #answerTo(id: number, what: string): Promise<unknown> {
+    const over = new AbortController();
+    const answer = this.until(({ out }) =>
+      out.map((line) => JSON.parse(line) as Answer).find((each) => each.id === id),
     );
+    const tooLate = delay(PATIENCE_MS, null, { signal: over.signal });
+    const found = await Promise.race([answer, tooLate]).finally(() => over.abort());
+    if (found === null) throw new Error(`${this.holder} has not done in time: ${what}`);
+    const { value, error } = found;
     if (error) throw new Reported(error.code, `${this.holder}: ${error.message}`);
     return value;
   }
@@ -101,13 +109,6 @@ export class Stage {
     this.#children.push(server);
     await server.until(({ out }) => out.includes("listening"));
     return `http://127.0.0.1:${port}`;
-  }
-
-  /** To read from, by the sources as they are. */
-  async stores(url: string): Promise<Stores> {
-    const stores = await openStores(url);
-    this.#closing.push(() => stores.close());
-    return stores;
   }
 
   /** The tokens that were written to a resource, after each of which a smaller one would be the write of a second holder. */

@@ -46,11 +46,14 @@ export async function* onPostgres({ old, next }: Versions, url: string): AsyncGe
     expectText(message, [`lacks the step "${EXPAND_NAME}"`, "run `leasehold migrate` as"]);
     yield `a client of the next version that may not migrate is refused: ${message}`;
 
+    const during = [before, other].map((client) => client.ask("contend", "during", TIMES));
     const after = await stage.client(next, url);
+    await Promise.all(during);
+    await expectOneAtATime(stage, "during", 2 * TIMES);
     expectEqual(await versionOf(), version + 1, "the version of the schema");
     expectEqual(await before.ask("renew", "kept"), token, "the token of the lease that was held");
     await before.ask("release", "kept");
-    yield `a client of the next version migrates to version ${version + 1}; a lease of the old one is renewed`;
+    yield `a client of the next version migrates to version ${version + 1}, and the old ones go on meanwhile`;
 
     await after.ask("work", "waiting");
     expectEqual(await before.ask("result", task), `a task by ${after.holder}`, "the output");
@@ -140,32 +143,32 @@ async function* leases(
   clients: readonly Client[],
   url: string,
 ): AsyncGenerator<string> {
-  await Promise.all(clients.map((client) => client.ask("contend", "contended", TIMES)));
-  const tokens = await stage.written("contended");
-  // Each time it writes twice, renews, and writes twice.
-  expectEqual(tokens.length, clients.length * TIMES * 4, "the number of writes");
-  expectEqual([...tokens].sort((a, b) => a - b).join(), tokens.join(), "the order of tokens");
-  yield `${clients.length} clients of both versions hold one lease ${TIMES} times each, never two at once`;
-
   const stores = await openBy(ENGINES, url, systemEnv);
+  const waiting = (resource: string) => stores.waiters?.({ namespace: "default", resource });
   try {
+    // All wait before the first turn, so that they take turns.
+    const [first, ...others] = clients as [Client, ...Client[]];
+    await first.ask("hold", "contended");
+    const contending = others.map((client) => client.ask("contend", "contended", TIMES));
+    await untilWaiting("contended", waiting, others.length, Promise.race(contending));
+    await first.ask("release", "contended");
+    await Promise.all([first.ask("contend", "contended", TIMES), ...contending]);
+    await expectOneAtATime(stage, "contended", clients.length * TIMES + 1 / 2);
+    yield `${clients.length} clients of both versions hold one lease ${TIMES} times each, never two at once`;
+
     for (const from of clients) {
       for (const to of clients.filter(({ version }) => version !== from.version)) {
         const resource = `from ${from.holder} to ${to.holder}`;
-        const first = await from.ask("hold", resource);
+        const token = await from.ask("hold", resource);
         const holding = to.ask("hold", resource);
-        if (stores.waiters) {
-          while ((await stores.waiters({ namespace: "default", resource })).length === 0) {
-            await delay(POLL_MS);
-          }
-          // Neither a poll nor an expiry can wake it now.
-          await to.ask("freeze");
-        }
+        await untilWaiting(resource, waiting, 1, holding);
+        // Neither a poll nor an expiry can wake it now.
+        if (stores.waiters) await to.ask("freeze");
         await from.ask("renew", resource);
         await from.ask("release", resource);
-        const second = await holding;
+        const next = await holding;
         await to.ask("thaw");
-        if (!(second > first)) throw new Error(`${resource}: token ${second} follows ${first}`);
+        if (!(next > token)) throw new Error(`${resource}: token ${next} follows ${token}`);
         await to.ask("release", resource);
       }
     }
@@ -175,6 +178,32 @@ async function* leases(
   yield stores.waiters
     ? "a release by either version wakes the waiter of the other one, with a greater token"
     : "what either version releases is granted to the waiter of the other one, with a greater token";
+}
+
+/**
+ * Resolves when so many wait, or at once where a store does not list them.
+ * @param ended resolves when one of those that should wait has what it wants
+ * @throws Error if that comes first
+ */
+async function untilWaiting(
+  resource: string,
+  waiting: (resource: string) => Promise<readonly unknown[]> | undefined,
+  count: number,
+  ended: Promise<unknown>,
+): Promise<void> {
+  let isOver = false;
+  const over = () => {
+    isOver = true;
+  };
+  ended.then(over, over);
+  for (let found = await waiting(resource); found; found = await waiting(resource)) {
+    if (found.length >= count) return;
+    if (isOver) {
+      await ended;
+      throw new Error(`${resource} was granted to a second holder`);
+    }
+    await delay(POLL_MS);
+  }
 }
 
 async function* once(clients: readonly Client[]): AsyncGenerator<string> {
@@ -240,6 +269,13 @@ async function withoutRights(pool: pg.Pool, url: string) {
   own.username = role;
   own.password = "app";
   return { url: own.href, remove: () => pool.query(`DROP OWNED BY ${role}; DROP ROLE ${role}`) };
+}
+
+/** Each time a client holds the resource it writes twice, renews, and writes twice. */
+async function expectOneAtATime(stage: Stage, resource: string, times: number): Promise<void> {
+  const tokens = await stage.written(resource);
+  expectEqual(tokens.length, times * 4, "the number of writes");
+  expectEqual(tokens.toSorted((a, b) => a - b).join(), tokens.join(), "the order of tokens");
 }
 
 function expectEqual(actual: unknown, expected: unknown, what: string): void {

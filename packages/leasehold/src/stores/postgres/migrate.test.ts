@@ -197,6 +197,21 @@ describePostgres("migrations", () => {
     expect(await migrate(sql, undefined, [...MIGRATIONS, gone])).toEqual([]);
   });
 
+  it("that do not suit a program which is open are the reason that its calls fail with", async () => {
+    await fresh();
+    const open = await openPostgres({ url: database.url }, systemEnv);
+    await pool.query("ALTER TABLE leasehold.lease RENAME COLUMN holder TO owner");
+    const lease = { namespace: "n", resource: "r", leaseId: "0".repeat(48), holder: "h" };
+    const [outcome] = await open.leases.acquire([{ ...lease, ttlMs: 60_000 }]);
+    expect(outcome).toMatchObject({
+      status: "failed",
+      applied: "no",
+      retryable: false,
+      error: { message: expect.stringContaining("or update leasehold if a newer release has") },
+    });
+    await open.close();
+  });
+
   it("go on from the last version of development, and refuse an earlier one", async () => {
     const source = { url: database.url };
     const sql = await fresh();

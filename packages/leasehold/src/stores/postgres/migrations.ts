@@ -4,8 +4,8 @@
  * Releases run beside each other while a fleet is upgraded (docs/upgrading.md). So a step must suit the code of the
  * release before it, which goes on while the step is taken and afterwards:
  *
- *   expand     add a table, an index, or a column that may be null or has a constant as its default. The code before
- *              does not know them: `compatibleFrom` stays that of the step before.
+ *   expand     add a table, or a column that may be null or has a constant as its default. The code before does not
+ *              know them: `compatibleFrom` stays that of the step before.
  *   backfill   fill the column from the code of this release, some thousand rows at a time in transactions of their
  *              own. A step holds its locks until it ends, so it never writes all rows of a table.
  *   contract   a release later, drop what no code uses any more. `compatibleFrom` is then the first version whose code
@@ -14,6 +14,8 @@
  * - A released step is never edited: changes are new steps at the end. catalog.test.ts shows what they make.
  * - Statements wait for a lock for a short time only, because all leases would wait behind them. Then the step is taken
  *   again (migrate.ts).
+ * - An index blocks the writers of its table until it is built. One on a table that may be large must be built
+ *   CONCURRENTLY, which no transaction can do: migrate.ts has no such steps yet, because none was needed.
  * - The code before must not meet a name twice: a new column has a name that no statement gives to anything else.
  * - A new table is granted to the roles that may use the tables beside it, and has its entry in rights.ts.
  * - `npm run test:upgrade` runs the last release beside the new one.
