@@ -36,6 +36,7 @@ export async function* onPostgres({ old, next }: Versions, url: string): AsyncGe
   try {
     const [before, other] = [await stage.client(old, url), await stage.client(old, url)];
     const version = await versionOf();
+    const expand = stepAfter(MIGRATIONS, EXPAND_NAME, EXPAND);
     const token = await before.ask("hold", "kept");
     const task = await before.ask("enqueue", "waiting", "a task");
     yield `two clients of the old version work at version ${version} of the schema`;
@@ -43,17 +44,17 @@ export async function* onPostgres({ old, next }: Versions, url: string): AsyncGe
     const app = await withoutRights(pool, url);
     const message = await refusalOf(stage, next, app.url);
     await app.remove();
-    expectText(message, [`lacks the step "${EXPAND_NAME}"`, "run `leasehold migrate` as"]);
+    expectText(message, [`"${EXPAND_NAME}" of this release`, "run `leasehold migrate` as"]);
     yield `a client of the next version that may not migrate is refused: ${message}`;
 
     const during = [before, other].map((client) => client.ask("contend", "during", TIMES));
     const after = await stage.client(next, url);
     await Promise.all(during);
     await expectOneAtATime(stage, "during", 2 * TIMES);
-    expectEqual(await versionOf(), version + 1, "the version of the schema");
+    expectEqual(await versionOf(), expand.version, "the version of the schema");
     expectEqual(await before.ask("renew", "kept"), token, "the token of the lease that was held");
     await before.ask("release", "kept");
-    yield `a client of the next version migrates to version ${version + 1}, and the old ones go on meanwhile`;
+    yield `a client of the next version migrates to version ${expand.version}, and the old ones go on meanwhile`;
 
     await after.ask("work", "waiting");
     expectEqual(await before.ask("result", task), `a task by ${after.holder}`, "the output");
@@ -68,7 +69,6 @@ export async function* onPostgres({ old, next }: Versions, url: string): AsyncGe
     yield* once(clients);
     yield* tasks(stage, old, next, url);
 
-    const expand = stepAfter(MIGRATIONS, EXPAND_NAME, EXPAND);
     const contract = stepAfter([...MIGRATIONS, expand], "contract", []);
     const compatibleFrom = contract.version - 1;
     const steps = [...MIGRATIONS, expand, { ...contract, compatibleFrom }];
