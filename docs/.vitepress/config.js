@@ -42,7 +42,7 @@ export default defineConfig({
       { text: "Learn", link: "/learn/leases" },
       { text: "Guides", link: "/coordination" },
       { text: "API", link: "/reference/api/" },
-      { text: version, link: "/stability" },
+      { text: version, link: "/upgrading" },
     ],
     sidebar: [
       ...PARTS.map(({ text, pages }) => ({
