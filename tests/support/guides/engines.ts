@@ -1,0 +1,50 @@
+/** The engines that pages name by the URL of a server on the reader's machine: a walk starts one, and uses its URL instead. */
+import { missingConsul, startConsul } from "../consul-engine.js";
+import { missingEtcd, startEtcd } from "../etcd-engine.js";
+import { startKubernetes } from "../kubernetes-engine.js";
+import { freshDatabase, missingPostgres } from "../postgres.js";
+import { missingRedis, startRedis } from "../redis-engine.js";
+import { missingZooKeeper, startZooKeeper } from "../zookeeper-engine.js";
+
+export interface Started {
+  readonly url: string;
+  remove(): Promise<void>;
+}
+
+export interface Engine {
+  /** As pages write it. */
+  readonly url: string;
+  /** Why it is not here, or null. */
+  missing(): string | null;
+  start(): Promise<Started>;
+}
+
+export const ENGINES: readonly Engine[] = [
+  {
+    url: "postgres://localhost/app",
+    missing: () => {
+      const missing = missingPostgres();
+      return missing && `no PostgreSQL server: ${missing}`;
+    },
+    async start() {
+      const { url, drop } = await freshDatabase();
+      return { url, remove: drop };
+    },
+  },
+  { url: "redis://localhost", missing: missingRedis, start: () => startRedis() },
+  { url: "etcd://localhost:2379", missing: missingEtcd, start: () => startEtcd() },
+  {
+    url: "zookeeper://localhost:2181",
+    missing: missingZooKeeper,
+    start: () => startZooKeeper(),
+  },
+  { url: "consul://localhost:8500", missing: missingConsul, start: () => startConsul() },
+  {
+    url: "kubernetes:default",
+    missing: () => null,
+    async start() {
+      const { url, close } = await startKubernetes();
+      return { url, remove: close };
+    },
+  },
+];
