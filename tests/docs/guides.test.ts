@@ -17,7 +17,13 @@ const docs = fileURLToPath(new URL("../../docs", import.meta.url));
 const FOLDERS = ["start", "learn", "choose", "guides", "articles"];
 
 const pages = await Promise.all(
-  (await Promise.all(FOLDERS.map(async (folder) => (await readdir(join(docs, folder))).map((name) => join(folder, name)))))
+  (
+    await Promise.all(
+      FOLDERS.map(async (folder) =>
+        (await readdir(join(docs, folder))).map((name) => join(folder, name)),
+      ),
+    )
+  )
     .flat()
     .filter((path) => path.endsWith(".md"))
     .sort()

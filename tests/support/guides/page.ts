@@ -4,7 +4,8 @@
  *   ```js [worker.mjs]     a file. In a code group the label names the alternative, and a first line `// worker.mjs` the file
  *   ```sh                  commands. With the label [server], those of a terminal of their own that stay
  *   ```txt                 directly after commands: what they print. Directly after code: what the program prints
- *   <!-- walk: MARK -->    before a block or a group: `in any order` (of the printed lines), or `not run, REASON`
+ *   <!-- walk: MARK -->    before a block or a group: `in any order` (of the printed lines), `warns TEXT` (on stderr), or
+ *                          `not run, REASON`
  */
 
 /** Of a code group, by its label; a block that is in none has the alternative null. */
@@ -28,6 +29,8 @@ export type Step =
       readonly line: number;
       readonly printed: string | null;
       readonly anyOrder: boolean;
+      /** A text on stderr, of which the page speaks. */
+      readonly warns: string | null;
       /** In a terminal of its own, where it stays. */
       readonly stays: boolean;
     };
@@ -115,13 +118,15 @@ function stepsOf(block: Block): Step[] {
   if (isLeftOut(block.mark)) return [];
   const { code, line, printed, lang, label } = block;
   const anyOrder = block.mark === "in any order";
+  const [, warns = null] = /^warns (.+)$/.exec(block.mark ?? "") ?? [];
+  const run = { do: "run", line, printed, anyOrder, warns, stays: label === "server" } as const;
   if (lang === "sh") {
     const commands = code
       .split("\n")
       .map((command) => (INSTALLS.test(command) ? "" : command))
       .join("\n");
     if (commands.trim() === "") return [];
-    return [{ do: "run", code: commands, line, printed, anyOrder, stays: label === "server" }];
+    return [{ ...run, code: commands }];
   }
   const files = filesOf(block);
   const saves = files.map((file): Step => ({ do: "save", ...file }));
@@ -129,7 +134,7 @@ function stepsOf(block: Block): Step[] {
   const name = `program-${line}.mjs`;
   return [
     { do: "save", name, code },
-    { do: "run", code: `node ${name}\n`, line, printed, anyOrder, stays: false },
+    { ...run, code: `node ${name}\n` },
   ];
 }
 

@@ -59,7 +59,12 @@ function namesIn(text: string, commands: string): string[] {
   const imported = [...text.matchAll(IMPORT)]
     .map(([, specifier = ""]) => specifier)
     .filter((specifier) => !specifier.startsWith("node:") && !specifier.startsWith("./generated"))
-    .map((specifier) => specifier.split("/").slice(0, specifier.startsWith("@") ? 2 : 1).join("/"));
+    .map((specifier) =>
+      specifier
+        .split("/")
+        .slice(0, specifier.startsWith("@") ? 2 : 1)
+        .join("/"),
+    );
   const started = [...commands.matchAll(/\bnpx (next|prisma)\b/g)].map(([, name = ""]) => name);
   return [...new Set([...imported, ...started])];
 }
@@ -81,7 +86,10 @@ export async function follow(walk: Walk): Promise<void> {
     const port = await freePort();
     const [, shownPort = "0"] = PORT.exec(text) ?? [];
     const names = engines.map(({ of, started }): [string, string] => [of, started.url]);
-    const replaced: [string, string][] = [...names, [`localhost:${shownPort}`, `localhost:${port}`]];
+    const replaced: [string, string][] = [
+      ...names,
+      [`localhost:${shownPort}`, `localhost:${port}`],
+    ];
     const here = (code: string) => replaced.reduce((all, [a, b]) => all.replaceAll(a, b), code);
     const toPage = (line: string) => replaced.reduce((all, [a, b]) => all.replaceAll(b, a), line);
     const folder = await install(outer, walk.steps);
@@ -103,7 +111,9 @@ export async function follow(walk: Walk): Promise<void> {
         pairs.push(...(await terminal.run(here(step.code), step.printed, step.anyOrder, toPage)));
       }
     }
-    if (terminal.complaints.length > 0) throw new Error(`stderr:\n${terminal.complaints.join("\n")}`);
+    const warnings = walk.steps.flatMap((step) => (step.do === "run" && step.warns) || []);
+    const complaints = terminal.complaints(warnings);
+    if (complaints !== "") throw new Error(`stderr:\n${complaints}`);
     const wrong = misordered(pairs);
     if (wrong.length > 0) throw new Error(`tokens out of order: ${JSON.stringify(wrong)}`);
   } finally {
@@ -114,7 +124,12 @@ export async function follow(walk: Walk): Promise<void> {
 }
 
 function environment(port: number): NodeJS.ProcessEnv {
-  const { DATABASE_URL: _database, STORE_URL: _store, REDIS_URL: _redis, ...env } = ownEnvironment();
+  const {
+    DATABASE_URL: _database,
+    STORE_URL: _store,
+    REDIS_URL: _redis,
+    ...env
+  } = ownEnvironment();
   return {
     ...env,
     PORT: `${port}`,

@@ -7,6 +7,8 @@ import { compare, type Pair } from "./printed.js";
 const END = "# end of block";
 /** Of what bash itself says about jobs that were killed. */
 const NOTICE = /^\S+: line \d+: +\d+ (Killed|Terminated)\b/;
+/** A warning has several lines. */
+const CHUNK = /^(?=\(node:\d+\) \[|exit code \d)/m;
 /** How long a page may let its reader wait. */
 const PATIENCE_MS = 90_000;
 
@@ -66,9 +68,16 @@ export class Terminal {
     await patiently(this.#child.listening(port), () => this.#explain(code, null, this.#child.out));
   }
 
-  /** What was printed on stderr. */
-  get complaints(): string[] {
-    return this.#child.err.filter((line) => !NOTICE.test(line));
+  /** What was printed on stderr, apart from the warnings of which the page speaks. @throws if one of these is missing */
+  complaints(warnings: readonly string[]): string {
+    const lines = this.#child.err.filter((line) => !NOTICE.test(line));
+    const chunks = lines
+      .join("\n")
+      .split(CHUNK)
+      .filter((chunk) => chunk.trim() !== "");
+    const missing = warnings.filter((text) => !chunks.some((chunk) => chunk.includes(text)));
+    if (missing.length > 0) throw new Error(`nothing on stderr has: ${missing.join(", ")}`);
+    return chunks.filter((chunk) => !warnings.some((text) => chunk.includes(text))).join("");
   }
 
   async close(): Promise<void> {
@@ -90,7 +99,7 @@ export class Terminal {
       ["commands", code.trimEnd()],
       ["the page shows", shown?.join("\n") ?? "nothing"],
       ["printed", printed.join("\n")],
-      ["stderr", this.complaints.join("\n")],
+      ["stderr", this.complaints([])],
     ];
     return parts.map(([title, text]) => `${title}:\n${text}`).join("\n\n");
   }
