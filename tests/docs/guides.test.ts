@@ -36,8 +36,8 @@ afterAll(() => endAll());
 
 for (const { path, blocks } of pages) {
   for (const walk of walksOf(blocks)) {
-    const missing = missingFor(walk);
-    const where = isOptional(missing) ? describeWherePossible : describeUnless;
+    const missing = walk.leftOut ?? missingFor(walk);
+    const where = walk.leftOut || isOptional(missing) ? describeWherePossible : describeUnless;
     where(missing, `docs/${path}${walk.alternative && `, ${walk.alternative}`}`, () => {
       it("does what it says", { timeout: 300_000 }, () => follow(walk));
     });

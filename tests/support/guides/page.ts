@@ -5,7 +5,7 @@
  *   ```sh                  commands. With the label [server], those of a terminal of their own that stay
  *   ```txt                 directly after commands: what they print. Directly after code: what the program prints
  *   <!-- walk: MARK -->    before a block or a group: `in any order` (of the printed lines), `warns TEXT` (on stderr), or
- *                          `not run, REASON`
+ *                          `not run, REASON`; before a group, `without LABEL, REASON`
  */
 
 /** Of a code group, by its label; a block that is in none has the alternative null. */
@@ -38,6 +38,8 @@ export type Step =
 export interface Walk {
   /** `[Express]`, of the code groups; empty on a page without any. */
   readonly alternative: string;
+  /** Why it is not followed, or null. */
+  readonly leftOut: string | null;
   readonly steps: readonly Step[];
 }
 
@@ -102,6 +104,7 @@ export function walksOf(blocks: readonly Block[]): Walk[] {
   const alternatives = labels.size === 0 ? [null] : [...labels];
   const walks = alternatives.map((label) => ({
     alternative: label ?? "",
+    leftOut: blocks.find(({ mark }) => mark?.startsWith(`without ${label}, `))?.mark ?? null,
     steps: blocks.filter((block) => isOf(block, label, blocks)).flatMap(stepsOf),
   }));
   return walks.filter(({ steps }) => steps.some((step) => step.do === "run"));

@@ -17,7 +17,6 @@ const root = fileURLToPath(new URL("../../..", import.meta.url));
 const INSTALLED = [
   { folder: join(root, "node_modules") },
   { folder: join(root, "tests/prisma/node_modules"), of: /prisma/ },
-  { folder: join(root, "examples/nextjs/node_modules"), of: /^(next|react|react-dom)$/ },
 ];
 const IMPORT = /(?:\bfrom|^import) "([^".][^"]*)"/gm;
 const PORT = /\blocalhost:(3000|4040)\b/;
@@ -65,7 +64,7 @@ function namesIn(text: string, commands: string): string[] {
         .slice(0, specifier.startsWith("@") ? 2 : 1)
         .join("/"),
     );
-  const started = [...commands.matchAll(/\bnpx (next|prisma)\b/g)].map(([, name = ""]) => name);
+  const started = [...commands.matchAll(/\bnpx (prisma)\b/g)].map(([, name = ""]) => name);
   return [...new Set([...imported, ...started])];
 }
 
@@ -134,28 +133,33 @@ function environment(port: number): NodeJS.ProcessEnv {
     ...env,
     PORT: `${port}`,
     NO_COLOR: "1",
-    // What Prisma and Next.js would fetch or send.
+    // What Prisma would fetch or send.
     PRISMA_SCHEMA_ENGINE_BINARY: process.execPath,
     PRISMA_HIDE_UPDATE_MESSAGE: "1",
     CHECKPOINT_DISABLE: "1",
-    NEXT_TELEMETRY_DISABLED: "1",
   };
 }
 
 /**
- * As `npm install` would: links to what this clone has. Node looks for packages in the folder, then in the one above.
+ * As `npm install` would: links to what this clone has, and a list of it. Node looks for packages in the folder, then in
+ * the one above.
  * @returns the folder of the reader
  */
 async function install(outer: string, steps: readonly Step[]): Promise<string> {
   const folder = join(outer, "app");
   await mkdir(folder);
-  await symlink(join(root, "node_modules"), join(outer, "node_modules"));
+  const own = join(root, "node_modules");
   const extra = INSTALLED.find(({ of }) => of && steps.some(({ code }) => importsOne(code, of)));
-  if (extra) await symlink(extra.folder, join(folder, "node_modules"));
-  if (steps.some((step) => step.do === "save" && step.name.endsWith(".ts"))) {
-    await writeFile(join(folder, "package.json"), JSON.stringify({ type: "module" }));
-    await writeFile(join(folder, "tsconfig.json"), JSON.stringify(TSCONFIG));
-  }
+  await symlink(extra?.folder ?? own, join(folder, "node_modules"));
+  if (extra) await symlink(own, join(outer, "node_modules"));
+  const names = steps.flatMap(({ code }) => namesIn(code, ""));
+  const isTypeScript = steps.some((step) => step.do === "save" && step.name.endsWith(".ts"));
+  const manifest = {
+    dependencies: Object.fromEntries(names.map((name) => [name, "*"])),
+    ...(isTypeScript && { type: "module" }),
+  };
+  await writeFile(join(folder, "package.json"), JSON.stringify(manifest));
+  if (isTypeScript) await writeFile(join(folder, "tsconfig.json"), JSON.stringify(TSCONFIG));
   return folder;
 }
 

@@ -5,8 +5,8 @@ import { Child } from "../processes.js";
 import { compare, type Pair } from "./printed.js";
 
 const END = "# end of block";
-/** Of what bash itself says about jobs that were killed. */
-const NOTICE = /^\S+: line \d+: +\d+ (Killed|Terminated)\b/;
+/** What bash says about jobs that were killed, and Prisma about its schema. */
+const NOTICE = /^\S+: line \d+: +\d+ (Killed|Terminated)\b|^Prisma schema loaded from/;
 /** A warning has several lines. */
 const CHUNK = /^(?=\(node:\d+\) \[|exit code \d)/m;
 /** How long a page may let its reader wait. */
