@@ -64,6 +64,11 @@ describe("what a walk finds", () => {
     ["a line more", page('console.log("a\\nb")', "a"), "printed:\na\nb"],
     ["a line less", page('console.log("a")', "a\nb"), "the page shows:\na\nb"],
     ["a command that fails", page("process.exit(3)", "").replace(/```txt[^]*/, ""), "exit code 3"],
+    [
+      "a package that is not installed",
+      `\`\`\`sh\nnpm install leasehold\n\`\`\`\n${page('import "pg";', "")}`,
+      "the page does not install pg",
+    ],
     ["a warning", page('console.log("a"); console.error("b")', "a"), "stderr:\nb"],
   ])("%s", async (_, text, problem) => {
     await expect(walk(text)).rejects.toThrow(problem);

@@ -14,6 +14,8 @@ export interface Started {
 export interface Engine {
   /** As pages write it. */
   readonly url: string;
+  /** Packages without which no client opens it. */
+  readonly driver: readonly string[];
   /** Why it is not here, or null. */
   missing(): string | null;
   start(): Promise<Started>;
@@ -22,6 +24,7 @@ export interface Engine {
 export const ENGINES: readonly Engine[] = [
   {
     url: "postgres://localhost/app",
+    driver: ["pg"],
     missing: () => {
       const missing = missingPostgres();
       return missing && `no PostgreSQL server: ${missing}`;
@@ -31,16 +34,28 @@ export const ENGINES: readonly Engine[] = [
       return { url, remove: drop };
     },
   },
-  { url: "redis://localhost", missing: missingRedis, start: () => startRedis() },
-  { url: "etcd://localhost:2379", missing: missingEtcd, start: () => startEtcd() },
+  {
+    url: "redis://localhost",
+    driver: ["ioredis"],
+    missing: missingRedis,
+    start: () => startRedis(),
+  },
+  { url: "etcd://localhost:2379", driver: [], missing: missingEtcd, start: () => startEtcd() },
   {
     url: "zookeeper://localhost:2181",
+    driver: ["node-zookeeper-client"],
     missing: missingZooKeeper,
     start: () => startZooKeeper(),
   },
-  { url: "consul://localhost:8500", missing: missingConsul, start: () => startConsul() },
+  {
+    url: "consul://localhost:8500",
+    driver: [],
+    missing: missingConsul,
+    start: () => startConsul(),
+  },
   {
     url: "kubernetes:default",
+    driver: ["yaml"],
     missing: () => null,
     async start() {
       const { url, close } = await startKubernetes();

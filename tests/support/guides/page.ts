@@ -40,6 +40,8 @@ export interface Walk {
   readonly alternative: string;
   /** Why it is not followed, or null. */
   readonly leftOut: string | null;
+  /** The packages that the page tells its reader to install. */
+  readonly installed: readonly string[];
   readonly steps: readonly Step[];
 }
 
@@ -105,16 +107,23 @@ export function walksOf(blocks: readonly Block[]): Walk[] {
   const walks = alternatives.map((label) => ({
     alternative: label ?? "",
     leftOut: blocks.find(({ mark }) => mark?.startsWith(`without ${label}, `))?.mark ?? null,
-    steps: blocks.filter((block) => isOf(block, label, blocks)).flatMap(stepsOf),
+    installed: blocks
+      .filter((block) => isFor(block, label))
+      .flatMap(({ code }) => packagesIn(code)),
+    steps: blocks.filter((block) => isFor(block, label)).flatMap(stepsOf),
   }));
   return walks.filter(({ steps }) => steps.some((step) => step.do === "run"));
 }
 
 /** Whether the block is outside of all groups, or the one of its group that the reader of this alternative takes. */
-function isOf(block: Block, label: string | null, all: readonly Block[]): boolean {
-  if (block.group === null) return true;
-  const peers = all.filter(({ group }) => group === block.group);
-  return block === (peers.find((peer) => peer.label === label) ?? peers[0]);
+function isFor(block: Block, label: string | null): boolean {
+  return block.group === null || block.label === label;
+}
+
+/** What the commands install. */
+function packagesIn(code: string): string[] {
+  const lines = code.split("\n").filter((line) => INSTALLS.test(line));
+  return lines.flatMap((line) => line.split(" ").slice(2)).filter((word) => !word.startsWith("-"));
 }
 
 function stepsOf(block: Block): Step[] {

@@ -22,6 +22,8 @@ const IMPORT = /(?:\bfrom|^import) "([^".][^"]*)"/gm;
 const PORT = /\blocalhost:(3000|4040)\b/;
 /** Programs that commands start, but for those that every machine has. */
 const PROGRAMS = ["python3", "curl", "bun", "deno"];
+/** Packages of commands that npx starts. */
+const COMMANDS = { leasehold: "leasehold-server", tsc: "typescript", prisma: "prisma" };
 const TSCONFIG = {
   compilerOptions: {
     target: "ES2022",
@@ -72,8 +74,24 @@ function folderOf(name: string): string | undefined {
   return INSTALLED.map(({ folder }) => join(folder, name)).find((path) => existsSync(path));
 }
 
+/** Packages that a reader lacks who has installed what the page says. Pages that install nothing follow others that do. */
+function notInstalled({ installed, steps }: Walk): string[] {
+  if (installed.length === 0) return [];
+  const text = steps.map(({ code }) => code).join("\n");
+  const commands = steps.flatMap((step) => (step.do === "run" ? [step.code] : [])).join("\n");
+  const started = Object.entries(COMMANDS).flatMap(([command, name]) =>
+    new RegExp(`\\bnpx ${command}\\b`).test(commands) ? [name] : [],
+  );
+  const drivers = ENGINES.filter(({ url }) => text.includes(url)).flatMap(({ driver }) => driver);
+  return [...namesIn(text, commands), ...started, ...drivers].filter(
+    (name) => !installed.includes(name),
+  );
+}
+
 /** From the first step of the page to the last one. @throws if anything is not as the page says */
 export async function follow(walk: Walk): Promise<void> {
+  const lacking = notInstalled(walk);
+  if (lacking.length > 0) throw new Error(`the page does not install ${lacking.join(", ")}`);
   const text = walk.steps.map(({ code }) => code).join("\n");
   const outer = await mkdtemp(join(tmpdir(), "leasehold-guide-"));
   const engines: { readonly of: string; readonly started: Started }[] = [];
