@@ -40,7 +40,7 @@ export default defineConfig({
     nav: [
       { text: "Start", link: "/start/" },
       { text: "Learn", link: "/learn/leases" },
-      { text: "Guides", link: "/coordination" },
+      { text: "Guides", link: "/guides/nightly-job" },
       { text: "API", link: "/reference/api/" },
       { text: version, link: "/upgrading" },
     ],
