@@ -30,9 +30,7 @@ const isBuilt =
   });
 if (isBuilt) {
   // npm packs only files inside a package's folder.
-  for (const name of PUBLISHED) {
-    for (const file of ["LICENSE", "CHANGELOG.md"]) copy(file, `packages/${name}/${file}`);
-  }
+  for (const name of PUBLISHED) copy("LICENSE", `packages/${name}/LICENSE`);
   // Each error message links to its section of this file.
   copy("docs/errors.md", "packages/leasehold/docs/errors.md");
 } else {

@@ -25,6 +25,7 @@ const steps = [
   ["types of the examples", "tsc", () => ["-p", "examples"]],
   ["lint", "npm", () => ["run", "lint"]],
   ["format", "biome", () => ["check", "--error-on-warnings", "."]],
+  ["version and repository", "node", () => ["scripts/release/places.js", "--check"]],
   // The words are listed in scripts/words/retired.yml.
   ["retired words", "node", () => ["scripts/words/check.js"]],
   ["unused code", "knip", () => ["--treat-config-hints-as-errors"]],
