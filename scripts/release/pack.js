@@ -25,7 +25,7 @@ for (const name of PUBLISHED) {
   const sbom = JSON.stringify(sbomOf(name), null, 2);
   writeFileSync(join(folder, `${name}-${version}.cdx.json`), sbom);
   const section = sectionOf(readFileSync(`packages/${name}/CHANGELOG.md`, "utf8"), version);
-  notes.push(`## ${name} ${version}\n\n${section}\n`);
+  notes.push(`## ${name} ${version}\n\n${section || "Nothing but its version has changed."}\n`);
 }
 const hashes = readdirSync(folder).map((file) => {
   const hash = createHash("sha256").update(readFileSync(join(folder, file)));

@@ -179,7 +179,7 @@ describe("the check of a tag", () => {
     [
       "a changelog without the section",
       () => edit("packages/leasehold/CHANGELOG.md", `## ${version}\n`, "## Unreleased\n"),
-      `packages/leasehold/CHANGELOG.md says nothing of ${version}`,
+      `packages/leasehold/CHANGELOG.md has no section ${version}`,
     ],
     [
       "a change that no changelog has",
@@ -238,7 +238,11 @@ it("prepares a release of all packages together from a changeset of one", () => 
   });
   const changelog = read("packages/leasehold/CHANGELOG.md");
   expect(sectionOf(changelog, next)).toContain("`run` can fly.");
-  expect(sectionOf(changelog, version)).toBeTruthy();
+  expect(sectionOf(changelog, version)).toBe(
+    sectionOf(readFileSync(join(root, "packages/leasehold/CHANGELOG.md"), "utf8"), version),
+  );
+  // A package in which nothing has changed has an empty section.
+  expect(sectionOf(read("packages/create-leasehold/CHANGELOG.md"), next)).toBe("");
   expect(readdirSync(path(".changeset")).sort()).toEqual(["README.md", "config.json"]);
 });
 
