@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { defineConfig } from "vitepress";
 import llms from "vitepress-plugin-llms";
 import { PARTS } from "./navigation.js";
@@ -7,7 +7,8 @@ const at = (/** @type {string} */ path) => new URL(path, import.meta.url);
 const { repository, version } = JSON.parse(
   readFileSync(at("../../packages/leasehold/package.json"), "utf8"),
 );
-const project = repository?.url.replace(/^git\+/, "").replace(/\.git$/, "");
+const { url = "https://github.com/OWNER/leasehold" } = repository ?? {};
+const project = url.replace(/^git\+/, "").replace(/\.git$/, "");
 
 export default defineConfig({
   title: "Leasehold",
@@ -16,7 +17,11 @@ export default defineConfig({
   srcExclude: ["node_modules/**"],
   // The home page sends its readers to the first page.
   vite: { plugins: [llms()], build: { chunkSizeWarningLimit: 2_000 } },
-  markdown: { theme: { light: "github-light-high-contrast", dark: "github-dark-high-contrast" } },
+  markdown: {
+    config: (md) => md.core.ruler.push("repository-links", repositoryLinks),
+    theme: { light: "github-light-high-contrast", dark: "github-dark-high-contrast" },
+    languageAlias: { promql: "sql" },
+  },
   themeConfig: {
     search: { provider: "local" },
     outline: [2, 3],
@@ -36,17 +41,24 @@ export default defineConfig({
           link: `/${path.replace(/index$/, "")}`,
         })),
       })),
-      { text: "API", collapsed: true, items: apiPages() },
     ],
-    ...(project && {
-      editLink: { pattern: `${project}/edit/main/docs/:path`, text: "Edit this page" },
-      socialLinks: [{ icon: "github", link: project }],
-    }),
+    editLink: { pattern: `${project}/edit/main/docs/:path`, text: "Edit this page" },
+    socialLinks: [{ icon: "github", link: project }],
   },
 });
 
-/** Typedoc writes it beside the pages. */
-function apiPages() {
-  const file = at("../reference/api/typedoc-sidebar.json");
-  return existsSync(file) ? JSON.parse(readFileSync(file, "utf8")) : [];
+/** What a page may link to within the site. */
+const OF_SITE = /^\/docs\/.*\.(?:md|png|svg)$|^\/docs\/.*[^/.]+$/;
+
+/**
+ * Links to other files lead to the repository.
+ * @param {import("markdown-it").StateCore} state
+ */
+function repositoryLinks({ tokens, env }) {
+  for (const token of tokens.flatMap(({ children }) => children ?? [])) {
+    const href = token.type === "link_open" ? token.attrGet("href") : null;
+    if (!href || /^(?:[a-z]+:|#|\/)/.test(href)) continue;
+    const { pathname, hash } = new URL(href, `file:///docs/${env.relativePath}`);
+    if (!OF_SITE.test(pathname)) token.attrSet("href", `${project}/blob/main${pathname}${hash}`);
+  }
 }

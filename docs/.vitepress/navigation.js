@@ -74,16 +74,19 @@ export const PARTS = [
   {
     text: "Reference",
     pages: {
+      "reference/api/index": "API",
       guarantees: "Guarantees",
       cli: "Command line",
       http: "HTTP",
       errors: "Errors",
       glossary: "Glossary",
+      faq: "Questions",
     },
   },
   {
     text: "Evidence",
     pages: {
+      comparison: "Comparison",
       performance: "Performance",
       reliability: "Reliability",
       "planted-bugs": "Planted bugs",
