@@ -7,8 +7,7 @@ const at = (/** @type {string} */ path) => new URL(path, import.meta.url);
 const { repository, version } = JSON.parse(
   readFileSync(at("../../packages/leasehold/package.json"), "utf8"),
 );
-const { url = "https://github.com/OWNER/leasehold" } = repository ?? {};
-const project = url.replace(/^git\+/, "").replace(/\.git$/, "");
+const project = repository.url.replace(/^git\+/, "").replace(/\.git$/, "");
 
 export default defineConfig({
   title: "Leasehold",
