@@ -2,6 +2,7 @@
  * What happens to a fleet, as an operator would see it.
  *
  *   all start ──▶ tasks are done ──▶ the leading generator is killed: the other one leads
+ *     ──▶ that one is deployed anew: it hands over at once
  *     ──▶ a server is killed: tasks go on, the alert fires ──▶ it is back: the alert ends
  *     ──▶ the other server is deployed anew: it refuses to be ready, then exits with 0 ──▶ all end
  */
@@ -12,6 +13,11 @@ import type { Fleet } from "./fleet.js";
 const LOOK_MS = 200;
 /** The alert waits a minute, and so many seconds pass between two scrapes. */
 const PATIENCE_MS = 240_000;
+
+interface Election {
+  readonly name: string;
+  readonly terms: readonly { readonly holder: string; readonly vacantMs: number | null }[];
+}
 
 export interface Step {
   readonly what: string;
@@ -83,6 +89,21 @@ export async function* story(fleet: Fleet, signal: AbortSignal): AsyncGenerator<
   });
   yield step(`${first} was killed, and ${next} leads`);
   await fleet.start(serviceOf(first));
+  await fleet.processOf(first).until(({ err }) => err.find((line) => line.includes("ready")));
+
+  const { code: handedOver } = await fleet.processOf(next).end("SIGTERM");
+  if (handedOver !== 0) throw new Error(`${next} exits with ${handedOver}`);
+  const vacantMs = await until(`${first} leads again`, async () => {
+    const answer = await ask("server-2", "/v1/elections");
+    const { items } = (await answer.json()) as { items: Election[] };
+    const [last] = items.find(({ name }) => name === "generator")?.terms ?? [];
+    // The history of earlier terms is about a second behind.
+    return last?.holder === first && last.vacantMs !== null && `${last.vacantMs} ms`;
+  });
+  yield step(
+    `${next} is deployed anew, and ${first} leads: the cluster had no leader for ${vacantMs}`,
+  );
+  await fleet.start(serviceOf(next));
 
   fleet.processOf("server-1").kill("SIGKILL");
   const before = await doneOn("server-2");
