@@ -9,8 +9,8 @@ import { failuresOfAllCalls } from "../../../../../tests/support/postgres-all-ca
 import { systemEnv } from "../../env/index.js";
 import { FENCE_TABLE } from "../../fence/index.js";
 import { FENCE_TABLES } from "./baseline-control.js";
-import type { Sql } from "./connection.js";
-import { poolSql } from "./connection-pool.js";
+import type { Session, Sql } from "./connection.js";
+import { poolSql, sessionOf } from "./connection-pool.js";
 import { migratePostgres, openPostgres, planPostgres } from "./index.js";
 import { migrate } from "./migrate.js";
 import { BASELINE, MIGRATIONS, type Migration } from "./migrations.js";
@@ -197,6 +197,42 @@ describePostgres("migrations", () => {
     expect(await migrate(sql, undefined, [...MIGRATIONS, gone])).toEqual([]);
   });
 
+  it("that a transaction never lets through are named in the end", async () => {
+    await migrate(await fresh());
+    const client = new pg.Client({ connectionString: database.url });
+    await client.connect();
+    const session = sessionOf(client);
+    // The time that passes between two tries is left out.
+    const hurried: Session = {
+      query: (text, values) => {
+        if (text.includes("pg_sleep")) return Promise.resolve([]);
+        return session.query(text.replace("250ms", "1ms"), values);
+      },
+    };
+    const sql: Sql = {
+      query: hurried.query,
+      async transaction(work) {
+        await client.query("BEGIN");
+        try {
+          return await work(hurried);
+        } finally {
+          await client.query("ROLLBACK");
+        }
+      },
+    };
+    const inTheWay = await pool.connect();
+    await inTheWay.query("BEGIN; LOCK TABLE leasehold.lease IN ROW SHARE MODE");
+    const statements = ["ALTER TABLE leasehold.lease ADD COLUMN later int"];
+    const steps = [...MIGRATIONS, { ...later("later", last), statements }];
+    await expect(migrate(sql, undefined, steps)).rejects.toMatchObject({
+      code: "STORE_UNAVAILABLE",
+      message: expect.stringMatching('the step "later" .* run `leasehold migrate`') as string,
+    });
+    await inTheWay.query("ROLLBACK");
+    inTheWay.release();
+    await client.end();
+  });
+
   it("that do not suit a program which is open are the reason that its calls fail with", async () => {
     await fresh();
     const open = await openPostgres({ url: database.url }, systemEnv);
@@ -268,23 +304,27 @@ describePostgres("migrations", () => {
 
   it("hold up no leases while a transaction is in their way", async () => {
     const source = { url: database.url };
-    const sql = await fresh();
-    const database1 = await openPostgres(source, systemEnv);
+    await migrate(await fresh());
+    const opened = await openPostgres(source, systemEnv);
     const inTheWay = await pool.connect();
     await inTheWay.query("BEGIN; LOCK TABLE leasehold.lease IN ROW SHARE MODE");
     const statements = ["ALTER TABLE leasehold.lease ADD COLUMN later int"];
     const step = { ...later("later", last), statements };
-    const tries: string[] = [];
+    // A service may end long statements.
+    const short = new pg.Pool({ connectionString: database.url, statement_timeout: 500 });
+    const sql = poolSql(short, systemEnv.clock);
+    let tries = 0;
     const watched: Sql = {
       ...sql,
-      query: (text, values, options) => {
-        if (text.includes("pg_sleep")) tries.push(text);
-        return sql.query(text, values, options);
+      transaction: (work, options) => {
+        tries += 1;
+        return sql.transaction(work, options);
       },
     };
     const migrating = migrate(watched, undefined, [...MIGRATIONS, step]);
     try {
-      await expect.poll(() => tries.length, { timeout: 60_000 }).toBeGreaterThan(0);
+      // The step, a pause, and the step again.
+      await expect.poll(() => tries, { timeout: 60_000 }).toBeGreaterThan(2);
       const lease = {
         namespace: "n",
         resource: "r",
@@ -292,15 +332,16 @@ describePostgres("migrations", () => {
         holder: "h",
         ttlMs: 60_000,
       };
-      expect(await database1.leases.acquire([lease])).toMatchObject([{ status: "acquired" }]);
-      expect(await database1.leases.renew([lease])).toMatchObject([{ status: "renewed" }]);
+      expect(await opened.leases.acquire([lease])).toMatchObject([{ status: "acquired" }]);
+      expect(await opened.leases.renew([lease])).toMatchObject([{ status: "renewed" }]);
       expect(await versions()).toEqual(all);
     } finally {
       await inTheWay.query("COMMIT");
       inTheWay.release();
     }
     expect(await migrating).toEqual(["later"]);
-    await database1.close();
+    await opened.close();
+    await short.end();
   });
 });
 

@@ -10,7 +10,7 @@
  *   its own version       goes on
  *   a newer version       goes on if all newer steps are compatible with it, and refuses otherwise
  */
-import { StoreMisconfiguredError, sqlErrorOf } from "../../core/index.js";
+import { StoreMisconfiguredError, StoreUnavailableError, sqlErrorOf } from "../../core/index.js";
 import type { MigrationStep } from "../source.js";
 import type { Schema, Session, Sql } from "./connection.js";
 import { BASELINE, MIGRATIONS, type Migration } from "./migrations.js";
@@ -27,7 +27,7 @@ const UNLIMITED =
  */
 const SHORT_WAIT = "SELECT set_config('lock_timeout', '250ms', true)";
 const LOCK_NOT_AVAILABLE = "55P03";
-/** Between two tries of a step, by the database: what waited behind it goes on meanwhile. */
+/** Between two tries of a step: what waited behind it goes on meanwhile. */
 const PAUSE = "SELECT pg_sleep(0.75)::text";
 const MOST_TRIES = 120;
 /** The time limit of a step, which may wait for the steps of other instances. */
@@ -77,9 +77,13 @@ export async function migrate(
       tries = 1;
     } catch (error) {
       if (isRefused(error) && version > 0) throw await explained(error, sql, schema, migrations);
-      if (sqlErrorOf(error)?.code !== LOCK_NOT_AVAILABLE || tries === MOST_TRIES) throw error;
+      if (sqlErrorOf(error)?.code !== LOCK_NOT_AVAILABLE) throw error;
+      if (tries === MOST_TRIES) throw inTheWay(nextOf(migrations, version)?.name, error);
       tries += 1;
-      await sql.query(PAUSE);
+      await sql.transaction(async (session) => {
+        await session.query(UNLIMITED);
+        await session.query(PAUSE);
+      });
     }
   }
   // A newer release may have gone on meanwhile.
@@ -125,6 +129,14 @@ export function stepsOf(schema: Schema, appliedAt: readonly string[]): readonly 
     const sql = texts.map((text) => `${schema.sql(text)};\n`).join("");
     return { name: migration.name, appliedAt: appliedAt[index] ?? null, sql };
   });
+}
+
+function inTheWay(step: string | undefined, cause: unknown): StoreUnavailableError {
+  return new StoreUnavailableError(
+    `the step "${step}" of the schema needs a lock on a table that a transaction uses: end that transaction (see ` +
+      "pg_stat_activity), and run `leasehold migrate`",
+    { outcome: "none", cause },
+  );
 }
 
 /** The next step from a version of the schema; undefined if none remains. */
