@@ -7,12 +7,13 @@ const at = (/** @type {string} */ path) => new URL(path, import.meta.url);
 const { repository, version } = JSON.parse(
   readFileSync(at("../../packages/leasehold/package.json"), "utf8"),
 );
-const { url = "https://github.com/OWNER/leasehold" } = repository ?? {};
-const project = url.replace(/^git\+/, "").replace(/\.git$/, "");
+const project = repository.url.replace(/^git\+/, "").replace(/\.git$/, "");
 
 export default defineConfig({
   title: "Leasehold",
-  description: "Leases, locks, leader election and tasks for TypeScript, on the database you already run.",
+  description:
+    "Leases, locks, leader election and tasks for TypeScript, on the database you already run.",
+  head: [["link", { rel: "icon", href: "/simulator/favicon.svg" }]],
   cleanUrls: true,
   srcExclude: ["node_modules/**"],
   // The home page sends its readers to the first page.
@@ -23,19 +24,28 @@ export default defineConfig({
     languageAlias: { promql: "sql" },
   },
   themeConfig: {
-    search: { provider: "local" },
+    search: {
+      provider: "local",
+      options: {
+        miniSearch: {
+          // Readers look for explanations first, and find members of the API on the way.
+          searchOptions: {
+            boostDocument: (id) => (/\/(reference\/api|decisions)\//.test(id) ? 0.2 : 1),
+          },
+        },
+      },
+    },
     outline: [2, 3],
     nav: [
       { text: "Start", link: "/start/" },
       { text: "Learn", link: "/learn/leases" },
       { text: "Guides", link: "/guides/nightly-job" },
       { text: "API", link: "/reference/api/" },
-      { text: version, link: "/stability" },
+      { text: version, link: "/upgrading" },
     ],
     sidebar: [
       ...PARTS.map(({ text, pages }) => ({
         text,
-        collapsed: false,
         items: Object.entries(pages).map(([path, title]) => ({
           text: title,
           link: `/${path.replace(/index$/, "")}`,

@@ -83,6 +83,7 @@ export const PARTS = [
     text: "Operate",
     pages: {
       deploying: "Deploying",
+      upgrading: "Upgrading",
       security: "Security",
       observability: "Metrics and alerts",
       logs: "Logs",

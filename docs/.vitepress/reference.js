@@ -33,13 +33,21 @@ const compiled = { extends: at("../../tsconfig.json"), include: ["**/*.ts"], exc
 writeFileSync(`${entries}/tsconfig.json`, JSON.stringify(compiled));
 writeFileSync(`${entries}/typedoc.json`, JSON.stringify(options));
 const typedoc = at("../node_modules/.bin/typedoc");
-const { status } = spawnSync(typedoc, ["--options", `${entries}/typedoc.json`], { stdio: "inherit" });
+const { status } = spawnSync(typedoc, ["--options", `${entries}/typedoc.json`], {
+  stdio: "inherit",
+});
 process.exitCode = status ?? 1;
 
 /** A file whose path is the name by which users import the entry. */
-function entryFile(/** @type {string} */ name, /** @type {string} */ entry, /** @type {string} */ types) {
+function entryFile(
+  /** @type {string} */ name,
+  /** @type {string} */ entry,
+  /** @type {string} */ types,
+) {
   const file = `${entries}/${entry.replace(/^\./, name)}.ts`;
-  const source = at(`../../packages/${name}/${types.replace("dist", "src").replace(".d.ts", ".js")}`);
+  const source = at(
+    `../../packages/${name}/${types.replace("dist", "src").replace(".d.ts", ".js")}`,
+  );
   mkdirSync(dirname(file), { recursive: true });
   writeFileSync(file, `export * from "${relative(dirname(file), source)}";\n`);
   return file;
