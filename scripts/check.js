@@ -1,7 +1,7 @@
 // Runs everything that a change must pass besides the tests. All steps run, even after a failure.
 // A step's output is shown only if it fails.
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -9,9 +9,9 @@ import { PUBLISHED } from "./support/packages.js";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), "leasehold-check-"));
+const { version } = JSON.parse(readFileSync(join(root, "packages/leasehold/package.json"), "utf8"));
 /** The path of a package's tarball, by npm's naming scheme. */
-const tarball = (name) =>
-  join(folder, readdirSync(folder).find((file) => file.startsWith(`${name}-0`)) ?? name);
+const tarball = (name) => join(folder, `${name}-${version}.tgz`);
 /** Those that programs import. */
 const IMPORTED = ["leasehold", "leasehold-server"];
 
