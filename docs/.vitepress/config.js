@@ -1,12 +1,9 @@
-import { readFileSync } from "node:fs";
 import { defineConfig } from "vitepress";
 import llms from "vitepress-plugin-llms";
+import { manifestOf } from "./manifest.js";
 import { PARTS } from "./navigation.js";
 
-const at = (/** @type {string} */ path) => new URL(path, import.meta.url);
-const { repository, version } = JSON.parse(
-  readFileSync(at("../../packages/leasehold/package.json"), "utf8"),
-);
+const { repository, version } = manifestOf("leasehold");
 const project = repository.url.replace(/^git\+/, "").replace(/\.git$/, "");
 
 export default defineConfig({
@@ -16,7 +13,6 @@ export default defineConfig({
   head: [["link", { rel: "icon", href: "/simulator/favicon.svg" }]],
   cleanUrls: true,
   srcExclude: ["node_modules/**"],
-  // The home page sends its readers to the first page.
   vite: { plugins: [llms()], build: { chunkSizeWarningLimit: 2_000 } },
   markdown: {
     config: (md) => md.core.ruler.push("repository-links", repositoryLinks),
@@ -30,7 +26,8 @@ export default defineConfig({
         miniSearch: {
           // Readers look for explanations first, and find members of the API on the way.
           searchOptions: {
-            boostDocument: (id) => (/\/(reference\/api|decisions)\//.test(id) ? 0.2 : 1),
+            boostDocument: (/** @type {string} */ id) =>
+              /\/(reference\/api|decisions)\//.test(id) ? 0.2 : 1,
           },
         },
       },
@@ -43,15 +40,13 @@ export default defineConfig({
       { text: "API", link: "/reference/api/" },
       { text: version, link: "/upgrading" },
     ],
-    sidebar: [
-      ...PARTS.map(({ text, pages }) => ({
-        text,
-        items: Object.entries(pages).map(([path, title]) => ({
-          text: title,
-          link: `/${path.replace(/index$/, "")}`,
-        })),
+    sidebar: PARTS.map(({ text, pages }) => ({
+      text,
+      items: Object.entries(pages).map(([path, title]) => ({
+        text: title,
+        link: `/${path.replace(/index$/, "")}`,
       })),
-    ],
+    })),
     editLink: { pattern: `${project}/edit/main/docs/:path`, text: "Edit this page" },
     socialLinks: [{ icon: "github", link: project }],
   },
@@ -61,8 +56,15 @@ export default defineConfig({
 const OF_SITE = /^\/docs\/.*\.(?:md|png|svg)$|^\/docs\/.*[^/.]+$/;
 
 /**
+ * @typedef {object} LinkToken of markdown-it
+ * @property {string} type
+ * @property {(name: string) => string | null} attrGet
+ * @property {(name: string, value: string) => void} attrSet
+ */
+
+/**
  * Links to other files lead to the repository.
- * @param {import("markdown-it").StateCore} state
+ * @param {{ tokens: readonly { children: readonly LinkToken[] | null }[], env: { relativePath: string } }} state
  */
 function repositoryLinks({ tokens, env }) {
   for (const token of tokens.flatMap(({ children }) => children ?? [])) {

@@ -1,18 +1,18 @@
 // Writes the pages of the API from the docstrings, one folder for each public entry of the packages.
 import { spawnSync } from "node:child_process";
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, relative } from "node:path";
 import { fileURLToPath } from "node:url";
+import { manifestOf } from "./manifest.js";
 
 const at = (/** @type {string} */ path) => fileURLToPath(new URL(path, import.meta.url));
 const entries = at("cache/entries");
 rmSync(entries, { recursive: true, force: true });
-const files = ["leasehold", "leasehold-server"].flatMap((name) => {
-  const { exports } = JSON.parse(readFileSync(at(`../../packages/${name}/package.json`), "utf8"));
-  return Object.entries(exports)
-    .filter(([entry, { types }]) => types && !entry.startsWith("./internal"))
-    .map(([entry, { types }]) => entryFile(name, entry, types));
-});
+const files = ["leasehold", "leasehold-server"].flatMap((name) =>
+  Object.entries(manifestOf(name).exports).flatMap(([entry, { types }]) =>
+    types && !entry.startsWith("./internal") ? [entryFile(name, entry, types)] : [],
+  ),
+);
 
 const options = {
   plugin: ["typedoc-plugin-markdown"],
