@@ -89,6 +89,8 @@ describeWherePossible(without, "the site", () => {
     "/learn/fencing",
     "/learn/choosing-a-ttl",
     "/choose/",
+    "/guides/web-framework",
+    "/guides/migrating",
     "/reference/api/leasehold/functions/connect",
   ];
   describe.each(["light", "dark"] as const)("in %s colours", (theme) => {
