@@ -3,9 +3,9 @@ import { readFile } from "node:fs/promises";
 import { createSecureContext } from "node:tls";
 import {
   checkServer,
+  driverError,
   expectedHttp,
   InvalidOptionError,
-  loadDriver,
   openServer,
   StoreMisconfiguredError,
 } from "../../core/index.js";
@@ -100,12 +100,7 @@ async function openUndici(asked: Asked, { logger }: Env): Promise<OfUndici | nul
   const hasTls = Object.keys(tls).length > 0;
   const proxy = proxyOf(process.env);
   if (!hasTls && proxy === undefined) return null;
-  const loading = loadDriver(
-    "undici",
-    () => import("undici"),
-    ({ Agent, EnvHttpProxyAgent, fetch }) => ({ Agent, EnvHttpProxyAgent, fetch }),
-  );
-  const undici = await loading.catch((error: unknown) => {
+  const undici = await importUndici().catch((error: unknown) => {
     if (hasTls) throw error;
     logger.warn({ err: error }, `${proxy} names a proxy, which is not used: npm install undici`);
     return null;
@@ -130,6 +125,14 @@ async function openUndici(asked: Asked, { logger }: Env): Promise<OfUndici | nul
     isProxied: proxy !== undefined,
     close: () => void dispatcher.destroy().catch(() => {}),
   };
+}
+
+async function importUndici() {
+  try {
+    return await import("undici");
+  } catch (error) {
+    throw driverError("undici", error);
+  }
 }
 
 /** The variable that names a proxy. */
