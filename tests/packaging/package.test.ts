@@ -18,6 +18,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { checkBuild } from "../support/cli.js";
+import { folderOf, PACKAGES, type PackageName, pack } from "../support/packages.js";
 
 const run = promisify(execFile);
 /** Of the default stores: the server brings them, the library goes without. */
@@ -40,9 +41,6 @@ interface Manifest {
   readonly peerDependencies: Readonly<Record<string, string>>;
   readonly peerDependenciesMeta: Readonly<Record<string, { optional?: boolean }>>;
 }
-const PACKAGES = ["leasehold", "leasehold-server"] as const;
-type Name = (typeof PACKAGES)[number];
-const folderOf = (name: Name) => join(root, "packages", name);
 const manifests = Object.fromEntries(
   await Promise.all(
     PACKAGES.map(async (name) => {
@@ -50,7 +48,7 @@ const manifests = Object.fromEntries(
       return [name, JSON.parse(text) as Manifest] as const;
     }),
   ),
-) as Record<Name, Manifest>;
+) as Record<PackageName, Manifest>;
 /** What can be imported without doing anything, by package. */
 const entries = PACKAGES.flatMap((name) =>
   Object.entries(manifests[name].exports).flatMap(([path, entry]) =>
@@ -60,23 +58,16 @@ const entries = PACKAGES.flatMap((name) =>
 const specifiers = entries.map(({ name, subpath }) => `${name}${subpath.slice(1)}`);
 
 let folder: string;
-const packed = new Map<Name, string[]>();
+const packed = new Map<PackageName, readonly string[]>();
 beforeAll(async () => {
   checkBuild();
   folder = await mkdtemp(join(tmpdir(), "leasehold-package-"));
   for (const name of PACKAGES) {
-    const pack = ["pack", "--ignore-scripts", "--json", "--pack-destination", folder];
-    const { stdout } = await run("npm", pack, { cwd: folderOf(name) });
-    const [{ filename, files }] = JSON.parse(stdout) as [
-      { filename: string; files: { path: string }[] },
-    ];
-    packed.set(
-      name,
-      files.map(({ path }) => path),
-    );
+    const { tarball, files } = await pack(name, folder);
+    packed.set(name, files);
     const home = join(folder, "node_modules", name);
     await mkdir(home, { recursive: true });
-    await run("tar", ["-xzf", join(folder, filename), "--strip-components=1", "-C", home]);
+    await run("tar", ["-xzf", tarball, "--strip-components=1", "-C", home]);
   }
   // Their dependencies, and none of their optional peers; but for the drivers that the server brings.
   const needed = PACKAGES.flatMap((name) => Object.keys(manifests[name].dependencies));

@@ -2,40 +2,13 @@
  * The client where there are the globals of the web and nothing else, as in Deno, Bun and workers at
  * the edge: a bundle of it, in a realm of its own, against a live server.
  */
-import { createContext, runInContext } from "node:vm";
+import { runInContext } from "node:vm";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { listen } from "../../packages/leasehold-server/src/http/index.js";
 import { openApp } from "../support/app.js";
 import type { Client } from "../support/browser-page.js";
 import { bundle } from "../support/bundle.js";
-
-const WEB = {
-  AbortController,
-  AbortSignal,
-  DOMException,
-  Event,
-  EventTarget,
-  fetch,
-  Headers,
-  Request,
-  Response,
-  ReadableStream,
-  TextDecoder,
-  TextDecoderStream,
-  TextEncoder,
-  TransformStream,
-  URL,
-  URLSearchParams,
-  atob,
-  btoa,
-  clearTimeout,
-  console,
-  crypto,
-  performance,
-  queueMicrotask,
-  // Numbers, as everywhere but in Node.
-  setTimeout: (callback: () => void, delayMs: number) => Number(setTimeout(callback, delayMs)),
-};
+import { webRealm } from "../support/web-realm.js";
 
 const ends: (() => Promise<unknown>)[] = [];
 let openClient: (url: string, holder: string) => Promise<Client>;
@@ -48,7 +21,7 @@ beforeAll(async () => {
   url = server.url;
   const page = new URL("../support/browser-page.ts", import.meta.url);
   const { entry, scripts } = await bundle(page, { format: "iife" });
-  const realm = createContext({ ...WEB }, { codeGeneration: { strings: false, wasm: false } });
+  const realm = webRealm();
   runInContext(scripts.get(entry) ?? "", realm);
   openClient = realm.openClient as typeof openClient;
 });

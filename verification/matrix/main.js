@@ -7,6 +7,7 @@
 // Ends with 1 if a cell is wrong or missing, with 130 at Ctrl-C, when it has ended what it started.
 import { openSources } from "../../scripts/support/sources.js";
 import { argumentsOf } from "../support/arguments.js";
+import { progressBar } from "../support/progress.js";
 
 const { values } = argumentsOf(import.meta.url, {
   options: {
@@ -38,21 +39,15 @@ try {
   process.exit(1);
 }
 
-const bar = process.stderr.isTTY && !values.json;
+const bar = progressBar(expected, !values.json);
 let done = 0;
 /** @type {Set<string>} */
 const running = new Set();
-function draw() {
-  if (!bar) return;
-  const width = 30;
-  const filled = Math.round((done / expected) * width);
-  const text = `${"█".repeat(filled)}${"░".repeat(width - filled)} ${done}/${expected}  ${[...running].join(", ")}`;
-  process.stderr.write(`\r\x1b[K${text.slice(0, (process.stderr.columns ?? 80) - 1)}`);
-}
+const draw = () => bar.draw(done, [...running].join(", "));
 
 const stopping = new AbortController();
 process.once("SIGINT", () => {
-  if (bar) process.stderr.write("\r\x1b[K");
+  bar.clear();
   console.error("stopped; ending what was started");
   stopping.abort();
 });
@@ -74,14 +69,14 @@ const cells = await runMatrix({
     const [{ engine, fault } = { engine: "", fault: "" }] = more;
     running.delete(`${engine} ${fault}`);
     if (values.json) for (const cell of more) console.log(JSON.stringify(cell));
-    else if (!bar) {
+    else if (!bar.isShown) {
       const wrong = more.filter(({ verdict }) => verdict === "wrong").length;
       console.error(`${done}/${expected} ${engine} ${fault}${wrong > 0 ? `: ${wrong} wrong` : ""}`);
     }
     draw();
   },
 });
-if (bar) process.stderr.write("\r\x1b[K");
+bar.clear();
 if (!values.json && cells.length > 0) {
   /** @param {string} verdict */
   const count = (verdict) =>

@@ -3,9 +3,10 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
+import { runInNewContext } from "node:vm";
 import { beforeAll, describe, expect, it } from "vitest";
 import { temporaryFolder } from "../../../../tests/support/processes.js";
-import { loadDriver } from "./driver.js";
+import { driverError, driverPart } from "./driver.js";
 
 const PACKAGES = {
   "missing-own": `import "missing-inside"; export const Client = 1;`,
@@ -40,8 +41,18 @@ beforeAll(async () => {
   ({ load } = (await import(/* @vite-ignore */ entry)) as { load: typeof load });
 });
 
-describe("loadDriver", () => {
-  const open = (name: Name) => loadDriver(name, load(name), ({ Client }) => Client);
+describe("a driver", () => {
+  /** As a store does it. */
+  const open = (name: Name) => openBy(name, load(name));
+  const openBy = async (
+    name: string,
+    importDriver: () => Promise<{ readonly Client?: number }>,
+  ) => {
+    const loaded = await importDriver().catch((error: unknown) => {
+      throw driverError(name, error);
+    });
+    return driverPart(name, loaded.Client);
+  };
 
   it("returns the part of the package that the store uses", async () => {
     expect(await open("works")).toBe(1);
@@ -85,13 +96,23 @@ describe("loadDriver", () => {
   it("finds a package missing that CommonJS requires", async () => {
     const require = createRequire(import.meta.url);
     const name = "no-such-package";
-    await expect(
-      loadDriver(
-        name,
-        async () => require(name) as { Client?: number },
-        ({ Client }) => Client,
-      ),
-    ).rejects.toMatchObject({ message: `the package ${name} is missing: npm install ${name}` });
+    await expect(openBy(name, async () => require(name) as object)).rejects.toMatchObject({
+      message: `the package ${name} is missing: npm install ${name}`,
+    });
+  });
+
+  it.each([
+    ["Bun", "Cannot find package 'pg' from '/app/node_modules/leasehold/dist/i.js'"],
+    ["Deno", "Could not find package 'pg' from referrer 'file:///app/i.js'."],
+    ["webpack", "Cannot find module 'pg'"],
+    ["Vite", 'Could not resolve "pg" imported by "leasehold".'],
+    ["Jest", "Cannot find module 'pg' from 'node_modules/leasehold/dist/i.js'"],
+  ])("finds a package missing as %s says it", (_, message) => {
+    // Jest's errors are of another realm than the code that it runs.
+    for (const error of [new Error(message), runInNewContext("new Error(message)", { message })]) {
+      const expected = "the package pg is missing: npm install pg";
+      expect(driverError("pg", error)).toMatchObject({ message: expected, cause: error });
+    }
   });
 
   it("names a version that lacks what the store uses", async () => {

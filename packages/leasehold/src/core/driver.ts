@@ -1,42 +1,42 @@
-/** Loads the package of an engine, which the user installs beside this one. */
+/**
+ * What a store says of the package of its engine, which the user installs beside this one. The store imports it in a `try` block:
+ * bundlers then only warn of a package that is not installed, and the bundle can do without it.
+ */
 import { StoreMisconfiguredError } from "./errors.js";
+
+/** The messages of Node, Bun, Deno, bundlers and Jest. */
+const NOT_FOUND =
+  /^(?:(?:Cannot|Could not) find (?:package|module)|Could not resolve) ['"]([^'"]+)['"]/;
 
 /**
  * @param name of the package
- * @param load imports it
- * @param pick returns the part that the store uses; undefined in a version that lacks it
- * @throws STORE_MISCONFIGURED if it is missing, cannot be loaded, or lacks the part: with the real cause
+ * @param error of its import
+ * @returns says whether it is missing or cannot be loaded, with the real cause
  */
-export async function loadDriver<Module, Part>(
-  name: string,
-  load: () => Promise<Module>,
-  pick: (loaded: Module) => Part | undefined,
-): Promise<Part> {
-  let loaded: Module;
-  try {
-    loaded = await load();
-  } catch (error) {
-    if (isMissing(error, name)) {
-      throw new StoreMisconfiguredError(
-        `the package ${name} is missing: npm install ${name}`,
-        error,
-      );
-    }
-    const reason = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
-    throw new StoreMisconfiguredError(
-      `the package ${name} is installed but cannot be loaded: ${reason}; install it again, in a version that leasehold supports`,
-      error,
-    );
-  }
-  const part = pick(loaded);
+export function driverError(name: string, error: unknown): StoreMisconfiguredError {
+  // Of another realm, and so no Error of this one, in Jest.
+  const { name: kind, message } = Object(error) as { name?: unknown; message?: unknown };
+  if (typeof message !== "string") return unusable(name, String(error), error);
+  // The driver itself may need a package that is missing; the message names which one was not found.
+  if (NOT_FOUND.exec(message)?.[1] !== name)
+    return unusable(name, `${String(kind)}: ${message}`, error);
+  return new StoreMisconfiguredError(`the package ${name} is missing: npm install ${name}`, error);
+}
+
+function unusable(name: string, reason: string, error: unknown): StoreMisconfiguredError {
+  return new StoreMisconfiguredError(
+    `the package ${name} is installed but cannot be loaded: ${reason}; install it again, in a version that leasehold supports`,
+    error,
+  );
+}
+
+/**
+ * @param part that the store uses; undefined in a version of the package that lacks it
+ * @throws STORE_MISCONFIGURED if it lacks it
+ */
+export function driverPart<Part>(name: string, part: Part | undefined): Part {
   if (part !== undefined) return part;
   throw new StoreMisconfiguredError(
     `the package ${name} lacks what leasehold uses of it: install a version that leasehold supports (its peerDependencies)`,
   );
-}
-
-/** A package that the driver itself needs may be missing too; the message names which one was not found. */
-function isMissing(error: unknown, name: string): boolean {
-  if (!(error instanceof Error)) return false;
-  return /^Cannot find (?:package|module) ['"]([^'"]+)['"]/.exec(error.message)?.[1] === name;
 }

@@ -24,7 +24,7 @@ export { LeaseClient, type Owned, type RevokeResult, type TryRunResult } from ".
 export { KEEP_ENDED_MS, startCollector } from "./collector.js";
 export { certificateProblem, wasNotSent } from "./connecting.js";
 export { cursorAfter, resourceOfCursor } from "./cursor.js";
-export { loadDriver } from "./driver.js";
+export { driverError, driverPart } from "./driver.js";
 export * from "./errors.js";
 export type { GrantedLease, KeepOptions } from "./grant.js";
 export type { GrantActions } from "./grant-actions.js";

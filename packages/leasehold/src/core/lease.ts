@@ -1,3 +1,5 @@
+// For users whose `lib` lacks it, as ES2022 and DOM do.
+/// <reference lib="esnext.disposable" preserve="true" />
 /** What a holder has in hand: the public types of a lease, with a fencing token or without. */
 import type { GrantId, LeaseId } from "../env/index.js";
 import type { LostReason } from "./errors.js";

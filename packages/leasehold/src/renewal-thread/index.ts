@@ -44,6 +44,20 @@ export async function startRenewalThread(options: ThreadOptions): Promise<Starte
   }
 }
 
+/** Bundlers would replace `new URL(..., import.meta.url)` at build time. */
+function threadFile(): URL {
+  const { url } = import.meta as { readonly url?: string };
+  if (url === undefined) throw cannotRun("a CommonJS bundle does not know where its files are");
+  return new URL("./thread.js", url);
+}
+
+function cannotRun(why: string, error?: Error): StoreMisconfiguredError {
+  return new StoreMisconfiguredError(
+    `the renewal thread does not run: ${why}; keep leasehold out of bundles, or leave out renewIn`,
+    error,
+  );
+}
+
 class MainSide implements StartedThread {
   readonly #options: ThreadOptions;
   readonly #lastRun = new BigInt64Array(new SharedArrayBuffer(BigInt64Array.BYTES_PER_ELEMENT));
@@ -63,9 +77,7 @@ class MainSide implements StartedThread {
     const { url, connectTimeoutMs, maxBlockedMs } = options;
     const lastRun = this.#lastRun.buffer;
     const workerData: ThreadData = { url, connectTimeoutMs, maxBlockedMs, lastRun };
-    // Bundlers would resolve a literal at build time.
-    const file = "./thread.js";
-    const worker = new Worker(new URL(file, import.meta.url), {
+    const worker = new Worker(threadFile(), {
       workerData,
       name: "leasehold-renewals",
       // A thread inherits the flags of its program, and refuses this one.
@@ -81,9 +93,8 @@ class MainSide implements StartedThread {
         } else this.#onMessage(message);
       });
       worker.on("error", (error: Error) => {
-        const what = `the renewal thread does not run: ${error.message}; keep leasehold out of bundles, or leave out renewIn`;
         this.#error = error;
-        reject(new StoreMisconfiguredError(what, { cause: error }));
+        reject(cannotRun(error.message, error));
       });
     });
     this.#exited = new Promise((resolve) => {

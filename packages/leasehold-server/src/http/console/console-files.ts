@@ -6,8 +6,8 @@ import { promisify } from "node:util";
 import { gzip } from "node:zlib";
 import type { ConsoleFile, ConsoleFiles } from "./static.js";
 
-/** The location in the built package, relative to this file. */
-const BUILT = new URL("../../web/", import.meta.url);
+/** The location in the built package, relative to this file. Bundlers would resolve a literal in `new URL` at build time. */
+const BUILT = "../../web/";
 
 const TYPES: Readonly<Record<string, string>> = {
   ".html": "text/html; charset=utf-8",
@@ -39,8 +39,10 @@ const DENSE = [".png", ".woff2"];
  * await stores.close();
  * ```
  */
-export async function consoleFiles(directory: string | URL = BUILT): Promise<ConsoleFiles | null> {
-  const root = directory instanceof URL ? fileURLToPath(directory) : directory;
+export async function consoleFiles(directory?: string | URL): Promise<ConsoleFiles | null> {
+  const from = directory ?? builtFiles();
+  if (from === null) return null;
+  const root = from instanceof URL ? fileURLToPath(from) : from;
   const names = await readdir(root, { recursive: true }).catch((error: NodeJS.ErrnoException) => {
     if (error.code === "ENOENT") return [];
     throw error;
@@ -51,6 +53,12 @@ export async function consoleFiles(directory: string | URL = BUILT): Promise<Con
   );
   const map = new Map(files);
   return map.has("index.html") ? map : null;
+}
+
+/** Null in a bundle that is a CommonJS module, which has no URL of its own. */
+function builtFiles(): URL | null {
+  const { url } = import.meta as { readonly url?: string };
+  return url === undefined ? null : new URL(BUILT, url);
 }
 
 async function read(path: string): Promise<ConsoleFile> {

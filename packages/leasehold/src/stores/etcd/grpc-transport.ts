@@ -4,7 +4,7 @@
  */
 import type * as Grpc from "@grpc/grpc-js";
 import type Protobuf from "protobufjs";
-import { loadDriver, StoreMisconfiguredError } from "../../core/index.js";
+import { driverError, driverPart, StoreMisconfiguredError } from "../../core/index.js";
 import { TLS_REMEDIES } from "../../core/tls.js";
 import type { SecureContext } from "../../core/tls-connections.js";
 import type { RequestContext, Transport } from "./connection.js";
@@ -34,17 +34,28 @@ const NOT_SENT =
  * @throws STORE_MISCONFIGURED if a package is missing
  */
 export async function openGrpc(secureContext: SecureContext | null = null): Promise<GrpcTransport> {
-  const grpc = await loadDriver(
-    "@grpc/grpc-js",
-    () => import("@grpc/grpc-js"),
-    (loaded) => ("Client" in loaded ? loaded : undefined),
-  );
-  const protobuf = await loadDriver(
-    "protobufjs",
-    () => import("protobufjs"),
-    ({ default: loaded }) => ("parse" in loaded ? loaded : undefined),
-  );
+  const [grpc, protobuf] = [await importGrpc(), await importProtobuf()];
   return new GrpcTransport(grpc, methodsOf(protobuf), secureContext);
+}
+
+async function importGrpc() {
+  let loaded: typeof Grpc;
+  try {
+    loaded = await import("@grpc/grpc-js");
+  } catch (error) {
+    throw driverError("@grpc/grpc-js", error);
+  }
+  return driverPart("@grpc/grpc-js", "Client" in loaded ? loaded : undefined);
+}
+
+async function importProtobuf() {
+  let loaded: typeof Protobuf;
+  try {
+    ({ default: loaded } = await import("protobufjs"));
+  } catch (error) {
+    throw driverError("protobufjs", error);
+  }
+  return driverPart("protobufjs", "parse" in loaded ? loaded : undefined);
 }
 
 interface GrpcMethod {

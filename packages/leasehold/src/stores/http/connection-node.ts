@@ -1,9 +1,9 @@
 /** In Node: a client's own certificates, and the proxies that the environment names. Both need the package undici. */
 import {
   checkServer,
+  driverError,
   expectedHttp,
   InvalidOptionError,
-  loadDriver,
   openServer,
   StoreMisconfiguredError,
 } from "../../core/index.js";
@@ -99,12 +99,7 @@ async function openUndici(asked: Asked, { logger }: Env): Promise<OfUndici | nul
   const secureContext = isTls ? await openTls(tls, filesOf(files), "the server") : null;
   const proxy = proxyOf(process.env);
   if (secureContext === null && proxy === undefined) return null;
-  const loading = loadDriver(
-    "undici",
-    () => import("undici"),
-    ({ Agent, EnvHttpProxyAgent, fetch }) => ({ Agent, EnvHttpProxyAgent, fetch }),
-  );
-  const undici = await loading.catch((error: unknown) => {
+  const undici = await importUndici().catch((error: unknown) => {
     if (secureContext) throw error;
     logger.warn({ err: error }, `${proxy} names a proxy, which is not used: npm install undici`);
     return null;
@@ -130,6 +125,14 @@ async function openUndici(asked: Asked, { logger }: Env): Promise<OfUndici | nul
     isProxied: proxy !== undefined,
     close: () => void dispatcher.destroy().catch(() => {}),
   };
+}
+
+async function importUndici() {
+  try {
+    return await import("undici");
+  } catch (error) {
+    throw driverError("undici", error);
+  }
 }
 
 /** The variable that names a proxy. */

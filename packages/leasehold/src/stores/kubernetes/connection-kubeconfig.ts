@@ -10,7 +10,7 @@ import { readFile } from "node:fs/promises";
 import { Agent as HttpAgent, type OutgoingHttpHeaders } from "node:http";
 import { type AgentOptions, Agent as HttpsAgent } from "node:https";
 import { dirname, resolve } from "node:path";
-import { loadDriver, StoreMisconfiguredError } from "../../core/index.js";
+import { driverError, StoreMisconfiguredError } from "../../core/index.js";
 import type { Clock } from "../../env/index.js";
 import { type Cluster, type Credentials, CurrentAccess, Reread } from "./connection-access.js";
 import { type ExecConfig, ExecPlugin } from "./connection-exec.js";
@@ -172,20 +172,25 @@ async function parse(path: string, mayBeMissing: boolean): Promise<Kubeconfig | 
   }
   // JSON needs no package.
   const isJson = text.trimStart().startsWith("{");
-  const read = isJson
-    ? (JSON.parse as (text: string) => unknown)
-    : await loadDriver(
-        "yaml",
-        () => import("yaml"),
-        // A warning would quote the file.
-        ({ parse }) =>
-          (yaml: string): unknown =>
-            parse(yaml, { logLevel: "error" }),
-      );
+  const read = isJson ? (JSON.parse as (text: string) => unknown) : await yamlReader();
   try {
     return (read(text) as Kubeconfig | null) ?? {};
   } catch {
     throw new StoreMisconfiguredError(`the kubeconfig is not ${isJson ? "JSON" : "YAML"}: ${path}`);
+  }
+}
+
+async function yamlReader(): Promise<(text: string) => unknown> {
+  const yaml = await importYaml();
+  // A warning would quote the file.
+  return (text) => yaml.parse(text, { logLevel: "error" }) as unknown;
+}
+
+async function importYaml() {
+  try {
+    return await import("yaml");
+  } catch (error) {
+    throw driverError("yaml", error);
   }
 }
 

@@ -6,8 +6,9 @@
 import {
   type CallOptions,
   ClosedError,
+  driverError,
+  driverPart,
   type LeaseholdError,
-  loadDriver,
   StoreMisconfiguredError,
   StoreUnavailableError,
 } from "../../core/index.js";
@@ -38,15 +39,19 @@ const OPTIONS = { parsers: Object.fromEntries(OTHER_TYPES.map((oid) => [oid, dec
  */
 const START_PARAMS = ["-c", "log_startup_progress_interval=0"];
 
+async function importDriver() {
+  try {
+    return await import("@electric-sql/pglite");
+  } catch (error) {
+    throw driverError("@electric-sql/pglite", error);
+  }
+}
+
 /**
  * @param directory created if missing; empty: in memory, gone with the process
  */
 export async function pgliteBackend(directory: string, env: Env): Promise<RawBackend> {
-  const PGlite = await loadDriver(
-    "@electric-sql/pglite",
-    () => import("@electric-sql/pglite"),
-    ({ PGlite }) => PGlite,
-  );
+  const PGlite = driverPart("@electric-sql/pglite", (await importDriver()).PGlite);
   const lock = directory === "" ? null : await lockDirectory(directory, env);
   const disk = new Disk(directory, env.clock);
   const end = new End();

@@ -2,8 +2,9 @@
 
 import {
   checkParameters,
+  driverError,
+  driverPart,
   InvalidOptionError,
-  loadDriver,
   StoreMisconfiguredError,
 } from "../../core/index.js";
 import type { Address, Env } from "../../env/index.js";
@@ -36,6 +37,14 @@ interface ClientSettings {
   readonly [name: string]: unknown;
 }
 
+async function importDriver() {
+  try {
+    return await import("pg");
+  } catch (error) {
+    throw driverError("pg", error);
+  }
+}
+
 /**
  * @param url `postgres://user:password@host:port/database`, or several `host:port` with commas between them, with the parameters of pg, `watch=poll` behind a pooler in
  *   transaction mode, and `schema=NAME`, which the opening of the store reads
@@ -48,11 +57,7 @@ export async function serverBackend(
   givenUp?: AbortSignal,
   timeoutMs = CONNECT_TIMEOUT_MS,
 ): Promise<RawBackend> {
-  const { Client, Pool } = await loadDriver(
-    "pg",
-    () => import("pg"),
-    (loaded) => loaded.default,
-  );
+  const { Client, Pool } = driverPart("pg", (await importDriver()).default);
   const { urls, name, poll } = parse(url);
   const config = {
     fallback_application_name: "leasehold",

@@ -2,7 +2,7 @@
  * The interface to ioredis: the parts that the store uses, how it opens connections, and which features
  * it disables.
  */
-import { InvalidOptionError, loadDriver } from "../../core/index.js";
+import { driverError, driverPart, InvalidOptionError } from "../../core/index.js";
 import { readTls } from "../../core/tls-connections.js";
 import type { Address, RedisAddress } from "./connection-address.js";
 
@@ -73,15 +73,19 @@ export interface Driver {
   open(address?: Address): RedisConnection;
 }
 
+async function importDriver() {
+  try {
+    return await import("ioredis");
+  } catch (error) {
+    throw driverError("ioredis", error);
+  }
+}
+
 /** @throws STORE_MISCONFIGURED */
 export async function driverByAddress(address: RedisAddress): Promise<Driver> {
   const { hosts, sentinel, username, password, database } = address;
   const tls = address.tls && (await readTls(address.tls, "Redis"));
-  const Redis = await loadDriver(
-    "ioredis",
-    () => import("ioredis"),
-    ({ Redis }) => Redis,
-  );
+  const Redis = driverPart("ioredis", (await importDriver()).Redis);
   const options = {
     connectionName: "leasehold",
     ...(username && { username }),

@@ -12,7 +12,7 @@
  */
 import { isIP } from "node:net";
 import { connect } from "node:tls";
-import { loadDriver, StoreMisconfiguredError } from "../../core/index.js";
+import { driverError, driverPart, StoreMisconfiguredError } from "../../core/index.js";
 import type { SecureContext } from "../../core/tls-connections.js";
 import { hostAndPort } from "./connection-address.js";
 
@@ -116,12 +116,16 @@ export interface Driver {
   readonly ACL: { readonly OPEN_ACL_UNSAFE: unknown; readonly CREATOR_ALL_ACL: unknown };
 }
 
-export function loadZooKeeper(): Promise<Driver> {
-  return loadDriver(
-    "node-zookeeper-client",
-    () => import("node-zookeeper-client"),
-    (loaded: unknown) => ("createClient" in Object(loaded) ? (loaded as Driver) : undefined),
-  );
+/** @throws STORE_MISCONFIGURED */
+export async function loadZooKeeper(): Promise<Driver> {
+  let loaded: unknown;
+  try {
+    loaded = await import("node-zookeeper-client");
+  } catch (error) {
+    throw driverError("node-zookeeper-client", error);
+  }
+  const driver = "createClient" in Object(loaded) ? (loaded as Driver) : undefined;
+  return driverPart("node-zookeeper-client", driver);
 }
 
 /** TLS of a connection. */
