@@ -91,6 +91,16 @@ describe("a store that answers later", () => {
   });
 });
 
+it.each([
+  ["serve", "--port", "0"],
+  ["worker", "--handlers", HANDLERS],
+  ["generate", "run"],
+])("%s waits for a database that refuses connections at once", async (...args) => {
+  const cli = new Cli([...args, "--store", "postgres://127.0.0.1:1/none"]);
+  expect(await cli.until(isRetrying)).toContain("ECONNREFUSED");
+  expect((await cli.end("SIGTERM")).code).toBe(0);
+});
+
 it("an acquire without a wait at a limit of the tenant announces no retry", async () => {
   const { url } = await serve("memory:limit", ["--limits", "leases=1"]);
   const env = { LEASEHOLD_STORE: url };

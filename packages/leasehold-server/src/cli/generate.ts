@@ -98,7 +98,7 @@ async function run(command: Command, options: RunOptions): Promise<void> {
   const { telemetry, metricsUrl } = exporting;
   const env: Env = { ...systemEnv, logger, telemetry };
   const shutdown = listenForShutdown(env.clock);
-  const stores = await openWhere(where, env, shutdown);
+  const stores = await openWhere(where, env, { isPatient: true, signal: shutdown.signal });
   const unmeasureStalls = measureStalls(env);
   const leases = clientOver(
     telemetry?.measured("leases", stores.leases, env.clock) ?? stores.leases,

@@ -115,7 +115,7 @@ async function serve(command: Command, options: Options): Promise<void> {
   const exporting = await startOpenTelemetry(namesOf(options), { notify: exportsTo(logger) });
   const { telemetry, metrics } = exporting;
   const env: Env = { ...systemEnv, logger, telemetry };
-  const stores = await openWhere(where, env, shutdown);
+  const stores = await openWhere(where, env, { isPatient: true, signal: shutdown.signal });
   try {
     // Asked before it listens: from then on it outlives a store that fails.
     const keys = await keysStateOf(stores);

@@ -75,7 +75,7 @@ async function work(command: Command, options: Options): Promise<void> {
   if (!handlers) throw new Exit(0);
   const outage = new Outage(notify);
   const client = { logger: watched(logger, outage), env: context, holder: options.holder };
-  const leasehold = await connectTo(where, client, shutdown);
+  const leasehold = await connectTo(where, client, { isPatient: true, signal: shutdown.signal });
   outage.watch(leasehold, "worker");
   let dead = 0;
   try {
