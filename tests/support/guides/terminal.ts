@@ -49,7 +49,10 @@ export class Terminal {
         // The last line may have no end of its own, as that of curl.
         .flatMap((line) => (line.endsWith(end) ? line.slice(0, -end.length) || [] : line))
         .map(toPage);
-    const hasEnded = () => this.#child.out.slice(this.#read).some((line) => line.endsWith(end));
+    // On both: what was printed before on one may be read after what was printed on the other.
+    const hasEnded = () =>
+      this.#child.out.slice(this.#read).some((line) => line.endsWith(end)) &&
+      this.#child.err.some((line) => line.endsWith(end));
     let pairs: Pair[] | null = null;
     const settled = this.#child.until(() => {
       if (!hasEnded()) return false;
@@ -70,7 +73,7 @@ export class Terminal {
 
   /** What was printed on stderr, apart from the warnings of which the page speaks. @throws if one of these is missing */
   complaints(warnings: readonly string[]): string {
-    const lines = this.#child.err.filter((line) => !NOTICE.test(line));
+    const lines = this.#child.err.filter((line) => !NOTICE.test(line) && !line.includes(END));
     const chunks = lines
       .join("\n")
       .split(CHUNK)
@@ -90,7 +93,7 @@ export class Terminal {
     const file = join(this.#folder, `.block-${this.#blocks}.sh`);
     const end = `${END} ${this.#blocks}`;
     await writeFile(file, code);
-    this.#child.say(`source ${JSON.stringify(file)} < /dev/null; echo '${end}'`);
+    this.#child.say(`source ${JSON.stringify(file)} < /dev/null; echo '${end}'; echo '${end}' >&2`);
     return end;
   }
 
