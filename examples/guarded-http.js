@@ -3,7 +3,7 @@
  *
  *   node examples/guarded-http.js [URL]
  *
- * URL says where the leases are kept (postgres://..., redis://..., etcd://..., http://127.0.0.1:4040
+ * URL says where the leases are kept (postgres://..., redis://..., etcd://..., consul://..., http://127.0.0.1:4040
  * while `npm start` runs); without one, PGlite in this process.
  *
  * A paused worker gets 412 with both tokens, its successor gets 204, and a request without a token gets

@@ -3,7 +3,7 @@
  *
  *   node examples/leader-election.js [URL]
  *
- * URL says where the leases are kept (postgres://..., redis://..., etcd://..., http://127.0.0.1:4040
+ * URL says where the leases are kept (postgres://..., redis://..., etcd://..., consul://..., http://127.0.0.1:4040
  * while `npm start` runs); without one, PGlite in this process.
  *
  * You will see one of them lead and resign in favour of "cid", who leads although "bob" has waited

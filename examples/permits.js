@@ -3,7 +3,7 @@
  *
  *   node examples/permits.js [URL]
  *
- * URL says where the leases are kept (postgres://..., redis://..., etcd://..., http://127.0.0.1:4040
+ * URL says where the leases are kept (postgres://..., redis://..., etcd://..., consul://..., http://127.0.0.1:4040
  * while `npm start` runs); without one, PGlite in this process.
  *
  * You will see eight downloads, three at once at most, and a clean-up that none of them runs beside.

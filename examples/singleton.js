@@ -3,7 +3,7 @@
  *
  *   node examples/singleton.js [URL]
  *
- * URL says where the leases are kept (postgres://..., redis://..., etcd://..., http://127.0.0.1:4040
+ * URL says where the leases are kept (postgres://..., redis://..., etcd://..., consul://..., http://127.0.0.1:4040
  * while `npm start` runs); without one, PGlite in this process.
  *
  * Failed work starts again, on the first node that acquires the lease. When the working node is closed, the

@@ -3,7 +3,7 @@
  *
  *   node examples/transfers.js [URL]
  *
- * URL says where the leases are kept (postgres://..., redis://..., etcd://..., http://127.0.0.1:4040
+ * URL says where the leases are kept (postgres://..., redis://..., etcd://..., consul://..., http://127.0.0.1:4040
  * while `npm start` runs); without one, PGlite in this process.
  *
  * You will see transfers in opposite directions at once, each read, changed and written in steps; the

@@ -1,4 +1,4 @@
-// Builds the packages' dist/ folders: the library, then the server with the console in it. Each build goes to
+// Builds the packages' dist/ folders: the library, the server with the console in it, and what makes projects. Each build goes to
 // a new folder, which then replaces dist/. So a deleted source leaves no stale module behind. A program that
 // starts from dist/ meanwhile (npx builds on its first call) finds either the old build or the new one, never
 // a mixture.
@@ -7,6 +7,7 @@ import { chmodSync, cpSync, mkdirSync, mkdtempSync, renameSync, rmSync } from "n
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { PUBLISHED } from "./support/packages.js";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const { resolve } = createRequire(import.meta.url);
@@ -22,12 +23,14 @@ const isBuilt =
     // The tasks of `leasehold demo`.
     cpSync(join(root, "examples/sleep.js"), join(made, "demo/sleep.js"));
     return run(vite, "build", "apps/console", "--outDir", join(made, "web"), ...QUIETLY);
+  }) &&
+  build("packages/create-leasehold", (made) => {
+    chmodSync(join(made, "main.js"), 0o755);
+    return true;
   });
 if (isBuilt) {
   // npm packs only files inside a package's folder.
-  for (const name of ["leasehold", "leasehold-server"]) {
-    for (const file of ["LICENSE", "CHANGELOG.md"]) copy(file, `packages/${name}/${file}`);
-  }
+  for (const name of PUBLISHED) copy("LICENSE", `packages/${name}/LICENSE`);
   // Each error message links to its section of this file.
   copy("docs/errors.md", "packages/leasehold/docs/errors.md");
 } else {

@@ -5,13 +5,15 @@ import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { PUBLISHED } from "./support/packages.js";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), "leasehold-check-"));
 /** The path of a package's tarball, by npm's naming scheme. */
 const tarball = (name) =>
   join(folder, readdirSync(folder).find((file) => file.startsWith(`${name}-0`)) ?? name);
-const PACKAGES = ["leasehold", "leasehold-server"];
+/** Those that programs import. */
+const IMPORTED = ["leasehold", "leasehold-server"];
 
 /** @type {[name: string, command: string, args: () => string[]][]} */
 const steps = [
@@ -23,6 +25,7 @@ const steps = [
   ["types of the examples", "tsc", () => ["-p", "examples"]],
   ["lint", "npm", () => ["run", "lint"]],
   ["format", "biome", () => ["check", "--error-on-warnings", "."]],
+  ["version and repository", "node", () => ["scripts/release/places.js", "--check"]],
   // The words are listed in scripts/words/retired.yml.
   ["retired words", "node", () => ["scripts/words/check.js"]],
   ["unused code", "knip", () => ["--treat-config-hints-as-errors"]],
@@ -41,12 +44,14 @@ const steps = [
       "--ignore-scripts",
       "--pack-destination",
       folder,
-      ...PACKAGES.flatMap((name) => ["--workspace", name]),
+      ...PUBLISHED.flatMap((name) => ["--workspace", name]),
     ],
   ],
-  ...PACKAGES.flatMap((name) => [
-    [`publint ${name}`, "publint", () => [tarball(name), "--strict"]],
-    [`types of ${name}`, "attw", () => [tarball(name), "--profile", "esm-only"]],
+  ...PUBLISHED.map((name) => [`publint ${name}`, "publint", () => [tarball(name), "--strict"]]),
+  ...IMPORTED.map((name) => [
+    `types of ${name}`,
+    "attw",
+    () => [tarball(name), "--profile", "esm-only"],
   ]),
 ];
 

@@ -9,11 +9,12 @@ const PACKAGES = ["leasehold", "leasehold-server"];
 /**
  * Maps each specifier that a package exports to its source file.
  * @param {"browser" | "node"} condition of the exports
+ * @param {string} from the folder that has packages/, with a slash at its end
  * @returns {{ find: RegExp, replacement: string }[]} for vite's `resolve.alias`
  */
-export function sourceAliases(condition = "node") {
+export function sourceAliases(condition = "node", from = root) {
   return PACKAGES.flatMap((name) => {
-    const folder = `${root}packages/${name}`;
+    const folder = `${from}packages/${name}`;
     const { exports } = JSON.parse(readFileSync(`${folder}/package.json`, "utf8"));
     return Object.entries(exports)
       .filter(([, target]) => typeof target === "object")
@@ -51,13 +52,14 @@ export async function openSources() {
  * whole project. Third-party packages are not bundled.
  * @param {Record<string, string>} programs source by name; each becomes `${outDir}/${name}.js`
  * @param {string} outDir below the project, so that packages are found from there
+ * @param {string} from the folder whose packages/ the programs import, with a slash at its end
  */
-export async function compilePrograms(programs, outDir) {
+export async function compilePrograms(programs, outDir, from = root) {
   await build({
     root,
     configFile: false,
     logLevel: "error",
-    resolve: { alias: sourceAliases() },
+    resolve: { alias: sourceAliases("node", from) },
     build: {
       ssr: true,
       outDir,

@@ -64,7 +64,8 @@ describe("no snippet uses `using`, which older Nodes cannot parse", () => {
 
   it("on a page or in a README", async () => {
     const others = await textsIn("packages", /README\.md$/);
-    const texts = [...pages, ...others, ...(await textsIn("examples", /\.md$/))];
+    const guides = await textsIn("docs", /^(start|learn|choose|guides|articles)\/.*\.md$/);
+    const texts = [...pages, ...guides, ...others, ...(await textsIn("examples", /\.md$/))];
     const snippets = texts.flatMap(({ path, text }) =>
       blocksOf(text).map((code) => ({ path, code })),
     );

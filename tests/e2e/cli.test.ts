@@ -360,7 +360,7 @@ describe("migrate", SLOW, () => {
   it("says which steps it took, and who is in its way", async () => {
     const store = `pglite:${join(folder, "migrate")}`;
     const migrate = (...args: string[]) => leasehold(["migrate", "--store", store, ...args]);
-    expect((await migrate()).stdout).toMatch(/: applied leases, tasks/);
+    expect((await migrate()).stdout).toMatch(/: applied baseline/);
     const { cli } = await serve(store);
     const { code, stderr } = await migrate();
     expect(code).toBe(78);
@@ -380,9 +380,9 @@ describe("migrate", SLOW, () => {
       migrate("--sql", "--status"),
     ]);
     expect(dry).toMatchObject({ code: 0, stderr: "" });
-    expect(dry.stdout).toMatch(/: would apply leases, tasks, fence,/);
+    expect(dry.stdout).toMatch(/: would apply baseline/);
     expect(sql.stdout).toMatch(
-      /^-- pglite:.*\n\n-- leases\nBEGIN ISOLATION LEVEL READ COMMITTED;\n/,
+      /^-- pglite:.*\n\n-- baseline\nBEGIN ISOLATION LEVEL READ COMMITTED;\n/,
     );
     expect(sql.stdout).toContain("CREATE TABLE leasehold.task (");
     expect(sql.stdout.match(/^COMMIT;$/gm)).toHaveLength(dry.stdout.split(", ").length);
@@ -395,7 +395,7 @@ describe("migrate", SLOW, () => {
     expect(await migrate()).toMatchObject({ code: 0 });
     expect((await migrate("--dry-run")).stdout).toBe(`${store}: up to date`);
     expect((await migrate("--sql")).stdout).toBe(`-- ${store}: up to date`);
-    expect((await migrate("--status")).stdout).toMatch(/^leases +\d{4}-\d\d-\d\dT/m);
+    expect((await migrate("--status")).stdout).toMatch(/^baseline +\d{4}-\d\d-\d\dT/m);
   });
 
   it("has nothing to do in memory", async () => {

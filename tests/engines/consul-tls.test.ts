@@ -19,10 +19,7 @@ describe("a URL of Consul with certificates", () => {
     ["consul://a?cacert=/a", "url: ?cacert is not a parameter of consul: URLs"],
     ["consuls://a?caert=/a", "did you mean ?cacert="],
     ["consuls://a?cert=/a", "url must name both ?cert= and ?key=, or neither"],
-    [
-      "consuls://a?token=secret&cacert=/none/such",
-      "the URL of Consul names the file /none/such: ENOENT",
-    ],
+    ["consuls://a?token=secret&cacert=/none/such", "the file /none/such for TLS to Consul: ENOENT"],
   ])("%s is refused", async (url, message) => {
     const refused = await refusal(url);
     expect(["INVALID_OPTION", "STORE_MISCONFIGURED"]).toContain(refused.code);

@@ -50,7 +50,7 @@ describe("a URL of etcd with certificates", () => {
     ["etcd://a?cacert=/a", "url: ?cacert is not a parameter of etcd: URLs"],
     ["etcds://a?caert=/a", "did you mean ?cacert="],
     ["etcds://a?cert=/a", "url must name both ?cert= and ?key=, or neither"],
-    ["etcds://me:secret@a?cacert=/none/such", "the URL of etcd names the file /none/such: ENOENT"],
+    ["etcds://me:secret@a?cacert=/none/such", "the file /none/such for TLS to etcd: ENOENT"],
   ])("%s is refused", async (url, message) => {
     const refused = await refusal(url);
     expect(["INVALID_OPTION", "STORE_MISCONFIGURED"]).toContain(refused.code);

@@ -118,7 +118,9 @@ describe("certificates", () => {
       `${none} for TLS to the server: ENOENT`,
     );
     const wrong = http({ url: urlOf(), tls: { ca: SECRET, cert: SECRET, key: SECRET } });
-    expect((await failure(wrong)).message).toMatch(/the certificates for the server are invalid/);
+    expect((await failure(wrong)).message).toMatch(
+      /the certificates for the server cannot be used/,
+    );
     vi.stubEnv("LEASEHOLD_CERT", client.certificate);
     expect((await failure(urlOf())).message).toMatch(
       /set both LEASEHOLD_CERT and LEASEHOLD_CERT_KEY/,

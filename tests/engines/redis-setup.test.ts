@@ -32,7 +32,7 @@ describe("a URL of Redis", () => {
     ],
     ["rediss+sentinel://a/n?caert=/a", "did you mean ?cacert="],
     ["rediss://a?cert=/a", "url must name both ?cert= and ?key=, or neither"],
-    ["rediss://a?cacert=/none/such", "the URL of Redis names the file /none/such: ENOENT"],
+    ["rediss://a?cacert=/none/such", "the file /none/such for TLS to Redis: ENOENT"],
   ])("%s is refused", async (url, message) => {
     const refused = await refusal(url);
     expect(["INVALID_OPTION", "STORE_MISCONFIGURED"]).toContain(refused.code);

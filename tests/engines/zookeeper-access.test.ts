@@ -60,7 +60,7 @@ describe("a URL of ZooKeeper with certificates", () => {
     ["zookeepers://a?cert=/a", "url must name both ?cert= and ?key=, or neither"],
     [
       "zookeepers://me:secret@a?cacert=/none/such",
-      "the URL of ZooKeeper names the file /none/such: ENOENT",
+      "the file /none/such for TLS to ZooKeeper: ENOENT",
     ],
   ])("%s is refused", async (url, message) => {
     const refused = await refusal(url);

@@ -148,28 +148,6 @@ describe("the tarballs", () => {
     );
   });
 
-  it.each(PACKAGES)("%s holds nothing but built modules and the console besides", async (name) => {
-    const named = [...manifests[name].files, "LICENSE", "README.md"].filter(
-      (path) => path !== "dist",
-    );
-    // The console's files, which go by what is in them.
-    const web = /^dist\/web\/(\w+\.html|favicon\.svg|assets\/[\w-]+\.(js|css|woff2))$/;
-    const rest = (packed.get(name) ?? []).filter(
-      (path) =>
-        path !== "package.json" &&
-        path !== "dist/demo/sleep.js" &&
-        !web.test(path) &&
-        !named.some((one) => path === one || path.startsWith(`${one}/`)),
-    );
-    const sources = await readdir(join(folderOf(name), "src"), { recursive: true });
-    const modules = sources
-      .filter((path) => path.endsWith(".ts") && !path.endsWith(".test.ts"))
-      .map((path) => path.replace(/\.ts$/, ""));
-    expect(rest.sort()).toEqual(
-      modules.flatMap((path) => [`dist/${path}.d.ts`, `dist/${path}.js`]).sort(),
-    );
-  });
-
   it.each(PACKAGES)("%s points to no source map that is not in it", async (name) => {
     const files = packed.get(name) ?? [];
     for (const path of files.filter((path) => /\.(js|ts)$/.test(path))) {

@@ -1,5 +1,6 @@
 /** Plays the examples of one section against a live server of its own. */
 import { execFile } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { request as httpRequest } from "node:http";
 import { memory } from "../../packages/leasehold/src/stores/memory/index.js";
 import { manualEnv } from "../../packages/leasehold/src/testing/index.js";
@@ -18,6 +19,10 @@ const METRICS = `# HELP leasehold_lease_acquire_attempts_total Acquire requests 
 leasehold_lease_acquire_attempts_total{outcome="acquired"} 1842
 leasehold_lease_acquire_attempts_total{outcome="held"} 97
 `;
+
+const { version } = JSON.parse(
+  readFileSync(new URL("../../packages/leasehold-server/package.json", import.meta.url), "utf8"),
+) as { version: string };
 
 /** Longer is a failure; the server's own clock stands still. */
 const ANSWER_WITHIN_MS = 10_000;
@@ -39,7 +44,7 @@ export async function openLiveServer(): Promise<LiveServer> {
     env,
     metrics,
     auth: "ifAny",
-    version: "0.1.0",
+    version,
     limits: { lateMs: null },
   });
   const listening = await listen({ app, port: 0 });

@@ -96,7 +96,7 @@ export const OPENING: readonly Statement[] = [
   ),
   sql("migrate-table", "Reads whether the schema has been created.", "schema", [{ there: true }]),
   sql("migrate-version", "Reads how many migrations have been applied.", "", [
-    { version: MIGRATIONS.length },
+    { version: MIGRATIONS.at(-1)?.version ?? 0 },
   ]),
 ];
 

@@ -9,7 +9,7 @@ import "./postgres-setup.js";
 export { freePort, type PostgresServer, startPostgres } from "./postgres-engine.js";
 
 /** Why there is no server, or null. */
-function missingPostgres(): string | null {
+export function missingPostgres(): string | null {
   const postgres = inject("postgres");
   return "missing" in postgres ? postgres.missing : null;
 }

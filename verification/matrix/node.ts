@@ -12,9 +12,8 @@
 import { once } from "node:events";
 import { writeSync } from "node:fs";
 import { createInterface } from "node:readline";
-import type { Clock } from "leasehold";
 import { connect, type Lease, type Leasehold, LeaseLostError, openStores } from "leasehold";
-import { systemClock } from "leasehold/internal";
+import { stoppable } from "../support/stoppable-clock.js";
 import type { Feature } from "./features.js";
 import { openRegisters, type Registers, type RegistersPlace } from "./registers.js";
 
@@ -178,38 +177,6 @@ const JOINS: Readonly<Record<Feature, Join>> = {
     });
   },
 };
-
-/** A clock that can be frozen. */
-function stoppable(): Clock & { freeze(): void; thaw(): void } {
-  let frozen: { wallMs: number; monotonicMs: number } | undefined;
-  const due: (() => void)[] = [];
-  return {
-    wall: () => frozen?.wallMs ?? systemClock.wall(),
-    monotonic: () => frozen?.monotonicMs ?? systemClock.monotonic(),
-    timer: (delayMs, callback, options) => {
-      let cancelled = false;
-      const fire = () => {
-        if (cancelled) return;
-        if (frozen) due.push(fire);
-        else callback();
-      };
-      const timer = systemClock.timer(delayMs, fire, options);
-      return {
-        cancel() {
-          cancelled = true;
-          timer.cancel();
-        },
-      };
-    },
-    freeze() {
-      frozen ??= { wallMs: systemClock.wall(), monotonicMs: systemClock.monotonic() };
-    },
-    thaw() {
-      frozen = undefined;
-      for (const fire of due.splice(0)) fire();
-    },
-  };
-}
 
 const clocks = new Map(settings.nodes.map((node) => [node, stoppable()]));
 const COMMANDS: Readonly<Record<string, (node: string) => unknown>> = {

@@ -2,10 +2,12 @@
  * What happens to a fleet, as an operator would see it.
  *
  *   all start ──▶ tasks are done ──▶ the leading generator is killed: the other one leads
+ *     ──▶ that one is deployed anew: it hands over at once
  *     ──▶ a server is killed: tasks go on, the alert fires ──▶ it is back: the alert ends
  *     ──▶ the other server is deployed anew: it refuses to be ready, then exits with 0 ──▶ all end
  */
 import { setTimeout as delay } from "node:timers/promises";
+import type { Child } from "../../tests/support/processes.js";
 import type { Service } from "./compose.js";
 import type { Fleet } from "./fleet.js";
 
@@ -83,6 +85,14 @@ export async function* story(fleet: Fleet, signal: AbortSignal): AsyncGenerator<
   });
   yield step(`${first} was killed, and ${next} leads`);
   await fleet.start(serviceOf(first));
+  await fleet.processOf(first).until(({ err }) => err.find((line) => line.includes("ready")));
+
+  const [left, taking] = [fleet.processOf(next), fleet.processOf(first)];
+  const { code: handedOver } = await left.end("SIGTERM");
+  if (handedOver !== 0) throw new Error(`${next} exits with ${handedOver}`);
+  const gapMs = (await writtenAt(taking, "generating")) - (await writtenAt(left, "draining"));
+  yield step(`${next} is deployed anew, and ${first} leads ${gapMs} ms after the SIGTERM`);
+  await fleet.start(serviceOf(next));
 
   fleet.processOf("server-1").kill("SIGKILL");
   const before = await doneOn("server-2");
@@ -111,4 +121,12 @@ export async function* story(fleet: Fleet, signal: AbortSignal): AsyncGenerator<
     if (ended.code !== 0) throw new Error(`${name} exits with ${ended.code}`);
   }
   yield step(`all ${programs.length} programs have exited with 0`);
+}
+
+/** When a program logged the message, in milliseconds since 1970. */
+function writtenAt(program: Child, message: string): Promise<number> {
+  return program.until(({ err }) => {
+    const line = err.find((line) => line.includes(`"msg":"${message}"`));
+    return line && Date.parse((JSON.parse(line) as { time: string }).time);
+  }) as Promise<number>;
 }

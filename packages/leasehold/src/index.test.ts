@@ -143,7 +143,7 @@ describe("migrate", () => {
     onTestFinished(() => db.close());
     const database = pglite({ db });
     const applied = await migrate(database);
-    expect(applied).toContain("leases");
+    expect(applied).toContain("baseline");
     expect(await migrate(database)).toEqual([]);
   });
 

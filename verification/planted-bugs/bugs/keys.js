@@ -3,7 +3,7 @@ import { conformance, integration, simulated } from "../checks.js";
 
 const RULES = "packages/leasehold/src/tasks/keys.ts";
 const SQL = "packages/leasehold/src/stores/postgres/task-key-statements.ts";
-const STEP = "packages/leasehold/src/stores/postgres/migrations-keys.ts";
+const STEP = "packages/leasehold/src/stores/postgres/baseline-task-limits.ts";
 const suite = (store, name) =>
   conformance("tests/conformance/tasks-conformance.test.ts", `${store}: task store ... ${name}`);
 
@@ -52,8 +52,8 @@ export const KEYS = [
     name: "key-cancelled-head-blocks",
     what: "A pending task that is cancelled keeps back those behind it in its key.",
     file: STEP,
-    find: "NEW.state <> 'running')",
-    by: "NEW.state <> 'running' AND OLD.state = 'running')",
+    find: "IS NOT NULL AND NEW.state <> 'running')",
+    by: "IS NOT NULL AND NEW.state <> 'running' AND OLD.state = 'running')",
     check: suite("PostgreSQL", "keeps back the others while the head waits"),
   },
 ];

@@ -5,7 +5,7 @@ const RULES = "packages/leasehold/src/tasks/limits.ts";
 const MEMORY = "packages/leasehold/src/stores/memory/task-limits.ts";
 const SQL = "packages/leasehold/src/stores/postgres/task-limited-claim.ts";
 const KEYS = "packages/leasehold/src/stores/postgres/task-key-statements.ts";
-const STEP = "packages/leasehold/src/stores/postgres/migrations-limits.ts";
+const STEP = "packages/leasehold/src/stores/postgres/baseline-task-limits.ts";
 const suite = (store, name) =>
   conformance("tests/conformance/tasks-conformance.test.ts", `${store}: task store ... ${name}`);
 

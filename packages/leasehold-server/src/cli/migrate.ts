@@ -114,9 +114,10 @@ user if your other users may not change tables. Migrations only go forward, and 
 Of stores that have no tables it says so, once they answer. A server is refused: migrate its database.
 
 --sql prints one transaction for each step that remains, for a review or for a tool of your own: run them in
-order, as the owner of the schema. Each records itself, so that no step is taken twice.
+order, as the owner of the schema, and stop at the first that fails. Each records itself, so that no step is taken twice.
+Steps that suit the release before may be taken while its processes run: docs/upgrading.md.
 
 Examples:
   leasehold migrate --store postgres://owner@localhost/app
   leasehold migrate --dry-run --store postgres://localhost/app?schema=app_leases
-  leasehold migrate --sql --store postgres://localhost/app > leasehold.sql && psql app -f leasehold.sql`;
+  leasehold migrate --sql --store postgres://localhost/app > leasehold.sql && psql app -v ON_ERROR_STOP=1 -f leasehold.sql`;

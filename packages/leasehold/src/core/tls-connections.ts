@@ -3,10 +3,11 @@
  * also run elsewhere may import this file.
  */
 import { StoreMisconfiguredError } from "./errors.js";
-import { hasFiles, type TlsFiles, type TlsOptions } from "./tls.js";
+import type { TlsFiles, TlsOptions } from "./tls.js";
 
 /**
- * Returns the certificates of the option, or else of the files; null where there are none, so that Node's count.
+ * Returns the certificates of the option, and of the files those that it leaves out; null where there are none, so that
+ * Node's count. A certificate and its key come from one place.
  * @param engine for messages
  * @throws STORE_MISCONFIGURED
  */
@@ -15,9 +16,14 @@ export async function openTls(
   files: TlsFiles | null,
   engine: string,
 ): Promise<SecureContext | null> {
-  if (tls === undefined && !hasFiles(files)) return null;
-  return secureContextOf(tls ?? (await readTls(files as TlsFiles, engine)), engine);
+  const { ca, cert, key } = files ?? NO_FILES;
+  const named = { ca: tls?.ca ? null : ca, ...(tls?.cert ? NO_PAIR : { cert, key }) };
+  const given: TlsOptions = { ...(await readTls(named, engine)), ...tls };
+  return given.ca || given.cert ? secureContextOf(given, engine) : null;
 }
+
+const NO_PAIR = { cert: null, key: null };
+const NO_FILES: TlsFiles = { ca: null, ...NO_PAIR };
 
 /**
  * Reads the files, each time that a store opens: they may have been replaced.
@@ -37,10 +43,7 @@ async function contentOf(path: string, engine: string): Promise<string> {
     return await readFile(path, "utf8");
   } catch (error) {
     const code = error instanceof Error && "code" in error ? String(error.code) : "unreadable";
-    throw new StoreMisconfiguredError(
-      `the URL of ${engine} names the file ${path}: ${code}`,
-      error,
-    );
+    throw new StoreMisconfiguredError(`the file ${path} for TLS to ${engine}: ${code}`, error);
   }
 }
 

@@ -117,10 +117,15 @@ it.each<[string, () => Partial<TlsFiles>, RegExp]>([
   close();
 });
 
-it("opens nothing without certificates, and those of the option before all", async () => {
+it("opens nothing without certificates, and reads no file that an option replaces", async () => {
   expect(await openTls(undefined, null, "X")).toBeNull();
-  expect(await openTls(undefined, NONE, "X")).toBeNull();
-  expect(await openTls({}, NONE, "X")).not.toBeNull();
+  expect(await openTls({}, NONE, "X")).toBeNull();
+  const [ca, cert, key] = await Promise.all(
+    [files.ca, files.cert, files.key].map((path) => readFile(path, "utf8")),
+  );
+  const none = { ca: "/none/a", cert: "/none/b", key: "/none/c" };
+  expect(await openTls({ ca, cert, key }, none, "X")).not.toBeNull();
+  expect(await openTls({ ca }, { ...files, ca: "/none/a" }, "X")).not.toBeNull();
 });
 
 it("names what is wrong with the files, and quotes none of them", async () => {
@@ -132,7 +137,7 @@ it("names what is wrong with the files, and quotes none of them", async () => {
   };
   expect(await wrong({ ca: "/none/such" })).toMatchObject({
     code: "STORE_MISCONFIGURED",
-    message: "the URL of X names the file /none/such: ENOENT",
+    message: "the file /none/such for TLS to X: ENOENT",
   });
   const crossed = await wrong({ cert: files.cert, key: strangers.key });
   expect(crossed).toMatchObject({

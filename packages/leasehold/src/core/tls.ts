@@ -69,6 +69,6 @@ export function checkCertificates(tls: TlsOptions): void {
   throw new InvalidOptionError("tls", "must have both cert and key, or neither");
 }
 
-export function hasFiles(files: TlsFiles | null): files is TlsFiles {
+function hasFiles(files: TlsFiles | null): files is TlsFiles {
   return files !== null && Object.values(files).some((path) => path !== null);
 }

@@ -24,7 +24,7 @@ export interface MigrationStep {
   readonly name: string;
   /** When it was taken, in ISO 8601; null if it remains. */
   readonly appliedAt: string | null;
-  /** What it sends to the database, as one transaction. */
+  /** What it sends to the database, as one transaction; empty for a step of a newer release, which was taken. */
   readonly sql: string;
 }
 

@@ -1,6 +1,4 @@
 /** In Node: a client's own certificates, and the proxies that the environment names. Both need the package undici. */
-import { readFile } from "node:fs/promises";
-import { createSecureContext } from "node:tls";
 import {
   checkServer,
   driverError,
@@ -16,6 +14,7 @@ import {
   type TlsOptions,
   tlsFilesOf,
 } from "../../core/tls.js";
+import { openTls } from "../../core/tls-connections.js";
 import type { Env } from "../../env/index.js";
 import { type Address, addressOf } from "./connection-address.js";
 import type { HttpOptions, InNode } from "./opening.js";
@@ -96,27 +95,28 @@ function askedOf({ tls = {}, fetch }: HttpOptions, { isTls, parameters }: Addres
  * @throws STORE_MISCONFIGURED if a file cannot be read, a certificate is invalid, or undici is missing
  */
 async function openUndici(asked: Asked, { logger }: Env): Promise<OfUndici | null> {
-  const tls = asked.isTls ? await tlsOf(asked) : {};
-  const hasTls = Object.keys(tls).length > 0;
+  const { isTls, tls, files } = asked;
+  const secureContext = isTls ? await openTls(tls, filesOf(files), "the server") : null;
   const proxy = proxyOf(process.env);
-  if (!hasTls && proxy === undefined) return null;
+  if (secureContext === null && proxy === undefined) return null;
   const undici = await importUndici().catch((error: unknown) => {
-    if (hasTls) throw error;
+    if (secureContext) throw error;
     logger.warn({ err: error }, `${proxy} names a proxy, which is not used: npm install undici`);
     return null;
   });
   if (undici === null) return null;
   const { Agent, EnvHttpProxyAgent, fetch } = undici;
+  const connect = secureContext ? { secureContext } : {};
   const newProxied = () => {
     try {
       // It reads NO_PROXY too.
-      return new EnvHttpProxyAgent({ connect: tls, requestTls: tls });
+      return new EnvHttpProxyAgent({ connect, requestTls: connect });
     } catch {
       // The cause quotes the URL of the proxy, which may have a password.
       throw new StoreMisconfiguredError(`${proxy} must be like http://user:password@proxy:3128`);
     }
   };
-  const dispatcher = proxy === undefined ? new Agent({ connect: tls }) : newProxied();
+  const dispatcher = proxy === undefined ? new Agent({ connect }) : newProxied();
   const ours = (url: string, init: Parameters<typeof fetch>[1]) =>
     fetch(url, { ...init, dispatcher });
   return {
@@ -141,34 +141,16 @@ function proxyOf(environment: NodeJS.ProcessEnv): string | undefined {
   return names.find((name) => environment[name]);
 }
 
-async function tlsOf({ tls, files }: Asked): Promise<TlsOptions> {
+/** The files of the URL, or else those that the environment names. */
+function filesOf({ ca, cert, key }: TlsFiles): TlsFiles {
   const { LEASEHOLD_CACERT, LEASEHOLD_CERT, LEASEHOLD_CERT_KEY } = process.env;
   if (!LEASEHOLD_CERT !== !LEASEHOLD_CERT_KEY) {
     throw new StoreMisconfiguredError("set both LEASEHOLD_CERT and LEASEHOLD_CERT_KEY, or neither");
   }
-  const ca = tls.ca ?? (await contentOf(files.ca ?? LEASEHOLD_CACERT));
-  // A certificate and its key come from one place.
-  const paths = files.cert ? [files.cert, files.key] : [LEASEHOLD_CERT, LEASEHOLD_CERT_KEY];
-  const [cert, key] = tls.cert ? [tls.cert, tls.key] : await Promise.all(paths.map(contentOf));
-  const given = { ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }) };
-  try {
-    createSecureContext(given);
-  } catch (error) {
-    const { message } = error as Error;
-    throw new StoreMisconfiguredError(
-      `the certificates for the server are invalid: ${message}`,
-      error,
-    );
-  }
-  return given;
-}
-
-async function contentOf(path: string | null | undefined): Promise<string | undefined> {
-  if (!path) return undefined;
-  try {
-    return await readFile(path, "utf8");
-  } catch (error) {
-    const code = error instanceof Error && "code" in error ? String(error.code) : "unreadable";
-    throw new StoreMisconfiguredError(`the file ${path} for TLS to the server: ${code}`, error);
-  }
+  return {
+    ca: ca ?? (LEASEHOLD_CACERT || null),
+    // A certificate and its key come from one place.
+    cert: cert ?? (LEASEHOLD_CERT || null),
+    key: cert ? key : LEASEHOLD_CERT_KEY || null,
+  };
 }

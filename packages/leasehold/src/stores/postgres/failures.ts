@@ -33,6 +33,10 @@ export function breaksConnection(error: unknown): boolean {
   return !isServerError(error) || SESSION_ENDS.test(error.code) || error.code === READ_ONLY;
 }
 
+/** Also of a client that was open while a newer release changed the tables. */
+const OTHER_TABLES =
+  "the tables are not those of this release: run `leasehold migrate`, or update leasehold if a newer release has " +
+  "changed them";
 /** Remedies for permanent failures, by SQLSTATE. */
 const MISCONFIGURED: Readonly<Record<string, string>> = {
   "28P01": "check the user and password of the URL",
@@ -40,8 +44,8 @@ const MISCONFIGURED: Readonly<Record<string, string>> = {
   "3D000": "create the database, or correct its name in the URL",
   "42501": "grant the user the right, or run `leasehold migrate` as the owner of the schema",
   "3F000": "run `leasehold migrate`",
-  "42P01": "run `leasehold migrate`",
-  "42703": "run `leasehold migrate`",
+  "42P01": OTHER_TABLES,
+  "42703": OTHER_TABLES,
 };
 
 /** @param sent whether the statement may have reached the server */

@@ -77,7 +77,7 @@ export function explainingRights(sql: Sql, schema: string, general: Sql): Sql {
 
 const PERMISSION_DENIED = "42501";
 
-function isRefused(error: unknown): error is StoreMisconfiguredError {
+export function isRefused(error: unknown): error is StoreMisconfiguredError {
   if (!(error instanceof StoreMisconfiguredError)) return false;
   return (error.cause as { code?: unknown } | undefined)?.code === PERMISSION_DENIED;
 }

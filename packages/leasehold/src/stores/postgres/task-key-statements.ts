@@ -53,9 +53,9 @@ const SAME_KEY = (row: string) => `${row}.namespace = k.namespace AND ${row}.que
           AND ${row}.kind = k.kind`;
 /** The task t is one of the key k. */
 export const OF_KEY = `${SAME_KEY("t")} AND t.concurrency_key = k.key`;
-/** The task t runs, as the indexes of running tasks by key and by limit have it: see migrations-keys.ts. */
+/** The task t runs, as the indexes of running tasks by key and by limit have it: see baseline-task-limits.ts. */
 export const RUNS = "t.state || '' = 'running'";
-/** The number of the task t, as the index of keys has it: see migrations-keys.ts. */
+/** The number of the task t, as the index of keys has it: see baseline-task-limits.ts. */
 export const NUMBER = "(t.seq + 0)";
 
 /**
