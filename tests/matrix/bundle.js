@@ -10,7 +10,13 @@ import { basename, dirname } from "node:path";
  * @property {string[]} external packages that stay outside of the bundle
  */
 
-/** @type {Record<Options["platform"], import("esbuild").BuildOptions>} */
+/**
+ * Packages of this folder alone: those who check the repository have not all installed them.
+ * @param {string} name
+ */
+const load = (name) => import(name);
+
+/** @type {Record<Options["platform"], object>} */
 const ESBUILD = {
   node: { platform: "node", format: "cjs" },
   browser: { platform: "browser", format: "iife" },
@@ -20,7 +26,7 @@ const ESBUILD = {
 /** @type {Record<string, (options: Options) => Promise<string[]>>} */
 const BUNDLERS = {
   async esbuild({ entry, outfile, platform, external }) {
-    const { build } = await import("esbuild");
+    const { build } = await load("esbuild");
     const { warnings } = await build({
       entryPoints: [entry],
       outfile,
@@ -30,15 +36,15 @@ const BUNDLERS = {
       external: platform === "worker" ? [...external, ...builtinModules, "node:*"] : external,
       logLevel: "silent",
     });
-    return warnings.map(({ text }) => text);
+    return warnings.map((/** @type {{ text: string }} */ { text }) => text);
   },
 
   async vite({ entry, outfile, platform, external }) {
-    const { build, createLogger } = await import("vite");
+    const { build, createLogger } = await load("vite");
     /** @type {string[]} */
     const warnings = [];
     const customLogger = createLogger("warn");
-    customLogger.warn = (text) => void warnings.push(text);
+    customLogger.warn = (/** @type {string} */ text) => void warnings.push(text);
     const output = { entryFileNames: basename(outfile), codeSplitting: false };
     await build({
       configFile: false,
@@ -60,8 +66,8 @@ const BUNDLERS = {
     return warnings;
   },
 
-  webpack: async (options) => likeWebpack((await import("webpack")).default, options),
-  rspack: async (options) => likeWebpack((await import("@rspack/core")).rspack, options),
+  webpack: async (options) => likeWebpack((await load("webpack")).default, options),
+  rspack: async (options) => likeWebpack((await load("@rspack/core")).rspack, options),
 };
 
 /** @param {any} bundler @param {Options} options @returns {Promise<string[]>} */
