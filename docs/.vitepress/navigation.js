@@ -84,6 +84,7 @@ export const PARTS = [
     pages: {
       deploying: "Deploying",
       upgrading: "Upgrading",
+      runbooks: "Runbooks",
       security: "Security",
       observability: "Metrics and alerts",
       logs: "Logs",
