@@ -40,7 +40,7 @@ export const BUNDLER_ROWS: readonly Row[] = BUNDLERS.flatMap((bundler) => [
     tries: "the error names the package to install",
     quick: bundler === "esbuild",
     async run(site) {
-      const project = await site.library();
+      const project = await site.bare();
       const outfile = await bundle(bundler, project, "missing", { platform: "node" });
       await run(process.execPath, [outfile], { cwd: project });
     },
@@ -50,7 +50,7 @@ export const BUNDLER_ROWS: readonly Row[] = BUNDLERS.flatMap((bundler) => [
     tries: "the script of a page, with the globals of the web alone; HTTP and memory",
     quick: bundler === "esbuild",
     async run(site) {
-      const outfile = await bundle(bundler, await site.library(), "page", { platform: "browser" });
+      const outfile = await bundle(bundler, await site.bare(), "page", { platform: "browser" });
       await run(process.execPath, [IN_REALM, outfile, await site.server()]);
     },
   },

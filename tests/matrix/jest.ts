@@ -90,7 +90,7 @@ export const JEST_ROWS: readonly Row[] = SETTINGS.map(
 );
 
 async function jestProject(site: Site, type?: string): Promise<string> {
-  const project = await site.library();
+  const project = await site.bare();
   for (const tool of TOOLS) {
     const path = join(project, "node_modules", tool);
     await mkdir(dirname(path), { recursive: true });

@@ -60,7 +60,7 @@ export const RUNTIME_ROWS: readonly Row[] = RUNTIMES.flatMap((runtime) => [
     tries: "the error names the package to install",
     quick: true,
     missing: () => binaryMissing(runtime.name),
-    run: async (site) => inRuntime(runtime, site, await site.library(), "missing.mjs"),
+    run: async (site) => inRuntime(runtime, site, await site.bare(), "missing.mjs"),
   },
   ...(runtime.isNode === true ? [commandLine(runtime)] : []),
 ]);

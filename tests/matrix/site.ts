@@ -22,7 +22,7 @@ export interface Servers {
 export class Site {
   readonly folder: string;
   /** A project with the library alone: no server, and no driver of an engine. */
-  readonly library: () => Promise<string>;
+  readonly bare: () => Promise<string>;
   /** A project with both packages and drivers. */
   readonly full: () => Promise<string>;
   /** The URL of a Leasehold server, which runs on this Node. */
@@ -32,7 +32,7 @@ export class Site {
 
   constructor(folder: string, servers: Servers) {
     this.folder = folder;
-    this.library = once(() => createProject(join(folder, "library"), ["leasehold"]));
+    this.bare = once(() => createProject(join(folder, "bare"), ["leasehold"]));
     this.full = once(() =>
       createProject(join(folder, "full"), ["leasehold", "leasehold-server"], ["ioredis"]),
     );

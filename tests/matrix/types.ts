@@ -27,7 +27,7 @@ export const TYPE_ROWS: readonly Row[] = VERSIONS.flatMap((version) => {
       name: `TypeScript ${version}: library`,
       tries: "NodeNext, Node16 and bundler, lib ES2022, @types/node, no driver's types",
       quick: isFast,
-      run: async (site) => compileModes(version, await site.library(), ["leasehold"]),
+      run: async (site) => compileModes(version, await site.bare(), ["leasehold"]),
     },
     {
       name: `TypeScript ${version}: server`,
@@ -82,7 +82,7 @@ async function writeEntries(folder: string, project: string, names: string[]): P
 }
 
 async function compileForBrowser(version: Version, site: Site): Promise<void> {
-  const project = await site.library();
+  const project = await site.bare();
   const folder = join(project, `types-${version}-browser`);
   await mkdir(folder);
   await cp(join(project, "programs/page.ts"), join(folder, "page.ts"));
@@ -93,7 +93,7 @@ async function compileForBrowser(version: Version, site: Site): Promise<void> {
 }
 
 async function compileCommonJs(version: Version, site: Site): Promise<void> {
-  const project = await site.library();
+  const project = await site.bare();
   const folder = join(project, `types-${version}-commonjs`);
   await mkdir(folder);
   await withTypesOfNode(folder, version);

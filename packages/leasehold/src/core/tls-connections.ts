@@ -3,6 +3,7 @@
  * also run elsewhere may import this file.
  */
 import { StoreMisconfiguredError } from "./errors.js";
+import { withoutUndefined } from "./options.js";
 import type { TlsFiles, TlsOptions } from "./tls.js";
 
 /**
@@ -18,7 +19,7 @@ export async function openTls(
 ): Promise<SecureContext | null> {
   const { ca, cert, key } = files ?? NO_FILES;
   const named = { ca: tls?.ca ? null : ca, ...(tls?.cert ? NO_PAIR : { cert, key }) };
-  const given: TlsOptions = { ...(await readTls(named, engine)), ...tls };
+  const given: TlsOptions = { ...(await readTls(named, engine)), ...withoutUndefined(tls ?? {}) };
   return given.ca || given.cert ? secureContextOf(given, engine) : null;
 }
 

@@ -126,6 +126,8 @@ it("opens nothing without certificates, and reads no file that an option replace
   const none = { ca: "/none/a", cert: "/none/b", key: "/none/c" };
   expect(await openTls({ ca, cert, key }, none, "X")).not.toBeNull();
   expect(await openTls({ ca }, { ...files, ca: "/none/a" }, "X")).not.toBeNull();
+  // An option that is undefined is left out.
+  expect(await openTls({ ca: undefined }, { ...NONE, ca: files.ca }, "X")).not.toBeNull();
 });
 
 it("names what is wrong with the files, and quotes none of them", async () => {
