@@ -3,7 +3,7 @@
 import { type AcquireOutcome, type AcquireRequest, reservedForMs } from "../../core/index.js";
 import { grantIdOf } from "../../env/index.js";
 import type { Operation } from "./connection-api.js";
-import { leftOf, put, type Step, type Surroundings } from "./decide.js";
+import { type Excluding, leftOf, put, type Step, type Surroundings } from "./decide.js";
 import { identityOf, type Place } from "./keys.js";
 import { isOver } from "./own-grants.js";
 import { type Entry, excludesOthers, type GrantRecord, type Owner, viewOf } from "./records.js";
@@ -23,11 +23,7 @@ export function acquire(
   const { record, owner } = entry;
   if (record?.identity === identityOf(request.leaseId)) {
     if (record.ended || !excludesOthers(entry)) return { outcome: { status: "ended" } };
-    if (entry.owner.session === world.session) {
-      // Its time is over, and this client is about to end it.
-      if (isOwnOver(entry.record.identity, world, place)) return { outcome: { status: "ended" } };
-      return { outcome: acquired(request, record.token, record.ttlMs, world, place) };
-    }
+    if (entry.owner.session === world.session) return repeated(entry, request, world, place);
   }
   if (owner) return refused(entry, request, world, place, heldBy(entry, owner, world, place));
   const { ahead, own } = positionOf(entry, request.leaseId);
@@ -77,6 +73,30 @@ export function acquire(
       world.granted(place, request, world.monotonicMs() + ttlMs);
       return { ...acquired(request, token, ttlMs, world, place), ...replaced };
     },
+  };
+}
+
+/** The outcome of a repeated request whose grant this client holds, as far as it was read. */
+function repeated(
+  entry: Excluding,
+  request: AcquireRequest,
+  world: Surroundings,
+  place: Place,
+): Step<AcquireOutcome> {
+  const { record } = entry;
+  const outcome = (): AcquireOutcome =>
+    // Its time is over, and this client is about to end it.
+    isOwnOver(record.identity, world, place)
+      ? { status: "ended" }
+      : acquired(request, record.token, record.ttlMs, world, place);
+  if (world.own(place, record.identity)) return { outcome: outcome() };
+  // An earlier request is not answered yet, or the grant was ended after it was read: only a look from now on tells.
+  return {
+    change: {
+      operations: [{ verb: "check-index", key: place.lock, index: record.token }],
+      entryAt: () => entry,
+    },
+    outcomeAt: outcome,
   };
 }
 

@@ -65,7 +65,7 @@ export interface Surroundings {
   readonly freeForMs: (place: Place, entry: Entry) => number;
 }
 
-type Excluding = Entry & { readonly record: GrantRecord; readonly owner: Owner };
+export type Excluding = Entry & { readonly record: GrantRecord; readonly owner: Owner };
 
 /**
  * Reads only: the session keeps the lock, and this client ends the grant. Its expiry was already extended, so

@@ -22,16 +22,20 @@ type Operation = { readonly Verb: string; readonly Key: string; readonly Value?:
 const lostAnswer = () => new TypeError("fetch failed", { cause: new Error("reset") });
 
 /**
- * A Consul that keeps what is locked and put, and never gets a request that deletes.
- * @param loses what of a request that changes something
+ * A Consul that keeps what is locked and put, and gets a request that deletes if it is told to.
+ * @param loses what of a request that changes something; null: nothing
  */
-function open(loses: "answer" | "request") {
+function open(loses: "answer" | "request" | null) {
   const env = manualEnv();
   const pairs = new Map<string, Pair>();
   const late: Operation[][] = [];
   const consul = {
-    loses: loses as typeof loses | null,
+    loses,
     endings: 0,
+    /** Whether requests that delete get through. */
+    deletes: false,
+    /** Of the next read the answer waits for this. */
+    heldRead: null as Promise<void> | null,
     applyLate() {
       for (const operations of late.splice(0)) transact(operations);
     },
@@ -40,7 +44,10 @@ function open(loses: "answer" | "request") {
   const transact = (operations: Operation[]): Response => {
     if (operations.some(({ Verb }) => Verb === "delete-cas")) {
       consul.endings += 1;
-      throw lostAnswer();
+      if (!consul.deletes) throw lostAnswer();
+    }
+    if (operations.some(({ Verb, Key }) => Verb === "check-index" && !pairs.has(Key))) {
+      return Response.json({ Errors: [{ OpIndex: 0, What: "it is gone" }] }, { status: 409 });
     }
     if (operations.some(({ Verb, Key }) => Verb === "check-not-exists" && pairs.has(Key))) {
       return Response.json({ Errors: [{ OpIndex: 0, What: "it exists" }] }, { status: 409 });
@@ -54,6 +61,7 @@ function open(loses: "answer" | "request") {
       if (Verb === "get-tree") {
         return Array.from(pairs.values()).filter((pair) => pair.Key.startsWith(Key));
       }
+      if (Verb === "delete-cas") pairs.delete(Key);
       if (Verb !== "lock" && Verb !== "cas") return [];
       const Session = Verb === "lock" ? { Session: SESSION } : {};
       const pair = { Key, Value, Flags: 0, CreateIndex: index, ModifyIndex: index, ...Session };
@@ -67,7 +75,13 @@ function open(loses: "answer" | "request") {
     const { pathname } = new URL(String(input));
     if (pathname === "/v1/session/create") return Response.json({ ID: SESSION });
     if (pathname.startsWith("/v1/session/renew/")) return Response.json([]);
-    return transact((JSON.parse(String(init?.body)) as { KV: Operation }[]).map(({ KV }) => KV));
+    const answer = transact(
+      (JSON.parse(String(init?.body)) as { KV: Operation }[]).map(({ KV }) => KV),
+    );
+    const { heldRead } = consul;
+    consul.heldRead = null;
+    await heldRead;
+    return answer;
   };
   const { files: _, ...address } = addressOf("consul://a");
   const store = new ConsulLeaseStore(new ConsulClient({ ...address, fetch, env }));
@@ -94,6 +108,21 @@ it("answers no repeated acquire with a grant that was made after this client loo
   consul.applyLate();
   // It is ended at the next look.
   expect(only(await store.acquire([ASKED]))).toEqual({ status: "ended" });
+});
+
+it("answers no repeated acquire with a grant that ended after the acquire had read it", async () => {
+  const { env, consul, store } = open(null);
+  expect(only(await store.acquire([ASKED]))).toMatchObject({ status: "acquired", token: 11 });
+  let answer = () => {};
+  consul.heldRead = new Promise((resolve) => {
+    answer = resolve;
+  });
+  const repeated = store.acquire([ASKED]);
+  consul.deletes = true;
+  await env.clock.advance(TTL_MS);
+  expect(consul.endings).toBe(1);
+  answer();
+  expect(only(await repeated)).toEqual({ status: "ended" });
 });
 
 it("answers a repeated acquire with the grant whose answer was lost", async () => {
