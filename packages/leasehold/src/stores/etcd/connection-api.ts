@@ -1,9 +1,15 @@
 /**
  * The parts of etcd's API that the store uses, the same for each transport. Keys and values are text,
- * int64 values are decimal strings; responses omit values that are zero, false or empty.
+ * int64 values are decimal strings; responses omit values that are zero, false or empty. Requests have the
+ * numbers of enumerations, which both transports take as they are.
  */
 
 import { invariant } from "../../env/index.js";
+
+export const COMPARE = { EQUAL: 0, LESS: 2, CREATE: 1, MOD: 2 } as const;
+export const SORT = { ASCEND: 1, CREATE: 2 } as const;
+export const WATCH_NO_PUTS = 0;
+export const ALARM_GET = 0;
 
 export interface Header {
   readonly revision: string;
@@ -23,8 +29,8 @@ export interface RangeRequest {
   readonly range_end?: string;
   readonly limit?: string;
   readonly revision?: string;
-  readonly sort_target?: "CREATE";
-  readonly sort_order?: "ASCEND";
+  readonly sort_target?: typeof SORT.CREATE;
+  readonly sort_order?: typeof SORT.ASCEND;
   readonly keys_only?: boolean;
   readonly max_create_revision?: string;
 }
@@ -38,10 +44,10 @@ export interface RangeAnswer {
 export type Compare = {
   readonly key: string;
   readonly range_end?: string;
-  readonly result: "EQUAL" | "LESS";
+  readonly result: typeof COMPARE.EQUAL | typeof COMPARE.LESS;
 } & (
-  | { readonly target: "MOD"; readonly mod_revision: string }
-  | { readonly target: "CREATE"; readonly create_revision: string }
+  | { readonly target: typeof COMPARE.MOD; readonly mod_revision: string }
+  | { readonly target: typeof COMPARE.CREATE; readonly create_revision: string }
 );
 export type Operation =
   | { readonly request_range: RangeRequest }
@@ -79,7 +85,7 @@ export interface WatchRequest {
   readonly create_request: {
     readonly key: string;
     readonly range_end: string;
-    readonly filters: readonly "NOPUT"[];
+    readonly filters: readonly (typeof WATCH_NO_PUTS)[];
     readonly start_revision?: string;
   };
 }
@@ -117,7 +123,7 @@ export interface Methods {
     { readonly token: string },
   ];
   readonly Status: [Record<string, never>, StatusAnswer];
-  readonly Alarm: [{ readonly action: "GET" }, AlarmAnswer];
+  readonly Alarm: [{ readonly action: typeof ALARM_GET }, AlarmAnswer];
 }
 export type Method = keyof Methods;
 export type RequestOf<Name extends Method> = Methods[Name][0];

@@ -7,7 +7,7 @@ import {
   reservedForMs,
 } from "../../core/index.js";
 import { grantIdOf } from "../../env/index.js";
-import { leftOf, type Step, type Surroundings, textOf } from "./decide.js";
+import { leftOf, type Step, type Surroundings } from "./decide.js";
 import type { Place } from "./keys.js";
 import { type Entry, excludesOthers, type GrantRecord, type Owner, viewOf } from "./records.js";
 import { findWaiter, keysOf, noNewWaiter, passedOver, seenBefore } from "./wait-queue.js";
@@ -44,9 +44,9 @@ export async function acquire(
     holder: request.holder,
     token: 0,
     ttlMs,
-    grantedAt: textOf(world.wallMs()),
+    grantedAt: world.textOf(world.wallMs),
     renewedAt: null,
-    expiresAt: textOf(world.wallMs() + ttlMs),
+    expiresAt: world.textOf(world.wallMs + ttlMs),
     ended: null,
     metadata: request.metadata ?? null,
   };

@@ -40,7 +40,8 @@ const queue = (count: number, first = Math.min(count, MOST_AWAITED + 1)) => ({
 });
 
 const world = (leftMs: number, changes: Partial<Surroundings> = {}): Surroundings => ({
-  wallMs: () => 0,
+  wallMs: 0,
+  textOf: (wallMs) => new Date(wallMs).toISOString(),
   monotonicMs: () => 0,
   take: async (ttlMs) => ({ id: "255", ttlMs, endsMs: ttlMs }),
   remainingMs: async () => leftMs,

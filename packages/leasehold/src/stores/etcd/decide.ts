@@ -54,7 +54,10 @@ export type Step<Outcome> = { readonly outcome: Outcome } | Changing<Outcome> | 
 
 /** The context of a decision. */
 export interface Surroundings {
-  readonly wallMs: () => number;
+  /** The time of the decisions by the wall clock, for display. */
+  readonly wallMs: number;
+  /** In ISO 8601. */
+  readonly textOf: (wallMs: number) => string;
   readonly monotonicMs: () => number;
   /** Returns an engine lease for a new grant of this duration. */
   readonly take: (ttlMs: number) => Promise<EngineLease>;
@@ -83,7 +86,7 @@ export async function renew(
   const { owner } = entry;
   const { token } = record;
   const lease = await world.take(request.ttlMs);
-  const renewedAt = textOf(world.wallMs());
+  const renewedAt = world.textOf(world.wallMs);
   if (lease.ttlMs < record.ttlMs) {
     const leftMs = await world.remainingMs(owner.lease);
     // Never shortens a grant. The remaining time is known to the second.
@@ -97,7 +100,7 @@ export async function renew(
     }
   }
   const { ttlMs } = lease;
-  const expiresAt = textOf(world.wallMs() + ttlMs);
+  const expiresAt = world.textOf(world.wallMs + ttlMs);
   return {
     change: {
       record: { ...record, ttlMs, renewedAt, expiresAt },
@@ -186,7 +189,7 @@ function ending(
 ): Change {
   return {
     ...ringing(place, waiters),
-    record: { ...record, ended, expiresAt: textOf(world.wallMs()) },
+    record: { ...record, ended, expiresAt: world.textOf(world.wallMs) },
     lock: { deleted: owner.key },
   };
 }
@@ -194,8 +197,4 @@ function ending(
 /** The remaining time of a fresh engine lease, in whole milliseconds. */
 export function leftOf({ ttlMs, endsMs }: EngineLease, { monotonicMs }: Surroundings): number {
   return Math.max(0, Math.min(ttlMs, Math.floor(endsMs - monotonicMs())));
-}
-
-export function textOf(wallMs: number): string {
-  return new Date(wallMs).toISOString();
 }

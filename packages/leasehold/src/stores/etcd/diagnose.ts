@@ -1,6 +1,7 @@
 /** Checks for cluster states that could stop etcd from granting leases. */
 import type { Diagnosis } from "../source.js";
 import type { EtcdClient } from "./connection.js";
+import { ALARM_GET } from "./connection-api.js";
 import { CallFailure } from "./failures.js";
 import { recordFolder } from "./keys.js";
 
@@ -16,7 +17,7 @@ export async function diagnoseEtcd(
 ): Promise<readonly Diagnosis[]> {
   const [status, { alarms = [] }] = await Promise.all([
     client.call({ method: "Status", body: {}, repeatable: true }),
-    client.call({ method: "Alarm", body: { action: "GET" }, repeatable: true }),
+    client.call({ method: "Alarm", body: { action: ALARM_GET }, repeatable: true }),
   ]);
   const bytes = Number(status.dbSize ?? 0);
   const revision = Number(status.header?.revision ?? 0);

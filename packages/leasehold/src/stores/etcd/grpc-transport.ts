@@ -75,10 +75,7 @@ function methodsOf({ parse }: typeof Protobuf): ReadonlyMap<string, GrpcMethod> 
       const response = root.lookupType(`${name}.${method.responseType}`);
       methods.set(method.name, {
         path: `/${name}.${service.name}/${method.name}`,
-        encode: (message) =>
-          request.encode(request.fromObject(message)).finish() as ReturnType<
-            Grpc.serialize<object>
-          >,
+        encode: (message) => request.encode(message).finish() as ReturnType<Grpc.serialize<object>>,
         decode: (bytes) =>
           response.toObject(response.decode(bytes), { longs: String, enums: String }),
       });

@@ -22,6 +22,7 @@ import { openTls } from "../../core/tls-connections.js";
 import type { Env } from "../../env/index.js";
 import type { LeaseStores, StoreSource } from "../source.js";
 import { type Connection, EtcdClient } from "./connection.js";
+import { COMPARE } from "./connection-api.js";
 import { diagnoseEtcd } from "./diagnose.js";
 import { EngineLeases } from "./engine-leases.js";
 import { withStoreErrors } from "./failures.js";
@@ -119,7 +120,7 @@ async function checkRights(client: EtcdClient, prefix: string, timeoutMs: number
   await client.call({
     method: "Txn",
     body: {
-      compare: [{ key, target: "CREATE", result: "LESS", create_revision: "0" }],
+      compare: [{ key, target: COMPARE.CREATE, result: COMPARE.LESS, create_revision: "0" }],
       success: [{ request_put: { key, value: "" } }],
       failure: [{ request_range: { key } }],
     },

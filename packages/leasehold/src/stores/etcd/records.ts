@@ -12,11 +12,13 @@
 import type { Key, LeaseState, LeaseView } from "../../core/index.js";
 import { grantIdOf } from "../../env/index.js";
 import {
+  COMPARE,
   type Compare,
   type KeyValue,
   type Operation,
   type RangeAnswer,
   revisionOf,
+  SORT,
 } from "./connection-api.js";
 import { below, type Place } from "./keys.js";
 import { NO_WAITERS, type WaitQueue } from "./wait-queue.js";
@@ -68,8 +70,8 @@ export function readEntry({ record, locks }: Place, revision?: string): Operatio
         range_end: end,
         limit: "1",
         ...at,
-        sort_target: "CREATE",
-        sort_order: "ASCEND",
+        sort_target: SORT.CREATE,
+        sort_order: SORT.ASCEND,
       },
     },
   ];
@@ -101,20 +103,20 @@ export function entryOf(
 export function unchanged({ record, locks }: Place, { modRevision, owner }: Entry): Compare[] {
   const { start, end } = below(locks);
   return [
-    { key: record, target: "MOD", result: "EQUAL", mod_revision: String(modRevision) },
+    { key: record, target: COMPARE.MOD, result: COMPARE.EQUAL, mod_revision: String(modRevision) },
     owner
       ? {
           key: owner.key,
-          target: "CREATE",
-          result: "EQUAL",
+          target: COMPARE.CREATE,
+          result: COMPARE.EQUAL,
           create_revision: String(owner.createRevision),
         }
       : // This holds for an empty range.
         {
           key: start,
           range_end: end,
-          target: "CREATE",
-          result: "EQUAL",
+          target: COMPARE.CREATE,
+          result: COMPARE.EQUAL,
           create_revision: "0",
         },
   ];

@@ -21,10 +21,11 @@
  */
 
 import { type CallOptions, type Failed, type Key, MOST_AWAITED } from "../../core/index.js";
-import { MOST_KNOWN, Sightings } from "../../core/sightings.js";
-import { Recent, zip } from "../../env/index.js";
+import { Sightings } from "../../core/sightings.js";
+import { zip } from "../../env/index.js";
 import { DEFAULT_TIMEOUT_MS, type EtcdClient } from "./connection.js";
 import {
+  COMPARE,
   type Operation,
   type Response,
   revisionOf,
@@ -34,6 +35,7 @@ import type { Step, Surroundings } from "./decide.js";
 import type { EngineLeases } from "./engine-leases.js";
 import { CallFailure, failedOutcome } from "./failures.js";
 import { type Place, placeOf } from "./keys.js";
+import { KnownEntries } from "./known-entries.js";
 import { type Entry, entryOf, NOTHING, readEntry } from "./records.js";
 import {
   changeOf,
@@ -67,15 +69,8 @@ export interface Rules<Request, Outcome> {
   readonly guess: boolean;
 }
 
-interface Known {
-  readonly entry: Entry;
-  /** Consecutive changes by this client since it was read. */
-  readonly changes: number;
-}
-
 export class Transactor {
-  /** A change based on known state needs no read first. */
-  readonly #known = new Recent<Known>(MOST_KNOWN);
+  readonly #known: KnownEntries;
   readonly #sightings = new Sightings();
 
   constructor(
@@ -83,7 +78,9 @@ export class Transactor {
     readonly leases: EngineLeases,
     /** Prefix of all keys. */
     readonly prefix: string,
-  ) {}
+  ) {
+    this.#known = new KnownEntries(client.connection.env.clock);
+  }
 
   /** Returns one outcome per request, in order. No two requests have the same key. */
   async settle<Request extends Key & { readonly leaseId?: string }, Outcome>(
@@ -143,7 +140,7 @@ export class Transactor {
         const mod_revision = String(one.modRevision);
         return {
           request_txn: {
-            compare: [{ key: record, target: "MOD", result: "EQUAL", mod_revision }],
+            compare: [{ key: record, target: COMPARE.MOD, result: COMPARE.EQUAL, mod_revision }],
             success: [{ request_delete_range: { key: record } }],
           },
         };
@@ -238,8 +235,15 @@ export class Transactor {
   #surroundings(deadlineMs: number): Surroundings {
     const { leases } = this;
     const { clock } = this.client.connection.env;
+    // Requests of one batch share their times.
+    const texts = new Map<number, string>();
     return {
-      wallMs: () => clock.wall(),
+      wallMs: clock.wall(),
+      textOf: (wallMs) => {
+        const text = texts.get(wallMs) ?? new Date(wallMs).toISOString();
+        texts.set(wallMs, text);
+        return text;
+      },
       monotonicMs: () => clock.monotonic(),
       take: (ttlMs) => leases.take(ttlMs, deadlineMs),
       remainingMs: (lease) => leases.remainingMs(lease, deadlineMs),

@@ -13,6 +13,7 @@
  */
 import { MOST_AWAITED } from "../../core/index.js";
 import {
+  COMPARE,
   type Compare,
   type KeyValue,
   type Operation,
@@ -20,6 +21,7 @@ import {
   type RangeRequest,
   type Response,
   revisionOf,
+  SORT,
 } from "./connection-api.js";
 import { below, type Place } from "./keys.js";
 
@@ -56,8 +58,8 @@ export function readQueue({ queueFolder }: Place, leaseId: string | null): Opera
       key: start,
       range_end: end,
       limit: String(MOST_READ),
-      sort_target: "CREATE",
-      sort_order: "ASCEND",
+      sort_target: SORT.CREATE,
+      sort_order: SORT.ASCEND,
     },
   };
   if (leaseId === null) return [all];
@@ -125,8 +127,8 @@ export function noNewWaiter({ queueFolder }: Place, { revision }: WaitQueue): Co
   return {
     key: start,
     range_end: end,
-    target: "CREATE",
-    result: "LESS",
+    target: COMPARE.CREATE,
+    result: COMPARE.LESS,
     create_revision: String(revision + 1),
   };
 }
@@ -144,7 +146,14 @@ export function ringing(
   const { leaseId, createRevision } = first;
   const key = place.queueFolder + leaseId;
   return {
-    given: [{ key, target: "CREATE", result: "EQUAL", create_revision: String(createRevision) }],
+    given: [
+      {
+        key,
+        target: COMPARE.CREATE,
+        result: COMPARE.EQUAL,
+        create_revision: String(createRevision),
+      },
+    ],
     deleted: [place.bells + leaseId],
   };
 }

@@ -12,7 +12,7 @@
 import type { WatchEvent } from "../../core/index.js";
 import { Backoff, type EventQueue, eventsUntil, grantIdOf, sleep } from "../../env/index.js";
 import type { EtcdClient } from "./connection.js";
-import type { WatchMessage, WatchRequest } from "./connection-api.js";
+import { WATCH_NO_PUTS, type WatchMessage, type WatchRequest } from "./connection-api.js";
 import { CallFailure, saidFailure, storeError } from "./failures.js";
 import { locksRange, ownerOfBell, resourceOfLock } from "./keys.js";
 
@@ -118,7 +118,7 @@ class Stream {
       create_request: {
         key: start,
         range_end: end,
-        filters: ["NOPUT"],
+        filters: [WATCH_NO_PUTS],
         ...(from !== null && { start_revision: String(from + 1) }),
       },
     };
