@@ -1,6 +1,6 @@
 /**
  * The parts of etcd's API that the store uses, the same for each transport. Keys and values are text,
- * int64 values are decimal strings; responses omit values that are zero, false or empty. Requests have the
+ * int64 values are decimal strings, or numbers where they are safe integers; responses omit values that are zero, false or empty. Requests have the
  * numbers of enumerations, which both transports take as they are.
  */
 
@@ -46,8 +46,8 @@ export type Compare = {
   readonly range_end?: string;
   readonly result: typeof COMPARE.EQUAL | typeof COMPARE.LESS;
 } & (
-  | { readonly target: typeof COMPARE.MOD; readonly mod_revision: string }
-  | { readonly target: typeof COMPARE.CREATE; readonly create_revision: string }
+  | { readonly target: typeof COMPARE.MOD; readonly mod_revision: number }
+  | { readonly target: typeof COMPARE.CREATE; readonly create_revision: number }
 );
 export type Operation =
   | { readonly request_range: RangeRequest }

@@ -3,12 +3,12 @@ import { expect, it } from "vitest";
 import { MOST_AWAITED, RESERVED_MS } from "../../core/index.js";
 import { release, renew, revoke, type Surroundings } from "./decide.js";
 import { acquire } from "./decide-acquire.js";
-import { placeOf } from "./keys.js";
+import { Place } from "./keys.js";
 import { type Entry, type GrantRecord, NOTHING, type Owner } from "./records.js";
 import type { Waiter } from "./wait-queue.js";
 
 const KEY = { namespace: "n", resource: "r" };
-const PLACE = placeOf("p/", KEY);
+const PLACE = new Place("p/", KEY);
 const REQUEST = { ...KEY, leaseId: "mine", holder: "h", ttlMs: 10_000 };
 const TOKEN = 7;
 

@@ -120,7 +120,7 @@ async function checkRights(client: EtcdClient, prefix: string, timeoutMs: number
   await client.call({
     method: "Txn",
     body: {
-      compare: [{ key, target: COMPARE.CREATE, result: COMPARE.LESS, create_revision: "0" }],
+      compare: [{ key, target: COMPARE.CREATE, result: COMPARE.LESS, create_revision: 0 }],
       success: [{ request_put: { key, value: "" } }],
       failure: [{ request_range: { key } }],
     },

@@ -6,7 +6,7 @@ import {
   keyOfRecord,
   locksRange,
   ownerOfBell,
-  placeOf,
+  Place,
   recordFolder,
   resourceOfLock,
 } from "./keys.js";
@@ -26,7 +26,7 @@ it("keeps the keys of different resources in separate folders", () => {
   fc.assert(
     fc.property(prefix, key, key, (path, one, other) => {
       fc.pre(one.namespace !== other.namespace || one.resource !== other.resource);
-      const [mine, theirs] = [placeOf(path, one), placeOf(path, other)];
+      const [mine, theirs] = [new Place(path, one), new Place(path, other)];
       expect(theirs.locks.startsWith(mine.locks)).toBe(false);
       expect(theirs.record).not.toBe(mine.record);
       // Otherwise they would look like locks that no client releases.
@@ -43,7 +43,7 @@ it("keeps the keys of different resources in separate folders", () => {
 it("decodes names from keys", () => {
   fc.assert(
     fc.property(prefix, key, (path, one) => {
-      const { record, locks, bells } = placeOf(path, one);
+      const { record, locks, bells } = new Place(path, one);
       expect(keyOfRecord(path, record)).toEqual(one);
       expect(record.startsWith(recordFolder(path, one.namespace))).toBe(true);
       const lock = `${locks}694d7d2c8e1b5a2f`;
@@ -62,7 +62,7 @@ it("decodes names from keys", () => {
 });
 
 it("writes plain names as etcdctl does, and accepts no other key as a lock", () => {
-  expect(placeOf("", { namespace: "default", resource: "job" }).locks).toBe("job/");
+  expect(new Place("", { namespace: "default", resource: "job" }).locks).toBe("job/");
   for (const text of ["job", "job/", "job/x/1", "job/XYZ", "%leasehold/record/default/1", "a%/1"]) {
     expect(resourceOfLock("", "default", text), text).toBe(null);
   }

@@ -26,26 +26,38 @@ export interface KeyRange {
   readonly end: string;
 }
 
-/** The keys of one resource. */
-export interface Place {
+/** The keys of one resource. A renewal needs the record's alone, so the others are made when they are read. */
+export class Place {
   readonly record: string;
+  readonly #prefix: string;
+  readonly #key: Key;
+
+  constructor(prefix: string, key: Key) {
+    this.#prefix = prefix;
+    this.#key = key;
+    this.record = recordFolder(prefix, key.namespace) + key.resource;
+  }
+
   /**
    * The folder of the lock keys, with a trailing slash: the holder, and waiters of etcd's own clients.
    */
-  readonly locks: string;
-  /** The folders of the waiters and of their bells, with trailing slashes. */
-  readonly queueFolder: string;
-  readonly bells: string;
-}
+  get locks(): string {
+    return locksFolder(this.#prefix, this.#key.namespace) + this.#folder;
+  }
 
-export function placeOf(prefix: string, { namespace, resource }: Key): Place {
-  const name = `${escapeName(resource)}/`;
-  return {
-    record: recordFolder(prefix, namespace) + resource,
-    locks: locksFolder(prefix, namespace) + name,
-    queueFolder: `${prefix}${OURS}queue/${escapeName(namespace)}/${name}`,
-    bells: bellsFolder(prefix, namespace) + name,
-  };
+  /** The folder of the waiters, with a trailing slash. */
+  get queueFolder(): string {
+    return `${this.#prefix}${OURS}queue/${escapeName(this.#key.namespace)}/${this.#folder}`;
+  }
+
+  /** The folder of the waiters' bells, with a trailing slash. */
+  get bells(): string {
+    return bellsFolder(this.#prefix, this.#key.namespace) + this.#folder;
+  }
+
+  get #folder(): string {
+    return `${escapeName(this.#key.resource)}/`;
+  }
 }
 
 /** The common prefix of the records of one namespace, or of all. */

@@ -20,7 +20,7 @@ import {
   revisionOf,
   SORT,
 } from "./connection-api.js";
-import { below, type Place } from "./keys.js";
+import { below, type KeyRange, type Place } from "./keys.js";
 import { NO_WAITERS, type WaitQueue } from "./wait-queue.js";
 
 /** The last grant. Times are clients' wall clocks in ISO 8601, for display. */
@@ -100,31 +100,25 @@ export function entryOf(
 }
 
 /** Compares that the entry is unchanged. */
-export function unchanged({ record, locks }: Place, { modRevision, owner }: Entry): Compare[] {
-  const { start, end } = below(locks);
+export function unchanged(place: Place, { modRevision, owner }: Entry): Compare[] {
+  const { MOD, CREATE, EQUAL } = COMPARE;
   return [
-    { key: record, target: COMPARE.MOD, result: COMPARE.EQUAL, mod_revision: String(modRevision) },
+    { key: place.record, target: MOD, result: EQUAL, mod_revision: modRevision },
     owner
-      ? {
-          key: owner.key,
-          target: COMPARE.CREATE,
-          result: COMPARE.EQUAL,
-          create_revision: String(owner.createRevision),
-        }
-      : // This holds for an empty range.
-        {
-          key: start,
-          range_end: end,
-          target: COMPARE.CREATE,
-          result: COMPARE.EQUAL,
-          create_revision: "0",
-        },
+      ? { key: owner.key, target: CREATE, result: EQUAL, create_revision: owner.createRevision }
+      : emptyRange(below(place.locks)),
   ];
 }
 
+function emptyRange({ start, end }: KeyRange): Compare {
+  const { CREATE, EQUAL } = COMPARE;
+  // This holds for an empty range.
+  return { key: start, range_end: end, target: CREATE, result: EQUAL, create_revision: 0 };
+}
+
 /** A new grant's token is unknown inside its transaction: it is that transaction's revision. */
-export function encodeRecord({ token, ...record }: GrantRecord): string {
-  return JSON.stringify({ ...record, token: token === 0 ? undefined : token });
+export function encodeRecord(record: GrantRecord): string {
+  return JSON.stringify(record.token === 0 ? { ...record, token: undefined } : record);
 }
 
 interface Stored extends Omit<GrantRecord, "leaseId" | "token"> {

@@ -9,7 +9,7 @@ import { release, renew, revoke } from "./decide.js";
 import { acquire } from "./decide-acquire.js";
 import type { EngineLeases } from "./engine-leases.js";
 import { withStoreErrors } from "./failures.js";
-import { placeOf } from "./keys.js";
+import { Place } from "./keys.js";
 import { deadlineOf, type Rules, Transactor } from "./transactions.js";
 import { Views } from "./views.js";
 import { Watches } from "./watch.js";
@@ -135,5 +135,5 @@ export class EtcdLeaseStore implements port.LeaseStore {
 
 /** Unique per key. */
 function keyText(key: port.Key): string {
-  return placeOf("", key).record;
+  return new Place("", key).record;
 }

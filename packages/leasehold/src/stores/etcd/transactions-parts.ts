@@ -75,7 +75,8 @@ export function changeOf<Request, Outcome>(
   }
   return {
     request_txn: {
-      compare: [...unchanged(place, entry), ...given],
+      compare:
+        given.length === 0 ? unchanged(place, entry) : [...unchanged(place, entry), ...given],
       success: puts,
       // These reads are nearly half of the request.
       ...(one.changes < UNDISTURBED && { failure: readingOf(one) }),

@@ -34,7 +34,7 @@ import {
 import type { Step, Surroundings } from "./decide.js";
 import type { EngineLeases } from "./engine-leases.js";
 import { CallFailure, failedOutcome } from "./failures.js";
-import { type Place, placeOf } from "./keys.js";
+import { Place } from "./keys.js";
 import { KnownEntries } from "./known-entries.js";
 import { type Entry, entryOf, NOTHING, readEntry } from "./records.js";
 import {
@@ -89,7 +89,7 @@ export class Transactor {
     deadlineMs: number,
   ): Promise<(Outcome | Failed)[]> {
     const all = requests.map((request): Open<Request, Outcome> => {
-      const place = placeOf(this.prefix, request);
+      const place = new Place(this.prefix, request);
       // A client that guesses an empty state correctly is the only writer so far.
       const { entry = rules.guess ? NOTHING : undefined, changes = UNDISTURBED - 1 } =
         this.#known.get(place.record) ?? {};
@@ -114,7 +114,7 @@ export class Transactor {
 
   /** Reads the state of each key in one transaction. @throws CallFailure */
   async entries(keys: readonly Key[], revision?: string): Promise<Entry[]> {
-    const places = keys.map((key) => placeOf(this.prefix, key));
+    const places = keys.map((key) => new Place(this.prefix, key));
     const deadlineMs = deadlineOf(this.client);
     const answers = await Promise.all(
       chunked(places, MOST_OPERATIONS / 2).map((some) =>
@@ -135,9 +135,9 @@ export class Transactor {
     let deleted = 0;
     for (const some of chunked(seen, MOST_CHANGES)) {
       const operations = some.map((one): Operation => {
-        const { record } = placeOf(this.prefix, one);
+        const { record } = new Place(this.prefix, one);
         this.#known.delete(record);
-        const mod_revision = String(one.modRevision);
+        const { modRevision: mod_revision } = one;
         return {
           request_txn: {
             compare: [{ key: record, target: COMPARE.MOD, result: COMPARE.EQUAL, mod_revision }],

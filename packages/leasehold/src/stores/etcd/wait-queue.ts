@@ -129,7 +129,7 @@ export function noNewWaiter({ queueFolder }: Place, { revision }: WaitQueue): Co
     range_end: end,
     target: COMPARE.CREATE,
     result: COMPARE.LESS,
-    create_revision: String(revision + 1),
+    create_revision: revision + 1,
   };
 }
 
@@ -151,7 +151,7 @@ export function ringing(
         key,
         target: COMPARE.CREATE,
         result: COMPARE.EQUAL,
-        create_revision: String(createRevision),
+        create_revision: createRevision,
       },
     ],
     deleted: [place.bells + leaseId],
@@ -172,11 +172,9 @@ export function passedOver({ queueFolder }: Place, { first }: WaitQueue, own: Wa
 }
 
 /** The queue after some waiters are deleted. */
-export function without(
-  { queueFolder }: Place,
-  waiters: WaitQueue,
-  deleted: readonly string[],
-): WaitQueue {
+export function without(place: Place, waiters: WaitQueue, deleted: readonly string[]): WaitQueue {
+  if (deleted.length === 0) return waiters;
+  const { queueFolder } = place;
   const first = waiters.first.filter(({ leaseId }) => !deleted.includes(queueFolder + leaseId));
   if (first.length === waiters.first.length) return waiters;
   // Waiters behind those that were read are unknown.

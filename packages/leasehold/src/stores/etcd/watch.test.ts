@@ -6,7 +6,7 @@ import { toBase64 } from "../../env/base64.js";
 import { manualEnv } from "../../testing/index.js";
 import { EtcdClient } from "./connection.js";
 import { JsonTransport } from "./json-transport.js";
-import { placeOf } from "./keys.js";
+import { Place } from "./keys.js";
 import { Watches } from "./watch.js";
 
 interface Stream {
@@ -85,9 +85,9 @@ const message = (revision: number, ...events: object[]) => ({
   result: { header: { revision: `${revision}` }, events },
 });
 const freed = (resource: string, revision: number) =>
-  deletion(`${placeOf("", { namespace: "n", resource }).locks}7f`, revision);
+  deletion(`${new Place("", { namespace: "n", resource }).locks}7f`, revision);
 const bell = (resource: string, grantId: string, revision: number) =>
-  deletion(placeOf("", { namespace: "n", resource }).bells + grantId, revision);
+  deletion(new Place("", { namespace: "n", resource }).bells + grantId, revision);
 const changed = (resource: string, wakes?: string) => ({
   type: "changed",
   namespace: "n",
