@@ -39,7 +39,12 @@ export function pageOf(reports, template) {
     unexplained: listed("No cause is known yet:", unexplained),
     figures: figures(lines),
     runs: runsOf(reports),
-    inRuns: reports.length === 1 ? "in the one run that is kept" : `in all ${reports.length} runs`,
+    inRuns:
+      reports.length === 1
+        ? "in the one run that is kept"
+        : reports.length === 2
+          ? "in both runs"
+          : `in all ${reports.length} runs`,
   };
   const text = sections
     .map((section) => explain(section, missed))
@@ -91,7 +96,10 @@ function ratios(lines, count) {
     verdict === "reached" ? verdict : verdict && `**${verdict}**`,
   ]);
   const numbered = Array.from({ length: count }, (_, at) => `run ${at + 1}`);
-  return table(["question", "measured", "beside", "reach", ...numbered, "result"], thinned(rows));
+  return table(
+    ["question", "measured", "compared with", "required", ...numbered, "result"],
+    thinned(rows),
+  );
 }
 
 /** What the contenders did, and the CPU time of an operation. */

@@ -132,7 +132,7 @@ describeRedis("leases in the format of", () => {
         await lease.release();
       });
 
-      it("do not end theirs by a release that comes late", async () => {
+      it("are not ended by a late release of the former holder", async () => {
         next();
         const ours = await leases.acquire(resource, { ttlMs: 200, autoRenew: false });
         await until(expect, "theirs gets it", () => theirs.acquire());

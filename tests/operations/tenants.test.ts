@@ -326,7 +326,7 @@ it("names the key in the log of requests, and never its secret", async () => {
   }
 });
 
-it("tells names in metrics to those alone who may list them", async () => {
+it("shows names in metrics only to callers that may list them", async () => {
   const { ask, newKey, b } = await open();
   const namesSeenBy = async (key: string) => {
     const { text } = await ask(key, { method: "GET", path: "/metrics" });

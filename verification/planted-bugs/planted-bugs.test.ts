@@ -80,7 +80,7 @@ describe("a bug", () => {
       run: well,
       control: well,
       killedBy: null,
-      cell: "**nothing**: nothing noticed",
+      cell: "**not caught**: nothing noticed",
     },
     {
       when: "its check fails without it, too",
@@ -88,7 +88,7 @@ describe("a bug", () => {
       control: noticed,
       planted: 0,
       killedBy: null,
-      cell: "**nothing**: not planted, the check fails without it: seed 1",
+      cell: "**not caught**: not planted, the check fails without it: seed 1",
     },
     {
       when: "its check cannot run without it",
@@ -96,7 +96,7 @@ describe("a bug", () => {
       planted: 0,
       killedBy: null,
       control: () => Promise.reject(new Error("no engine\nat all")),
-      cell: "**nothing**: not planted, the check fails without it: no engine",
+      cell: "**not caught**: not planted, the check fails without it: no engine",
     },
   ];
   it.each(cases)(

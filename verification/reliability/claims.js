@@ -3,7 +3,7 @@ import { add } from "./reports.js";
 
 /** @typedef {import("./reports.js").Report} Report */
 
-/** What histories are made on that is a server of its own kind: not memory, nor a stand-in, nor ours. */
+/** The engines that are servers of their own: not memory, a stand-in or a Leasehold server. */
 const ENGINES = ["postgres", "redis", "etcd", "zookeeper", "consul"];
 
 export const count = (/** @type {number} */ number) => number.toLocaleString("en-US");
@@ -58,14 +58,14 @@ export function claims(reports) {
     {
       what: "histories on real stores",
       aim: "2,000 checked on at least 4 engines, none wrong",
-      seen: `${count(verdicts("right"))} right, ${verdicts("wrong")} wrong, ${verdicts("unknown")} too hard to judge; ${engines.join(", ")}${made.has("http") ? ", and servers of ours on PostgreSQL" : ""}`,
+      seen: `${count(verdicts("right"))} right, ${verdicts("wrong")} wrong, ${verdicts("unknown")} too hard to judge; ${engines.join(", ")}${made.has("http") ? ", and Leasehold servers on PostgreSQL" : ""}`,
       holds: verdicts("right") >= 2_000 && verdicts("wrong") === 0 && engines.length >= 4,
       from: ["histories"],
     },
     {
-      what: "pauses longer than the ttl, of holders and workers",
-      aim: "500; nothing stale taken by the fence, and some without it",
-      seen: `${count(chaos?.["pausesPastTtl"] ?? 0)}; ${chaos?.["fencedViolations"] ?? "?"} taken by the fence (${count(chaos?.["staleRefused"] ?? 0)} refused), ${count(chaos?.["unfencedViolations"] ?? 0)} without one`,
+      what: "pauses of holders and workers longer than the TTL",
+      aim: "500; no stale write passes the fence, and some pass without one",
+      seen: `${count(chaos?.["pausesPastTtl"] ?? 0)}; ${chaos?.["fencedViolations"] ?? "?"} stale writes passed the fence (${count(chaos?.["staleRefused"] ?? 0)} were refused), ${count(chaos?.["unfencedViolations"] ?? 0)} passed without one`,
       holds:
         chaos !== undefined &&
         chaos["pausesPastTtl"] >= 500 &&
@@ -74,9 +74,9 @@ export function claims(reports) {
       from: ["chaos"],
     },
     {
-      what: "takeovers from holders that died or stood still",
-      aim: "each within the life of a grant plus the engine's epsilon, which grows with each dead waiter ahead",
-      seen: `${count(total("count"))}, ${add(stores.map((/** @type {Report} */ { takeovers }) => takeovers.overdue.length))} of them late; ${total("behindDeadWaiters")} took longer behind dead waiters`,
+      what: "takeovers from holders that were killed or stopped",
+      aim: "each within the duration of a grant plus the engine's epsilon, or later by what each dead waiter before it may add",
+      seen: `${count(total("count"))}, ${add(stores.map((/** @type {Report} */ { takeovers }) => takeovers.overdue.length))} of them late; ${total("behindDeadWaiters")} took longer because of dead waiters`,
       holds:
         stores.length > 0 &&
         stores.every(
@@ -98,7 +98,7 @@ export function claims(reports) {
     },
     {
       what: "soak",
-      aim: "an hour under faults, and all that must stay flat is",
+      aim: "an hour under faults, in which memory, handles and connections do not grow",
       seen: `${Math.round((soak?.["seconds"] ?? 0) / 60)} min, ${count(add(Object.values(soak?.["faults"] ?? {})))} faults, ${soak?.["claims"].filter((/** @type {Report} */ one) => one.holds).length ?? 0} of ${soak?.["claims"].length ?? 0} claims hold`,
       holds: soak !== undefined && soak["seconds"] >= 3_600 && soak["holds"],
       from: ["soak"],

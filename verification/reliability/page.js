@@ -34,13 +34,13 @@ function figures(runs, reports, judged) {
         ["what", "aim", "seen", "reached"],
         judged.map(({ what, aim, seen, holds }) => [what, aim, seen, holds ? "yes" : "**no**"]),
       ),
-      "From these runs:",
+      "The figures come from these runs:",
       table(
         ["run", "when", "commit", "machine", "command"],
         STEPS.flatMap(({ name }) => originsOf(name, runs.get(name) ?? [])),
       ),
       "### Takeovers",
-      'The time from the last renewal that counts (or the acquire) of a holder that was killed or stopped, to the answer\nthat grants its resource to the next holder, in milliseconds. "Bound" is the life of a grant plus the engine\'s\nepsilon. "Behind the dead" counts takeovers beyond the bound that followed dead waiters, within what is promised for\nthem.',
+      "A holder was killed or stopped. The times are from its last effective renewal (or its acquire) to the answer that grants its\nresource to the next holder, in milliseconds. The bound is the duration of a grant plus the engine's epsilon. The last column\ncounts takeovers that took longer than the bound because of dead waiters, and not longer than the guarantees allow for these.",
       table(
         [
           "store",
@@ -49,10 +49,10 @@ function figures(runs, reports, judged) {
           "p50",
           "p99",
           "max",
-          "life",
+          "duration",
           "epsilon",
           "bound",
-          "behind the dead",
+          "after dead waiters",
         ],
         (reports["chaos"]?.["stores"] ?? []).map(
           (/** @type {any} */ { store, version, takeovers, lifeMs, epsilonMs }) => [

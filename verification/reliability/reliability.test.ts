@@ -37,8 +37,8 @@ it("holds nothing of a night that did not come to its reports", () => {
 
 const WORLDS = "simulated worlds";
 const HISTORIES = "histories on real stores";
-const PAUSES = "pauses longer than the ttl, of holders and workers";
-const TAKEOVERS = "takeovers from holders that died or stood still";
+const PAUSES = "pauses of holders and workers longer than the TTL";
+const TAKEOVERS = "takeovers from holders that were killed or stopped";
 const PLANTED = "bugs planted on purpose";
 const WHOLE = "chaos and failovers as a whole";
 

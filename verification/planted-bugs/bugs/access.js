@@ -6,7 +6,7 @@ const CALLER = "packages/leasehold-server/src/http/auth/caller.ts";
 export const ACCESS = [
   {
     name: "tenant-check-forgotten",
-    what: "A lease is looked up by its name alone, and the answer shows another tenant's.",
+    what: "A lease is looked up by its name alone, so the answer shows that of another tenant.",
     file: "packages/leasehold-server/src/http/compat/grants.ts",
     find: "leases.get([{ namespace, resource }])",
     by: 'leases.get([{ namespace: namespace && "default", resource }])',
@@ -14,7 +14,7 @@ export const ACCESS = [
   },
   {
     name: "key-compared-by-its-beginning",
-    what: "A digest is compared with as many characters as the shorter one has, or its first ones.",
+    what: "Digests are compared only up to the length of the shorter one, or only by their first characters.",
     file: "packages/leasehold/src/control/keys.ts",
     find: "for (let at = 0; at < a.length; at += 1) different",
     by: "for (let at = 0; at < 8; at += 1) different",
@@ -33,7 +33,7 @@ export const ACCESS = [
   },
   {
     name: "first-of-a-batch-is-checked",
-    what: "Only the first resource of a batch must be the caller's.",
+    what: "Only the first resource of a batch must be within the caller's prefixes.",
     file: CALLER,
     find: "const forbidden = resources.find((resource) => !covers(caller, resource));",
     by: "const forbidden = resources.slice(0, 1).find((resource) => !covers(caller, resource));",
@@ -44,7 +44,7 @@ export const ACCESS = [
   },
   {
     name: "revoked-key-goes-on",
-    what: "A key that was revoked is good until its time is over.",
+    what: "A revoked key stays valid until it expires.",
     file: "packages/leasehold-server/src/http/auth/authenticate.ts",
     find: 'if (revoked) throw unauthenticated("this key was revoked");',
     by: 'if (revoked && remainingMs === 0) throw unauthenticated("this key was revoked");',
@@ -52,7 +52,7 @@ export const ACCESS = [
   },
   {
     name: "key-found-so-let-in",
-    what: "A caller that knows only the public part of a key is let in.",
+    what: "A caller that knows only the public part of a key is admitted.",
     file: "packages/leasehold-server/src/http/auth/authenticate.ts",
     find: "if (!record || !equalDigests(record.value.digest, named.digest)) {",
     by: "if (!record || equalDigests(record.value.digest, '')) {",
@@ -60,7 +60,7 @@ export const ACCESS = [
   },
   {
     name: "metric-names-never-refilled",
-    what: "With frequent scrapes, no name is reported after the first hundred.",
+    what: "If the metrics are read often, no name is reported after the first hundred.",
     file: "packages/leasehold/src/instrumentation/top-names.ts",
     find: "this.#refilledAtMs += passed * NEW_EVERY_MS;",
     by: "this.#refilledAtMs = this.#clock.monotonic();",

@@ -19,7 +19,7 @@ const ofSoak = unit("verification/soak/judge.test.ts", "each claim fails alone")
 export const CHECKERS = [
   {
     name: "checker-arrival",
-    what: "A holder may begin with a lease that it cannot trust any more.",
+    what: "The simulation accepts a holder that begins with a lease that it can no longer trust.",
     file: GRANTS,
     find: "    if (lease.remainingMs() <= 0) {",
     by: "    if (lease.remainingMs() < 0) {",
@@ -27,7 +27,7 @@ export const CHECKERS = [
   },
   {
     name: "checker-stale-alive",
-    what: "checkAlive() may be true after the end of trust.",
+    what: "The simulation accepts that checkAlive() is true after the end of trust.",
     file: GRANTS,
     find: "if (alive && lease.remainingMs() <= 0) {",
     by: "if (!alive && lease.remainingMs() <= 0) {",
@@ -35,7 +35,7 @@ export const CHECKERS = [
   },
   {
     name: "checker-ended-grant-again",
-    what: "A repeated acquire may bring an expired grant back.",
+    what: "The simulation accepts a repeated acquire that returns an expired grant.",
     file: GRANTS,
     find: "        if (last.ended || storeMs >= last.untilMs)\n",
     by: "        if (last.ended)\n",
@@ -43,7 +43,7 @@ export const CHECKERS = [
   },
   {
     name: "checker-repeated-token",
-    what: "A repeated acquire may have another token.",
+    what: "The simulation accepts a repeated acquire that returns another token.",
     file: GRANTS,
     find: '        if (after.token !== last.token)\n          this.#violate(\n            "unknown outcome is safe",',
     by: '        if (after.token < last.token)\n          this.#violate(\n            "unknown outcome is safe",',
@@ -51,7 +51,7 @@ export const CHECKERS = [
   },
   {
     name: "checker-renewal-after-expiry",
-    what: "A grant may be renewed after a revoke that waits for its expiry.",
+    what: "The simulation accepts a renewal after a revoke that waits for the expiry.",
     file: GRANTS,
     find: "      last.ended = true;\n      last.untilMs = after.expiresAtMs;\n",
     by: "      last.untilMs = after.expiresAtMs;\n",
@@ -59,7 +59,7 @@ export const CHECKERS = [
   },
   {
     name: "checker-equal-tokens",
-    what: "Two grants may have the same token.",
+    what: "The simulation accepts two grants with the same token.",
     file: GRANTS,
     find: '      if (token <= last.token) this.#violate("tokens"',
     by: '      if (token < last.token) this.#violate("tokens"',
@@ -67,7 +67,7 @@ export const CHECKERS = [
   },
   {
     name: "checker-weak-tokens",
-    what: "On a database that loses writes any token goes.",
+    what: "The simulation accepts any token on a database that loses writes.",
     file: GRANTS,
     find: "if (last && after.token <= last.token) {",
     by: "if (!last && after.token === 0) {",
@@ -75,7 +75,7 @@ export const CHECKERS = [
   },
   {
     name: "checker-exclusion",
-    what: "A grant may begin before the last one has ended.",
+    what: "The simulation accepts a grant that begins before the last one has ended.",
     file: GRANTS,
     find: "      if (nowMs < last.untilMs)\n",
     by: "      if (nowMs < 0)\n",
@@ -83,7 +83,7 @@ export const CHECKERS = [
   },
   {
     name: "checker-release-by-others",
-    what: "Another's release counts as the end of a grant, which the next one may follow.",
+    what: "The simulation counts the release of another client as the end of a grant.",
     file: GRANTS,
     find: "      if (last.leaseId === leaseId) {\n        last.ended",
     by: "      if (last.leaseId) {\n        last.ended",
@@ -91,7 +91,7 @@ export const CHECKERS = [
   },
   {
     name: "checker-lease-id-twice",
-    what: "One lease id may name two grants.",
+    what: "The simulation accepts two grants of one lease id.",
     file: GRANTS,
     find: "      if (lease.leaseId === leaseId)\n",
     by: "      if (lease.token < 0)\n",
@@ -99,7 +99,7 @@ export const CHECKERS = [
   },
   {
     name: "checker-trust",
-    what: "Trust may outlive a grant, as if no clock were bounded.",
+    what: "The simulation accepts trust that outlives its grant, as if no clock were bounded.",
     file: GRANTS,
     find: "if (!this.#rules.clocksBounded) return;",
     by: "if (this.#rules.clocksBounded) return;",
@@ -107,7 +107,7 @@ export const CHECKERS = [
   },
   {
     name: "checker-fence",
-    what: "The simulated fence may accept an older token.",
+    what: "The simulation accepts a fence that lets an older token pass.",
     file: `${SIMULATION}/checkers/fence.ts`,
     find: "else if (token < this.#largest)",
     by: "else if (token < 0)",
@@ -115,7 +115,7 @@ export const CHECKERS = [
   },
   {
     name: "checker-work-overlaps",
-    what: "A node may do the same work twice at once.",
+    what: "The simulation accepts a node that does the same work twice at the same time.",
     file: `${SIMULATION}/checkers/work.ts`,
     find: "if (running > 1)",
     by: "if (running > 2)",
@@ -123,7 +123,7 @@ export const CHECKERS = [
   },
   {
     name: "checker-vacancy",
-    what: "An election may stay without a leader.",
+    what: "The simulation accepts an election that stays without a leader.",
     file: `${SIMULATION}/checkers/leaders.ts`,
     find: "if (this.#vacantSinceMs === undefined || this.deaths !== died) return;",
     by: "if (this.#vacantSinceMs !== undefined || this.deaths !== died) return;",
@@ -131,7 +131,7 @@ export const CHECKERS = [
   },
   {
     name: "checker-two-completions",
-    what: "A task may be completed twice.",
+    what: "The simulation accepts two completions of one task.",
     file: `${SIMULATION}/checkers/tasks.ts`,
     find: "if (times > 1)",
     by: "if (times > 2)",
@@ -139,7 +139,7 @@ export const CHECKERS = [
   },
   {
     name: "checker-lost-task",
-    what: "An accepted task may be gone.",
+    what: "The simulation accepts the loss of an accepted task.",
     file: `${SIMULATION}/checkers/tasks.ts`,
     find: "if (!(await exists(id)))",
     by: "if (id === undefined)",
@@ -147,7 +147,7 @@ export const CHECKERS = [
   },
   {
     name: "checker-once-twice",
-    what: "A key of `once` may be recorded twice.",
+    what: "The simulation accepts two records of one key of `once`.",
     file: `${SIMULATION}/checkers/once.ts`,
     find: "if (last && storeMs < last.untilMs) {",
     by: "if (last && storeMs < 0) {",
@@ -155,7 +155,7 @@ export const CHECKERS = [
   },
   {
     name: "checker-schedule-twice",
-    what: "A fire time may make two tasks.",
+    what: "The simulation accepts two tasks for one fire time.",
     file: `${SIMULATION}/checkers/schedules.ts`,
     find: "if (fired.madeMs.has(fireAtMs))",
     by: "if (fired.madeMs.has(nowMs + 1))",
@@ -163,7 +163,7 @@ export const CHECKERS = [
   },
   {
     name: "checker-late-waiter",
-    what: "A waiter may wait for ever, if it began after everything healed.",
+    what: "The simulation accepts a waiter that waits for ever, if it began after the faults had ended.",
     file: `${SIMULATION}/checkers/rest.ts`,
     find: "sinceMs <= healedAtMs || nowMs - sinceMs >= LONGEST_WAIT_TTLS * ttlMs",
     by: "sinceMs <= healedAtMs",
@@ -171,7 +171,7 @@ export const CHECKERS = [
   },
   {
     name: "checker-uneven-shards",
-    what: "One member may have all shards.",
+    what: "The simulation accepts a member that has all shards.",
     file: `${SIMULATION}/checkers/rest.ts`,
     find: "if (Math.max(...loads) - Math.min(...loads) > 1) {",
     by: "if (Math.max(...loads) - Math.min(...loads) > count) {",
@@ -179,7 +179,7 @@ export const CHECKERS = [
   },
   {
     name: "checker-unsettled-passes",
-    what: "What is not at rest at the end of a simulated world is no violation.",
+    what: "The simulation accepts a world that does not come to rest at its end.",
     file: `${SIMULATION}/simulation.ts`,
     find: "    if (over) for (const { property, what } of unsettled) world.violate(property, what);\n",
     by: "",
@@ -187,7 +187,7 @@ export const CHECKERS = [
   },
   {
     name: "checker-seed-differs",
-    what: "A seed may take another course each time.",
+    what: "The simulation accepts a seed whose second run takes another course.",
     file: `${SIMULATION}/campaign.ts`,
     find: "if (again.world.trace.hash === world.trace.hash) return undefined;",
     by: "if (again.world.trace.hash) return undefined;",
@@ -195,7 +195,7 @@ export const CHECKERS = [
   },
   {
     name: "checker-history-unique",
-    what: "In a history, one token may name two grants.",
+    what: "The checker of histories accepts two grants with one token.",
     file: `${HISTORY}/grants.ts`,
     find: "if (before?.token === token) report(",
     by: "if (before?.leaseId === leaseId) report(",
@@ -203,7 +203,7 @@ export const CHECKERS = [
   },
   {
     name: "checker-history-order",
-    what: "In a history, the later grant may have the smaller token.",
+    what: "The checker of histories accepts a later grant with a smaller token.",
     file: `${HISTORY}/grants.ts`,
     find: "if (lastAsked && answeredMs < lastAsked.invokeMs) {",
     by: "if (lastAsked && answeredMs < 0) {",
@@ -211,7 +211,7 @@ export const CHECKERS = [
   },
   {
     name: "checker-history-overlap",
-    what: "In a history, a release that failed counts as the end of a grant.",
+    what: "The checker of histories counts a release that failed as the end of a grant.",
     file: `${HISTORY}/grants.ts`,
     find: '  if (entry.result === "fail") return;\n',
     by: "",
@@ -219,7 +219,7 @@ export const CHECKERS = [
   },
   {
     name: "checker-history-any-holder",
-    what: "A refusal in a history may name any holder.",
+    what: "The checker of histories accepts a refusal that names any holder.",
     file: `${HISTORY}/model.ts`,
     find: "    if (facts.get(name) !== value) return false;\n",
     by: '    if (name !== "holder" && facts.get(name) !== value) return false;\n',
@@ -227,7 +227,7 @@ export const CHECKERS = [
   },
   {
     name: "checker-history-no-expiry",
-    what: "A grant in a history may be renewed at any time.",
+    what: "The checker of histories accepts a renewal at any time.",
     file: `${HISTORY}/model.ts`,
     find: "  if (!now) return null;\n",
     by: "  now ??= end;\n",
@@ -235,7 +235,7 @@ export const CHECKERS = [
   },
   {
     name: "checker-history-before-invoke",
-    what: "An order may put a request before one that had returned when it was sent.",
+    what: "The checker of histories accepts an order in which a request precedes one that had returned before it was sent.",
     file: `${HISTORY}/search.ts`,
     find: "const mayBeNext = (index: number) => this.#entry(index).invokeMs <= untilMs;",
     by: "const mayBeNext = (index: number) => this.#entry(index).invokeMs <= FOREVER;",
@@ -243,7 +243,7 @@ export const CHECKERS = [
   },
   {
     name: "checker-history-verdict",
-    what: "A campaign of histories passes what only the checker of grants reports.",
+    what: "A campaign of histories passes although the checker of grants has reported a violation.",
     file: "verification/histories/campaign.ts",
     find: 'const wrong = violations.length > 0 || verdict === "not";',
     by: 'const wrong = verdict === "not";',
@@ -251,7 +251,7 @@ export const CHECKERS = [
   },
   {
     name: "checker-chaos-tokens",
-    what: "In the chaos, a token may be below one before the last.",
+    what: "The chaos run accepts a token that is smaller than one before the last.",
     file: CHAOS,
     find: "largest = Math.max(largest, received[at]!.token);",
     by: "largest = received[at]!.token;",
@@ -259,7 +259,7 @@ export const CHECKERS = [
   },
   {
     name: "checker-chaos-writes",
-    what: "In the chaos, a write may have a token of no grant.",
+    what: "The chaos run accepts a write with a token of no grant.",
     file: CHAOS,
     find: ".filter(({ grant, token }) => journal.grants.get(grant)?.token !== token)",
     by: ".filter(({ grant }) => !journal.grants.has(grant))",
@@ -267,7 +267,7 @@ export const CHECKERS = [
   },
   {
     name: "checker-chaos-overlaps",
-    what: "In the chaos, a holder may trust its lease beside its successor's.",
+    what: "The chaos run accepts a holder that trusts its lease at the same time as its successor.",
     file: CHAOS,
     find: "if (!after || trustedMs <= after.receivedMs + STEP_MS) return [];",
     by: "if (!after || trustedMs >= after.receivedMs + STEP_MS) return [];",
@@ -275,7 +275,7 @@ export const CHECKERS = [
   },
   {
     name: "checker-chaos-stale",
-    what: "In the chaos, the fence may let a late write pass.",
+    what: "The chaos run accepts a fence that lets a late write pass.",
     file: CHAOS,
     find: "newer.atMs < older.lastMs &&",
     by: "newer.atMs < older.atMs &&",
@@ -283,7 +283,7 @@ export const CHECKERS = [
   },
   {
     name: "checker-chaos-breach",
-    what: "A register does not notice a holder that trusts its lease after its successor's write.",
+    what: "The chaos run does not notice a holder that trusts its lease after its successor's write.",
     file: "verification/chaos/engines/registers.ts",
     find: "if (successor && successor.atMs < checkedMs) {",
     by: "if (successor && successor.atMs < 0) {",
@@ -291,7 +291,7 @@ export const CHECKERS = [
   },
   {
     name: "checker-chaos-lost-claims",
-    what: "A failover may lose what its page says is never lost.",
+    what: "The chaos run accepts a failover that loses what its page says is never lost.",
     file: "verification/chaos/scenarios/claims.ts",
     find: 'return claim === "none" ? 0 : seen[claim];',
     by: 'return claim === "none" ? seen.lostGrants : seen[claim];',
@@ -299,7 +299,7 @@ export const CHECKERS = [
   },
   {
     name: "checker-task-attempts",
-    what: "In the chaos with tasks, two attempts may complete one task.",
+    what: "The chaos run accepts two attempts that complete one task.",
     file: TASKS,
     find: "if (done.length !== 1)",
     by: "if (done.length < 1)",
@@ -307,7 +307,7 @@ export const CHECKERS = [
   },
   {
     name: "checker-task-sayings",
-    what: "In the chaos with tasks, one completion may be accepted twice.",
+    what: "The chaos run accepts two confirmations of one completion.",
     file: TASKS,
     find: "if (accepted.length > 1)",
     by: "if (accepted.length > 2)",
@@ -315,7 +315,7 @@ export const CHECKERS = [
   },
   {
     name: "checker-task-logs",
-    what: "In the chaos with tasks, one line of the log accounts for all refusals that are alike.",
+    what: "The chaos run accepts one log line for several refusals that are alike.",
     file: TASKS,
     find: "    logged.set(key, left - 1);\n",
     by: "",
@@ -323,7 +323,7 @@ export const CHECKERS = [
   },
   {
     name: "checker-task-registers",
-    what: "In the chaos with tasks, an older attempt may have written last.",
+    what: "The chaos run accepts an older attempt that writes last.",
     file: TASKS,
     find: "if (last !== fencingToken) wrong.push(",
     by: "if (last > Number(fencingToken)) wrong.push(",
@@ -331,7 +331,7 @@ export const CHECKERS = [
   },
   {
     name: "checker-matrix-fence",
-    what: "In the matrix, the guarded register may be overwritten.",
+    what: "The matrix accepts a guarded register that was overwritten.",
     file: STRIKE,
     find: "    if (fenced) return",
     by: "    if (fenced && unfenced && !late) return",
@@ -339,7 +339,7 @@ export const CHECKERS = [
   },
   {
     name: "checker-matrix-trust",
-    what: "In the matrix, a lease may be trusted past its end.",
+    what: "The matrix accepts trust past the end of a lease.",
     file: STRIKE,
     find: '    if (late.alive) return "a lease was trusted past its end";\n',
     by: "",
@@ -347,7 +347,7 @@ export const CHECKERS = [
   },
   {
     name: "checker-soak-overlaps",
-    what: "In the soak, two may trust one lease at once.",
+    what: "The soak accepts two holders that trust one lease at the same time.",
     file: SOAK,
     find: 'none("two never trust one lease at once", "overlaps")',
     by: 'none("two never trust one lease at once", "tokensBack")',
@@ -355,7 +355,7 @@ export const CHECKERS = [
   },
   {
     name: "checker-soak-tasks",
-    what: "In the soak, a task may be done twice.",
+    what: "The soak accepts a task that is done twice.",
     file: SOAK,
     find: "holds: accepted > 0 && doneOnce === accepted,",
     by: "holds: accepted > 0 && doneOnce >= accepted,",
@@ -363,7 +363,7 @@ export const CHECKERS = [
   },
   {
     name: "checker-overload",
-    what: "An overload in which a lease was lost passes.",
+    what: "The overload run passes although a lease was lost.",
     file: "verification/overload/judge.js",
     find: "if (lost > 0) return",
     by: "if (lost > refused) return",
@@ -371,7 +371,7 @@ export const CHECKERS = [
   },
   {
     name: "checker-fuzz-key",
-    what: "An answer to a fuzzed request may contain a key.",
+    what: "The fuzzer accepts an answer that contains a key.",
     file: "verification/fuzz/judge.ts",
     find: "if (this.#secrets.some((secret) => text.includes(secret)))",
     by: "if (this.#secrets.some((secret) => text === secret))",

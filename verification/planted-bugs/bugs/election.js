@@ -16,7 +16,7 @@ export const ELECTOR_BUGS = [
   },
   {
     name: "work-begins-when-the-term-is-over",
-    what: "A term that is lost before its work begins starts the work all the same.",
+    what: "Work starts although its term was lost before.",
     file: ELECTOR,
     find: "if (signal.aborted || !lease.checkAlive()) return;",
     by: "",
@@ -51,7 +51,7 @@ export const ELECTOR_BUGS = [
   },
   {
     name: "leader-without-a-look-at-the-clock",
-    what: "A node that slept past its term says that it leads until a timer has run.",
+    what: "A node that slept past the end of its term claims to lead until a timer has fired.",
     file: ELECTOR,
     find: 'this.#state === "leading" && lease.checkAlive() ? lease : undefined;',
     by: 'this.#state === "leading" && lease.isHeld ? lease : undefined;',
@@ -59,7 +59,7 @@ export const ELECTOR_BUGS = [
   },
   {
     name: "observer-goes-back-in-time",
-    what: "A late answer of a replica shows a leader of before as the leader.",
+    what: "A late answer of a replica shows an earlier leader as the current one.",
     file: "packages/leasehold/src/election/observer.ts",
     find: "const isOld = (change.token ?? 0) < (last?.token ?? 0);",
     by: "const isOld = (change.token ?? 0) < 0;",
@@ -67,7 +67,7 @@ export const ELECTOR_BUGS = [
   },
   {
     name: "stale-leader-does-not-step-down",
-    what: "A leader whose token a guard has refused goes on leading.",
+    what: "A leader whose token a guard has refused continues to lead.",
     file: ELECTOR,
     find: 'if (options.leaderWrite && error instanceof StaleTokenError) lease.lose("taken");',
     by: "",
@@ -78,7 +78,7 @@ export const ELECTOR_BUGS = [
   },
   {
     name: "leading-gauge-not-lowered-on-throw",
-    what: "Work that throws is counted as leading for ever.",
+    what: "Work that has thrown an error counts as leading for ever.",
     file: "packages/leasehold/src/election/drain.ts",
     find: '      await work();\n    } finally {\n      telemetry?.change("leasehold.election.leading", term, -1);\n',
     by: '      await work();\n      telemetry?.change("leasehold.election.leading", term, -1);\n    } finally {\n',
@@ -92,7 +92,7 @@ export const ELECTOR_BUGS = [
 export const SINGLETONS = [
   {
     name: "client-closes-under-the-work",
-    what: "A client that closes releases the lease under work that has not stopped yet.",
+    what: "A client that closes releases the lease of work that has not stopped yet.",
     file: "packages/leasehold/src/core/client.ts",
     find: "lease.isWorkedUnder = true;",
     by: "lease.isWorkedUnder = false;",
@@ -103,7 +103,7 @@ export const SINGLETONS = [
   },
   {
     name: "renewed-under-work-that-hangs",
-    what: "Work that does not stop keeps its lease for ever.",
+    what: "The lease of work that does not stop is renewed for ever.",
     file: DRAIN,
     find: "    lease.letExpire();\n",
     by: "",
@@ -122,7 +122,7 @@ export const SINGLETONS = [
   },
   {
     name: "singleton-starts-beside-the-old-work",
-    what: "When the lease is lost, the work is started again beside the old work, which has not ended.",
+    what: "After the loss of the lease, the work starts again beside the old work, which has not ended.",
     file: "packages/leasehold/src/election/singleton.ts",
     find: "await this.#drain.watch(lease, () => this.#work(lease));",
     by: 'const lost = new Promise<void>((resolve) => lease.signal.addEventListener("abort", () => resolve()));\n          await Promise.race([this.#drain.watch(lease, () => this.#work(lease)), lost]);',
@@ -155,7 +155,7 @@ export const SHARDS_BUGS = [
   },
   {
     name: "lost-member-works-on",
-    what: "A member that has lost its own lease goes on with its shards.",
+    what: "A member that has lost its own lease continues to work on its shards.",
     file: SHARDS,
     find: "      unlisten();\n      this.#adopt([]);",
     by: "      unlisten();",
@@ -163,7 +163,7 @@ export const SHARDS_BUGS = [
   },
   {
     name: "shard-taken-up-while-it-drains",
-    what: "A member that gets a shard back begins anew beside its own work on it, which still drains.",
+    what: "A member that gets a shard back starts its work while its earlier work on the shard still drains.",
     file: SHARDS,
     find: "if (!isOwn(shard) || this.#working.has(shard) || this.#leaving.has(shard)) continue;",
     by: "if (!isOwn(shard) || this.#working.has(shard)) continue;",
@@ -171,7 +171,7 @@ export const SHARDS_BUGS = [
   },
   {
     name: "every-shard-moves-when-one-joins",
-    what: "Shards are given out by number modulo members: nearly all of them move at each change.",
+    what: "Shards are assigned by number modulo members, so nearly all of them move at each change.",
     file: "packages/leasehold/src/election/allocation.ts",
     find: "if (own) own.push(shard);",
     by: "if (own && own.length < 0) own.push(shard);",

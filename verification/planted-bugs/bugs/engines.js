@@ -7,7 +7,7 @@ const etcdSuite = (name) => conformance("tests/conformance/etcd.test.ts", name);
 export const ETCD = [
   {
     name: "etcd-put-without-compare",
-    what: "A change is written without comparing the entry that it is based on.",
+    what: "A change is written without comparing the entry that it was computed from.",
     file: PARTS,
     find: "compare: [...unchanged(place, entry), ...given],",
     by: "compare: [...given],",
@@ -31,7 +31,7 @@ export const ETCD = [
   },
   {
     name: "etcd-renewed-under-the-old-lease",
-    what: "A renewal is written down, but the lock key stays under the engine lease that is about to end.",
+    what: "A renewal is recorded, but the lock key stays attached to the engine lease that is about to end.",
     file: "packages/leasehold/src/stores/etcd/decide.ts",
     find: "lock: { put: owner.key, lease: lease.id, value: owner.value },",
     by: "lock: { put: owner.key, lease: owner.lease, value: owner.value },",
@@ -39,7 +39,7 @@ export const ETCD = [
   },
   {
     name: "etcd-anybodys-lock-is-ours",
-    what: "The lock of another client is taken for that of our last grant.",
+    what: "The lock of another client is mistaken for that of our last grant.",
     file: "packages/leasehold/src/stores/etcd/records.ts",
     find: "return entry.owner !== null && entry.owner.createRevision === entry.record?.token;",
     by: "return entry.owner !== null && entry.record !== null;",
@@ -63,7 +63,7 @@ export const ETCD = [
   },
   {
     name: "etcd-lease-end-counts-from-answer",
-    what: "The end of an engine lease counts from the answer, not from the call.",
+    what: "The end of an engine lease counts from the answer, not from before the call.",
     file: "packages/leasehold/src/stores/etcd/engine-leases.ts",
     find: "endsMs: sentMs + grantedMs }",
     by: "endsMs: this.#clock.monotonic() + grantedMs }",
@@ -82,7 +82,7 @@ export const ZOOKEEPER = [
   },
   {
     name: "zookeeper-renewal-over-a-mark",
-    what: "A renewal overwrites any version, and with it an operator's mark of a revocation.",
+    what: "A renewal overwrites any version, and so also the mark of an operator's revocation.",
     file: "packages/leasehold/src/stores/zookeeper/decide.ts",
     find: "const stat = await talk.link.setData(node.path, data, node.version, talk.deadlineMs);",
     by: "const stat = await talk.link.setData(node.path, data, -1, talk.deadlineMs);",
@@ -93,7 +93,7 @@ export const ZOOKEEPER = [
   },
   {
     name: "zookeeper-session-from-the-answer",
-    what: "The session is computed from the last response, not from what the leader knows.",
+    what: "The end of the session is computed from the last response, not from what the leader knows.",
     file: "packages/leasehold/src/stores/zookeeper/connection-lifetime.ts",
     find: "return (reported?.sentMs ?? Number.NEGATIVE_INFINITY) + this.sessionTimeoutMs;",
     by: "return (reported?.answeredMs ?? Number.NEGATIVE_INFINITY) + this.sessionTimeoutMs;",
@@ -104,7 +104,7 @@ export const ZOOKEEPER = [
   },
   {
     name: "zookeeper-waiter-never-extended",
-    what: "A waiter that attempts again loses its position all the same.",
+    what: "A waiter loses its position although it keeps polling.",
     file: "packages/leasehold/src/stores/zookeeper/wait-queue.ts",
     find: "    if (known) known.untilMs = Math.max(known.untilMs, untilMs);\n    else {\n",
     by: "    if (!known) {\n",
@@ -118,7 +118,7 @@ export const ZOOKEEPER = [
 export const KUBERNETES = [
   {
     name: "kubernetes-age-restarts-at-each-poll",
-    what: "The age of a record is counted from the last poll, so it never expires.",
+    what: "The age of a record counts from the last poll, so the record never expires.",
     file: "packages/leasehold/src/stores/kubernetes/observations.ts",
     find: "receivedMs: last && isLast ? last.receivedMs : nowMs,",
     by: "receivedMs: nowMs,",
@@ -126,7 +126,7 @@ export const KUBERNETES = [
   },
   {
     name: "kubernetes-conflict-unnoticed",
-    what: "The answer that another writer was faster is taken for that of a write.",
+    what: "A conflict with another writer counts as a successful write.",
     file: "packages/leasehold/src/stores/kubernetes/transactions.ts",
     find: "if (answer.status >= 300) return false;",
     by: "if (answer.status >= 500) return false;",
@@ -139,7 +139,7 @@ const consulSuite = (name) => conformance("tests/conformance/consul.test.ts", na
 export const CONSUL = [
   {
     name: "consul-record-without-compare",
-    what: "The record is put whatever it has become, so a renewal overwrites a revocation.",
+    what: "A record is written without a comparison, so a renewal overwrites a revocation.",
     file: "packages/leasehold/src/stores/consul/decide.ts",
     find: 'return { verb: "cas", key: place.record, index: recordIndex, value: encodeRecord(record) };',
     by: 'return { verb: "set" as "cas", key: place.record, value: encodeRecord(record) };',
@@ -147,7 +147,7 @@ export const CONSUL = [
   },
   {
     name: "consul-anybodys-lock-is-ours",
-    what: "The lock of another client is taken for that of our last grant.",
+    what: "The lock of another client is mistaken for that of our last grant.",
     file: "packages/leasehold/src/stores/consul/records.ts",
     find: "return entry.owner !== null && entry.owner.index === entry.record?.token;",
     by: "return entry.owner !== null && entry.record !== null;",
@@ -171,7 +171,7 @@ export const CONSUL = [
   },
   {
     name: "consul-session-from-the-answer",
-    what: "The session is trusted for a TTL after the answer, not after the call.",
+    what: "Trust in the session counts from the answer, not from before the call.",
     file: "packages/leasehold/src/stores/consul/connection-session.ts",
     find: "this.#id = id;\n    this.#lastsUntilMs = sentMs + sessionTtlMs;",
     by: "this.#id = id;\n    this.#lastsUntilMs = env.clock.monotonic() + sessionTtlMs;",
@@ -179,7 +179,7 @@ export const CONSUL = [
   },
   {
     name: "consul-session-with-checks",
-    what: "The session is made with Consul's default check, and ends with the health of its node.",
+    what: "The session has Consul's default check, so it ends with the health of its node.",
     file: "packages/leasehold/src/stores/consul/connection-session.ts",
     find: '      LockDelay: "0s",\n      NodeChecks: [],\n',
     by: '      LockDelay: "0s",\n',
@@ -195,7 +195,7 @@ export const CONSUL = [
   },
   {
     name: "consul-stale-reads",
-    what: "Reads are not consistent, so a leader that has lost the others confirms renewals.",
+    what: "Reads are not consistent, so a leader without a majority confirms renewals.",
     file: "packages/leasehold/src/stores/consul/connection.ts",
     find: 'query: writes ? {} : { consistent: "" },',
     by: "query: {},",
@@ -203,7 +203,7 @@ export const CONSUL = [
   },
   {
     name: "consul-silent-agent-kept",
-    what: "After an agent that stays silent, the next call asks the same one.",
+    what: "After an agent that did not answer, the next call goes to the same agent.",
     file: "packages/leasehold/src/stores/consul/connection.ts",
     find: "if (this.#at === at && (isOverdue || error instanceof StoreUnavailableError)) {",
     by: "if (this.#at === at && error instanceof StoreUnavailableError) {",
@@ -211,7 +211,7 @@ export const CONSUL = [
   },
   {
     name: "consul-write-sent-again",
-    what: "A write whose answer was lost is sent to the next agent, though it may have been applied.",
+    what: "A write whose answer was lost is sent to the next agent although it may have been applied.",
     file: "packages/leasehold/src/stores/consul/connection.ts",
     find: 'if (error.outcome === "unknown" && !call.repeatable) throw error;',
     by: "",
@@ -235,7 +235,7 @@ export const CONSUL = [
   },
   {
     name: "consul-semaphore-unnoticed",
-    what: "A lock key without a session counts as free, although a semaphore of `consul lock` keeps it.",
+    what: "A lock key without a session counts as free, although a semaphore of `consul lock` uses it.",
     file: "packages/leasehold/src/stores/consul/records.ts",
     find: "const isSemaphore = pair?.Flags === SEMAPHORE_FLAGS;",
     by: "const isSemaphore = false;",
@@ -243,7 +243,7 @@ export const CONSUL = [
   },
   {
     name: "consul-ending-grant-brought-back",
-    what: "A repeated acquire is answered with a grant that its client has begun to end.",
+    what: "A repeated acquire returns a grant that its client has begun to end.",
     file: "packages/leasehold/src/stores/consul/store.ts",
     find: "    one.isEnding = true;\n",
     by: "",
@@ -251,7 +251,7 @@ export const CONSUL = [
   },
   {
     name: "consul-late-grant-brought-back",
-    what: "A grant that was made after its client looked for it is granted anew, though its end is near.",
+    what: "A repeated acquire promises a whole TTL again for a grant that was made after its client had looked for it, although the grant ends soon.",
     file: "packages/leasehold/src/stores/consul/own-grants.ts",
     find: "return isEnding || untilMs <= atMs;",
     by: "return untilMs <= atMs;",

@@ -70,7 +70,7 @@ export const FENCES = [
   },
   {
     name: "http-guard-lets-go-too-early",
-    what: "The guard is left when the handler begins, so that a newer holder writes beside it.",
+    what: "The guard is left when the handler starts, so a newer holder writes at the same time.",
     file: "packages/leasehold/src/fence/http.ts",
     find: '      return new Promise<void>((leave) => {\n        over.addEventListener("abort", () => leave(), { once: true });\n      });\n',
     by: "",

@@ -8,7 +8,7 @@ const THREAD_TEST = "packages/leasehold/src/renewal-thread/renewals.test.ts";
 export const HOLDING = [
   {
     name: "deadline-from-receipt",
-    what: "The holder counts its time from the answer, not from before the request.",
+    what: "The holder counts its trust from the answer, not from before the request.",
     file: ACQUIRE,
     find: "const trust = trustFrom(sent, outcome.remainingMs, options);",
     by: "Object.assign(sent, instant(clock));\n          const trust = trustFrom(sent, outcome.remainingMs, options);",
@@ -16,7 +16,7 @@ export const HOLDING = [
   },
   {
     name: "renewed-deadline-from-receipt",
-    what: "A renewal counts from its answer, so that a slow one promises too much.",
+    what: "After a renewal, the holder counts its trust from the answer, so a slow renewal promises too much.",
     file: HELD,
     find: "const trust = trustFrom(sent, outcome.remainingMs, this.#options);",
     by: "const trust = trustFrom(instant(this.#env.clock), outcome.remainingMs, this.#options);",
@@ -27,7 +27,7 @@ export const HOLDING = [
   },
   {
     name: "no-look-at-trust-after-waiting",
-    what: "A grant that expired before its answer came is taken for a live one.",
+    what: "A grant that expired before its answer arrived is treated as live.",
     file: ACQUIRE,
     find: "if (trustLeftMs(trust, clock) > 0) {",
     by: "if (trust) {",
@@ -35,7 +35,7 @@ export const HOLDING = [
   },
   {
     name: "check-alive-by-timer-only",
-    what: "After a pause the holder trusts its lease until a timer has run.",
+    what: "After a pause, the holder trusts its lease until a timer has fired.",
     file: HELD,
     find: 'if (this.#state !== "held") return false;\n    if (trustLeftMs(this.#trust, this.#env.clock) > 0) return true;',
     by: 'if (this.#state !== "held") return false;\n    if (this.#state === "held") return true;',
@@ -43,7 +43,7 @@ export const HOLDING = [
   },
   {
     name: "suspended-machine-unnoticed",
-    what: "Trust is measured by a clock that stands still while the machine sleeps.",
+    what: "Trust is measured by a clock that stops while the machine sleeps.",
     file: "packages/leasehold/src/core/trust.ts",
     find: "return Math.min(trust.untilMonotonicMs - clock.monotonic(), trust.untilWallMs - clock.wall());",
     by: "return trust.untilMonotonicMs - clock.monotonic();",
@@ -62,7 +62,7 @@ export const HOLDING = [
   },
   {
     name: "retry-with-a-fresh-lease-id",
-    what: "An acquire whose outcome is unknown is repeated under another lease id, and meets its own first grant.",
+    what: "An acquire with an unknown outcome is repeated under another lease id, and its own first grant refuses it.",
     file: ACQUIRE,
     find: 'unknown ||= outcome.applied === "maybe";',
     by: 'contender.leaseId = newLeaseId(random);\n          unknown ||= outcome.applied === "maybe";',
@@ -100,7 +100,7 @@ export const HOLDING = [
   },
   {
     name: "judged-before-the-thread-is-asked",
-    what: "After a block the lease is lost, although the renewal thread has renewed it.",
+    what: "After a block of the event loop, the lease counts as lost although the renewal thread has renewed it.",
     file: HELD,
     find: "checkAlive(): boolean {\n    this.#readThread();",
     by: "checkAlive(): boolean {",
@@ -116,7 +116,7 @@ export const HOLDING = [
   },
   {
     name: "one-failed-renewal-is-the-last",
-    what: "After a failed renewal the next one is tried only when the lease has expired.",
+    what: "After a failed renewal, the next attempt follows only when the lease has expired.",
     file: HELD,
     find: "this.#renewAtMs = clock.monotonic() + jittered(random, delayMs, 0.5);",
     by: "this.#renewAtMs = clock.monotonic() + 4 * delayMs + leftMs;",
@@ -135,7 +135,7 @@ export const HOLDING = [
   },
   {
     name: "scheduler-sleeps-too-long",
-    what: "A lease that is due before all others is renewed when the timer of the others runs.",
+    what: "A lease that is due before all others is renewed only when the timer of the others fires.",
     file: "packages/leasehold/src/core/renewal-scheduler.ts",
     find: "if (!this.#timer || atMs < this.#timerAtMs) this.#arm();",
     by: "if (!this.#timer) this.#arm();",
@@ -143,7 +143,7 @@ export const HOLDING = [
   },
   {
     name: "sent-after-its-caller-has-gone",
-    what: "An acquire that waited for longer than its caller is sent behind that caller's release.",
+    what: "An acquire whose caller gave up while it waited is sent after that caller's release.",
     file: "packages/leasehold/src/core/batching.ts",
     find: "if (deadlineMs > nowMs) return true;",
     by: "if (deadlineMs > -nowMs) return true;",
@@ -151,7 +151,7 @@ export const HOLDING = [
   },
   {
     name: "hung-call-stops-renewals",
-    what: "A call that never settles stops all that wait behind it.",
+    what: "A call that never settles blocks all calls behind it.",
     file: "packages/leasehold/src/core/batching.ts",
     find: "if (!Number.isFinite(timeoutMs)) return answer;",
     by: "if (timeoutMs > 0) return answer;",

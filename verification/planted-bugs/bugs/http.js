@@ -18,7 +18,7 @@ export const HTTP = [
   },
   {
     name: "last-try-decides",
-    what: "After a try without an answer, a later refusal says that nothing was done.",
+    what: "If a retry is refused, the call reports that nothing was done, although an earlier attempt may have been applied.",
     file: RETRYING,
     find: 'const maybe = before && isFailed(before) && before.applied === "maybe";',
     by: 'const maybe = before && isFailed(before) && failed.applied === "maybe";',
@@ -26,7 +26,7 @@ export const HTTP = [
   },
   {
     name: "server-error-means-not-done",
-    what: "A 500 is taken for a promise that nothing was done.",
+    what: "A 500 counts as a promise that nothing was done.",
     file: CLIENT,
     find: 'if (status !== 429 && status !== 503) return failed("maybe", unavailable("maybe", detail));',
     by: 'if (status !== 429 && status !== 503) return failed("no", unavailable("no", detail));',
@@ -34,7 +34,7 @@ export const HTTP = [
   },
   {
     name: "reset-connection-means-not-sent",
-    what: "A connection that breaks under a call is taken for one that never was.",
+    what: "A connection that breaks during a call counts as a call that was never sent.",
     file: CLIENT,
     find: 'const applied = wasNotSent(cause) ? "no" : "maybe";',
     by: 'const applied = code !== "" || wasNotSent(cause) ? "no" : "maybe";',
@@ -42,7 +42,7 @@ export const HTTP = [
   },
   {
     name: "retry-after-ignored",
-    what: "A server that asks for a pause is asked again at once.",
+    what: "The client retries at once although the server asks it to wait.",
     file: RETRYING,
     find: "const pauseMs = retryAfterMs + backoff.nextMs();",
     by: "const pauseMs = 0 * retryAfterMs + backoff.nextMs();",
@@ -50,7 +50,7 @@ export const HTTP = [
   },
   {
     name: "server-chooses-another-lease-id",
-    what: "The server does not take the lease id that its client has chosen: each try is another grant.",
+    what: "The server ignores the lease id that its client has chosen, so each attempt is another grant.",
     file: "packages/leasehold-server/src/http/compat/grants.ts",
     find: "return chosen?.leaseId ?? newLeaseId(services.env.random);",
     by: "return chosen && newLeaseId(services.env.random).length === 0 ? chosen.leaseId : newLeaseId(services.env.random);",
@@ -58,7 +58,7 @@ export const HTTP = [
   },
   {
     name: "batch-order-lost",
-    what: "The outcomes of a batch that was sent in parts come back in another order.",
+    what: "The outcomes of a batch that was sent in parts are returned in another order.",
     file: "packages/leasehold/src/stores/http/batch.ts",
     find: "    for (const outcome of outcomesOf<Outcome>(answer, count)) outcomes.push(outcome);",
     by: "    for (const outcome of outcomesOf<Outcome>(answer, count)) outcomes.unshift(outcome);",
@@ -69,7 +69,7 @@ export const HTTP = [
   },
   {
     name: "one-bad-request-fails-the-batch",
-    what: "A request that the server refuses takes all others of its batch with it.",
+    what: "One invalid request makes all others of its batch fail.",
     file: "packages/leasehold/src/stores/http/batch.ts",
     find: "if (count > 1) {",
     by: "if (count > 1_000_000) {",
@@ -77,7 +77,7 @@ export const HTTP = [
   },
   {
     name: "audit-verify-stuck-after-failure",
-    what: "A verification that fails is taken for one that still runs.",
+    what: "A verification that has failed counts as still running.",
     file: "packages/leasehold-server/src/http/operations/verifying.ts",
     find: "    const verdict = this.#last.then(begin).finally(() => this.#tenants.delete(namespace));\n",
     by: "    const verdict = this.#last.then(begin);\n    verdict.then(() => this.#tenants.delete(namespace), () => {});\n",

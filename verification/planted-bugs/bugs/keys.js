@@ -18,7 +18,7 @@ export const KEYS = [
   },
   {
     name: "key-expired-head-overtaken",
-    what: "While a task of a dead worker waits for the reaper, those behind it in its key pass it.",
+    what: "While the task of a dead worker waits for the reaper, later tasks of its key overtake it.",
     file: RULES,
     find: "if (record.seq > stuck) return null;",
     by: "if (record.seq > stuck && nowMs < 0) return null;",
@@ -26,7 +26,7 @@ export const KEYS = [
   },
   {
     name: "key-retrying-head-overtaken",
-    what: "A task that waits for its retry does not keep back those behind it in its key.",
+    what: "A task that waits for its retry does not hold back the tasks behind it in its key.",
     file: RULES,
     find: "if (record.last) return null;",
     by: "if (record.last) continue;",
@@ -34,7 +34,7 @@ export const KEYS = [
   },
   {
     name: "key-claims-by-an-old-snapshot",
-    what: "A claim that has waited counts the running tasks of a key as they were before another claim of it.",
+    what: "A claim that had to wait for another one counts the running tasks of a key as they were before it.",
     file: SQL,
     find: "    UPDATE leasehold.task_key o SET claimed_at = c.now FROM found f CROSS JOIN clock c\n    WHERE o.ctid = f.at\n    RETURNING o.namespace, o.queue, o.kind, o.key\n",
     by: "    SELECT f.namespace, f.queue, f.kind, f.key FROM found f\n",
@@ -42,7 +42,7 @@ export const KEYS = [
   },
   {
     name: "key-left-over-forgotten",
-    what: "A claim deletes the due rows of a key of which it did not take the head after all.",
+    what: "A claim deletes the due rows of a key although it did not take the head in the end.",
     file: SQL,
     find: "WHERE NOT EXISTS (SELECT FROM measured m WHERE m.fits AND m.seq = h.seq)",
     by: "WHERE EXISTS (SELECT FROM measured m WHERE m.fits AND m.seq = h.seq) AND h.seq < 0",
@@ -50,7 +50,7 @@ export const KEYS = [
   },
   {
     name: "key-cancelled-head-blocks",
-    what: "A pending task that is cancelled keeps back those behind it in its key.",
+    what: "A cancelled task holds back the tasks behind it in its key.",
     file: STEP,
     find: "IS NOT NULL AND NEW.state <> 'running')",
     by: "IS NOT NULL AND NEW.state <> 'running' AND OLD.state = 'running')",

@@ -56,7 +56,7 @@ export const KIND_BUGS = [
   },
   {
     name: "upgrade-skipped",
-    what: "A handler gets the data of an earlier version as it is.",
+    what: "A handler gets the data of an earlier version without an upgrade.",
     file: DEFINE,
     find: "upgrade && from < contract.version",
     by: "upgrade && from > contract.version",
@@ -72,7 +72,7 @@ export const KIND_BUGS = [
   },
   {
     name: "versions-wait-together",
-    what: "Waiting claims of two versions are one group, so that one of the wrong version is woken.",
+    what: "Waiting claims of two versions form one group, so a claim of the wrong version is woken.",
     file: READY,
     find: "[kind, versions[kind]]",
     by: "[kind]",
@@ -80,7 +80,7 @@ export const KIND_BUGS = [
   },
   {
     name: "kinds-unbounded",
-    what: "The limit of a tenant is that of each of its kinds.",
+    what: "The limit of a tenant applies to each of its kinds separately.",
     file: KIND_SQL,
     find: "WHERE k.namespace = $1) < $6::int AS room",
     by: "WHERE k.namespace = $1 AND k.kind = $2) < $6::int AS room",
@@ -88,7 +88,7 @@ export const KIND_BUGS = [
   },
   {
     name: "schema-kept-for-ever",
-    what: "A server goes on with the schema that it has read first.",
+    what: "A server keeps using the first schema that it has read.",
     file: CHECKS,
     find: "if (kept && nowMs - kept.atMs < KEPT_MS)",
     by: "if (kept)",
@@ -96,7 +96,7 @@ export const KIND_BUGS = [
   },
   {
     name: "schema-checked-for-the-first",
-    what: "Of an array, only the first task that does not match is named.",
+    what: "For an array, only the first task that does not match is named.",
     file: CHECKS,
     find: "if (found) errors.push(",
     by: "if (found && errors.length === 0) errors.push(",
@@ -104,7 +104,7 @@ export const KIND_BUGS = [
   },
   {
     name: "schema-time-uncounted",
-    what: "The time of a check that was ended is not counted, so a tenant blocks the server again and again.",
+    what: "The time of a stopped check is not counted, so a tenant can block the server again and again.",
     file: CHECKS,
     find: "isTooLong ? ENDED_MS :",
     by: "isTooLong ? 0 :",
@@ -128,7 +128,7 @@ export const KIND_BUGS = [
   },
   {
     name: "drain-waits-for-later-versions",
-    what: "A worker drains until tasks of versions that it leaves to others are done too.",
+    what: "A draining worker waits for tasks of versions that it leaves to others.",
     file: "packages/leasehold/src/tasks/worker.ts",
     find: "const { versions = {} } = this.#work.versions;",
     by: "const versions = Object.fromEntries(kinds.map((kind) => [kind, 99]));",
@@ -136,7 +136,7 @@ export const KIND_BUGS = [
   },
   {
     name: "drain-by-sql-of-any-version",
-    what: "PostgreSQL counts tasks of any version for a worker that drains.",
+    what: "PostgreSQL counts tasks of any version for a draining worker.",
     file: "packages/leasehold/src/stores/postgres/task-waits.ts",
     find: "const taken = kinds && versions ? JSON.stringify(versions) : null;",
     by: "const taken = kinds && versions && queues ? JSON.stringify(versions) : null;",
@@ -152,7 +152,7 @@ export const KIND_BUGS = [
   },
   {
     name: "later-version-left-in-silence",
-    what: "A worker does not say that it leaves tasks of later versions to others.",
+    what: "A worker does not report that it leaves tasks of later versions to others.",
     file: "packages/leasehold/src/tasks/unhandled.ts",
     find: "if (version <= taken || reported.has(name)) continue;",
     by: "if (version <= taken + 1 || reported.has(name)) continue;",

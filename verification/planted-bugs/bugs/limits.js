@@ -12,7 +12,7 @@ const suite = (store, name) =>
 export const LIMIT_BUGS = [
   {
     name: "limit-ends-with-the-claim",
-    what: "A claim counts the tasks that it starts itself for no limit.",
+    what: "A claim does not count the tasks that it starts itself against a limit.",
     file: MEMORY,
     find: "this.#places.set(kept, (this.#places.get(kept) ?? 0) - 1);",
     by: "this.#places.set(kept, this.#places.get(kept) ?? 0);",
@@ -20,7 +20,7 @@ export const LIMIT_BUGS = [
   },
   {
     name: "rate-adds-up",
-    what: "What a window of a rate leaves over may start in the next one.",
+    what: "Unused starts of a window of a rate can be used in the next window.",
     file: RULES,
     find: "?? { startMs: nowMs, used: 0 };",
     by: "?? { startMs: nowMs, used: Math.min(0, (last?.used ?? rate.limit) - rate.limit) };",
@@ -28,7 +28,7 @@ export const LIMIT_BUGS = [
   },
   {
     name: "rate-window-slides",
-    what: "Each start of a task begins the window of its rate anew, with one used.",
+    what: "Each start of a task begins a new window of its rate.",
     file: RULES,
     find: "return { startMs, used: used + 1 };",
     by: "return { startMs: nowMs, used: nowMs > startMs ? 1 : used + 1 };",
@@ -36,7 +36,7 @@ export const LIMIT_BUGS = [
   },
   {
     name: "limit-claims-by-an-old-snapshot",
-    what: "A claim that has waited counts the running tasks of a limit as they were before another claim of it.",
+    what: "A claim that had to wait for another one counts the running tasks of a limit as they were before it.",
     file: SQL,
     find: "FROM open o WHERE o.at = o.locked",
     by: "FROM open o WHERE o.at IS NOT NULL",
@@ -58,7 +58,7 @@ export const LIMIT_BUGS = [
   },
   {
     name: "limit-of-the-queue-forgotten",
-    what: "A claim cuts its tasks by the limits of kinds alone.",
+    what: "A claim applies only the limits of kinds to its tasks.",
     file: SQL,
     find: "WHERE p.free IS NULL OR x.of_queue <= p.free",
     by: "WHERE p.free IS NULL OR x.of_queue <= 100",
@@ -66,7 +66,7 @@ export const LIMIT_BUGS = [
   },
   {
     name: "limit-wakes-its-own-queue-alone",
-    what: "The end of a task of a limited kind wakes workers of its own queue alone.",
+    what: "The end of a task of a limited kind wakes only workers of its own queue.",
     file: STEP,
     find: ") THEN '' ELSE OLD.queue END)::text);",
     by: ") THEN OLD.queue ELSE OLD.queue END)::text);",
@@ -74,7 +74,7 @@ export const LIMIT_BUGS = [
   },
   {
     name: "key-rate-not-counted",
-    what: "Starts of tasks of a concurrency key count for its rate only if no window is under way.",
+    what: "Starts of tasks of a concurrency key count for its rate only if no window has begun.",
     file: KEYS,
     find: "CASE WHEN k.current THEN k.window_used ELSE 0 END AS used",
     by: "0 AS used",
@@ -82,7 +82,7 @@ export const LIMIT_BUGS = [
   },
   {
     name: "limit-running-before-uncounted",
-    what: "Tasks that run since before their limit was declared do not count for it.",
+    what: "Tasks that started before their limit was declared do not count against it.",
     file: "packages/leasehold/src/stores/postgres/task-limits.ts",
     find: "UPDATE leasehold.task t SET limited = true",
     by: "UPDATE leasehold.task t SET limited = t.limited",
@@ -90,7 +90,7 @@ export const LIMIT_BUGS = [
   },
   {
     name: "limit-declared-after-the-first-claim",
-    what: "A worker claims while it still declares its limits.",
+    what: "A worker claims before it has declared its limits.",
     file: "packages/leasehold/src/tasks/worker.ts",
     find: "if (this.#limits) await declareAll",
     by: "if (this.#limits) void declareAll",
@@ -98,7 +98,7 @@ export const LIMIT_BUGS = [
   },
   {
     name: "limit-oldest-declaration-counts",
-    what: "A limit that is declared anew stays as it was.",
+    what: "A new declaration of a limit changes nothing.",
     file: MEMORY,
     find: "if (before && sameLimit(before.limit, limit)) return",
     by: "if (before) return",

@@ -16,7 +16,7 @@ const suite = (store, name) =>
 export const ONCE_BUGS = [
   {
     name: "once-no-second-look",
-    what: "What was recorded between the first look and the lease is done again.",
+    what: "A caller does not read the record again under the lease, and repeats work that was recorded in between.",
     file: ONCE,
     find: "const settled = this.#answerOf(record);",
     by: "const settled = null as OnceResult<T> | null;",
@@ -24,7 +24,7 @@ export const ONCE_BUGS = [
   },
   {
     name: "once-waiters-one-by-one",
-    what: "A success does not wake those who wait for the lease: each waits for its position in the queue.",
+    what: "A success does not wake the callers that wait for the lease. Each waits for its position in the queue.",
     file: ONCE,
     find: "if (answer) waiting.abort(ANSWERED);",
     by: "if (!answer) waiting.abort(ANSWERED);",
@@ -32,7 +32,7 @@ export const ONCE_BUGS = [
   },
   {
     name: "once-lost-reply-not-repeated",
-    what: "A record whose reply was lost is reported as an error, though it was made.",
+    what: "A record whose reply was lost is reported as an error, although it was made.",
     file: ONCE,
     find: "one(send, { timeoutMs: RECORD_BUDGET_MS })",
     by: "one(send, { timeoutMs: RECORD_BUDGET_MS, repeatable: false })",
@@ -48,7 +48,7 @@ export const ONCE_BUGS = [
   },
   {
     name: "once-late-record",
-    what: "A holder that comes after another one has recorded commits its transaction all the same.",
+    what: "A holder commits its transaction although another holder has recorded a success before.",
     file: STORE,
     find: "return row?.recorded ? RECORDED : await settledBy(session, request);\n      } catch",
     by: "return RECORDED;\n      } catch",
@@ -56,7 +56,7 @@ export const ONCE_BUGS = [
   },
   {
     name: "once-record-without-lease",
-    what: "A record asks for the lease id alone, not for a lease that is live.",
+    what: "A record needs only the lease id, not a live lease.",
     file: SQL,
     find: 'AND l.token = $4::bigint AND ${isLive("l")}\n    ${lock}',
     by: "AND l.token = $4::bigint\n    ${lock}",
@@ -64,7 +64,7 @@ export const ONCE_BUGS = [
   },
   {
     name: "once-kept-for-ever",
-    what: "A record whose time is over is not replaced by the next one.",
+    what: "A record that is older than its `keepMs` is not replaced by the next one.",
     file: SQL,
     find: "WHERE o.keep_until <= excluded.done_at",
     by: "WHERE o.keep_until > excluded.done_at",
@@ -72,7 +72,7 @@ export const ONCE_BUGS = [
   },
   {
     name: "once-memory-any-token",
-    what: "The memory store records under a lease id with another token.",
+    what: "The memory store records a success for the right lease id with a wrong token.",
     file: MEMORY,
     find: "lease?.leaseId === leaseId && lease.token === token &&",
     by: "lease?.leaseId === leaseId && token > 0 &&",
@@ -88,7 +88,7 @@ export const ONCE_BUGS = [
   },
   {
     name: "once-work-after-success",
-    what: "A caller that gets the lease works, whatever the record says.",
+    what: "A caller that gets the lease works even if the record says that the work is done.",
     file: ONCE,
     find: "const settled = this.#answerOf(record);",
     by: "const settled = undefined as OnceResult<T> | undefined;",

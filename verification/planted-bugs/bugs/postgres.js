@@ -24,7 +24,7 @@ const taskSuite = (name) =>
 export const POSTGRES = [
   {
     name: "now-before-the-lock",
-    what: "The time is read before a lock is waited for, and is stale when it decides.",
+    what: "The time is read before the wait for a lock, so it is stale when it decides.",
     file: ROWS,
     find: "      FOR NO KEY UPDATE OF l SKIP LOCKED\n",
     by: "      FOR NO KEY UPDATE OF l\n",
@@ -43,7 +43,7 @@ export const POSTGRES = [
   },
   {
     name: "sql-renewal-shortens",
-    what: "A renewal that was overtaken by a longer one takes its time back.",
+    what: "A renewal that arrives after a longer one shortens the grant again.",
     file: LEASES,
     find: 'expires_at = greatest(k.expires_at, ${afterMs("k.asked_ms")})',
     by: 'expires_at = ${afterMs("k.asked_ms")}',
@@ -51,7 +51,7 @@ export const POSTGRES = [
   },
   {
     name: "sql-lean-renewal-shortens",
-    what: "The same, of a renewal that meets no lock.",
+    what: "The same, for a renewal that meets no lock.",
     file: LEAN_LEASES,
     find: 'expires_at = greatest(k.expires_at, ${afterMs(values.ttlMs("k"))})',
     by: 'expires_at = ${afterMs(values.ttlMs("k"))}',
@@ -70,7 +70,7 @@ export const POSTGRES = [
   },
   {
     name: "sql-ended-grant-answered-again",
-    what: "A repeated acquire is answered with a lease that has ended.",
+    what: "A repeated acquire returns a grant that has ended.",
     file: ACQUIRE,
     find: "WHEN ${isLive(\"s\")} THEN 'acquired'",
     by: "WHEN true THEN 'acquired'",
@@ -78,7 +78,7 @@ export const POSTGRES = [
   },
   {
     name: "sql-clock-set-back",
-    what: "Tokens are the clock's, and do not grow when that was set back.",
+    what: "Tokens come from the clock alone, and do not grow if it was set back.",
     file: ACQUIRE,
     find: 'token = greatest(k.token + 1, ${floorOf("k")}, c.token),',
     by: "token = c.token,",
@@ -86,7 +86,7 @@ export const POSTGRES = [
   },
   {
     name: "sql-lean-clock-set-back",
-    what: "The same, of a free resource without waiters.",
+    what: "The same, for a free resource without waiters.",
     file: LEAN_LEASES,
     find: "token = greatest(k.token + 1, ${asks.leastToken}),",
     by: "token = ${asks.leastToken},",
@@ -94,7 +94,7 @@ export const POSTGRES = [
   },
   {
     name: "sql-lean-waiter-passed-over",
-    what: "A free resource goes to the first request, past the waiters.",
+    what: "A free resource goes to the first request, although others wait.",
     file: LEAN_LEASES,
     find: 'AND NOT ${hasWaiter("l", asks.namespace("l"))} AS is_free',
     by: "AS is_free",
@@ -126,7 +126,7 @@ export const POSTGRES = [
   },
   {
     name: "sql-dead-waiters-count",
-    what: "A resource is kept for waiters who have died.",
+    what: "A resource is reserved for waiters that have died.",
     file: QUEUE,
     find: 'WHERE ${SAME_KEY("w", "i")} AND w.expires_at > c.now\n        AND s.lease_id',
     by: 'WHERE ${SAME_KEY("w", "i")}\n        AND s.lease_id',
@@ -134,7 +134,7 @@ export const POSTGRES = [
   },
   {
     name: "sql-two-claim-one-task",
-    what: "SELECT and then UPDATE without a lock in between: two workers get one task.",
+    what: "SELECT and then UPDATE without a lock in between: two workers get the same task.",
     file: CLAIM,
     find: 'ORDER BY ${IN_ORDER("t")} LIMIT $5::int\n    FOR NO KEY UPDATE OF t SKIP LOCKED`;',
     by: 'ORDER BY ${IN_ORDER("t")} LIMIT $5::int`;',
@@ -142,7 +142,7 @@ export const POSTGRES = [
   },
   {
     name: "sql-lean-claim-of-too-much",
-    what: "The lean claim takes as many tasks as it may, whatever the size of their data.",
+    what: "The lean claim takes as many tasks as its limit allows, whatever the size of their data.",
     file: LEAN,
     find: " WHERE (SELECT sum(b.bytes) FROM picked b) <= ${CLAIMED_BYTES}",
     by: "",
@@ -150,7 +150,7 @@ export const POSTGRES = [
   },
   {
     name: "sql-lean-claim-finds-nothing-again",
-    what: "A claim whose answer was lost finds no task, instead of those that it took.",
+    what: "A repeated claim whose answer was lost returns no task, instead of those that it took.",
     file: LEAN_OUTCOMES,
     find: "if (!first || first.undecided) return null;",
     by: "if (!first) return null;",
@@ -158,7 +158,7 @@ export const POSTGRES = [
   },
   {
     name: "sql-lean-completion-in-the-first-namespace",
-    what: "All completions of a batch are taken for tasks of the first one's namespace.",
+    what: "All completions of a batch are applied in the namespace of the first one.",
     file: LEAN_OUTCOMES,
     find: "if (request.namespace !== namespace || !isTaskId(id)) return null;",
     by: "if (!isTaskId(id)) return null;",
@@ -174,7 +174,7 @@ export const POSTGRES = [
   },
   {
     name: "sql-report-after-expiry",
-    what: "A worker reports after its lease has expired, as long as its task was not reaped.",
+    what: "A worker may report after its lease has expired, until its task has been reaped.",
     file: TASKS,
     find: "\"t.state = 'running' AND t.lease_id = i.lease_id AND t.token = i.token AND c.now < t.expires_at\"",
     by: "\"t.state = 'running' AND t.lease_id = i.lease_id AND t.token = i.token\"",
@@ -182,7 +182,7 @@ export const POSTGRES = [
   },
   {
     name: "sql-one-attempt-too-many",
-    what: "A task that has failed as often as it may is tried once more.",
+    what: "A task is tried once more after its last allowed failure.",
     file: TASKS,
     find: "h.final OR h.failures + 1 >= h.max_attempts AS dead",
     by: "h.final OR h.failures >= h.max_attempts AS dead",
@@ -190,7 +190,7 @@ export const POSTGRES = [
   },
   {
     name: "sql-dedupe-by-key-only",
-    what: "Tasks of different kinds are duplicates of each other if their keys are alike.",
+    what: "Tasks of different kinds with the same key count as duplicates of each other.",
     file: TASKS,
     find: "AND rival.kind = ${row}.kind AND rival.dedupe_key",
     by: "AND rival.dedupe_key",
@@ -198,7 +198,7 @@ export const POSTGRES = [
   },
   {
     name: "sql-waits-unasked",
-    what: "In a batch in which one request waits, all that are refused join the wait queue.",
+    what: "If one request of a batch waits, all refused requests of the batch join the wait queue.",
     file: QUEUE,
     find: "WHERE o.status = 'held' AND o.queue_ms > 0 AND NOT EXISTS (",
     by: "WHERE o.status = 'held' AND NOT EXISTS (",
@@ -206,7 +206,7 @@ export const POSTGRES = [
   },
   {
     name: "sql-paused-for-its-holder",
-    what: "A pause takes a lease from its holder, whose repeated acquire is refused.",
+    what: "A pause refuses the repeated acquire of the holder.",
     file: ACQUIRE,
     find: "s.paused AND s.lease_id <> s.asked_id",
     by: "s.paused AND s.lease_id <> ''",
@@ -214,7 +214,7 @@ export const POSTGRES = [
   },
   {
     name: "sql-expired-position",
-    what: "A waiter that was silent for too long keeps its position.",
+    what: "A waiter that has stopped polling keeps its position.",
     file: QUEUE,
     find: "own.lease_id = i.asked_id AND own.expires_at > c.now\n        ),",
     by: "own.lease_id = i.asked_id\n        ),",
@@ -222,7 +222,7 @@ export const POSTGRES = [
   },
   {
     name: "sql-held-and-passed-on",
-    what: "A waiter that gives up wakes the next one though the lease is held.",
+    what: "A waiter that gives up wakes the next one although the lease is held.",
     file: QUEUE,
     find: "    WHERE NOT t.excluded\n",
     by: "",
@@ -238,7 +238,7 @@ export const POSTGRES = [
   },
   {
     name: "sql-dead-waiters-listed",
-    what: "The queue that an operator sees has waiters that have died.",
+    what: "The wait queue that an operator sees contains waiters that have died.",
     file: QUEUE,
     find: "w.resource = $2 AND w.expires_at > clock_timestamp()",
     by: "w.resource = $2",
@@ -246,7 +246,7 @@ export const POSTGRES = [
   },
   {
     name: "sql-ended-and-expiring",
-    what: "A list of leases that expire soon has those that have ended.",
+    what: "A list of leases that expire soon contains leases that have ended.",
     file: VIEWS,
     find: '($9::float8 IS NULL OR (${isLive("l")} AND ',
     by: "($9::float8 IS NULL OR (",
@@ -254,7 +254,7 @@ export const POSTGRES = [
   },
   {
     name: "sql-released-in-the-future",
-    what: "After the clock was set back, a released resource is reserved until the time of its release.",
+    what: "After the clock was set back, a released resource stays reserved until the recorded time of its release.",
     file: ACQUIRE,
     find: "c.now >= ${row}.expires_at AND c.now <",
     by: "c.now <",
@@ -278,7 +278,7 @@ export const POSTGRES = [
   },
   {
     name: "sql-ended-keys-count",
-    what: "A server with expired keys alone still asks for one.",
+    what: "Expired keys count as valid when the server checks whether there are any.",
     file: "packages/leasehold/src/stores/postgres/control-keys.ts",
     find: 'SELECT EXISTS (SELECT FROM leasehold.api_key k WHERE ${good("k")}) AS any',
     by: "SELECT EXISTS (SELECT FROM leasehold.api_key k) AS any",
@@ -286,7 +286,7 @@ export const POSTGRES = [
   },
   {
     name: "sql-endless-grants-kept",
-    what: "Ended grants that had no expiry stay in the history for ever.",
+    what: "Ended grants without an expiry stay in the history for ever.",
     file: "packages/leasehold/src/stores/postgres/control-history.ts",
     find: "  WHERE coalesce(h.expires_at, h.recorded_at) <=",
     by: "  WHERE h.expires_at <=",

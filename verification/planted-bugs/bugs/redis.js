@@ -10,7 +10,7 @@ const suite = (name) => conformance("tests/conformance/redis.test.ts", name);
 export const REDIS = [
   {
     name: "lua-delete-by-name",
-    what: "DEL without a check of who holds the lock.",
+    what: "DEL without a check of the holder.",
     file: SCRIPTS,
     find: "  if r.leaseId ~= id then\n    withdraw(",
     by: "  if r.leaseId == '' then\n    withdraw(",
@@ -18,18 +18,18 @@ export const REDIS = [
   },
   {
     name: "lua-delete-their-lock",
-    what: "A lock in the format of another package is deleted though another client has it by now.",
+    what: "In the format of another package, a late release deletes the lock of its next holder.",
     file: FORMATS,
     find: "if not r or r.leaseId ~= a then return {'notHeld'} end",
     by: "if not r then return {'notHeld'} end",
     check: integration(
       "tests/interop/redis-interop.test.ts",
-      "do not end theirs by a release that comes late",
+      "are not ended by a late release of the former holder",
     ),
   },
   {
     name: "lua-renewal-revives",
-    what: "A record outlives its lease, and a renewal does not look at its time.",
+    what: "The record outlives its lease, and a renewal does not check the expiry.",
     file: SCRIPTS,
     find: "  if now >= r.expiresAt then return {'lost', 'expired'} end\n",
     by: "",
@@ -45,7 +45,7 @@ export const REDIS = [
   },
   {
     name: "lua-loses-digits",
-    what: "Lua writes a large number as 1.79e+15, and tokens of one moment become equal.",
+    what: "Lua writes a large number as 1.79e+15, so tokens of the same moment become equal.",
     file: SCRIPTS,
     find: "local function text(number) return string.format('%.0f', number) end",
     by: "local function text(number) return tostring(number) end",
@@ -53,7 +53,7 @@ export const REDIS = [
   },
   {
     name: "lua-clock-set-back",
-    what: "Tokens are the server's time, and shrink with it.",
+    what: "Tokens come from the server's clock alone, and shrink with it.",
     file: SCRIPTS,
     find: "if r and r.token >= now then",
     by: "if r and r.token == now then",
@@ -64,7 +64,7 @@ export const REDIS = [
   },
   {
     name: "lua-token-goes-with-the-lease",
-    what: "The record expires with its lease, and with it what the next token must exceed.",
+    what: "The record expires with its lease, and with it the last token, which the next one must exceed.",
     file: SCRIPTS,
     find: "local at = math.ceil(untilUs / 1000) + ${KEPT_MS}",
     by: "local at = math.ceil(untilUs / 1000)",
@@ -91,7 +91,7 @@ export const REDIS = [
   },
   {
     name: "lua-format-revoked-again",
-    what: "In the format of another package, a revoked grant is answered again.",
+    what: "In the format of another package, a repeated acquire returns a revoked grant.",
     file: FORMATS,
     find: "      if r.revoked then return {'ended'} end\n",
     by: "",
@@ -99,7 +99,7 @@ export const REDIS = [
   },
   {
     name: "lua-format-renewal-shortens",
-    what: "In the format of another package, a renewal for less time shortens a grant.",
+    what: "In the format of another package, a renewal with a shorter TTL shortens the grant.",
     file: FORMATS,
     find: "if tonumber(b) > r.left then redis.call",
     by: "if b then redis.call",
@@ -107,7 +107,7 @@ export const REDIS = [
   },
   {
     name: "lua-format-endless-marked",
-    what: "In the format of another package, a key without an expiry is revoked at its expiry, and stays for ever.",
+    what: "In the format of another package, a key without an expiry is revoked at its expiry, so it stays for ever.",
     file: FORMATS,
     find: "    if r.left < 0 then return {'failed', 'the key has no expiry: revoke it at once'} end\n",
     by: "",
@@ -123,7 +123,7 @@ export const REDIS = [
   },
   {
     name: "lua-part-of-a-waiter",
-    what: "A waiter of which only the expiry is left fails every request on its resource.",
+    what: "A waiter of which only the expiry remains makes every request on its resource fail.",
     file: LINE,
     find: "return string.match(redis.call('ZRANGE', queue, 1, 1)[1] or '', ' (.*)') or ''",
     by: "return string.match(redis.call('ZRANGE', queue, 1, 1)[1], ' (.*)')",
@@ -131,7 +131,7 @@ export const REDIS = [
   },
   {
     name: "lua-position-without-waiter",
-    what: "A waiter that has lost its position cannot be removed, nor can any who expired with it.",
+    what: "A waiter that has lost its position cannot be removed, nor can waiters that expired with it.",
     file: LINE,
     find: "  if position then redis.call('ZREMRANGEBYSCORE', queue, position, position) end\n",
     by: "  redis.call('ZREMRANGEBYSCORE', queue, position, position)\n",

@@ -7,7 +7,7 @@ const QUEUE = "packages/leasehold/src/core/queue.ts";
 export const RULES = [
   {
     name: "expiry-by-less-or-equal",
-    what: "A lease can be renewed at the very moment at which others may take it.",
+    what: "A lease can be renewed at the exact time at which another holder may acquire it.",
     file: FILE,
     find: 'if (nowMs >= record.expiresAtMs) return lost("expired");',
     by: 'if (nowMs > record.expiresAtMs) return lost("expired");',
@@ -23,7 +23,7 @@ export const RULES = [
   },
   {
     name: "renewal-shortens",
-    what: "A renewal for less time takes away time that its holder already trusts.",
+    what: "A renewal with a shorter TTL takes away time that its holder already trusts.",
     file: FILE,
     find: "expiresAtMs: Math.max(record.expiresAtMs, nowMs + request.ttlMs),",
     by: "expiresAtMs: nowMs + request.ttlMs,",
@@ -31,7 +31,7 @@ export const RULES = [
   },
   {
     name: "renewal-of-what-was-revoked",
-    what: "A holder whose lease an operator has revoked goes on renewing.",
+    what: "A holder whose lease an operator has revoked can still renew it.",
     file: FILE,
     find: 'if (record.ended === "revoked") return lost("revoked");',
     by: "",
@@ -50,7 +50,7 @@ export const RULES = [
   },
   {
     name: "token-by-the-clock-alone",
-    what: "The next token does not look at the last one, and is no larger where the clock was set back.",
+    what: "The next token comes from the clock alone, so it is not larger than the last one if the clock was set back.",
     file: FILE,
     find: "const token = Math.max(last + 1, floor + 1, clock);",
     by: "const token = Math.max(floor + 1, clock);",
@@ -58,7 +58,7 @@ export const RULES = [
   },
   {
     name: "token-reset",
-    what: "Tokens begin anew after a few grants.",
+    what: "Tokens start over after a few grants.",
     file: FILE,
     find: "const token = Math.max(last + 1, floor + 1, clock);",
     by: "const token = Math.max(floor + 1, clock, last % 3);",
@@ -66,7 +66,7 @@ export const RULES = [
   },
   {
     name: "retry-mints-a-new-token",
-    what: "A repeated request gets its grant under another token.",
+    what: "A repeated request returns its grant with another token.",
     file: FILE,
     find: "return { record, outcome: acquired(record, nowMs) };\n  }\n  if (record && excludes",
     by: "const again = { ...record, token: token(record.token) };\n    return { record: again, outcome: acquired(again, nowMs) };\n  }\n  if (record && excludes",
@@ -74,7 +74,7 @@ export const RULES = [
   },
   {
     name: "revoke-undone-by-a-retry",
-    what: "A late copy of the request that made a grant makes it again after it was ended.",
+    what: "A late copy of an acquire makes its grant again after that grant was ended.",
     file: FILE,
     find: 'if (!isLive(record, nowMs)) return { record, outcome: { status: "ended" } };',
     by: 'if (!isLive(record, nowMs)) return acquire({ ...record, leaseId: "", ended: "released" }, request, nowMs, token);',
@@ -99,7 +99,7 @@ export const RULES = [
     by: "expiresAtMs: nowMs,",
     check: conformance(
       "tests/conformance/memory.test.ts",
-      "at expiry refuses the holder but keeps others out while it may still believe",
+      "at expiry refuses the holder but keeps others out while it may still trust its lease",
     ),
   },
   {
@@ -108,7 +108,10 @@ export const RULES = [
     file: QUEUE,
     find: "return waiters.with(at, { ...waiter, expiresAtMs: longer });",
     by: "return [...waiters.filter((one) => one.leaseId !== leaseId), { ...waiter, expiresAtMs: longer }];",
-    check: unit("packages/leasehold/src/core/queue.test.ts", "keeps its place when it asks again"),
+    check: unit(
+      "packages/leasehold/src/core/queue.test.ts",
+      "keeps its queue position when it polls",
+    ),
   },
   {
     name: "dead-waiter-blocks-the-queue",
@@ -127,6 +130,6 @@ export const RULES = [
     file: QUEUE,
     find: "const keptMs = isRepeated ? 0 : reservedMs(record, ahead, nowMs);",
     by: "const keptMs = isRepeated ? 0 : reservedMs(record, 0 * ahead, nowMs);",
-    check: unit("packages/leasehold/src/core/queue.test.ts", "what is free"),
+    check: unit("packages/leasehold/src/core/queue.test.ts", "a free resource"),
   },
 ];

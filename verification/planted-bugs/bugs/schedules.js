@@ -12,7 +12,7 @@ const suite = (store, name) =>
 export const SCHEDULE_BUGS = [
   {
     name: "schedule-fired-twice",
-    what: "A tick moves a schedule on whatever another one has made of it since.",
+    what: "A tick advances a schedule although another tick has changed it in between.",
     file: MEMORY,
     find: "if (schedule?.revision !== revision || schedule.paused)",
     by: "if (!schedule || schedule.paused)",
@@ -20,7 +20,7 @@ export const SCHEDULE_BUGS = [
   },
   {
     name: "schedule-fired-twice-in-sql",
-    what: "The same in SQL: the statement that enqueues compares no revision.",
+    what: "The same in SQL: the statement that enqueues does not compare the revision.",
     file: SQL,
     find: "(s.revision = $5 AND s.paused_at IS NULL)",
     by: "(s.revision IS NOT NULL AND s.paused_at IS NULL)",
@@ -36,7 +36,7 @@ export const SCHEDULE_BUGS = [
   },
   {
     name: "schedule-begins-anew",
-    what: "Each declaration begins anew, so that a deployment loses the fire times just before it.",
+    what: "Each declaration starts the schedule over, so a deployment loses the fire times just before it.",
     file: SQL,
     find: "last_fire_at = CASE WHEN ${differs(TIMING)} THEN",
     by: "last_fire_at = CASE WHEN ${differs(DECLARED)} THEN",
@@ -44,7 +44,7 @@ export const SCHEDULE_BUGS = [
   },
   {
     name: "schedule-lost-fire-times",
-    what: "A tick moves on to its own time, and so past fire times that it does not make.",
+    what: "A tick advances the schedule to its own time, and so skips fire times without enqueueing their tasks.",
     file: RULES,
     find: "lastFireAtMs: passed.at(-1) ?? due.lastFireAtMs,",
     by: "lastFireAtMs: nowMs,",
@@ -52,7 +52,7 @@ export const SCHEDULE_BUGS = [
   },
   {
     name: "schedule-overlap",
-    what: "A schedule that skips makes a task of each fire time that was missed, all at once.",
+    what: "A schedule that skips overlapping tasks enqueues one for each missed fire time, all at once.",
     file: RULES,
     find: "fireAtMs: isRunning ? [] : all.slice(-1)",
     by: "fireAtMs: isRunning ? [] : all",

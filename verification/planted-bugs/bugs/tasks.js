@@ -11,7 +11,7 @@ const suite = (name) =>
 export const TASKS = [
   {
     name: "completion-without-token",
-    what: "Any report that a task is done is accepted, even from a worker that lost it long ago.",
+    what: "Any report of a completed task is accepted, even from a worker that lost the task long ago.",
     file: RULES,
     find: '  const grant = liveGrant(record, request, nowMs);\n  if ("reason" in grant) return { record, outcome: grant };\n  const output',
     by: "  const grant = record as never as Parameters<typeof ended>[0];\n  const output",
@@ -19,7 +19,7 @@ export const TASKS = [
   },
   {
     name: "heartbeat-without-token",
-    what: "A worker that lost its task keeps the next one's lease alive, and believes that it is its own.",
+    what: "A worker that lost its task extends the lease of the next worker, and takes it for its own.",
     file: RULES,
     find: "request: HeartbeatRequest,\n  nowMs: number,\n): Decision<HeartbeatOutcome> {\n  const grant = liveGrant(record, request, nowMs);",
     by: "request: HeartbeatRequest,\n  nowMs: number,\n): Decision<HeartbeatOutcome> {\n  const own = { ...request, leaseId: record?.last?.leaseId ?? '', token: record?.last?.token ?? 0 };\n  const grant = liveGrant(record, own, nowMs);",
@@ -35,7 +35,7 @@ export const TASKS = [
   },
   {
     name: "repeated-completion-is-refused",
-    what: "A completion that comes again, because its answer was lost, is refused as late.",
+    what: "A completion that is repeated because its answer was lost is refused as late.",
     file: RULES,
     find: 'if (record?.state === "done" && isOwn(record, request)) {',
     by: 'if (record?.state === "done" && !isOwn(record, request)) {',
@@ -43,7 +43,7 @@ export const TASKS = [
   },
   {
     name: "claim-repeated-as-a-new-one",
-    what: "A claim whose answer was lost takes other tasks, and the first ones idle until their leases end.",
+    what: "A repeated claim whose answer was lost takes other tasks, and the first ones idle until their leases expire.",
     file: RULES,
     find: "return nowMs < last.expiresAtMs ? claimedTask(record, last, nowMs) : null;",
     by: "return nowMs < last.startedAtMs ? claimedTask(record, last, nowMs) : null;",
@@ -51,7 +51,7 @@ export const TASKS = [
   },
   {
     name: "worker-claims-under-a-fresh-id",
-    what: "After an unknown outcome the worker makes up a new claim id, and leaves tasks without a worker.",
+    what: "After an unknown outcome, the worker uses a new claim id, and so leaves tasks without a worker.",
     file: WORKER,
     find: '"could not claim tasks");\n',
     by: '"could not claim tasks");\n      claimId = newLeaseId(env.random);\n',
@@ -62,7 +62,7 @@ export const TASKS = [
   },
   {
     name: "dedupe-by-name-only",
-    what: "A task is taken for a duplicate of any other kind's with the same key.",
+    what: "A task counts as a duplicate of a task of another kind with the same key.",
     file: "packages/leasehold/src/stores/memory/task-index.ts",
     find: "return dedupeKey === null ? null : JSON.stringify([kind, dedupeKey]);",
     by: "return dedupeKey === null ? null : JSON.stringify([kind && dedupeKey]);",
@@ -70,7 +70,7 @@ export const TASKS = [
   },
   {
     name: "enqueue-adds-a-finished-id-again",
-    what: "A retried enqueue whose task is done by now adds it anew.",
+    what: "A retried enqueue adds the task again if it is done by then.",
     file: RULES,
     find: "if (record) {\n    // Whatever has become",
     by: 'if (record && record.state !== "done") {\n    // Whatever has become',
@@ -86,7 +86,7 @@ export const TASKS = [
   },
   {
     name: "poison-task-for-ever",
-    what: "A task that kills its workers is given to the next one without end.",
+    what: "A task that kills its workers is claimed again without end.",
     file: RULES,
     find: "if (crashes >= record.crashLimit) {",
     by: "if (crashes > record.crashLimit + crashes) {",
@@ -94,7 +94,7 @@ export const TASKS = [
   },
   {
     name: "reaped-before-its-time",
-    what: "A task is taken from its worker when a heartbeat is due, not when its lease is over.",
+    what: "A task is taken from its worker when a heartbeat is due, not when its lease has expired.",
     file: RULES,
     find: "if (nowMs < grant.last.expiresAtMs) return null;",
     by: "if (nowMs < grant.last.expiresAtMs - grant.last.ttlMs / 2) return null;",
@@ -102,7 +102,7 @@ export const TASKS = [
   },
   {
     name: "worker-begins-what-it-has-lost",
-    what: "A task whose lease was over when the claim's answer came is worked on.",
+    what: "A worker starts a task although its lease had expired when the claim was answered.",
     file: RUNNING,
     find: "if (handler && this.#checkAlive() && !work.stopping.aborted) {",
     by: "if (handler && !work.stopping.aborted) {",
@@ -110,7 +110,7 @@ export const TASKS = [
   },
   {
     name: "report-given-up-at-its-first-failure",
-    what: "A worker gives up a report at the first failure, and its task is done twice.",
+    what: "A worker gives up a report at the first failure, and its task runs twice.",
     file: "packages/leasehold/src/tasks/completer.ts",
     find: "if (!outcome.retryable) return onFault(outcome.error);",
     by: "return onFault(outcome.error);",
@@ -121,7 +121,7 @@ export const TASKS = [
   },
   {
     name: "more-handlers-than-slots",
-    what: "A worker claims as many tasks as it has slots, whether or not they are free.",
+    what: "A worker claims as many tasks as it has slots, even if the slots are in use.",
     file: WORKER,
     find: "this.#concurrency - this.#work.handling,",
     by: "this.#concurrency,",
@@ -140,7 +140,7 @@ export const TASKS = [
   },
   {
     name: "notification-lost-before-the-wait",
-    what: "A task that arrives while all workers claim wakes no worker that waits afterwards.",
+    what: "A task that arrives while all workers claim does not wake the next worker that waits.",
     file: READY,
     find: "if (!end) group.notified = true;",
     by: "if (!end) continue;",

@@ -4,7 +4,7 @@ import { unit } from "../checks.js";
 export const WAITING = [
   {
     name: "notification-lost-while-polling",
-    what: "A notification that comes while the waiter polls is forgotten before its backoff.",
+    what: "A notification that arrives while the waiter polls is lost, and the waiter backs off.",
     file: "packages/leasehold/src/core/waiter.ts",
     find: "    const { clock, random } = this.#env;\n    this.#ahead = last?.ahead ?? 0;",
     by: "    const { clock, random } = this.#env;\n    this.#notified = false;\n    this.#ahead = last?.ahead ?? 0;",
@@ -15,13 +15,13 @@ export const WAITING = [
   },
   {
     name: "aborted-caller-keeps-its-position",
-    what: "A caller that has gone keeps the head of the local queue.",
+    what: "A caller that has aborted stays at the head of the local queue.",
     file: "packages/leasehold/src/core/waiter.ts",
     find: "        queue.splice(queue.indexOf(queued), 1);\n",
     by: "",
     check: unit(
       "packages/leasehold/src/core/client.test.ts",
-      "gives the turn of who has gone to the next one",
+      "passes the head of the local queue on when its caller aborts",
     ),
   },
   {
@@ -37,7 +37,7 @@ export const WAITING = [
   },
   {
     name: "watch-is-not-made-anew",
-    what: "When the watch breaks, no waiter is woken any more.",
+    what: "After the watch has broken, no waiter is notified any more.",
     file: "packages/leasehold/src/core/waiter.ts",
     find: 'this.#env.logger.warn({ err: error }, "watch broke; subscribing again");',
     by: 'this.#env.logger.warn({ err: error }, "watch broke");\n        return;',
@@ -67,7 +67,7 @@ export const WAITING = [
   },
   {
     name: "cli-second-outage-not-reported",
-    what: "A waiting command reports the first outage of its store only.",
+    what: "A waiting command reports only the first outage of its store.",
     file: "packages/leasehold-server/src/cli/outage.ts",
     find: "      await sleep(systemEnv.clock, POLL_MS, { signal }).catch(() => {});\n    }\n    this.#isPolling = false;\n",
     by: "      await sleep(systemEnv.clock, POLL_MS, { signal }).catch(() => {});\n    }\n",

@@ -71,7 +71,7 @@ export function addGenerate(generate: Command): void {
       steer(whereOf(command), command, options, { ratePerSecond }),
     );
   withStores(generate.command("status"))
-    .description("print the wanted state and the instance that generates")
+    .description("print the desired state and the instance that generates")
     .option("--json", "print JSON")
     .action(async ({ json }: { json?: boolean }, command: Command) =>
       show(whereOf(command), command, json, ({ generator }, namespace) =>
@@ -181,7 +181,7 @@ function describe(status: Awaited<ReturnType<typeof statusOf>>, store: string): 
 }
 
 const HELP = `
-The store keeps the wanted state (started or stopped, and the rate), so start, stop, rate and status
+The store keeps the desired state (started or stopped, and the rate), so start, stop, rate and status
 apply to all instances, on any machine. They run no instance: "generate run" does, "serve" does not. Without a
 subcommand, generate means generate run.
 Its options: leasehold generate run --help

@@ -111,7 +111,7 @@ const HELP = `
 Other commands migrate the tables that they open, too. Commands that only read or change what is there, and doctor,
 refuse a PostgreSQL database without Leasehold tables; others create them. Run migrate with a privileged database
 user if your other users may not change tables. Migrations only go forward, and may run concurrently.
-Of stores that have no tables it says so, once they answer. A server is refused: migrate its database.
+If a store has no tables, migrate says so, once the store answers. A server is refused: migrate its database.
 
 --sql prints one transaction for each step that remains, for a review or for a tool of your own: run them in
 order, as the owner of the schema, and stop at the first that fails. Each records itself, so that no step is taken twice.

@@ -220,11 +220,11 @@ class Tail {
 }
 
 const HELP = `
-The key is done when the command ends with exit code 0. Then no process runs it again, on whatever machine: "once" says when
+The key is done when the command ends with exit code 0. Then no process runs it again, on any machine: "once" says when
 and by whom it was done, and ends with 0. After another exit code, or when this process dies, the next caller tries again.
 So the command can begin more than once; it succeeds at most once, and its effect can happen again if this process dies
-between the effect and the end of the command. Make it one that does not matter: in SQL a unique key on what it writes
-(INSERT ... ON CONFLICT DO NOTHING), elsewhere the key as an idempotency key. Its environment is that of "run".
+between the effect and the end of the command. Make the effect idempotent: in SQL with a unique key on what it writes
+(INSERT ... ON CONFLICT DO NOTHING), elsewhere with the key as an idempotency key. Its environment is that of "run".
 
 Exit codes: that of the command; 1 if the key has failed --max-attempts times; 75 if another process works on it for the
 whole of --wait; 69 the store is unavailable, or a server refuses by a limit.

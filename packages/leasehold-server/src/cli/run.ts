@@ -131,7 +131,7 @@ With --json, each message of "run" itself is one JSON object on stderr, among th
   {"event":"stopping","resource":...,"message":...}   the lease is lost, and the command is stopped
   {"event":"cannotStart","message":...}   no process could be started
   {"error":{"code":...,"message":...,"docs":...}}   "run" ends with an exit code of its own
-Of a command that is not found or not executable, the shell reports why, as text.
+If the command is not found or not executable, the shell reports why, as text.
 
 Without --wait, "run" waits for a held resource without a limit, for a store that does not answer 30s, and not at all
 for a server that refuses by a limit of its tenant. With --wait it waits that long for each of them.

@@ -35,7 +35,7 @@ export function withMetricNames(command: Command): Command {
     )
     .option(
       "--no-metrics-names",
-      "leave the names of resources and elections out of metrics; prefixes remain",
+      "leave the labels resource and election empty in metrics; the label prefix stays, and is the whole name of a resource without / or :",
     );
 }
 

@@ -263,7 +263,7 @@ the pauses, and the commands that free the resource or raise a limit. PostgreSQL
 those that have asked it, other stores list none. The commands repeat the options that you typed; replace *** with
 your password or key, and $DATABASE with the URL of the database that keeps the audit log and the limits.
 
-It tells what an acquire gets by the way you ask. Servers alone enforce the pause of a prefix and, with --control, that
+The result is that of an acquire on the same --store. Only servers enforce the pause of a prefix and, with --control, that
 of a resource: on the database itself, an acquire is granted all the same.
 
 Exit codes: 0 an acquire is granted now; 75 it is refused: the resource is held, reserved for a waiter, or paused, or

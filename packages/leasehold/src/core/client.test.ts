@@ -171,7 +171,7 @@ describe("acquire", () => {
     expect(await queued).toBe(reason);
   });
 
-  it("gives the turn of who has gone to the next one", async () => {
+  it("passes the head of the local queue on when its caller aborts", async () => {
     const { a, b, clock } = leasesWorld();
     const held = await a.acquire("r");
     const abort = new AbortController();

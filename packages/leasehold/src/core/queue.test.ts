@@ -53,14 +53,14 @@ describe("a refused request", () => {
     });
   });
 
-  it("keeps its place when it asks again, never for a shorter time", () => {
+  it("keeps its queue position when it polls, never for a shorter time", () => {
     const first = ask(held, waiters("a", "b"), request("c", 5_000), 400).waiters;
     const again = ask(held, [...first, ...waiters("d")], request("c", 1_000), 500).waiters;
     expect(ids(again)).toEqual(["a", "b", "c", "d"]);
     expect(again[2]?.expiresAtMs).toBe(5_400);
   });
 
-  it("keeps its place as the head, too", () => {
+  it("keeps its position at the head of the queue", () => {
     const again = ask(held, waiters("a", "b"), request("a"), 500).waiters;
     expect(ids(again)).toEqual(["a", "b"]);
   });
@@ -84,21 +84,36 @@ describe("a refused request", () => {
   });
 });
 
-describe("what is free", () => {
+describe("a free resource", () => {
   it.each([
-    ["the head of the queue at once", "a", 100, "acquired"],
-    ["the second not yet", "b", 100 + RESERVED_MS - 1, "held"],
-    ["the second when the first did not answer", "b", 100 + RESERVED_MS, "acquired"],
-    ["the third after both", "c", 100 + 2 * RESERVED_MS - 1, "held"],
-    ["the third then", "c", 100 + 2 * RESERVED_MS, "acquired"],
-    ["others after all of them", "x", 100 + 3 * RESERVED_MS - 1, "held"],
-    ["others then", "x", 100 + 3 * RESERVED_MS, "acquired"],
-    ["anybody when the clock was set back", "x", 99, "acquired"],
-  ])("is for %s", (_, leaseId, nowMs, status) => {
+    ["is granted to the head of the queue at once", "a", 100, "acquired"],
+    ["is not yet granted to the second waiter", "b", 100 + RESERVED_MS - 1, "held"],
+    [
+      "is granted to the second waiter if the first does not poll",
+      "b",
+      100 + RESERVED_MS,
+      "acquired",
+    ],
+    [
+      "is not granted to the third waiter before both had their time",
+      "c",
+      100 + 2 * RESERVED_MS - 1,
+      "held",
+    ],
+    ["is then granted to the third waiter", "c", 100 + 2 * RESERVED_MS, "acquired"],
+    [
+      "is not granted to a newcomer before all waiters had their time",
+      "x",
+      100 + 3 * RESERVED_MS - 1,
+      "held",
+    ],
+    ["is then granted to a newcomer", "x", 100 + 3 * RESERVED_MS, "acquired"],
+    ["is granted to any request if the clock was set back", "x", 99, "acquired"],
+  ])("%s", (_, leaseId, nowMs, status) => {
     expect(ask(freed, waiters("a", "b", "c"), request(leaseId), nowMs).outcome.status).toBe(status);
   });
 
-  it("names whom it is kept for, and how long", () => {
+  it("names the waiter that it is reserved for, and for how long", () => {
     expect(ask(freed, waiters("a", "b"), request("b"), 150).outcome).toEqual({
       status: "held",
       holder: "holder of a",
@@ -108,37 +123,37 @@ describe("what is free", () => {
     });
   });
 
-  it("is for any request where nothing was granted before", () => {
+  it("is granted to any request if there was no grant before", () => {
     const { outcome, waiters: after } = ask(null, waiters("a"), request("x"), 100);
     expect(outcome).toMatchObject({ status: "acquired", token: 1 });
     expect(ids(after)).toEqual(["a"]);
   });
 
-  it("is not kept for waiters that have expired", () => {
+  it("is not reserved for waiters that have expired", () => {
     const late = waiters("a").map((waiter) => ({ ...waiter, expiresAtMs: 100 }));
     expect(ask(freed, late, request("x"), 100).outcome.status).toBe("acquired");
   });
 
-  it("is kept for so many at most", () => {
+  it("is reserved for a bounded number of waiters", () => {
     const crowd = waiters(...Array.from({ length: 100 }, (_, at) => `t${at}`));
     const lastMs = 100 + MOST_AWAITED * RESERVED_MS;
     expect(ask(freed, crowd, request("x"), lastMs - 1).outcome.status).toBe("held");
     expect(ask(freed, crowd, request("x"), lastMs).outcome.status).toBe("acquired");
   });
 
-  it("after an expiry is kept alike", () => {
+  it("is reserved after an expiry too", () => {
     expect(ask(held, waiters("a"), request("x"), 1_000).outcome.status).toBe("held");
     expect(ask(held, waiters("a"), request("a"), 1_000).outcome.status).toBe("acquired");
   });
 });
 
-describe("who is granted", () => {
-  it("has no waiter any more, and neither have those who were passed over", () => {
+describe("a granted request", () => {
+  it("leaves the queue, and so do the waiters that were passed over", () => {
     const { waiters: after } = ask(freed, waiters("a", "b", "c"), request("b"), 100 + RESERVED_MS);
     expect(ids(after)).toEqual(["c"]);
   });
 
-  it("without a waiter leaves those of the others alone", () => {
+  it("without a position leaves the other waiters in the queue", () => {
     const { waiters: after } = ask(freed, waiters("a"), request("x"), 100 + RESERVED_MS);
     expect(ids(after)).toEqual(["a"]);
   });

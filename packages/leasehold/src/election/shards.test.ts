@@ -92,7 +92,7 @@ describe("Shards", () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
-  it("gives the shards of a dead member to others within its ttl and a look", async () => {
+  it("gives the shards of a dead member to others within its TTL and one poll", async () => {
     const { clock, join, loads } = shardsWorld(12);
     const a = join("a");
     await clock.advance(2_000);

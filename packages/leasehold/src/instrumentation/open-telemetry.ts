@@ -53,6 +53,7 @@ export interface OpenTelemetryOptions {
   /**
    * Whether the labels `resource` and `election` carry names: those of the 20 with the largest counts. Default
    * true; with false all count together under the empty name, for programs whose resources are named after people.
+   * The label `prefix` stays, and is the whole name of a resource without `/` or `:`.
    */
   names?: boolean;
 }

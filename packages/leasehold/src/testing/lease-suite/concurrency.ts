@@ -12,7 +12,7 @@ export const concurrency: Section = (test, expect) => {
     }
   };
 
-  test("64 acquirers at once: one wins, the others learn who", async (t) => {
+  test("64 acquirers at once: one wins, the others learn the holder", async (t) => {
     for (let round = 0; round < 3; round++) {
       const key = t.key(`round ${round}`);
       const requests = Array.from({ length: 64 }, () => t.request(key));

@@ -30,7 +30,7 @@ export const revoking: Section = (test, expect) => {
     await t.hold();
   });
 
-  test("at expiry refuses the holder but keeps others out while it may still believe", async (t) => {
+  test("at expiry refuses the holder but keeps others out while it may still trust its lease", async (t) => {
     const held = await t.hold();
     const outcome = await t.revoke(held, "atExpiry");
     expect(outcome).toMatchObject({ status: "revoked", token: held.answer.token });
