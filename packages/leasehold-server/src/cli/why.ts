@@ -259,12 +259,12 @@ function endOf(lease: KnownLease): string {
 
 const HELP = `
 Prints the holder of the resource with the start and the remaining time of its lease, the waiters in queue order,
-the pauses, and the commands that free the resource or raise a limit. PostgreSQL, PGlite and Redis list all waiters, a server lists
-those that have asked it, other stores list none. The commands repeat the options that you typed; replace *** with
-your password or key, and $DATABASE with the URL of the database that keeps the audit log and the limits.
+the pauses, and the commands that free the resource or raise a limit. PostgreSQL, PGlite and Redis list all waiters, a
+server lists those that have asked it, other stores list none. The commands repeat the options that you typed; replace
+*** with your password or key, and $DATABASE with the URL of the database that keeps the audit log and the limits.
 
-It tells what an acquire gets by the way you ask. Servers alone enforce the pause of a prefix and, with --control, that
-of a resource: on the database itself, an acquire is granted all the same.
+The answer is that of an acquire on the same --store. Only servers enforce the pause of a prefix and, with --control,
+that of a resource: an acquire on the database itself is granted all the same.
 
 Exit codes: 0 an acquire is granted now; 75 it is refused: the resource is held, reserved for a waiter, or paused, or
 the tenant has as many leases as a server grants it; 78 a server refuses it to the role of your API key.
