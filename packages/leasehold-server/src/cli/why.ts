@@ -111,12 +111,12 @@ function pauseText({ kind, name, actor, reason }: Pause): string {
   return `${actor} has paused ${what}: ${reason}`;
 }
 
-/** The most decisive reason first; none if an acquire is granted. */
-function reasonsOf(resource: string, { lease, waiters, denied, paused }: Found): Reason[] {
+/** The most decisive reason first, and last what concerns the role of the caller alone; none if an acquire is granted. @internal */
+export function reasonsOf(resource: string, { lease, waiters, denied, paused }: Found): Reason[] {
   const reasons: Reason[] = [];
-  if (denied) {
-    const code = denied.code === "FORBIDDEN" ? "forbidden" : "limit";
-    reasons.push({ code, text: `the server refuses an acquire of yours: ${denied.detail}` });
+  const isForbidden = denied?.code === "FORBIDDEN";
+  if (denied && !isForbidden) {
+    reasons.push({ code: "limit", text: `the server refuses your acquire: ${denied.detail}` });
   }
   for (const pause of paused ?? []) {
     if (pause.refusesHere) reasons.push({ code: "paused", text: pauseText(pause) });
@@ -131,6 +131,9 @@ function reasonsOf(resource: string, { lease, waiters, denied, paused }: Found):
     const text = `"${resource}" is free and reserved for the waiter at the head of the queue`;
     const ms = RESERVED_MS;
     reasons.push({ code: "reserved", text: `${text}; each waiter has ${ms} ms before the next` });
+  }
+  if (isForbidden) {
+    reasons.push({ code: "forbidden", text: `the server refuses your acquire: ${denied.detail}` });
   }
   return reasons;
 }
