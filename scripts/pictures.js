@@ -1,6 +1,4 @@
 // Takes the pictures of the README: runs the demo for a while, then captures its console in a browser.
-//
-//   npm run pictures [-- --seconds 40] [-- --out docs/images]
 import { spawn } from "node:child_process";
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -8,11 +6,12 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { parseArgs } from "node:util";
 import { chromium } from "playwright-core";
+import { argumentsOf } from "./support/arguments.js";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-const { values } = parseArgs({
+const HELP = `npm run pictures [-- --seconds 40 --out docs/images]`;
+const { values } = argumentsOf(HELP, {
   options: {
     seconds: { type: "string", default: "40" },
     out: { type: "string", default: join(root, "docs", "images") },

@@ -1,15 +1,15 @@
 // Writes the version and the repository where files state them that no tool keeps up to date. The version is that of
 // packages/leasehold, the repository that of package.json.
-//
-//   npm run places                                                    writes them
-//   npm run places -- --repository https://github.com/NAME/leasehold  sets the repository first
-//   npm run places -- --check                                         names the places that differ; part of `npm run check`
 import { readFileSync, writeFileSync } from "node:fs";
-import { parseArgs } from "node:util";
+import { argumentsOf } from "../support/arguments.js";
 import { PUBLISHED } from "../support/packages.js";
 import { readJson, repositoryOf } from "./facts.js";
 
-const { values } = parseArgs({
+const HELP = `npm run places                                                    write them
+npm run places -- --repository https://github.com/NAME/leasehold  set the repository first
+npm run places -- --check                                         name the places that differ; part of npm run check`;
+
+const { values } = argumentsOf(HELP, {
   options: { check: { type: "boolean" }, repository: { type: "string" } },
 });
 if (values.repository !== undefined) setRepository(values.repository);

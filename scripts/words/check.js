@@ -1,18 +1,18 @@
 // Keeps retired words out of comments, strings, names and Markdown: the rules are in retired.yml.
-//
-//   node scripts/words/check.js            the whole repository
-//   node scripts/words/check.js FILE ...   only these files, all their findings
-//   node scripts/words/check.js --count    how many findings each folder has
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import { parseArgs } from "node:util";
+import { argumentsOf } from "../support/arguments.js";
 import { findRetired, isIn, judge, parseRules } from "./words.js";
+
+const HELP = `node scripts/words/check.js            check the whole repository
+node scripts/words/check.js FILE ...   check only these files, and print all their findings
+node scripts/words/check.js --count    count the findings of each folder`;
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const rules = parseRules();
-const { values, positionals } = parseArgs({
+const { values, positionals } = argumentsOf(HELP, {
   options: { count: { type: "boolean" } },
   allowPositionals: true,
 });

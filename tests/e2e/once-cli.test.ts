@@ -42,7 +42,7 @@ it(
     expect((await once("--max-attempts", "1", "--", "false")).code).toBe(1);
     const refused = await once("--", "echo", "never");
     expect([refused.code, refused.stdout]).toEqual([1, ""]);
-    expect(refused.stderr).toContain('ONCE_FAILED: "job" has failed once, at last with: the');
+    expect(refused.stderr).toContain('ONCE_FAILED: "job" has failed once, the last time with: the');
   },
   TIMEOUT_MS,
 );

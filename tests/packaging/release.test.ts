@@ -120,6 +120,19 @@ describe("the version and the repository", () => {
   });
 });
 
+it.each([
+  ["--help", 0],
+  ["--repositry", 64],
+])("%s prints the usage, and no stack", (argument, expected) => {
+  const { status, stdout, problems } = run("places.js", [argument]);
+  const text = `${stdout}${problems.join("\n")}`;
+  expect({ status, text }).toEqual({
+    status: expected,
+    text: expect.stringContaining("npm run places -- --check"),
+  });
+  expect(text).not.toContain("    at ");
+});
+
 describe("the check of a tag", () => {
   beforeEach(() => {
     run("places.js", ["--repository", URL_OF_A_FORK]);

@@ -30,8 +30,7 @@ export const COMMANDS: Readonly<Record<string, CommandSummary>> = {
   generate: {
     usage: "",
     aliases: ["generator"],
-    description:
-      "generate sample tasks at a steady rate: run an instance, or control all instances",
+    description: "generate sample tasks: run an instance, or control all instances",
     load: async () => (await import("./generate.js")).addGenerate,
   },
   enqueue: {
@@ -41,18 +40,17 @@ export const COMMANDS: Readonly<Record<string, CommandSummary>> = {
   },
   tasks: {
     usage: "[options] [id]",
-    description:
-      "list tasks, newest first, or show one with its attempts; retry, cancel or delete tasks",
+    description: "list tasks, or show one with its attempts; retry, cancel or delete tasks",
     load: async () => (await import("./tasks.js")).addTasks,
   },
   schedules: {
     usage: "",
-    description: "list schedules of tasks with their next fire times; declare, pause or run them",
+    description: "list schedules and their next fire times; declare, pause or run them",
     load: async () => (await import("./schedules.js")).addSchedules,
   },
   kinds: {
     usage: "",
-    description: "list the published JSON Schemas of kinds of tasks; publish or withdraw them",
+    description: "list the published JSON Schemas of kinds; publish or withdraw them",
     load: async () => (await import("./kinds.js")).addKinds,
   },
   run: {
@@ -119,7 +117,7 @@ export const COMMANDS: Readonly<Record<string, CommandSummary>> = {
   },
   pause: {
     usage: "[options] [resource]",
-    description: "stop granting a resource, all resources with a prefix, or the tasks of a queue",
+    description: "stop granting a resource or a prefix, or the tasks of a queue",
     load: async () => (await import("./operator-actions.js")).addPause,
   },
   resume: {
@@ -159,7 +157,7 @@ export const COMMANDS: Readonly<Record<string, CommandSummary>> = {
   },
   conformance: {
     usage: "[options]",
-    description: "run the conformance suite that every built-in store passes against a lease store",
+    description: "run the suite of the built-in stores against a lease store",
     load: async () => (await import("./conformance.js")).addConformance,
   },
 };

@@ -251,8 +251,12 @@ pauses of its own idle process.
 From the metrics of a running process it reads what production needs: how late timers of that process fire, how
 late its holders renew (longer than a third of the TTL after the last renewal), and how long renewals take. A
 server sees the renewals of all its holders; a worker or program, with --metrics-port or an endpoint of its own,
-shows its own pauses. The TTL then survives 999 of 1,000 such events, or all if there were fewer. Without metrics, measure your program with
-perf_hooks.monitorEventLoopDelay of Node and pass the result as --pause.
+shows its own pauses. The TTL then survives 999 of 1,000 such events, or all if there were fewer. Without metrics,
+measure your program with perf_hooks.monitorEventLoopDelay of Node and pass the result as --pause.
+
+At a server with API keys, the doctor needs a key that may lease leasehold-doctor:... and read the metrics:
+  leasehold keys create --name doctor --role holder --prefix leasehold-doctor:
+An admin's key may do both, too. Pass the key in LEASEHOLD_KEY.
 
 Exit codes: 0 no check is wrong (some may be doubtful); 1 a check is wrong; 69 the store is unavailable;
 64 usage error, or the database has no Leasehold tables.

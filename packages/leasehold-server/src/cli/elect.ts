@@ -169,11 +169,17 @@ the command ends by itself, the candidate withdraws and exits with the command's
 candidate prints a line each time it becomes leader, and exits with 0 at SIGINT or SIGTERM.
 
 While the store is unavailable, or a server refuses by a limit, "elect" retries, and reports on stderr since when,
-and when the store answers again. --observe prints "leader unknown" ("unavailable":true with --json) once the lease of the last known leader
-must have expired. It may skip short terms. Without other candidates it sees the end of a term up to 30 seconds late, or
-when the TTL would have passed. With --json, the reports are
-{"event":"retrying","message":...,"since":...} ("until" instead of "since" while it connects for the first time),
-{"event":"refused","message":...,"since":...}, {"event":"answering","message":...} and, without a command, {"event":"lost","resource":...,"message":...}.
+and when the store answers again.
+
+--observe prints "leader unknown" ("unavailable":true with --json) when the store does not answer and the lease of
+the last known leader must have expired. It may skip short terms. If no candidate waits, it reports the end of a term
+up to 30 seconds late, or when the TTL would have passed.
+
+With --json, the reports are
+  {"event":"retrying","message":...,"since":...}   the store is unavailable ("until" while it connects at the start)
+  {"event":"refused","message":...,"since":...}   a server refuses by a limit
+  {"event":"answering","message":...}   the store answers, or the server no longer refuses
+  {"event":"lost","resource":...,"message":...}   without a command: this candidate no longer leads
 
 Exit codes: the command's own; 128 + n if signal n ended the command or arrived before it began; otherwise
 those of "leasehold run".

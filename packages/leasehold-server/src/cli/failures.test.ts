@@ -1,3 +1,5 @@
+import { readFileSync } from "node:fs";
+import { isAbsolute } from "node:path";
 import { CommanderError } from "commander";
 import {
   InvalidOptionError,
@@ -11,10 +13,14 @@ import { describeFailure, Exit, UsageError } from "./failures.js";
 const QUIET = { verbose: false, json: false };
 
 it("prints the code, the message and the page with the remedy", () => {
-  expect(describeFailure(new StoreMisconfiguredError("no driver"), QUIET)).toEqual({
-    exitCode: 78,
-    text: "leasehold: STORE_MISCONFIGURED: no driver\n  what to do: node_modules/leasehold/docs/errors.md#store_misconfigured",
-  });
+  const { exitCode, text } = describeFailure(new StoreMisconfiguredError("no driver"), QUIET);
+  expect(exitCode).toBe(78);
+  const [first, second = ""] = text.split("\n");
+  expect(first).toBe("leasehold: STORE_MISCONFIGURED: no driver");
+  const [, file = "", heading] = /^ {2}what to do: (.*)#(.*)$/.exec(second) ?? [];
+  expect(heading).toBe("store_misconfigured");
+  expect(isAbsolute(file)).toBe(true);
+  expect(readFileSync(file, "utf8")).toContain("## STORE_MISCONFIGURED");
 });
 
 it.each([
@@ -27,7 +33,7 @@ it.each([
   [
     new LeaseUnavailableError("ttlMs", 1_000, "a"),
     75,
-    'leasehold: LEASE_UNAVAILABLE: "ttlMs" is held by a; gave up after --wait 1000ms: come back later, or raise --wait',
+    'leasehold: LEASE_UNAVAILABLE: "ttlMs" is held by a; gave up after --wait 1000ms: retry later, or raise --wait',
   ],
   [new UsageError("no such file"), 64, "leasehold: no such file"],
   [new Error("other"), 1, "leasehold: other"],

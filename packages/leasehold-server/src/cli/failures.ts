@@ -1,4 +1,6 @@
 /** Turns a failure into a message and an exit code. */
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
 import { CommanderError } from "commander";
 import type { ErrorCode, LeaseholdError } from "leasehold";
 import { EXIT } from "./exit-codes.js";
@@ -57,7 +59,8 @@ export function describeFailure(
 
 function summary(error: unknown) {
   if (isLeaseholdError(error)) {
-    const { code, message, docs } = error;
+    const { code, message } = error;
+    const docs = installed(error.docs);
     return { code, message: withFlags(message), docs, exitCode: CODES[code] ?? EXIT.failed };
   }
   if (error instanceof CommanderError) {
@@ -67,6 +70,12 @@ function summary(error: unknown) {
   const exitCode = exitCodeOf(error);
   const message = error instanceof Error ? error.message : String(error);
   return { code: null, message, docs: null, exitCode };
+}
+
+/** The library names a file of the user's project, but this command may be installed elsewhere, for all users. */
+function installed(docs: string): string {
+  const folder = join(dirname(createRequire(import.meta.url).resolve("leasehold")), "..");
+  return docs.replace(/^node_modules\/leasehold\b/, () => folder);
 }
 
 /** By its shape: its class would load the library, which the help and usage errors do without. */

@@ -207,11 +207,14 @@ Prints export lines for a shell: LEASE_ID, LEASE_TOKEN, LEASE_RESOURCE and LEASE
 prints one object. The lease expires unless your script renews it with "leasehold renew". If one command does
 all the work, prefer "leasehold run": it renews the lease, and stops the command if the lease is lost.
 LEASE_ID is a secret: it allows any caller to renew and release the lease. Pass LEASE_TOKEN to the systems you
-write to. While it waits, it reports on stderr who holds the resource, that the store does not answer or a server
-refuses by a limit, and that it answers again, as "leasehold run" does. Stores that bind leases to a session (zookeeper:, consul:) are not supported.
+write to.
 
-Exit codes: 0 acquired; 75, or the code of -E, another holder had the resource for as long as --wait; 69 the store is unavailable;
-64 usage error.
+While "acquire" waits, it reports on stderr who holds the resource, that the store does not answer or a server
+refuses by a limit, and that it answers again, as "leasehold run" does. Stores that bind leases to a session
+(zookeeper:, consul:) are not supported: use "leasehold run".
+
+Exit codes: 0 acquired; 75, or the code of -E, another holder had the resource for as long as --wait; 69 the store is
+unavailable, or a server refuses by a limit; 64 usage error.
 
 Examples:
   eval "$(leasehold acquire nightly-report --ttl 10m --store http://127.0.0.1:4040)" || exit

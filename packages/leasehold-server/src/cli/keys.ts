@@ -177,7 +177,11 @@ function stateOf({ revoked, remainingMs }: ApiKey): string {
 
 const HELP = `
 These commands change the database directly (--store or --control), so you can create the first key without
-a server, or a new one after all keys were lost. A server requires keys for good from the first one on. On an http:// store, "keys list" asks the server. The audit log records every change. The role decides what a key may do:
+a server, or a new one after all keys were lost. Once a first key was created, the servers on that database require
+a key for good. On an http:// store, "keys list" asks the server; the other commands need the database. The audit log
+records every change.
+
+The role decides what a key may do:
   viewer    read
   holder    acquire, renew and release leases with its prefixes; run tasks with --prefix '' or 'task:'
   operator  read, revoke, pause, and cancel, retry and delete tasks

@@ -127,7 +127,7 @@ async function schemaIn(file: string): Promise<unknown> {
 
 function addWithdraw(kinds: Command): void {
   withOperatorAction(kinds.command("withdraw"))
-    .description("withdraw a version: new tasks are checked against it no more")
+    .description("withdraw a version: new tasks are no longer checked against it")
     .argument("<kind>", "the kind")
     .argument("<version>", "its version", version)
     .addHelpText("after", WITHDRAW_HELP)
@@ -174,8 +174,8 @@ function unpublished(kind: string, of: number): UsageError {
 }
 
 const HELP = `
-Programs publish kinds with defineTask(kind, { schema, publish: true }) or PUT /v1/kinds/KIND/VERSION. Servers refuse new
-tasks whose data does not match.
+Programs publish kinds with defineTask(kind, { schema, publish: true }) or PUT /v1/kinds/KIND/VERSION. Servers refuse
+new tasks whose data does not match.
 
 Examples:
   leasehold kinds list

@@ -268,8 +268,8 @@ const LS_HELP = `
 With --owner, --expiring-within or --long-held, ls reads page after page until it has found --limit leases.
 A note follows names that look like others: with mixed scripts, invisible characters, or not in the form NFC.
 Times are those of the store's clock. For leases whose expiry the store does not know as a time, "held" is empty and
---long-held lists none: those of kubernetes: and of compatibility formats, and locks of other clients on zookeeper: and consul:.
-Compatibility formats leave "token" empty too. To list the leases of tasks, use: leasehold tasks
+--long-held lists none: those of kubernetes: and of compatibility formats, and locks of other clients on zookeeper: and
+consul:. Compatibility formats leave "token" empty too. To list the leases of tasks, use: leasehold tasks
 
 Examples:
   leasehold ls deploy/ --store postgres://localhost/app

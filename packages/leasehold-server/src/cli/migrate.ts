@@ -111,13 +111,15 @@ const HELP = `
 Other commands migrate the tables that they open, too. Commands that only read or change what is there, and doctor,
 refuse a PostgreSQL database without Leasehold tables; others create them. Run migrate with a privileged database
 user if your other users may not change tables. Migrations only go forward, and may run concurrently.
-If a store has no tables, migrate says so, once the store answers. A server is refused: migrate its database.
+For a store without tables, it says that there is nothing to migrate, once the store answers. It refuses a server:
+migrate the server's database.
 
 --sql prints one transaction for each step that remains, for a review or for a tool of your own: run them in
-order, as the owner of the schema, and stop at the first that fails. Each records itself, so that no step is taken twice.
-Steps that suit the release before may be taken while its processes run: docs/upgrading.md.
+order, as the owner of the schema, and stop at the first that fails. Each step records that it was taken, so that it
+is not taken twice. You may migrate while processes of the release before run, because its code works on the new schema.
 
 Examples:
   leasehold migrate --store postgres://owner@localhost/app
   leasehold migrate --dry-run --store postgres://localhost/app?schema=app_leases
-  leasehold migrate --sql --store postgres://localhost/app > leasehold.sql && psql app -v ON_ERROR_STOP=1 -f leasehold.sql`;
+  leasehold migrate --sql --store postgres://localhost/app > leasehold.sql
+  psql app -v ON_ERROR_STOP=1 -f leasehold.sql`;

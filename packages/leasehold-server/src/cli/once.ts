@@ -220,11 +220,13 @@ class Tail {
 }
 
 const HELP = `
-The key is done when the command ends with exit code 0. Then no process runs it again, on any machine: "once" says when
-and by whom it was done, and ends with 0. After another exit code, or when this process dies, the next caller tries again.
-So the command can begin more than once; it succeeds at most once, and its effect can happen again if this process dies
-between the effect and the end of the command. Make the effect idempotent: in SQL with a unique key on what it writes
-(INSERT ... ON CONFLICT DO NOTHING), elsewhere with the key as an idempotency key. Its environment is that of "run".
+The key is done when the command ends with exit code 0. From then on, no process on any machine runs it again: "once"
+prints when and by whom it was done, and ends with 0. After another exit code, or when this process dies, the next
+caller tries again. So the command succeeds at most once, but it can begin more than once, and its effect can happen
+twice if this process dies between the effect and the end of the command. Make a repeated effect harmless: in SQL by a
+unique key on what the command writes (INSERT ... ON CONFLICT DO NOTHING), elsewhere by the key as an idempotency key.
+
+The command has the same environment as under "leasehold run".
 
 Exit codes: that of the command; 1 if the key has failed --max-attempts times; 75 if another process works on it for the
 whole of --wait; 69 the store is unavailable, or a server refuses by a limit.
@@ -234,5 +236,4 @@ and retries those that have failed for good.
 
 Examples:
   leasehold once "report:$(date -u +%F)" -- ./nightly-report.sh
-  leasehold once migrate:2026-11 --max-attempts 3 --retry-delay 1m -- npm run migrate
-`;
+  leasehold once migrate:2026-11 --max-attempts 3 --retry-delay 1m -- npm run migrate`;

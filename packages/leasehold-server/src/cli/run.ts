@@ -114,16 +114,18 @@ The command's environment has these variables:
 When the lease is lost, the command and the processes that it started get SIGTERM, and SIGKILL after --grace.
 If the lease expires, because the store is unavailable or this process is paused, both happen before another
 holder can acquire the resource: "run" gives up the lease that much earlier. If an operator revokes the lease,
-only the token protects your data in the meantime. If this process is killed with -9, the command is stopped
-in the same way. While its output is full and not read, "run" cannot renew, and the lease expires. When the command ends, "run" stops the processes that it left running, and then releases the
-lease. It cannot stop processes that have left the process group (setsid, daemons).
+only the token protects your data in the meantime. If "run" itself is killed with -9, the command is stopped in
+the same way. If nothing reads the output of "run", it blocks: it cannot renew, and the lease expires.
+
+When the command ends, "run" stops the processes that the command left running, and then releases the lease. It
+cannot stop processes that have left the process group (setsid, daemons).
 
 However short --wait is, "run" makes one attempt to connect to the store. If the store does not answer, the attempt
 ends after 5s; PGlite starts in this process, and may take up to 2m.
 
 With --json, each message of "run" itself is one JSON object on stderr, among the lines of the command:
   {"event":"waiting","resource":...,"holder":...,"remainingMs":...,"message":...}   another holder has the resource
-  {"event":"retrying","message":...,"until":...}   the store is unavailable, and "run" tries again until --wait has passed
+  {"event":"retrying","message":...,"until":...}   the store is unavailable, and "run" tries again until --wait ends
   {"event":"refused","message":...,"since":...,"until":...}   a server refuses by a limit, and "run" tries again
   {"event":"answering","message":...}   the store answers, or the server no longer refuses
   {"event":"warning","message":...}   something has failed that does not stop "run"
@@ -133,12 +135,12 @@ With --json, each message of "run" itself is one JSON object on stderr, among th
   {"error":{"code":...,"message":...,"docs":...}}   "run" ends with an exit code of its own
 If the command is not found or not executable, the shell reports why, as text.
 
-Without --wait, "run" waits for a held resource without a limit, for a store that does not answer 30s, and not at all
+Without --wait, "run" waits without a limit for a held resource, 30s for a store that does not answer, and not at all
 for a server that refuses by a limit of its tenant. With --wait it waits that long for each of them.
 
 Exit codes: the command's own; 128 + n if signal n ended it; 75, or the code of -E, another holder had the
-resource for as long as --wait; 76 the lease was lost; 69 the store is unavailable, or a server refuses by a limit; 78 the store is misconfigured; 64 usage error;
-126 the command cannot be executed; 127 the command was not found.
+resource for as long as --wait; 76 the lease was lost; 69 the store is unavailable, or a server refuses by a limit;
+78 the store is misconfigured; 64 usage error; 126 the command cannot be executed; 127 the command was not found.
 
 "lock" is another name of "run".
 

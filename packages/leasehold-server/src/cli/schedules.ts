@@ -308,8 +308,8 @@ function detailsOf(schedule: Detailed): string {
 }
 
 const HELP = `
-Programs declare schedules with tasks.schedule() or PUT /v1/schedules/NAME. Every server, and every process with a worker,
-enqueues a task at each fire time; together they make one.
+Programs declare schedules with tasks.schedule() or PUT /v1/schedules/NAME. At each fire time, one of the servers and of
+the processes with a worker enqueues a task.
 
 Examples:
   leasehold schedules list

@@ -218,11 +218,11 @@ Without --store, the server keeps everything in an embedded database in the work
 and logs where that is. Any number of servers can share one PostgreSQL database.
 
 At SIGINT or SIGTERM the server waits --drain-delay, finishes its requests within 5s, and exits with 0. A second
-signal ends it at once. It logs JSON lines to stderr; docs/logs.md lists the events.
+signal ends it at once. It logs JSON lines to stderr.
 
 Without an API key, the server accepts every caller, but only from this machine, and no request that a proxy
 forwards. Once you create a key (leasehold keys create), every request needs one, without a restart, and for
-good: also when that key has ended. docs/http.md describes the roles.
+good: also when that key has ended. "leasehold keys --help" describes the roles.
 
 With --require-keys, every request needs a key from the start. If none was ever created, the server prints a
 token to stdout, which creates the first, an admin's, once:
@@ -232,8 +232,7 @@ If all keys are lost, leasehold keys create on the server's store makes a new on
 
 Open the server's address in a browser for the console, which shows leases, tasks and elections live.
 
-Prometheus can scrape GET /metrics. OTEL_EXPORTER_OTLP_ENDPOINT names a collector of metrics and traces
-(docs/observability.md).
+Prometheus can scrape GET /metrics. OTEL_EXPORTER_OTLP_ENDPOINT names a collector of metrics and traces.
 
 Examples:
   leasehold serve

@@ -122,8 +122,9 @@ async function show(tasks: Tasks, id: string, json: boolean | undefined): Promis
   await print(json, task, () => detailsOf(task));
 }
 
-function detailsOf(task: TaskDetails): string {
-  const { id, kind, queue, priority, state, error, dedupeKey, failures, crashes } = shown(task);
+/** @internal */
+export function detailsOf(task: TaskDetails): string {
+  const { id, kind, queue, priority, state, dedupeKey, failures, crashes } = shown(task);
   const { concurrency } = shown(task);
   const lines = [
     `${id}  ${COLORS[state](state)}`,
@@ -138,7 +139,11 @@ function detailsOf(task: TaskDetails): string {
     `output ${safeJson(task.output)}`,
   ];
   if (task.checkpoint !== null) lines.push(`checkpoint ${safeJson(task.checkpoint)}`);
-  if (error !== null) lines.push(`error  ${error}`);
+  // The lines of a stack, each below "error": none can be taken for a line of this command.
+  if (task.error !== null) {
+    const [first = "", ...others] = task.error.split("\n").map((line) => shown(line));
+    lines.push(`error  ${first}`, ...others.map((line) => `       ${line}`));
+  }
   if (task.attempts.length > 0) {
     const table = plainTable(["attempt", "holder", "token", "started", "ended", "result"]);
     for (const { attempt, holder, token, startedAt, endedAt, result } of shown(task.attempts)) {

@@ -184,10 +184,12 @@ const HELP = `
 Prints a line "live" for each current lease, then a line for each change: acquired, released, expired or
 revoked. The change is "ended" if the next grant came so soon that the cause is unknown. The command polls the
 store at each notification and every --every, so it misses a lease that is acquired and released between two
-polls. The log of a server has all events (docs/logs.md). The
-command ends with 69 if it cannot connect within 30s. From then on, while the store does not answer, it retries, and
-reports on stderr since when, and that it answers again: with --json as JSON lines, as "leasehold run" does. Exits with
-0 at SIGINT or SIGTERM.
+polls. The log of a server has every event.
+
+While the store does not answer, the command retries, and reports on stderr since when, and that it answers again:
+with --json as JSON lines, as "leasehold run" does.
+
+Exit codes: 0 at SIGINT or SIGTERM; 69 it could not connect within 30s.
 
 Examples:
   leasehold watch

@@ -111,12 +111,12 @@ function pauseText({ kind, name, actor, reason }: Pause): string {
   return `${actor} has paused ${what}: ${reason}`;
 }
 
-/** The most decisive reason first; none if an acquire is granted. */
-function reasonsOf(resource: string, { lease, waiters, denied, paused }: Found): Reason[] {
+/** The most decisive reason first, and last what concerns the role of the caller alone; none if an acquire is granted. @internal */
+export function reasonsOf(resource: string, { lease, waiters, denied, paused }: Found): Reason[] {
   const reasons: Reason[] = [];
-  if (denied) {
-    const code = denied.code === "FORBIDDEN" ? "forbidden" : "limit";
-    reasons.push({ code, text: `the server refuses an acquire of yours: ${denied.detail}` });
+  const isForbidden = denied?.code === "FORBIDDEN";
+  if (denied && !isForbidden) {
+    reasons.push({ code: "limit", text: `the server refuses your acquire: ${denied.detail}` });
   }
   for (const pause of paused ?? []) {
     if (pause.refusesHere) reasons.push({ code: "paused", text: pauseText(pause) });
@@ -131,6 +131,9 @@ function reasonsOf(resource: string, { lease, waiters, denied, paused }: Found):
     const text = `"${resource}" is free and reserved for the waiter at the head of the queue`;
     const ms = RESERVED_MS;
     reasons.push({ code: "reserved", text: `${text}; each waiter has ${ms} ms before the next` });
+  }
+  if (isForbidden) {
+    reasons.push({ code: "forbidden", text: `the server refuses your acquire: ${denied.detail}` });
   }
   return reasons;
 }
@@ -259,12 +262,12 @@ function endOf(lease: KnownLease): string {
 
 const HELP = `
 Prints the holder of the resource with the start and the remaining time of its lease, the waiters in queue order,
-the pauses, and the commands that free the resource or raise a limit. PostgreSQL, PGlite and Redis list all waiters, a server lists
-those that have asked it, other stores list none. The commands repeat the options that you typed; replace *** with
-your password or key, and $DATABASE with the URL of the database that keeps the audit log and the limits.
+the pauses, and the commands that free the resource or raise a limit. PostgreSQL, PGlite and Redis list all waiters, a
+server lists those that have asked it, other stores list none. The commands repeat the options that you typed; replace
+*** with your password or key, and $DATABASE with the URL of the database that keeps the audit log and the limits.
 
-The result is that of an acquire on the same --store. Only servers enforce the pause of a prefix and, with --control, that
-of a resource: on the database itself, an acquire is granted all the same.
+The answer is that of an acquire on the same --store. Only servers enforce the pause of a prefix and, with --control,
+that of a resource: an acquire on the database itself is granted all the same.
 
 Exit codes: 0 an acquire is granted now; 75 it is refused: the resource is held, reserved for a waiter, or paused, or
 the tenant has as many leases as a server grants it; 78 a server refuses it to the role of your API key.

@@ -20,6 +20,7 @@ import type { Answer, Connection } from "./request.js";
 export const OVERLOADED = tooMany("OVERLOADED", "this instance is overloaded", 1_000);
 /** A key is not checked again for a body that has arrived by then, at the cost of a read where its record is old. */
 const PROMPT_BODY_MS = 1_000;
+const METRICS = "GET /metrics";
 
 export interface EntryOptions {
   readonly clock: Clock;
@@ -64,15 +65,17 @@ export class Entry {
     const urgency = urgencyOfRoute(route);
     // Operator actions never use a cached key: a revoked key must not work for them.
     const keeps = urgency === "keeps" && (need === "hold" || need === "work");
+    // The metrics show an outage of the store: they must be readable during one, and come from this process.
+    const acceptsStale = keeps || route === METRICS;
     // Guessed keys must not take the room of requests: the authenticator limits the reads of keys by itself.
     demand?.pause();
-    const caller = await authenticator.callerOf(request, keeps, addressOf(host));
+    const caller = await authenticator.callerOf(request, acceptsStale, addressOf(host));
     known(caller);
     const checkedMs = clock.monotonic();
     noteCallerAt(host);
     const { headers } = request;
     const admitted = await tenantAdmission.enter({ caller, urgency, path, headers });
-    const admission = { caller, keeps, checkedMs, host, demand, admitted };
+    const admission = { caller, acceptsStale, checkedMs, host, demand, admitted };
     const entered = new Entered(this.#options, admission);
     try {
       await entered.resume();
@@ -87,7 +90,7 @@ export class Entry {
 
 interface Admission {
   readonly caller: Caller;
-  readonly keeps: boolean;
+  readonly acceptsStale: boolean;
   readonly checkedMs: number;
   readonly host: unknown;
   readonly demand: Demand | undefined;
@@ -106,10 +109,10 @@ export class Entered {
 
   /** Rejects if the caller's key has ended since it was checked, a while ago. */
   async checkCaller(): Promise<void> {
-    const { caller, keeps, checkedMs } = this.#admission;
+    const { caller, acceptsStale, checkedMs } = this.#admission;
     const { clock, authenticator } = this.#options;
     if (clock.monotonic() - checkedMs < PROMPT_BODY_MS) return;
-    await authenticator.checkAgain(caller, keeps);
+    await authenticator.checkAgain(caller, acceptsStale);
   }
 
   /**

@@ -1,4 +1,5 @@
 import { createRoute, z } from "@hono/zod-openapi";
+import { withoutReason } from "./problems.js";
 import { type App, answers, onlyProblems, otherMethods } from "./routing.js";
 import type { Services } from "./services.js";
 
@@ -40,7 +41,12 @@ export function healthRoutes(app: App, services: Services, version: string): voi
       },
     }),
     async (context) => {
-      await services.budget(context).read(() => probe(services));
+      await services
+        .budget(context)
+        .read(() => probe(services))
+        .catch((error) => {
+          throw withoutReason(error);
+        });
       return context.json({ status: "ok" as const, version }, 200);
     },
   );

@@ -1,4 +1,5 @@
 /** GET /metrics: who reads, and who sees which names. */
+import { StoreUnavailableError } from "leasehold";
 import { memory } from "leasehold/stores/memory";
 import { manualEnv } from "leasehold/testing";
 import { expect, onTestFinished, test } from "vitest";
@@ -58,4 +59,31 @@ test("names are for callers of the server's own tenant that may list all resourc
   expect(await scrape("default", "admin")).toBe(all);
   expect(await scrape("default", "holder", { prefixes: ["own/"] })).toBe(without);
   expect(await scrape("other", "admin")).toBe(without);
+});
+
+test("a key that was read before reads the metrics for 10 minutes of an outage, but not the leases", async () => {
+  const env = manualEnv();
+  const stores = await memory().open(env);
+  const { control } = stores;
+  if (!control) throw new Error("memory keeps keys");
+  let isLost = false;
+  const { keys } = control;
+  const find: typeof keys.find = (id) =>
+    isLost ? Promise.reject(new StoreUnavailableError("lost", { outcome: "none" })) : keys.find(id);
+  const losing = Object.assign(Object.create(keys) as typeof keys, { find });
+  const lost = Object.assign(Object.create(control) as typeof control, { keys: losing });
+  const { app, ask, newKey } = openTenants({ ...stores, control: lost }, env);
+  onTestFinished(async () => {
+    await app.close();
+    await stores.close();
+  });
+  const { text: key } = await newKey("default", "viewer");
+  const get = async (path: string) => (await ask(key, { method: "GET", path })).status;
+  expect(await get("/metrics")).toBe(200);
+  isLost = true;
+  await env.clock.advance(590_000);
+  expect(await get("/metrics")).toBe(200);
+  expect(await get("/v1/leases")).toBe(503);
+  await env.clock.advance(20_000);
+  expect(await get("/metrics")).toBe(503);
 });

@@ -135,6 +135,20 @@ export function storeProblem(error: LeaseholdError, nothingDone: boolean): Probl
   });
 }
 
+/**
+ * The problem of a failed store for callers that need no key: what the store reported may name its address, its user or
+ * its tables. The log has it.
+ */
+export function withoutReason(error: unknown): ProblemError {
+  const problem = problemOf(error);
+  if (problem.code !== "STORE_UNAVAILABLE") return problem;
+  return new ProblemError(
+    "STORE_UNAVAILABLE",
+    "a store does not answer: the server's log has the reason, under this request id",
+    { cause: problem.cause ?? problem },
+  );
+}
+
 const REFUSED = {
   expired: {
     code: "LEASE_EXPIRED",

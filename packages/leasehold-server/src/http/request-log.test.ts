@@ -1,3 +1,4 @@
+import { StoreUnavailableError } from "leasehold";
 import { createKey } from "leasehold/internal";
 import { manualEnv } from "leasehold/testing";
 import { expect, it, onTestFinished } from "vitest";
@@ -65,6 +66,27 @@ it("counts requests that fail without a caller too, and says how many when the s
   expect(lines.filter(({ event }) => event === "request_failed")).toHaveLength(100);
   await app.close();
   expect(leftOut()).toEqual([{ event: "requests_left_out", leftOut: 1 }]);
+});
+
+it("logs readiness probes of a drain at debug, and a store that fails them as a failure", async () => {
+  const { stores } = await open();
+  const lines: Line[] = [];
+  const log = (fields: object) => void lines.push({ ...fields });
+  const debugged: Line[] = [];
+  const debug = (fields: object) => void debugged.push({ ...fields });
+  const env = manualEnv({ logger: { debug, info: log, warn: log, error: log } });
+  const generator = Object.assign(Object.create(stores.generator) as typeof stores.generator, {
+    read: () => Promise.reject(new StoreUnavailableError("lost", { outcome: "none" })),
+  });
+  const app = createApp({ ...stores, generator, env, version: "test", auth: "keys" });
+  onTestFinished(() => app.close());
+  const probe = async () => (await app.fetch(new Request("http://localhost/readyz"))).status;
+  expect(await probe()).toBe(503);
+  expect(lines).toMatchObject([{ event: "request_failed", code: "STORE_UNAVAILABLE" }]);
+  app.drain();
+  expect(await probe()).toBe(503);
+  expect(lines).toHaveLength(1);
+  expect(debugged).toMatchObject([{ event: "request_answered", path: "/readyz", status: 503 }]);
 });
 
 it("leaves out none of callers that need no key", async () => {

@@ -50,8 +50,11 @@ export class RequestLog {
   note(answered: Answered, durationMs: number): void {
     const { requestId, method, path, status, caller, error } = answered;
     const problem = error === undefined ? undefined : problemOf(error);
+    // An instance that drains answers its probes so on purpose, every few seconds.
+    const isDrained = problem?.code === "CLOSING" && path.endsWith("/readyz");
     const isUnexpected = problem?.code === "INTERNAL" && caller !== undefined;
-    if (status >= 400 && !isUnexpected && !this.#admits(answered)) return;
+    const isRefusal = status >= 400 && !isDrained;
+    if (isRefusal && !isUnexpected && !this.#admits(answered)) return;
     const fields = {
       requestId,
       method,
@@ -60,7 +63,7 @@ export class RequestLog {
       durationMs: Math.round(durationMs),
       ...(caller?.keyId && { actor: caller.actor }),
     };
-    if (status < 400) {
+    if (!isRefusal) {
       this.#logger.debug({ event: "request_answered", ...fields }, "request answered");
       return;
     }

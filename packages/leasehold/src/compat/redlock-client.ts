@@ -53,7 +53,7 @@ export function onlyClient(clients: Iterable<Client>): Client {
       "clients",
       `must have one element, not ${others.length + 1}: Leasehold does not lock on a majority of independent ` +
         "servers; its fencing tokens also protect where a majority cannot. Pass the client of one server, " +
-        "cluster or Sentinel group, and check lock.tokens where you write (docs/compat-redlock.md)",
+        "cluster or Sentinel group, and check lock.tokens where you write",
     );
   }
   if (!isSource(client) && !isLockClient(client) && !("options" in client)) {

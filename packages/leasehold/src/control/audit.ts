@@ -84,7 +84,9 @@ export function beforeSeq({ cursor }: AuditQuery): number | null {
 export class MissingEndError extends StoreMisconfiguredError {
   constructor() {
     super(
-      "the record of the end of the audit's chain (audit_head) was deleted, and no operator action is done without an entry: verify the audit, then restore the record as docs/security.md says",
+      "the end of the audit's chain was deleted (the row of audit_head), and without it no operator action is done: find " +
+        'out what happened with "leasehold audit verify", then restore the row in the schema of Leasehold: INSERT INTO ' +
+        "audit_head (seq, hash) SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1",
     );
   }
 }

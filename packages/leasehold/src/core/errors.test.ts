@@ -114,10 +114,10 @@ it("is of the store if it is none of ours", () => {
   });
 });
 
-it("says of a taken lease what the store knows: its id is not the current grant's", () => {
+it("says of a taken lease what the store knows: another grant, or never one under this id", () => {
   // Nothing may hold the resource: it can have been released, and this id can be one that never held it.
   const { message } = new LeaseLostError("r", "taken");
-  expect(message).toContain("this lease id is not the current grant's");
+  expect(message).toContain("the resource was granted again, or never under this lease id");
   expect(message).not.toContain("another holder");
 });
 

@@ -86,11 +86,11 @@ export class LeaseholdError extends Error {
 }
 
 const LOST_BECAUSE: Readonly<Record<LostReason, string>> = {
-  expired: "its time passed without a renewal that was confirmed",
-  taken: "this lease id is not the current grant's: granted again, or never under this id",
-  revoked: "an operator has ended it",
+  expired: "it expired before a renewal was confirmed",
+  taken: "the resource was granted again, or never under this lease id",
+  revoked: "an operator revoked it",
   gone: "the store no longer knows it",
-  inconsistent: "the store contradicts what it said before",
+  inconsistent: "the store's answer contradicts an earlier one",
 };
 
 /**
@@ -148,7 +148,7 @@ export class LeaseUnavailableError extends LeaseholdError {
     const why = holder === PAUSED_HOLDER ? `paused by ${pausedBy}` : `held by ${holder}`;
     super(
       "LEASE_UNAVAILABLE",
-      `"${resource}" is ${why}; gave up after waitMs = ${Math.round(waitedMs)}: come back later, or raise waitMs`,
+      `"${resource}" is ${why}; gave up after waitMs = ${Math.round(waitedMs)}: retry later, or raise waitMs`,
       { retryable: true, outcome: "none" },
     );
   }
@@ -157,7 +157,7 @@ export class LeaseUnavailableError extends LeaseholdError {
 /** At the end of the message: what to do. */
 const ADVICE = {
   none: "; nothing has changed: try again",
-  unknown: "; it may have taken effect all the same: look, or try again",
+  unknown: "; the call may have taken effect: check that, or repeat it",
   limit: "; nothing has changed",
 } as const;
 
@@ -315,11 +315,11 @@ export class NoTokenError extends LeaseholdError {
   constructor(
     readonly resource: string,
     because = "its store keeps it in the format of another package",
-    remedy = "leave out ?format= to have tokens, or do without a fence",
+    remedy = "remove ?format= from the URL to have tokens, or work without a fence",
   ) {
     super(
       "NO_TOKEN",
-      `the lease on "${resource}" has no fencing token, for ${because}: ${remedy}`,
+      `the lease on "${resource}" has no fencing token, because ${because}: ${remedy}`,
       { retryable: false, outcome: "none" },
     );
   }

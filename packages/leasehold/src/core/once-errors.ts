@@ -53,7 +53,7 @@ export class OnceFailedError extends LeaseholdError {
   ) {
     super(
       "ONCE_FAILED",
-      `"${key}" has failed ${failures === 1 ? "once" : `${failures} times`}, at last with: ${lastError}; mend the cause, then retry the key`,
+      `"${key}" has failed ${failures === 1 ? "once" : `${failures} times`}, the last time with: ${lastError}; remove the cause, then retry the key`,
       { retryable: false, outcome: "none" },
     );
   }

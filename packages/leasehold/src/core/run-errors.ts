@@ -29,8 +29,8 @@ export class StillRunningError extends LeaseholdError {
   ) {
     super(
       "STILL_RUNNING",
-      `the work on "${resource}" still runs, graceMs = ${graceMs} after it was asked to stop: its lease is not ` +
-        "released but left to expire; let the work heed its signal, or end the process",
+      `the work on "${resource}" still runs, graceMs = ${graceMs} after its signal aborted, so its lease is not released ` +
+        "but expires: end the work when its signal aborts, raise graceMs, or end the process",
       { retryable: true, outcome: "unknown" },
     );
   }

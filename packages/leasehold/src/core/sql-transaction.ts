@@ -47,12 +47,12 @@ export async function checkInTransaction(client: SqlTransaction, table: string):
 }
 
 const ADAPTERS =
-  ": pass a client of pg or PGlite, or an adapter of your library's transaction (docs/transactions.md)";
+  ": pass a client of pg or PGlite, or wrap your library's transaction: { query: async (text, values) => ({ rows }) }";
 
 function notInTransaction(): InvalidOptionError {
   return new InvalidOptionError(
     "client",
     "must be a SQL client in an open transaction: take one from the pool with pool.connect(), and send BEGIN first; " +
-      "of an ORM, pass its transaction, not the ORM itself (docs/transactions.md)",
+      "with an ORM, wrap its transaction, not the ORM itself: { query: async (text, values) => ({ rows }) }",
   );
 }

@@ -33,6 +33,18 @@ export function checkParameters(
   }
 }
 
+/**
+ * Refuses `http://a:4040,http://b:4040`. Engines would take the second scheme for a host or a path.
+ * @param path the option that has the URL
+ * @throws InvalidOptionError without the URL, which may have a password
+ */
+export function checkOneScheme(path: string, url: string): void {
+  const [, scheme] = /^([a-z+]+:\/\/)[^?#]*,\s*[a-z+]+:\/\//i.exec(url) ?? [];
+  if (scheme === undefined) return;
+  const example = `${scheme}host1,host2`;
+  throw new InvalidOptionError(path, `must have its scheme once, before the hosts: ${example}`);
+}
+
 function nearestOf(name: string, known: readonly string[]): string | undefined {
   const text = name.toLowerCase();
   const ranked = known

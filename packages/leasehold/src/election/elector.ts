@@ -178,7 +178,7 @@ export class Elector {
     checkFunction("work", work);
     checkKnown(options, { signal: true });
     if (this.#state !== "idle") {
-      throw new InvalidOptionError("lead", "is under way: make an Elector for each candidate");
+      throw new InvalidOptionError("lead", "runs already: create an elector for each candidate");
     }
     const { signal = new AbortController().signal } = options;
     checkSignal(signal);

@@ -93,7 +93,7 @@ describe("Singleton", () => {
       retryable: true,
       resource: "job",
       graceMs: 5_000,
-      message: expect.stringContaining("left to expire"),
+      message: expect.stringContaining("but expires"),
     });
     // In its grace it is renewed; then no more.
     await clock.advance(4_999);

@@ -56,6 +56,21 @@ describe("the URL of a store", () => {
   });
 });
 
+describe("a URL with its scheme twice", () => {
+  it.each([
+    ["http://a:4040,http://b:4040", "http://host1,host2"],
+    ["https://a/base,https://b", "https://host1,host2"],
+    ["postgres://user:secret@a/app,postgres://user:secret@b/app", "postgres://host1,host2"],
+    ["redis://a:6379, redis://b:6379", "redis://host1,host2"],
+    ["etcd://a:2379,etcd://b:2379", "etcd://host1,host2"],
+    ["consul://a,consul://b", "consul://host1,host2"],
+    ["zookeeper://a,zookeeper://b", "zookeeper://host1,host2"],
+  ])("%s is refused with the right form", async (url, example) => {
+    const message = `source must have its scheme once, before the hosts: ${example}`;
+    await expect(open(url)).rejects.toMatchObject({ code: "INVALID_OPTION", message });
+  });
+});
+
 describe("the directory of PGlite", () => {
   it("may have the schema of the tables in its URL", async () => {
     const url = `pglite:${join(directory, "dat")}?schema=foo`;

@@ -1,6 +1,7 @@
 /** From a URL to the stores behind it, by a table of engines. */
 import {
   checkNumber,
+  checkOneScheme,
   checkParameters,
   detailsOf,
   InvalidOptionError,
@@ -164,6 +165,7 @@ async function sourceOf(engines: Engines, source: Source, path: string): Promise
     const known = Object.keys(engines).map((name) => `${name}:`);
     throw new InvalidOptionError(path, `must begin with one of ${known.join(", ")}`);
   }
+  checkOneScheme(path, String(source));
   return engine(String(source));
 }
 

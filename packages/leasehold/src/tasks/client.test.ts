@@ -135,7 +135,7 @@ it("work() says what is wrong with its handlers and options", () => {
   const handler = echo.handle(() => 1);
   expect(() => tasks.work([])).toThrow(/^handlers must be an array/);
   expect(() => tasks.work([handler, handler])).toThrow(
-    /^handlers\.1 is a second handler for "echo"/,
+    /^handlers\.1 is a second handler for the kind "echo"/,
   );
   expect(() => tasks.work([{} as never])).toThrow(/^handlers\.0 must be made by/);
   expect(() => tasks.work([handler], { concurrency: 0 })).toThrow(/^concurrency must be from 1/);

@@ -324,7 +324,7 @@ function byKind(handlers: readonly TaskHandler[]): ReadonlyMap<string, TaskHandl
     if (map.has(handler.kind)) {
       throw new InvalidOptionError(
         `handlers.${index}`,
-        `is a second handler for "${handler.kind}"`,
+        `is a second handler for the kind "${handler.kind}": a worker has one for each kind`,
       );
     }
     map.set(handler.kind, handler);

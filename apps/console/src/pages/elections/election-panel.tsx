@@ -66,7 +66,7 @@ export function ElectionPanel({ election, answeredAtMs }: Props) {
           value={Math.max(0, terms.length - 1)}
           note={terms.length === 1 ? "one known term" : `among ${terms.length} terms`}
         />
-        <Figure name="Last fail-over" value={textOf(lastMs)} note="time without a leader" />
+        <Figure name="Last failover" value={textOf(lastMs)} note="time without a leader" />
         <Figure
           name="Fail-over, median"
           value={textOf(medianMs)}

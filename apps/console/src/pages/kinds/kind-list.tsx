@@ -116,7 +116,7 @@ function Details({ published }: { readonly published: Kind }) {
           texts={{
             verb: "Withdraw",
             done: "withdrawn",
-            about: "New tasks are checked against it no more. A program may publish it again.",
+            about: "New tasks are no longer checked against it. A program may publish it again.",
           }}
           isDangerous
           changes={["kinds"]}

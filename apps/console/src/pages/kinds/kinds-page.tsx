@@ -7,7 +7,7 @@ export function KindsPage() {
     <>
       <PageHead
         title="Kinds"
-        about="What programs publish of the data of tasks: a JSON Schema for each version, which new tasks must match."
+        about="The published JSON Schemas of task data, one for each version of a kind. New tasks must match them."
       />
       <section aria-label="Published kinds" className="rounded-xl border bg-surface">
         <KindList />

@@ -17,12 +17,14 @@ const TEXTS = {
   run: {
     verb: "Run",
     done: "a task is enqueued",
-    about: "A task is enqueued now, even if the last one is unfinished. The fire times stay.",
+    about:
+      "A task is enqueued now, even if the last one is unfinished. The next fire times do not change.",
   },
   remove: {
     verb: "Remove",
     done: "removed",
-    about: "It makes no more tasks. Those that it has made stay. A program may declare it again.",
+    about:
+      "It makes no more tasks. The tasks that it has made remain. A program may declare it again.",
   },
 } as const satisfies Record<string, ActionTexts>;
 

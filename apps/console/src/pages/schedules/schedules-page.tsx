@@ -7,7 +7,7 @@ export function SchedulesPage() {
     <>
       <PageHead
         title="Schedules"
-        about="Tasks at given times, one for each in the whole fleet: when they fire next, and how the last one ended."
+        about="Rules that enqueue a task at each fire time, once in the whole fleet: the next fire times, and how the last task ended."
       />
       <section aria-label="Schedules of tasks" className="rounded-xl border bg-surface">
         <ScheduleList />

@@ -80,7 +80,7 @@ const PLANS: readonly Plan[] = [
       return lastMs < 1_000 && settings.ttlMs > 2_000 ? "atOnce" : "drained";
     },
     explanation:
-      "The store cannot tell a crashed holder from a slow one. It waits until the lease expires and then grants it again with the next token. So a fail-over takes up to one TTL.",
+      "The store cannot tell a crashed holder from a slow one. It waits until the lease expires and then grants it again with the next token. So a failover takes up to one TTL.",
   },
   {
     id: "pause",
@@ -237,7 +237,7 @@ const PLANS: readonly Plan[] = [
       return atMs > 9_000 ? "blocked" : null;
     },
     explanation:
-      "Each request has a grant id, and P1 retries with the same one. The store finds its grant by that id and returns it again, so a retry is safe.",
+      "Each request has a lease id, and P1 retries with the same one. The store finds its grant by that id and returns it again, so a retry is safe.",
   },
   {
     id: "herd",

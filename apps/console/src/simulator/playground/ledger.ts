@@ -177,7 +177,7 @@ export class Ledger {
     const node = nodeOf(after.holder);
     const { token } = after;
     if (before?.leaseId === leaseId) {
-      const text = `${node} retried with the same grant id. The store recognized the request and returned the same grant, token ${token}.`;
+      const text = `${node} retried with the same lease id. The store recognized the request and returned the same grant, token ${token}.`;
       return log.add("store", "grant", text, true);
     }
     if (before && rules.excludes(before, storeMs)) {

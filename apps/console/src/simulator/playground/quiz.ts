@@ -74,7 +74,7 @@ export const QUIZ: readonly QuizQuestion[] = [
   },
   {
     id: "retry",
-    question: "Why does a process retry its request for the lease with the same grant id?",
+    question: "Why does a process retry its request for the lease with the same lease id?",
     choices: [
       { id: "known", text: "So that the store recognizes the request and grants only once" },
       { id: "line", text: "So that it is served before all others" },
@@ -86,8 +86,7 @@ export const QUIZ: readonly QuizQuestion[] = [
   },
   {
     id: "choose",
-    question:
-      "Leaders are sometimes paused for 4 s, and a fail-over may take 15 s. Which TTL fits?",
+    question: "Leaders are sometimes paused for 4 s, and a failover may take 15 s. Which TTL fits?",
     choices: [
       { id: "two", text: "2 s: a crashed leader is replaced as soon as possible" },
       { id: "ten", text: "10 s, renewed about every 3 s" },
@@ -95,6 +94,6 @@ export const QUIZ: readonly QuizQuestion[] = [
     ],
     right: "ten",
     explanation:
-      "With 2 s every pause looks like a crash, and with 60 s a real crash is noticed too late. 10 s survives a pause of 4 s even just before a renewal, and a fail-over takes little more than 10 s.",
+      "With 2 s every pause looks like a crash, and with 60 s a real crash is noticed too late. 10 s survives a pause of 4 s even just before a renewal, and a failover takes little more than 10 s.",
   },
 ];

@@ -224,7 +224,7 @@ export const SCENARIOS: readonly Scenario[] = [
         when: (frame) => frame.store.lease === "live",
       },
       {
-        text: "P1 retried with the same grant id. The store returned the same grant: still token 1, not a second grant.",
+        text: "P1 retried with the same lease id. The store returned the same grant: still token 1, not a second grant.",
         when: (frame) => p1(frame).role === "leader" && p1(frame).token === 1,
       },
       {

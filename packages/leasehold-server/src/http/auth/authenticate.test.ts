@@ -153,6 +153,15 @@ test("a key expires by the store's own count, regardless of when it was read", a
   expect(asked).toHaveLength(1);
 });
 
+test("a caller without a valid key does not learn what the store reported", async () => {
+  const { state, come } = setUp();
+  state.fails = true;
+  const error = await come(`Bearer lh_${"0".repeat(12)}_${"0".repeat(32)}`).catch((error) => error);
+  expect(error).toMatchObject({ code: "STORE_UNAVAILABLE" });
+  expect(error.message).not.toContain("unavailable; nothing has changed");
+  expect(error.cause).toBeInstanceOf(StoreUnavailableError);
+});
+
 test("cached keys count for 5 s while the store is unavailable; then requests fail", async () => {
   const { add, come, state, env, authenticator } = setUp();
   const { text } = add();

@@ -31,7 +31,7 @@ import {
 import { LOOPBACK_HOSTS } from "../../protocol/index.js";
 import { Counts } from "../limits/counts.js";
 import { networkOf } from "../limits/networks.js";
-import { ProblemError, storeProblem, tooMany, unauthenticated } from "../problems.js";
+import { ProblemError, tooMany, unauthenticated } from "../problems.js";
 import { BootstrapToken } from "./bootstrap.js";
 import type { Caller } from "./caller.js";
 import { checkHost, checkKeyless, type TrustedHosts } from "./keyless.js";
@@ -303,18 +303,22 @@ export class Authenticator {
     else put(this.#unknown, id, { value, atMs }, MAX_CACHED_UNKNOWN);
   }
 
+  /** Rejects without what the store reported, such as its address: the caller may have no key. */
   async #inTime<T>(reading: Promise<T>, timeoutMs = READ_MS): Promise<T> {
-    const giveUp = () => {
-      throw new ProblemError(
+    const unchecked = (cause?: unknown) =>
+      new ProblemError(
         "STORE_UNAVAILABLE",
         "the key cannot be checked: the control store is unavailable; nothing was done. Retry later",
+        { cause },
       );
+    const giveUp = () => {
+      throw unchecked();
     };
     try {
       const { clock } = this.#env;
       return await withTimeout(clock, timeoutMs, reading, giveUp, { background: true });
     } catch (error) {
-      throw error instanceof LeaseholdError ? storeProblem(error, true) : error;
+      throw error instanceof LeaseholdError ? unchecked(error) : error;
     }
   }
 

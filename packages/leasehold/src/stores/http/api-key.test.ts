@@ -56,7 +56,7 @@ test("every request carries the key from the options or from the URL", async () 
 
 test.each([
   [401, "UNAUTHENTICATED", /option apiKey.*KEY@host.*LEASEHOLD_KEY/],
-  [403, "FORBIDDEN", /key of another role/],
+  [403, "FORBIDDEN", /a viewer's key cannot do this: use a key of admin$/],
 ])(
   "%i is reported as a misconfiguration with a remedy, without the key",
   async (status, code, remedy) => {

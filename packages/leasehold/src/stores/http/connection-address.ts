@@ -1,5 +1,5 @@
 /** Parses the addresses of servers from a URL: `https://KEY@a:4040,b:4040/base?cacert=/etc/ca.pem`. */
-import { checkParameters, InvalidOptionError } from "../../core/index.js";
+import { checkOneScheme, checkParameters, InvalidOptionError } from "../../core/index.js";
 
 export interface Address {
   /** Of each server, with the base path and without a trailing slash; at least one. */
@@ -18,6 +18,7 @@ const URL_SHAPE = /^([^/?#]*\/\/(?:[^/?#]*@)?)([^/?#]*)(.*)$/s;
  * @throws InvalidOptionError
  */
 export function addressOf(url: string | URL, tlsParameters: readonly string[] = []): Address {
+  checkOneScheme("url", String(url));
   const [, begin = "", hosts = "", end = ""] = URL_SHAPE.exec(String(url)) ?? [];
   const urls = hosts.split(",").map((host) => parsed(begin + host + end));
   const [{ protocol, username, password, hash, searchParams: parameters }] = urls as [URL];

@@ -163,6 +163,7 @@ describe("the URL", () => {
       "http://secret%@a",
       "http://secret@a?b=1",
       "ftp://secret@a",
+      "http://secret@a:4040,http://secret@b:4040",
     ]) {
       try {
         http({ url });

@@ -208,7 +208,9 @@ export class RefusedKeyError extends StoreMisconfiguredError {
     detail = `status ${status}`,
   ) {
     const [code, remedy] = REFUSED_KEY[status];
-    super(`the server rejected the key (${code}): ${detail}; ${remedy}`);
+    // A server says by itself which roles may do it.
+    const advice = detail.includes(": use a key of ") ? "" : `; ${remedy}`;
+    super(`the server rejected the key (${code}): ${detail}${advice}`);
     this.name = "StoreMisconfiguredError";
   }
 }
