@@ -25,6 +25,7 @@ const PLACES = [
   ["docs/http.md", /(?<="version": ")\d+\.\d+\.\d+/g, version],
   [".do/deploy.template.yaml", /(?<=repo_clone_url: ).*(?=\.git$)/gm, url],
   ["docs/deploying.md", /(?<=apps\/new\?repo=).*(?=\/tree\/main)/g, url],
+  ["deploy/prometheus/alerts.yml", /(?<=runbook_url: ").*(?=\/blob\/main\/)/gm, url],
   [".github/ISSUE_TEMPLATE/config.yml", /(?<=url: ).*(?=\/(?:security|blob)\/)/g, url],
 ];
 
