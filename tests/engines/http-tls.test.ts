@@ -176,7 +176,10 @@ describe("a proxy that the environment names", () => {
       const opened = await connect(`http://127.0.0.1:${plainPort}`, { logger });
       await opened.close();
       expect(warnings).toMatchObject([
-        { fields: { variable: "HTTP_PROXY" }, message: expect.stringContaining("npm install undici") },
+        {
+          fields: { variable: "HTTP_PROXY" },
+          message: expect.stringContaining("npm install undici"),
+        },
       ]);
       expect(await failure(urlOf(files()))).toMatchObject({ code: "STORE_MISCONFIGURED" });
     } finally {
