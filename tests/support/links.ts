@@ -2,6 +2,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { slugOf } from "../../docs/.vitepress/slugs.js";
 import { readJson, repositoryOf } from "../../scripts/release/facts.js";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
@@ -35,12 +36,7 @@ export function anchorsOf(markdown: string): Set<string> {
   const headings = [...markdown.matchAll(/^#{1,6} +(.+)$/gm)].map(([, heading = ""]) => heading);
   const anchors = new Set<string>();
   for (const heading of headings) {
-    const name = heading
-      .replace(/\[([^\]]+)\]\([^)]*\)/g, "$1")
-      .toLowerCase()
-      .replace(/[^\p{L}\p{N}\s_-]/gu, "")
-      .trim()
-      .replace(/\s/g, "-");
+    const name = slugOf(heading.replace(/\[([^\]]+)\]\([^)]*\)/g, "$1"));
     let anchor = name;
     for (let times = 1; anchors.has(anchor); times += 1) anchor = `${name}-${times}`;
     anchors.add(anchor);

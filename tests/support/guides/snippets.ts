@@ -9,9 +9,15 @@ import type { Snippet } from "./page.js";
 
 const root = fileURLToPath(new URL("../../..", import.meta.url));
 
-/** @throws Error with what the compiler says, in the lines of the pages */
+/**
+ * @param granted declarations of what the code takes for granted
+ * @param files of the reader, which the code imports
+ * @throws Error with what the compiler says, in the lines of the pages
+ */
 export async function compileSnippets(
   pages: ReadonlyMap<string, readonly Snippet[]>,
+  granted = GRANTED,
+  files: Readonly<Record<string, string>> = {},
 ): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), "leasehold-snippets-"));
   try {
@@ -24,7 +30,8 @@ export async function compileSnippets(
         await writeFile(join(folder, name), `${before}${code}${isModule ? "" : "export {};\n"}`);
       }
     }
-    await writeFile(join(folder, "granted.d.ts"), GRANTED);
+    await writeFile(join(folder, "granted.d.ts"), granted);
+    for (const [name, text] of Object.entries(files)) await writeFile(join(folder, name), text);
     // Without the paths: what was built, as users have it.
     const compilerOptions = { paths: {}, checkJs: true, lib: ["ES2024", "ESNext", "DOM"] };
     const config = { extends: join(root, "tsconfig.json"), compilerOptions, include: ["*"] };
