@@ -16,6 +16,7 @@ declare global {
   function customers(): Promise<readonly string[]>;
   function bill(tx: SqlTransaction, customer: string): Promise<void>;
   function closeMonth(month: string, how: { token: number; signal: AbortSignal }): Promise<void>;
+  function send(to: string): Promise<void>;
   function insertOrder(tx: SqlTransaction): Promise<{ id: number }>;
 }
 `;
