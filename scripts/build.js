@@ -3,10 +3,20 @@
 // starts from dist/ meanwhile (npx builds on its first call) finds either the old build or the new one, never
 // a mixture.
 import { spawnSync } from "node:child_process";
-import { chmodSync, cpSync, mkdirSync, mkdtempSync, renameSync, rmSync } from "node:fs";
+import {
+  chmodSync,
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { readJson, repositoryOf } from "./release/facts.js";
 import { PUBLISHED } from "./support/packages.js";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
@@ -32,7 +42,7 @@ if (isBuilt) {
   // npm packs only files inside a package's folder.
   for (const name of PUBLISHED) copy("LICENSE", `packages/${name}/LICENSE`);
   // Each error message links to its section of this file.
-  copy("docs/errors.md", "packages/leasehold/docs/errors.md");
+  copyPage("docs/errors.md", "packages/leasehold/docs/errors.md");
 } else {
   process.exitCode = 1;
 }
@@ -57,6 +67,15 @@ function run(...args) {
 function copy(from, to) {
   mkdirSync(join(root, dirname(to)), { recursive: true });
   cpSync(join(root, from), join(root, to));
+}
+
+/** Links to other pages lead to the repository, because the package does not have them. */
+function copyPage(from, to) {
+  const page = `${repositoryOf(readJson(join(root, "package.json")))}/blob/main/${from}`;
+  const text = readFileSync(join(root, from), "utf8");
+  const linked = text.replace(/(?<=\]\()(?!#|[a-z]+:)[^)\s]+/g, (link) => `${new URL(link, page)}`);
+  mkdirSync(join(root, dirname(to)), { recursive: true });
+  writeFileSync(join(root, to), linked);
 }
 
 function replace(path, by, aside) {

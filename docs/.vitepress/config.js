@@ -1,7 +1,9 @@
 import { defineConfig } from "vitepress";
 import llms from "vitepress-plugin-llms";
+import { installTabs } from "./installs.js";
 import { manifestOf } from "./manifest.js";
 import { PARTS } from "./navigation.js";
+import { slugOf } from "./slugs.js";
 
 const { repository, version } = manifestOf("leasehold");
 const project = repository.url.replace(/^git\+/, "").replace(/\.git$/, "");
@@ -15,7 +17,12 @@ export default defineConfig({
   srcExclude: ["node_modules/**"],
   vite: { plugins: [llms()], build: { chunkSizeWarningLimit: 2_000 } },
   markdown: {
-    config: (md) => md.core.ruler.push("repository-links", repositoryLinks),
+    anchor: { slugify: slugOf },
+    config: (md) => {
+      md.core.ruler.push("repository-links", repositoryLinks);
+      md.core.ruler.push("breaks-in-cells", breaksInCells);
+      installTabs(md);
+    },
     theme: { light: "github-light-high-contrast", dark: "github-dark-high-contrast" },
     languageAlias: { promql: "sql" },
   },
@@ -52,8 +59,11 @@ export default defineConfig({
   },
 });
 
+/** Names of fewer characters fit into a cell. */
+const LONG = 18;
+
 /** What a page may link to within the site. */
-const OF_SITE = /^\/docs\/.*\.(?:md|png|svg)$|^\/docs\/.*[^/.]+$/;
+const OF_SITE = /^\/docs\/(?:.*\/)?(?:[^/]+\.(?:md|png|svg)|[^/.]+)$/;
 
 /**
  * @typedef {object} LinkToken of markdown-it
@@ -72,5 +82,21 @@ function repositoryLinks({ tokens, env }) {
     if (!href || /^(?:[a-z]+:|#|\/)/.test(href)) continue;
     const { pathname, hash } = new URL(href, `file:///docs/${env.relativePath}`);
     if (!OF_SITE.test(pathname)) token.attrSet("href", `${project}/blob/main${pathname}${hash}`);
+  }
+}
+
+/**
+ * Long names in cells may break behind their dots and underscores: a table of metrics is too wide otherwise.
+ * @param {{ tokens: readonly { type: string, children: { type: string, content: string }[] | null }[] }} state
+ */
+function breaksInCells({ tokens }) {
+  for (const [index, token] of tokens.entries()) {
+    if (tokens[index - 1]?.type !== "td_open") continue;
+    for (const child of token.children ?? []) {
+      if (child.type !== "code_inline" || child.content.length < LONG) continue;
+      const text = child.content.replace(/[&<>"]/g, (char) => `&#${char.charCodeAt(0)};`);
+      child.type = "html_inline";
+      child.content = `<code v-pre>${text.replace(/(?<=[\w)}])(?=[._/:=]\w)/g, "<wbr>")}</code>`;
+    }
   }
 }

@@ -1,7 +1,7 @@
 // Writes the pages of the API from the docstrings, one folder for each public entry of the packages.
 import { spawnSync } from "node:child_process";
-import { mkdirSync, rmSync, writeFileSync } from "node:fs";
-import { dirname, relative } from "node:path";
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { manifestOf } from "./manifest.js";
 
@@ -14,11 +14,14 @@ const files = ["leasehold", "leasehold-server"].flatMap((name) =>
   ),
 );
 
+const { repository } = manifestOf("leasehold");
+const project = repository.url.replace(/^git\+/, "").replace(/\.git$/, "");
 const options = {
   plugin: ["typedoc-plugin-markdown"],
   entryPoints: files,
   tsconfig: `${entries}/tsconfig.json`,
   basePath: entries,
+  sourceLinkTemplate: `${project}/blob/main/{path}#L{line}`,
   out: at("../reference/api"),
   name: "API",
   entryFileName: "index",
@@ -37,6 +40,13 @@ const { status } = spawnSync(typedoc, ["--options", `${entries}/typedoc.json`], 
   stdio: "inherit",
 });
 process.exitCode = status ?? 1;
+// The paths of sources as the repository has them, not as the entries see them.
+for (const name of readdirSync(options.out, { recursive: true, encoding: "utf8" })) {
+  if (!name.endsWith(".md")) continue;
+  const file = join(options.out, name);
+  const page = readFileSync(file, "utf8");
+  writeFileSync(file, page.replace(/^(Defined in: \[)(?:\.\.\/)+/gm, "$1"));
+}
 
 /** A file whose path is the name by which users import the entry. */
 function entryFile(

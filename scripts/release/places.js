@@ -17,6 +17,9 @@ if (values.repository !== undefined) setRepository(values.repository);
 const { version } = readJson("packages/leasehold/package.json");
 const url = repositoryOf(readJson("package.json"));
 
+/** Links of Markdown that npm packs: it needs them in full. */
+const LINKS = /(?<=\]\()https:\/\/[^)\s]+?(?=\/blob\/main\/(?:docs|packages)\/)/g;
+
 /** @type {[file: string, place: RegExp, value: string][]} */
 const PLACES = [
   ["deploy/image/Dockerfile", /(?<=^ARG VERSION=).*$/gm, version],
@@ -25,7 +28,11 @@ const PLACES = [
   ["docs/http.md", /(?<="version": ")\d+\.\d+\.\d+/g, version],
   [".do/deploy.template.yaml", /(?<=repo_clone_url: ).*(?=\.git$)/gm, url],
   ["docs/deploying.md", /(?<=apps\/new\?repo=).*(?=\/tree\/main)/g, url],
+  ["deploy/prometheus/alerts.yml", /(?<=runbook_url: ").*(?=\/blob\/main\/)/gm, url],
   [".github/ISSUE_TEMPLATE/config.yml", /(?<=url: ).*(?=\/(?:security|blob)\/)/g, url],
+  ...PUBLISHED.map((name) => [`packages/${name}/README.md`, LINKS, url]),
+  ["packages/leasehold/CHANGELOG.md", LINKS, url],
+  ["packages/leasehold-server/CHANGELOG.md", LINKS, url],
 ];
 
 /** @type {Map<string, string>} */

@@ -54,7 +54,7 @@ it("has the files and the commands that it speaks of", () => {
     "tsconfig.json",
   ]);
   expect(commands).toEqual([
-    "npm install leasehold && npm install --save-dev leasehold-server typescript vitest fast-check @types/node",
+    "npm install leasehold\nnpm install --save-dev leasehold-server typescript vitest fast-check @types/node",
     "npx tsc && npx leasehold conformance --module ./open.js --collect",
     "npx vitest run",
   ]);

@@ -7,10 +7,10 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { checkBuild, endAll } from "../support/cli.js";
-import { readBlocks, snippetsOf, walksOf } from "../support/guides/page.js";
+import { readBlocks, type Snippet, snippetsOf, walksOf } from "../support/guides/page.js";
 import { compare, misordered } from "../support/guides/printed.js";
 import { follow, isOptional, missingFor } from "../support/guides/reader.js";
-import { compileSnippets } from "../support/guides/snippets.js";
+import { compileSnippets, lackedBy, ofDocs } from "../support/guides/snippets.js";
 import { describeUnless, describeWherePossible } from "../support/postgres.js";
 
 const docs = fileURLToPath(new URL("../../docs", import.meta.url));
@@ -44,11 +44,25 @@ for (const { path, blocks } of pages) {
   }
 }
 
+const snippets = pages.map(({ path, blocks }) => ({ path, found: snippetsOf(blocks) }));
+
 it("compiles code that is not run", { timeout: 240_000 }, async () => {
-  const snippets = new Map(pages.map(({ path, blocks }) => [path, snippetsOf(blocks)]));
-  expect([...snippets.values()].flat().length).toBeGreaterThan(10);
-  await compileSnippets(snippets);
+  expect(snippets.flatMap(({ found }) => found).length).toBeGreaterThan(10);
+  const here = snippets.map(({ path, found }): [string, Snippet[]] => [
+    path,
+    found.filter((snippet) => ofDocs(snippet) === null),
+  ]);
+  await compileSnippets(new Map(here));
 });
+
+for (const { path, found } of snippets) {
+  for (const snippet of found.filter((each) => ofDocs(each) !== null)) {
+    const name = `docs/${path}, line ${snippet.line}, with ${ofDocs(snippet)}`;
+    describeWherePossible(lackedBy(snippet), name, () => {
+      it("is compiled", { timeout: 240_000 }, () => compileSnippets(new Map([[path, [snippet]]])));
+    });
+  }
+}
 
 describe("what a walk finds", () => {
   const walk = async (text: string) => {

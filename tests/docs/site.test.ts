@@ -10,6 +10,7 @@ import { type Browser, launchChromium } from "../support/chromium.js";
 import { axe, overflows, PHONE } from "../support/console.js";
 import { describeWherePossible, freePort } from "../support/postgres.js";
 import { Child, endAll } from "../support/processes.js";
+import { deadLinksOf } from "../support/site-links.js";
 
 const DOCS = fileURLToPath(new URL("../../docs", import.meta.url));
 const BUILD_MS = 600_000;
@@ -83,27 +84,51 @@ describeWherePossible(without, "the site", () => {
     await page.close();
   });
 
-  const LOOKED_AT = [
-    "/",
-    "/start/first-lease",
-    "/learn/fencing",
-    "/learn/choosing-a-ttl",
-    "/choose/",
-    "/guides/web-framework",
-    "/guides/migrating",
-    "/reference/api/leasehold/functions/connect",
+  /** One of each kind of the reference, which typedoc makes, and one decision: the others look alike. */
+  const OF_A_KIND = [
+    "reference/api/leasehold/index",
+    "reference/api/leasehold/functions/connect",
+    "reference/api/leasehold/classes/Leasehold",
+    "reference/api/leasehold/interfaces/ConnectOptions",
+    "reference/api/leasehold/type-aliases/Source",
+    "reference/api/leasehold/variables/METRICS",
+    "decisions/README",
+    "decisions/0001-skip-locked-rows",
   ];
-  describe.each(["light", "dark"] as const)("in %s colours", (theme) => {
-    it.each(LOOKED_AT)("%s has no findings of axe", async (path) => {
-      const page = await open(path, WIDE, theme);
-      expect(await axe(page)).toEqual([]);
-      await page.close();
-    });
-  });
-
-  it.each(LOOKED_AT)("%s fits a phone", async (path) => {
+  const pages = ["index", ...PARTS.flatMap((part) => Object.keys(part.pages)), ...OF_A_KIND];
+  const paths = [...new Set(pages)].map((page) => `/${page.replace(/(^|\/)index$/, "$1")}`);
+  it.each(paths)("%s fits a phone, and has no findings of axe in either theme", async (path) => {
     const page = await open(path, PHONE);
     expect(await overflows(page)).toBe(false);
+    await page.setViewportSize(WIDE);
+    expect(await axe(page), "light").toEqual([]);
+    await page.emulateMedia({ colorScheme: "dark" });
+    await page.locator("html.dark").waitFor({ state: "attached" });
+    expect(await axe(page), "dark").toEqual([]);
+    await page.close();
+  });
+
+  it("has no link that leads nowhere: to no page, no anchor, no file of the repository", async () => {
+    expect(await deadLinksOf(join(DOCS, ".vitepress/dist"))).toEqual([]);
+  });
+
+  it.each([
+    ["/guides/leader", "pnpm add leasehold pg"],
+    ["/start/", "pnpm create leasehold my-app"],
+  ])("%s shows what to install with other package managers", async (path, command) => {
+    const page = await open(path);
+    await page.getByText("pnpm", { exact: true }).first().click();
+    await page.getByText(command).waitFor();
+    await page.close();
+  });
+
+  it("shows it within the tab of an engine, too", async () => {
+    const page = await open("/start/first-lease");
+    await page.getByText("Redis", { exact: true }).first().click();
+    await page.getByText("npm install leasehold ioredis").waitFor();
+    await page.getByText("bun", { exact: true }).and(page.locator(":visible")).first().click();
+    await page.getByText("bun add leasehold ioredis").waitFor();
+    expect(await page.getByText("bun add leasehold pg").isVisible()).toBe(false);
     await page.close();
   });
 

@@ -168,15 +168,18 @@ describe("a proxy that the environment names", () => {
     });
     try {
       vi.stubEnv("HTTP_PROXY", "http://127.0.0.1:1");
-      const warnings: string[] = [];
+      const warnings: { fields: object; message?: string | undefined }[] = [];
       const logger = {
         ...systemEnv.logger,
-        warn: (_: object, message?: string) => void warnings.push(message ?? ""),
+        warn: (fields: object, message?: string) => void warnings.push({ fields, message }),
       };
       const opened = await connect(`http://127.0.0.1:${plainPort}`, { logger });
       await opened.close();
-      expect(warnings).toEqual([
-        expect.stringMatching(/^HTTP_PROXY names a proxy, .* npm install undici/),
+      expect(warnings).toMatchObject([
+        {
+          fields: { variable: "HTTP_PROXY" },
+          message: expect.stringContaining("npm install undici"),
+        },
       ]);
       expect(await failure(urlOf(files()))).toMatchObject({ code: "STORE_MISCONFIGURED" });
     } finally {

@@ -12,6 +12,7 @@ import { promisify } from "node:util";
 import { beforeAll, describe, expect, it } from "vitest";
 import { PUBLISHED } from "../../scripts/support/packages.js";
 import { checkBuild } from "../support/cli.js";
+import { brokenWherePacked, deadLinks, REPOSITORY, readHere } from "../support/links.js";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const COMMAND = "UPDATE_GOLDEN=1 npx vitest run tests/packaging/contents.test.ts";
@@ -51,5 +52,39 @@ describe.each(PUBLISHED)("%s", (name) => {
     if (UPDATES) writeFileSync(list, text);
     const golden = existsSync(list) ? readFileSync(list, "utf8") : "";
     expect(text, `If this is intended: ${COMMAND}`).toBe(golden);
+  });
+
+  it("has Markdown files whose links work on npm and where they are installed", () => {
+    const packed = new Set(files);
+    const pages = files.filter((path) => path.endsWith(".md"));
+    expect(pages).toContain("README.md");
+    const broken = pages.flatMap((path) => {
+      const text = readFileSync(join(folder, path), "utf8");
+      const here = `packages/${name}/${path}`;
+      const dead = deadLinks(here, text, (file) => readHere(file)).filter(({ link }) =>
+        link.startsWith(REPOSITORY),
+      );
+      return [...brokenWherePacked(path, text, packed), ...dead].map(
+        ({ line, link }) => `${path}:${line} ${link}`,
+      );
+    });
+    expect(broken).toEqual([]);
+  });
+});
+
+describe("a link of a packed file", () => {
+  const files = new Set(["README.md", "docs/errors.md"]);
+  it.each([
+    ["CHANGELOG.md", "https://example.com/a", true],
+    ["CHANGELOG.md", "docs/errors.md#here", true],
+    ["CHANGELOG.md", "../leasehold/CHANGELOG.md", false],
+    ["docs/errors.md", "upgrading.md", false],
+    ["docs/errors.md", "#here", true],
+    ["docs/errors.md", "#there", false],
+    ["README.md", "#here", true],
+    ["README.md", "docs/errors.md", false],
+  ])("in %s to %s works: %s", (path, link, works) => {
+    const broken = brokenWherePacked(path, `# Here\n[a](${link})\n`, files);
+    expect(broken).toEqual(works ? [] : [{ line: 2, link }]);
   });
 });

@@ -1,9 +1,10 @@
 /** What no compiler sees: words that must not stand in the repository, and links that lead nowhere. */
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
+import { deadLinks, REPOSITORY, readHere } from "../support/links.js";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 
@@ -37,41 +38,6 @@ function findForbidden(path: string, text: string): Finding[] {
     );
 }
 
-/** Relative links of a Markdown text that lead to no file, or to no heading of a Markdown file. */
-function findDeadLinks(
-  path: string,
-  text: string,
-  read: (path: string) => string | null,
-): Finding[] {
-  const prose = text.replace(/^(```|~~~)[\s\S]*?^\1/gm, (block) => block.replace(/[^\n]/g, ""));
-  return prose.split("\n").flatMap((line, index) =>
-    [...line.replace(/`[^`]*`/g, "").matchAll(/\]\(<?([^)\s>]+)/g)]
-      .map(([, link = ""]) => link)
-      .filter((link) => !/^[a-z][a-z+.-]*:/i.test(link))
-      .filter((link) => {
-        const [file = "", anchor] = link.split("#");
-        const target = file === "" ? path : join(dirname(path), file);
-        const content = target === path ? text : read(target);
-        if (content === null) return true;
-        return anchor !== undefined && target.endsWith(".md") && !anchorsOf(content).has(anchor);
-      })
-      .map((link) => ({ line: index + 1, what: `dead link: ${link}` })),
-  );
-}
-
-function anchorsOf(markdown: string): Set<string> {
-  const headings = [...markdown.matchAll(/^#{1,6} +(.+)$/gm)].map(([, heading = ""]) => heading);
-  return new Set(
-    headings.map((heading) =>
-      heading
-        .toLowerCase()
-        .replace(/[^\p{L}\p{N}\s_-]/gu, "")
-        .trim()
-        .replace(/\s/g, "-"),
-    ),
-  );
-}
-
 const paths = execFileSync("git", ["ls-files", "-z", "-co", "--exclude-standard"], {
   cwd: root,
   encoding: "utf8",
@@ -91,14 +57,10 @@ it("finds nothing forbidden in the repository", () => {
 });
 
 it("finds no dead link in the documents", () => {
-  const content = (path: string) => {
-    if (!existsSync(join(root, path))) return null;
-    return path.endsWith(".md") ? read(path) : "";
-  };
   const found = paths
     .filter((path) => path.endsWith(".md"))
     .flatMap((path) =>
-      findDeadLinks(path, read(path), content).map(({ line, what }) => `${path}:${line} ${what}`),
+      deadLinks(path, read(path), readHere).map(({ line, link }) => `${path}:${line} ${link}`),
     );
   expect(found.join("\n")).toBe("");
 });
@@ -127,11 +89,27 @@ it.each([
 });
 
 it("tells live links from dead ones", () => {
-  const files: Record<string, string> = { "docs/b.md": "# Some Title (1)\n", LICENSE: "" };
-  const judge = (text: string) => findDeadLinks("docs/a.md", text, (path) => files[path] ?? null);
+  const files: Record<string, string> = {
+    "docs/b.md": "# Some Title (1)\n# Twice\n# Twice\n# [Linked](c.md)\n",
+    LICENSE: "",
+  };
+  const judge = (text: string) => deadLinks("docs/a.md", text, (path) => files[path] ?? null);
   expect(judge("[b](b.md) [b](b.md#some-title-1) [l](../LICENSE) [w](https://a.b/c)")).toEqual([]);
+  expect(judge("[b](b.md#twice-1) [b](b.md#linked)\n\n[b]: b.md")).toEqual([]);
+  expect(judge(`[b](${REPOSITORY}/blob/main/docs/b.md#twice) [i](${REPOSITORY}/issues)`)).toEqual(
+    [],
+  );
   expect(judge("`[c](c.md)`\n```\n[c](c.md)\n```\n")).toEqual([]);
-  expect(judge("\n[c](c.md)")).toEqual([{ line: 2, what: "dead link: c.md" }]);
-  expect(judge("[b](b.md#gone)")).toEqual([{ line: 1, what: "dead link: b.md#gone" }]);
-  expect(judge("# Here\n[h](#here) [t](#there)")).toEqual([{ line: 2, what: "dead link: #there" }]);
+  const dead = (link: string) => ({ line: 2, link });
+  expect(judge("\n[c](c.md)")).toEqual([dead("c.md")]);
+  expect(judge("\n[c]: c.md")).toEqual([dead("c.md")]);
+  expect(judge('\n<img alt="" src="c.png">')).toEqual([dead("c.png")]);
+  expect(judge("\n[b](b.md#gone)")).toEqual([dead("b.md#gone")]);
+  expect(judge("\n[b](b.md#twice-2)")).toEqual([dead("b.md#twice-2")]);
+  expect(judge("# Here\n[h](#here) [t](#there)")).toEqual([dead("#there")]);
+  const gone = `${REPOSITORY}/blob/main/docs/b.md#gone`;
+  expect(judge(`\n[b](${gone}) [b](${REPOSITORY}/tree/main/docs/c)`)).toEqual([
+    dead(gone),
+    dead(`${REPOSITORY}/tree/main/docs/c`),
+  ]);
 });

@@ -33,6 +33,7 @@ const COPIED = [
   "deploy/image/Dockerfile",
   "deploy/image/package.json",
   "deploy/kubernetes/base/kustomization.yaml",
+  "deploy/prometheus/alerts.yml",
   "docs/deploying.md",
   "docs/http.md",
   "package.json",
@@ -41,6 +42,7 @@ const COPIED = [
   ...PUBLISHED.flatMap((name) => [
     `packages/${name}/package.json`,
     `packages/${name}/CHANGELOG.md`,
+    `packages/${name}/README.md`,
   ]),
 ];
 const AUTHOR = ["-c", "user.name=Someone", "-c", "user.email=someone@example.com"];

@@ -37,7 +37,7 @@ import { type TaskStores, type TasksClient, tasksOver } from "./tasks/index.js";
 
 /** Options of `connect`. */
 export interface ConnectOptions extends ClientOptions {
-  /** Where tasks are kept, if not in the source: a source as that of `connect`. Closed with the client. */
+  /** Where tasks are kept, if not in the source: a source as that of `connect`. Default: in the source. Closed with the client. */
   tasks?: Source;
   /**
    * Accept a store that gives no fencing tokens (`?format=`). Default false: a write of a holder that was paused past

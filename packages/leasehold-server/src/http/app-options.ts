@@ -18,8 +18,11 @@ import type { ServerLimits } from "./limits/limits.js";
 import type { Refusal } from "./problems.js";
 import type { Connection } from "./request.js";
 
+/** Options of `createApp`: its stores, as `openStores` returns them, and how it serves them. */
 export interface AppOptions {
+  /** The store of the leases. It stays yours to close. */
   readonly leases: LeaseStore;
+  /** The store of the tasks. It stays yours to close. */
   readonly tasks: TaskStore;
   /** The records of `once`, in the database of `leases`. Default: none; their routes return 501. */
   readonly once?: OnceStore | undefined;
@@ -30,6 +33,7 @@ export interface AppOptions {
   readonly kinds?: KindStore | undefined;
   /** The schedules of `tasks`, in their database. The app ticks. Default: none; their routes return 501. */
   readonly schedules?: ScheduleStore | undefined;
+  /** Whether the generator of sample tasks should run, and how fast: `openStores` returns it. */
   readonly generator: GeneratorState;
   /**
    * Stores grants that newer ones replaced. The app writes them about once a second, after the new
@@ -76,12 +80,13 @@ export interface AppOptions {
   readonly console?: ConsoleFiles | null;
   /** Name of the stores' engine, for people: `postgres`, `memory`. Default: not shown. */
   readonly engine?: string;
-  /** Receives the task events of this instance. */
+  /** Receives the task events of this instance. Default: no listener. */
   readonly onTaskEvent?: TaskListener;
-  /** Receives the lease events of this instance. */
+  /** Receives the lease events of this instance. Default: no listener. */
   readonly onLeaseEvent?: LeaseListener;
 }
 
+/** The server as a function from requests to answers, which any HTTP server can call. */
 export interface ServerApp {
   /** The option of the same name; absent: none. */
   readonly basePath?: string;

@@ -11,6 +11,7 @@ import { oneByOne } from "./one-by-one.js";
 import { ProblemError, refusalOf } from "./problems.js";
 import { requestIdOf } from "./request.js";
 
+/** Options of `listen`. */
 export interface ListenOptions {
   /** Closed together with the server. */
   readonly app: ServerApp;
@@ -33,6 +34,7 @@ export interface ListenOptions {
   readonly clock?: Clock;
 }
 
+/** A server that listens: where it does, and how it ends. */
 export interface Listening {
   readonly host: string;
   readonly port: number;

@@ -184,7 +184,7 @@ export class Lock {
     return this.redlock.release(this);
   }
 
-  /** As `redlock.extend(lock, duration)`. */
+  /** As `redlock.extend(lock, duration)`, with a duration in milliseconds. */
   extend(duration: number): Promise<Lock> {
     return this.redlock.extend(this, duration);
   }
@@ -225,11 +225,17 @@ export function isRetryable(error: unknown): error is Error & { retryable: true 
 
 /** The methods of Node's EventEmitter, which `Redlock` is, for its one event. */
 export interface ErrorEvents {
+  /** Calls the listener with each error of a call that is tried again. Without a listener, it is a warning. */
   on(event: "error", listener: (error: Error) => void): this;
+  /** Calls the listener with the next error alone. */
   once(event: "error", listener: (error: Error) => void): this;
+  /** Removes a listener. */
   off(event: "error", listener: (error: Error) => void): this;
+  /** As `on`. */
   addListener(event: "error", listener: (error: Error) => void): this;
+  /** As `off`. */
   removeListener(event: "error", listener: (error: Error) => void): this;
+  /** Calls all listeners. Returns whether there were any. */
   emit(event: "error", error: Error): boolean;
 }
 

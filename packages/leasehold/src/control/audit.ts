@@ -17,6 +17,7 @@ import { digestOf, nextTurn } from "../env/index.js";
  */
 export type AuditPhase = "done" | "intent" | "result";
 
+/** An entry of the audit before it is in the chain. */
 export interface NewAuditEntry {
   readonly namespace: string;
   /** The actor: `key:<id>` or, on the command line, `cli:<user>`. */
@@ -32,6 +33,7 @@ export interface NewAuditEntry {
   readonly details: string;
 }
 
+/** An entry of the audit in the chain, in which each entry has a hash over itself and the one before. */
 export interface AuditEntry extends NewAuditEntry {
   readonly seq: number;
   /** The store's time, ISO 8601. */
@@ -45,6 +47,7 @@ export interface Checkpoint {
   readonly hash: string;
 }
 
+/** Which entries of the audit to list. A namespace of null lists those of all namespaces. */
 export interface AuditQuery {
   readonly namespace: string | null;
   /** Only entries about this target. */
@@ -56,6 +59,7 @@ export interface AuditQuery {
   readonly cursor?: string;
 }
 
+/** The entries of the audit, which a store keeps: they are added and read, never changed. */
 export interface AuditLog {
   /** Adds entries at the end of the chain, in their order. */
   append(entries: readonly NewAuditEntry[]): Promise<readonly AuditEntry[]>;
@@ -169,6 +173,7 @@ function hashOf(before: string, entry: Omit<AuditEntry, "hash">): string {
   );
 }
 
+/** Whether the chain of the audit is whole, or the first entry at which it is not. */
 export type Verification =
   | { readonly ok: true; readonly entries: number; readonly head: Checkpoint }
   /** `seq` is the first entry that is wrong. */

@@ -5,6 +5,7 @@
  */
 import type { Key, LeaseState, LeaseView, Page } from "../core/index.js";
 
+/** Which ended grants of a namespace to list. */
 export interface HistoryQuery {
   readonly namespace: string;
   /** Only grants of this resource. */

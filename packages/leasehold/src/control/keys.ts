@@ -46,6 +46,7 @@ export interface KeyRecord extends ApiKey {
   readonly digest: string;
 }
 
+/** An API key to create. The store keeps the digest of its secret, not the secret. */
 export interface NewKey extends Pick<ApiKey, "id" | "namespace" | "name" | "role" | "prefixes"> {
   readonly digest: string;
   /** From the store's now on; null: no end. */
@@ -60,6 +61,7 @@ export const MOST_KEYS = 1_000;
 /** How long ended keys are kept, so that an operator can look up an id from a log. */
 export const KEEP_ENDED_KEYS_MS = 30 * 24 * 3_600_000;
 
+/** Which API keys to list. */
 export interface KeyQuery {
   /** Null: of all. */
   readonly namespace: string | null;
@@ -92,11 +94,13 @@ export interface KeyStore {
   collect(olderThanMs: number): Promise<number>;
 }
 
+/** Replaces a key by a successor. Both are valid for `overlapMs` milliseconds. */
 export interface KeyRotation extends Pick<ApiKey, "namespace" | "id"> {
   readonly overlapMs: number;
   readonly successor: Pick<KeyRecord, "id" | "digest">;
 }
 
+/** What became of a rotation. */
 export type RotateOutcome =
   | { readonly status: "rotated"; readonly old: ApiKey; readonly key: ApiKey }
   /** The namespace has no such key, or it has ended without a successor. */

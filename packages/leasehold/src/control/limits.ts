@@ -1,8 +1,8 @@
 /** How much a tenant may have. Without a limit, the server's own ceiling applies. */
 export interface TenantLimits {
-  /** Live leases at once. */
+  /** Maximum number of live leases at once. */
   readonly leases: number | null;
-  /** Pending and running tasks at once. */
+  /** Maximum number of pending and running tasks at once. */
   readonly tasks: number | null;
   /** Requests per second of one key. */
   readonly ratePerSecond: number | null;
@@ -10,6 +10,7 @@ export interface TenantLimits {
 
 export const NO_LIMITS: TenantLimits = { leases: null, tasks: null, ratePerSecond: null };
 
+/** Reads the limits of tenants, which operators set. */
 export interface LimitStore {
   /** {@link NO_LIMITS} where none were set. */
   read(namespace: string): Promise<TenantLimits>;

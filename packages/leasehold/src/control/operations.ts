@@ -39,6 +39,7 @@ export function entryOf(
   return { ...act, phase, details: JSON.stringify({ ...details, ...claimed }) };
 }
 
+/** What an operator may do to tasks. */
 export type TaskActs = Pick<TaskStore, "cancel" | "retry" | "delete">;
 
 /** The changes that an operator action may make. */
@@ -55,12 +56,14 @@ export interface Actors {
   readonly limits: LimitActs;
 }
 
+/** What the work of an operator action returns. */
 export interface Performed<T> {
   readonly value: T;
   /** The result, for the entry: any JSON without a secret. */
   readonly details: object;
 }
 
+/** Performs operator actions, each with its entry in the audit. */
 export interface Operations {
   /**
    * Calls `work` and writes the entry. Rejects with the error of `work`. Refused actions (`notHeld`) have

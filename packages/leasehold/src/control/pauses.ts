@@ -24,8 +24,10 @@ export function pausesOf(resource: string, pauses: readonly Pause[]): readonly P
   );
 }
 
+/** What a pause is set on: a resource, a prefix or a queue of a namespace. */
 export type PauseKey = Pick<Pause, "namespace" | "kind" | "name">;
 
+/** Reads the pauses that operators have set. */
 export interface PauseStore {
   /** All of a namespace, or of all namespaces; by namespace, kind and name. */
   list(namespace: string | null): Promise<readonly Pause[]>;

@@ -17,9 +17,9 @@ export interface AcquireOptions {
    * is waited for; `signal` ends the wait earlier. The `try` forms never wait.
    */
   waitMs?: number;
-  /** Gives up waiting; the call rejects with the signal's own reason. */
+  /** Gives up waiting; the call rejects with the signal's own reason. Default: none, so only `waitMs` ends the wait. */
   signal?: AbortSignal;
-  /** Shown to people beside the lease; at most 4 KiB. */
+  /** Shown to people beside the lease; at most 4 KiB. Default: none. */
   metadata?: Record<string, string>;
   /** Renew in the background until released or lost. Default true. */
   autoRenew?: boolean;

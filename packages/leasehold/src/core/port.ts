@@ -48,6 +48,7 @@ export interface Failed {
   readonly passedOn?: true;
 }
 
+/** Asks for a grant. Repeated under the same lease id it returns the same grant, for as long as that lives. */
 export interface AcquireRequest extends Grant {
   readonly holder: string;
   readonly ttlMs: number;
@@ -59,6 +60,8 @@ export interface AcquireRequest extends Grant {
   /** Stored with the grant and shown in lists. */
   readonly metadata?: string;
 }
+
+/** The answer to an acquire: the grant, who holds the resource, or a failure. */
 export type AcquireOutcome =
   | ({
       readonly status: "acquired";
@@ -84,17 +87,24 @@ export type AcquireOutcome =
   | { readonly status: "ended" }
   | Failed;
 
+/** Extends a live grant to `ttlMs` milliseconds from now. */
 export interface RenewRequest extends Grant {
   readonly ttlMs: number;
 }
+
+/** The answer to a renewal: the new term, why the grant is lost, or a failure. */
 export type RenewOutcome =
   | ({ readonly status: "renewed"; readonly token: number } & Term)
   | { readonly status: "lost"; readonly reason: "expired" | "revoked" | "taken" | "gone" }
   | Failed;
 
+/** Ends a grant of the caller. */
 export type ReleaseRequest = Grant;
+
+/** The answer to a release. `notHeld`: the grant had ended before. */
 export type ReleaseOutcome = { readonly status: "released" | "notHeld" } | Failed;
 
+/** Ends another holder's grant, which only operators do. */
 export interface RevokeRequest extends Key {
   /** Refuse unless the live grant has this token: the operator meant that one. */
   readonly expectedToken?: number;
@@ -103,6 +113,11 @@ export interface RevokeRequest extends Key {
   /** For the audit of a server; stores keep none. */
   readonly reason?: string;
 }
+
+/**
+ * The answer to a revocation: the token of the ended grant and when the resource is free, or why nothing was
+ * revoked.
+ */
 export type RevokeOutcome =
   | { readonly status: "revoked"; readonly token: number; readonly freeInMs: number }
   | { readonly status: "notHeld" | "otherToken" }
@@ -132,6 +147,7 @@ export interface LeaseView extends Key {
   readonly metadata: string | null;
 }
 
+/** Which leases of a namespace to list. */
 export interface ListQuery {
   readonly namespace: string;
   /** Literal: no character in it is a wildcard. */
@@ -157,6 +173,8 @@ export interface ListQuery {
    */
   readonly cursor?: string;
 }
+
+/** One page of a list. Pass `nextCursor` as `cursor` for the next one; null: this page is the last. */
 export interface Page<T> {
   readonly items: readonly T[];
   readonly nextCursor: string | null;
@@ -196,13 +214,18 @@ export interface Capabilities {
   readonly tokens?: boolean;
 }
 
+/** Options of a call to a store. */
 export interface CallOptions {
-  /** The caller stops waiting after this time; a store answers `failed` by then. */
+  /** The caller stops waiting after this time; a store answers `failed` by then. Default: the store's own timeout. */
   readonly timeoutMs?: number;
   /** Whether acquires return the grant they `replaced`; default false. A store may always return it if that is cheap. */
   readonly returnReplaced?: boolean;
 }
 
+/**
+ * The port of leases: what an engine offers to the core. Each request of a batch is atomic on its own, and
+ * failures are outcomes.
+ */
 export interface LeaseStore {
   readonly capabilities: Capabilities;
   acquire(requests: readonly AcquireRequest[], options?: CallOptions): Promise<AcquireOutcome[]>;

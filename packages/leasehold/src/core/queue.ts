@@ -88,7 +88,8 @@ function waitersAhead(waiters: readonly QueuedWaiter[], leaseId: string): number
 }
 
 /**
- * How long a freed resource is reserved for others, from a request with `ahead` waiters before it.
+ * How long a freed resource is reserved for others, from a request with `ahead` waiters before it, in milliseconds.
+ * @param ahead the number of waiters before it
  * @example
  * ```ts
  * import { reservedForMs } from "leasehold/port";

@@ -109,6 +109,7 @@ export class ReusableLease<L = Lease> implements AsyncDisposable {
   /**
    * Calls `handler` with the reason whenever a held lease is lost, once per loss; never for a
    * release. Returns a function that unsubscribes.
+   * @throws INVALID_OPTION if `handler` is no function
    */
   onLost(handler: LostHandler): () => void {
     checkFunction("handler", handler);

@@ -44,6 +44,8 @@ export interface LeaseRecord {
 
 /** Outcomes without what only a store can add: its failures, and its clock as text. */
 type Decided<T> = T extends { status: "failed" } ? never : Omit<T, "expiresAt">;
+
+/** What a rule decides: the record that the store then has, null for none, and the answer. */
 export interface Decision<Outcome> {
   readonly record: LeaseRecord | null;
   readonly outcome: Decided<Outcome>;

@@ -6,9 +6,9 @@ import { checkObject, checkOptional } from "./options.js";
 export interface TlsOptions {
   /** The authority that signed the certificates of the servers. Default: those that Node trusts. */
   readonly ca?: string | undefined;
-  /** The certificate of the client, for servers that ask for one. Needs `key`. */
+  /** The certificate of the client, for servers that ask for one. Needs `key`. Default: none. */
   readonly cert?: string | undefined;
-  /** The private key of `cert`, not encrypted. */
+  /** The private key of `cert`, not encrypted. Default: none; required with `cert`. */
   readonly key?: string | undefined;
 }
 

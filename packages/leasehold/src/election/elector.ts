@@ -47,6 +47,7 @@ import { Handover } from "./handover.js";
 import { markedAs } from "./leadership.js";
 import { type LeaderChange, observeLeader } from "./observer.js";
 
+/** Options of `leasehold.elector`. */
 export interface ElectorOptions extends Omit<AcquireOptions, "waitMs" | "signal"> {
   /**
    * Pause before this candidate campaigns again after its work returned, in milliseconds, so that other
@@ -82,6 +83,7 @@ export type Term = Pick<
 /** Must stop when `term.signal` aborts. Returning ends the term. */
 export type LeaderWork = (term: Term) => void | PromiseLike<void>;
 
+/** Where a candidate is: not standing, waiting to lead, leading, or waiting for its work to stop. */
 export type ElectorState = "idle" | "waiting" | "leading" | "stopping";
 
 /** One for all electors: a client may have many, and each of them ends with it. */
@@ -283,6 +285,7 @@ export class Elector {
    * while there is none. Short terms may be skipped; tokens never decrease. While the store is
    * unavailable, it is polled until it answers. Once the lease of the last known leader must have expired by then,
    * a change with `unavailable: true` says that the leader is unknown; the next change says who leads.
+   * @throws INVALID_OPTION if `options.signal` is no AbortSignal
    * @example
    * ```ts
    * import { connect } from "leasehold";

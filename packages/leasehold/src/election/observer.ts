@@ -16,6 +16,7 @@ import {
 } from "../core/index.js";
 import { jittered, withTimeout } from "../env/index.js";
 
+/** What an observer of an election sees whenever it changes. */
 export interface LeaderChange {
   /** The leader's `leases.holder`; null while there is no leader, or while it is unknown: see `unavailable`. */
   readonly leader: string | null;

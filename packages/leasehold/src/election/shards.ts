@@ -45,6 +45,7 @@ import { Counts, describeMember, reportTwin } from "./membership.js";
 import { encodePlan, MOST_MEMBERS, MOST_SHARDS, type Plan, readPlan, shortName } from "./plan.js";
 import { type Singleton, singletonOver } from "./singleton.js";
 
+/** Options of `leasehold.shards`. */
 export interface ShardsOptions extends Omit<AcquireOptions, "waitMs" | "signal" | "metadata"> {
   /**
    * How many there are, from 1 to 1,024: the same number at all members. While it differs, such as during

@@ -25,6 +25,7 @@ import { jittered, sleep } from "../env/index.js";
 import { Drain } from "./drain.js";
 import { markedAs } from "./leadership.js";
 
+/** Options of `leasehold.singleton`. */
 export interface SingletonOptions extends Omit<AcquireOptions, "waitMs" | "signal"> {
   /** Pause before the work is started again after it ended, in milliseconds. Default 1,000. */
   restartDelayMs?: number;

@@ -29,6 +29,10 @@ const RESOURCE = { resource: null } as const;
 /** `kind NAME` or `queue NAME`. */
 const LIMIT = { limit: null } as const;
 
+/**
+ * All metrics by their OpenTelemetry names, each with its kind, unit, meaning and labels. docs/observability.md
+ * lists them.
+ */
 export const METRICS = {
   "leasehold.lease.acquire.attempts": {
     kind: "counter",
@@ -301,6 +305,7 @@ export const METRICS = {
   },
 } as const satisfies Readonly<Record<string, MetricShape>>;
 
+/** The name of a metric, such as `leasehold.lease.held`. */
 export type MetricName = keyof typeof METRICS;
 /** The metrics of one kind. */
 export type MetricOf<Kind extends MetricKind> = {

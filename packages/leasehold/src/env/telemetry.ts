@@ -15,9 +15,11 @@ export interface Observation<Name extends MetricName> {
 /** What a span is known to say. Never a lease id, a key, a resource or a holder. */
 export type SpanAttributes = Readonly<Record<string, string | number>>;
 
+/** Options of a new span. */
 export interface SpanOptions {
   /** `client` and `server` are the two ends of a call over the network. Default `internal`. */
   readonly kind?: "internal" | "client" | "server" | "consumer";
+  /** What it says. Default: nothing. */
   readonly attributes?: SpanAttributes;
   /** What it belongs to, of `here()`; default what is current. */
   readonly parent?: TraceContext;
@@ -49,6 +51,7 @@ export interface MeasureOptions {
   readonly namesOf?: string;
 }
 
+/** What measures a client or a server: a value of `openTelemetry()` from `leasehold/telemetry`. */
 export interface Telemetry {
   /**
    * The same store, whose calls are counted, timed and traced. Its type is its user's business: this

@@ -10,6 +10,7 @@ import type { Logger } from "./logger.js";
 export const WARNING_CODES = {
   "a fenced request failed": "LEASEHOLD_W_REQUEST_FAILED",
   "a lease is still held, and nothing else keeps this process alive": "LEASEHOLD_W_FORGOTTEN_LEASE",
+  "a proxy is named, but not used: npm install undici": "LEASEHOLD_W_PROXY_UNUSED",
   "a report is not acknowledged yet": "LEASEHOLD_W_REPORT_UNCONFIRMED",
   "a schedule cannot be read here": "LEASEHOLD_W_SCHEDULE_UNREADABLE",
   "an onLost handler threw": "LEASEHOLD_W_LISTENER_THREW",
@@ -24,6 +25,8 @@ export const WARNING_CODES = {
   "could not read the plan of the shards": "LEASEHOLD_W_SHARDS_FAILED",
   "could not requeue a task whose claimer has gone": "LEASEHOLD_W_REQUEUE_FAILED",
   "could not write ended grants to the history": "LEASEHOLD_W_HISTORY_FAILED",
+  "due tasks are of a later version: this worker leaves them to others":
+    "LEASEHOLD_W_LATER_VERSION",
   "ended grants are missing in the history": "LEASEHOLD_W_HISTORY_INCOMPLETE",
   "ended grants may be missing in the history": "LEASEHOLD_W_HISTORY_INCOMPLETE",
   "failure not recorded": "LEASEHOLD_W_FAILURE_UNRECORDED",

@@ -29,6 +29,7 @@ export interface Refusal {
   readonly lastToken: number;
 }
 
+/** Options of `memoryGuard`, `sqlGuard` and `redisGuard`. */
 export interface GuardOptions {
   /** The namespace of the leases. Default `default`. */
   namespace?: string;
@@ -115,6 +116,7 @@ interface Place {
 /**
  * A guard in this process's memory, for data that only this process writes. It loses its tokens when the
  * process ends. If the data outlives the process, use a guard that does so too.
+ * @throws INVALID_OPTION
  * @example
  * ```ts
  * import { memoryGuard } from "leasehold/fence";

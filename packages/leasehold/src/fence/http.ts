@@ -24,6 +24,7 @@ import type { Guard } from "./guard.js";
  */
 export const FENCING_HEADER = "fencing-token";
 
+/** Options of `fencing`. */
 export interface FencingOptions<Request> {
   /** Keeps the tokens: `memoryGuard()` for one process, `sqlGuard(...)` for several. */
   store: Guard;

@@ -2,6 +2,7 @@
 import { checkArray, checkKnown, checkObject, InvalidOptionError } from "../core/index.js";
 import { checkFenced, type GuardOptions, Refusals } from "./guard.js";
 
+/** A write that a guard runs together with its check. */
 export interface RedisWrite {
   /** The body of a Lua script with its KEYS and ARGV. The guard returns its result. */
   readonly script: string;
@@ -10,6 +11,7 @@ export interface RedisWrite {
   readonly args?: readonly (string | number)[];
 }
 
+/** Runs writes in Redis, and refuses those with a stale token. */
 export interface RedisGuard {
   /** The number of refused writes. */
   readonly refusals: number;

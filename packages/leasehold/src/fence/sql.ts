@@ -24,6 +24,7 @@ import {
 import type { Telemetry } from "../env/index.js";
 import { checkFenced, type Guard, type GuardOptions, Refusals } from "./guard.js";
 
+/** Options of `fence`. */
 export interface FenceOptions {
   /** The namespace of the lease. Default `default`. */
   namespace?: string;
@@ -180,6 +181,7 @@ export interface SqlGuard<Tx> extends Guard {
  * The same as a guard, for writes outside of the transaction, such as HTTP handlers on several servers. It
  * holds the row until the work has ended.
  * @param transaction runs a function in a transaction and commits: `(work) => db.transaction(work)`
+ * @throws INVALID_OPTION
  * @example
  * ```ts
  * import { PGlite } from "@electric-sql/pglite";

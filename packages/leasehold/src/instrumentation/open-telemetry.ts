@@ -39,6 +39,7 @@ import { measuredLeases } from "./leases.js";
 import { measuredTasks } from "./tasks.js";
 import { prefixOf, TopNames } from "./top-names.js";
 
+/** Options of `openTelemetry`. */
 export interface OpenTelemetryOptions {
   /** Default: the provider that is registered with the API at the time of this call. Register it before. */
   meterProvider?: MeterProvider;
@@ -70,6 +71,7 @@ const LINKS = createContextKey("leasehold links");
 /**
  * Telemetry for `connect` and `createApp`, passed as `env: { telemetry }`. Without a registered SDK it does nothing.
  * @param options the providers; default: those that are registered with OpenTelemetry's API
+ * @throws INVALID_OPTION
  * @example
  * ```ts
  * import { connect } from "leasehold";

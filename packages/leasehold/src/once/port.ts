@@ -38,6 +38,7 @@ export interface OnceView {
 /** `failing`: the next caller tries again; `failed`: no caller does, until an operator retries it. */
 export type OnceState = "done" | "failing" | "failed";
 
+/** The key of work that succeeds at most once. */
 export interface OnceKey {
   readonly namespace: string;
   /** 1 to 200 bytes. */
@@ -50,6 +51,7 @@ export interface OnceGrant extends OnceKey {
   readonly token: number;
 }
 
+/** Records that the work of a key has succeeded. */
 export interface SucceedRequest extends OnceGrant {
   /** Up to {@link VALUE_BYTES} of JSON. */
   readonly value: Json;
@@ -66,6 +68,7 @@ export type SucceedOutcome =
   | { readonly status: "refused" }
   | Failed;
 
+/** Records that the work of a key has failed. */
 export interface FailOnceRequest extends OnceGrant {
   readonly error: string;
   /** After so many failures no caller tries again; null: there is no such number. */
@@ -73,17 +76,21 @@ export interface FailOnceRequest extends OnceGrant {
   /** How long the next attempt waits, in milliseconds. */
   readonly retryDelayMs: number;
 }
+
+/** What became of the record of a failure. `refused`: the grant had ended. */
 export type FailOnceOutcome =
   /** By this grant, now or in an earlier call. */
   | { readonly status: "recorded"; readonly state: "failing" | "failed"; readonly failures: number }
   | { readonly status: "refused" }
   | Failed;
 
+/** Options of the record of a success. */
 export interface SucceedOptions extends CallOptions {
-  /** Makes the record in this transaction: it exists once that commits. The lease goes on. SQL stores only. */
+  /** Makes the record in this transaction: it exists once that commits. The lease goes on. SQL stores only. Default: in one of its own. */
   readonly client?: SqlTransaction;
 }
 
+/** Which keys of a namespace to list. */
 export interface OnceQuery {
   readonly namespace: string;
   /** Only keys that begin with it. */

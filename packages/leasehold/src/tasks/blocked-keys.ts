@@ -1,6 +1,7 @@
 /** The part of the task port that shows which concurrency keys keep tasks back. */
 import type { Concurrency, TaskState } from "./values.js";
 
+/** Which concurrency keys of a namespace to list: those that keep tasks back. */
 export interface BlockedKeysQuery {
   readonly namespace: string;
   /** Only this one; default all of them. */
@@ -23,6 +24,8 @@ export interface BlockedKey extends KeyName, Concurrency {
   /** While the rate of the key is used up: when its next window may begin, as ISO 8601. Else null. */
   readonly usedUpUntil: string | null;
 }
+
+/** A task for which others with its concurrency key wait. */
 export interface BlockingTask {
   readonly id: string;
   readonly state: Extract<TaskState, "running" | "pending">;

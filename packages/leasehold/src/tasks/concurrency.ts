@@ -3,10 +3,12 @@ import { checkFunction, checkInteger, checkName, InvalidOptionError } from "../c
 import { checkRate } from "./limit-client.js";
 import type { Concurrency, Rate } from "./port.js";
 
+/** Options for the concurrency keys of a kind. */
 export interface KeyOptions<Input> {
   /**
    * Limits how many tasks of the kind run at once, for each key that this returns: `(data) => data.accountId`. Up to 256
-   * bytes. Null: the task runs whatever else runs. A key belongs to the queue of the task.
+   * bytes. Null: the task runs whatever else runs. A key belongs to the queue of the task. Default: no
+   * task has a key.
    */
   concurrencyKey?: (data: Input) => string | null | undefined;
   /** Of each key, at most this many tasks hold a live lease at any time, 1 to 10,000. Default 1. */

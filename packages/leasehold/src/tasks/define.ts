@@ -35,7 +35,7 @@ export interface TaskDefaults {
   /** The task is dead when this many attempts have failed. Default 10. */
   maxAttempts?: number;
   /**
-   * The task is dead when this many of its workers have died or gone silent. Default 10: counted
+   * How many crashes a task survives: it is dead when this many of its workers have died or gone silent. Default 10: counted
    * apart from failures, because a deployment that kills workers is not the task's fault.
    */
   crashLimit?: number;
@@ -50,15 +50,16 @@ export interface TaskDefaults {
   retain?: Partial<Retain>;
 }
 
+/** Options of `defineTask`. */
 export interface TaskOptions<
   Schema extends StandardSchemaV1 | JsonSchema | undefined,
   Input = Schema extends StandardSchemaV1 ? StandardSchemaV1.InferInput<Schema> : Json,
 > extends TaskDefaults,
     KeyOptions<Input>,
     ContractOptions {
-  /** Checks the data when it is enqueued and again before it is handled. Of any standard-schema library, or a JSON Schema. */
+  /** Checks the data when it is enqueued and again before it is handled. Of any standard-schema library, or a JSON Schema. Default: any JSON is accepted. */
   schema?: Schema;
-  /** Limits how many tasks of the kind run at once, and how many start in a time, in the whole fleet. Workers declare it. */
+  /** Limits how many tasks of the kind run at once, and how many start in a time, in the whole fleet. Workers declare it. Default: no limit. */
   limit?: LimitOptions;
 }
 
@@ -88,6 +89,8 @@ export interface HandlerContext {
   readonly lastCheckpoint: Json;
   readonly log: Logger;
 }
+
+/** Does a task. What it returns is the output of the task, which must be JSON; what it throws fails the attempt. */
 export type Handler<Data, Output> = (
   data: Data,
   context: HandlerContext,

@@ -6,6 +6,8 @@ export interface GeneratorWanted {
   /** Tasks per second, 0.01 to 1,000. */
   readonly ratePerSecond: number;
 }
+
+/** Whether the generator of sample tasks should run, and how fast, as a store keeps it for all instances. */
 export interface GeneratorState {
   /** `{ running: false, ratePerSecond: 1 }` until the first write. */
   read(namespace: string): Promise<GeneratorWanted>;

@@ -7,7 +7,7 @@ import type { Enqueued } from "./results.js";
 export interface ResultOptions {
   /** How long to wait, in milliseconds. Default: no limit. */
   timeoutMs?: number;
-  /** Ends the wait: the call rejects with its reason. */
+  /** Ends the wait: the call rejects with its reason. Default: none. */
   signal?: AbortSignal;
 }
 

@@ -6,6 +6,7 @@ import type { Rate } from "./values.js";
 /** What is limited: the tasks of a kind in all queues, or those of a queue of all kinds. */
 export type LimitScope = "kind" | "queue";
 
+/** What a limit of tasks is set on: a kind or a queue of a namespace. */
 export interface LimitKey {
   readonly namespace: string;
   readonly scope: LimitScope;
@@ -19,6 +20,8 @@ export interface TaskLimit {
   /** Null: they start as fast as they can. */
   readonly rate: Rate | null;
 }
+
+/** Sets the limit of a kind or a queue, in place of the one before. */
 export interface DeclareLimitRequest extends LimitKey {
   readonly limit: TaskLimit;
   /** Who declares it, for people. */
@@ -50,6 +53,7 @@ export interface LimitView extends LimitKey, TaskLimit {
  * that run already count, and go on running.
  */
 export interface TaskLimits {
+  /** Sets a limit. A repeated declaration writes nothing. */
   declare(request: DeclareLimitRequest, options?: CallOptions): Promise<DeclareLimitOutcome>;
   /** All limits of a namespace, by scope and name. */
   list(namespace: string): Promise<readonly LimitView[]>;

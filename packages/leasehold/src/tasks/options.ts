@@ -40,14 +40,14 @@ export function envOf({ logger, env }: TasksOptions): Env {
 export interface EnqueueTaskOptions extends TaskDefaults {
   /** When the task becomes due, by the store's clock. Default: at once. */
   scheduledAt?: Date;
-  /** At most one unfinished task exists per kind and key. Enqueueing a second one returns the id of the first. */
+  /** At most one unfinished task exists per kind and key. Enqueueing a second one returns the id of the first. Default: none. */
   dedupeKey?: string;
   /**
    * Any text of 1 to 200 characters; default: a new UUIDv7. Enqueueing the same task again adds and changes nothing: its other
    * options, such as `priority`, stay as they are. Another kind, queue or data under the same id is TASK_CONFLICT.
    */
   id?: string;
-  /** A client in a SQL transaction. The task is added in it, and exists once the transaction commits. */
+  /** A client in a SQL transaction. The task is added in it, and exists once the transaction commits. Default: in one of its own. */
   client?: SqlTransaction;
 }
 

@@ -29,10 +29,12 @@ import type { DueKind, DueKindsQuery } from "./due-kinds.js";
 import type { TaskLimits } from "./limits-port.js";
 import type { TaskLeaseQuery, TaskQuery } from "./queries.js";
 import type { Concurrency, Json, Rate, TaskKey, TaskState } from "./values.js";
+import type { TaskDetails, TaskView } from "./views.js";
 import type { TaskResult, TaskWaits } from "./waits-port.js";
 
 export type { TaskLeaseQuery, TaskQuery } from "./queries.js";
 export { FIRST_VERSION, TASK_STATES, versionTaken } from "./values.js";
+export type { Attempt, TaskDetails, TaskView } from "./views.js";
 export type {
   ReadResultsOptions,
   TaskEndEvent,
@@ -54,6 +56,7 @@ export type {
   Term,
 };
 
+/** A task to enqueue. */
 export interface NewTask {
   readonly namespace: string;
   /**
@@ -95,6 +98,8 @@ export interface Retain {
   /** Also of cancelled tasks. */
   readonly deadMs: number | null;
 }
+
+/** What became of a new task. */
 export type EnqueueOutcome =
   | { readonly status: "enqueued"; readonly id: string }
   /** An unfinished task has the same dedupeKey: this is its id. */
@@ -103,11 +108,13 @@ export type EnqueueOutcome =
   | { readonly status: "conflict"; readonly id: string }
   | Failed;
 
+/** Options of `enqueue`. */
 export interface EnqueueOptions extends CallOptions {
-  /** Enqueues in this transaction: the tasks exist once it commits. SQL stores only. */
+  /** Enqueues in this transaction: the tasks exist once it commits. SQL stores only. Default: in one of its own. */
   readonly client?: SqlTransaction;
 }
 
+/** Asks for due tasks. Each comes with a lease of `ttlMs` milliseconds. */
 export interface ClaimRequest {
   readonly namespace: string;
   /**
@@ -128,10 +135,14 @@ export interface ClaimRequest {
   /** How long an empty claim may wait in the store; only with `capabilities.remoteWait`. */
   readonly waitMs?: number;
 }
+
+/** Options of `claim`. */
 export interface ClaimOptions extends CallOptions {
-  /** Aborts when the caller is gone: a wait in the store then ends with no tasks. Stores that cannot wait ignore it. */
+  /** Aborts when the caller is gone: a wait in the store then ends with no tasks. Stores that cannot wait ignore it. Default: none. */
   readonly signal?: AbortSignal;
 }
+
+/** A task in the hands of a worker, with the term of its lease. */
 export interface ClaimedTask extends Term {
   readonly id: string;
   readonly kind: string;
@@ -172,6 +183,7 @@ export type ClaimOutcome =
     }
   | Failed;
 
+/** The right to one task: the id and token of the lease with which it was claimed. The lease id is secret. */
 export interface TaskGrant extends TaskKey {
   readonly leaseId: string;
   readonly token: number;
@@ -182,11 +194,14 @@ export interface TaskGrant extends TaskKey {
  * grant exists; cancelled; finished: done or dead already; unknown: no such task.
  */
 export type RefusalReason = "expired" | "taken" | "cancelled" | "finished" | "unknown";
+
+/** The report of a holder came too late, and was not applied. */
 export interface Refused {
   readonly status: "refused";
   readonly reason: RefusalReason;
 }
 
+/** Extends the lease of a task to `ttlMs` milliseconds from now. */
 export interface HeartbeatRequest extends TaskGrant {
   readonly ttlMs: number;
   /** Replaces the progress kept with the attempt. */
@@ -194,8 +209,11 @@ export interface HeartbeatRequest extends TaskGrant {
   /** Replaces the checkpoint kept with the task, which its later claims return. */
   readonly checkpoint?: Json;
 }
+
+/** The answer to a heartbeat. */
 export type HeartbeatOutcome = ({ readonly status: "renewed" } & Term) | Refused | Failed;
 
+/** Completes a task with its output. */
 export interface CompleteRequest extends TaskGrant {
   readonly output: Json;
 }
@@ -208,6 +226,7 @@ export type CompleteOutcome =
   | Refused
   | Failed;
 
+/** Reports that an attempt has failed. */
 export interface FailRequest extends TaskGrant {
   readonly error: string;
   /** Delay before the task may be claimed again, in milliseconds; null: the task's own backoff. */
@@ -240,80 +259,6 @@ export type AdminOutcome =
   | { readonly status: "unknown" }
   | Failed;
 
-/** One claim of a task and how it ended. */
-export interface Attempt {
-  readonly attempt: number;
-  readonly holder: string;
-  readonly grantId: string;
-  readonly token: number;
-  /** The TTL of the claim or of its last heartbeat; 0 for grants from before the store recorded it. */
-  readonly ttlMs: number;
-  readonly startedAt: string;
-  /** Time of the last heartbeat; null if there was none. */
-  readonly heartbeatAt: string | null;
-  readonly endedAt: string | null;
-  /** null while it runs. */
-  readonly result: "done" | "failed" | "expired" | "returned" | "cancelled" | null;
-  readonly error: string | null;
-  readonly progress: Json;
-}
-
-/** The public view of a task, without lease ids and large payloads. Times are the store's, as ISO 8601. */
-export interface TaskView {
-  readonly id: string;
-  readonly kind: string;
-  readonly queue: string;
-  readonly priority: number;
-  readonly state: TaskState;
-  /** In a list, absent if its JSON is larger than 1 KiB: then `dataPreview` is its beginning, and `get` returns it. */
-  readonly data?: Json;
-  /** Only in a list, and only instead of `data`: the first 200 characters of its JSON, and an ellipsis. */
-  readonly dataPreview?: string;
-  /** Null until the task is done. Absent in a list if it is large, like `data`. */
-  readonly output?: Json;
-  /** Only in a list, instead of `output`. */
-  readonly outputPreview?: string;
-  /** Absent in a list if it is large, like `data`. */
-  readonly progress?: Json;
-  /** Only in a list, instead of `progress`. */
-  readonly progressPreview?: string;
-  /** The error of the last attempt that failed. One that is larger than 1 KiB is cut in a list, like a preview. */
-  readonly error: string | null;
-  readonly dedupeKey: string | null;
-  /** As the task declares it; null if it runs whatever else runs. */
-  readonly concurrency: Concurrency | null;
-  readonly version: number;
-  readonly attempt: number;
-  readonly failures: number;
-  readonly crashes: number;
-  readonly maxAttempts: number;
-  readonly crashLimit: number;
-  readonly createdAt: string;
-  readonly scheduledAt: string;
-  /** Of the last grant, as are heartbeatAt, expiresAt, holder, grantId and token; null before the first grant. */
-  readonly startedAt: string | null;
-  readonly heartbeatAt: string | null;
-  readonly expiresAt: string | null;
-  readonly holder: string | null;
-  readonly grantId: string | null;
-  readonly token: number | null;
-  /** Of the running grant; null unless running. */
-  readonly remainingMs: number | null;
-  readonly finishedAt: string | null;
-}
-export interface TaskDetails extends TaskView {
-  readonly data: Json;
-  readonly output: Json;
-  readonly progress: Json;
-  /** Of the last attempt that recorded one; null if none has. */
-  readonly checkpoint: Json;
-  /**
-   * Oldest first, including the running one. The last 100 at most, of which older ones are left out if all their
-   * errors and progress exceed 1 MiB: `attempt` is the number of each.
-   */
-  readonly attempts: readonly Attempt[];
-}
-
 /** A task whose lease expired, and its new state. */
 export interface Reaped extends TaskKey {
   readonly holder: string;
@@ -326,6 +271,7 @@ export type TaskWatchEvent =
   | { readonly type: "ready"; readonly queue: string }
   | Extract<WatchEvent, { type: "resync" }>;
 
+/** What a task store can do, and within which bounds. */
 export interface TaskCapabilities {
   readonly ttl: { readonly minMs: number; readonly maxMs: number; readonly stepMs: number };
   readonly watch: "push" | "poll";
@@ -335,6 +281,7 @@ export interface TaskCapabilities {
   readonly reaps: boolean;
 }
 
+/** The port of tasks: what a database offers to clients and workers. Each request of a batch is atomic on its own. */
 export interface TaskStore extends TaskWaits {
   readonly capabilities: TaskCapabilities;
   enqueue(tasks: readonly NewTask[], options?: EnqueueOptions): Promise<EnqueueOutcome[]>;

@@ -2,6 +2,7 @@
 import type { LeaseState } from "../core/index.js";
 import type { TaskState } from "./values.js";
 
+/** Which tasks of a namespace to list. */
 export interface TaskQuery {
   readonly namespace: string;
   /** Only tasks with one of these ids; default any. Unlike `get`, this reads no payload as a whole. */
@@ -16,6 +17,7 @@ export interface TaskQuery {
   readonly cursor?: string;
 }
 
+/** Which leases of tasks to list. */
 export interface TaskLeaseQuery {
   readonly namespace: string;
   /** Only grants in one of these states; default any. */

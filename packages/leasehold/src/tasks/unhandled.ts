@@ -152,8 +152,10 @@ export function laterVersions({ store, env: { clock, logger } }: LaterVersions) 
           if (version <= taken || reported.has(name)) continue;
           reported.add(name);
           const fields = { queue, kind, version, taken, tasks, dueAt };
-          const text = `due tasks are of version ${version} of the kind ${kind}; this worker takes versions up to ${taken}`;
-          logger.warn(fields, `${text} and leaves them to others`);
+          logger.warn(
+            fields,
+            "due tasks are of a later version: this worker leaves them to others",
+          );
         }
       },
       // The claims tell of a store that does not answer.

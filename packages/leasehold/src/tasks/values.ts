@@ -9,6 +9,7 @@ export type Json =
   | readonly Json[]
   | { readonly [name: string]: Json };
 
+/** Where a task is: waiting, under a lease, completed, failed for good, or ended by an operator. */
 export type TaskState = "pending" | "running" | "done" | "dead" | "cancelled";
 export const TASK_STATES: readonly TaskState[] = [
   "pending",
@@ -35,6 +36,7 @@ export function versionTaken({ kinds, versions }: Taken, kind: string): number {
     : FIRST_VERSION;
 }
 
+/** The id of a task in its namespace. */
 export interface TaskKey {
   readonly namespace: string;
   readonly id: string;

@@ -20,6 +20,7 @@ export interface TaskResult {
   readonly error?: string | null;
 }
 
+/** Options of `results`. */
 export interface ReadResultsOptions extends CallOptions {
   /** For at least this long, `watchResults` yields the end of those tasks that have not ended yet. Default: not at all. */
   readonly notifyMs?: number;
@@ -30,6 +31,7 @@ export type TaskEndEvent =
   | { readonly type: "ended"; readonly id: string }
   | Extract<WatchEvent, { type: "resync" }>;
 
+/** Which tasks of a namespace to count. */
 export interface TaskStatsQuery {
   readonly namespace: string;
   /** Only tasks of these queues; default any. */
@@ -40,7 +42,10 @@ export interface TaskStatsQuery {
   readonly versions?: Readonly<Record<string, number>>;
   /** Counts pending and running tasks alone. Default false. */
   readonly unfinishedOnly?: boolean;
-  /** At most this many tasks of each state are counted, and of pending ones so many that are due and so many that are not. */
+  /**
+   * At most this many tasks of each state are counted, and of pending ones so many that are due and so many that are not.
+   * `tasks.stats` has the default 20,000, so that a call stays cheap.
+   */
   readonly limit: number;
 }
 /** The tasks of one kind in a queue. */
@@ -52,6 +57,8 @@ export interface TaskStats extends Readonly<Record<TaskState, number>> {
   /** How long the oldest of them has been due, in milliseconds; null if none is. */
   readonly dueForMs: number | null;
 }
+
+/** Counts of tasks. */
 export interface TaskStatistics {
   /** By queue and kind. */
   readonly items: readonly TaskStats[];
@@ -59,6 +66,7 @@ export interface TaskStatistics {
   readonly complete: boolean;
 }
 
+/** What callers that wait for results of tasks need of a store. */
 export interface TaskWaits {
   /**
    * Reads how tasks have ended, one result per task, in order. One answer has outputs and errors of at most 256 KiB

@@ -47,6 +47,7 @@ import type { Ready } from "./ready.js";
 import { TasksAtWork } from "./running-task.js";
 import { laterVersions } from "./unhandled.js";
 
+/** Options of `tasks.work`. */
 export interface WorkerOptions {
   /** How many tasks run at once. Default 8: handlers wait for I/O most of the time. */
   concurrency?: number;
@@ -59,7 +60,7 @@ export interface WorkerOptions {
   ttlMs?: number;
   /** How long `close()` lets handlers end before it aborts their signals. Default 5,000. */
   graceMs?: number;
-  /** Limits of queues in the whole fleet, by the names of the queues. The worker declares them when it starts. */
+  /** Limits of queues in the whole fleet, by the names of the queues. The worker declares them when it starts. Default: none. */
   queueLimits?: Readonly<Record<string, LimitOptions>>;
 }
 
@@ -75,7 +76,7 @@ const OPTIONS: Readonly<Record<keyof WorkerOptions, true>> = {
 export interface DrainOptions {
   /** How long to wait, in milliseconds. Default: no limit. */
   timeoutMs?: number;
-  /** Ends the wait: the call rejects with its reason. */
+  /** Ends the wait: the call rejects with its reason. Default: none. */
   signal?: AbortSignal;
 }
 const DRAIN_OPTIONS: Readonly<Record<keyof DrainOptions, true>> = { timeoutMs: true, signal: true };

@@ -13,6 +13,8 @@ export interface Matchers {
   toBeLessThan(expected: number): void;
   toBeLessThanOrEqual(expected: number): void;
 }
+
+/** The `expect` of a test framework, as far as the suites use it. */
 export type Expect = (value: unknown, message?: string) => Matchers;
 
 /** `import { afterAll, beforeAll, describe, expect, it } from "vitest"` is one. */
@@ -29,6 +31,8 @@ export interface TestFramework {
   /** Takes a line on each test that does not apply, beside the framework's report. Default: console.info. */
   readonly tell?: (line: string) => void;
 }
+
+/** What a test receives from its framework. */
 export interface TestContext {
   skip(reason: string): unknown;
 }

@@ -16,6 +16,7 @@ import { ProblemError } from "../problems.js";
 import type { AppEnv } from "../request.js";
 import { BASE_SCRIPT_HASH, baseTags } from "./page-base.js";
 
+/** A file of the web console, as the app serves it. */
 export interface ConsoleFile {
   readonly body: Uint8Array<ArrayBuffer>;
   /** Its media type. */

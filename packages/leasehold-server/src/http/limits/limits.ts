@@ -13,6 +13,7 @@ import {
 } from "leasehold/internal";
 import { LIMITS } from "leasehold/internal/wire";
 
+/** How much an instance accepts of its callers. All have defaults; `createApp({ limits })` changes some. */
 export interface ServerLimits {
   /** The shortest TTL. Default 1,000 ms: shorter ones do not survive the latency of distant clients. */
   readonly shortestTtlMs: number;
@@ -36,18 +37,18 @@ export interface ServerLimits {
   readonly waiters: number;
   /** Maximum number of event streams of one tenant; one key may have at most half of them. Default 2,000. */
   readonly streams: number;
-  /** Live leases of a tenant without a limit of its own. Default null: unlimited. */
+  /** Maximum number of live leases of a tenant without a limit of its own. Default null: unlimited. */
   readonly leases: number | null;
-  /** Unfinished tasks of a tenant without a limit of its own. Default null: unlimited. */
+  /** Maximum number of unfinished tasks of a tenant without a limit of its own. Default null: unlimited. */
   readonly tasks: number | null;
   /**
-   * Lease records of a tenant, live and ended, for each lease of its limit, and 10,000 at least. An ended lease
-   * leaves a record for a week. Default 100; null: unlimited, as for a tenant without a limit of leases.
+   * Maximum number of lease records of a tenant, live and ended, for each lease of its limit, and 10,000 at least.
+   * An ended lease leaves a record for a week. Default 100; null: unlimited, as for a tenant without a limit of leases.
    */
   readonly recordsPerLease: number | null;
   /**
-   * Tasks of a tenant, ended ones included, for each task of its limit, and 10,000 at least. Default null:
-   * unlimited, because an ended task stays until it is deleted.
+   * Maximum number of tasks of a tenant, ended ones included, for each task of its limit, and 10,000 at least.
+   * Default null: unlimited, because an ended task stays until it is deleted.
    */
   readonly recordsPerTask: number | null;
   /**
@@ -61,12 +62,12 @@ export interface ServerLimits {
    */
   readonly bodyBytes: number;
   /**
-   * Requests of one tenant in flight: of renewals and releases, of claims whose bodies have not arrived, and of all
-   * others, each. Default 256; null: unlimited. Only tenants with keys can be distinguished.
+   * Maximum number of requests of one tenant in flight: of renewals and releases, of claims whose bodies have not
+   * arrived, and of all others, each. Default 256; null: unlimited. Only tenants with keys can be distinguished.
    */
   readonly tenantInFlight: number | null;
   /**
-   * Reads of one tenant in the store at once whose cost grows with what it has stored: counts, and lists with filters.
+   * Maximum number of reads of one tenant in the store at once whose cost grows with what it has stored: counts, and lists with filters.
    * Default 1: each may occupy a processor of the database. Null: unlimited.
    */
   readonly tenantScans: number | null;

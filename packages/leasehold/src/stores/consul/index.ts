@@ -34,9 +34,9 @@ export interface ConsulOptions {
    * of a PEM file with the authority (default: those of Node), `?cert=` and `?key=` are the client's certificate.
    */
   readonly url: string | URL;
-  /** The certificates themselves, in place of `?cacert=`, `?cert=` and `?key=`. */
+  /** The certificates themselves, in place of `?cacert=`, `?cert=` and `?key=`. Default: those of the URL. */
   readonly tls?: TlsOptions;
-  /** Your own can add a proxy. */
+  /** Your own can add a proxy. Default: that of Node. */
   readonly fetch?: typeof globalThis.fetch;
 }
 

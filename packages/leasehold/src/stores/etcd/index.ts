@@ -42,9 +42,9 @@ export interface EtcdOptions {
    * a PEM file with the authority (default: those of Node), `?cert=` and `?key=` are the client's certificate.
    */
   readonly url: string | URL;
-  /** The certificates themselves, in place of `?cacert=`, `?cert=` and `?key=`. */
+  /** The certificates themselves, in place of `?cacert=`, `?cert=` and `?key=`. Default: those of the URL. */
   readonly tls?: TlsOptions;
-  /** For the JSON gateway, which is used if it is given. Your own can add a proxy. */
+  /** For the JSON gateway, which is used if it is given. Your own can add a proxy. Default: that of Node, for `?transport=json`. */
   readonly fetch?: typeof globalThis.fetch;
 }
 

@@ -101,7 +101,10 @@ async function openUndici(asked: Asked, { logger }: Env): Promise<OfUndici | nul
   if (secureContext === null && proxy === undefined) return null;
   const undici = await importUndici().catch((error: unknown) => {
     if (secureContext) throw error;
-    logger.warn({ err: error }, `${proxy} names a proxy, which is not used: npm install undici`);
+    logger.warn(
+      { err: error, variable: proxy },
+      "a proxy is named, but not used: npm install undici",
+    );
     return null;
   });
   if (undici === null) return null;

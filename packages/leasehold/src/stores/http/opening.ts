@@ -40,7 +40,7 @@ export interface HttpOptions {
    */
   readonly apiKey?: string;
   /**
-   * Headers sent with every request; `authorization` is for proxies that require their own credentials.
+   * Headers sent with every request; `authorization` is for proxies that require their own credentials. Default: none.
    */
   readonly headers?: Readonly<Record<string, string>>;
   /**

@@ -71,6 +71,7 @@ const byName = new Map<string, Memory>();
  * that opened the same source.
  * @param options.name shared by all callers in this process that pass it (`memory:NAME`). Default `""`:
  *   only this source sees the contents
+ * @throws INVALID_OPTION
  * @example
  * ```ts
  * import { connect } from "leasehold";

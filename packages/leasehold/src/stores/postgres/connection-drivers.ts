@@ -25,6 +25,8 @@ export interface PgClient {
   removeListener(event: "error", listener: (error: Error) => void): unknown;
   removeListener(event: "notice", listener: (notice: Notice) => void): unknown;
 }
+
+/** The parts of a client of a pool that the store needs: that of `pg` fits. */
 export interface PgPoolClient extends PgClient {
   release(destroy?: boolean): void;
 }

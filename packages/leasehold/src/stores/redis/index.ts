@@ -37,6 +37,7 @@ const DIAGNOSE_MS = 5_000;
 /** Not the key of any resource: names have at least one byte. */
 const NO_RESOURCE = { namespace: "", resource: "" };
 
+/** Options of `redis`. */
 export interface RedisOptions {
   /**
    * Contends for the locks of another package instead: `redlock` (the key is the resource) or

@@ -29,9 +29,9 @@ export interface ZooKeeperOptions {
    * it (to 20 ticks); request at least 3 ticks.
    */
   readonly sessionTimeoutMs?: number | undefined;
-  /** `user:password` of the scheme `digest`. If set, only this user may access the znodes. */
+  /** `user:password` of the scheme `digest`. If set, only this user may access the znodes. Default: none, and all may. */
   readonly auth?: string | undefined;
-  /** Speaks TLS, with these certificates; `{}` for those that Node trusts. */
+  /** Speaks TLS, with these certificates; `{}` for those that Node trusts. Default: no TLS, except by `zookeepers://`. */
   readonly tls?: TlsOptions | undefined;
 }
 

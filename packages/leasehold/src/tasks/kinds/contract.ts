@@ -27,7 +27,7 @@ export interface ContractOptions {
    * `jsonSchema`. Default false.
    */
   publish?: boolean;
-  /** The JSON Schema to publish, where the library of `schema` has no Standard JSON Schema: `z.toJSONSchema(schema)`. */
+  /** The JSON Schema to publish, where the library of `schema` has no Standard JSON Schema: `z.toJSONSchema(schema)`. Default: that of `schema`. */
   jsonSchema?: JsonSchema;
 }
 

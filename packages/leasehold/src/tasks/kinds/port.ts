@@ -13,6 +13,7 @@ export interface KindKey {
   readonly version: number;
 }
 
+/** Publishes the schema of a version of a kind. */
 export interface PublishRequest extends KindKey {
   /** A JSON Schema, as JSON of at most {@link SCHEMA_BYTES}. */
   readonly schema: string;
@@ -39,6 +40,7 @@ export interface KindView {
   readonly by: string;
 }
 
+/** Which published kinds of a namespace to list. */
 export interface KindQuery {
   readonly namespace: string;
   /** Only the versions of this kind; default: of all. */

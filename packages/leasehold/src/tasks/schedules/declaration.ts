@@ -32,11 +32,11 @@ import { timesOf } from "./times.js";
 
 /** A schedule of tasks: `cron` or `everyMs`, and what its tasks are. */
 export interface ScheduleOptions<Input> extends TaskDefaults {
-  /** A cron expression of five fields, or six with seconds first. */
+  /** A cron expression of five fields, or six with seconds first. Required without `everyMs`. */
   cron?: string;
   /** The IANA time zone of `cron`, such as `Europe/Zurich`. Default `UTC`, whatever the machine says. */
   timeZone?: string;
-  /** An interval in milliseconds, from 100. The fire times are its multiples since 1970, whenever a process starts. */
+  /** An interval in milliseconds, from 100. The fire times are its multiples since 1970, whenever a process starts. Required without `cron`. */
   everyMs?: number;
   /** The kind of the tasks, by its name or as `defineTask` returns it. */
   kind: string | TaskDefinition<Input, unknown>;

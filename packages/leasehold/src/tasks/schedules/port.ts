@@ -13,6 +13,7 @@ import type { CallOptions, Failed, Page } from "../../core/index.js";
 import type { NewTask, TaskState } from "../port.js";
 import type { Concurrency } from "../values.js";
 
+/** The name of a schedule in its namespace. */
 export interface ScheduleKey {
   readonly namespace: string;
   /** 1 to 128 bytes. */
@@ -50,6 +51,8 @@ export interface ScheduleDeclaration {
   readonly jitterMs: number;
   readonly task: ScheduledTask;
 }
+
+/** Declares a schedule, in place of the declaration before. */
 export interface DeclareRequest extends ScheduleKey {
   readonly declaration: ScheduleDeclaration;
 }
@@ -96,6 +99,7 @@ export interface ScheduleView extends ScheduleKey, ScheduleDeclaration {
   readonly lastTask: LastTask | null;
 }
 
+/** Which schedules of a namespace to list. */
 export interface ScheduleQuery {
   readonly namespace: string;
   /** At most this many; default 100. */
@@ -103,6 +107,7 @@ export interface ScheduleQuery {
   readonly cursor?: string;
 }
 
+/** Pauses a schedule. */
 export interface PauseScheduleRequest extends ScheduleKey {
   readonly by: string;
   readonly reason: string | null;
@@ -110,10 +115,13 @@ export interface PauseScheduleRequest extends ScheduleKey {
 /** `unchanged`: it was so already; `unknown`: there is no such schedule. */
 export type ScheduleChange = "changed" | "unchanged" | "unknown";
 
+/** Makes a task of a schedule at once, in addition to those of its fire times. */
 export interface RunNowRequest extends ScheduleKey {
   /** Of the task to make. A repeated call with the same id makes no second one. */
   readonly taskId: string;
 }
+
+/** What became of the task. `unknown`: there is no such schedule. */
 export type RunNowOutcome =
   | { readonly status: "enqueued"; readonly id: string }
   | { readonly status: "unknown" }
@@ -129,6 +137,8 @@ export interface DueSchedule extends ScheduleKey {
   /** Whether the last task is pending or running. */
   readonly isRunning: boolean;
 }
+
+/** The schedules of which a fire time has passed. */
 export interface DueSchedules {
   readonly schedules: readonly DueSchedule[];
   /** By the store's clock. */
@@ -143,6 +153,8 @@ export interface Fire {
   /** When the task becomes due. */
   readonly scheduledAtMs: number;
 }
+
+/** Makes the tasks of fire times, and moves the schedule on to the next one. */
 export interface FireRequest extends ScheduleKey {
   /** As it was read: the store refuses any other. */
   readonly revision: number;

@@ -19,6 +19,8 @@ interface Operations {
   readonly release: { request: ReleaseRequest; outcome: Exclude<ReleaseOutcome, Failed> };
   readonly revoke: { request: RevokeRequest; outcome: Exclude<RevokeOutcome, Failed> };
 }
+
+/** The operations that a history records. */
 export type Operation = keyof Operations;
 
 /** A request and its result. Times are in milliseconds of one monotonic clock. */

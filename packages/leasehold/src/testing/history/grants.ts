@@ -18,6 +18,7 @@
 import type { Key } from "../../core/index.js";
 import { type HistoryEntry, keyText } from "./entry.js";
 
+/** The result of `checkGrants`. */
 export interface GrantsReport {
   /** By resource, then by token; at most 100. Empty if no guarantee is violated. */
   readonly violations: readonly GrantViolation[];
@@ -25,6 +26,7 @@ export interface GrantsReport {
   readonly resources: number;
 }
 
+/** Two grants of a resource that no correct store gives. */
 export interface GrantViolation extends Key {
   readonly property: "unique" | "order" | "overlap";
   /** The two grants, as lines, and what is wrong with them. */

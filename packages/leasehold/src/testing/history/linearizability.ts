@@ -13,6 +13,7 @@ import { type HistoryEntry, keyText, lineOf } from "./entry.js";
 import { describeState } from "./model.js";
 import { type Limits, search, unanswered } from "./search.js";
 
+/** Options of `checkLinearizability`. */
 export interface LinearizabilityOptions {
   /** By how much clocks may drift apart over the length of a grant. Default 1. */
   readonly toleranceMs?: number;
@@ -29,10 +30,11 @@ export interface LinearizabilityOptions {
    * many steps, and none where the recorder counted the `tries`. Default false.
    */
   readonly repeats?: boolean;
-  /** Steps of the model, per resource, after which the answer is `unknown`. Default 1,000,000. */
+  /** Maximum number of steps of the model for each resource. Beyond it the answer is `unknown`. Default 1,000,000. */
   readonly maxSteps?: number;
 }
 
+/** The result of `checkLinearizability`. */
 export interface Linearizability {
   /** `unknown`: the budget was used up. It says nothing. */
   readonly verdict: "linearizable" | "not" | "unknown";
@@ -40,6 +42,7 @@ export interface Linearizability {
   readonly resources: readonly ResourceVerdict[];
 }
 
+/** What was found for one resource. */
 export interface ResourceVerdict {
   readonly namespace: string;
   readonly resource: string;
