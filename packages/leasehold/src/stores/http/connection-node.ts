@@ -17,6 +17,7 @@ import {
 import { openTls } from "../../core/tls-connections.js";
 import type { Env } from "../../env/index.js";
 import { type Address, addressOf } from "./connection-address.js";
+import type { TokenSource } from "./connection-token.js";
 import type { HttpOptions, InNode } from "./opening.js";
 
 /** What the options and the URL say. */
@@ -43,11 +44,21 @@ export const IN_NODE: InNode = {
           await checkServer(expected);
           return openServer(expected, env, request(), async () => {});
         },
+        token: options.fetch ? undefined : tokenFile(process.env["LEASEHOLD_TOKEN_FILE"]),
         close: () => own?.close(),
       };
     };
   },
 };
+
+/** Reads the file again each time, because the program that renews the token replaces it. */
+function tokenFile(path: string | undefined): TokenSource | undefined {
+  if (!path) return undefined;
+  return async () => {
+    const { readFile } = await import("node:fs/promises");
+    return (await readFile(path, "utf8")).trim();
+  };
+}
 
 /** The fetch of undici. */
 interface OfUndici {

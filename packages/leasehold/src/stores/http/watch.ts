@@ -16,6 +16,7 @@ import {
   checked,
   connectionFailure,
   DEFAULT_BUDGET_MS,
+  failed,
   type HttpClient,
   hasFailed,
   isFailed,
@@ -151,6 +152,7 @@ class ServerStream {
       checked(answer);
       throw misconfigured("the response is not an event stream");
     } catch (error) {
+      if (error instanceof StoreUnavailableError) return failed("no", error);
       if (error instanceof LeaseholdError) throw error;
       if (!this.#signal.aborted) servers.leave(this.server);
       return connectionFailure(error, new URL(this.server).origin);
