@@ -10,6 +10,7 @@
 import { InvalidOptionError, StoreUnavailableError } from "../../core/index.js";
 import { fromBase64 } from "../../env/base64.js";
 import type { Env } from "../../env/index.js";
+import type { FetchInit } from "./connection.js";
 
 /** A token, or a function that returns one: see {@link HttpOptions.token}. */
 export type TokenSource = () => string | Promise<string>;
@@ -105,7 +106,7 @@ export async function fetchWithToken(
   tokens: Tokens,
   fetch: typeof globalThis.fetch,
   url: string,
-  init: RequestInit & { readonly headers: Readonly<Record<string, string>>; signal: AbortSignal },
+  init: FetchInit,
 ): Promise<Response> {
   const send = (token: string) =>
     fetch(url, { ...init, headers: { ...init.headers, authorization: `Bearer ${token}` } });

@@ -28,16 +28,20 @@ export interface Connection {
   readonly namespace: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly fetch: Fetch;
+  /** Its token comes from a function, so a refused one may be followed by a good one. */
+  readonly renewsToken?: boolean;
   readonly env: Env;
   /** The largest body that the server takes. */
   readonly maxBodyBytes: number;
 }
 
 /** The fetch of a connection. With a token that ends, it adds the token, and replaces one that the server refuses. */
-export type Fetch = (
-  url: string,
-  init: RequestInit & { readonly headers: Readonly<Record<string, string>>; signal: AbortSignal },
-) => Promise<Response>;
+export type Fetch = (url: string, init: FetchInit) => Promise<Response>;
+
+export interface FetchInit extends RequestInit {
+  readonly headers: Readonly<Record<string, string>>;
+  readonly signal: AbortSignal;
+}
 
 export interface Call {
   readonly method: "GET" | "POST" | "PUT" | "DELETE";

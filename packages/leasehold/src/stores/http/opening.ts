@@ -109,7 +109,15 @@ export function httpSource(options: HttpOptions, inNode?: InNode): StoreSource<S
         : (url, init) => plain(url, init);
       const servers = new Servers(baseUrls);
       const maxBodyBytes = LIMITS.payloadBodyBytes;
-      const asking: Connection = { servers, namespace: "", headers, fetch, env, maxBodyBytes };
+      const asking: Connection = {
+        servers,
+        namespace: "",
+        headers,
+        fetch,
+        renewsToken: tokens !== undefined,
+        env,
+        maxBodyBytes,
+      };
       const opening = new HttpClient(asking);
       const read = (leftMs: number) => opening.read("/v1/capabilities", leftMs);
       const first = () => new Retrying(env).call(read, { timeoutMs });
