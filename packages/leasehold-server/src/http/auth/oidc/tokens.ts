@@ -4,8 +4,8 @@
  *   form, type, algorithm ─▶ key by its id ─▶ signature ─▶ issuer, audience, times ─▶ claims
  *                                └─ unknown: the keys are read again, see issuer.ts
  *
- * The package jose does the cryptography. It is loaded with the first token. What was verified is remembered until the
- * token or its key ends, because clients send a token with every renewal.
+ * The package jose does the cryptography. It is loaded with the first token. A verified token is remembered until it or its
+ * key ends, because clients send it with every renewal.
  */
 import type { Env } from "leasehold";
 import { digestOf } from "leasehold/internal";
