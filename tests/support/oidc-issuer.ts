@@ -140,7 +140,7 @@ function configurationOf(
         token_endpoint_auth_method: "none",
         // A native client may use any port of this machine.
         application_type: "native",
-        redirect_uris: ["http://127.0.0.1/session/callback"],
+        redirect_uris: ["http://127.0.0.1/session/callback", "http://localhost/session/callback"],
         id_token_signed_response_alg: "ES256",
       },
       {

@@ -141,11 +141,12 @@ export class Authenticator {
     }
     const named = parseKeyText(text);
     if (!named) {
+      const orToken = this.#oidc ? ", or a JSON Web Token of its issuer" : "";
       throw unauthenticated(
         header === null
-          ? "the request has no API key: send the header Authorization: Bearer lh_ID_SECRET"
+          ? `the request has no API key: send the header Authorization: Bearer lh_ID_SECRET${orToken}`
           : this.#requiresKeys
-            ? "the Authorization header has no API key of this server: send Bearer lh_ID_SECRET"
+            ? `the Authorization header has no API key of this server: send Bearer lh_ID_SECRET${orToken}`
             : NO_KEYS,
         header !== null,
       );

@@ -1,18 +1,15 @@
 /**
  * Cookies that only the servers of a console can read and write: encrypted JSON Web Tokens (A256GCM), each for one purpose
- * and until a moment. The keys are derived from the configured secrets by HKDF: the first secret seals, all of them open.
+ * and until a moment. The keys are digests of the configured secrets: the first secret seals, all of them open.
  */
 import type { Env } from "leasehold";
-import { randomHex } from "leasehold/internal";
+import { digestOf, randomHex } from "leasehold/internal";
 
 export type Purpose = "session" | "sign-in";
-
-const encoder = new TextEncoder();
 
 export class Seals {
   readonly #secrets: readonly string[];
   readonly #env: Pick<Env, "clock">;
-  readonly #keys = new Map<Purpose, Promise<Uint8Array[]>>();
 
   /** @param secrets default: a random one */
   constructor(secrets: readonly string[] | undefined, env: Pick<Env, "clock" | "random">) {
@@ -22,7 +19,8 @@ export class Seals {
 
   /** @param untilMs by the wall clock */
   async seal(purpose: Purpose, content: object, untilMs: number): Promise<string> {
-    const [{ EncryptJWT }, [key]] = await Promise.all([import("jose"), this.#keysFor(purpose)]);
+    const { EncryptJWT } = await import("jose");
+    const [key] = this.#keysFor(purpose);
     return new EncryptJWT({ content })
       .setProtectedHeader({ alg: "dir", enc: "A256GCM" })
       .setExpirationTime(Math.floor(untilMs / 1_000))
@@ -31,9 +29,9 @@ export class Seals {
 
   /** Returns null for what was not sealed for this purpose, or not until now. */
   async open(purpose: Purpose, text: string): Promise<Opened | null> {
-    const [{ jwtDecrypt }, keys] = await Promise.all([import("jose"), this.#keysFor(purpose)]);
+    const { jwtDecrypt } = await import("jose");
     const currentDate = new Date(this.#env.clock.wall());
-    for (const key of keys) {
+    for (const key of this.#keysFor(purpose)) {
       try {
         const { payload } = await jwtDecrypt(text, key, {
           currentDate,
@@ -50,12 +48,8 @@ export class Seals {
     return null;
   }
 
-  #keysFor(purpose: Purpose): Promise<Uint8Array[]> {
-    const known = this.#keys.get(purpose);
-    if (known) return known;
-    const keys = Promise.all(this.#secrets.map((secret) => derived(secret, purpose)));
-    this.#keys.set(purpose, keys);
-    return keys;
+  #keysFor(purpose: Purpose): Uint8Array[] {
+    return this.#secrets.map((secret) => keyOf(secret, purpose));
   }
 }
 
@@ -65,12 +59,8 @@ export interface Opened {
   readonly untilMs: number;
 }
 
-async function derived(secret: string, purpose: Purpose): Promise<Uint8Array> {
-  const { subtle } = globalThis.crypto;
-  const material = await subtle.importKey("raw", encoder.encode(secret.trim()), "HKDF", false, [
-    "deriveBits",
-  ]);
-  const info = encoder.encode(`leasehold console ${purpose}`);
-  const by = { name: "HKDF", hash: "SHA-256", salt: new Uint8Array(), info };
-  return new Uint8Array(await subtle.deriveBits(by, material, 256));
+/** A secret has as many random bits as a key, so it needs no slow derivation. */
+function keyOf(secret: string, purpose: Purpose): Uint8Array {
+  const hex = digestOf(JSON.stringify(["leasehold console", purpose, secret.trim()]));
+  return Uint8Array.from(hex.match(/../g) ?? [], (byte) => Number.parseInt(byte, 16));
 }
