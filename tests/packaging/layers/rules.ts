@@ -244,13 +244,15 @@ export const SERVER: Rules = {
   },
   openModules: {
     "cli/exit-codes.ts": ["internal.ts"],
+    // The rules of --oidc-role, which the command line checks before it opens a store.
+    "http/auth/oidc/roles.ts": ["cli/"],
     "cli/options.ts": ["internal.ts"],
     "cli/output.ts": ["internal.ts"],
     "cli/progress.ts": ["internal.ts"],
   },
   typesOnly: {},
   light: /^protocol\/index\.ts$/,
-  heavy: ["commander", "pino", "@opentelemetry/api", "@opentelemetry/sdk-metrics"],
+  heavy: ["commander", "jose", "pino", "@opentelemetry/api", "@opentelemetry/sdk-metrics"],
   anywhere: /^http\/app\.ts$/,
   asksForProcess: ["http/limits/bounded-time.ts"],
   node: [
@@ -286,6 +288,8 @@ export const SERVER: Rules = {
     "@hono/zod-openapi": ["protocol/", "http/"],
     hono: ["http/"],
     "@hono/node-server": ["http/node.ts"],
+    // Loaded with the first token of an issuer.
+    jose: ["http/auth/oidc/"],
     // The matchers of the conformance suites, where no test runner brings its own.
     "@vitest/expect": ["cli/conformance/"],
     chai: ["cli/conformance/"],

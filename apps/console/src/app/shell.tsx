@@ -173,8 +173,12 @@ function SignedIn() {
       </div>
       <div className="flex items-center justify-between gap-2 text-muted">
         <span className="truncate">{who.namespace}</span>
-        {session.key() !== null && (
-          <button type="button" className="underline underline-offset-2" onClick={session.signOut}>
+        {who.keyId !== null && (
+          <button
+            type="button"
+            className="underline underline-offset-2"
+            onClick={() => (session.key() === null ? void session.endSession() : session.signOut())}
+          >
             Sign out
           </button>
         )}

@@ -1,11 +1,21 @@
 import type { Whoami } from "leasehold/internal/wire";
 import { type SubmitEvent, useState } from "react";
 import { ApiError, get } from "../data/api.js";
-import { session } from "../data/session.js";
+import { BASE_PATH } from "../data/base.js";
+import { SIGN_IN, session } from "../data/session.js";
 import { Button } from "../ui/button.js";
 import { Field, Input } from "../ui/field.js";
 
 const KEY = /^lh_[0-9a-f]+_[0-9a-f]+$/;
+
+/** As the primary button. */
+const LINK_BUTTON =
+  "inline-flex h-9 items-center justify-center rounded-md bg-accent px-3 text-sm font-medium text-accent-ink hover:brightness-110";
+
+/** This page, below the root of the console. */
+function here(): string {
+  return location.pathname.slice(BASE_PATH.length) + location.search;
+}
 
 /** @param refusal why the server requires a key; empty after a sign-out */
 export function SignIn({ refusal }: { readonly refusal: string }) {
@@ -35,9 +45,15 @@ export function SignIn({ refusal }: { readonly refusal: string }) {
         <div>
           <h1 className="text-lg font-semibold">Leasehold</h1>
           <p className="mt-1 text-sm text-muted">
-            Sign in with an API key. The key stays in this tab until you close it.
+            {SIGN_IN === null ? "Sign in" : "Sign in with your account, or"} with an API key. The
+            key stays in this tab until you close it.
           </p>
         </div>
+        {SIGN_IN !== null && (
+          <a href={`${SIGN_IN}?to=${encodeURIComponent(here())}`} className={LINK_BUTTON}>
+            Sign in with your account
+          </a>
+        )}
         <Field
           label="API key"
           error={problem}
@@ -52,7 +68,7 @@ export function SignIn({ refusal }: { readonly refusal: string }) {
               {...ids}
               type="password"
               required
-              autoFocus
+              autoFocus={SIGN_IN === null}
               placeholder="lh_…"
               value={key}
               onChange={({ target }) => setKey(target.value)}

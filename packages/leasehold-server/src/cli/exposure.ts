@@ -11,6 +11,8 @@ export interface Exposure {
   readonly requireKeys?: boolean;
   /** --insecure-no-keys was given. */
   readonly insecureNoKeys?: boolean;
+  /** Whose tokens are accepted beside keys. */
+  readonly oidcIssuer?: string;
 }
 
 export interface Access {
@@ -33,13 +35,17 @@ export async function keysStateOf({ control }: Pick<Stores, "control">): Promise
  * @throws UsageError if other machines could reach the server and it could not know who they are
  */
 export function accessFor(
-  { host, requireKeys = false, insecureNoKeys = false }: Exposure,
+  { host, requireKeys = false, insecureNoKeys = false, oidcIssuer }: Exposure,
   { control }: Pick<Stores, "control">,
   keys: KeysState,
 ): Access {
   if (requireKeys && insecureNoKeys) {
     throw new UsageError("--require-keys and --insecure-no-keys exclude each other: give one");
   }
+  if (oidcIssuer !== undefined && insecureNoKeys) {
+    throw new UsageError("--oidc-issuer and --insecure-no-keys exclude each other: give one");
+  }
+  if (oidcIssuer !== undefined && !requireKeys) return { auth: "keys" };
   if (requireKeys) {
     if (!control) throw new UsageError(`--require-keys: this store keeps no keys: ${KEY_STORES}`);
     if (keys !== "none") return { auth: "keys" };
@@ -58,7 +64,7 @@ export function accessFor(
 /** Logs who may use a server that has begun to listen, if callers with keys are not all who may. */
 export function logAccess(
   logger: Logger,
-  { host }: Exposure,
+  { host, oidcIssuer }: Exposure,
   keys: KeysState,
   { bootstrapToken }: Access,
 ): void {
@@ -66,6 +72,10 @@ export function logAccess(
     const fields = { event: "bootstrap_token" };
     logger.info(fields, "no API key yet: the token on stdout creates the first one, an admin's");
     process.stdout.write(`${bootstrapToken}\n`);
+    return;
+  }
+  if (oidcIssuer !== undefined) {
+    logger.info({ issuer: oidcIssuer }, `requests need an API key or a token of ${oidcIssuer}`);
     return;
   }
   if (keys === "valid") return;

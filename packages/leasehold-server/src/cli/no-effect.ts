@@ -5,13 +5,14 @@ import type { KeysState } from "./exposure.js";
 
 interface Given {
   readonly insecureNoKeys?: boolean;
+  readonly oidcIssuer?: string;
   readonly limits?: Partial<ServerLimits>;
 }
 
 /** Logs a warning for each given option that has no effect, and says why. */
 export function warnOfNoEffect(
   logger: Pick<Logger, "warn">,
-  { insecureNoKeys = false, limits = {} }: Given,
+  { insecureNoKeys = false, oidcIssuer, limits = {} }: Given,
   { control, leases }: Pick<Stores, "control" | "leases">,
   keys: KeysState,
 ): void {
@@ -22,7 +23,7 @@ export function warnOfNoEffect(
     warn("--insecure-no-keys", "there is an API key, so every request needs one");
   }
   const { ratePerSecond, shortestTtlMs, longestTtlMs } = limits;
-  if (typeof ratePerSecond === "number" && !hasKeys) {
+  if (typeof ratePerSecond === "number" && !hasKeys && oidcIssuer === undefined) {
     const remedy = control
       ? "there is none yet: create one with `leasehold keys create`"
       : "this store keeps none: name a database that does (PostgreSQL, PGlite) with --control";

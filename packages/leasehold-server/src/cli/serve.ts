@@ -20,6 +20,7 @@ import { accessFor, type Exposure, keysStateOf, logAccess } from "./exposure.js"
 import { UsageError } from "./failures.js";
 import { logLevelOption, newLogger, noticesTo } from "./log.js";
 import { warnOfNoEffect } from "./no-effect.js";
+import { type OidcFlags, oidcOf, withOidc } from "./oidc.js";
 import {
   duration,
   EMBEDDED,
@@ -35,7 +36,7 @@ import { openWhere } from "./stores.js";
 import { namesOf, type TelemetryOptions, withMetricNames } from "./telemetry.js";
 import { VERSION } from "./version.js";
 
-interface Options extends TelemetryOptions, Exposure {
+interface Options extends TelemetryOptions, Exposure, OidcFlags {
   readonly port: number;
   readonly console: boolean;
   readonly limits?: Partial<ServerLimits>;
@@ -52,7 +53,7 @@ export function portOption(): Option {
 }
 
 export function addServe(command: Command): void {
-  withMetricNames(withDatabase(command, EMBEDDED))
+  withOidc(withMetricNames(withDatabase(command, EMBEDDED)))
     .option(
       "--host <address>",
       "address to listen on; 0.0.0.0 serves other machines too, and requires an API key",
@@ -109,6 +110,7 @@ async function serve(command: Command, options: Options): Promise<void> {
   for (const [scheme, name] of Object.entries(BOUND)) {
     if (where.store.toLowerCase().startsWith(scheme)) throw new UsageError(boundTo(name, scheme));
   }
+  const oidc = await oidcOf(options);
   checkDirectories(where, where.notify);
   const shutdown = listenForShutdown(systemEnv.clock);
   const { startOpenTelemetry } = await import("./open-telemetry.js");
@@ -125,6 +127,7 @@ async function serve(command: Command, options: Options): Promise<void> {
       ...stores,
       env,
       ...access,
+      oidc,
       trustedHosts: options.insecureNoKeys ? "any" : [...LOOPBACK_HOSTS, options.host],
       ...(options.limits && { limits: options.limits }),
       metrics,
@@ -230,6 +233,10 @@ token to stdout, which creates the first, an admin's, once:
     -d '{"name":"me","role":"admin"}' http://127.0.0.1:4040/v1/keys
 If all keys are lost, leasehold keys create on the server's store makes a new one.
 
+With --oidc-issuer, callers may send a JSON Web Token of that issuer instead of a key, and with --oidc-client-id people
+sign in to the console there. --oidc-role says which claims give which role: groups:shop-ops=operator,tenant=shop or
+sub:ci:*=holder,prefix=build/. A token that matches none has no access. docs/security.md has the rules.
+
 Open the server's address in a browser for the console, which shows leases, tasks and elections live.
 
 Prometheus can scrape GET /metrics. OTEL_EXPORTER_OTLP_ENDPOINT names a collector of metrics and traces.
@@ -238,5 +245,6 @@ Examples:
   leasehold serve
   leasehold serve --require-keys
   leasehold serve --store postgres://localhost/app --port 8080 --limits leases=10000,waiters=200
+  leasehold serve --oidc-issuer https://id.example --oidc-audience leases --oidc-role groups:lease-admins=admin
   export LEASEHOLD_STORE=postgres://localhost/app
   leasehold keys create --name ops --role admin && leasehold serve --host 0.0.0.0`;

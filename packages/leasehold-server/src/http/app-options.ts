@@ -11,6 +11,7 @@ import type {
   TaskStore,
 } from "leasehold/internal";
 import type { Auth } from "./auth/authenticate.js";
+import type { OidcOptions } from "./auth/oidc/options.js";
 import { checkBasePath } from "./base-path.js";
 import type { ConsoleFiles } from "./console/static.js";
 import type { LeaseListener } from "./lease-calls.js";
@@ -54,6 +55,11 @@ export interface AppOptions {
    * by POST /v1/keys. It can be used once, and only while no key was ever created. Default: none.
    */
   readonly bootstrapToken?: string | undefined;
+  /**
+   * With `auth: "keys"`: callers may send a token of an OpenID Connect issuer instead of a key, and people may sign in to
+   * the console. Needs no control store. Default: only keys.
+   */
+  readonly oidc?: OidcOptions | undefined;
   /**
    * Host names that requests without a key must use, like `localhost` or `[::1]`; `any`: any. With `ifAny`, the
    * default is the names of this machine. Names also refuse requests that a proxy forwards, and names of this
@@ -144,9 +150,11 @@ export interface ServerApp {
 
 /** @throws InvalidOptionError */
 export function checkOptions(options: AppOptions, auth: Auth): void {
-  const { basePath, control, bootstrapToken, leases } = options;
+  const { basePath, control, bootstrapToken, leases, oidc } = options;
   checkBasePath(basePath ?? "");
-  if (auth === "keys" && !control) {
+  if (oidc !== undefined && auth !== "keys")
+    throw new InvalidOptionError("oidc", 'needs auth: "keys"');
+  if (auth === "keys" && !control && !oidc) {
     throw new InvalidOptionError(
       "auth",
       'is keys by default, which needs a control store: pass one, or auth: "none" if your host authenticates callers, or "ifAny" for programs of this machine',

@@ -23,6 +23,8 @@ import { type AppOptions, checkOptions, type ServerApp } from "./app-options.js"
 import { needOf, routeOf } from "./auth/access.js";
 import { Authenticator } from "./auth/authenticate.js";
 import type { Caller } from "./auth/caller.js";
+import { Oidc } from "./auth/oidc/oidc.js";
+import { servesSignIn } from "./auth/oidc/sign-in.js";
 import { Latencies, timedLeases, timedTasks } from "./console/latency.js";
 import { servesConsole } from "./console/static.js";
 import { UnhandledKinds } from "./console/unhandled.js";
@@ -140,8 +142,9 @@ export function createApp(options: AppOptions): ServerApp {
     actor: "anyone",
     keyId: null,
   };
+  const oidc = options.oidc && new Oidc(options.oidc, namespace, env);
   const authenticator = new Authenticator(
-    { auth, keys: control?.keys, anyone, hosts: options.trustedHosts, bootstrapToken },
+    { auth, keys: control?.keys, anyone, hosts: options.trustedHosts, bootstrapToken, oidc },
     env,
   );
   const services = newServices(
@@ -212,7 +215,8 @@ export function createApp(options: AppOptions): ServerApp {
     const { status } = context.res;
     requestLog.note({ ...answered, status }, env.clock.monotonic() - startMs);
   });
-  if (options.console) app.use(servesConsole(options.console, basePath));
+  if (oidc?.signIn) app.use(servesSignIn(oidc, oidc.signIn, basePath, env));
+  if (options.console) app.use(servesConsole(options.console, basePath, oidc?.signIn));
   // A separate middleware: the one above continues when this one throws.
   app.use(async (context, next) => {
     context.set("budgetMs", budgetOf(context.req.raw));

@@ -1,6 +1,7 @@
 export { createApp } from "./app.js";
 export type { AppOptions, ServerApp } from "./app-options.js";
 export type { Auth } from "./auth/authenticate.js";
+export type { OidcOptions, OidcSignIn } from "./auth/oidc/options.js";
 export { consoleFiles } from "./console/console-files.js";
 export { type ConsoleFile, type ConsoleFiles } from "./console/static.js";
 export type { LeaseEvent, LeaseListener } from "./lease-calls.js";

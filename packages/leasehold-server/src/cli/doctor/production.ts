@@ -93,11 +93,12 @@ export async function readProduction(
 async function read(
   url: URL,
   key: string,
-  fetch: typeof globalThis.fetch,
+  fetch: Awaited<ReturnType<typeof reachServers>>["fetch"],
 ): Promise<{ status: number; text: string }> {
   const giveUp = new AbortController();
+  const headers: Record<string, string> = key === "" ? {} : { authorization: `Bearer ${key}` };
   const reading = fetch(url.href, {
-    headers: key === "" ? {} : { authorization: `Bearer ${key}` },
+    headers,
     signal: giveUp.signal,
   }).then(async (response) => ({ status: response.status, text: await response.text() }));
   return withTimeout(systemClock, TIMEOUT_MS, reading, () => {

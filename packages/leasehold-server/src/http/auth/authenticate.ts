@@ -35,6 +35,7 @@ import { ProblemError, tooMany, unauthenticated } from "../problems.js";
 import { BootstrapToken } from "./bootstrap.js";
 import type { Caller } from "./caller.js";
 import { checkHost, checkKeyless, type TrustedHosts } from "./keyless.js";
+import type { Oidc } from "./oidc/oidc.js";
 
 /** `none`: every caller is an admin; `ifAny`: the same until the first key; `keys`: a key is required. */
 export type Auth = "none" | "ifAny" | "keys";
@@ -68,6 +69,8 @@ export interface AuthOptions {
   readonly hosts: TrustedHosts | undefined;
   /** Creates the first key; undefined: none. */
   readonly bootstrapToken?: string | undefined;
+  /** Callers by tokens of an issuer, and by sessions of the console; undefined: none. */
+  readonly oidc?: Oidc | undefined;
 }
 
 interface CachedRead<T> {
@@ -96,9 +99,11 @@ export class Authenticator {
   readonly #watching = new Map<() => Promise<void>, string | null>();
   readonly #keyCheck: Repeating | undefined;
   readonly #bootstrap: BootstrapToken | undefined;
+  readonly #oidc: Oidc | undefined;
 
-  constructor({ auth, keys, anyone, hosts, bootstrapToken }: AuthOptions, env: Env) {
+  constructor({ auth, keys, anyone, hosts, bootstrapToken, oidc }: AuthOptions, env: Env) {
     this.#auth = auth;
+    this.#oidc = oidc;
     this.#keys = keys;
     this.#env = env;
     this.#anyone = anyone;
@@ -124,6 +129,9 @@ export class Authenticator {
     }
     const header = request.headers.get("authorization");
     const [, text = ""] = /^Bearer +([!-~]+) *$/i.exec(header ?? "") ?? [];
+    if (this.#oidc?.isToken(text)) return this.#oidc.callerOfToken(text);
+    const signedIn = text === "" && (await this.#oidc?.callerOfSession(request));
+    if (signedIn) return signedIn;
     if (!this.#requiresKeys && !this.#isKey(text)) {
       this.#checkKeyless(request, remoteAddress);
       return this.#anyone;
@@ -133,11 +141,12 @@ export class Authenticator {
     }
     const named = parseKeyText(text);
     if (!named) {
+      const orToken = this.#oidc ? ", or a JSON Web Token of its issuer" : "";
       throw unauthenticated(
         header === null
-          ? "the request has no API key: send the header Authorization: Bearer lh_ID_SECRET"
+          ? `the request has no API key: send the header Authorization: Bearer lh_ID_SECRET${orToken}`
           : this.#requiresKeys
-            ? "the Authorization header has no API key of this server: send Bearer lh_ID_SECRET"
+            ? `the Authorization header has no API key of this server: send Bearer lh_ID_SECRET${orToken}`
             : NO_KEYS,
         header !== null,
       );
@@ -175,8 +184,10 @@ export class Authenticator {
    * @param acceptsStale as for the first check
    * @throws UNAUTHENTICATED if its key has ended; STORE_UNAVAILABLE if the key cannot be read
    */
-  async checkAgain({ keyId, bootstrap }: Caller, acceptsStale = false): Promise<void> {
+  async checkAgain(caller: Caller, acceptsStale = false): Promise<void> {
+    const { keyId, bootstrap, untilMs } = caller;
     if (bootstrap) return;
+    if (untilMs !== undefined) return this.#oidc?.checkNotOver(caller);
     if (keyId === null) {
       if (this.#requiresKeys) throw unauthenticated("requests now need an API key", false);
       return;

@@ -22,10 +22,12 @@ export interface Caller {
   readonly role: Role;
   /** For a holder: the resources that it may lease begin with one of these; `""` allows all. */
   readonly prefixes: readonly string[];
-  /** For the audit and the logs: `key:<id>`, `bootstrap`, or `anyone` while no key is required. */
+  /** For the audit and the logs: `key:<id>`, `oidc:<sub>`, `bootstrap`, or `anyone` while no key is required. */
   readonly actor: string;
-  /** The id of its key; null while none is required. */
+  /** The id of its key, or one that is made of the issuer and the subject of its token; null while none is required. */
   readonly keyId: string | null;
+  /** When its token or its session ends, by the wall clock. Undefined for keys. */
+  readonly untilMs?: number;
   /** For a caller with the bootstrap token instead of a key: creates the first key. */
   readonly bootstrap?: { use<T>(create: () => Promise<T>): Promise<T> };
 }

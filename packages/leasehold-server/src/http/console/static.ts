@@ -55,8 +55,19 @@ const HEADERS = {
 const VARY = { vary: "accept-encoding" };
 const FOR_EVER = "public, max-age=31536000, immutable";
 
-/** @param basePath the app's; `""`: none, or a mount strips it */
-export function servesConsole(files: ConsoleFiles, basePath: string): MiddlewareHandler<AppEnv> {
+/** In the page's head where people sign in by an issuer. */
+const SIGN_IN = '<meta name="leasehold-sign-in" content="session/sign-in">';
+
+/**
+ * @param basePath the app's; `""`: none, or a mount strips it
+ * @param signIn undefined: the console asks for a key
+ */
+export function servesConsole(
+  files: ConsoleFiles,
+  basePath: string,
+  signIn?: object,
+): MiddlewareHandler<AppEnv> {
+  const head = signIn ? SIGN_IN : "";
   return async (context, next) => {
     const { method, path } = context.req;
     if ((method !== "GET" && method !== "HEAD") || OTHERS.test(path)) return next();
@@ -65,20 +76,20 @@ export function servesConsole(files: ConsoleFiles, basePath: string): Middleware
       return context.redirect(`${basePath}/`, 308);
     }
     const found = path === "/" ? undefined : files.get(path.slice(1));
-    if (found) return answer(context, found, path);
+    if (found) return answer(context, found, path, head);
     if (path.startsWith(ASSETS)) {
       throw new ProblemError("UNKNOWN_ROUTE", "the console has no such file");
     }
     const page = files.get(PAGE);
     if (!page || !(path === "/" || acceptsPages(context))) return next();
-    return answer(context, page, path);
+    return answer(context, page, path, head);
   };
 }
 
-function answer(context: Context<AppEnv>, file: ConsoleFile, path: string): Response {
+function answer(context: Context<AppEnv>, file: ConsoleFile, path: string, head: string): Response {
   if (path.startsWith(ASSETS)) return send(context, file, { "cache-control": FOR_EVER });
-  const shown = file.type.startsWith("text/html") ? withBase(file, path) : file;
-  const tag = `"${tagOf(file)}.${digestOf(path).slice(0, 16)}"`;
+  const shown = file.type.startsWith("text/html") ? withBase(file, path, head) : file;
+  const tag = `"${tagOf(file)}.${digestOf(path + head).slice(0, 16)}"`;
   // Weak: the same bytes, compressed or not.
   const caching = { "cache-control": "no-cache", etag: `W/${tag}` };
   const known = context.req.header("if-none-match")?.split(",") ?? [];
@@ -99,9 +110,9 @@ function send(
 }
 
 /** Pages are small, so they are sent uncompressed rather than compressed for each path. */
-function withBase({ body, type }: ConsoleFile, path: string): ConsoleFile {
+function withBase({ body, type }: ConsoleFile, path: string, more: string): ConsoleFile {
   const page = new TextDecoder().decode(body);
-  const based = page.replace(/<head[^>]*>/i, (head) => `${head}${baseTags(path)}`);
+  const based = page.replace(/<head[^>]*>/i, (head) => `${head}${baseTags(path)}${more}`);
   return { body: new TextEncoder().encode(based), type };
 }
 

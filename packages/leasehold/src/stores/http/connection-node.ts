@@ -16,7 +16,9 @@ import {
 } from "../../core/tls.js";
 import { openTls } from "../../core/tls-connections.js";
 import type { Env } from "../../env/index.js";
+import type { Fetch } from "./connection.js";
 import { type Address, addressOf } from "./connection-address.js";
+import { fetchWithToken, type TokenSource, Tokens } from "./connection-token.js";
 import type { HttpOptions, InNode } from "./opening.js";
 
 /** What the options and the URL say. */
@@ -43,11 +45,21 @@ export const IN_NODE: InNode = {
           await checkServer(expected);
           return openServer(expected, env, request(), async () => {});
         },
+        token: options.fetch ? undefined : tokenFile(process.env["LEASEHOLD_TOKEN_FILE"]),
         close: () => own?.close(),
       };
     };
   },
 };
+
+/** Reads the file again each time, because the program that renews the token replaces it. */
+function tokenFile(path: string | undefined): TokenSource | undefined {
+  if (!path) return undefined;
+  return async () => {
+    const { readFile } = await import("node:fs/promises");
+    return (await readFile(path, "utf8")).trim();
+  };
+}
 
 /** The fetch of undici. */
 interface OfUndici {
@@ -61,7 +73,7 @@ export interface Reached {
   /** Of each, without a trailing slash. */
   readonly baseUrls: readonly string[];
   readonly apiKey: string | undefined;
-  readonly fetch: typeof globalThis.fetch;
+  readonly fetch: Fetch;
   close(): void;
 }
 
@@ -70,7 +82,12 @@ export async function reachServers(url: string, env: Env): Promise<Reached> {
   const address = addressOf(url, IN_NODE.parameters);
   const transport = await IN_NODE.transport({ url }, address)(env);
   const { baseUrls, apiKey } = address;
-  return { baseUrls, apiKey, fetch: transport.fetch, close: () => transport.close() };
+  const { token } = transport;
+  const tokens = token && apiKey === undefined ? new Tokens(token, env) : undefined;
+  const fetch: Reached["fetch"] = tokens
+    ? (at, init) => fetchWithToken(tokens, transport.fetch, at, init)
+    : transport.fetch;
+  return { baseUrls, apiKey, fetch, close: () => transport.close() };
 }
 
 /** @throws InvalidOptionError */

@@ -14,7 +14,7 @@ import {
   certificateProblem,
   type Failed,
   InvalidOptionError,
-  type LeaseholdError,
+  LeaseholdError,
   StoreMisconfiguredError,
   StoreUnavailableError,
   wasNotSent,
@@ -27,10 +27,20 @@ export interface Connection {
   readonly servers: Servers;
   readonly namespace: string;
   readonly headers: Readonly<Record<string, string>>;
-  readonly fetch: typeof globalThis.fetch;
+  readonly fetch: Fetch;
+  /** Its token comes from a function, so a refused one may be followed by a good one. */
+  readonly renewsToken?: boolean;
   readonly env: Env;
   /** The largest body that the server takes. */
   readonly maxBodyBytes: number;
+}
+
+/** The fetch of a connection. With a token that ends, it adds the token, and replaces one that the server refuses. */
+export type Fetch = (url: string, init: FetchInit) => Promise<Response>;
+
+export interface FetchInit extends RequestInit {
+  readonly headers: Readonly<Record<string, string>>;
+  readonly signal: AbortSignal;
 }
 
 export interface Call {
@@ -156,6 +166,8 @@ export class HttpClient {
       return await (env.telemetry?.span(call.method, spanOf(call, baseUrl), ask) ?? ask());
     } catch (cause) {
       if (this.closing.aborted) return failed("maybe", new ClosedError("the store"));
+      // There is no token to send it with.
+      if (cause instanceof LeaseholdError) return failed("no", cause);
       if (!call.signal?.aborted) servers.leave(baseUrl);
       if (overdue) {
         return failed("maybe", unavailable("maybe", `no response within ${leftMs} ms`, { cause }));
@@ -193,7 +205,7 @@ export function misconfigured(what: string): StoreMisconfiguredError {
 const REFUSED_KEY = {
   401: [
     "UNAUTHENTICATED",
-    "pass a valid key in the option apiKey, as http://KEY@host, or on the command line in LEASEHOLD_KEY",
+    "pass a valid key in the option apiKey, as http://KEY@host, or on the command line in LEASEHOLD_KEY, or a valid token in the option token",
   ],
   403: ["FORBIDDEN", "use a key of another role, or with other prefixes"],
 } as const;

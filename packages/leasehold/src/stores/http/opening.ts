@@ -15,9 +15,10 @@ import { retryingSchedules } from "../../tasks/schedules/retrying.js";
 import type * as wire from "../../wire/index.js";
 import { LIMITS } from "../../wire/index.js";
 import type { StoreSource, Stores } from "../source.js";
-import { type Connection, HttpClient, queryOf } from "./connection.js";
+import { type Connection, type Fetch, HttpClient, queryOf } from "./connection.js";
 import { type Address, addressOf } from "./connection-address.js";
 import { Servers } from "./connection-servers.js";
+import { checkToken, fetchWithToken, type TokenSource, Tokens } from "./connection-token.js";
 import { HttpOperator } from "./control.js";
 import { HttpGeneratorState } from "./control-generator.js";
 import type { HttpKindStore } from "./kinds.js";
@@ -40,6 +41,14 @@ export interface HttpOptions {
    */
   readonly apiKey?: string;
   /**
+   * Instead of a key: a token of the issuer that the server trusts (`leasehold serve --oidc-issuer`), or a function that
+   * returns one. The client calls the function once for all calls that need a token: before the first one, in time
+   * before a JSON Web Token ends, and when the server refuses the token. If the function rejects, calls fail with
+   * STORE_UNAVAILABLE, which leases survive as long as they are trusted.
+   * @default none; in Node the file that LEASEHOLD_TOKEN_FILE names, read again in the same way
+   */
+  readonly token?: string | (() => string | Promise<string>);
+  /**
    * Headers sent with every request; `authorization` is for proxies that require their own credentials. Default: none.
    */
   readonly headers?: Readonly<Record<string, string>>;
@@ -60,6 +69,8 @@ export interface Transport {
   readonly fetch: typeof globalThis.fetch;
   /** Sends the first request. A server of another kind is reported as such. */
   first<T>(request: () => Promise<T>): Promise<T>;
+  /** Reads the token that the environment names. */
+  readonly token: TokenSource | undefined;
   close(): void;
 }
 
@@ -82,14 +93,31 @@ export function httpSource(options: HttpOptions, inNode?: InNode): StoreSource<S
   const { baseUrls, apiKey } = address;
   const openTransport = inNode?.transport(options, address);
   if (options.tls && !inNode) throw new InvalidOptionError("tls", "needs Node");
-  const headers = withKey(options.headers ?? {}, options.apiKey ?? apiKey);
+  const { token } = options;
+  const key = options.apiKey ?? apiKey;
+  if (token !== undefined) checkTokenOption(token, key);
+  const fixed = typeof token === "string" ? token : key;
+  const headers = withKey(options.headers ?? {}, fixed);
   return {
     async open(env: Env, timeoutMs?: number): Promise<Stores> {
       const transport = await openTransport?.(env);
-      const fetch = transport?.fetch ?? options.fetch ?? globalThis.fetch;
+      const plain = transport?.fetch ?? options.fetch ?? globalThis.fetch;
+      const source = typeof token === "function" ? token : fixed === undefined && transport?.token;
+      const tokens = source ? new Tokens(source, env) : undefined;
+      const fetch: Fetch = tokens
+        ? (url, init) => fetchWithToken(tokens, plain, url, init)
+        : (url, init) => plain(url, init);
       const servers = new Servers(baseUrls);
       const maxBodyBytes = LIMITS.payloadBodyBytes;
-      const asking: Connection = { servers, namespace: "", headers, fetch, env, maxBodyBytes };
+      const asking: Connection = {
+        servers,
+        namespace: "",
+        headers,
+        fetch,
+        renewsToken: tokens !== undefined,
+        env,
+        maxBodyBytes,
+      };
       const opening = new HttpClient(asking);
       const read = (leftMs: number) => opening.read("/v1/capabilities", leftMs);
       const first = () => new Retrying(env).call(read, { timeoutMs });
@@ -186,6 +214,12 @@ async function resourceOf(client: HttpClient, resource: string): Promise<Answere
   return body as Answered;
 }
 
+/** @throws InvalidOptionError */
+function checkTokenOption(token: unknown, key: string | undefined): void {
+  if (key !== undefined) throw new InvalidOptionError("token", "excludes a key: pass one of them");
+  if (typeof token !== "function") checkToken(token);
+}
+
 /**
  * @throws InvalidOptionError without the key, which fetch's own error would contain
  */
@@ -194,7 +228,7 @@ function withKey(
   key: string | undefined,
 ): Readonly<Record<string, string>> {
   if (key === undefined) return headers;
-  if (!/^[!-~]{1,256}$/.test(key)) {
+  if (!/^[!-~]{1,16384}$/.test(key)) {
     throw new InvalidOptionError("apiKey", "must be a key issued by the server: lh_...");
   }
   return { ...headers, authorization: `Bearer ${key}` };

@@ -3,7 +3,8 @@
  *
  *   connect ──▶ events ──▶ broken, or silent for 45 s ──▶ backoff ──▶ connect with Last-Event-ID
  *      │                                                     ▲
- *      ├── no connection, 5xx, 429 ──────────────────────────┘
+ *      ├── no connection, 5xx, 429 ──────────────────────────┤
+ *      ├── 401, and a function returns the token ────────────┘
  *      └── any other status ──▶ thrown
  *
  * After a reconnect the server sends the missed events, or `resync` if it no longer has them.
@@ -16,12 +17,14 @@ import {
   checked,
   connectionFailure,
   DEFAULT_BUDGET_MS,
+  failed,
   type HttpClient,
   hasFailed,
   isFailed,
   misconfigured,
   queryOf,
   readAnswer,
+  unavailable,
 } from "./connection.js";
 
 /** Three times the interval at which the server sends a keep-alive. */
@@ -128,7 +131,7 @@ class ServerStream {
    * @throws as {@link checked}
    */
   async open(path: string, lastEventId: string | undefined): Promise<Failed | undefined> {
-    const { servers, fetch, headers } = this.#client.connection;
+    const { servers, fetch, headers, renewsToken } = this.#client.connection;
     const resuming = lastEventId === undefined ? {} : { "last-event-id": lastEventId };
     try {
       const response = await this.#within(
@@ -148,9 +151,13 @@ class ServerStream {
       const text = await this.#within(DEFAULT_BUDGET_MS, response.text());
       const answer = readAnswer(response, text);
       if (isFailed(answer)) return answer;
+      if (answer.status === 401 && renewsToken) {
+        return failed("no", unavailable("no", "it refuses the token of this client"));
+      }
       checked(answer);
       throw misconfigured("the response is not an event stream");
     } catch (error) {
+      if (error instanceof StoreUnavailableError) return failed("no", error);
       if (error instanceof LeaseholdError) throw error;
       if (!this.#signal.aborted) servers.leave(this.server);
       return connectionFailure(error, new URL(this.server).origin);
