@@ -65,7 +65,7 @@ function follow(...steps: Step[]) {
     headers: { x: "1" },
     maxBodyBytes: LIMITS.payloadBodyBytes,
     env,
-    fetch: fetch as typeof globalThis.fetch,
+    fetch,
   });
   const ending = new AbortController();
   const events: ServerEvent[] = [];
