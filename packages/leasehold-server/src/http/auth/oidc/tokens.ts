@@ -40,6 +40,8 @@ interface Remembered extends Verified {
 export interface TokenOptions {
   readonly audience: string | readonly string[];
   readonly leewayMs: number;
+  /** The claims that are remembered of a token, of which some are large; null: tokens that come once are not remembered. */
+  readonly remembers: ((claims: Claims) => Claims) | null;
 }
 
 export class Tokens {
@@ -126,7 +128,7 @@ export class Tokens {
       throw unauthenticated("the sub of the token is not 1 to 255 characters of ASCII");
     }
     return {
-      claims,
+      claims: this.#options.remembers?.(claims) ?? claims,
       subject: sub,
       fromMs: Math.max(secondsOf(nbf), secondsOf(iat)) * 1_000 - leewayMs,
       untilMs: secondsOf(exp) * 1_000 + leewayMs,
@@ -134,6 +136,7 @@ export class Tokens {
   }
 
   #remember(digest: string, found: Remembered): void {
+    if (this.#options.remembers === null) return;
     this.#remembered.set(digest, found);
     if (this.#remembered.size <= MOST_REMEMBERED) return;
     for (const oldest of this.#remembered.keys()) {
