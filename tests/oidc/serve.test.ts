@@ -44,7 +44,10 @@ describeIssuer("leasehold serve with an issuer", () => {
 
   it("signs people in to the console, and says who has access", async () => {
     const { issuer, cli, url } = await open(
-      ...["--oidc-role", "groups:ops=admin", "--oidc-client-id", CONSOLE_CLIENT],
+      "--oidc-role",
+      "groups:ops=admin",
+      "--oidc-client-id",
+      CONSOLE_CLIENT,
     );
     const begun = await fetch(`${url}/session/sign-in`, { redirect: "manual" });
     expect(begun.headers.get("location")).toMatch(`${issuer.url}/auth?response_type=code`);
@@ -54,19 +57,11 @@ describeIssuer("leasehold serve with an issuer", () => {
     expect(said).toContain(`requests need an API key or a token of ${issuer.url}`);
   });
 
+  const rule = ["--oidc-audience", "a", "--oidc-role", "a:b=viewer"];
   it.each([
     [["--oidc-issuer", "http://id.example", "--oidc-audience", "a"], "--oidc-role"],
-    [
-      ["--oidc-issuer", "http://id.example", "--oidc-audience", "a", "--oidc-role", "a:b=viewer"],
-      "oidc.issuer must be a URL with https:",
-    ],
-    [
-      [
-        ...["--oidc-issuer", "https://id.example", "--oidc-audience", "a"],
-        ...["--oidc-role", "a:b=viewer", "--insecure-no-keys"],
-      ],
-      "exclude each other",
-    ],
+    [["--oidc-issuer", "http://id.example", ...rule], "oidc.issuer must be a URL with https:"],
+    [["--oidc-issuer", "https://id.example", ...rule, "--insecure-no-keys"], "exclude each other"],
   ])("refuses %j with 64", async (args, problem) => {
     const ended = await leasehold(["serve", "--store", "memory:test", "--port", "0", ...args]);
     expect([ended.code, ended.stderr]).toEqual([64, expect.stringContaining(problem)]);

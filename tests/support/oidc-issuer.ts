@@ -2,12 +2,14 @@
 import { existsSync } from "node:fs";
 import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
-import { fileURLToPath } from "node:url";
+import { join } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import { exportJWK, generateKeyPair, type JWK } from "jose";
 import { describe } from "vitest";
 
-const PROVIDER = new URL("../oidc/node_modules/oidc-provider/lib/index.js", import.meta.url);
-const isInstalled = existsSync(fileURLToPath(PROVIDER));
+const INSTALLED = fileURLToPath(new URL("../oidc/node_modules", import.meta.url));
+const PROVIDER = join(INSTALLED, "oidc-provider", "lib", "index.js");
+const isInstalled = existsSync(PROVIDER);
 
 /** `describe` for tests that need the issuer. They are skipped without it, but CI must have it. */
 export function describeIssuer(name: string, tests: () => void): void {
@@ -60,7 +62,7 @@ type Provider = new (
 
 export async function openIssuer(options: IssuerOptions = {}): Promise<Issuer> {
   const { tokenSeconds = 60, idTokenSeconds = 60, groups = {}, claims = {} } = options;
-  const { Provider } = (await import(PROVIDER.href)) as { Provider: Provider };
+  const { Provider } = (await import(pathToFileURL(PROVIDER).href)) as { Provider: Provider };
   const requests = new Map<string, number>();
   let isDown = false;
   let listener: RequestListener = () => {};

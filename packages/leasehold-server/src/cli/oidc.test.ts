@@ -56,8 +56,14 @@ test("a sign-in has a client, and secrets from files", async () => {
   const options = await parse(
     ...ISSUER,
     ...RULE,
-    ...["--oidc-client-id", "console", "--oidc-client-secret-file", file],
-    ...["--session-secret-file", file, "--public-url", "https://leases.example"],
+    "--oidc-client-id",
+    "console",
+    "--oidc-client-secret-file",
+    file,
+    "--session-secret-file",
+    file,
+    "--public-url",
+    "https://leases.example",
   );
   expect(options?.signIn).toEqual({
     clientId: "console",

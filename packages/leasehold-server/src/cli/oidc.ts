@@ -1,6 +1,7 @@
 /** Options of serve for identities from an OpenID Connect issuer. */
 import { readFile } from "node:fs/promises";
 import { type Command, InvalidArgumentError, Option } from "commander";
+import type { Logger } from "leasehold";
 import { roleRuleOf } from "../http/auth/oidc/roles.js";
 import type { OidcOptions } from "../http/index.js";
 import { isLoopback } from "../protocol/index.js";
@@ -155,6 +156,16 @@ async function signInOf(flags: OidcFlags, clientId: string): Promise<OidcOptions
   const secrets = await linesOf("--session-secret-file", sessionSecretFile);
   const sessionSecrets = sessionSecretFile === undefined ? undefined : secrets;
   return { clientId, clientSecret, scope, publicUrl, sessionSecrets };
+}
+
+/** Says what an operator may not expect of sessions. */
+export function logSessions(
+  logger: Pick<Logger, "info">,
+  { oidcClientId, sessionSecretFile }: Omit<OidcFlags, "host">,
+): void {
+  if (oidcClientId === undefined || sessionSecretFile !== undefined) return;
+  const what = "sessions of the console end with this process, and are for it alone";
+  logger.info({}, `${what}: name a secret with --session-secret-file to share them`);
 }
 
 /** The lines of a file that are not blank. No message has any of them. */

@@ -20,7 +20,7 @@ import { accessFor, type Exposure, keysStateOf, logAccess } from "./exposure.js"
 import { UsageError } from "./failures.js";
 import { logLevelOption, newLogger, noticesTo } from "./log.js";
 import { warnOfNoEffect } from "./no-effect.js";
-import { type OidcFlags, oidcOf, withOidc } from "./oidc.js";
+import { logSessions, type OidcFlags, oidcOf, withOidc } from "./oidc.js";
 import {
   duration,
   EMBEDDED,
@@ -148,6 +148,7 @@ async function serve(command: Command, options: Options): Promise<void> {
     const placed = directory === undefined ? {} : { directory };
     logger.info({ url: server.url, ...page, store, ...placed, ...control }, message);
     logAccess(logger, options, keys, access);
+    logSessions(logger, options);
     warnOfNoEffect(logger, options, stores, keys);
     const ends = stores.stopped ? [stores.stopped] : [];
     const stopped = await Promise.race([shutdown.requested(), ...ends]);

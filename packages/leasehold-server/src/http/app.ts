@@ -220,9 +220,10 @@ export function createApp(options: AppOptions): ServerApp {
   // A separate middleware: the one above continues when this one throws.
   app.use(async (context, next) => {
     context.set("budgetMs", budgetOf(context.req.raw));
+    // Below the base.
     const { path } = context.req;
-    if (path !== `${basePath}/healthz`) checkOpen();
-    if (path === `${basePath}/readyz`) refuseIf(draining);
+    if (path !== "/healthz") checkOpen();
+    if (path === "/readyz") refuseIf(draining);
     context.set("maxBodyBytes", limits.bodyBytes);
     context.set("arriving", (read) => {
       noteBodyAt(context.env);

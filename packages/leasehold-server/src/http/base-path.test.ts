@@ -1,5 +1,7 @@
+import { openStores } from "leasehold";
 import { expect, it } from "vitest";
 import { openApp } from "../../../../tests/support/app.js";
+import { createApp } from "./app.js";
 
 it("serves the routes below the base, and nothing outside it", async () => {
   const { ask, close } = await openApp({ basePath: "/a.b/c~d" });
@@ -27,6 +29,19 @@ it("serves the routes below the base, and nothing outside it", async () => {
   expect(document.servers).toEqual([{ url: "/a.b/c~d" }]);
   expect(Object.keys(document.paths)).toContain("/healthz");
   await close();
+});
+
+it("refuses /readyz below the base while it drains, and still answers /healthz while it closes", async () => {
+  const stores = await openStores("memory:");
+  const app = createApp({ ...stores, auth: "none", version: "1", basePath: "/base" });
+  const statusOf = async (path: string) =>
+    (await app.fetch(new Request(`http://localhost/base${path}`))).status;
+  expect([await statusOf("/readyz"), await statusOf("/healthz")]).toEqual([200, 200]);
+  app.drain();
+  expect([await statusOf("/readyz"), await statusOf("/healthz")]).toEqual([503, 200]);
+  await app.close();
+  expect([await statusOf("/readyz"), await statusOf("/healthz")]).toEqual([503, 200]);
+  await stores.close();
 });
 
 it("is the whole origin by default", async () => {

@@ -129,8 +129,7 @@ export class Authenticator {
     }
     const header = request.headers.get("authorization");
     const [, text = ""] = /^Bearer +([!-~]+) *$/i.exec(header ?? "") ?? [];
-    if (this.#oidc?.isToken(text)) return this.#oidc.callerOfToken(text);
-    const signedIn = text === "" && (await this.#oidc?.callerOfSession(request));
+    const signedIn = this.#oidc && (await this.#oidc.callerOf(text, request));
     if (signedIn) return signedIn;
     if (!this.#requiresKeys && !this.#isKey(text)) {
       this.#checkKeyless(request, remoteAddress);

@@ -56,7 +56,7 @@ describe("a batch in several calls", () => {
       headers: {},
       maxBodyBytes: 1_000,
       env,
-      fetch: fetch as typeof globalThis.fetch,
+      fetch,
     });
     const send = (requests: readonly unknown[], more: object = {}) =>
       sendBatch(client, { path: "/x", requests, maxBytes: 1_000_000, maxCount: 1, ...more });

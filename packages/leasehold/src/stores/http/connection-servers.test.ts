@@ -42,7 +42,7 @@ function scripted(behaviours: Record<string, Behaviour>) {
     headers: {},
     maxBodyBytes: LIMITS.payloadBodyBytes,
     env,
-    fetch: fetch as typeof globalThis.fetch,
+    fetch,
   });
   /** Runs a call to its end, advancing the clock while it waits. */
   const send = async (call: Partial<Call> = {}) => {

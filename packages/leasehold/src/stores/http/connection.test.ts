@@ -46,7 +46,7 @@ function scripted(...steps: Step[]) {
     headers: { x: "1" },
     maxBodyBytes: LIMITS.payloadBodyBytes,
     env,
-    fetch: fetch as typeof globalThis.fetch,
+    fetch,
   });
   /** Runs a call to its end, advancing the clock while it waits. */
   const send = async (call: Partial<Call> = {}) => {

@@ -44,6 +44,12 @@ class Connection {
 
 /** Watches a server that plays the steps in order and repeats the last one. */
 function follow(...steps: Step[]) {
+  return followWith({}, steps);
+}
+/** The same, by a client whose token comes from a function. */
+follow.renewing = (...steps: Step[]) => followWith({ renewsToken: true }, steps);
+
+function followWith(more: { readonly renewsToken?: boolean }, steps: readonly Step[]) {
   const env = manualEnv();
   const connections: Connection[] = [];
   const fetch = (url: string, init: RequestInit): Promise<Response> => {
@@ -65,7 +71,8 @@ function follow(...steps: Step[]) {
     headers: { x: "1" },
     maxBodyBytes: LIMITS.payloadBodyBytes,
     env,
-    fetch: fetch as typeof globalThis.fetch,
+    fetch,
+    ...more,
   });
   const ending = new AbortController();
   const events: ServerEvent[] = [];
@@ -96,6 +103,24 @@ const event = (id: number, resource: string) =>
 const lease = (resource: string): ServerEvent => ({ type: "lease", resource });
 
 describe("watching a server", () => {
+  test("goes on after a refused token, if a function returns another one", async () => {
+    const refused = { status: 401, body: { code: "UNAUTHENTICATED" } };
+    const lasting = follow(refused);
+    await expect(lasting.ended).rejects.toMatchObject({ code: "STORE_MISCONFIGURED" });
+    const { clock, connection, connections, events, ending, ended } = follow.renewing(
+      refused,
+      refused,
+      "stream",
+    );
+    await clock.advance(5_000);
+    expect(connections).toHaveLength(3);
+    (await connection()).write("id: e.1\nevent: resync\ndata: {}\n\n");
+    await clock.settle();
+    expect(events).toEqual([{ type: "resync" }]);
+    ending.abort();
+    await ended;
+  });
+
   test("requests its topic, and resumes after the last event when the stream breaks", async () => {
     const { clock, connection, connections, events, ending, ended } = follow("stream");
     const first = await connection();

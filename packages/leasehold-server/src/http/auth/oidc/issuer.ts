@@ -182,7 +182,7 @@ export interface Answered {
 
 /** The text of an answer, up to a bound. */
 async function textOf(response: Response): Promise<string> {
-  const reader = response.body?.getReader();
+  const reader: ReadableStreamDefaultReader<Uint8Array> | undefined = response.body?.getReader();
   const decoder = new TextDecoder();
   let [text, bytes] = ["", 0];
   for (;;) {

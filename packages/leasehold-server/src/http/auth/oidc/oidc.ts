@@ -17,6 +17,8 @@ import { type Claims, RoleRules } from "./roles.js";
 import { Seals } from "./seals.js";
 import { Tokens } from "./tokens.js";
 
+/** A JSON Web Token. Keys have no dots. */
+const TOKEN = /^[\w-]+\.[\w-]*\.[\w-]*$/;
 const NO_ACCESS =
   "the claims of this identity give it no role on this server: see --oidc-role and --oidc-tenant-claim";
 
@@ -41,28 +43,31 @@ export class Oidc {
     this.signIn = signIn;
     this.#env = env;
     this.issuer = new Issuer(options, env);
-    this.#tokens = new Tokens(this.issuer, { audience: options.audience, leewayMs }, env);
-    this.#rules = new RoleRules(options, namespace);
+    const rules = new RoleRules(options, namespace);
+    this.#rules = rules;
+    const remembers = (claims: Claims) => rules.needed(claims);
+    this.#tokens = new Tokens(
+      this.issuer,
+      { audience: options.audience, leewayMs, remembers },
+      env,
+    );
     this.seals = new Seals(signIn?.sessionSecrets, env);
     this.cookies = new Cookies(signIn?.publicUrl?.startsWith("https:") ?? false);
   }
 
-  /** Whether a bearer's text is a token of an issuer, and no key. */
-  isToken(text: string): boolean {
-    return /^[\w-]+\.[\w-]*\.[\w-]*$/.test(text);
-  }
-
-  /** @throws UNAUTHENTICATED; FORBIDDEN if its claims give no role; STORE_UNAVAILABLE */
-  async callerOfToken(text: string): Promise<Caller> {
-    const { claims, subject, untilMs } = await this.#tokens.verify(text);
+  /**
+   * The caller of a request with a token, or without any bearer and with a session; null: it has neither.
+   * @param bearer of the request; empty: none
+   * @throws UNAUTHENTICATED; FORBIDDEN if the claims give no role, and for pages of other origins; STORE_UNAVAILABLE
+   */
+  async callerOf(bearer: string, request: Request): Promise<Caller | null> {
+    if (bearer === "") return this.#callerOfSession(request);
+    if (!TOKEN.test(bearer)) return null;
+    const { claims, subject, untilMs } = await this.#tokens.verify(bearer);
     return this.#callerOf(claims, subject, untilMs);
   }
 
-  /**
-   * The caller of a session, by its cookie; null: the request has none.
-   * @throws UNAUTHENTICATED if the session has ended; FORBIDDEN for pages of other origins
-   */
-  async callerOfSession(request: Request): Promise<Caller | null> {
+  async #callerOfSession(request: Request): Promise<Caller | null> {
     const sealed = this.signIn && this.cookies.read(request, "leasehold-session");
     if (sealed === undefined) return null;
     this.checkOrigin(request);

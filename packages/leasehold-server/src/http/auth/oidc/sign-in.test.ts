@@ -208,6 +208,24 @@ test("an issuer that answers the code with an error signs in no one, and the log
   expect(JSON.stringify(logged)).not.toContain("secret-code");
 });
 
+test("the log has one failed sign-in a second, and no text of the URL", async () => {
+  const { begin, ask, logged, env } = await setUp();
+  const { target, cookie } = await begin();
+  const state = target.searchParams.get("state");
+  const path = `/session/callback?error=${encodeURIComponent("a\nforged line")}&state=${state}`;
+  const failures = () => logged.filter(({ event }) => event === "console_sign_in_failed");
+  for (let times = 0; times < 20; times += 1) await ask(path, { cookie });
+  expect(failures()).toHaveLength(1);
+  await env.clock.advance(1_000);
+  await ask(path, { cookie });
+  expect(failures()).toHaveLength(2);
+  expect(
+    failures()
+      .map((line) => String((line as { err?: Error }).err))
+      .join(),
+  ).not.toContain("forged");
+});
+
 test.each([
   ["/tasks?state=dead", "/tasks?state=dead"],
   ["https://evil.example/", "/"],

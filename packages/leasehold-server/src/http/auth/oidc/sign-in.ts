@@ -23,6 +23,8 @@ const PATH = "/session";
 const SIGN_IN_MS = 600_000;
 const MOST_EXCHANGES = 20;
 const NO_MORE = 0;
+/** Anyone can begin a sign-in and let it fail. */
+const LOG_EVERY_MS = 1_000;
 
 /** Why a sign-in has failed, for the page. The log says more. */
 type Failure = "refused" | "late" | "no-access" | "failed";
@@ -58,6 +60,7 @@ class SignIn {
   /** ID tokens are for the client, not for the API. */
   readonly #idTokens: Tokens;
   #exchanges = 0;
+  #loggedMs = -Infinity;
 
   constructor(oidc: Oidc, options: OidcSignIn, basePath: string, env: Env) {
     this.#oidc = oidc;
@@ -65,7 +68,8 @@ class SignIn {
     this.#basePath = basePath;
     this.#env = env;
     const { leewayMs } = oidc;
-    this.#idTokens = new Tokens(oidc.issuer, { audience: options.clientId, leewayMs }, env);
+    const own = { audience: options.clientId, leewayMs, remembers: null };
+    this.#idTokens = new Tokens(oidc.issuer, own, env);
   }
 
   async begin(request: Request): Promise<Response> {
@@ -117,7 +121,9 @@ class SignIn {
     }
     const code = answer.get("code");
     if (code === null) {
-      return this.#failed(fail, "refused", new Error(`the issuer answered ${answer.get("error")}`));
+      // Of the URL, so it may be any text.
+      const [error = "no code"] = /^[\w.-]{1,64}$/.exec(answer.get("error") ?? "") ?? [];
+      return this.#failed(fail, "refused", new Error(`the issuer answered ${error}`));
     }
     let verified: Verified;
     try {
@@ -150,9 +156,13 @@ class SignIn {
   }
 
   #failed(fail: (failure: Failure) => Response, failure: Failure, err: unknown): Response {
-    const { logger } = this.#env;
-    const message = `a sign-in to the console failed (${failure})`;
-    logger.warn({ event: "console_sign_in_failed", err }, message);
+    const { logger, clock } = this.#env;
+    const nowMs = clock.monotonic();
+    if (nowMs - this.#loggedMs >= LOG_EVERY_MS) {
+      this.#loggedMs = nowMs;
+      const message = `a sign-in to the console failed (${failure})`;
+      logger.warn({ event: "console_sign_in_failed", err }, message);
+    }
     return fail(failure);
   }
 

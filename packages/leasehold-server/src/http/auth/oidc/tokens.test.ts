@@ -8,6 +8,7 @@ import {
   signingKey,
 } from "../../../../../../tests/support/fake-issuer.js";
 import { Issuer } from "./issuer.js";
+import type { Claims } from "./roles.js";
 import { Tokens } from "./tokens.js";
 
 async function setUp() {
@@ -16,7 +17,11 @@ async function setUp() {
   const env = manualEnv({ logger: { debug: log, info: log, warn: log, error: log } });
   const published = await fakeIssuer(() => env.clock.wall());
   const issuer = new Issuer({ issuer: ISSUER, fetch: published.fetch }, env);
-  const tokens = new Tokens(issuer, { audience: AUDIENCE, leewayMs: 5_000 }, env);
+  const tokens = new Tokens(
+    issuer,
+    { audience: AUDIENCE, leewayMs: 5_000, remembers: (claims: Claims) => claims },
+    env,
+  );
   const seconds = () => Math.floor(env.clock.wall() / 1_000);
   return { env, published, tokens, seconds, logged, issuer };
 }

@@ -7,20 +7,18 @@
  * The package jose does the cryptography. It is loaded with the first token. A verified token is remembered until it or its
  * key ends, because clients send it with every renewal.
  */
+import type * as jose from "jose";
 import type { Env } from "leasehold";
 import { digestOf } from "leasehold/internal";
 import { ProblemError, unauthenticated } from "../../problems.js";
 import type { Issuer, PublishedKeys } from "./issuer.js";
 import type { Claims } from "./roles.js";
 
-type Jose = typeof import("jose");
+type Jose = typeof jose;
 type LocalKeys = ReturnType<Jose["createLocalJWKSet"]>;
 
 /** Without those of shared secrets: a public key of the issuer must never serve as one. */
-const ALGORITHMS = [
-  ...["RS256", "RS384", "RS512", "PS256", "PS384", "PS512"],
-  ...["ES256", "ES384", "ES512", "EdDSA", "Ed25519"],
-];
+const ALGORITHMS = "RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 EdDSA Ed25519".split(" ");
 /** A token of another type, such as one for a logout, is signed by the same keys and grants nothing. */
 const TYPES = new Set(["jwt", "at+jwt", "application/at+jwt"]);
 const LONGEST_TOKEN = 16_384;
@@ -42,6 +40,8 @@ interface Remembered extends Verified {
 export interface TokenOptions {
   readonly audience: string | readonly string[];
   readonly leewayMs: number;
+  /** The claims that are remembered of a token, of which some are large; null: tokens that come once are not remembered. */
+  readonly remembers: ((claims: Claims) => Claims) | null;
 }
 
 export class Tokens {
@@ -62,27 +62,27 @@ export class Tokens {
    */
   async verify(token: string): Promise<Verified> {
     if (token.length > LONGEST_TOKEN) throw unauthenticated("the token is too long");
-    const jose = await import("jose");
+    const loaded = await import("jose");
     const nowMs = this.#env.clock.monotonic();
-    await this.#use(jose, await this.#issuer.published());
+    await this.#use(loaded, await this.#issuer.published());
     const digest = digestOf(token);
     const known = this.#remembered.get(digest);
     if (known) return this.#checked(known);
-    let found = await this.#verifyBy(jose, token);
+    let found = await this.#verifyBy(loaded, token);
     if (found === "unknown key") {
-      await this.#use(jose, await this.#issuer.publishedSince(nowMs));
-      found = await this.#verifyBy(jose, token);
+      await this.#use(loaded, await this.#issuer.publishedSince(nowMs));
+      found = await this.#verifyBy(loaded, token);
     }
     if (found === "unknown key") throw unauthenticated("no key of the issuer has signed the token");
     this.#remember(digest, found);
     return this.#checked(found);
   }
 
-  async #use(jose: Jose, { jwks }: PublishedKeys): Promise<void> {
+  async #use({ createLocalJWKSet }: Jose, { jwks }: PublishedKeys): Promise<void> {
     if (this.#keys?.jwks === jwks) return;
     // A key that is withdrawn ends the tokens that it has signed.
     this.#remembered.clear();
-    this.#keys = { jwks, local: jose.createLocalJWKSet(JSON.parse(jwks)) };
+    this.#keys = { jwks, local: createLocalJWKSet(JSON.parse(jwks)) };
   }
 
   #checked(known: Remembered): Verified {
@@ -92,12 +92,12 @@ export class Tokens {
     return known;
   }
 
-  async #verifyBy(jose: Jose, token: string): Promise<Remembered | "unknown key"> {
+  async #verifyBy(loaded: Jose, token: string): Promise<Remembered | "unknown key"> {
     const { leewayMs, audience } = this.#options;
     const local = this.#keys?.local;
     if (!local) throw unauthenticated("no key of the issuer has signed the token");
     try {
-      const { payload, protectedHeader } = await jose.jwtVerify(token, local, {
+      const { payload, protectedHeader } = await loaded.jwtVerify(token, local, {
         algorithms: ALGORITHMS,
         issuer: this.#issuer.url,
         audience: typeof audience === "string" ? audience : [...audience],
@@ -112,8 +112,8 @@ export class Tokens {
       return this.#remembering(payload);
     } catch (error) {
       if (error instanceof ProblemError) throw error;
-      if (error instanceof jose.errors.JWKSNoMatchingKey) return "unknown key";
-      throw refusalOf(error, jose);
+      if (error instanceof loaded.errors.JWKSNoMatchingKey) return "unknown key";
+      throw refusalOf(error, loaded);
     }
   }
 
@@ -128,7 +128,7 @@ export class Tokens {
       throw unauthenticated("the sub of the token is not 1 to 255 characters of ASCII");
     }
     return {
-      claims,
+      claims: this.#options.remembers?.(claims) ?? claims,
       subject: sub,
       fromMs: Math.max(secondsOf(nbf), secondsOf(iat)) * 1_000 - leewayMs,
       untilMs: secondsOf(exp) * 1_000 + leewayMs,
@@ -136,6 +136,7 @@ export class Tokens {
   }
 
   #remember(digest: string, found: Remembered): void {
+    if (this.#options.remembers === null) return;
     this.#remembered.set(digest, found);
     if (this.#remembered.size <= MOST_REMEMBERED) return;
     for (const oldest of this.#remembered.keys()) {
