@@ -29,7 +29,7 @@ export function installsOf(code) {
     // npm alone keeps options of what it starts from itself by two dashes.
     return [manager, manager === "npm" ? code : translated.replaceAll(" -- ", " ")];
   });
-  return Object.fromEntries(codes);
+  return /** @type {Record<string, string>} */ (Object.fromEntries(codes));
 }
 
 /**
@@ -51,8 +51,10 @@ export function installTabs(md) {
     });
     const blocks = Object.values(codes).map((content, at) => {
       const info = at === 0 ? "sh active" : "sh";
-      const block = Object.assign(Object.create(Object.getPrototypeOf(token)), token);
-      return render([Object.assign(block, { info, content })], 0, options, env, self);
+      const block = /** @type {typeof token} */ (Object.create(token));
+      block.info = info;
+      block.content = content;
+      return render([block], 0, options, env, self);
     });
     const active = / active( |$)/.test(token.info) ? " active" : "";
     return `<div class="installs${active}"><div class="vp-code-group vp-adaptive-theme"><div class="tabs">${tabs.join("")}</div><div class="blocks">\n${blocks.join("\n")}</div></div></div>\n`;

@@ -39,7 +39,6 @@ const blocks = pages.flatMap(({ path, text }) => blocksOf(path, text));
 
 const GUIDES = /^docs\/(start|learn|choose|guides|articles)\//;
 const SCRIPT = /^(js|ts)$/;
-const all = /./;
 
 /** Read by another test, which names the page. */
 const BY_OTHERS: readonly (readonly [test: string, pages: RegExp, langs: RegExp])[] = [

@@ -74,7 +74,7 @@ describe("what a source logs", () => {
     ["a warning", 'logger.warn({ at: "x" }, "a");', ["a"]],
     ["an error of a member", 'this.#env.logger?.error({}, "a");', ["a"]],
     ["either of two", 'const B = "b"; log.warn({}, ok ? "a" : B);', ["a", "b"]],
-    ["a message that is computed", "logger.warn({}, `${a} b`);", [null]],
+    ["a message that is computed", 'logger.warn({}, a + "b");', [null]],
     ["nothing else", 'logger.info({}, "a"); console.warn("b", "c"); outcome.error({}, "d");', []],
   ])("%s", (_, source, messages) => {
     expect(judge(source).messages).toEqual(messages);

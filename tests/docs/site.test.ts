@@ -4,7 +4,7 @@ import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Page } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, expect, it } from "vitest";
 import { APART, PARTS } from "../../docs/.vitepress/navigation.js";
 import { type Browser, launchChromium } from "../support/chromium.js";
 import { axe, overflows, PHONE } from "../support/console.js";
@@ -88,10 +88,11 @@ describeWherePossible(without, "the site", () => {
   const OF_A_KIND = [
     "reference/api/leasehold/index",
     "reference/api/leasehold/functions/connect",
-    "reference/api/leasehold/classes/Leasehold",
+    "reference/api/leasehold/classes/LeaseLostError",
+    "reference/api/leasehold/interfaces/Leasehold",
     "reference/api/leasehold/interfaces/ConnectOptions",
     "reference/api/leasehold/type-aliases/Source",
-    "reference/api/leasehold/variables/METRICS",
+    "reference/api/leasehold/fence/variables/FENCE_TABLE",
     "decisions/README",
     "decisions/0001-skip-locked-rows",
   ];

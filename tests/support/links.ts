@@ -9,7 +9,7 @@ const root = fileURLToPath(new URL("../..", import.meta.url));
 /** The address of the repository, which package.json states. */
 export const REPOSITORY = repositoryOf(readJson(join(root, "package.json")));
 
-export interface Link {
+interface Link {
   readonly link: string;
   readonly line: number;
 }
@@ -19,7 +19,7 @@ const LINKS =
   /\]\(<?([^)\s>]+)|^ {0,3}\[[^\]]+\]:\s+<?([^\s>]+)|<(?:a|img)\b[^>]*?(?:href|src)="([^"]+)"/g;
 const ABSOLUTE = /^[a-z][a-z+.-]*:/i;
 
-export function linksOf(markdown: string): Link[] {
+function linksOf(markdown: string): Link[] {
   const prose = markdown.replace(/^(```|~~~)[\s\S]*?^\1/gm, (block) => block.replace(/[^\n]/g, ""));
   return prose.split("\n").flatMap((line, index) =>
     [...line.replace(/`[^`]*`/g, "").matchAll(LINKS)].map(([, inline, reference, html]) => ({
@@ -29,10 +29,10 @@ export function linksOf(markdown: string): Link[] {
   );
 }
 
-export const isAbsolute = (link: string) => ABSOLUTE.test(link);
+const isAbsolute = (link: string) => ABSOLUTE.test(link);
 
 /** As GitHub makes them: equal headings are numbered. */
-export function anchorsOf(markdown: string): Set<string> {
+function anchorsOf(markdown: string): Set<string> {
   const headings = [...markdown.matchAll(/^#{1,6} +(.+)$/gm)].map(([, heading = ""]) => heading);
   const anchors = new Set<string>();
   for (const heading of headings) {
