@@ -282,7 +282,8 @@ const CASES: Readonly<Record<ErrorCode, readonly [name: string, expected: Expect
         kind: StoreUnavailableError,
         retryable: true,
         outcome: "none",
-        message: /; nothing has changed: try again$/,
+        message:
+          /ECONNREFUSED.*; nothing has changed: check that a server runs there, or try again$/,
       },
     ],
     [
@@ -293,7 +294,8 @@ const CASES: Readonly<Record<ErrorCode, readonly [name: string, expected: Expect
         kind: StoreUnavailableError,
         retryable: true,
         outcome: "none",
-        message: /^PostgreSQL failed: .*ECONNREFUSED.*; nothing has changed: try again$/,
+        message:
+          /^PostgreSQL failed: .*ECONNREFUSED.*; nothing has changed: check that a server runs there, or try again$/,
       },
     ],
     [

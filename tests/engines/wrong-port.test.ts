@@ -8,6 +8,7 @@ import { createServer as createHttpsServer } from "node:https";
 import type { AddressInfo, Server } from "node:net";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import pg from "pg";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { connect, migrate, StoreMisconfiguredError } from "../../packages/leasehold/src/index.js";
 import { compile } from "../support/compile.js";
@@ -170,6 +171,26 @@ describeRedis("a URL with the port of another kind of server", () => {
       code: "STORE_MISCONFIGURED",
       message: expect.stringMatching(/does not exist; create the database/),
     });
+  });
+
+  it("says how to name a user where the server does not let this one in", async () => {
+    const admin = new pg.Client({ connectionString: database.url });
+    await admin.connect();
+    const url = new URL(database.url);
+    url.username = `no_login_${process.pid}`;
+    url.password = "x";
+    await admin.query(`CREATE ROLE ${url.username} NOLOGIN PASSWORD 'x'`);
+    try {
+      await expect(connect(url)).rejects.toMatchObject({
+        code: "STORE_MISCONFIGURED",
+        message: expect.stringMatching(
+          /name a user of the server in the URL, as in postgres:\/\/user@/,
+        ),
+      });
+    } finally {
+      await admin.query(`DROP ROLE ${url.username}`);
+      await admin.end();
+    }
   });
 });
 

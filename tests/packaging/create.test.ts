@@ -110,7 +110,7 @@ it("takes an empty directory with a repository in it, and a name that npm accept
   const { code, stdout } = await create("My App!");
   expect({ code, stdout }).toMatchObject({
     code: 0,
-    stdout: expect.stringContaining("my-app is made"),
+    stdout: expect.stringContaining("Created my-app"),
   });
   expect((await manifestAt(join(folder, "My App!"))).name).toBe("my-app");
 });

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { createProject, STORES, UsageError } from "./create.js";
 
-const HELP = `Makes a TypeScript project with Leasehold.
+const HELP = `Creates a TypeScript project with Leasehold.
 
   npm create leasehold DIRECTORY
   npm create leasehold DIRECTORY -- --store postgres
@@ -61,7 +61,7 @@ function run(args: string[]): string {
     "npm install",
     "npm start",
   ];
-  return `${name} is made. Next:\n\n${steps.map((step) => `  ${step}\n`).join("")}`;
+  return `Created ${name}. Next:\n\n${steps.map((step) => `  ${step}\n`).join("")}`;
 }
 
 function isUsage(error: unknown): error is Error {

@@ -106,7 +106,7 @@ function warningOf({ kind, version, queue, tasks, complete, dueAt }: UnhandledKi
 }
 
 function tableOf(items: readonly TaskView[]): string {
-  const table = plainTable(["id", "kind", "state", "tries", "holder", "token", "left"]);
+  const table = plainTable(["id", "kind", "state", "attempts", "holder", "token", "left"]);
   for (const task of items) {
     const { id, kind, attempt, holder, token, remainingMs } = task;
     const left = remainingMs === null ? "" : formatDuration(remainingMs);

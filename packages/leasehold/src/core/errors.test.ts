@@ -121,6 +121,29 @@ it("says of a taken lease what the store knows: another grant, or never one unde
   expect(message).not.toContain("another holder");
 });
 
+it.each([
+  [
+    "connect ECONNREFUSED 127.0.0.1:5432",
+    "none",
+    "; nothing has changed: check that a server runs there, or try again",
+  ],
+  [
+    "getaddrinfo ENOTFOUND db",
+    "none",
+    "; nothing has changed: check that a server runs there, or try again",
+  ],
+  [
+    "connect ECONNREFUSED 127.0.0.1:5432",
+    "unknown",
+    "; it may have taken effect all the same: look, or try again",
+  ],
+] as const)("says what to do about %s, outcome %s", (message, outcome, advice) => {
+  const failed = new StoreUnavailableError(message, { outcome });
+  expect(failed.message).toBe(message + advice);
+  // Once, where the message is passed on.
+  expect(new StoreUnavailableError(failed.message, { outcome }).message).toBe(failed.message);
+});
+
 it("advises to try again once, and not where a limit was reached", () => {
   const message = "the store has no room";
   const failed = new StoreUnavailableError(message, { outcome: "none" });

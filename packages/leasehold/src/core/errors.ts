@@ -154,8 +154,11 @@ export class LeaseUnavailableError extends LeaseholdError {
   }
 }
 
+/** No server listens at the address, or no address has the name. */
+const UNREACHED = /\b(?:ECONNREFUSED|ENOTFOUND)\b/;
 /** At the end of the message: what to do. */
 const ADVICE = {
+  unreached: "; nothing has changed: check that a server runs there, or try again",
   none: "; nothing has changed: try again",
   unknown: "; the call may have taken effect: check that, or repeat it",
   limit: "; nothing has changed",
@@ -192,7 +195,8 @@ export class StoreUnavailableError extends LeaseholdError {
   ) {
     // A message that a server or a caller passes on already contains advice.
     const problem = Object.values(ADVICE).reduce((text, one) => text.replaceAll(one, ""), message);
-    const advice = ADVICE[init.refusedBy === "limit" ? "limit" : init.outcome];
+    const known = init.outcome === "none" && UNREACHED.test(problem) ? "unreached" : init.outcome;
+    const advice = ADVICE[init.refusedBy === "limit" ? "limit" : known];
     super("STORE_UNAVAILABLE", problem + advice, { retryable: true, ...init });
     if (init.retryAfterMs !== undefined) this.retryAfterMs = init.retryAfterMs;
     if (init.refusedBy !== undefined) this.refusedBy = init.refusedBy;

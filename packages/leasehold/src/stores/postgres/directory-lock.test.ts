@@ -66,7 +66,13 @@ describe("the lock of a directory", () => {
 
   it("refuses a second opener of the same process, and is free after its release", async () => {
     const lock = await lockDirectory(directory, systemEnv);
-    await expect(lockDirectory(directory, systemEnv)).rejects.toThrow(`process ${process.pid}`);
+    await expect(lockDirectory(directory, systemEnv)).rejects.toMatchObject({
+      code: "STORE_MISCONFIGURED",
+      // Not to stop that process, which is the caller's own.
+      message: expect.stringMatching(
+        new RegExp(`open in process ${process.pid}, which is this one: .*PGlite.create.*share it`),
+      ),
+    });
     await lock.release();
     const again = await lockDirectory(directory, systemEnv);
     await again.release();

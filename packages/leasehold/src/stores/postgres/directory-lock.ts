@@ -208,6 +208,10 @@ function linuxStartOf(pid: number): string {
 
 function inUse(directory: string, { pid, host, file }: Other): string {
   const owner = host === null ? `process ${pid}` : `process ${pid} of another machine, "${host}"`;
+  const create = `PGlite.create(${JSON.stringify(directory)})`;
+  if (host === null && pid === process.pid) {
+    return `the PGlite directory ${directory} is open in ${owner}, which is this one: open it once, const db = await ${create}, and share it, connect(pglite({ db })) for each client`;
+  }
   const remedy =
     host === null
       ? `if that process is "leasehold serve" or "leasehold demo", connect to the http:// address that it prints; else stop it, and share the directory by a server of its own: leasehold serve --store pglite:${directory}`

@@ -40,7 +40,8 @@ const OTHER_TABLES =
 /** Remedies for permanent failures, by SQLSTATE. */
 const MISCONFIGURED: Readonly<Record<string, string>> = {
   "28P01": "check the user and password of the URL",
-  "28000": "check the user of the URL and the server's pg_hba.conf",
+  "28000":
+    "name a user of the server in the URL, as in postgres://user@host/database, and allow it in the server's pg_hba.conf",
   "3D000": "create the database, or correct its name in the URL",
   "42501": "grant the user the right, or run `leasehold migrate` as the owner of the schema",
   "3F000": "run `leasehold migrate`",
