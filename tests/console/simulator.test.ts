@@ -60,7 +60,7 @@ class Simulator {
     return (await cell.locator("> div").nth(1).textContent()) ?? "";
   }
   async failOverMs(): Promise<number> {
-    const [value = "", unit = ""] = (await this.counter("Fail-over")).split(" ");
+    const [value = "", unit = ""] = (await this.counter("Failover")).split(" ");
     return Number(value) * (unit === "s" ? 1_000 : 1);
   }
   async invariants(): Promise<string[]> {
@@ -353,7 +353,7 @@ describeChromium("the simulator in Chromium", () => {
     await page.getByRole("tab", { name: "Compare" }).click();
     await page.getByRole("button", { name: "Compare three presets" }).click();
     await page.getByRole("button", { name: "Remove Long TTL" }).waitFor();
-    const row = page.getByRole("row", { name: /^Fail-over/ }).getByRole("cell");
+    const row = page.getByRole("row", { name: /^Failover/ }).getByRole("cell");
     const seconds = (await row.allTextContents()).map((text) => Number.parseFloat(text));
     expect(seconds).toHaveLength(3);
     // A shorter TTL replaces a crashed leader sooner.

@@ -83,6 +83,11 @@ describe("what a walk finds", () => {
       `\`\`\`sh\nnpm install leasehold\n\`\`\`\n${page('import "pg";', "")}`,
       "the page does not install pg",
     ],
+    [
+      "a beta that npm does not install by its name",
+      `\`\`\`sh\nnpm install redlock\n\`\`\`\n${page('import "redlock";', "")}`,
+      "the page does not install redlock@",
+    ],
     ["a warning", page('console.log("a"); console.error("b")', "a"), "stderr:\nb"],
   ])("%s", async (_, text, problem) => {
     await expect(walk(text)).rejects.toThrow(problem);

@@ -114,6 +114,8 @@ const LEASEHOLD: readonly Wrong[] = [
   ["acquireAll", [[]], "resources"],
   ["acquireAll", [[undefined]], "resource"],
   ...wrongLeaseOptions("acquireAll", ["r"]),
+  ["once", ["k"], "work"],
+  ["once", ["k", {}, "work"], "work"],
   ["reusableLease", [undefined], "resource"],
   ...wrongLeaseOptions("reusableLease", "r"),
   ["reusableLease", ["r", { waitMs: 5 }], "waitMs"],

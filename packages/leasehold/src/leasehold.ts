@@ -370,7 +370,7 @@ export class Leasehold<L extends AnyLease = Lease> implements AsyncDisposable {
     key: string,
     ...rest: [OnceWork<T>] | [OnceOptions, OnceWork<T>]
   ): Promise<OnceResult<T>> {
-    const [options, work] = rest.length === 1 ? [{}, rest[0]] : rest;
+    const [options, work] = rest.length === 2 ? rest : [{}, rest[0]];
     return (await this.#parts.once()).once(key, options, work);
   }
 

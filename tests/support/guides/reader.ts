@@ -1,6 +1,6 @@
 /** Follows a page: a folder with the packages that it names, its files, and its commands in terminals. */
 import { spawnSync } from "node:child_process";
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -74,6 +74,16 @@ function folderOf(name: string): string | undefined {
   return INSTALLED.map(({ folder }) => join(folder, name)).find((path) => existsSync(path));
 }
 
+/** What brings the version of this clone: `npm install NAME` does not bring a beta. */
+function toInstall(name: string): string {
+  const folder = folderOf(name);
+  if (folder === undefined) return name;
+  const { version } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as {
+    version: string;
+  };
+  return version.includes("-") ? `${name}@${version.replace(/^v/, "")}` : name;
+}
+
 /** Packages that a reader lacks who has installed what the page says. Pages that install nothing follow others that do. */
 function notInstalled({ installed, steps }: Walk): string[] {
   if (installed.length === 0) return [];
@@ -83,9 +93,9 @@ function notInstalled({ installed, steps }: Walk): string[] {
     new RegExp(`\\bnpx ${command}\\b`).test(commands) ? [name] : [],
   );
   const drivers = ENGINES.filter(({ url }) => text.includes(url)).flatMap(({ driver }) => driver);
-  return [...namesIn(text, commands), ...started, ...drivers].filter(
-    (name) => !installed.includes(name),
-  );
+  return [...namesIn(text, commands), ...started, ...drivers]
+    .map(toInstall)
+    .filter((name) => !installed.includes(name));
 }
 
 /** From the first step of the page to the last one. @throws if anything is not as the page says */

@@ -29,7 +29,7 @@ export function rowsOf(counters: Counted, atMs: number): readonly Row[] {
       note: atMs < RATE_AFTER_MS ? "so far" : `${perMinute} per minute`,
     },
     {
-      name: "Fail-over",
+      name: "Failover",
       value: msText(failOvers.lastMs),
       note: failOvers.count > 1 ? `${failOvers.count}, longest ${msText(failOvers.maxMs)}` : "last",
     },

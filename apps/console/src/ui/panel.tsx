@@ -62,7 +62,7 @@ export function Figure({
     <div className={classNames("min-w-0 px-4 py-3", className)}>
       <div className="text-xs text-muted">{name}</div>
       <div className="mt-0.5 text-2xl font-semibold tracking-tight tabular">{value}</div>
-      {note && <div className="mt-0.5 truncate text-xs text-muted">{note}</div>}
+      {note && <div className="mt-0.5 text-xs text-pretty text-muted">{note}</div>}
     </div>
   );
 }

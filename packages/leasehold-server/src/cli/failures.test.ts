@@ -31,6 +31,16 @@ it.each([
     "leasehold: INVALID_OPTION: --ttl must be from 1000ms to 3600000ms, not 1ms",
   ],
   [
+    new InvalidOptionError("cron", "or everyMs must be given, and not both"),
+    64,
+    "leasehold: INVALID_OPTION: --cron or --every must be given, and not both",
+  ],
+  [
+    new InvalidOptionError("source", "must begin with one of memory:"),
+    64,
+    "leasehold: INVALID_OPTION: --store must begin with one of memory:",
+  ],
+  [
     new LeaseUnavailableError("ttlMs", 1_000, "a"),
     75,
     'leasehold: LEASE_UNAVAILABLE: "ttlMs" is held by a; gave up after --wait 1000ms: retry later, or raise --wait',

@@ -83,9 +83,27 @@ function isLeaseholdError(error: unknown): error is LeaseholdError {
   return error instanceof Error && "code" in error && "docs" in error;
 }
 
+/** By the option of the library, which begins the message of INVALID_OPTION. */
+const FLAGS: Readonly<Record<string, string>> = {
+  catchUp: "--catch-up",
+  concurrencyKey: "--concurrency-key",
+  control: "--control",
+  cron: "--cron",
+  cursor: "--cursor",
+  dedupeKey: "--dedupe-key",
+  everyMs: "--every",
+  jitterMs: "--jitter",
+  overlap: "--overlap",
+  perKey: "--per-key",
+  source: "--store",
+  timeZone: "--time-zone",
+};
+
 /** The library names its options, of which the user has typed flags. Names of resources are in quotes. */
 function withFlags(message: string): string {
   return message
+    .replace(/^\w+(?= )/, (path) => (Object.hasOwn(FLAGS, path) ? FLAGS[path] : undefined) ?? path)
+    .replace(/^--cron or everyMs\b/, "--cron or --every")
     .replace(
       /^(ttl|wait|grace)Ms must be from (\d+) to (\d+), not (\d+)$/,
       "--$1 must be from $2ms to $3ms, not $4ms",

@@ -128,7 +128,8 @@ function addErrorHelp(command: Command, json: boolean): void {
   const flags = command.options.map((option) => option.long ?? option.flags);
   const choices =
     names.length > 0 ? `Commands: ${names.join(", ")}.` : `Options: ${flags.join(", ")}.`;
-  command.showHelpAfterError(`${choices} For help: ${pathOf(command)} --help`);
+  const usage = names.length > 0 ? "" : `Usage: ${pathOf(command)} ${command.usage()}\n`;
+  command.showHelpAfterError(`${usage}${choices} For help: ${pathOf(command)} --help`);
 }
 
 function pathOf(command: Command): string {

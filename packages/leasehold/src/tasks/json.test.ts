@@ -50,7 +50,7 @@ it("refuses what refers to itself, and a deep nest, without an endless recursion
   const tree = { first: { branches: [{}, branch] } };
   branch.up = tree.first;
   expect(() => toJson("output", tree)).toThrow(
-    "output.first.branches.1.up is circular, and JSON carries no circular value",
+    "output.first.branches.1.up is circular, and JSON has no circular values",
   );
   let deep: unknown = 1;
   for (let level = 0; level < 200_000; level += 1) deep = [deep];

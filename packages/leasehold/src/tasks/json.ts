@@ -21,7 +21,7 @@ export function toJson(path: string, value: unknown, longestBytes?: number): Jso
     if (error instanceof InvalidOptionError) throw error;
     const circle = circleIn(path, value, new Set());
     if (circle !== null) {
-      throw new InvalidOptionError(circle, "is circular, and JSON carries no circular value");
+      throw new InvalidOptionError(circle, "is circular, and JSON has no circular values");
     }
     const problem = error instanceof Error ? error.message : describe(error);
     throw new InvalidOptionError(path, `cannot be kept as JSON: ${problem}`);
@@ -120,6 +120,6 @@ function hasToJson(value: unknown): value is { toJSON(key: string): unknown } {
 function notCarried(path: string, what: string): InvalidOptionError {
   return new InvalidOptionError(
     path,
-    `must be something that JSON carries, not ${what}: convert it, or leave it out`,
+    `must be a value of JSON, not ${what}: convert it, or leave it out`,
   );
 }

@@ -68,7 +68,7 @@ export function ElectionPanel({ election, answeredAtMs }: Props) {
         />
         <Figure name="Last failover" value={textOf(lastMs)} note="time without a leader" />
         <Figure
-          name="Fail-over, median"
+          name="Failover, median"
           value={textOf(medianMs)}
           note={longestMs === null ? "unknown" : `at most ${durationText(longestMs)}`}
         />

@@ -39,7 +39,7 @@ export function Leaders() {
               <Link
                 to="/leases/$resource"
                 params={{ resource: name }}
-                className="min-w-0 flex-1 truncate font-mono text-xs font-medium hover:underline"
+                className="min-w-0 flex-1 basis-28 truncate font-mono text-xs font-medium hover:underline"
                 title={name}
               >
                 {name}

@@ -65,7 +65,7 @@ export class HttpOnceStore implements OnceStore {
     if (client) {
       throw new InvalidOptionError(
         "client",
-        "needs records that are kept in the same SQL database",
+        "needs records in the SQL database of the transaction: connect to PostgreSQL or PGlite itself",
       );
     }
     const { value, keepMs } = request;

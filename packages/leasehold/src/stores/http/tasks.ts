@@ -90,7 +90,10 @@ export class HttpTaskStore implements TaskStore {
     { client, ...options }: EnqueueOptions = {},
   ): Promise<EnqueueOutcome[]> {
     if (client) {
-      throw new InvalidOptionError("client", "needs tasks that are kept in the same SQL database");
+      throw new InvalidOptionError(
+        "client",
+        "needs tasks in the SQL database of the transaction: connect to PostgreSQL or PGlite itself",
+      );
     }
     const requests = tasks.map(storedTask).map(({ namespace, data, scheduledAt, ...task }) => {
       this.#client.checkNamespace(namespace);

@@ -77,7 +77,7 @@ export class MemoryOnceStore implements OnceStore {
     if (options.client) {
       throw new InvalidOptionError(
         "client",
-        "needs records that are kept in the same SQL database",
+        "needs records in the SQL database of the transaction: connect to PostgreSQL or PGlite itself",
       );
     }
     const { namespace, key, token, value, keepMs } = request;

@@ -94,7 +94,10 @@ export class MemoryTaskStore implements TaskStore {
     options: EnqueueOptions = {},
   ): Promise<EnqueueOutcome[]> {
     if (options.client) {
-      throw new InvalidOptionError("client", "needs tasks that are kept in the same SQL database");
+      throw new InvalidOptionError(
+        "client",
+        "needs tasks in the SQL database of the transaction: connect to PostgreSQL or PGlite itself",
+      );
     }
     return this.#decide<NewTask, EnqueueOutcome>(
       added.map(storedTask),
