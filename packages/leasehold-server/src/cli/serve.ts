@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
-import type { Env, Logger } from "leasehold";
+import { type Env, InvalidOptionError, type Logger } from "leasehold";
 import { sleep, systemEnv } from "leasehold/internal";
 import {
   type ConsoleFiles,
@@ -29,13 +29,14 @@ import {
   type Where,
   withDatabase,
 } from "./options.js";
+import { type SecurityOptions, securityOf, withSecurity } from "./serve-security.js";
 import { shownUrl } from "./shown-url.js";
 import { listenForShutdown } from "./shutdown.js";
 import { openWhere } from "./stores.js";
 import { namesOf, type TelemetryOptions, withMetricNames } from "./telemetry.js";
 import { VERSION } from "./version.js";
 
-interface Options extends TelemetryOptions, Exposure {
+interface Options extends TelemetryOptions, Exposure, SecurityOptions {
   readonly port: number;
   readonly console: boolean;
   readonly limits?: Partial<ServerLimits>;
@@ -52,7 +53,7 @@ export function portOption(): Option {
 }
 
 export function addServe(command: Command): void {
-  withMetricNames(withDatabase(command, EMBEDDED))
+  withSecurity(withMetricNames(withDatabase(command, EMBEDDED)))
     .option(
       "--host <address>",
       "address to listen on; 0.0.0.0 serves other machines too, and requires an API key",
@@ -115,6 +116,7 @@ async function serve(command: Command, options: Options): Promise<void> {
   const exporting = await startOpenTelemetry(namesOf(options), { notify: exportsTo(logger) });
   const { telemetry, metrics } = exporting;
   const env: Env = { ...systemEnv, logger, telemetry };
+  const security = await securityOf(options, env);
   const stores = await openWhere(where, env, { isPatient: true, signal: shutdown.signal });
   try {
     // Asked before it listens: from then on it outlives a store that fails.
@@ -125,6 +127,7 @@ async function serve(command: Command, options: Options): Promise<void> {
       ...stores,
       env,
       ...access,
+      ...security.app,
       trustedHosts: options.insecureNoKeys ? "any" : [...LOOPBACK_HOSTS, options.host],
       ...(options.limits && { limits: options.limits }),
       metrics,
@@ -134,7 +137,7 @@ async function serve(command: Command, options: Options): Promise<void> {
       onLeaseEvent: (event) => logLeaseEvent(logger, event),
       onTaskEvent: (event) => logTaskEvent(logger, event),
     });
-    const server = await listenOrSay(app, { ...options, logger });
+    const server = await listenOrSay(app, { ...options, ...security.connections, logger });
     const store = shownUrl(where.store);
     const control = where.control === undefined ? {} : { control: shownUrl(where.control) };
     const page = files ? { console: `${server.url}/` } : {};
@@ -144,6 +147,7 @@ async function serve(command: Command, options: Options): Promise<void> {
     const directory = directoryOf(where.store);
     const placed = directory === undefined ? {} : { directory };
     logger.info({ url: server.url, ...page, store, ...placed, ...control }, message);
+    const unfollow = security.follow(server);
     logAccess(logger, options, keys, access);
     warnOfNoEffect(logger, options, stores, keys);
     const ends = stores.stopped ? [stores.stopped] : [];
@@ -152,6 +156,7 @@ async function serve(command: Command, options: Options): Promise<void> {
     logger.info({}, "draining");
     server.drain();
     if (!stopped) await sleep(systemEnv.clock, options.drainDelay);
+    await unfollow();
     await server.close();
     if (stopped) throw stopped;
   } finally {
@@ -184,6 +189,11 @@ export async function listenOrSay(
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     await app.close();
+    if (error instanceof InvalidOptionError) {
+      throw new UsageError(
+        `the certificates of --tls-cert, --tls-key and --tls-client-ca: ${error.message}`,
+      );
+    }
     if (code === "EADDRINUSE") {
       throw new UsageError(
         `port ${port} of ${host} is in use: stop what listens there, or choose another port with --port or PORT (0: a free one)`,
@@ -230,6 +240,10 @@ token to stdout, which creates the first, an admin's, once:
     -d '{"name":"me","role":"admin"}' http://127.0.0.1:4040/v1/keys
 If all keys are lost, leasehold keys create on the server's store makes a new one.
 
+With --tls-cert and --tls-key the server speaks https, from TLS 1.2 on, and uses changed files for new connections
+(also at SIGHUP). With --tls-client-ca, requests need a certificate that one of these authorities has signed. The list
+of --tls-client-keys has lines like "dns:worker-1.example 0123456789ab", with the id of a key: docs/security.md.
+
 Open the server's address in a browser for the console, which shows leases, tasks and elections live.
 
 Prometheus can scrape GET /metrics. OTEL_EXPORTER_OTLP_ENDPOINT names a collector of metrics and traces
@@ -238,6 +252,7 @@ Prometheus can scrape GET /metrics. OTEL_EXPORTER_OTLP_ENDPOINT names a collecto
 Examples:
   leasehold serve
   leasehold serve --require-keys
+  leasehold serve --host 0.0.0.0 --tls-cert server.crt --tls-key server.key --allow-from shop=10.0.0.0/8
   leasehold serve --store postgres://localhost/app --port 8080 --limits leases=10000,waiters=200
   export LEASEHOLD_STORE=postgres://localhost/app
   leasehold keys create --name ops --role admin && leasehold serve --host 0.0.0.0`;

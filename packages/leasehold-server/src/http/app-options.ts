@@ -10,7 +10,10 @@ import type {
   TaskListener,
   TaskStore,
 } from "leasehold/internal";
+import type { AddressList } from "./address-list.js";
 import type { Auth } from "./auth/authenticate.js";
+import type { ClientCertificates } from "./auth/certificates.js";
+import type { AllowedFrom } from "./auth/networks.js";
 import { checkBasePath } from "./base-path.js";
 import type { ConsoleFiles } from "./console/static.js";
 import type { LeaseListener } from "./lease-calls.js";
@@ -57,6 +60,21 @@ export interface AppOptions {
    * send, too. With `ifAny`, the Origin must be the app's own, whatever this says.
    */
   readonly trustedHosts?: readonly string[] | "any";
+  /**
+   * What certificates of clients mean, which {@link listen} and {@link nodeHandler} take from their connections. Default:
+   * nothing.
+   */
+  readonly clientCertificates?: ClientCertificates | undefined;
+  /**
+   * Proxies whose `X-Forwarded-For` names the client. Default: none, and the client of a request is the other end of its
+   * connection.
+   */
+  readonly trustedProxies?: AddressList | undefined;
+  /**
+   * Returns the addresses from which a tenant may be used; undefined: all. Requests from elsewhere get 403, also with a valid
+   * key. Default: all tenants from all addresses.
+   */
+  readonly allowedFrom?: AllowedFrom | undefined;
   /** Limits of this instance. Default: {@link DEFAULT_LIMITS}. */
   readonly limits?: Partial<ServerLimits>;
   /** Clock, randomness, logger and telemetry. Default: the system's, without logs and metrics. */

@@ -23,6 +23,7 @@ import { type AppOptions, checkOptions, type ServerApp } from "./app-options.js"
 import { needOf, routeOf } from "./auth/access.js";
 import { Authenticator } from "./auth/authenticate.js";
 import type { Caller } from "./auth/caller.js";
+import { Networks } from "./auth/networks.js";
 import { Latencies, timedLeases, timedTasks } from "./console/latency.js";
 import { servesConsole } from "./console/static.js";
 import { UnhandledKinds } from "./console/unhandled.js";
@@ -176,7 +177,10 @@ export function createApp(options: AppOptions): ServerApp {
     admission.refuse();
     telemetry?.count("leasehold.server.refused", {});
   };
-  const entry = new Entry({ clock, authenticator, tenantAdmission, noteRefused });
+  const { clientCertificates, trustedProxies, allowedFrom } = options;
+  const networks = allowedFrom && new Networks(allowedFrom, { ...env, audit: control?.audit });
+  const gates = { clientCertificates, trustedProxies, networks };
+  const entry = new Entry({ clock, authenticator, tenantAdmission, noteRefused, ...gates });
   const requestLog = new RequestLog(env);
   const demands = new WeakMap<Request, Demand>();
   let closing = false;

@@ -1,16 +1,20 @@
 /**
  * How a request of a caller enters, whichever way it is served then:
  *
- *   who calls? ─▶ what its tenant occupies ─▶ what this instance does ─▶ may its role do that? ─▶ work
+ *   who calls? ─▶ from where? ─▶ what its tenant occupies ─▶ what this instance does ─▶ may its role do that? ─▶ work
  *
  * The order matters. A caller counts for its tenant before its role is checked, so that no caller sends requests that it
  * may not for free, and a demand does not count for the instance while it waits for what bounds its tenant.
  */
 import type { Clock } from "leasehold";
+import type { AddressList } from "./address-list.js";
 import { checkMay, type Need } from "./auth/access.js";
 import type { Authenticator } from "./auth/authenticate.js";
 import { checkBootstrap } from "./auth/bootstrap.js";
 import type { Caller } from "./auth/caller.js";
+import { type ClientCertificates, keyByCertificate } from "./auth/certificates.js";
+import { clientAddress } from "./auth/client-address.js";
+import type { Networks } from "./auth/networks.js";
 import type { Demand } from "./limits/demand.js";
 import type { Admitted, TenantAdmission } from "./limits/tenant-admission.js";
 import { urgencyOfRoute } from "./limits/urgency.js";
@@ -23,7 +27,11 @@ const PROMPT_BODY_MS = 1_000;
 
 export interface EntryOptions {
   readonly clock: Clock;
-  readonly authenticator: Pick<Authenticator, "callerOf" | "checkAgain">;
+  readonly authenticator: Pick<Authenticator, "callerOf" | "callerOfKey" | "checkAgain">;
+  /** Undefined: connections have no certificates of clients, or these say nothing. */
+  readonly clientCertificates?: ClientCertificates | undefined;
+  readonly trustedProxies?: AddressList | undefined;
+  readonly networks?: Pick<Networks, "check"> | undefined;
   readonly tenantAdmission: Pick<TenantAdmission, "enter" | "delayRefusal">;
   /** Called when this instance is overloaded and refuses a demand. */
   readonly noteRefused: () => void;
@@ -60,14 +68,23 @@ export class Entry {
     work: (entered: Entered) => Promise<T>,
   ): Promise<T> {
     const { authenticator, tenantAdmission, clock } = this.#options;
+    const { clientCertificates, trustedProxies, networks } = this.#options;
     const { request, path, route, need, host, demand } = arriving;
     const urgency = urgencyOfRoute(route);
     // Operator actions never use a cached key: a revoked key must not work for them.
     const keeps = urgency === "keeps" && (need === "hold" || need === "work");
     // Guessed keys must not take the room of requests: the authenticator limits the reads of keys by itself.
     demand?.pause();
-    const caller = await authenticator.callerOf(request, keeps, addressOf(host));
+    const address = clientAddress(request.headers, addressOf(host), trustedProxies);
+    const keyId =
+      clientCertificates &&
+      keyByCertificate(clientCertificates, certificateOf(host), request, clock);
+    const caller = await (keyId
+      ? authenticator.callerOfKey(keyId, keeps, address)
+      : authenticator.callerOf(request, keeps, address));
     known(caller);
+    // Refused as those without a valid key: a stolen key that is used elsewhere takes no room of its tenant.
+    networks?.check(caller, address, route);
     const checkedMs = clock.monotonic();
     noteCallerAt(host);
     const { headers } = request;
@@ -157,6 +174,10 @@ export class Entered {
 function addressOf(host: unknown): string | undefined {
   const { remoteAddress } = (host ?? {}) as { remoteAddress?: unknown };
   return typeof remoteAddress === "string" ? remoteAddress : undefined;
+}
+
+function certificateOf(host: unknown): Connection["certificate"] {
+  return ((host ?? {}) as Pick<Connection, "certificate">).certificate;
 }
 
 function answerOf(host: unknown): Answer | undefined {

@@ -146,6 +146,20 @@ export class Authenticator {
     if (!record || !equalDigests(record.value.digest, named.digest)) {
       throw unauthenticated(this.#requiresKeys ? "no such key" : NO_KEYS);
     }
+    return this.#callerWith(record);
+  }
+
+  /**
+   * The caller with this key, which something else than its secret proves.
+   * @throws as {@link callerOf}
+   */
+  async callerOfKey(id: string, acceptsStale: boolean, remoteAddress?: string): Promise<Caller> {
+    const record = await this.#recordOf(id, acceptsStale, remoteAddress);
+    if (!record) throw unauthenticated("the key of this client certificate does not exist");
+    return this.#callerWith(record);
+  }
+
+  #callerWith(record: CachedRead<KeyRecord>): Caller {
     this.#checkStillValid(record);
     const { id, namespace, role, prefixes } = record.value;
     return { namespace, role, prefixes, actor: `key:${id}`, keyId: id };
