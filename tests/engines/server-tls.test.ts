@@ -244,7 +244,7 @@ describe("certificates of clients", () => {
     return { ...opened, made, ask };
   }
 
-  it("stand for the key that is assigned to them", async () => {
+  it("have the rights of the key that is assigned to them", async () => {
     const { ask, made, stores } = await withClients();
     const { status, body } = await ask(worker);
     expect([status, body]).toEqual([
@@ -255,7 +255,7 @@ describe("certificates of clients", () => {
     await expect.poll(async () => (await ask(worker)).status, { timeout: 15_000 }).toBe(401);
   }, 30_000);
 
-  it("have no access without a key of theirs, not even with an API key", async () => {
+  it("have no access if no key is assigned to them, not even with an API key", async () => {
     const { ask, newKey } = await withClients();
     const { text: key } = await newKey();
     for (const headers of [{}, { authorization: `Bearer ${key}` }]) {

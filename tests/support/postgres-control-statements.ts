@@ -139,6 +139,10 @@ export const CONTROL_CALLS: readonly Call[] = [
     sql("control-keys-end", "Ends an API key, at once or after a while.", "namespace id inMs"),
   ],
   [
+    ({ control }) => control.keys.noteUsed([key.id]),
+    sql("control-keys-note-used", "Notes that API keys are in use.", "ids everyMs"),
+  ],
+  [
     ({ control }) => control.keys.collect(60_000),
     sql("control-keys-collect", "Deletes API keys that ended long ago.", "olderThanMs limit"),
   ],

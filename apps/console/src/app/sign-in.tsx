@@ -5,7 +5,7 @@ import { session } from "../data/session.js";
 import { Button } from "../ui/button.js";
 import { Field, Input } from "../ui/field.js";
 
-const KEY = /^lh_[0-9a-f]+_[0-9a-f]+$/;
+const KEY = /^lh_[0-9a-f]+_[0-9A-Za-z]+$/;
 
 /** @param refusal why the server requires a key; empty after a sign-out */
 export function SignIn({ refusal }: { readonly refusal: string }) {

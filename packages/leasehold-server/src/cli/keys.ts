@@ -3,6 +3,7 @@ import { type Command, Option } from "commander";
 import {
   type ApiKey,
   createKey,
+  formatDuration,
   KeyRotatedError,
   type MadeKey,
   ROLES,
@@ -41,6 +42,17 @@ interface CreateOptions extends Omit<ActionOptions, "reason"> {
   readonly role: Role;
   readonly prefix: readonly string[];
   readonly expires?: number;
+  readonly keyMaxLife?: number;
+}
+
+/** For servers and for commands that create keys on their database. */
+export function keyMaxLifeOption(): Option {
+  return new Option(
+    "--key-max-life <duration>",
+    "longest lifetime of new keys, which must then have one (default: unlimited)",
+  )
+    .argParser(positiveDuration)
+    .env("LEASEHOLD_KEY_MAX_LIFE");
 }
 
 function addCreate(keys: Command): void {
@@ -57,6 +69,7 @@ function addCreate(keys: Command): void {
       [] as readonly string[],
     )
     .option("--expires <duration>", "lifetime of the key (default: unlimited)", positiveDuration)
+    .addOption(keyMaxLifeOption())
     .addHelpText("after", CREATE_HELP)
     .action(async (options: CreateOptions, command: Command) => {
       const { namespace, name, role, prefix: prefixes, expires: lifetimeMs = null } = options;
@@ -66,7 +79,13 @@ function addCreate(keys: Command): void {
       if (role === "holder" && prefixes.length === 0) {
         throw new UsageError("--role holder needs --prefix; --prefix '' means any resource");
       }
-      const order = { namespace, name, role, prefixes, lifetimeMs };
+      const { keyMaxLife: maxLifeMs } = options;
+      const isLonger = maxLifeMs !== undefined && (lifetimeMs ?? Infinity) > maxLifeMs;
+      if (isLonger) {
+        const most = formatDuration(maxLifeMs);
+        throw new UsageError(`--expires must be at most ${most}, the longest life of a key`);
+      }
+      const order = { namespace, name, role, prefixes, lifetimeMs, maxLifeMs };
       await withControl(controlWhereOf(command, { creates: true }), async (control) =>
         show(await createKey(control, systemRandom, order, by(options)), options.json),
       );
@@ -102,6 +121,7 @@ function addList(keys: Command): void {
 interface EndOptions extends Omit<ActionOptions, "reason"> {
   readonly reason?: string;
   readonly overlap: number;
+  readonly keyMaxLife?: number;
 }
 
 function addRotate(keys: Command): void {
@@ -114,11 +134,12 @@ function addRotate(keys: Command): void {
       duration,
       0,
     )
+    .addOption(keyMaxLifeOption())
     .addHelpText("after", ROTATE_HELP)
     .action(async (id: string, options: EndOptions, command: Command) => {
-      const { namespace, overlap: overlapMs, json } = options;
+      const { namespace, overlap: overlapMs, keyMaxLife: maxLifeMs, json } = options;
       await withControl(controlWhereOf(command), async (control) => {
-        const old = { namespace, id, overlapMs };
+        const old = { namespace, id, overlapMs, maxLifeMs };
         const made = await rotateKey(control, systemRandom, old, by(options)).catch((error) => {
           throw error instanceof KeyRotatedError ? new UsageError(error.message) : error;
         });
@@ -160,12 +181,21 @@ async function show(made: MadeKey, json: boolean | undefined): Promise<void> {
 
 function tableOf(keys: readonly ApiKey[]): string {
   if (keys.length === 0) return "no keys";
-  const table = plainTable(["id", "namespace", "role", "prefixes", "name", "state", "expires"]);
+  const table = plainTable([
+    "id",
+    "namespace",
+    "role",
+    "prefixes",
+    "name",
+    "state",
+    "expires",
+    "last used",
+  ]);
   for (const key of keys) {
-    const { id, namespace, role, prefixes, name, expiresAt } = key;
+    const { id, namespace, role, prefixes, name, expiresAt, lastUsedAt } = key;
     const listed = prefixes.map((prefix) => safeJson(prefix)).join(" ");
-    const end = expiresAt ?? "never";
-    table.push([id, shown(namespace), role, listed, shown(name), stateOf(key), end]);
+    const ends = [expiresAt ?? "never", lastUsedAt ?? "never"];
+    table.push([id, shown(namespace), role, listed, shown(name), stateOf(key), ...ends]);
   }
   return table.toString();
 }
@@ -178,6 +208,7 @@ function stateOf({ revoked, remainingMs }: ApiKey): string {
 const HELP = `
 These commands change the database directly (--store or --control), so you can create the first key without
 a server, or a new one after all keys were lost. A server requires keys for good from the first one on. On an http:// store, "keys list" asks the server. The audit log records every change. The role decides what a key may do:
+  scraper   read the metrics, and nothing else
   viewer    read
   holder    acquire, renew and release leases with its prefixes; run tasks with --prefix '' or 'task:'
   operator  read, revoke, pause, and cancel, retry and delete tasks

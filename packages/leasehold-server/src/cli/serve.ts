@@ -18,6 +18,7 @@ import { logLeaseEvent, logTaskEvent } from "./events-log.js";
 import { exportsTo } from "./export-notices.js";
 import { accessFor, type Exposure, keysStateOf, logAccess } from "./exposure.js";
 import { UsageError } from "./failures.js";
+import { keyMaxLifeOption } from "./keys.js";
 import { logLevelOption, newLogger, noticesTo } from "./log.js";
 import { warnOfNoEffect } from "./no-effect.js";
 import {
@@ -41,6 +42,7 @@ interface Options extends TelemetryOptions, Exposure, SecurityOptions {
   readonly console: boolean;
   readonly limits?: Partial<ServerLimits>;
   readonly maxConnectionsPerAddress?: number;
+  readonly keyMaxLife?: number;
   readonly drainDelay: number;
   readonly logLevel: string;
 }
@@ -69,6 +71,7 @@ export function addServe(command: Command): void {
       "serve other machines without an API key: any caller may do everything",
     )
     .addOption(portOption())
+    .addOption(keyMaxLifeOption())
     .option("--no-console", "serve only the API, without the web console")
     .option(
       "--limits <name=number,...>",
@@ -128,6 +131,7 @@ async function serve(command: Command, options: Options): Promise<void> {
       env,
       ...access,
       ...security.app,
+      keyMaxLifeMs: options.keyMaxLife,
       trustedHosts: options.insecureNoKeys ? "any" : [...LOOPBACK_HOSTS, options.host],
       ...(options.limits && { limits: options.limits }),
       metrics,

@@ -61,6 +61,10 @@ export interface AppOptions {
    */
   readonly trustedHosts?: readonly string[] | "any";
   /**
+   * The longest lifetime of a new key; one without an end is then refused. Keys that exist are not changed. Default: none.
+   */
+  readonly keyMaxLifeMs?: number | undefined;
+  /**
    * What certificates of clients mean, which {@link listen} and {@link nodeHandler} take from their connections. Default:
    * nothing.
    */

@@ -23,6 +23,7 @@ import { type AppOptions, checkOptions, type ServerApp } from "./app-options.js"
 import { needOf, routeOf } from "./auth/access.js";
 import { Authenticator } from "./auth/authenticate.js";
 import type { Caller } from "./auth/caller.js";
+import { KeyUses } from "./auth/key-uses.js";
 import { Networks } from "./auth/networks.js";
 import { Latencies, timedLeases, timedTasks } from "./console/latency.js";
 import { servesConsole } from "./console/static.js";
@@ -141,8 +142,10 @@ export function createApp(options: AppOptions): ServerApp {
     actor: "anyone",
     keyId: null,
   };
+  const keyUses = control && new KeyUses(control.keys, env);
+  const keysAndHosts = { keys: control?.keys, hosts: options.trustedHosts, bootstrapToken };
   const authenticator = new Authenticator(
-    { auth, keys: control?.keys, anyone, hosts: options.trustedHosts, bootstrapToken },
+    { auth, anyone, ...keysAndHosts, noteUsed: keyUses?.note },
     env,
   );
   const services = newServices(
@@ -162,6 +165,7 @@ export function createApp(options: AppOptions): ServerApp {
       authenticator,
       control,
       pauses,
+      keyMaxLifeMs: options.keyMaxLifeMs,
       activities,
       latencies,
       unhandled,
@@ -268,6 +272,7 @@ export function createApp(options: AppOptions): ServerApp {
       kindChecks?.forget();
     }),
   ];
+  if (keyUses) background.push(keyUses);
   if (once) background.push(startCollector(once, env, "ended records of once"));
   if (control) background.push(startCollector(control.keys, env, "ended keys", KEEP_ENDED_KEYS_MS));
   if (history && recorder) {

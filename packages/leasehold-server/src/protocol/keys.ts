@@ -8,7 +8,13 @@ import { LIMITS } from "leasehold/internal/wire";
 import { Cursor, Name, PageOf, QueryInteger } from "./fields.js";
 import type { Same } from "./same.js";
 
-const KEY_ROLES = ["viewer", "holder", "operator", "admin"] as const satisfies readonly Role[];
+const KEY_ROLES = [
+  "scraper",
+  "viewer",
+  "holder",
+  "operator",
+  "admin",
+] as const satisfies readonly Role[];
 const LONGEST_LIFETIME_MS = 10 * 365 * 24 * 3_600_000;
 const LONGEST_OVERLAP_MS = 90 * 24 * 3_600_000;
 /** A day, for operators who replace the key on some machines by hand. */
@@ -55,6 +61,9 @@ export const ApiKey = z
     expiresAt: z.string().nullable().openapi({ description: "null: never." }),
     remainingMs: z.number().nullable().openapi({ description: "null: never expires; 0: expired." }),
     revoked: z.boolean(),
+    lastUsedAt: z.string().nullable().openapi({
+      description: "The last use that a server has noted, within a few minutes. null: none.",
+    }),
   })
   .openapi("ApiKey");
 

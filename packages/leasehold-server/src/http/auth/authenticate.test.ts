@@ -34,6 +34,7 @@ function setUp(auth: Auth = "keys", hosts?: readonly string[]) {
     },
     list: () => Promise.reject(new Error("list is not called")),
     collect: () => Promise.reject(new Error("collect is not called")),
+    noteUsed: () => Promise.reject(new Error("noteUsed is not called")),
     async any() {
       if (state.fails) throw new StoreUnavailableError("unavailable", { outcome: "none" });
       return records.size > 0;
@@ -59,6 +60,7 @@ function setUp(auth: Auth = "keys", hosts?: readonly string[]) {
       expiresAt: null,
       remainingMs: null,
       revoked: false,
+      lastUsedAt: null,
       ...change,
     };
     records.set(id, record);

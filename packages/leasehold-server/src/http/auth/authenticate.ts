@@ -68,6 +68,8 @@ export interface AuthOptions {
   readonly hosts: TrustedHosts | undefined;
   /** Creates the first key; undefined: none. */
   readonly bootstrapToken?: string | undefined;
+  /** Receives the id of each valid key that a request has. */
+  readonly noteUsed?: ((keyId: string) => void) | undefined;
 }
 
 interface CachedRead<T> {
@@ -81,6 +83,7 @@ export class Authenticator {
   readonly #auth: Auth;
   readonly #env: Env;
   readonly #anyone: Caller;
+  readonly #noteUsed: ((keyId: string) => void) | undefined;
   readonly #hosts: TrustedHosts;
   readonly #known = new Map<string, CachedRead<KeyRecord>>();
   readonly #unknown = new Map<string, CachedRead<null>>();
@@ -97,7 +100,8 @@ export class Authenticator {
   readonly #keyCheck: Repeating | undefined;
   readonly #bootstrap: BootstrapToken | undefined;
 
-  constructor({ auth, keys, anyone, hosts, bootstrapToken }: AuthOptions, env: Env) {
+  constructor({ auth, keys, anyone, hosts, bootstrapToken, noteUsed }: AuthOptions, env: Env) {
+    this.#noteUsed = noteUsed;
     this.#auth = auth;
     this.#keys = keys;
     this.#env = env;
@@ -162,6 +166,7 @@ export class Authenticator {
   #callerWith(record: CachedRead<KeyRecord>): Caller {
     this.#checkStillValid(record);
     const { id, namespace, role, prefixes } = record.value;
+    this.#noteUsed?.(id);
     return { namespace, role, prefixes, actor: `key:${id}`, keyId: id };
   }
 

@@ -11,6 +11,7 @@ import {
   type KeyStore,
   MOST_KEYS,
   type NewKey,
+  NOTE_USED_EVERY_MS,
   unknownKeyCursor,
 } from "../../control/index.js";
 import { invariant } from "../../env/index.js";
@@ -26,6 +27,7 @@ const ms = (interval: string) => `date_part('epoch', ${interval}) * 1000`;
 
 const COLUMNS = `k.id, k.namespace, k.name, k.role, k.prefixes, k.revoked,
   ${iso("k.created_at")} AS "createdAt", ${iso("k.expires_at")} AS "expiresAt",
+  ${iso("k.last_used_at")} AS "lastUsedAt",
   greatest(0, ceil(${ms("k.expires_at - clock_timestamp()")})) AS left_ms`;
 
 type Row = Omit<ApiKey, "prefixes" | "remainingMs"> & {
@@ -71,6 +73,19 @@ SET expires_at = least(k.expires_at, ${afterMs("clock_timestamp()", "$3")}),
 WHERE k.namespace = $1 AND k.id = $2
 RETURNING ${COLUMNS}`;
 
+/**
+ * Values: ids, the time after which a use is noted again. Locks no row that another statement has: that key is noted a
+ * minute later.
+ */
+const NOTE_USED = `
+WITH used AS MATERIALIZED (
+  SELECT k.id FROM leasehold.api_key k
+  WHERE k.id IN (SELECT jsonb_array_elements_text($1::jsonb))
+    AND (k.last_used_at IS NULL OR k.last_used_at <= ${afterMs("clock_timestamp()", "-$2")})
+  FOR UPDATE SKIP LOCKED
+)
+UPDATE leasehold.api_key k SET last_used_at = clock_timestamp() FROM used u WHERE k.id = u.id`;
+
 /** The number of rows that one statement deletes at most. */
 const COLLECTED_AT_ONCE = 1_000;
 /** Values: olderThanMs, limit. */
@@ -101,6 +116,9 @@ export function keysIn(sql: Sql): KeyStore & KeyActs {
     async existed() {
       const [row] = await sql.query<{ existed: boolean }>(EXISTED);
       return row?.existed ?? false;
+    },
+    async noteUsed(ids) {
+      if (ids.length > 0) await sql.query(NOTE_USED, [JSON.stringify(ids), NOTE_USED_EVERY_MS]);
     },
     async collect(olderThanMs) {
       for (let collected = 0; ; ) {
@@ -171,7 +189,7 @@ ORDER BY k.created_at DESC, k.id DESC LIMIT $1::int`;
 }
 
 function keyOf(row: Row): ApiKey {
-  const { id, namespace, name, role, createdAt, expiresAt, revoked } = row;
+  const { id, namespace, name, role, createdAt, expiresAt, lastUsedAt, revoked } = row;
   return {
     id,
     namespace,
@@ -179,6 +197,7 @@ function keyOf(row: Row): ApiKey {
     role,
     createdAt,
     expiresAt,
+    lastUsedAt,
     revoked,
     prefixes: JSON.parse(row.prefixes) as string[],
     remainingMs: expiresAt === null ? null : row.left_ms,

@@ -50,4 +50,15 @@ export const MIGRATIONS: readonly Migration[] = [
       ...FENCE_TABLES,
     ],
   },
+  {
+    version: 18,
+    name: "uses of keys, and the role scraper",
+    // The code before gives an unknown role no rights.
+    compatibleFrom: BASELINE,
+    statements: [
+      "ALTER TABLE leasehold.api_key ADD COLUMN last_used_at timestamptz",
+      `ALTER TABLE leasehold.api_key DROP CONSTRAINT api_key_role_check,
+         ADD CONSTRAINT api_key_role_check CHECK (role IN ('scraper', 'viewer', 'holder', 'operator', 'admin'))`,
+    ],
+  },
 ];
