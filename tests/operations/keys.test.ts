@@ -77,6 +77,7 @@ for (const engine of CONTROL_ENGINES) {
         name: "CI",
         role: "holder",
         prefixes: HOLDER.prefixes,
+        queues: [],
         createdAt: key.createdAt,
         expiresAt: key.expiresAt,
         revoked: false,
@@ -117,6 +118,25 @@ for (const engine of CONTROL_ENGINES) {
           key: { lastUsedAt: null },
           old: { lastUsedAt: first },
         });
+      } finally {
+        await close();
+      }
+    });
+
+    it("of operators may be limited to prefixes and queues, which a rotation keeps", async () => {
+      const { control, close } = await engine.open();
+      try {
+        const limits = { prefixes: ["shop/"], queues: ["mails", 'odd "\\%_'] };
+        const order = { namespace: "n", name: "on call", lifetimeMs: null, ...limits };
+        const { key } = await createKey(control, random, { ...order, role: "operator" }, BY);
+        expect(key).toMatchObject({ role: "operator", ...limits });
+        const { items } = await control.keys.list({ namespace: "n" });
+        expect(items).toEqual([key]);
+        const old = { namespace: "n", id: key.id, overlapMs: 0 };
+        const rotated = await rotateKey(control, random, old, BY);
+        expect(rotated?.key).toMatchObject({ role: "operator", ...limits });
+        const viewer = await createKey(control, random, { ...order, role: "viewer" }, BY);
+        expect(viewer.key).toMatchObject({ prefixes: [], queues: [] });
       } finally {
         await close();
       }

@@ -117,7 +117,7 @@ export const CONTROL_CALLS: readonly Call[] = [
     sql(
       "control-keys-add",
       "Adds an API key unless the namespace has too many that have not ended.",
-      "id namespace name role prefixes digest lifetimeMs most",
+      "id namespace name role prefixes digest lifetimeMs most queues",
     ),
   ],
   [

@@ -41,6 +41,7 @@ interface CreateOptions extends Omit<ActionOptions, "reason"> {
   readonly name: string;
   readonly role: Role;
   readonly prefix: readonly string[];
+  readonly queue: readonly string[];
   readonly expires?: number;
   readonly keyMaxLife?: number;
 }
@@ -64,7 +65,13 @@ function addCreate(keys: Command): void {
     )
     .option(
       "--prefix <text>",
-      "for --role holder: resources that it may lease begin with this text; '' means any; repeatable",
+      "for --role holder: resources that it may lease begin with this text; '' means any; for --role operator: resources on which it may act; repeatable",
+      (text: string, before: readonly string[]) => [...before, text],
+      [] as readonly string[],
+    )
+    .option(
+      "--queue <name>",
+      "for --role operator: queue on whose tasks it may act; without --queue and --prefix it may act on everything; repeatable",
       (text: string, before: readonly string[]) => [...before, text],
       [] as readonly string[],
     )
@@ -73,8 +80,13 @@ function addCreate(keys: Command): void {
     .addHelpText("after", CREATE_HELP)
     .action(async (options: CreateOptions, command: Command) => {
       const { namespace, name, role, prefix: prefixes, expires: lifetimeMs = null } = options;
-      if (role !== "holder" && prefixes.length > 0) {
-        throw new UsageError("--prefix needs --role holder: other roles apply to all resources");
+      const { queue: queues } = options;
+      if (role !== "holder" && role !== "operator" && prefixes.length > 0) {
+        const why = "other roles apply to all resources";
+        throw new UsageError(`--prefix needs --role holder or operator: ${why}`);
+      }
+      if (role !== "operator" && queues.length > 0) {
+        throw new UsageError("--queue needs --role operator");
       }
       if (role === "holder" && prefixes.length === 0) {
         throw new UsageError("--role holder needs --prefix; --prefix '' means any resource");
@@ -85,7 +97,8 @@ function addCreate(keys: Command): void {
         const most = formatDuration(maxLifeMs);
         throw new UsageError(`--expires must be at most ${most}, the longest life of a key`);
       }
-      const order = { namespace, name, role, prefixes, lifetimeMs, maxLifeMs };
+      const limited = { prefixes, queues };
+      const order = { namespace, name, role, ...limited, lifetimeMs, maxLifeMs };
       await withControl(controlWhereOf(command, { creates: true }), async (control) =>
         show(await createKey(control, systemRandom, order, by(options)), options.json),
       );
@@ -181,21 +194,14 @@ async function show(made: MadeKey, json: boolean | undefined): Promise<void> {
 
 function tableOf(keys: readonly ApiKey[]): string {
   if (keys.length === 0) return "no keys";
-  const table = plainTable([
-    "id",
-    "namespace",
-    "role",
-    "prefixes",
-    "name",
-    "state",
-    "expires",
-    "last used",
-  ]);
+  const columns = ["id", "namespace", "role", "prefixes", "queues", "name"];
+  const table = plainTable([...columns, "state", "expires", "last used"]);
   for (const key of keys) {
-    const { id, namespace, role, prefixes, name, expiresAt, lastUsedAt } = key;
-    const listed = prefixes.map((prefix) => safeJson(prefix)).join(" ");
+    const { id, namespace, role, name, expiresAt, lastUsedAt } = key;
+    const listed = (names: readonly string[]) => names.map((each) => safeJson(each)).join(" ");
+    const limits = [listed(key.prefixes), listed(key.queues)];
     const ends = [expiresAt ?? "never", lastUsedAt ?? "never"];
-    table.push([id, shown(namespace), role, listed, shown(name), stateOf(key), ...ends]);
+    table.push([id, shown(namespace), role, ...limits, shown(name), stateOf(key), ...ends]);
   }
   return table.toString();
 }
@@ -211,7 +217,7 @@ a server, or a new one after all keys were lost. A server requires keys for good
   scraper   read the metrics, and nothing else
   viewer    read
   holder    acquire, renew and release leases with its prefixes; run tasks with --prefix '' or 'task:'
-  operator  read, revoke, pause, and cancel, retry and delete tasks
+  operator  read, revoke, pause, and cancel, retry and delete tasks; with --prefix and --queue, of these alone
   admin     all of these, and manage keys and limits
 
 Examples:
@@ -223,6 +229,7 @@ Examples:
 const CREATE_HELP = `
 Examples:
   leasehold keys create --name "backup jobs" --role holder --prefix backup/ --prefix restore/
+  leasehold keys create --name "shop on call" --role operator --prefix shop/ --queue shop-mails
   leasehold keys create --name "dashboard" --role viewer --namespace shop --expires 365d
   LEASEHOLD_KEY=$(leasehold keys create --name me --role admin) leasehold ls --store http://localhost:8080`;
 

@@ -15,6 +15,7 @@ import type { Caller } from "./auth/caller.js";
 import { type ClientCertificates, keyByCertificate } from "./auth/certificates.js";
 import { clientAddress } from "./auth/client-address.js";
 import type { Networks } from "./auth/networks.js";
+import { checkScope } from "./auth/scope.js";
 import type { Demand } from "./limits/demand.js";
 import type { Admitted, TenantAdmission } from "./limits/tenant-admission.js";
 import { urgencyOfRoute } from "./limits/urgency.js";
@@ -95,6 +96,7 @@ export class Entry {
       await entered.resume();
       checkBootstrap(caller, route);
       checkMay(caller, need);
+      checkScope(caller, need, route);
       return await work(entered);
     } finally {
       admitted.leave(answerOf(host));

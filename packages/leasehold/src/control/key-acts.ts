@@ -20,6 +20,8 @@ export type By = Pick<Act, "actor" | "reason" | "claimedActor">;
 /** What a key shall be. */
 export interface KeyOrder
   extends Pick<NewKey, "namespace" | "name" | "role" | "prefixes" | "lifetimeMs"> {
+  /** Default: none. */
+  readonly queues?: readonly string[] | undefined;
   /** The longest lifetime; undefined: any, and none at all. */
   readonly maxLifeMs?: number | undefined;
 }
@@ -49,13 +51,17 @@ export async function createKey(
   checkOrder(order);
   const { id, text, digest } = newKeyText(random);
   const { namespace, name, role, lifetimeMs } = order;
-  const prefixes = role === "holder" ? [...new Set(order.prefixes)] : [];
+  const isLimited = role === "holder" || role === "operator";
+  const prefixes = isLimited ? [...new Set(order.prefixes)] : [];
+  const queues = role === "operator" ? [...new Set(order.queues)] : [];
+  const wanted = { namespace, name, role, lifetimeMs };
   const key = await control.perform(
     { ...by, namespace, action: "key.create", target: id },
     async ({ keys }) => {
-      const value = await keys.add({ id, digest, namespace, name, role, prefixes, lifetimeMs });
+      const value = await keys.add({ ...wanted, id, digest, prefixes, queues });
       const came = value ? { expiresAt: value.expiresAt } : { refused: "full" };
-      return { value, details: { name, role, prefixes, ...came } };
+      const limited = { prefixes, ...(queues.length > 0 && { queues }) };
+      return { value, details: { name, role, ...limited, ...came } };
     },
   );
   if (!key) throw new TooManyKeysError();
@@ -143,6 +149,11 @@ function checkOrder(order: KeyOrder): void {
     throw new InvalidOptionError("prefixes", `must be at most ${MOST_PREFIXES}`);
   }
   for (const prefix of prefixes) if (prefix !== "") checkName("prefixes", prefix);
+  const { queues = [] } = order;
+  if (queues.length > MOST_PREFIXES) {
+    throw new InvalidOptionError("queues", `must be at most ${MOST_PREFIXES}`);
+  }
+  for (const queue of queues) checkName("queues", queue);
   if (lifetimeMs !== null && !(lifetimeMs > 0)) {
     throw new InvalidOptionError("lifetimeMs", "must be greater than 0");
   }

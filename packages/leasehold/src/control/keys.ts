@@ -32,9 +32,12 @@ export interface ApiKey {
   /**
    * Of a holder: the resources that it may lease begin with one of these; `""` is any. Tasks have
    * leases named `task:ID`, so a key works on tasks if one of its prefixes is a beginning of `task:`.
+   * Of an operator: the resources on which it may act; without any, and without queues, it may act on everything.
    * Of other roles: none, because prefixes do not limit them.
    */
   readonly prefixes: readonly string[];
+  /** Of an operator: the queues on whose tasks it may act. Of other roles: none. */
+  readonly queues: readonly string[];
   readonly createdAt: string;
   /** Null: never. */
   readonly expiresAt: string | null;
@@ -53,6 +56,8 @@ export interface KeyRecord extends ApiKey {
 }
 
 export interface NewKey extends Pick<ApiKey, "id" | "namespace" | "name" | "role" | "prefixes"> {
+  /** Default: none. */
+  readonly queues?: readonly string[] | undefined;
   readonly digest: string;
   /** From the store's now on; null: no end. */
   readonly lifetimeMs: number | null;

@@ -165,9 +165,9 @@ export class Authenticator {
 
   #callerWith(record: CachedRead<KeyRecord>): Caller {
     this.#checkStillValid(record);
-    const { id, namespace, role, prefixes } = record.value;
+    const { id, namespace, role, prefixes, queues } = record.value;
     this.#noteUsed?.(id);
-    return { namespace, role, prefixes, actor: `key:${id}`, keyId: id };
+    return { namespace, role, prefixes, queues, actor: `key:${id}`, keyId: id };
   }
 
   /** With `none`, the host authenticates callers, may be behind a proxy, and may serve pages of other origins. */

@@ -53,6 +53,7 @@ async function open() {
       remainingMs,
       revoked: false,
       lastUsedAt: null,
+      queues: [],
     };
     records.set(id, record);
     const headers = { authorization: `Bearer ${text}` };

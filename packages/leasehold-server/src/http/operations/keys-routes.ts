@@ -176,13 +176,14 @@ function unknownKey(): ProblemError {
 
 function toWireKey(key: ApiKey) {
   const { id, namespace, name, role, prefixes, createdAt, expiresAt, remainingMs, revoked } = key;
-  const { lastUsedAt } = key;
+  const { lastUsedAt, queues } = key;
   return {
     id,
     namespace,
     name,
     role,
     prefixes: [...prefixes],
+    queues: [...queues],
     createdAt,
     expiresAt,
     remainingMs,

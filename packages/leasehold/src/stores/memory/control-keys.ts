@@ -42,9 +42,10 @@ export function memoryKeys(state: State): KeyStore & KeyActs {
   };
   const shown = (key: StoredKey): ApiKey => {
     const { order, digest, lifetimeMs, createdAtMs, expiresAtMs, successor, ...more } = key;
-    const { lastUsedAtMs, ...rest } = more;
+    const { lastUsedAtMs, queues = [], ...rest } = more;
     return {
       ...rest,
+      queues,
       lastUsedAt: lastUsedAtMs === null ? null : new Date(lastUsedAtMs).toISOString(),
       createdAt: new Date(createdAtMs).toISOString(),
       expiresAt: expiresAtMs === null ? null : new Date(expiresAtMs).toISOString(),
@@ -105,9 +106,17 @@ export function memoryKeys(state: State): KeyStore & KeyActs {
         return { status: "rotatedBefore", successor: key.successor };
       }
       if (!isGood(key)) return { status: "notGood" };
-      const { name, role, prefixes, createdAtMs, expiresAtMs } = key;
+      const { name, role, prefixes, queues, createdAtMs, expiresAtMs } = key;
       const lifetimeMs = expiresAtMs === null ? null : expiresAtMs - createdAtMs;
-      const order = { ...successor, namespace, name, role, prefixes, lifetimeMs };
+      const order = {
+        ...successor,
+        namespace,
+        name,
+        role,
+        prefixes,
+        queues: queues ?? [],
+        lifetimeMs,
+      };
       // A key that ends now makes room for its successor.
       const made = insert(order, overlapMs === 0 ? MOST_KEYS + 1 : MOST_KEYS);
       if (!made) return { status: "full" };

@@ -52,13 +52,14 @@ export const MIGRATIONS: readonly Migration[] = [
   },
   {
     version: 18,
-    name: "uses of keys, and the role scraper",
-    // The code before gives an unknown role no rights.
+    name: "uses and queues of keys, and more roles",
+    // The code before gives roles that it does not know no rights.
     compatibleFrom: BASELINE,
     statements: [
       "ALTER TABLE leasehold.api_key ADD COLUMN last_used_at timestamptz",
+      "ALTER TABLE leasehold.api_key ADD COLUMN queues text NOT NULL DEFAULT '[]'",
       `ALTER TABLE leasehold.api_key DROP CONSTRAINT api_key_role_check,
-         ADD CONSTRAINT api_key_role_check CHECK (role IN ('scraper', 'viewer', 'holder', 'operator', 'admin'))`,
+         ADD CONSTRAINT api_key_role_check CHECK (role IN ('scraper', 'viewer', 'holder', 'limitedOperator', 'operator', 'admin'))`,
     ],
   },
 ];
