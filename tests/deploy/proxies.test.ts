@@ -126,7 +126,9 @@ for (const [name, without, start] of [
     let port: number;
     let key: string;
     let leases: Leasehold;
-    type Options = NonNullable<Parameters<typeof askHttps>[1]>;
+    type Options = Omit<NonNullable<Parameters<typeof askHttps>[1]>, "headers"> & {
+      readonly headers?: Readonly<Record<string, string>>;
+    };
     const ask = (path: string, { headers, ...options }: Options = {}): Promise<HttpsReply> =>
       askHttps(`https://localhost:${port}${path}`, {
         ca,

@@ -136,7 +136,11 @@ it("takes the list of client keys, and its changes", async () => {
   await writeFile(list, "# none yet\n");
   const { url, cli } = await start(
     ...pair(first.certificate, first.key),
-    ...["--tls-client-ca", authority.certificate, "--tls-client-keys", list, "--require-keys"],
+    "--tls-client-ca",
+    authority.certificate,
+    "--tls-client-keys",
+    list,
+    "--require-keys",
   );
   const own = {
     ca,
@@ -183,10 +187,7 @@ it.each([
   [["--allow-from", "a=10.0.0.0/8", "--allow-from", "a=::1"], "a is given more than once"],
   [["--allow-from", "a="], "must be an address or a network"],
 ])("refuses %j", async (args, message) => {
-  const { code, stderr } = await leasehold([
-    ...["serve", "--port", "0", "--store", "memory:"],
-    ...args,
-  ]);
+  const { code, stderr } = await leasehold(["serve", "--port", "0", "--store", "memory:", ...args]);
   expect([code, stderr]).toEqual([64, expect.stringContaining(message)]);
 });
 

@@ -98,7 +98,8 @@ export class TlsFiles {
   }
 
   #watch(onChange: () => void): FSWatcher[] {
-    const paths = Object.values(this.#paths).filter((path) => path !== undefined);
+    const { cert, key, clientCa, clientKeys } = this.#paths;
+    const paths = [cert, key, clientCa, clientKeys].filter((path) => path !== undefined);
     // The files may be links to others, which may be replaced in their own folder.
     const folders = new Set(paths.flatMap((path) => [dirname(path), dirname(realpathSync(path))]));
     return [...folders].flatMap((folder) => {

@@ -45,7 +45,7 @@ function contextOf({ cert, key, clientCa }: ServerTls) {
 }
 
 /** @throws InvalidOptionError if they cannot be used together */
-export function checkTls(tls: ServerTls): void {
+function checkTls(tls: ServerTls): void {
   try {
     createSecureContext(contextOf(tls));
   } catch (error) {

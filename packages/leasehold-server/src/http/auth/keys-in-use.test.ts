@@ -46,7 +46,7 @@ test("the use of a key is noted in the background, at most once a minute", async
     body.items.find((key: { id: string }) => key.id === id).lastUsedAt;
   expect(lastUsedOf(used.id)).toMatch(/^\d{4}-\d\d-\d\dT/);
   expect(lastUsedOf(unused.id)).toBe(null);
-  // What is not written yet is written at the end.
+  // The last uses are written when the app closes.
   expect(uses).toHaveLength(1);
   await app.close();
   expect(uses).toEqual([[used.id], [used.id]]);
