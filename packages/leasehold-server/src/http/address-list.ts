@@ -1,13 +1,7 @@
 /** Lists of addresses and networks, by node's own comparison. */
 import { BlockList, isIP, isIPv4 } from "node:net";
 import { InvalidOptionError } from "leasehold";
-import { plainAddress } from "./auth/client-address.js";
-
-/** A set of addresses. {@link addressList} makes one on Node. */
-export interface AddressList {
-  /** @param address IPv4 or IPv6, also IPv4 in IPv6 (`::ffff:192.0.2.7`), which counts as IPv4 */
-  has(address: string): boolean;
-}
+import { type AddressList, plainAddress } from "./auth/client-address.js";
 
 /**
  * A list of addresses (`192.0.2.7`, `2001:db8::7`) and networks (`10.0.0.0/8`, `2001:db8::/32`).

@@ -10,9 +10,9 @@ import type {
   TaskListener,
   TaskStore,
 } from "leasehold/internal";
-import type { AddressList } from "./address-list.js";
 import type { Auth } from "./auth/authenticate.js";
 import type { ClientCertificates } from "./auth/certificates.js";
+import type { AddressList } from "./auth/client-address.js";
 import type { AllowedFrom } from "./auth/networks.js";
 import { checkBasePath } from "./base-path.js";
 import type { ConsoleFiles } from "./console/static.js";

@@ -1,8 +1,9 @@
 /** The certificate with which a client has opened its connection. */
-import type { X509Certificate } from "node:crypto";
 import type { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import type { ClientCertificate } from "./auth/certificates.js";
+
+type X509Certificate = NonNullable<ReturnType<TLSSocket["getPeerX509Certificate"]>>;
 
 const known = new WeakMap<Socket, ClientCertificate | null>();
 

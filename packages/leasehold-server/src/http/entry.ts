@@ -7,13 +7,12 @@
  * may not for free, and a demand does not count for the instance while it waits for what bounds its tenant.
  */
 import type { Clock } from "leasehold";
-import type { AddressList } from "./address-list.js";
 import { checkMay, type Need } from "./auth/access.js";
 import type { Authenticator } from "./auth/authenticate.js";
 import { checkBootstrap } from "./auth/bootstrap.js";
 import type { Caller } from "./auth/caller.js";
 import { type ClientCertificates, keyByCertificate } from "./auth/certificates.js";
-import { clientAddress } from "./auth/client-address.js";
+import { type AddressList, clientAddress } from "./auth/client-address.js";
 import type { Networks } from "./auth/networks.js";
 import { checkScope } from "./auth/scope.js";
 import type { Demand } from "./limits/demand.js";

@@ -1,8 +1,9 @@
-export { type AddressList, addressList } from "./address-list.js";
+export { addressList } from "./address-list.js";
 export { createApp } from "./app.js";
 export type { AppOptions, ServerApp } from "./app-options.js";
 export type { Auth } from "./auth/authenticate.js";
 export type { ClientCertificate, ClientCertificates } from "./auth/certificates.js";
+export type { AddressList } from "./auth/client-address.js";
 export type { AllowedFrom } from "./auth/networks.js";
 export { consoleFiles } from "./console/console-files.js";
 export { type ConsoleFile, type ConsoleFiles } from "./console/static.js";

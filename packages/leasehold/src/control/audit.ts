@@ -117,7 +117,7 @@ export type AuditAction =
   | `generator.${"start" | "stop" | "rate"}`
   | `key.${"create" | "rotate" | "revoke"}`
   | "limits.set"
-  /** A server has refused a caller for the network that it calls from. */
+  // A server has refused a caller for the network that it calls from.
   | "access.refuse";
 
 /** By name, so that the type demands each. */

@@ -8,7 +8,11 @@
  *
  * Read from the end, because each proxy adds the address of its own peer, and clients may send what they like before it.
  */
-import type { AddressList } from "../address-list.js";
+/** A set of addresses. `addressList()` makes one on Node. */
+export interface AddressList {
+  /** @param address IPv4 or IPv6, also IPv4 in IPv6 (`::ffff:192.0.2.7`), which counts as IPv4 */
+  has(address: string): boolean;
+}
 
 /**
  * @param remoteAddress of the connection; undefined if the host of the app does not tell

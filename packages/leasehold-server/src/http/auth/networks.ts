@@ -4,10 +4,10 @@
  */
 import type { Clock, Logger } from "leasehold";
 import type { AuditLog } from "leasehold/internal";
-import type { AddressList } from "../address-list.js";
 import { networkOf } from "../limits/networks.js";
 import { ProblemError } from "../problems.js";
 import type { Caller } from "./caller.js";
+import type { AddressList } from "./client-address.js";
 
 /** The addresses from which a tenant may be used; undefined: all. */
 export type AllowedFrom = (namespace: string) => AddressList | undefined;
