@@ -38,6 +38,7 @@ const ONLY_COMPILED: readonly (readonly [reason: string, pattern: RegExp])[] = [
   ["needs a ZooKeeper ensemble", /leasehold\/stores\/zookeeper/],
   ["needs a Kubernetes cluster", /leasehold\/stores\/kubernetes/],
   ["needs a Leasehold server", /https?:\/\/leases\.example/],
+  ["needs certificates", /tls\.crt/],
   ["defines tests, which a running test must not", /from "vitest"/],
 ];
 

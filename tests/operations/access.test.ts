@@ -15,6 +15,7 @@ const [OURS, THEIRS] = ["a", "b"];
 
 /** Written down once more, so that a slip in the server's own table is seen. */
 const MAY: Readonly<Record<string, readonly Role[]>> = {
+  scrape: ["scraper", "viewer", "holder", "operator", "admin"],
   read: ["viewer", "holder", "operator", "admin"],
   readTasks: ["viewer", "holder", "operator", "admin"],
   readAll: ["viewer", "holder", "operator", "admin"],
@@ -51,10 +52,11 @@ async function newAskers({ ask, newKey }: Tenants): Promise<Readonly<Record<stri
   });
   return {
     "no key": { key: null, role: null },
-    "a wrong key": { key: `${admin.slice(0, -32)}${"0".repeat(32)}`, role: null },
+    "a wrong key": { key: `${admin.slice(0, -38)}${"0".repeat(32)}`, role: null },
     "an unknown key": { key: `lh_${"0".repeat(12)}_${"0".repeat(32)}`, role: null },
     "an expired key": { key: expired, role: null },
     "a revoked key": { key: revoked.text, role: null },
+    "a scraper": { key: await key("scraper"), role: "scraper" },
     "a viewer": { key: await key("viewer"), role: "viewer" },
     "a holder of what is asked for": await holder("own/", "once:own/", "task:"),
     "a holder of other things": await holder("other/"),

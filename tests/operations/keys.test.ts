@@ -10,6 +10,7 @@ import {
   equalDigests,
   KEEP_ENDED_KEYS_MS,
   type KeyOrder,
+  type MadeKey,
   MOST_KEYS,
   newKeyText,
   parseKeyText,
@@ -76,9 +77,11 @@ for (const engine of CONTROL_ENGINES) {
         name: "CI",
         role: "holder",
         prefixes: HOLDER.prefixes,
+        queues: [],
         createdAt: key.createdAt,
         expiresAt: key.expiresAt,
         revoked: false,
+        lastUsedAt: null,
         remainingMs: key.remainingMs,
       });
       expect(Date.parse(key.expiresAt ?? "") - Date.parse(key.createdAt)).toBe(60_000);
@@ -91,6 +94,52 @@ for (const engine of CONTROL_ENGINES) {
       expect(equalDigests(record?.digest ?? "", asked?.digest ?? "-")).toBe(true);
       expect(await control.keys.find("0".repeat(12))).toBeNull();
       expect(await control.keys.any()).toBe(true);
+    });
+
+    it("show when they were last used, at most once a minute", async () => {
+      const { control, close } = await engine.open();
+      try {
+        const [used, other] = [
+          await createKey(control, random, HOLDER, BY),
+          await createKey(control, random, HOLDER, BY),
+        ];
+        await control.keys.noteUsed([]);
+        await control.keys.noteUsed([used.key.id, "0".repeat(12)]);
+        const lastUsedOf = async ({ key }: MadeKey) =>
+          (await control.keys.find(key.id))?.lastUsedAt;
+        const first = await lastUsedOf(used);
+        expect(first).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+        expect(await lastUsedOf(other)).toBe(null);
+        await control.keys.noteUsed([used.key.id, other.key.id]);
+        expect(await lastUsedOf(used)).toBe(first);
+        expect(await lastUsedOf(other)).not.toBe(null);
+        const rotation = { namespace: HOLDER.namespace, id: used.key.id, overlapMs: 1_000 };
+        expect(await rotateKey(control, random, rotation, BY)).toMatchObject({
+          key: { lastUsedAt: null },
+          old: { lastUsedAt: first },
+        });
+      } finally {
+        await close();
+      }
+    });
+
+    it("of operators may be limited to prefixes and queues, which a rotation keeps", async () => {
+      const { control, close } = await engine.open();
+      try {
+        const limits = { prefixes: ["shop/"], queues: ["mails", 'odd "\\%_'] };
+        const order = { namespace: "n", name: "on call", lifetimeMs: null, ...limits };
+        const { key } = await createKey(control, random, { ...order, role: "operator" }, BY);
+        expect(key).toMatchObject({ role: "operator", ...limits });
+        const { items } = await control.keys.list({ namespace: "n" });
+        expect(items).toEqual([key]);
+        const old = { namespace: "n", id: key.id, overlapMs: 0 };
+        const rotated = await rotateKey(control, random, old, BY);
+        expect(rotated?.key).toMatchObject({ role: "operator", ...limits });
+        const viewer = await createKey(control, random, { ...order, role: "viewer" }, BY);
+        expect(viewer.key).toMatchObject({ prefixes: [], queues: [] });
+      } finally {
+        await close();
+      }
     });
 
     it("have existed for good, also when all have ended and were collected", async () => {
@@ -384,7 +433,7 @@ for (const engine of SQL_ENGINES) {
             return { value, details: { ...value } };
           },
         );
-        const secrets = [text, rotated?.text ?? ""].map((one) => one.split("_").at(-1) ?? "");
+        const secrets = [text, rotated?.text ?? ""].map((one) => one.slice(-38, -6));
         for (const secret of secrets) expect(secret).toMatch(/^[0-9a-f]{32}$/);
         const tables = await query(
           "SELECT table_name AS name FROM information_schema.tables WHERE table_schema = 'leasehold'",
@@ -477,7 +526,7 @@ describePostgres("on the command line", () => {
   it("keys are made, listed, exchanged and revoked, in the name of the user", async () => {
     const args = ["--name", "CI", "--role", "holder", "--prefix", "a/", "--prefix", ""];
     const made = await leasehold("keys", "create", ...args, "--expires", "90d");
-    expect(made.out).toMatch(/^lh_[0-9a-f]{12}_[0-9a-f]{32}\n$/);
+    expect(made.out).toMatch(/^lh_[0-9a-f]{12}_[0-9a-f]{32}[0-9A-Za-z]{6}\n$/);
     expect(made.err).toContain("it cannot be shown again");
     expect(made.err).toMatch(/, id [0-9a-f]{12}, expires at \d{4}-.*Z\)\n$/);
     const { id } = parseKeyText(made.out.trim()) ?? expect.fail("no key");

@@ -259,7 +259,7 @@ it("lets an admin make keys of the own namespace alone", async () => {
   expect(await listed(a)).not.toContain(key.slice(-32));
 });
 
-it("makes a key for every resource only if that is asked for, and shows prefixes of holders alone", async () => {
+it("makes a key for every resource only if that is asked for, and shows prefixes of holders and operators alone", async () => {
   const { ask, a } = await open();
   const make = async (body: object) => {
     const { status, text } = await ask(a, { method: "POST", path: "/v1/keys", body });
@@ -278,7 +278,8 @@ it("makes a key for every resource only if that is asked for, and shows prefixes
       status: 201,
       body: { prefixes: [] },
     });
-    expect(await make({ name: "n", role, prefixes: [""] }), role).toMatchObject({ status: 422 });
+    const limited = await make({ name: "n", role, prefixes: [""] });
+    expect(limited.status, role).toBe(role === "operator" ? 201 : 422);
   }
 });
 

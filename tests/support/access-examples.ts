@@ -87,7 +87,7 @@ export const ACCESS_EXAMPLES: Readonly<Record<string, AccessExample>> = {
   "GET /healthz": open,
   "GET /readyz": open,
   "GET /openapi.json": open,
-  "GET /metrics": { needs: "read", about: "tenant", request: nothing },
+  "GET /metrics": { needs: "scrape", about: "tenant", request: nothing },
 
   // This comes before the examples that claim tasks: it lists the queues that a worker has polled, and
   // those names may contain another tenant's mark.

@@ -99,9 +99,10 @@ export class Names {
   }
 }
 
-/** The digits of ids in hex are random, the rest of them is not. */
+/** The digits of ids in hex are random, and so is the checksum of a key. The rest of them is not. */
 function shape(text: string): string {
-  return text.replaceAll(/[0-9a-f]/g, "0");
+  const [, body = text] = /^(lh_[0-9a-f]+_[0-9a-f]{32})[0-9A-Za-z]{6}$/.exec(text) ?? [];
+  return body.replaceAll(/[0-9a-f]/g, "0");
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

@@ -117,7 +117,7 @@ export const CONTROL_CALLS: readonly Call[] = [
     sql(
       "control-keys-add",
       "Adds an API key unless the namespace has too many that have not ended.",
-      "id namespace name role prefixes digest lifetimeMs most",
+      "id namespace name role prefixes digest lifetimeMs most queues",
     ),
   ],
   [
@@ -137,6 +137,10 @@ export const CONTROL_CALLS: readonly Call[] = [
   [
     ({ control }) => control.actors.keys.revoke(namespace, key.id),
     sql("control-keys-end", "Ends an API key, at once or after a while.", "namespace id inMs"),
+  ],
+  [
+    ({ control }) => control.keys.noteUsed([key.id]),
+    sql("control-keys-note-used", "Notes that API keys are in use.", "ids everyMs"),
   ],
   [
     ({ control }) => control.keys.collect(60_000),

@@ -40,6 +40,7 @@ export {
   type LimitStore,
   type MadeKey,
   NO_LIMITS,
+  NOTE_USED_EVERY_MS,
   type Operator,
   type OperatorActors,
   type Pause,

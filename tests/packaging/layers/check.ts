@@ -93,6 +93,7 @@ function checkImport(
   }
   if (specifier.startsWith("node:")) {
     if (!within(path, rules.node)) return `node: ${specifier}`;
+    if (within(path, rules.clock)) return null;
     return NODE_CLOCKS.test(specifier) ? `chance and clocks: ${specifier}` : null;
   }
   if (!specifier.startsWith(".")) {

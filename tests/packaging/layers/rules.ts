@@ -259,14 +259,18 @@ export const SERVER: Rules = {
     "http/node.ts",
     "http/node-answer.ts",
     "http/listen.ts",
+    "http/tls.ts",
+    "http/raw-answer.ts",
+    "http/client-certificates.ts",
+    "http/address-list.ts",
     "http/one-by-one.ts",
     "http/connections.ts",
     "http/console/console-files.ts",
     "cli/",
   ],
   surroundings: ["cli/"],
-  // Time and chance come from the library's environment.
-  clock: [],
+  // Time and chance come from the library's environment. This file reads when a certificate ends, with node:crypto.
+  clock: ["cli/tls-files.ts"],
   loadsAnything: ["cli/"],
   packages: {
     leasehold: ["protocol/", "http/", "cli/"],

@@ -6,7 +6,7 @@ import { SIGN_IN, session } from "../data/session.js";
 import { Button } from "../ui/button.js";
 import { Field, Input } from "../ui/field.js";
 
-const KEY = /^lh_[0-9a-f]+_[0-9a-f]+$/;
+const KEY = /^lh_[0-9a-f]+_[0-9A-Za-z]+$/;
 
 /** As the primary button. */
 const LINK_BUTTON =

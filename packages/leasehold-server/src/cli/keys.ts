@@ -3,6 +3,7 @@ import { type Command, Option } from "commander";
 import {
   type ApiKey,
   createKey,
+  formatDuration,
   KeyRotatedError,
   type MadeKey,
   ROLES,
@@ -40,7 +41,19 @@ interface CreateOptions extends Omit<ActionOptions, "reason"> {
   readonly name: string;
   readonly role: Role;
   readonly prefix: readonly string[];
+  readonly queue: readonly string[];
   readonly expires?: number;
+  readonly keyMaxLife?: number;
+}
+
+/** For servers and for commands that create keys on their database. */
+export function keyMaxLifeOption(): Option {
+  return new Option(
+    "--key-max-life <duration>",
+    "longest lifetime of new keys, which must then have one (default: unlimited)",
+  )
+    .argParser(positiveDuration)
+    .env("LEASEHOLD_KEY_MAX_LIFE");
 }
 
 function addCreate(keys: Command): void {
@@ -52,21 +65,40 @@ function addCreate(keys: Command): void {
     )
     .option(
       "--prefix <text>",
-      "for --role holder: resources that it may lease begin with this text; '' means any; repeatable",
+      "for --role holder: resources that it may lease begin with this text; '' means any; for --role operator: resources on which it may act; repeatable",
+      (text: string, before: readonly string[]) => [...before, text],
+      [] as readonly string[],
+    )
+    .option(
+      "--queue <name>",
+      "for --role operator: queue on whose tasks it may act; without --queue and --prefix it may act on everything; repeatable",
       (text: string, before: readonly string[]) => [...before, text],
       [] as readonly string[],
     )
     .option("--expires <duration>", "lifetime of the key (default: unlimited)", positiveDuration)
+    .addOption(keyMaxLifeOption())
     .addHelpText("after", CREATE_HELP)
     .action(async (options: CreateOptions, command: Command) => {
       const { namespace, name, role, prefix: prefixes, expires: lifetimeMs = null } = options;
-      if (role !== "holder" && prefixes.length > 0) {
-        throw new UsageError("--prefix needs --role holder: other roles apply to all resources");
+      const { queue: queues } = options;
+      if (role !== "holder" && role !== "operator" && prefixes.length > 0) {
+        const why = "other roles apply to all resources";
+        throw new UsageError(`--prefix needs --role holder or operator: ${why}`);
+      }
+      if (role !== "operator" && queues.length > 0) {
+        throw new UsageError("--queue needs --role operator");
       }
       if (role === "holder" && prefixes.length === 0) {
         throw new UsageError("--role holder needs --prefix; --prefix '' means any resource");
       }
-      const order = { namespace, name, role, prefixes, lifetimeMs };
+      const { keyMaxLife: maxLifeMs } = options;
+      const isLonger = maxLifeMs !== undefined && (lifetimeMs ?? Infinity) > maxLifeMs;
+      if (isLonger) {
+        const most = formatDuration(maxLifeMs);
+        throw new UsageError(`--expires must be at most ${most}, the longest life of a key`);
+      }
+      const limited = { prefixes, queues };
+      const order = { namespace, name, role, ...limited, lifetimeMs, maxLifeMs };
       await withControl(controlWhereOf(command, { creates: true }), async (control) =>
         show(await createKey(control, systemRandom, order, by(options)), options.json),
       );
@@ -102,6 +134,7 @@ function addList(keys: Command): void {
 interface EndOptions extends Omit<ActionOptions, "reason"> {
   readonly reason?: string;
   readonly overlap: number;
+  readonly keyMaxLife?: number;
 }
 
 function addRotate(keys: Command): void {
@@ -114,11 +147,12 @@ function addRotate(keys: Command): void {
       duration,
       0,
     )
+    .addOption(keyMaxLifeOption())
     .addHelpText("after", ROTATE_HELP)
     .action(async (id: string, options: EndOptions, command: Command) => {
-      const { namespace, overlap: overlapMs, json } = options;
+      const { namespace, overlap: overlapMs, keyMaxLife: maxLifeMs, json } = options;
       await withControl(controlWhereOf(command), async (control) => {
-        const old = { namespace, id, overlapMs };
+        const old = { namespace, id, overlapMs, maxLifeMs };
         const made = await rotateKey(control, systemRandom, old, by(options)).catch((error) => {
           throw error instanceof KeyRotatedError ? new UsageError(error.message) : error;
         });
@@ -160,12 +194,14 @@ async function show(made: MadeKey, json: boolean | undefined): Promise<void> {
 
 function tableOf(keys: readonly ApiKey[]): string {
   if (keys.length === 0) return "no keys";
-  const table = plainTable(["id", "namespace", "role", "prefixes", "name", "state", "expires"]);
+  const columns = ["id", "namespace", "role", "prefixes", "queues", "name"];
+  const table = plainTable([...columns, "state", "expires", "last used"]);
   for (const key of keys) {
-    const { id, namespace, role, prefixes, name, expiresAt } = key;
-    const listed = prefixes.map((prefix) => safeJson(prefix)).join(" ");
-    const end = expiresAt ?? "never";
-    table.push([id, shown(namespace), role, listed, shown(name), stateOf(key), end]);
+    const { id, namespace, role, name, expiresAt, lastUsedAt } = key;
+    const listed = (names: readonly string[]) => names.map((each) => safeJson(each)).join(" ");
+    const limits = [listed(key.prefixes), listed(key.queues)];
+    const ends = [expiresAt ?? "never", lastUsedAt ?? "never"];
+    table.push([id, shown(namespace), role, ...limits, shown(name), stateOf(key), ...ends]);
   }
   return table.toString();
 }
@@ -182,9 +218,10 @@ a key for good. On an http:// store, "keys list" asks the server; the other comm
 records every change.
 
 The role decides what a key may do:
+  scraper   read the metrics, and nothing else
   viewer    read
   holder    acquire, renew and release leases with its prefixes; run tasks with --prefix '' or 'task:'
-  operator  read, revoke, pause, and cancel, retry and delete tasks
+  operator  read, revoke, pause, and cancel, retry and delete tasks; with --prefix and --queue, of these alone
   admin     all of these, and manage keys and limits
 
 Examples:
@@ -196,6 +233,7 @@ Examples:
 const CREATE_HELP = `
 Examples:
   leasehold keys create --name "backup jobs" --role holder --prefix backup/ --prefix restore/
+  leasehold keys create --name "shop on call" --role operator --prefix shop/ --queue shop-mails
   leasehold keys create --name "dashboard" --role viewer --namespace shop --expires 365d
   LEASEHOLD_KEY=$(leasehold keys create --name me --role admin) leasehold ls --store http://localhost:8080`;
 

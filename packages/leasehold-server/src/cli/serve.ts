@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
-import type { Env, Logger } from "leasehold";
+import { type Env, InvalidOptionError, type Logger } from "leasehold";
 import { sleep, systemEnv } from "leasehold/internal";
 import {
   type ConsoleFiles,
@@ -18,6 +18,7 @@ import { logLeaseEvent, logTaskEvent } from "./events-log.js";
 import { exportsTo } from "./export-notices.js";
 import { accessFor, type Exposure, keysStateOf, logAccess } from "./exposure.js";
 import { UsageError } from "./failures.js";
+import { keyMaxLifeOption } from "./keys.js";
 import { logLevelOption, newLogger, noticesTo } from "./log.js";
 import { warnOfNoEffect } from "./no-effect.js";
 import { logSessions, type OidcFlags, oidcOf, withOidc } from "./oidc.js";
@@ -30,17 +31,19 @@ import {
   type Where,
   withDatabase,
 } from "./options.js";
+import { type SecurityOptions, securityOf, withSecurity } from "./serve-security.js";
 import { shownUrl } from "./shown-url.js";
 import { listenForShutdown } from "./shutdown.js";
 import { openWhere } from "./stores.js";
 import { namesOf, type TelemetryOptions, withMetricNames } from "./telemetry.js";
 import { VERSION } from "./version.js";
 
-interface Options extends TelemetryOptions, Exposure, OidcFlags {
+interface Options extends TelemetryOptions, Exposure, OidcFlags, SecurityOptions {
   readonly port: number;
   readonly console: boolean;
   readonly limits?: Partial<ServerLimits>;
   readonly maxConnectionsPerAddress?: number;
+  readonly keyMaxLife?: number;
   readonly drainDelay: number;
   readonly logLevel: string;
 }
@@ -53,7 +56,7 @@ export function portOption(): Option {
 }
 
 export function addServe(command: Command): void {
-  withOidc(withMetricNames(withDatabase(command, EMBEDDED)))
+  withOidc(withSecurity(withMetricNames(withDatabase(command, EMBEDDED))))
     .option(
       "--host <address>",
       "address to listen on; 0.0.0.0 serves other machines too, and requires an API key",
@@ -69,6 +72,7 @@ export function addServe(command: Command): void {
       "serve other machines without an API key: any caller may do everything",
     )
     .addOption(portOption())
+    .addOption(keyMaxLifeOption())
     .option("--no-console", "serve only the API, without the web console")
     .option(
       "--limits <name=number,...>",
@@ -117,6 +121,7 @@ async function serve(command: Command, options: Options): Promise<void> {
   const exporting = await startOpenTelemetry(namesOf(options), { notify: exportsTo(logger) });
   const { telemetry, metrics } = exporting;
   const env: Env = { ...systemEnv, logger, telemetry };
+  const security = await securityOf(options, env);
   const stores = await openWhere(where, env, { isPatient: true, signal: shutdown.signal });
   try {
     // Asked before it listens: from then on it outlives a store that fails.
@@ -128,6 +133,8 @@ async function serve(command: Command, options: Options): Promise<void> {
       env,
       ...access,
       oidc,
+      ...security.app,
+      keyMaxLifeMs: options.keyMaxLife,
       trustedHosts: options.insecureNoKeys ? "any" : [...LOOPBACK_HOSTS, options.host],
       ...(options.limits && { limits: options.limits }),
       metrics,
@@ -137,7 +144,7 @@ async function serve(command: Command, options: Options): Promise<void> {
       onLeaseEvent: (event) => logLeaseEvent(logger, event),
       onTaskEvent: (event) => logTaskEvent(logger, event),
     });
-    const server = await listenOrSay(app, { ...options, logger });
+    const server = await listenOrSay(app, { ...options, ...security.connections, logger });
     const store = shownUrl(where.store);
     const control = where.control === undefined ? {} : { control: shownUrl(where.control) };
     const page = files ? { console: `${server.url}/` } : {};
@@ -147,6 +154,7 @@ async function serve(command: Command, options: Options): Promise<void> {
     const directory = directoryOf(where.store);
     const placed = directory === undefined ? {} : { directory };
     logger.info({ url: server.url, ...page, store, ...placed, ...control }, message);
+    const unfollow = security.follow(server);
     logAccess(logger, options, keys, access);
     logSessions(logger, options);
     warnOfNoEffect(logger, options, stores, keys);
@@ -156,6 +164,7 @@ async function serve(command: Command, options: Options): Promise<void> {
     logger.info({}, "draining");
     server.drain();
     if (!stopped) await sleep(systemEnv.clock, options.drainDelay);
+    await unfollow();
     await server.close();
     if (stopped) throw stopped;
   } finally {
@@ -188,6 +197,11 @@ export async function listenOrSay(
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     await app.close();
+    if (error instanceof InvalidOptionError) {
+      throw new UsageError(
+        `the certificates of --tls-cert, --tls-key and --tls-client-ca: ${error.message}`,
+      );
+    }
     if (code === "EADDRINUSE") {
       throw new UsageError(
         `port ${port} of ${host} is in use: stop what listens there, or choose another port with --port or PORT (0: a free one)`,
@@ -238,6 +252,10 @@ With --oidc-issuer, callers may send a JSON Web Token of that issuer instead of 
 sign in to the console there. --oidc-role says which claims give which role: groups:shop-ops=operator,tenant=shop or
 sub:ci:*=holder,prefix=build/. A token that matches none has no access. docs/security.md has the rules.
 
+With --tls-cert and --tls-key the server speaks https, from TLS 1.2 on, and uses changed files for new connections
+(also at SIGHUP). With --tls-client-ca, requests need a certificate that one of these authorities has signed. The list
+of --tls-client-keys has lines like "dns:worker-1.example 0123456789ab", with the id of a key: docs/security.md.
+
 Open the server's address in a browser for the console, which shows leases, tasks and elections live.
 
 Prometheus can scrape GET /metrics. OTEL_EXPORTER_OTLP_ENDPOINT names a collector of metrics and traces.
@@ -245,6 +263,7 @@ Prometheus can scrape GET /metrics. OTEL_EXPORTER_OTLP_ENDPOINT names a collecto
 Examples:
   leasehold serve
   leasehold serve --require-keys
+  leasehold serve --host 0.0.0.0 --tls-cert server.crt --tls-key server.key --allow-from shop=10.0.0.0/8
   leasehold serve --store postgres://localhost/app --port 8080 --limits leases=10000,waiters=200
   leasehold serve --oidc-issuer https://id.example --oidc-audience leases --oidc-role groups:lease-admins=admin
   export LEASEHOLD_STORE=postgres://localhost/app

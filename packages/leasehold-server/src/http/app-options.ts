@@ -11,6 +11,9 @@ import type {
   TaskStore,
 } from "leasehold/internal";
 import type { Auth } from "./auth/authenticate.js";
+import type { ClientCertificates } from "./auth/certificates.js";
+import type { AddressList } from "./auth/client-address.js";
+import type { AllowedFrom } from "./auth/networks.js";
 import type { OidcOptions } from "./auth/oidc/options.js";
 import { checkBasePath } from "./base-path.js";
 import type { ConsoleFiles } from "./console/static.js";
@@ -67,6 +70,25 @@ export interface AppOptions {
    * send, too. With `ifAny`, the Origin must be the app's own, whatever this says.
    */
   readonly trustedHosts?: readonly string[] | "any";
+  /**
+   * The longest lifetime of a new key; one without an end is then refused. Keys that exist are not changed. Default: none.
+   */
+  readonly keyMaxLifeMs?: number | undefined;
+  /**
+   * What certificates of clients mean, which {@link listen} and {@link nodeHandler} take from their connections. Default:
+   * nothing.
+   */
+  readonly clientCertificates?: ClientCertificates | undefined;
+  /**
+   * Proxies whose `X-Forwarded-For` names the client. Default: none, and the client of a request is the other end of its
+   * connection.
+   */
+  readonly trustedProxies?: AddressList | undefined;
+  /**
+   * Returns the addresses from which a tenant may be used; undefined: all. Requests from elsewhere get 403, also with a valid
+   * key. Default: all tenants from all addresses.
+   */
+  readonly allowedFrom?: AllowedFrom | undefined;
   /** Limits of this instance. Default: {@link DEFAULT_LIMITS}. */
   readonly limits?: Partial<ServerLimits>;
   /** Clock, randomness, logger and telemetry. Default: the system's, without logs and metrics. */

@@ -23,6 +23,8 @@ import { type AppOptions, checkOptions, type ServerApp } from "./app-options.js"
 import { needOf, routeOf } from "./auth/access.js";
 import { Authenticator } from "./auth/authenticate.js";
 import type { Caller } from "./auth/caller.js";
+import { KeyUses } from "./auth/key-uses.js";
+import { Networks } from "./auth/networks.js";
 import { Oidc } from "./auth/oidc/oidc.js";
 import { servesSignIn } from "./auth/oidc/sign-in.js";
 import { Latencies, timedLeases, timedTasks } from "./console/latency.js";
@@ -142,9 +144,11 @@ export function createApp(options: AppOptions): ServerApp {
     actor: "anyone",
     keyId: null,
   };
+  const keyUses = control && new KeyUses(control.keys, env);
   const oidc = options.oidc && new Oidc(options.oidc, namespace, env);
+  const keysAndHosts = { keys: control?.keys, hosts: options.trustedHosts, bootstrapToken };
   const authenticator = new Authenticator(
-    { auth, keys: control?.keys, anyone, hosts: options.trustedHosts, bootstrapToken, oidc },
+    { auth, anyone, ...keysAndHosts, noteUsed: keyUses?.note, oidc },
     env,
   );
   const services = newServices(
@@ -164,6 +168,7 @@ export function createApp(options: AppOptions): ServerApp {
       authenticator,
       control,
       pauses,
+      keyMaxLifeMs: options.keyMaxLifeMs,
       activities,
       latencies,
       unhandled,
@@ -179,7 +184,10 @@ export function createApp(options: AppOptions): ServerApp {
     admission.refuse();
     telemetry?.count("leasehold.server.refused", {});
   };
-  const entry = new Entry({ clock, authenticator, tenantAdmission, noteRefused });
+  const { clientCertificates, trustedProxies, allowedFrom } = options;
+  const networks = allowedFrom && new Networks(allowedFrom, { ...env, audit: control?.audit });
+  const gates = { clientCertificates, trustedProxies, networks };
+  const entry = new Entry({ clock, authenticator, tenantAdmission, noteRefused, ...gates });
   const requestLog = new RequestLog(env);
   const demands = new WeakMap<Request, Demand>();
   let closing = false;
@@ -269,6 +277,7 @@ export function createApp(options: AppOptions): ServerApp {
       kindChecks?.forget();
     }),
   ];
+  if (keyUses) background.push(keyUses);
   if (once) background.push(startCollector(once, env, "ended records of once"));
   if (control) background.push(startCollector(control.keys, env, "ended keys", KEEP_ENDED_KEYS_MS));
   if (history && recorder) {

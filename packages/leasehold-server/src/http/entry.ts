@@ -1,7 +1,7 @@
 /**
  * How a request of a caller enters, whichever way it is served then:
  *
- *   who calls? ─▶ what its tenant occupies ─▶ what this instance does ─▶ may its role do that? ─▶ work
+ *   who calls? ─▶ from where? ─▶ what its tenant occupies ─▶ what this instance does ─▶ may its role do that? ─▶ work
  *
  * The order matters. A caller counts for its tenant before its role is checked, so that no caller sends requests that it
  * may not for free, and a demand does not count for the instance while it waits for what bounds its tenant.
@@ -11,6 +11,10 @@ import { checkMay, type Need } from "./auth/access.js";
 import type { Authenticator } from "./auth/authenticate.js";
 import { checkBootstrap } from "./auth/bootstrap.js";
 import type { Caller } from "./auth/caller.js";
+import { type ClientCertificates, keyByCertificate } from "./auth/certificates.js";
+import { type AddressList, clientAddress } from "./auth/client-address.js";
+import type { Networks } from "./auth/networks.js";
+import { checkScope } from "./auth/scope.js";
 import type { Demand } from "./limits/demand.js";
 import type { Admitted, TenantAdmission } from "./limits/tenant-admission.js";
 import { urgencyOfRoute } from "./limits/urgency.js";
@@ -24,7 +28,11 @@ const METRICS = "GET /metrics";
 
 export interface EntryOptions {
   readonly clock: Clock;
-  readonly authenticator: Pick<Authenticator, "callerOf" | "checkAgain">;
+  readonly authenticator: Pick<Authenticator, "callerOf" | "callerOfKey" | "checkAgain">;
+  /** Undefined: connections have no certificates of clients, or these say nothing. */
+  readonly clientCertificates?: ClientCertificates | undefined;
+  readonly trustedProxies?: AddressList | undefined;
+  readonly networks?: Pick<Networks, "check"> | undefined;
   readonly tenantAdmission: Pick<TenantAdmission, "enter" | "delayRefusal">;
   /** Called when this instance is overloaded and refuses a demand. */
   readonly noteRefused: () => void;
@@ -61,6 +69,7 @@ export class Entry {
     work: (entered: Entered) => Promise<T>,
   ): Promise<T> {
     const { authenticator, tenantAdmission, clock } = this.#options;
+    const { clientCertificates, trustedProxies, networks } = this.#options;
     const { request, path, route, need, host, demand } = arriving;
     const urgency = urgencyOfRoute(route);
     // Operator actions never use a cached key: a revoked key must not work for them.
@@ -69,8 +78,16 @@ export class Entry {
     const acceptsStale = keeps || route === METRICS;
     // Guessed keys must not take the room of requests: the authenticator limits the reads of keys by itself.
     demand?.pause();
-    const caller = await authenticator.callerOf(request, acceptsStale, addressOf(host));
+    const address = clientAddress(request.headers, addressOf(host), trustedProxies);
+    const keyId =
+      clientCertificates &&
+      keyByCertificate(clientCertificates, certificateOf(host), request, clock);
+    const caller = await (keyId
+      ? authenticator.callerOfKey(keyId, acceptsStale, address)
+      : authenticator.callerOf(request, acceptsStale, address));
     known(caller);
+    // Refused as those without a valid key: a stolen key that is used elsewhere takes no room of its tenant.
+    networks?.check(caller, address, route);
     const checkedMs = clock.monotonic();
     noteCallerAt(host);
     const { headers } = request;
@@ -81,6 +98,7 @@ export class Entry {
       await entered.resume();
       checkBootstrap(caller, route);
       checkMay(caller, need);
+      checkScope(caller, need, route);
       return await work(entered);
     } finally {
       admitted.leave(answerOf(host));
@@ -160,6 +178,10 @@ export class Entered {
 function addressOf(host: unknown): string | undefined {
   const { remoteAddress } = (host ?? {}) as { remoteAddress?: unknown };
   return typeof remoteAddress === "string" ? remoteAddress : undefined;
+}
+
+function certificateOf(host: unknown): Connection["certificate"] {
+  return ((host ?? {}) as Pick<Connection, "certificate">).certificate;
 }
 
 function answerOf(host: unknown): Answer | undefined {

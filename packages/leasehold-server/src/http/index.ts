@@ -1,6 +1,10 @@
+export { addressList } from "./address-list.js";
 export { createApp } from "./app.js";
 export type { AppOptions, ServerApp } from "./app-options.js";
 export type { Auth } from "./auth/authenticate.js";
+export type { ClientCertificate, ClientCertificates } from "./auth/certificates.js";
+export type { AddressList } from "./auth/client-address.js";
+export type { AllowedFrom } from "./auth/networks.js";
 export type { OidcOptions, OidcSignIn } from "./auth/oidc/options.js";
 export { consoleFiles } from "./console/console-files.js";
 export { type ConsoleFile, type ConsoleFiles } from "./console/static.js";
@@ -9,3 +13,4 @@ export { DEFAULT_LIMITS, type ServerLimits } from "./limits/limits.js";
 export { type Listening, type ListenOptions, listen } from "./listen.js";
 export { type NodeRequest, type NodeResponse, nodeHandler } from "./node.js";
 export type { Connection } from "./request.js";
+export type { ServerTls } from "./tls.js";

@@ -1,15 +1,17 @@
 /** Serves the app with an HTTP server of its own. */
 import { once } from "node:events";
-import { createServer, type IncomingMessage, type ServerResponse, STATUS_CODES } from "node:http";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { Server as TlsServer } from "node:https";
 import type { Socket } from "node:net";
-import type { Clock, Logger } from "leasehold";
-import { silentLogger, systemClock, systemRandom } from "leasehold/internal";
+import { type Clock, InvalidOptionError, type Logger } from "leasehold";
+import { silentLogger, systemClock } from "leasehold/internal";
 import type { ServerApp } from "./app-options.js";
 import { limitConnections, limitUnread } from "./connections.js";
 import { requestListener } from "./node.js";
 import { oneByOne } from "./one-by-one.js";
-import { ProblemError, refusalOf } from "./problems.js";
-import { requestIdOf } from "./request.js";
+import { ProblemError } from "./problems.js";
+import { rawAnswer } from "./raw-answer.js";
+import { changeTls, createTlsServer, Handshakes, type ServerTls } from "./tls.js";
 
 /** Options of `listen`. */
 export interface ListenOptions {
@@ -32,13 +34,20 @@ export interface ListenOptions {
   readonly logger?: Logger;
   /** Default: the machine's. */
   readonly clock?: Clock;
+  /** Serves https, from TLS 1.2 on. Default: plain HTTP. */
+  readonly tls?: ServerTls | undefined;
+  /**
+   * How long browsers shall use https alone for this host, on all of its ports: `Strict-Transport-Security`. 0 sends no such
+   * header. Default: a year with `tls`, otherwise none. Never sent for the host `localhost`.
+   */
+  readonly hstsMaxAgeMs?: number | undefined;
 }
 
 /** A server that listens: where it does, and how it ends. */
 export interface Listening {
   readonly host: string;
   readonly port: number;
-  /** `http://host:port`. */
+  /** `http://host:port`, with `tls` `https://host:port`. */
   readonly url: string;
   /**
    * Prepares for {@link Listening.close}: /readyz answers 503 from now on, and each connection ends with its next
@@ -61,6 +70,26 @@ export interface Listening {
    * ```
    */
   drain(): void;
+  /**
+   * Uses other certificates for connections from now on; those that exist go on.
+   * @throws INVALID_OPTION if they cannot be used, or without `tls`: then nothing changes
+   * @example
+   * ```ts
+   * import { readFileSync, watch } from "node:fs";
+   * import { openStores } from "leasehold";
+   * import { createApp, listen } from "leasehold-server";
+   *
+   * const read = () => ({
+   *   cert: readFileSync("/etc/leasehold/tls.crt", "utf8"),
+   *   key: readFileSync("/etc/leasehold/tls.key", "utf8"),
+   * });
+   * const stores = await openStores("memory:");
+   * const app = createApp({ ...stores, version: "1.0.0" });
+   * const server = await listen({ app, port: 0, tls: read() });
+   * watch("/etc/leasehold", () => server.changeTls(read()));
+   * ```
+   */
+  changeTls(tls: ServerTls): void;
   /** Stops accepting, ends the waits, waits `graceMs` for other requests, then cuts them off. */
   close(): Promise<void>;
 }
@@ -73,11 +102,18 @@ const REQUEST_TIMEOUT_MS = 60_000;
 const KEEP_ALIVE_MS = 65_000;
 /** Of a connection whose requests had no caller so far, as those of health checks: anyone can open them. */
 const UNAUTHENTICATED_KEEP_ALIVE_MS = 5_000;
-const CHECK_TIMEOUTS_MS = 2_000;
+const TIMEOUTS = {
+  headersTimeout: HEADERS_TIMEOUT_MS,
+  requestTimeout: REQUEST_TIMEOUT_MS,
+  keepAliveTimeout: KEEP_ALIVE_MS,
+  connectionsCheckingInterval: 2_000,
+};
 /** The rest is for other addresses. */
 const SHARE_OF_ADDRESS = 0.8;
 /** On a new connection a request may be on its way: it gets 503 rather than a cut connection. */
 const LINGER_MS = 100;
+/** What preload lists and scanners ask for at least. */
+const HSTS_MS = 365 * 24 * 3_600_000;
 
 /**
  * Serves an app with an HTTP server of its own.
@@ -97,24 +133,23 @@ const LINGER_MS = 100;
  * ```
  */
 export async function listen(options: ListenOptions): Promise<Listening> {
-  const { app, host = "127.0.0.1", graceMs = 5_000 } = options;
+  const { app, host = "127.0.0.1", graceMs = 5_000, tls } = options;
   const { clock = systemClock, logger = silentLogger } = options;
-  const server = createServer({
-    headersTimeout: HEADERS_TIMEOUT_MS,
-    requestTimeout: REQUEST_TIMEOUT_MS,
-    keepAliveTimeout: KEEP_ALIVE_MS,
-    connectionsCheckingInterval: CHECK_TIMEOUTS_MS,
-  });
+  const tlsServer = tls && createTlsServer(tls, TIMEOUTS);
+  const server: Server = tlsServer ?? createServer(TIMEOUTS);
+  const { hstsMaxAgeMs = tls ? HSTS_MS : 0 } = options;
+  const hsts = hstsMaxAgeMs > 0 ? `max-age=${Math.floor(hstsMaxAgeMs / 1_000)}` : undefined;
   const { maxConnections: most = 10_000 } = options;
   const { maxConnectionsPerAddress: mostPerAddress = Math.ceil(most * SHARE_OF_ADDRESS) } = options;
   const stopLogging = limitConnections(server, { most, mostPerAddress }, { clock, logger });
+  const handshakes = tlsServer && new Handshakes(tlsServer, { clock, logger });
   let draining = false;
   let closing = false;
   // Node's closeIdleConnections() skips connections that have not received a request yet.
   const idle = new Set<Socket>();
   // By connection: a pipelined response does not emit `close` when its connection is cut.
   const answering = new Map<Socket, Set<ServerResponse>>();
-  server.on("connection", (socket) => {
+  server.on(tls ? "secureConnection" : "connection", (socket: Socket) => {
     idle.add(socket);
     answering.set(socket, new Set());
     socket.once("close", () => {
@@ -152,6 +187,7 @@ export async function listen(options: ListenOptions): Promise<Listening> {
     idle.delete(socket);
     answering.get(socket)?.add(outgoing);
     if (draining) outgoing.shouldKeepAlive = false;
+    if (hsts && !isLocalhost(incoming)) outgoing.setHeader("strict-transport-security", hsts);
     if (outgoing.shouldKeepAlive && !authenticated.has(socket)) {
       outgoing.setHeader("keep-alive", `timeout=${UNAUTHENTICATED_KEEP_ALIVE_MS / 1_000}`);
     }
@@ -204,6 +240,7 @@ export async function listen(options: ListenOptions): Promise<Listening> {
     drain();
     const lingering = clock.timer(LINGER_MS, () => {
       for (const socket of idle) socket.destroy();
+      handshakes?.closeAll();
     });
     const overdue = clock.timer(graceMs, () => server.closeAllConnections());
     const closed = new Promise<void>((resolve) => server.close(() => resolve()));
@@ -211,13 +248,15 @@ export async function listen(options: ListenOptions): Promise<Listening> {
     lingering.cancel();
     overdue.cancel();
     stopLogging();
+    handshakes?.stopLogging();
   };
   let closed: Promise<void> | undefined;
   return {
     host,
     port,
-    url: `http://${host.includes(":") ? `[${host}]` : host}:${port}`,
+    url: `${tls ? "https" : "http"}://${host.includes(":") ? `[${host}]` : host}:${port}`,
     drain,
+    changeTls: (other) => changeTls(withTls(tlsServer), other),
     close: () => {
       closed ??= close();
       return closed;
@@ -228,10 +267,15 @@ export async function listen(options: ListenOptions): Promise<Listening> {
 /** The answer to CONNECT, which no route knows: after it, Node leaves the connection to its listener. */
 function noTunnels(): string {
   const detail = "CONNECT is not allowed here: this server is no proxy";
-  const problem = new ProblemError("METHOD_NOT_ALLOWED", detail, { headers: { allow: "" } });
-  const requestId = requestIdOf(undefined, { random: systemRandom });
-  const { status, headers, body } = refusalOf(problem, requestId);
-  const all = { ...headers, "content-length": `${Buffer.byteLength(body)}`, connection: "close" };
-  const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}`);
-  return [`HTTP/1.1 ${status} ${STATUS_CODES[status]}`, ...lines, "", body].join("\r\n");
+  return rawAnswer(new ProblemError("METHOD_NOT_ALLOWED", detail, { headers: { allow: "" } }));
+}
+
+/** Browsers would then refuse plain HTTP of every other program on a developer's machine. */
+function isLocalhost({ headers }: IncomingMessage): boolean {
+  return /^localhost(:\d+)?$/i.test(headers.host ?? "");
+}
+
+function withTls(server: TlsServer | undefined): TlsServer {
+  if (server) return server;
+  throw new InvalidOptionError("tls", "must be given to listen() first: this server has none");
 }

@@ -5,6 +5,7 @@ import type { Clock } from "leasehold";
 import { systemClock } from "leasehold/internal";
 import { BUDGET_HEADER, REQUEST_ID_HEADER } from "leasehold/internal/wire";
 import type { ServerApp } from "./app-options.js";
+import { certificateOf } from "./client-certificates.js";
 import { RequestTurns } from "./limits/request-turns.js";
 import { Sampler } from "./limits/sampler.js";
 import { NodeAnswer } from "./node-answer.js";
@@ -142,7 +143,8 @@ export function requestListener(
       const noteCaller = () => {
         hadCaller = true;
       };
-      const connection = { remoteAddress, answer, bodyOfGet, noteCaller };
+      const certificate = certificateOf(socket);
+      const connection = { remoteAddress, certificate, answer, bodyOfGet, noteCaller };
       const reading = onBody && { onBody: () => onBody(outgoing) };
       const response = await app.fetch(whole, reading ? { ...connection, ...reading } : connection);
       if (!hadCaller) await inOrder(response, incoming as IncomingMessage);

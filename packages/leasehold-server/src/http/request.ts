@@ -13,6 +13,7 @@ import {
 } from "leasehold/internal";
 import { BUDGET_HEADER } from "leasehold/internal/wire";
 import type { Caller } from "./auth/caller.js";
+import type { ClientCertificate } from "./auth/certificates.js";
 import { checkNesting } from "./nesting.js";
 import { invalid, ProblemError, storeProblem } from "./problems.js";
 
@@ -32,6 +33,8 @@ export type BodyChunks = AsyncGenerator<Uint8Array, void>;
 export interface Connection {
   /** Of the connection, never from a header that the client can choose. */
   readonly remoteAddress?: string | undefined;
+  /** That of the client, which the TLS of the connection has verified. */
+  readonly certificate?: ClientCertificate | undefined;
   /** Of a GET or HEAD with a body, which a Request cannot carry. Read at most once. */
   readonly bodyOfGet?: (() => BodyChunks) | undefined;
   /** Called before the body is read, if it is. */

@@ -60,6 +60,8 @@ export interface Services {
   /** Keys, limits, pauses and the audit; undefined: none. */
   readonly control: Control | undefined;
   readonly pauses: Pick<Pauses, "covers" | "refresh" | "hasRoom">;
+  /** The longest lifetime of new keys. */
+  readonly keyMaxLifeMs: number | undefined;
   readonly contention: Contention;
   readonly waiters: Pick<LeaseWaiters, "check">;
   /** Activity of this instance, by tenant. */
@@ -179,6 +181,7 @@ type Ports = Pick<
   | "authenticator"
   | "control"
   | "pauses"
+  | "keyMaxLifeMs"
   | "activities"
   | "latencies"
   | "unhandled"

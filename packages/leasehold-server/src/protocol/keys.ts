@@ -8,7 +8,13 @@ import { LIMITS } from "leasehold/internal/wire";
 import { Cursor, Name, PageOf, QueryInteger } from "./fields.js";
 import type { Same } from "./same.js";
 
-const KEY_ROLES = ["viewer", "holder", "operator", "admin"] as const satisfies readonly Role[];
+const KEY_ROLES = [
+  "scraper",
+  "viewer",
+  "holder",
+  "operator",
+  "admin",
+] as const satisfies readonly Role[];
 const LONGEST_LIFETIME_MS = 10 * 365 * 24 * 3_600_000;
 const LONGEST_OVERLAP_MS = 90 * 24 * 3_600_000;
 /** A day, for operators who replace the key on some machines by hand. */
@@ -49,12 +55,19 @@ export const ApiKey = z
     name: z.string(),
     role: z.enum(KEY_ROLES),
     prefixes: z.array(z.string()).openapi({
-      description: "Of a holder; empty for other roles, which are not limited by prefixes.",
+      description:
+        "Of a holder, and of an operator that may act on these resources alone; empty for other roles, which are not limited.",
+    }),
+    queues: z.array(z.string()).openapi({
+      description: "Of an operator that may act on the tasks of these queues alone.",
     }),
     createdAt: z.string(),
     expiresAt: z.string().nullable().openapi({ description: "null: never." }),
     remainingMs: z.number().nullable().openapi({ description: "null: never expires; 0: expired." }),
     revoked: z.boolean(),
+    lastUsedAt: z.string().nullable().openapi({
+      description: "The last use that a server has noted, within a few minutes. null: none.",
+    }),
   })
   .openapi("ApiKey");
 
@@ -77,19 +90,28 @@ export const KeyBody = z
     role: z.enum(KEY_ROLES),
     prefixes: z.array(Prefix).max(MAX_PREFIXES).optional().openapi({
       description:
-        'For a holder, which needs at least one: the resources that it may lease begin with one of these; `[""]` is any resource.',
+        'For a holder, which needs at least one: the resources that it may lease begin with one of these; `[""]` is any resource. For an operator: the resources on which it may act.',
+    }),
+    queues: z.array(Name).max(MAX_PREFIXES).optional().openapi({
+      description:
+        "For an operator: the queues on whose tasks it may act. Without queues and prefixes, it may act on everything.",
     }),
     lifetimeMs: z.int().min(1_000).max(LONGEST_LIFETIME_MS).nullable().default(null).openapi({
       description: "null: never expires. Rotation gives the new key the same lifetime.",
     }),
     reason: Reason.optional(),
   })
-  .superRefine(({ role, prefixes = [] }, context) => {
+  .superRefine(({ role, prefixes = [], queues = [] }, context) => {
     const isHolder = role === "holder";
+    if (queues.length > 0 && role !== "operator") {
+      const isFor = `is for operators: ${withArticle(role)} is not limited by queues`;
+      context.addIssue({ code: "custom", path: ["queues"], message: isFor });
+    }
+    if (role === "operator") return;
     if (isHolder === prefixes.length > 0) return;
     const message = isHolder
       ? 'of a holder must not be empty; [""] is any resource'
-      : `is for holders: ${withArticle(role)} is not limited by prefixes`;
+      : `is for holders and operators: ${withArticle(role)} is not limited by prefixes`;
     context.addIssue({ code: "custom", path: ["prefixes"], message });
   })
   .openapi("NewKey");

@@ -122,7 +122,9 @@ export type AuditAction =
   | `${"resource" | "prefix" | "queue"}.${"pause" | "resume"}`
   | `generator.${"start" | "stop" | "rate"}`
   | `key.${"create" | "rotate" | "revoke"}`
-  | "limits.set";
+  | "limits.set"
+  // A server has refused a caller for the network that it calls from.
+  | "access.refuse";
 
 /** By name, so that the type demands each. */
 const ACTIONS: Readonly<Record<AuditAction, true>> = {
@@ -154,6 +156,7 @@ const ACTIONS: Readonly<Record<AuditAction, true>> = {
   "key.rotate": true,
   "key.revoke": true,
   "limits.set": true,
+  "access.refuse": true,
 };
 export const AUDIT_ACTIONS: readonly string[] = Object.keys(ACTIONS);
 

@@ -1,7 +1,7 @@
 /** Creates, rotates and revokes keys: the operator actions of the command line and the server's routes. */
 
 import { checkName, InvalidOptionError } from "../core/index.js";
-import type { Random } from "../env/index.js";
+import { formatDuration, type Random } from "../env/index.js";
 import {
   type ApiKey,
   KeyRotatedError,
@@ -18,7 +18,19 @@ const MOST_PREFIXES = 100;
 /** Who asks for it, and why. */
 export type By = Pick<Act, "actor" | "reason" | "claimedActor">;
 /** What a key shall be. */
-export type KeyOrder = Pick<NewKey, "namespace" | "name" | "role" | "prefixes" | "lifetimeMs">;
+export interface KeyOrder
+  extends Pick<NewKey, "namespace" | "name" | "role" | "prefixes" | "lifetimeMs"> {
+  /** Default: none. */
+  readonly queues?: readonly string[] | undefined;
+  /** The longest lifetime; undefined: any, and none at all. */
+  readonly maxLifeMs?: number | undefined;
+}
+
+export interface KeyToRotate extends Pick<KeyOrder, "namespace" | "maxLifeMs"> {
+  readonly id: string;
+  /** How long the old key stays valid; 0: it ends now. */
+  readonly overlapMs: number;
+}
 
 export interface MadeKey {
   readonly key: ApiKey;
@@ -39,13 +51,17 @@ export async function createKey(
   checkOrder(order);
   const { id, text, digest } = newKeyText(random);
   const { namespace, name, role, lifetimeMs } = order;
-  const prefixes = role === "holder" ? [...new Set(order.prefixes)] : [];
+  const isLimited = role === "holder" || role === "operator";
+  const prefixes = isLimited ? [...new Set(order.prefixes)] : [];
+  const queues = role === "operator" ? [...new Set(order.queues)] : [];
+  const wanted = { namespace, name, role, lifetimeMs };
   const key = await control.perform(
     { ...by, namespace, action: "key.create", target: id },
     async ({ keys }) => {
-      const value = await keys.add({ id, digest, namespace, name, role, prefixes, lifetimeMs });
+      const value = await keys.add({ ...wanted, id, digest, prefixes, queues });
       const came = value ? { expiresAt: value.expiresAt } : { refused: "full" };
-      return { value, details: { name, role, prefixes, ...came } };
+      const limited = { prefixes, ...(queues.length > 0 && { queues }) };
+      return { value, details: { name, role, ...limited, ...came } };
     },
   );
   if (!key) throw new TooManyKeysError();
@@ -60,17 +76,21 @@ export async function createKey(
  *           ├─ rotated before ──▶ nothing: a second successor would get the rest of the overlap as its lifetime
  *           └─ revoked or expired, also a moment ago ──▶ nothing: a revocation that comes first stands
  *
- * @param overlapMs 0: the old one ends now
  * @returns null when the namespace has no such key, or it has ended without a successor
  * @throws TooManyKeysError
  * @throws KeyRotatedError if it was rotated before, also once the overlap is over
+ * @throws INVALID_OPTION if the key lives longer than keys may, as its successor would
  */
 export async function rotateKey(
   control: Control,
   random: Random,
-  { namespace, id: oldId, overlapMs }: { namespace: string; id: string; overlapMs: number },
+  { namespace, id: oldId, overlapMs, maxLifeMs }: KeyToRotate,
   by: By,
 ): Promise<(MadeKey & { readonly old: ApiKey }) | null> {
+  if (maxLifeMs !== undefined) {
+    const old = await control.keys.find(oldId);
+    if (old?.namespace === namespace) checkLife(lifetimeOf(old), maxLifeMs);
+  }
   const { id, text, digest } = newKeyText(random);
   const rotation = { namespace, id: oldId, overlapMs, successor: { id, digest } };
   const outcome = await control.perform(
@@ -106,7 +126,20 @@ export function revokeKey(
   );
 }
 
-function checkOrder({ namespace, name, role, prefixes, lifetimeMs }: KeyOrder): void {
+/** Null: it has no end. */
+function lifetimeOf({ createdAt, expiresAt }: ApiKey): number | null {
+  return expiresAt === null ? null : Date.parse(expiresAt) - Date.parse(createdAt);
+}
+
+function checkLife(lifetimeMs: number | null, maxLifeMs: number | undefined): void {
+  if (maxLifeMs === undefined || (lifetimeMs !== null && lifetimeMs <= maxLifeMs)) return;
+  const most = `at most ${formatDuration(maxLifeMs)}, the longest life of a key here`;
+  const problem = lifetimeMs === null ? `is missing: give ${most}` : `must be ${most}`;
+  throw new InvalidOptionError("lifetimeMs", problem);
+}
+
+function checkOrder(order: KeyOrder): void {
+  const { namespace, name, role, prefixes, lifetimeMs, maxLifeMs } = order;
   checkName("namespace", namespace);
   checkName("name", name);
   if (role === "holder" && prefixes.length === 0) {
@@ -116,7 +149,13 @@ function checkOrder({ namespace, name, role, prefixes, lifetimeMs }: KeyOrder): 
     throw new InvalidOptionError("prefixes", `must be at most ${MOST_PREFIXES}`);
   }
   for (const prefix of prefixes) if (prefix !== "") checkName("prefixes", prefix);
+  const { queues = [] } = order;
+  if (queues.length > MOST_PREFIXES) {
+    throw new InvalidOptionError("queues", `must be at most ${MOST_PREFIXES}`);
+  }
+  for (const queue of queues) checkName("queues", queue);
   if (lifetimeMs !== null && !(lifetimeMs > 0)) {
     throw new InvalidOptionError("lifetimeMs", "must be greater than 0");
   }
+  checkLife(lifetimeMs, maxLifeMs);
 }

@@ -1,3 +1,4 @@
+import { crc32 } from "node:zlib";
 import { describe, expect, it } from "vitest";
 import { digestOf, systemRandom } from "../env/index.js";
 import { equalDigests, newKeyText, parseKeyText } from "./keys.js";
@@ -5,9 +6,9 @@ import { equalDigests, newKeyText, parseKeyText } from "./keys.js";
 describe("the text of a key", () => {
   it("gives its id, and its secret matches the stored digest", () => {
     const { id, text, digest } = newKeyText(systemRandom);
-    expect(text).toMatch(/^lh_[0-9a-f]{12}_[0-9a-f]{32}$/);
+    expect(text).toMatch(/^lh_[0-9a-f]{12}_[0-9a-f]{32}[0-9A-Za-z]{6}$/);
     expect(parseKeyText(text)).toEqual({ id, digest });
-    const secret = text.slice(-32);
+    const secret = text.slice(-38, -6);
     expect(digest).toBe(digestOf(secret));
     expect(digest).not.toContain(secret);
     expect(secret).not.toContain(id);
@@ -17,6 +18,27 @@ describe("the text of a key", () => {
     const texts = Array.from({ length: 1_000 }, () => newKeyText(systemRandom));
     expect(new Set(texts.map(({ id }) => id)).size).toBe(1_000);
     expect(new Set(texts.map(({ digest }) => digest)).size).toBe(1_000);
+  });
+
+  it("has a checksum of what is before it, which programs can compute", () => {
+    const body = "lh_0123456789ab_00112233445566778899aabbccddeeff";
+    // By zlib's CRC-32, in base 62: 0-9, A-Z, a-z.
+    let rest = crc32(body);
+    let expected = "";
+    for (let digit = 0; digit < 6; digit += 1) {
+      const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+      expected = `${digits[rest % 62]}${expected}`;
+      rest = Math.floor(rest / 62);
+    }
+    const id = "0123456789ab";
+    const digest = digestOf("00112233445566778899aabbccddeeff");
+    expect(parseKeyText(`${body}${expected}`)).toEqual({ id, digest });
+    expect(parseKeyText(`${body}${expected.slice(0, -1)}-`)).toBeNull();
+    const other = expected.endsWith("0") ? "1" : "0";
+    expect(parseKeyText(`${body}${expected.slice(0, -1)}${other}`)).toBeNull();
+    expect(parseKeyText(`${body.slice(0, -1)}0${expected}`)).toBeNull();
+    // Keys of older releases have none.
+    expect(parseKeyText(body)).toEqual({ id, digest });
   });
 
   it.each([

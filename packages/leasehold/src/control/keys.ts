@@ -1,21 +1,25 @@
 /**
  * API keys: who may do what in which namespace. The text of a key is shown once, when it is created:
  *
- *   lh_<id: 12 hex digits>_<secret: 128 random bits as 32 hex digits>
+ *   lh_<id: 12 hex digits>_<secret: 128 random bits as 32 hex digits><checksum: 6 digits of base 62>
+ *
+ * The checksum is that of all text before it. With it, a program that looks for secrets in files recognizes a key without
+ * asking a server. Keys of older releases have none.
  *
  * The store keeps the id, by which it finds the record, and the SHA-256 of the secret. A secret of 128
  * random bits cannot be guessed from its digest, so it needs no slow hash.
  */
 
 import { InvalidOptionError, type Page } from "../core/index.js";
-import { digestOf, type Random, randomHex } from "../env/index.js";
+import { checksumOf, digestOf, type Random, randomHex } from "../env/index.js";
 
 /**
  * viewer reads. holder acquires, renews and releases leases and works on tasks, under its own prefixes.
- * operator reads, and ends the leases of others. admin does all of that, and manages keys and limits.
+ * operator reads, and ends the leases of others. admin does all of that, and manages keys and limits. scraper reads the
+ * metrics, and nothing else.
  */
-export type Role = "viewer" | "holder" | "operator" | "admin";
-export const ROLES: readonly Role[] = ["viewer", "holder", "operator", "admin"];
+export type Role = "scraper" | "viewer" | "holder" | "operator" | "admin";
+export const ROLES: readonly Role[] = ["scraper", "viewer", "holder", "operator", "admin"];
 
 /** What may be shown of a key. Times are the store's, as ISO 8601. */
 export interface ApiKey {
@@ -28,9 +32,12 @@ export interface ApiKey {
   /**
    * Of a holder: the resources that it may lease begin with one of these; `""` is any. Tasks have
    * leases named `task:ID`, so a key works on tasks if one of its prefixes is a beginning of `task:`.
+   * Of an operator: the resources on which it may act; without any, and without queues, it may act on everything.
    * Of other roles: none, because prefixes do not limit them.
    */
   readonly prefixes: readonly string[];
+  /** Of an operator: the queues on whose tasks it may act. Of other roles: none. */
+  readonly queues: readonly string[];
   readonly createdAt: string;
   /** Null: never. */
   readonly expiresAt: string | null;
@@ -38,6 +45,8 @@ export interface ApiKey {
   readonly remainingMs: number | null;
   /** Whether an operator ended it before its expiry. */
   readonly revoked: boolean;
+  /** The last use that a server has noted, within a few minutes; null: none. */
+  readonly lastUsedAt: string | null;
 }
 
 /** A key as the store keeps it. */
@@ -48,6 +57,8 @@ export interface KeyRecord extends ApiKey {
 
 /** An API key to create. The store keeps the digest of its secret, not the secret. */
 export interface NewKey extends Pick<ApiKey, "id" | "namespace" | "name" | "role" | "prefixes"> {
+  /** Default: none. */
+  readonly queues?: readonly string[] | undefined;
   readonly digest: string;
   /** From the store's now on; null: no end. */
   readonly lifetimeMs: number | null;
@@ -60,6 +71,8 @@ export interface NewKey extends Pick<ApiKey, "id" | "namespace" | "name" | "role
 export const MOST_KEYS = 1_000;
 /** How long ended keys are kept, so that an operator can look up an id from a log. */
 export const KEEP_ENDED_KEYS_MS = 30 * 24 * 3_600_000;
+/** A key's use is noted at most so often. Several servers may do so, and a busy key is in use all the time. */
+export const NOTE_USED_EVERY_MS = 60_000;
 
 /** Which API keys to list. */
 export interface KeyQuery {
@@ -87,6 +100,11 @@ export interface KeyStore {
    * A server that has once required keys must not admit callers without one after a restart.
    */
   existed(): Promise<boolean>;
+  /**
+   * Notes that keys are in use. Of a key that was noted within the last minute, and of one that does not exist, it notes
+   * nothing. It changes no right, so it has no audit entry.
+   */
+  noteUsed(ids: readonly string[]): Promise<void>;
   /**
    * Deletes keys that ended more than `olderThanMs` ago. Returns how many. It revokes no right, so it has
    * no audit entry.
@@ -159,13 +177,17 @@ export interface KeyText {
 export function newKeyText(random: Random): KeyText {
   const id = randomHex(random, 6);
   const secret = randomHex(random, 16);
-  return { id, text: `lh_${id}_${secret}`, digest: digestOf(secret) };
+  const text = `lh_${id}_${secret}`;
+  return { id, text: `${text}${checksumOf(text)}`, digest: digestOf(secret) };
 }
 
-/** Parses the text of a key; null if it does not have the form of one. */
+/** Parses the text of a key; null if it does not have the form of one, or another checksum. */
 export function parseKeyText(text: string): Pick<KeyText, "id" | "digest"> | null {
-  const [, id, secret] = /^lh_([0-9a-f]{12})_([0-9a-f]{32})$/.exec(text) ?? [];
-  return id !== undefined && secret !== undefined ? { id, digest: digestOf(secret) } : null;
+  const [, body = "", id, secret, checksum] =
+    /^(lh_([0-9a-f]{12})_([0-9a-f]{32}))([0-9A-Za-z]{6})?$/.exec(text) ?? [];
+  if (id === undefined || secret === undefined) return null;
+  if (checksum !== undefined && checksum !== checksumOf(body)) return null;
+  return { id, digest: digestOf(secret) };
 }
 
 /** Compares two digests in constant time. */

@@ -107,3 +107,10 @@ it("takes lease ids out of texts, and leaves public names in", () => {
     );
   }
 });
+
+it("keeps neither the secret of a key nor its checksum in logs", () => {
+  const key = `lh_0123456789ab_${"0f".repeat(16)}`;
+  expect(withoutLeaseIds(`of ${key}aB3xYz, ${key}`)).toBe(
+    "of lh_0123456789ab_[lease], lh_0123456789ab_[lease]",
+  );
+});

@@ -58,12 +58,15 @@ export function digestOf(text: string): string {
 /** Node's own digest, a tenth of the work. Not an import, which bundlers for browsers would have to resolve. */
 const nativeHash = builtin("crypto")?.hash;
 
+const KEY = /(lh_[0-9a-f]{12}_)[0-9a-f]{32}[0-9A-Za-z]{6}(?![0-9A-Za-z])/g;
+
 /**
- * The text with `[lease]` in place of what may be a lease id or the id of a claim: for logs, where
- * texts of others stand. Grant ids and UUIDs stay.
+ * The text with `[lease]` in place of what may be a lease id, the id of a claim, or the secret of a key with its checksum:
+ * for logs, where texts of others stand. Grant ids and UUIDs stay.
  */
 export function withoutLeaseIds(text: string): string {
-  return text.replace(/[0-9a-f]{32,}/gi, "[lease]");
+  const withoutKeys = text.replace(KEY, "$1[lease]");
+  return withoutKeys.replace(/[0-9a-f]{32,}/gi, "[lease]");
 }
 
 /**

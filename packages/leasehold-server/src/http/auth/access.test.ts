@@ -16,6 +16,7 @@ const caller = (role: Caller["role"], ...prefixes: string[]): Caller => ({
 const READING = ["read", "readTasks", "readAll"] as const;
 
 it.each<[Caller, readonly Need[]]>([
+  [caller("scraper"), []],
   [caller("viewer"), READING],
   [caller("operator"), [...READING, "operate"]],
   [caller("admin"), [...READING, "hold", "work", "operate", "administer"]],
@@ -30,7 +31,8 @@ it.each<[Caller, readonly Need[]]>([
   const needs: readonly Need[] = [...new Set(Object.values(ACCESS))];
   for (const need of needs) {
     const check = () => checkMay(own, need);
-    if (need === "public" || may.includes(need)) check();
+    const isEverybodys = need === "public" || need === "scrape";
+    if (isEverybodys || may.includes(need)) check();
     else expect(check, need).toThrow(expect.objectContaining({ code: "FORBIDDEN" }));
   }
 });

@@ -18,7 +18,7 @@ import type { AppEnv } from "../request.js";
 import { type Caller, covers, describePrefixes, TASK_PREFIX } from "./caller.js";
 
 /**
- * public: no key; read: named resources; readTasks: tasks and their generator; readAll: lists of
+ * public: no key; scrape: metrics; read: named resources; readTasks: tasks and their generator; readAll: lists of
  * everything; hold: leases; work: tasks; operate: leases and tasks of others; administer: keys and limits.
  */
 export type Need = keyof typeof NEEDS;
@@ -32,7 +32,8 @@ interface Requirement {
 const ALL = ["viewer", "holder", "operator", "admin"] as const;
 
 const NEEDS = {
-  public: { roles: ALL },
+  public: { roles: ["scraper", ...ALL] },
+  scrape: { roles: ["scraper", ...ALL] },
   read: { roles: ALL },
   readTasks: { roles: ALL, below: TASK_PREFIX },
   readAll: { roles: ALL, below: "" },
@@ -47,7 +48,7 @@ export const ACCESS: Readonly<Record<string, Need>> = {
   "GET /healthz": "public",
   "GET /readyz": "public",
   "GET /openapi.json": "public",
-  "GET /metrics": "read",
+  "GET /metrics": "scrape",
 
   "POST /api/tasks": "work",
   "POST /api/tasks/next": "work",
@@ -184,13 +185,13 @@ export function needOf(context: Context<AppEnv>): Need | null | undefined {
   return route === null ? null : ACCESS[route];
 }
 
-/** The needs that the caller satisfies. */
+/** The needs that the caller satisfies, without those that every key does. */
 export function mayOf(caller: Caller): Need[] {
   const needs = Object.keys(NEEDS) as Need[];
   return needs.filter((need) => {
     const { roles, below }: Requirement = NEEDS[need];
     const may = roles.includes(caller.role) && (below === undefined || covers(caller, below));
-    return may && need !== "public";
+    return may && need !== "public" && need !== "scrape";
   });
 }
 

@@ -34,6 +34,7 @@ function setUp(auth: Auth = "keys", hosts?: readonly string[]) {
     },
     list: () => Promise.reject(new Error("list is not called")),
     collect: () => Promise.reject(new Error("collect is not called")),
+    noteUsed: () => Promise.reject(new Error("noteUsed is not called")),
     async any() {
       if (state.fails) throw new StoreUnavailableError("unavailable", { outcome: "none" });
       return records.size > 0;
@@ -59,6 +60,8 @@ function setUp(auth: Auth = "keys", hosts?: readonly string[]) {
       expiresAt: null,
       remainingMs: null,
       revoked: false,
+      lastUsedAt: null,
+      queues: [],
       ...change,
     };
     records.set(id, record);
@@ -78,7 +81,7 @@ const refused = { code: "UNAUTHENTICATED" };
 test("a key determines namespace, role, prefixes and actor", async () => {
   const { add, come } = setUp();
   const { id, text } = add({ namespace: "t", role: "holder", prefixes: ["p/"] });
-  const caller = { namespace: "t", role: "holder", prefixes: ["p/"], keyId: id };
+  const caller = { namespace: "t", role: "holder", prefixes: ["p/"], queues: [], keyId: id };
   expect(await come(`Bearer ${text}`)).toEqual({ ...caller, actor: `key:${id}` });
   expect(await come(`bearer  ${text} `)).toMatchObject(caller);
 });
@@ -87,9 +90,13 @@ test.each([
   ["nothing", () => null],
   ["another scheme", (text: string) => `Basic ${btoa(`${text}:`)}`],
   ["no scheme", (text: string) => text],
-  ["the id alone", (text: string) => `Bearer ${text.slice(0, -33)}`],
-  ["another secret", (text: string) => `Bearer ${text.slice(0, -1)}${text.endsWith("0") ? 1 : 0}`],
-  ["another id", (text: string) => `Bearer lh_${"0".repeat(12)}${text.slice(-33)}`],
+  ["the id alone", (text: string) => `Bearer ${text.slice(0, -39)}`],
+  [
+    "another checksum",
+    (text: string) => `Bearer ${text.slice(0, -1)}${text.endsWith("0") ? 1 : 0}`,
+  ],
+  ["another secret", (text: string) => `Bearer ${text.slice(0, -7)}${text.at(-7) === "0" ? 1 : 0}`],
+  ["another id", (text: string) => `Bearer lh_${"0".repeat(12)}${text.slice(-39, -6)}`],
   ["two keys", (text: string) => `Bearer ${text}, Bearer ${text}`],
   ["something long", () => `Bearer ${"x".repeat(10_000)}`],
 ])("%s is refused, and the refusal does not repeat it", async (_, header) => {

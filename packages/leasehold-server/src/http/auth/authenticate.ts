@@ -71,6 +71,8 @@ export interface AuthOptions {
   readonly bootstrapToken?: string | undefined;
   /** Callers by tokens of an issuer, and by sessions of the console; undefined: none. */
   readonly oidc?: Oidc | undefined;
+  /** Receives the id of each valid key that a request has. */
+  readonly noteUsed?: ((keyId: string) => void) | undefined;
 }
 
 interface CachedRead<T> {
@@ -84,6 +86,7 @@ export class Authenticator {
   readonly #auth: Auth;
   readonly #env: Env;
   readonly #anyone: Caller;
+  readonly #noteUsed: ((keyId: string) => void) | undefined;
   readonly #hosts: TrustedHosts;
   readonly #known = new Map<string, CachedRead<KeyRecord>>();
   readonly #unknown = new Map<string, CachedRead<null>>();
@@ -101,7 +104,11 @@ export class Authenticator {
   readonly #bootstrap: BootstrapToken | undefined;
   readonly #oidc: Oidc | undefined;
 
-  constructor({ auth, keys, anyone, hosts, bootstrapToken, oidc }: AuthOptions, env: Env) {
+  constructor(
+    { auth, keys, anyone, hosts, bootstrapToken, noteUsed, oidc }: AuthOptions,
+    env: Env,
+  ) {
+    this.#noteUsed = noteUsed;
     this.#auth = auth;
     this.#oidc = oidc;
     this.#keys = keys;
@@ -154,9 +161,24 @@ export class Authenticator {
     if (!record || !equalDigests(record.value.digest, named.digest)) {
       throw unauthenticated(this.#requiresKeys ? "no such key" : NO_KEYS);
     }
+    return this.#callerWith(record);
+  }
+
+  /**
+   * The caller with this key, which something else than its secret proves.
+   * @throws as {@link callerOf}
+   */
+  async callerOfKey(id: string, acceptsStale: boolean, remoteAddress?: string): Promise<Caller> {
+    const record = await this.#recordOf(id, acceptsStale, remoteAddress);
+    if (!record) throw unauthenticated("the key of this client certificate does not exist");
+    return this.#callerWith(record);
+  }
+
+  #callerWith(record: CachedRead<KeyRecord>): Caller {
     this.#checkStillValid(record);
-    const { id, namespace, role, prefixes } = record.value;
-    return { namespace, role, prefixes, actor: `key:${id}`, keyId: id };
+    const { id, namespace, role, prefixes, queues } = record.value;
+    this.#noteUsed?.(id);
+    return { namespace, role, prefixes, queues, actor: `key:${id}`, keyId: id };
   }
 
   /** With `none`, the host authenticates callers, may be behind a proxy, and may serve pages of other origins. */

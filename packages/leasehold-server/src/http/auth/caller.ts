@@ -20,8 +20,13 @@ export interface Caller {
   /** The tenant. */
   readonly namespace: string;
   readonly role: Role;
-  /** For a holder: the resources that it may lease begin with one of these; `""` allows all. */
+  /**
+   * For a holder: the resources that it may lease begin with one of these; `""` allows all. For an operator: those on which it
+   * may act; without any, and without queues, it may act on everything.
+   */
   readonly prefixes: readonly string[];
+  /** For an operator: the queues on whose tasks it may act. */
+  readonly queues?: readonly string[];
   /** For the audit and the logs: `key:<id>`, `oidc:<sub>`, `bootstrap`, or `anyone` while no key is required. */
   readonly actor: string;
   /** The id of its key, or one that is made of the issuer and the subject of its token; null while none is required. */

@@ -50,7 +50,7 @@ export function checkKeyless(
  * Refuses web pages of other origins, those of other ports of this machine too. Browsers do not let a page choose
  * these headers.
  */
-function checkOrigin({ url, headers }: Request): void {
+export function checkOrigin({ url, headers }: Request): void {
   const site = headers.get("sec-fetch-site");
   const origin = headers.get("origin");
   // By the browser's own word. Behind a proxy for TLS the origin is another one than this server sees.

@@ -31,6 +31,7 @@ async function open() {
     },
     list: refuse,
     collect: refuse,
+    noteUsed: refuse,
     any: async () => records.size > 0,
     existed: async () => records.size > 0,
   };
@@ -51,6 +52,8 @@ async function open() {
       expiresAt: null,
       remainingMs,
       revoked: false,
+      lastUsedAt: null,
+      queues: [],
     };
     records.set(id, record);
     const headers = { authorization: `Bearer ${text}` };

@@ -18,6 +18,7 @@ import {
   Lock as LockSchema,
 } from "../../protocol/index.js";
 import { callerOf, checkResources } from "../auth/caller.js";
+import { checkOperates } from "../auth/scope.js";
 import { excludesOthers, filteredPage } from "../console/lease-filters.js";
 import { byCaller, controlOf } from "../operations/operator-action.js";
 import { failed } from "../problems.js";
@@ -123,6 +124,7 @@ export function lockRoutes(app: App, services: Services): void {
     async (context) => {
       const { reason, actorId: claimed, ...request } = context.req.valid("json");
       controlOf(services);
+      checkOperates(callerOf(context), [request.resource]);
       const by = byCaller(context, reason, claimed);
       const calls = services.leaseCalls(context, [request]);
       const { outcome, entry } = await calls.revoke(defined(request), by);

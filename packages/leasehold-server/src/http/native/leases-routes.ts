@@ -21,6 +21,7 @@ import {
   ServerCapabilities,
 } from "../../protocol/index.js";
 import { callerOf, checkNoTask, checkResources } from "../auth/caller.js";
+import { checkOperates } from "../auth/scope.js";
 import { withoutNonce } from "../compat/by-holder.js";
 import { filteredPage, isFiltered } from "../console/lease-filters.js";
 import { byCaller, checkReason, collectAudited } from "../operations/operator-action.js";
@@ -97,6 +98,10 @@ export function leaseRoutes(app: App, services: Services): void {
         checkNoTask(`${index}.resource`, request.resource);
         return { request: defined(request), by: byCaller(context, reason) };
       });
+      checkOperates(
+        callerOf(context),
+        requests.map(({ request }) => request.resource),
+      );
       const outcomes = await revokeEach(services, context, requests);
       return context.json(outcomes.map(toWireOutcome), 200);
     },

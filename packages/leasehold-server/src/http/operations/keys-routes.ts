@@ -39,6 +39,7 @@ const TAGS = ["keys"];
 
 export function keyRoutes(app: App, services: Services): void {
   const { random } = services.env;
+  const { keyMaxLifeMs: maxLifeMs } = services;
   const middleware = limitBody(LIMITS.bodyBytes);
 
   app.openapi(
@@ -85,7 +86,8 @@ export function keyRoutes(app: App, services: Services): void {
         throw invalid([{ path: "role", problem: "of the first key must be admin" }]);
       }
       const by = byCaller(context, reason);
-      const make = () => createKey(control, random, { ...wanted, namespace, prefixes }, by);
+      const make = () =>
+        createKey(control, random, { ...wanted, namespace, prefixes, maxLifeMs }, by);
       const change = () => services.budget(context).change(make);
       const made = await (bootstrap ? bootstrap.use(change) : change()).catch(refused);
       return context.json(toWireMade(made), 201);
@@ -112,7 +114,7 @@ export function keyRoutes(app: App, services: Services): void {
       const id = keyId(context.req.valid("param").id);
       const { namespace } = callerOf(context);
       const by = byCaller(context, reason);
-      const rotate = () => rotateKey(control, random, { namespace, id, overlapMs }, by);
+      const rotate = () => rotateKey(control, random, { namespace, id, overlapMs, maxLifeMs }, by);
       const made = await services.budget(context).change(rotate).catch(refused);
       if (!made) throw unknownKey();
       services.authenticator.forget(id);
@@ -174,16 +176,19 @@ function unknownKey(): ProblemError {
 
 function toWireKey(key: ApiKey) {
   const { id, namespace, name, role, prefixes, createdAt, expiresAt, remainingMs, revoked } = key;
+  const { lastUsedAt, queues } = key;
   return {
     id,
     namespace,
     name,
     role,
     prefixes: [...prefixes],
+    queues: [...queues],
     createdAt,
     expiresAt,
     remainingMs,
     revoked,
+    lastUsedAt,
   };
 }
 

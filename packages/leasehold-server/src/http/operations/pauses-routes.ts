@@ -4,6 +4,7 @@ import { clearPause, type PauseKey, type Pause as StoredPause, setPause } from "
 import { LIMITS } from "leasehold/internal/wire";
 import { Pause, PauseBody, PauseList, Resumed, ResumeQuery } from "../../protocol/index.js";
 import { type Caller, callerOf, checkNoTask, covers, TASK_PREFIX } from "../auth/caller.js";
+import { checkOperates, checkOperatesQueue } from "../auth/scope.js";
 import { tooMany } from "../problems.js";
 import { type Budget, limitBody } from "../request.js";
 import { type App, answers, bodyProblems, jsonBody, otherMethods, problems } from "../routing.js";
@@ -60,6 +61,7 @@ export function pauseRoutes(app: App, services: Services): void {
       if (kind !== "queue") checkNoTask("name", name);
       const control = controlOf(services);
       const { namespace } = callerOf(context);
+      checkPause(callerOf(context), { kind, name });
       const by = { ...byCaller(context, reason), reason };
       await checkRoom(services, services.budget(context), { namespace, kind, name });
       const pause = () => setPause(control, { namespace, kind, name }, by);
@@ -86,6 +88,7 @@ export function pauseRoutes(app: App, services: Services): void {
       const { kind, name, reason } = context.req.valid("query");
       const control = controlOf(services);
       const { namespace } = callerOf(context);
+      checkPause(callerOf(context), { kind, name });
       const by = byCaller(context, reason);
       const resume = () => clearPause(control, { namespace, kind, name }, by);
       const wasPaused = await services.budget(context).change(resume);
@@ -95,6 +98,12 @@ export function pauseRoutes(app: App, services: Services): void {
     },
   );
   otherMethods(app, PATH, "GET", "PUT", "DELETE");
+}
+
+/** @throws FORBIDDEN */
+function checkPause(caller: Caller, { kind, name }: Pick<PauseKey, "kind" | "name">): void {
+  if (kind === "queue") checkOperatesQueue(caller, name);
+  else checkOperates(caller, [name]);
 }
 
 /** Whether the pause refuses something that the caller may acquire or claim. */

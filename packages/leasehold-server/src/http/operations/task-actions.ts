@@ -4,6 +4,7 @@ import type { AdminOutcome, TaskKey, TaskState, TaskView } from "leasehold/inter
 import { isolated } from "leasehold/internal";
 import type { BulkAnswer } from "leasehold/internal/wire";
 import { callerOf } from "../auth/caller.js";
+import { checkOperatesQueue, hasQueues } from "../auth/scope.js";
 import { invalid, ProblemError } from "../problems.js";
 import type { AppEnv } from "../request.js";
 import type { Services } from "../services.js";
@@ -54,9 +55,25 @@ export async function runTaskAction(
   ids: readonly string[],
   reason: string | undefined,
 ): Promise<AdminOutcome[]> {
+  await checkQueues(services, context, ids);
   const act = () => perform(services, context, operation, ids, reason);
   if (operation !== "retry") return act();
   return withReserved(services, context, await reserveForIds(services, context, ids), act);
+}
+
+/** @throws FORBIDDEN if the caller may act on some queues alone, and a task is in another one */
+async function checkQueues(
+  services: Services,
+  context: Context<AppEnv>,
+  ids: readonly string[],
+): Promise<void> {
+  const caller = callerOf(context);
+  if (!hasQueues(caller)) return;
+  const { namespace } = caller;
+  for (const id of ids) {
+    const task = await services.page(context, 1, () => services.tasks.get({ namespace, id }));
+    if (task) checkOperatesQueue(caller, task.queue);
+  }
 }
 
 async function perform(
@@ -103,6 +120,7 @@ export async function runBulkAction(
   { operation, filter, expected, reason }: Bulk,
 ): Promise<BulkAnswer> {
   controlOf(services);
+  checkOperatesQueue(callerOf(context), filter.queue);
   checkStates(operation, filter);
   const ended = STATES[operation].filter((state) => operation === "cancel" || state !== "pending");
   const states = filter.states ?? ended;

@@ -6,6 +6,7 @@ import {
   type KeyStore,
   MOST_KEYS,
   type NewKey,
+  NOTE_USED_EVERY_MS,
   unknownKeyCursor,
 } from "../../control/index.js";
 
@@ -17,6 +18,7 @@ export interface StoredKey extends NewKey {
   readonly revoked: boolean;
   /** The id of the key that replaces it. */
   readonly successor?: string;
+  readonly lastUsedAtMs: number | null;
 }
 
 interface State {
@@ -39,9 +41,12 @@ export function memoryKeys(state: State): KeyStore & KeyActs {
     return good;
   };
   const shown = (key: StoredKey): ApiKey => {
-    const { order, digest, lifetimeMs, createdAtMs, expiresAtMs, successor, ...rest } = key;
+    const { order, digest, lifetimeMs, createdAtMs, expiresAtMs, successor, ...more } = key;
+    const { lastUsedAtMs, queues = [], ...rest } = more;
     return {
       ...rest,
+      queues,
+      lastUsedAt: lastUsedAtMs === null ? null : new Date(lastUsedAtMs).toISOString(),
       createdAt: new Date(createdAtMs).toISOString(),
       expiresAt: expiresAtMs === null ? null : new Date(expiresAtMs).toISOString(),
       remainingMs: expiresAtMs === null ? null : Math.max(0, Math.ceil(leftMs(key))),
@@ -56,7 +61,8 @@ export function memoryKeys(state: State): KeyStore & KeyActs {
     const createdAtMs = state.nowMs();
     const expiresAtMs = key.lifetimeMs === null ? null : createdAtMs + key.lifetimeMs;
     state.keysAdded += 1;
-    return put({ ...key, order: state.keysAdded, createdAtMs, expiresAtMs, revoked: false });
+    const times = { createdAtMs, expiresAtMs, lastUsedAtMs: null };
+    return put({ ...key, ...times, order: state.keysAdded, revoked: false });
   };
   const end = (key: StoredKey, inMs: number): ApiKey => {
     const expiresAtMs = Math.min(key.expiresAtMs ?? Infinity, state.nowMs() + inMs);
@@ -79,6 +85,14 @@ export function memoryKeys(state: State): KeyStore & KeyActs {
     },
     any: async () => [...keys.values()].some(isGood),
     existed: async () => state.keysAdded > 0,
+    async noteUsed(ids) {
+      const nowMs = state.nowMs();
+      for (const id of ids) {
+        const key = keys.get(id);
+        if (!key || nowMs - (key.lastUsedAtMs ?? -Infinity) < NOTE_USED_EVERY_MS) continue;
+        keys.set(id, { ...key, lastUsedAtMs: nowMs });
+      }
+    },
     async collect(olderThanMs) {
       const old = [...keys.values()].filter((key) => leftMs(key) <= -olderThanMs);
       for (const { id } of old) keys.delete(id);
@@ -92,9 +106,17 @@ export function memoryKeys(state: State): KeyStore & KeyActs {
         return { status: "rotatedBefore", successor: key.successor };
       }
       if (!isGood(key)) return { status: "notGood" };
-      const { name, role, prefixes, createdAtMs, expiresAtMs } = key;
+      const { name, role, prefixes, queues, createdAtMs, expiresAtMs } = key;
       const lifetimeMs = expiresAtMs === null ? null : expiresAtMs - createdAtMs;
-      const order = { ...successor, namespace, name, role, prefixes, lifetimeMs };
+      const order = {
+        ...successor,
+        namespace,
+        name,
+        role,
+        prefixes,
+        queues: queues ?? [],
+        lifetimeMs,
+      };
       // A key that ends now makes room for its successor.
       const made = insert(order, overlapMs === 0 ? MOST_KEYS + 1 : MOST_KEYS);
       if (!made) return { status: "full" };

@@ -11,6 +11,8 @@ import {
   type KeyStore,
   MOST_KEYS,
   type NewKey,
+  NOTE_USED_EVERY_MS,
+  type Role,
   unknownKeyCursor,
 } from "../../control/index.js";
 import { invariant } from "../../env/index.js";
@@ -24,13 +26,17 @@ const good = (row: string) =>
   `(${row}.expires_at IS NULL OR ${row}.expires_at > clock_timestamp())`;
 const ms = (interval: string) => `date_part('epoch', ${interval}) * 1000`;
 
-const COLUMNS = `k.id, k.namespace, k.name, k.role, k.prefixes, k.revoked,
+const COLUMNS = `k.id, k.namespace, k.name, k.role, k.prefixes, k.queues, k.revoked,
   ${iso("k.created_at")} AS "createdAt", ${iso("k.expires_at")} AS "expiresAt",
+  ${iso("k.last_used_at")} AS "lastUsedAt",
   greatest(0, ceil(${ms("k.expires_at - clock_timestamp()")})) AS left_ms`;
 
-type Row = Omit<ApiKey, "prefixes" | "remainingMs"> & {
+type Row = Omit<ApiKey, "role" | "prefixes" | "queues" | "remainingMs"> & {
+  readonly role: Role | typeof LIMITED_OPERATOR;
   /** JSON. */
   readonly prefixes: string;
+  /** JSON. */
+  readonly queues: string;
   readonly left_ms: number;
 };
 
@@ -48,12 +54,18 @@ const EXISTED = `SELECT EXISTS (SELECT FROM leasehold.api_key)
   OR EXISTS (SELECT FROM leasehold.audit a WHERE a.action = 'key.create') AS existed`;
 /** Holds the lock until the transaction ends. Values: namespace. */
 const LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('leasehold keys of ' || $1, 0))";
-/** Values: id, namespace, name, role, prefixes, digest, lifetimeMs, maximum number of keys. */
+/**
+ * The role of an operator with prefixes or queues. Servers of the release before would let an operator act on everything, and
+ * give a role that they do not know no rights.
+ */
+const LIMITED_OPERATOR = "limitedOperator";
+
+/** Values: id, namespace, name, role, prefixes, digest, lifetimeMs, maximum number of keys, queues. */
 const ADD = `
 WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now)
 INSERT INTO leasehold.api_key AS k
-  (id, namespace, name, role, prefixes, digest, created_at, expires_at)
-SELECT $1, $2, $3, $4, $5, $6, c.now, ${afterMs("c.now", "$7")} FROM clock c
+  (id, namespace, name, role, prefixes, digest, created_at, expires_at, queues)
+SELECT $1, $2, $3, $4, $5, $6, c.now, ${afterMs("c.now", "$7")}, $9 FROM clock c
 WHERE $8::int > (SELECT count(*) FROM leasehold.api_key o WHERE o.namespace = $2 AND ${good("o")})
 RETURNING ${COLUMNS}`;
 /** Values: namespace, id. The audit log knows the successor: a rotation and its entry are one transaction. */
@@ -70,6 +82,19 @@ SET expires_at = least(k.expires_at, ${afterMs("clock_timestamp()", "$3")}),
   revoked = k.revoked OR ($3::float8 = 0 AND ${good("k")})
 WHERE k.namespace = $1 AND k.id = $2
 RETURNING ${COLUMNS}`;
+
+/**
+ * Values: ids, the time after which a use is noted again. Locks no row that another statement has: that key is noted a
+ * minute later.
+ */
+const NOTE_USED = `
+WITH used AS MATERIALIZED (
+  SELECT k.id FROM leasehold.api_key k
+  WHERE k.id IN (SELECT jsonb_array_elements_text($1::jsonb))
+    AND (k.last_used_at IS NULL OR k.last_used_at <= ${afterMs("clock_timestamp()", "-$2")})
+  FOR UPDATE SKIP LOCKED
+)
+UPDATE leasehold.api_key k SET last_used_at = clock_timestamp() FROM used u WHERE k.id = u.id`;
 
 /** The number of rows that one statement deletes at most. */
 const COLLECTED_AT_ONCE = 1_000;
@@ -102,6 +127,9 @@ export function keysIn(sql: Sql): KeyStore & KeyActs {
       const [row] = await sql.query<{ existed: boolean }>(EXISTED);
       return row?.existed ?? false;
     },
+    async noteUsed(ids) {
+      if (ids.length > 0) await sql.query(NOTE_USED, [JSON.stringify(ids), NOTE_USED_EVERY_MS]);
+    },
     async collect(olderThanMs) {
       for (let collected = 0; ; ) {
         const { length } = await sql.query(COLLECT, [olderThanMs, COLLECTED_AT_ONCE]);
@@ -120,8 +148,8 @@ export function keysIn(sql: Sql): KeyStore & KeyActs {
           return { status: "rotatedBefore", successor: row.successor };
         }
         if (!row?.good) return { status: "notGood" };
-        const { name, role, prefixes } = keyOf(row);
-        const order = { namespace, name, role, prefixes, lifetimeMs: row.lifetime_ms };
+        const { name, role, prefixes, queues } = keyOf(row);
+        const order = { namespace, name, role, prefixes, queues, lifetimeMs: row.lifetime_ms };
         // A key that ends now makes room for its successor.
         const most = overlapMs === 0 ? MOST_KEYS + 1 : MOST_KEYS;
         const key = await add(session, { ...order, ...successor }, most);
@@ -135,10 +163,12 @@ export function keysIn(sql: Sql): KeyStore & KeyActs {
 }
 
 async function add(session: Session, key: NewKey, most: number): Promise<ApiKey | null> {
-  const { id, namespace, name, role, prefixes, digest, lifetimeMs } = key;
+  const { id, namespace, name, prefixes, queues = [], digest, lifetimeMs } = key;
+  const isLimited = key.role === "operator" && prefixes.length + queues.length > 0;
+  const role = isLimited ? LIMITED_OPERATOR : key.role;
   await session.query(LOCK, [namespace]);
   const columns = [id, namespace, name, role, JSON.stringify(prefixes), digest, lifetimeMs];
-  const [row] = await session.query<Row>(ADD, [...columns, most]);
+  const [row] = await session.query<Row>(ADD, [...columns, most, JSON.stringify(queues)]);
   return row ? keyOf(row) : null;
 }
 
@@ -171,16 +201,18 @@ ORDER BY k.created_at DESC, k.id DESC LIMIT $1::int`;
 }
 
 function keyOf(row: Row): ApiKey {
-  const { id, namespace, name, role, createdAt, expiresAt, revoked } = row;
+  const { id, namespace, name, createdAt, expiresAt, lastUsedAt, revoked } = row;
   return {
     id,
     namespace,
     name,
-    role,
+    role: row.role === LIMITED_OPERATOR ? "operator" : row.role,
     createdAt,
     expiresAt,
+    lastUsedAt,
     revoked,
     prefixes: JSON.parse(row.prefixes) as string[],
+    queues: JSON.parse(row.queues) as string[],
     remainingMs: expiresAt === null ? null : row.left_ms,
   };
 }

@@ -251,15 +251,16 @@ describePostgres("migrations", () => {
   it("go on from the last version of development, and refuse an earlier one", async () => {
     const source = { url: database.url };
     const sql = await fresh();
-    await migratePostgres(source, systemEnv);
+    const [baseline, ...steps] = MIGRATIONS.map(({ name }) => name);
+    expect(await migrate(sql, undefined, MIGRATIONS.slice(0, 1))).toEqual([baseline]);
     await pool.query(`ALTER TABLE leasehold.migration DROP COLUMN compatible_from;
       DELETE FROM leasehold.migration;
       INSERT INTO leasehold.migration
       SELECT n, 'step ' || n, '2026-01-01T00:00:00Z' FROM generate_series(1, ${BASELINE}) n`);
-    expect(await migratePostgres(source, systemEnv)).toEqual([]);
-    expect(await planPostgres(source, systemEnv)).toMatchObject(
-      all.map(({ name }) => ({ name, appliedAt: "2026-01-01T00:00:00.000Z" })),
-    );
+    expect(await migratePostgres(source, systemEnv)).toEqual(steps);
+    const [first, ...others] = await planPostgres(source, systemEnv);
+    expect(first).toMatchObject({ name: baseline, appliedAt: "2026-01-01T00:00:00.000Z" });
+    expect(others).toMatchObject(steps.map((name) => ({ name })));
     const added = later("added", last);
     expect(await migrate(sql, undefined, [...MIGRATIONS, added])).toEqual(["added"]);
     expect(await migratePostgres(source, systemEnv)).toEqual([]);

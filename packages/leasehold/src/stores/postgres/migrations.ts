@@ -50,4 +50,16 @@ export const MIGRATIONS: readonly Migration[] = [
       ...FENCE_TABLES,
     ],
   },
+  {
+    version: 18,
+    name: "uses and queues of keys, and more roles",
+    // The code before gives roles that it does not know no rights.
+    compatibleFrom: BASELINE,
+    statements: [
+      "ALTER TABLE leasehold.api_key ADD COLUMN last_used_at timestamptz",
+      "ALTER TABLE leasehold.api_key ADD COLUMN queues text NOT NULL DEFAULT '[]'",
+      `ALTER TABLE leasehold.api_key DROP CONSTRAINT api_key_role_check,
+         ADD CONSTRAINT api_key_role_check CHECK (role IN ('scraper', 'viewer', 'holder', 'limitedOperator', 'operator', 'admin'))`,
+    ],
+  },
 ];

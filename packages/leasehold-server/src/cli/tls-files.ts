@@ -1,0 +1,200 @@
+/**
+ * The certificates of a server, from files, and read again when these change:
+ *
+ *   a file's folder changes, SIGHUP, or a minute has passed ──▶ read ─┬─ as before ─▶ nothing
+ *                                                                     ├─ in order ──▶ used for new connections
+ *                                                                     └─ wrong ─────▶ logged, and the former ones stay
+ *
+ * Folders are watched, and not files: Kubernetes replaces a link to the folder of all files, and certbot links.
+ */
+import { X509Certificate } from "node:crypto";
+import { type FSWatcher, realpathSync, watch } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { dirname } from "node:path";
+import type { Env, Timer } from "leasehold";
+import { repeat } from "leasehold/internal";
+import type { ClientCertificate, Listening, ServerTls } from "../http/index.js";
+import { type ClientKeys, keyIn, parseClientKeys } from "./client-keys.js";
+import { UsageError } from "./failures.js";
+
+export interface TlsPaths {
+  readonly cert: string;
+  readonly key: string;
+  readonly clientCa?: string | undefined;
+  /** The list that assigns keys to certificates of clients. */
+  readonly clientKeys?: string | undefined;
+}
+
+/** Files that change together are read together. */
+const SETTLE_MS = 500;
+/** File systems that report no changes, as those of networks. */
+const READ_EVERY_MS = 60_000;
+const EXPIRES_SOON_MS = 14 * 24 * 3_600_000;
+const WARN_EVERY_MS = 24 * 3_600_000;
+
+type Texts = ServerTls & { readonly clientKeys?: string };
+
+export class TlsFiles {
+  readonly #paths: TlsPaths;
+  readonly #env: Env;
+  #texts: Texts;
+  #keys: ClientKeys;
+  /** Of the last failure, which is logged once. */
+  #failure = "";
+  #warnedMs = -Infinity;
+  #onHangUp = () => {};
+
+  private constructor(paths: TlsPaths, env: Env, texts: Texts) {
+    this.#paths = paths;
+    this.#env = env;
+    this.#texts = texts;
+    this.#keys = keysIn(paths, texts);
+    // From now on: while the server starts, the signal would end the process.
+    process.on("SIGHUP", () => this.#onHangUp());
+  }
+
+  /** @throws UsageError if a file cannot be read, or the list of keys is wrong */
+  static async read(paths: TlsPaths, env: Env): Promise<TlsFiles> {
+    return new TlsFiles(paths, env, await read(paths));
+  }
+
+  get tls(): ServerTls {
+    const { cert, key, clientCa } = this.#texts;
+    return { cert, key, clientCa };
+  }
+
+  /** By the list as it is now. */
+  readonly keyOf = (certificate: ClientCertificate): string | null =>
+    keyIn(this.#keys, certificate);
+
+  /**
+   * Follows the files from now on.
+   * @returns a function that ends it
+   */
+  follow(server: Pick<Listening, "changeTls">): () => Promise<void> {
+    const { clock, logger } = this.#env;
+    this.#describe("serving with this certificate");
+    let settling: Timer | undefined;
+    const later = () => {
+      settling?.cancel();
+      settling = clock.timer(SETTLE_MS, () => void this.#readAgain(server), { background: true });
+    };
+    const watchers = this.#watch(later);
+    const reading = repeat(this.#env, "read the certificates", READ_EVERY_MS, async () => {
+      this.#warnOfExpiry();
+      await this.#readAgain(server);
+    });
+    this.#onHangUp = () => {
+      logger.info({ event: "tls_reload" }, "SIGHUP: reading the certificates again");
+      this.#failure = "";
+      void this.#readAgain(server);
+    };
+    return async () => {
+      this.#onHangUp = () => {};
+      settling?.cancel();
+      for (const watcher of watchers) watcher.close();
+      await reading.stop();
+    };
+  }
+
+  #watch(onChange: () => void): FSWatcher[] {
+    const { cert, key, clientCa, clientKeys } = this.#paths;
+    const paths = [cert, key, clientCa, clientKeys].filter((path) => path !== undefined);
+    // The files may be links to others, which may be replaced in their own folder.
+    const folders = new Set(paths.flatMap((path) => [dirname(path), dirname(realpathSync(path))]));
+    return [...folders].flatMap((folder) => {
+      try {
+        const watcher = watch(folder, { persistent: false }, onChange);
+        watcher.on("error", (err) => this.#warnOfWatch(folder, err));
+        return [watcher];
+      } catch (error) {
+        this.#warnOfWatch(folder, error);
+        return [];
+      }
+    });
+  }
+
+  #warnOfWatch(folder: string, err: unknown): void {
+    const message = "changes of this folder are not reported: its files are read once a minute";
+    this.#env.logger.warn({ folder, err }, message);
+  }
+
+  async #readAgain(server: Pick<Listening, "changeTls">): Promise<void> {
+    const { logger } = this.#env;
+    try {
+      const texts = await read(this.#paths);
+      if (isSame(texts, this.#texts)) return;
+      const keys = keysIn(this.#paths, texts);
+      const { cert, key, clientCa } = texts;
+      server.changeTls({ cert, key, clientCa });
+      this.#texts = texts;
+      this.#keys = keys;
+      this.#failure = "";
+      this.#warnedMs = -Infinity;
+      this.#describe("the certificates have changed: new connections use them");
+    } catch (error) {
+      const { message } = error as Error;
+      if (message === this.#failure) return;
+      this.#failure = message;
+      const fields = { event: "tls_refused", error: message };
+      logger.error(fields, "the changed certificates cannot be used: the former ones stay");
+    }
+  }
+
+  #describe(message: string): void {
+    const { fingerprint256, subject } = certificateIn(this.#texts);
+    const expiresAt = new Date(this.#expiresMs()).toISOString();
+    const fields = { event: "tls_certificate", expiresAt, subject, fingerprint: fingerprint256 };
+    this.#env.logger.info(fields, message);
+    this.#warnOfExpiry();
+  }
+
+  #warnOfExpiry(): void {
+    const { clock, logger } = this.#env;
+    const leftMs = this.#expiresMs() - clock.wall();
+    const nowMs = clock.monotonic();
+    if (leftMs > EXPIRES_SOON_MS || nowMs - this.#warnedMs < WARN_EVERY_MS) return;
+    this.#warnedMs = nowMs;
+    const fields = { event: "tls_expires", expiresAt: new Date(this.#expiresMs()).toISOString() };
+    const message =
+      leftMs > 0
+        ? "the certificate expires soon: replace its files"
+        : "the certificate has expired, so clients refuse it: replace its files";
+    logger.warn(fields, message);
+  }
+
+  #expiresMs(): number {
+    return Date.parse(certificateIn(this.#texts).validTo);
+  }
+}
+
+/** The first one, which is the server's own. */
+function certificateIn({ cert }: Texts): X509Certificate {
+  return new X509Certificate(cert);
+}
+
+async function read(paths: TlsPaths): Promise<Texts> {
+  const { cert, key, clientCa, clientKeys } = paths;
+  return {
+    cert: await textOf(cert),
+    key: await textOf(key),
+    ...(clientCa !== undefined && { clientCa: await textOf(clientCa) }),
+    ...(clientKeys !== undefined && { clientKeys: await textOf(clientKeys) }),
+  };
+}
+
+async function textOf(path: string): Promise<string> {
+  try {
+    return await readFile(path, "utf8");
+  } catch (error) {
+    throw new UsageError(`${path} cannot be read: ${(error as Error).message}`);
+  }
+}
+
+function keysIn({ clientKeys: path }: TlsPaths, { clientKeys: text }: Texts): ClientKeys {
+  return path === undefined || text === undefined ? new Map() : parseClientKeys(text, path);
+}
+
+function isSame(a: Texts, b: Texts): boolean {
+  return (["cert", "key", "clientCa", "clientKeys"] as const).every((name) => a[name] === b[name]);
+}

@@ -1,0 +1,152 @@
+/**
+ * TLS of the server itself.
+ *
+ *   connection ──▶ handshake ─┬─ a certificate that no authority of ours has signed ──▶ cut off
+ *                             ├─ plain HTTP ──▶ 400, which says that this port needs https
+ *                             ├─ nothing for 10 s ──▶ cut off
+ *                             └─ done ──▶ requests, as without TLS
+ *
+ * The handshake does not demand a certificate, because health checks have none: the app refuses requests without one.
+ */
+import type { ServerOptions } from "node:http";
+import { createServer, type Server } from "node:https";
+import type { Socket } from "node:net";
+import { createSecureContext, type TLSSocket } from "node:tls";
+import { type Clock, InvalidOptionError, type Logger } from "leasehold";
+import { Sampler } from "./limits/sampler.js";
+import { ProblemError } from "./problems.js";
+import { rawAnswer } from "./raw-answer.js";
+
+/** Certificates and keys in PEM. */
+export interface ServerTls {
+  /** The server's certificate, followed by those of intermediate authorities. */
+  readonly cert: string;
+  /** The private key of `cert`. */
+  readonly key: string;
+  /**
+   * The authorities that sign certificates of clients. The server asks clients for a certificate, and cuts off those
+   * whose certificate is not signed by one of these. Default: it asks for none.
+   */
+  readonly clientCa?: string | undefined;
+}
+
+const HANDSHAKE_TIMEOUT_MS = 10_000;
+/** So that a client which sends plain HTTP can read the answer. */
+const LINGER_MS = 1_000;
+const LOG_EVERY_MS = 10_000;
+
+const PLAIN = new ProblemError(
+  "MALFORMED_REQUEST",
+  "this port needs TLS, and the request came without: use https://",
+);
+
+function contextOf({ cert, key, clientCa }: ServerTls) {
+  return { cert, key, minVersion: "TLSv1.2" as const, ...(clientCa && { ca: clientCa }) };
+}
+
+/** @throws InvalidOptionError if they cannot be used together */
+function checkTls(tls: ServerTls): void {
+  try {
+    createSecureContext(contextOf(tls));
+  } catch (error) {
+    const { message } = error as Error;
+    const isOther = message.includes("key values mismatch");
+    const problem = isOther ? "the key is not that of the certificate" : message;
+    throw new InvalidOptionError("tls", `cannot be used: ${problem}`);
+  }
+  // Without one, OpenSSL would trust none, and say nothing.
+  if (tls.clientCa !== undefined && !tls.clientCa.includes("-----BEGIN CERTIFICATE-----")) {
+    throw new InvalidOptionError("tls.clientCa", "must have a certificate in PEM");
+  }
+}
+
+/** @throws InvalidOptionError */
+export function createTlsServer(tls: ServerTls, options: ServerOptions): Server {
+  checkTls(tls);
+  return createServer({
+    ...options,
+    ...contextOf(tls),
+    handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
+    // Also without authorities: a later pair may come with some.
+    requestCert: true,
+    // The handshake would also refuse clients without a certificate.
+    rejectUnauthorized: false,
+  });
+}
+
+/**
+ * Uses other certificates for connections from now on. Those that exist go on, and sessions of the former certificates
+ * are not resumed.
+ * @throws InvalidOptionError, and the former ones stay
+ */
+export function changeTls(server: Server, tls: ServerTls): void {
+  checkTls(tls);
+  server.setSecureContext(contextOf(tls));
+}
+
+/** Connections whose handshake is not done. Node's server closes those only that have sent a request. */
+export class Handshakes {
+  /** By the address and port of the client, which the socket of TLS has in common with the one below it. */
+  readonly #open = new Map<string, Socket>();
+  readonly #clock: Clock;
+  readonly #logger: Logger;
+  readonly #failed: Sampler;
+
+  constructor(
+    server: Server,
+    { clock, logger }: { readonly clock: Clock; readonly logger: Logger },
+  ) {
+    this.#clock = clock;
+    this.#logger = logger;
+    this.#failed = new Sampler(clock, { most: 1, everyMs: LOG_EVERY_MS }, (failed) => {
+      logger.info({ event: "handshakes_failed", failed }, "further TLS handshakes failed");
+    });
+    server.on("connection", (socket: Socket) => {
+      const id = idOf(socket);
+      if (id === undefined) return;
+      this.#open.set(id, socket);
+      socket.once("close", () => {
+        if (this.#open.get(id) === socket) this.#open.delete(id);
+      });
+    });
+    server.on("secureConnection", (socket: TLSSocket) => {
+      this.#open.delete(idOf(socket) ?? "");
+      if (socket.authorized || socket.getPeerX509Certificate() === undefined) return;
+      this.#log(`${socket.authorizationError}`, socket.remoteAddress);
+      socket.destroy();
+    });
+    server.on("tlsClientError", (error: NodeJS.ErrnoException, socket: TLSSocket) => {
+      // Load balancers probe a port in this way.
+      if (error.code === "ECONNRESET") return;
+      this.#log(error.code ?? error.message, socket.remoteAddress);
+      if (error.code === "ERR_SSL_HTTP_REQUEST") this.#answer(this.#open.get(idOf(socket) ?? ""));
+    });
+  }
+
+  /** Cuts them off. */
+  closeAll(): void {
+    for (const socket of this.#open.values()) socket.destroy();
+  }
+
+  stopLogging(): void {
+    this.#failed.close();
+  }
+
+  #answer(socket: Socket | undefined): void {
+    if (!socket?.writable) return;
+    socket.end(rawAnswer(PLAIN));
+    const timer = this.#clock.timer(LINGER_MS, () => socket.destroy(), { background: true });
+    socket.once("close", () => timer.cancel());
+  }
+
+  #log(reason: string, address: string | undefined): void {
+    if (!this.#failed.admits()) return;
+    const fields = { event: "handshakes_failed", failed: 1, reason, address };
+    this.#logger.info(fields, "a TLS handshake failed");
+  }
+}
+
+/** Undefined if the client has already disconnected. */
+function idOf({ remoteAddress, remotePort }: Socket): string | undefined {
+  return remoteAddress === undefined ? undefined : `${remoteAddress} ${remotePort}`;
+}
