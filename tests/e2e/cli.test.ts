@@ -411,7 +411,7 @@ describe("what is typed wrong", SLOW, () => {
     [["run", "r", "--ttl", "5x", "--", "true"], "'5x' is invalid", "500ms, 30s, 5m, 2h"],
     [
       ["run", "r", "--store", "ftp://x", "--", "true"],
-      "INVALID_OPTION: source must begin",
+      "INVALID_OPTION: --store must begin",
       "docs/errors.md",
     ],
     [["worker"], "--handlers <file>", "Options: --store"],
