@@ -13,6 +13,7 @@ import {
   type ServerLimits,
 } from "../http/index.js";
 import { LOOPBACK_HOSTS } from "../protocol/index.js";
+import { type CheckpointFlags, checkpointsOf, withCheckpoints } from "./checkpoint-writer.js";
 import { checkDirectories, directoryOf } from "./directories.js";
 import { logLeaseEvent, logTaskEvent } from "./events-log.js";
 import { exportsTo } from "./export-notices.js";
@@ -38,7 +39,8 @@ import { openWhere } from "./stores.js";
 import { namesOf, type TelemetryOptions, withMetricNames } from "./telemetry.js";
 import { VERSION } from "./version.js";
 
-interface Options extends TelemetryOptions, Exposure, OidcFlags, SecurityOptions {
+interface Options
+  extends TelemetryOptions, Exposure, OidcFlags, SecurityOptions, CheckpointFlags {
   readonly port: number;
   readonly console: boolean;
   readonly limits?: Partial<ServerLimits>;
@@ -56,7 +58,7 @@ export function portOption(): Option {
 }
 
 export function addServe(command: Command): void {
-  withOidc(withSecurity(withMetricNames(withDatabase(command, EMBEDDED))))
+  withCheckpoints(withOidc(withSecurity(withMetricNames(withDatabase(command, EMBEDDED)))))
     .option(
       "--host <address>",
       "address to listen on; 0.0.0.0 serves other machines too, and requires an API key",
@@ -115,6 +117,7 @@ async function serve(command: Command, options: Options): Promise<void> {
     if (where.store.toLowerCase().startsWith(scheme)) throw new UsageError(boundTo(name, scheme));
   }
   const oidc = await oidcOf(options);
+  const checkpoints = await checkpointsOf(options);
   checkDirectories(where, where.notify);
   const shutdown = listenForShutdown(systemEnv.clock);
   const { startOpenTelemetry } = await import("./open-telemetry.js");
@@ -127,6 +130,7 @@ async function serve(command: Command, options: Options): Promise<void> {
     // Asked before it listens: from then on it outlives a store that fails.
     const keys = await keysStateOf(stores);
     const access = accessFor(options, stores, keys);
+    checkpoints.check(stores.control);
     const files = options.console ? await consoleOrSay(logger) : null;
     const app = createApp({
       ...stores,
@@ -158,6 +162,7 @@ async function serve(command: Command, options: Options): Promise<void> {
     logAccess(logger, options, keys, access);
     logSessions(logger, options);
     warnOfNoEffect(logger, options, stores, keys);
+    const writing = checkpoints.start(stores.control, env);
     const ends = stores.stopped ? [stores.stopped] : [];
     const stopped = await Promise.race([shutdown.requested(), ...ends]);
     if (stopped) logger.error({ event: "store_stopped", err: stopped }, stopped.message);
@@ -166,6 +171,7 @@ async function serve(command: Command, options: Options): Promise<void> {
     if (!stopped) await sleep(systemEnv.clock, options.drainDelay);
     await unfollow();
     await server.close();
+    await writing.close();
     if (stopped) throw stopped;
   } finally {
     await stores.close();
@@ -255,6 +261,10 @@ sub:ci:*=holder,prefix=build/. A token that matches none has no access. docs/sec
 With --tls-cert and --tls-key the server speaks https, from TLS 1.2 on, and uses changed files for new connections
 (also at SIGHUP). With --tls-client-ca, requests need a certificate that one of these authorities has signed. The list
 of --tls-client-keys has lines like "dns:worker-1.example 0123456789ab", with the id of a key: docs/security.md.
+
+With --audit-checkpoint-file, the server adds a checkpoint of the audit to that file when it starts and then every 15
+min, each a line, signed by --audit-sign-key or --audit-secret-file. Copy them to a place that the database's
+administrator cannot change, and check them with leasehold audit verify --checkpoint.
 
 Open the server's address in a browser for the console, which shows leases, tasks and elections live.
 
