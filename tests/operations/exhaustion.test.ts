@@ -12,7 +12,13 @@ async function open(limits: AppOptions["limits"]) {
   const { control } = opened.stores;
   if (!control) throw new Error("memory keeps keys");
   const newKey = async (role: Role) => {
-    const order = { namespace: "n", name: role, role, prefixes: [""], lifetimeMs: null };
+    const order = {
+      namespace: "n",
+      name: role,
+      role,
+      prefixes: role === "holder" ? [""] : [],
+      lifetimeMs: null,
+    };
     const { text } = await createKey(control, systemRandom, order, { actor: "test", reason: null });
     const headers = { authorization: `Bearer ${text}` };
     return {

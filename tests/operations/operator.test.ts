@@ -33,7 +33,8 @@ for (const engine of CONTROL_ENGINES) {
         ["theirs", "holder"],
         ["theirs", "operator"],
       ] as const) {
-        const order = { namespace, role, name: role, prefixes: [""], lifetimeMs: null };
+        const prefixes = role === "holder" ? [""] : [];
+        const order = { namespace, role, name: role, prefixes, lifetimeMs: null };
         const by = { actor: "cli:tester", reason: null };
         const { key, text } = await createKey(stores.control, systemRandom, order, by);
         keys.set(`${namespace} ${role}`, { text, id: key.id });

@@ -26,7 +26,13 @@ it("serves no request with it after 5 s, of holders either", async () => {
     createKey(
       control,
       env.random,
-      { namespace: "n", name: role, role, prefixes: [""], lifetimeMs: null },
+      {
+        namespace: "n",
+        name: role,
+        role,
+        prefixes: role === "holder" ? [""] : [],
+        lifetimeMs: null,
+      },
       { actor: "test", reason: null },
     );
   const [stolen, admin] = [await newKey("holder"), await newKey("admin")];

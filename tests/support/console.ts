@@ -95,7 +95,13 @@ export async function openConsole(
 /** The text of a new key of the tenant `default`. */
 export async function newKey({ control }: Stores, role: Role): Promise<string> {
   if (!control) throw new Error("the store keeps no keys");
-  const order = { namespace: "default", name: role, role, prefixes: [""], lifetimeMs: null };
+  const order = {
+    namespace: "default",
+    name: role,
+    role,
+    prefixes: role === "holder" ? [""] : [],
+    lifetimeMs: null,
+  };
   const by = { actor: "cli:test", reason: null };
   return (await createKey(control, systemRandom, order, by)).text;
 }
