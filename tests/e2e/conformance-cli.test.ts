@@ -185,7 +185,12 @@ describe.concurrent("what cannot be tested is said in a sentence", () => {
       64,
       /^leasehold: --collect has no effect on this section: only on "tokens" and /,
     ],
-    ["no such engine", ["--store", "x:"], 64, /^leasehold: INVALID_OPTION: --store must begin with/],
+    [
+      "no such engine",
+      ["--store", "x:"],
+      64,
+      /^leasehold: INVALID_OPTION: --store must begin with/,
+    ],
     [
       "no server",
       ["--store", "postgres://127.0.0.1:1/x"],

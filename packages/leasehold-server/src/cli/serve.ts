@@ -39,8 +39,7 @@ import { openWhere } from "./stores.js";
 import { namesOf, type TelemetryOptions, withMetricNames } from "./telemetry.js";
 import { VERSION } from "./version.js";
 
-interface Options
-  extends TelemetryOptions, Exposure, OidcFlags, SecurityOptions, CheckpointFlags {
+interface Options extends TelemetryOptions, Exposure, OidcFlags, SecurityOptions, CheckpointFlags {
   readonly port: number;
   readonly console: boolean;
   readonly limits?: Partial<ServerLimits>;
