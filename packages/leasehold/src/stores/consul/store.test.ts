@@ -22,7 +22,7 @@ type Operation = { readonly Verb: string; readonly Key: string; readonly Value?:
 const lostAnswer = () => new TypeError("fetch failed", { cause: new Error("reset") });
 
 /**
- * A Consul that keeps what is locked and put, and gets a request that deletes if it is told to.
+ * A Consul that keeps what is locked and put, and gets a request that deletes if it is asked to.
  * @param loses what of a request that changes something; null: nothing
  */
 function open(loses: "answer" | "request" | null) {
