@@ -45,7 +45,7 @@ export interface HttpOptions {
    * returns one. The client calls the function once for all calls that need a token: before the first one, in time
    * before a JSON Web Token ends, and when the server refuses the token. If the function rejects, calls fail with
    * STORE_UNAVAILABLE, which leases survive as long as they are trusted.
-   * @default none; in Node the file that LEASEHOLD_TOKEN_FILE names, read again in the same way
+   * Default: none; in Node the file that LEASEHOLD_TOKEN_FILE names, read again in the same way.
    */
   readonly token?: string | (() => string | Promise<string>);
   /**
@@ -104,9 +104,7 @@ export function httpSource(options: HttpOptions, inNode?: InNode): StoreSource<S
       const plain = transport?.fetch ?? options.fetch ?? globalThis.fetch;
       const source = typeof token === "function" ? token : fixed === undefined && transport?.token;
       const tokens = source ? new Tokens(source, env) : undefined;
-      const fetch: Fetch = tokens
-        ? (url, init) => fetchWithToken(tokens, plain, url, init)
-        : (url, init) => plain(url, init);
+      const fetch: Fetch = tokens ? (url, init) => fetchWithToken(tokens, plain, url, init) : plain;
       const servers = new Servers(baseUrls);
       const maxBodyBytes = LIMITS.payloadBodyBytes;
       const asking: Connection = {
