@@ -48,8 +48,12 @@ describe("signed checkpoints", () => {
     await writeFile(path("other-secret"), "another".repeat(8));
     await writeFile(path("short"), "too short");
     const { url } = await serve("memory:checkpoints", [
-      ...["--audit-checkpoint-file", path("served.jsonl"), "--audit-checkpoint-every", "100ms"],
-      ...["--audit-sign-key", path("a.pem")],
+      "--audit-checkpoint-file",
+      path("served.jsonl"),
+      "--audit-checkpoint-every",
+      "100ms",
+      "--audit-sign-key",
+      path("a.pem"),
     ]);
     store = url;
     await pause("one");
@@ -87,8 +91,16 @@ describe("signed checkpoints", () => {
     await writeFile(path("signature"), Buffer.from(line.signature, "base64"));
     const check = (key: string) =>
       openssl(
-        ...["pkeyutl", "-verify", "-pubin", "-inkey", path(key), "-rawin"],
-        ...["-in", path("text"), "-sigfile", path("signature")],
+        "pkeyutl",
+        "-verify",
+        "-pubin",
+        "-inkey",
+        path(key),
+        "-rawin",
+        "-in",
+        path("text"),
+        "-sigfile",
+        path("signature"),
       );
     expect(check("a.pub.pem")).toContain("Signature Verified Successfully");
     expect(() => check("b.pub.pem")).toThrow();

@@ -54,7 +54,7 @@ export interface KeyFiles {
 }
 
 /** What the signature of a checkpoint covers. */
-export function signedText(checkpoint: Omit<SignedCheckpoint, "signature" | "version">): string {
+function signedText(checkpoint: Omit<SignedCheckpoint, "signature" | "version">): string {
   const { seq, hash, at, algorithm, keyId } = checkpoint;
   const lines = ["leasehold audit checkpoint 1", seq, hash, at, algorithm, keyId];
   return lines.map((line) => `${line}\n`).join("");
