@@ -150,6 +150,7 @@ export const LIBRARY: Rules = {
     "core/tls-connections.ts": ["stores/"],
     "core/sightings.ts": ["stores/"],
     "env/base64.ts": ["stores/"],
+    "env/checksum.ts": ["control/"],
     // For Node alone, so that it is not part of the index.
     "env/process-clock.ts": ["renewal-thread/"],
     // Without OpenTelemetry.
@@ -269,8 +270,8 @@ export const SERVER: Rules = {
     "cli/",
   ],
   surroundings: ["cli/"],
-  // Time and chance come from the library's environment. This file reads when a certificate ends, with node:crypto.
-  clock: ["cli/tls-files.ts"],
+  // Time and chance come from the library's environment. With node:crypto, these read when a certificate ends, and sign.
+  clock: ["cli/checkpoints.ts", "cli/tls-files.ts"],
   loadsAnything: ["cli/"],
   packages: {
     leasehold: ["protocol/", "http/", "cli/"],

@@ -126,6 +126,7 @@ interface Writing extends Pick<Env, "clock" | "logger"> {
 /**
  * Adds a checkpoint now and after each interval. From the second on, the chain must contain the one before, and the
  * entries since then must be whole: otherwise none is signed. After a failure, it waits for the next interval.
+ * @internal
  */
 export async function writeCheckpoints(
   audit: Pick<AuditLog, "read" | "head">,

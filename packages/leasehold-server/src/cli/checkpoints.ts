@@ -185,7 +185,7 @@ export async function readCheckpoint(file: string): Promise<Checkpoint | SignedC
       const { version, at, algorithm, keyId, signature, ...unknown } = others;
       const texts = [at, algorithm, keyId, signature].every((field) => typeof field === "string");
       if (version === 1 && texts && Object.keys(unknown).length === 0) {
-        return { ...checkpoint, ...others } as SignedCheckpoint;
+        return { ...checkpoint, ...others };
       }
     }
   } catch {

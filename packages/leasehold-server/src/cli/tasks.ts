@@ -122,7 +122,6 @@ async function show(tasks: Tasks, id: string, json: boolean | undefined): Promis
   await print(json, task, () => detailsOf(task));
 }
 
-/** @internal */
 export function detailsOf(task: TaskDetails): string {
   const { id, kind, queue, priority, state, dedupeKey, failures, crashes } = shown(task);
   const { concurrency } = shown(task);

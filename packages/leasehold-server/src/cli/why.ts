@@ -111,7 +111,7 @@ function pauseText({ kind, name, actor, reason }: Pause): string {
   return `${actor} has paused ${what}: ${reason}`;
 }
 
-/** The most decisive reason first, and last what concerns the role of the caller alone; none if an acquire is granted. @internal */
+/** The most decisive reason first, and last what concerns the role of the caller alone; none if an acquire is granted. */
 export function reasonsOf(resource: string, { lease, waiters, denied, paused }: Found): Reason[] {
   const reasons: Reason[] = [];
   const isForbidden = denied?.code === "FORBIDDEN";

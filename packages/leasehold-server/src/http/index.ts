@@ -13,4 +13,4 @@ export { DEFAULT_LIMITS, type ServerLimits } from "./limits/limits.js";
 export { type Listening, type ListenOptions, listen } from "./listen.js";
 export { type NodeRequest, type NodeResponse, nodeHandler } from "./node.js";
 export type { Connection } from "./request.js";
-export type { ServerTls } from "./tls.js";
+export type { ServerTls } from "./tls-options.js";

@@ -11,7 +11,8 @@ import { requestListener } from "./node.js";
 import { oneByOne } from "./one-by-one.js";
 import { ProblemError } from "./problems.js";
 import { rawAnswer } from "./raw-answer.js";
-import { changeTls, createTlsServer, Handshakes, type ServerTls } from "./tls.js";
+import { changeTls, createTlsServer, Handshakes } from "./tls.js";
+import type { ServerTls } from "./tls-options.js";
 
 /** Options of `listen`. */
 export interface ListenOptions {

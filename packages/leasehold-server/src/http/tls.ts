@@ -16,19 +16,7 @@ import { type Clock, InvalidOptionError, type Logger } from "leasehold";
 import { Sampler } from "./limits/sampler.js";
 import { ProblemError } from "./problems.js";
 import { rawAnswer } from "./raw-answer.js";
-
-/** Certificates and keys in PEM. */
-export interface ServerTls {
-  /** The server's certificate, followed by those of intermediate authorities. */
-  readonly cert: string;
-  /** The private key of `cert`. */
-  readonly key: string;
-  /**
-   * The authorities that sign certificates of clients. The server asks clients for a certificate, and cuts off those
-   * whose certificate is not signed by one of these. Default: it asks for none.
-   */
-  readonly clientCa?: string | undefined;
-}
+import type { ServerTls } from "./tls-options.js";
 
 const HANDSHAKE_TIMEOUT_MS = 10_000;
 /** So that a client which sends plain HTTP can read the answer. */

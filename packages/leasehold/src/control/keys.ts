@@ -11,7 +11,8 @@
  */
 
 import { InvalidOptionError, type Page } from "../core/index.js";
-import { checksumOf, digestOf, type Random, randomHex } from "../env/index.js";
+import { checksumOf } from "../env/checksum.js";
+import { digestOf, type Random, randomHex } from "../env/index.js";
 
 /**
  * viewer reads. holder acquires, renews and releases leases and works on tasks, under its own prefixes.

@@ -1,6 +1,5 @@
 export { invariant } from "./assert.js";
 export { Backoff } from "./backoff.js";
-export { checksumOf } from "./checksum.js";
 export { type Clock, sleep, systemClock, type Timer } from "./clock.js";
 export { formatDuration, parseDuration } from "./duration.js";
 export { type Env, systemEnv } from "./env.js";

@@ -22,6 +22,7 @@ export interface ClientCertificate {
   readonly validToMs: number;
 }
 
+/** What certificates of clients allow: the option `clientCertificates` of `createApp`. */
 export interface ClientCertificates {
   /** Whether requests need a certificate, except those that are public. Default: they do. */
   readonly required?: boolean;

@@ -4,6 +4,7 @@ import { checkNumber } from "leasehold/internal";
 import { isLoopback } from "../../../protocol/index.js";
 import { roleRuleOf } from "./roles.js";
 
+/** Callers by tokens of an OpenID Connect issuer, beside API keys: the option `oidc` of `createApp`. */
 export interface OidcOptions {
   /**
    * URL of the issuer, exactly as in the `iss` of its tokens. The app reads
@@ -31,6 +32,7 @@ export interface OidcOptions {
   readonly fetch?: typeof globalThis.fetch | undefined;
 }
 
+/** How people sign in to the console at the issuer, by the authorization code flow with PKCE. */
 export interface OidcSignIn {
   /** The client that the issuer knows the console by, with the redirect URI `PUBLIC_URL/session/callback`. */
   readonly clientId: string;
