@@ -13,6 +13,7 @@ import {
   type ServerLimits,
 } from "../http/index.js";
 import { LOOPBACK_HOSTS } from "../protocol/index.js";
+import { type CheckpointFlags, checkpointsOf, withCheckpoints } from "./checkpoint-writer.js";
 import { checkDirectories, directoryOf } from "./directories.js";
 import { logLeaseEvent, logTaskEvent } from "./events-log.js";
 import { exportsTo } from "./export-notices.js";
@@ -36,7 +37,7 @@ import { openWhere } from "./stores.js";
 import { namesOf, type TelemetryOptions, withMetricNames } from "./telemetry.js";
 import { VERSION } from "./version.js";
 
-interface Options extends TelemetryOptions, Exposure, OidcFlags {
+interface Options extends TelemetryOptions, Exposure, OidcFlags, CheckpointFlags {
   readonly port: number;
   readonly console: boolean;
   readonly limits?: Partial<ServerLimits>;
@@ -53,7 +54,7 @@ export function portOption(): Option {
 }
 
 export function addServe(command: Command): void {
-  withOidc(withMetricNames(withDatabase(command, EMBEDDED)))
+  withCheckpoints(withOidc(withMetricNames(withDatabase(command, EMBEDDED))))
     .option(
       "--host <address>",
       "address to listen on; 0.0.0.0 serves other machines too, and requires an API key",
@@ -111,6 +112,7 @@ async function serve(command: Command, options: Options): Promise<void> {
     if (where.store.toLowerCase().startsWith(scheme)) throw new UsageError(boundTo(name, scheme));
   }
   const oidc = await oidcOf(options);
+  const checkpoints = await checkpointsOf(options);
   checkDirectories(where, where.notify);
   const shutdown = listenForShutdown(systemEnv.clock);
   const { startOpenTelemetry } = await import("./open-telemetry.js");
@@ -122,6 +124,7 @@ async function serve(command: Command, options: Options): Promise<void> {
     // Asked before it listens: from then on it outlives a store that fails.
     const keys = await keysStateOf(stores);
     const access = accessFor(options, stores, keys);
+    checkpoints.check(stores.control);
     const files = options.console ? await consoleOrSay(logger) : null;
     const app = createApp({
       ...stores,
@@ -149,6 +152,7 @@ async function serve(command: Command, options: Options): Promise<void> {
     logger.info({ url: server.url, ...page, store, ...placed, ...control }, message);
     logAccess(logger, options, keys, access);
     warnOfNoEffect(logger, options, stores, keys);
+    const writing = checkpoints.start(stores.control, env);
     const ends = stores.stopped ? [stores.stopped] : [];
     const stopped = await Promise.race([shutdown.requested(), ...ends]);
     if (stopped) logger.error({ event: "store_stopped", err: stopped }, stopped.message);
@@ -156,6 +160,7 @@ async function serve(command: Command, options: Options): Promise<void> {
     server.drain();
     if (!stopped) await sleep(systemEnv.clock, options.drainDelay);
     await server.close();
+    await writing.close();
     if (stopped) throw stopped;
   } finally {
     await stores.close();
@@ -236,6 +241,10 @@ If all keys are lost, leasehold keys create on the server's store makes a new on
 With --oidc-issuer, callers may send a JSON Web Token of that issuer instead of a key, and with --oidc-client-id people
 sign in to the console there. --oidc-role says which claims give which role: groups:shop-ops=operator,tenant=shop or
 sub:ci:*=holder,prefix=build/. A token that matches none has no access. docs/security.md has the rules.
+
+With --audit-checkpoint-file, the server adds a checkpoint of the audit to that file when it starts and then every 15
+min, each a line, signed by --audit-sign-key or --audit-secret-file. Copy them to a place that the database's
+administrator cannot change, and check them with leasehold audit verify --checkpoint.
 
 Open the server's address in a browser for the console, which shows leases, tasks and elections live.
 

@@ -48,7 +48,7 @@ async function triesOf(
   };
   const operator: RemoteOperator = {
     pauses: { list: fail },
-    audit: { list: fail, verify: fail },
+    audit: { list: fail, verify: fail, head: fail },
     keys: { list: fail },
     limits: { read: fail },
     perform: async (_, work) => (await work(actors)).value,
@@ -110,7 +110,7 @@ test("a call reaches the operator with what was asked, within its time", async (
   const actors = { leases: { revoke: note }, pauses: { set: note, clear: note } };
   const operator = {
     pauses: { list: note },
-    audit: { list: note, verify: note },
+    audit: { list: note, verify: note, head: note },
     keys: { list: note },
     limits: { read: note },
     perform: async (_: unknown, work: (actors: unknown) => Promise<{ value: unknown }>) =>
@@ -121,6 +121,7 @@ test("a call reaches the operator with what was asked, within its time", async (
   const checkpoint = { seq: 1, hash: "h" };
   await retrying.audit.list(query);
   await retrying.audit.verify(checkpoint, "checkpoint");
+  await retrying.audit.head();
   await retrying.keys.list(query);
   await retrying.pauses.list("n");
   const pause = { namespace: "n", kind: "queue", name: "q", actor: "a", reason: "r" } as const;
@@ -134,6 +135,7 @@ test("a call reaches the operator with what was asked, within its time", async (
   expect(asked).toEqual([
     [query],
     [checkpoint, "checkpoint"],
+    [],
     [query],
     ["n"],
     [pause],

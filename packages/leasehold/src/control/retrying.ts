@@ -12,6 +12,7 @@ export function retryingOperator(operator: RemoteOperator, env: Env): RemoteOper
     audit: {
       list: (query) => retrying.read(() => audit.list(query)),
       verify: (checkpoint, from) => retrying.read(() => audit.verify(checkpoint, from)),
+      head: () => retrying.read(() => audit.head()),
     },
     keys: { list: (query) => retrying.read(() => keys.list(query)) },
     limits: { read: (namespace) => retrying.read(() => limits.read(namespace)) },
