@@ -13,7 +13,7 @@ import {
   type ServerLimits,
 } from "../http/index.js";
 import { LOOPBACK_HOSTS } from "../protocol/index.js";
-import { type CheckpointFlags, checkpointsOf, withCheckpoints } from "./checkpoint-writer.js";
+import { type AuditFlags, checkpointsOf, withAudit } from "./checkpoint-writer.js";
 import { checkDirectories, directoryOf } from "./directories.js";
 import { logLeaseEvent, logTaskEvent } from "./events-log.js";
 import { exportsTo } from "./export-notices.js";
@@ -37,7 +37,7 @@ import { openWhere } from "./stores.js";
 import { namesOf, type TelemetryOptions, withMetricNames } from "./telemetry.js";
 import { VERSION } from "./version.js";
 
-interface Options extends TelemetryOptions, Exposure, OidcFlags, CheckpointFlags {
+interface Options extends TelemetryOptions, Exposure, OidcFlags, AuditFlags {
   readonly port: number;
   readonly console: boolean;
   readonly limits?: Partial<ServerLimits>;
@@ -54,7 +54,7 @@ export function portOption(): Option {
 }
 
 export function addServe(command: Command): void {
-  withCheckpoints(withOidc(withMetricNames(withDatabase(command, EMBEDDED))))
+  withAudit(withOidc(withMetricNames(withDatabase(command, EMBEDDED))))
     .option(
       "--host <address>",
       "address to listen on; 0.0.0.0 serves other machines too, and requires an API key",
@@ -131,6 +131,8 @@ async function serve(command: Command, options: Options): Promise<void> {
       env,
       ...access,
       oidc,
+      auditDenials: options.auditDenials,
+      auditReads: options.auditReads,
       trustedHosts: options.insecureNoKeys ? "any" : [...LOOPBACK_HOSTS, options.host],
       ...(options.limits && { limits: options.limits }),
       metrics,
@@ -244,7 +246,8 @@ sub:ci:*=holder,prefix=build/. A token that matches none has no access. docs/sec
 
 With --audit-checkpoint-file, the server adds a checkpoint of the audit to that file when it starts and then every 15
 min, each a line, signed by --audit-sign-key or --audit-secret-file. Copy them to a place that the database's
-administrator cannot change, and check them with leasehold audit verify --checkpoint.
+administrator cannot change, and check them with leasehold audit verify --checkpoint. --audit-denials and --audit-reads
+enter refused requests of known callers, and reads of the audit and of the keys, in the audit.
 
 Open the server's address in a browser for the console, which shows leases, tasks and elections live.
 

@@ -40,6 +40,7 @@ import { TenantAdmission } from "./limits/tenant-admission.js";
 import { Tenants } from "./limits/tenants.js";
 import { Urgencies } from "./limits/urgency.js";
 import { KindChecks } from "./native/kind-checks.js";
+import { AccessAudit } from "./operations/access-audit.js";
 import { Pauses } from "./operations/pauses.js";
 import {
   notJson,
@@ -50,7 +51,7 @@ import {
   toResponse,
 } from "./problems.js";
 import { budgetOf, requestIdOf } from "./request.js";
-import { RequestLog } from "./request-log.js";
+import { type Answered, RequestLog } from "./request-log.js";
 import { declareRoutes } from "./routes.js";
 import { newApp } from "./routing.js";
 import { newServices } from "./services.js";
@@ -180,7 +181,18 @@ export function createApp(options: AppOptions): ServerApp {
     telemetry?.count("leasehold.server.refused", {});
   };
   const entry = new Entry({ clock, authenticator, tenantAdmission, noteRefused });
-  const requestLog = new RequestLog(env);
+  const lines = new RequestLog(env);
+  const { auditDenials: denials = false, auditReads: reads = false } = options;
+  const accessAudit =
+    control && (denials || reads)
+      ? new AccessAudit(control, { denials, reads, basePath }, env)
+      : undefined;
+  const requestLog = {
+    note(answered: Answered, durationMs: number) {
+      lines.note(answered, durationMs);
+      accessAudit?.note(answered);
+    },
+  };
   const demands = new WeakMap<Request, Demand>();
   let closing = false;
   let draining = false;
@@ -311,7 +323,8 @@ export function createApp(options: AppOptions): ServerApp {
       unobserve?.();
       admission.close();
       activities.close();
-      requestLog.close();
+      lines.close();
+      await accessAudit?.close();
       await tenants.close();
       await Promise.all(background.map((work) => work.stop()));
     },

@@ -122,7 +122,8 @@ export type AuditAction =
   | `${"resource" | "prefix" | "queue"}.${"pause" | "resume"}`
   | `generator.${"start" | "stop" | "rate"}`
   | `key.${"create" | "rotate" | "revoke"}`
-  | "limits.set";
+  | "limits.set"
+  | `access.${"deny" | "read"}`;
 
 /** By name, so that the type demands each. */
 const ACTIONS: Readonly<Record<AuditAction, true>> = {
@@ -154,6 +155,8 @@ const ACTIONS: Readonly<Record<AuditAction, true>> = {
   "key.rotate": true,
   "key.revoke": true,
   "limits.set": true,
+  "access.deny": true,
+  "access.read": true,
 };
 export const AUDIT_ACTIONS: readonly string[] = Object.keys(ACTIONS);
 
