@@ -144,7 +144,7 @@ export async function writeCheckpoints(
   { clock, logger, signer, everyMs, add, signal }: Writing,
 ): Promise<void> {
   const { algorithm, keyId } = signer;
-  logger.info({ event: "checkpoints", algorithm, keyId }, "writes checkpoints of the audit");
+  logger.info({ event: "audit_checkpoints", algorithm, keyId }, "writes checkpoints of the audit");
   for (let last: Checkpoint | null = null; !signal.aborted; ) {
     try {
       const end: Checkpoint | null = await endAfter(audit, last, logger);
