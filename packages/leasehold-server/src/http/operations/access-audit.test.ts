@@ -1,5 +1,5 @@
 /** Denials and reads in the audit. */
-import { type Env } from "leasehold";
+import type { Env } from "leasehold";
 import { type AuditEntry, parseKeyText } from "leasehold/internal";
 import { manualEnv } from "leasehold/testing";
 import { expect, test } from "vitest";
