@@ -93,8 +93,8 @@ function checkImport(
   }
   if (specifier.startsWith("node:")) {
     if (!within(path, rules.node)) return `node: ${specifier}`;
-    if (within(path, rules.clock)) return null;
-    return NODE_CLOCKS.test(specifier) ? `chance and clocks: ${specifier}` : null;
+    const isClock = NODE_CLOCKS.test(specifier) && !within(path, rules.clock);
+    return isClock ? `chance and clocks: ${specifier}` : null;
   }
   if (!specifier.startsWith(".")) {
     const name = specifier.split("/", specifier.startsWith("@") ? 2 : 1).join("/");

@@ -81,7 +81,7 @@ it("signs nothing when the chain no longer contains the last checkpoint", async 
     await turn();
   }
   expect(lines.map(({ seq }) => seq)).toEqual([3]);
-  expect(events).toEqual(["checkpoints", "audit_broken", "audit_broken", "audit_broken"]);
+  expect(events).toEqual(["audit_checkpoints", "audit_broken", "audit_broken", "audit_broken"]);
   await close();
 });
 

@@ -1,4 +1,4 @@
-/** Options of serve that write signed checkpoints of the audit to a file, to keep them elsewhere. */
+/** Options of serve about the audit: signed checkpoints in a file, to keep them elsewhere; denials and reads. */
 import { appendFile } from "node:fs/promises";
 import { type Command, Option } from "commander";
 import type { Env } from "leasehold";
@@ -8,7 +8,10 @@ import { UsageError } from "./failures.js";
 import { notBlank, positiveDuration } from "./options.js";
 import { write } from "./output.js";
 
-export interface CheckpointFlags {
+/** Also which requests the audit has beside actions. */
+export interface AuditFlags {
+  readonly auditDenials?: boolean;
+  readonly auditReads?: boolean;
   readonly auditCheckpointFile?: string;
   readonly auditCheckpointEvery?: number;
   readonly auditSignKey?: string;
@@ -17,8 +20,16 @@ export interface CheckpointFlags {
 
 const EVERY_MS = 15 * 60_000;
 
-export function withCheckpoints(command: Command): Command {
+export function withAudit(command: Command): Command {
   return command
+    .option(
+      "--audit-denials",
+      "enter refused requests of known callers in the audit, at most 10 of each in a minute",
+    )
+    .option(
+      "--audit-reads",
+      "enter reads of the audit and of the keys in the audit, at most 10 of each caller in a minute",
+    )
     .addOption(
       new Option(
         "--audit-checkpoint-file <file>",
@@ -65,7 +76,7 @@ export interface Checkpoints {
  * What the options say of checkpoints. Reads the key, and tries the file.
  * @throws UsageError
  */
-export async function checkpointsOf(flags: CheckpointFlags): Promise<Checkpoints> {
+export async function checkpointsOf(flags: AuditFlags): Promise<Checkpoints> {
   const { auditCheckpointFile: file, auditCheckpointEvery, auditSignKey, auditSecretFile } = flags;
   const names = { key: "--audit-sign-key", secret: "--audit-secret-file" };
   if (file === undefined) {
@@ -126,14 +137,14 @@ interface Writing extends Pick<Env, "clock" | "logger"> {
 /**
  * Adds a checkpoint now and after each interval. From the second on, the chain must contain the one before, and the
  * entries since then must be whole: otherwise none is signed. After a failure, it waits for the next interval.
- * @internal
+ * @internal for tests
  */
 export async function writeCheckpoints(
   audit: Pick<AuditLog, "read" | "head">,
   { clock, logger, signer, everyMs, add, signal }: Writing,
 ): Promise<void> {
   const { algorithm, keyId } = signer;
-  logger.info({ event: "checkpoints", algorithm, keyId }, "writes checkpoints of the audit");
+  logger.info({ event: "audit_checkpoints", algorithm, keyId }, "writes checkpoints of the audit");
   for (let last: Checkpoint | null = null; !signal.aborted; ) {
     try {
       const end: Checkpoint | null = await endAfter(audit, last, logger);

@@ -13,7 +13,7 @@ import {
   type ServerLimits,
 } from "../http/index.js";
 import { LOOPBACK_HOSTS } from "../protocol/index.js";
-import { type CheckpointFlags, checkpointsOf, withCheckpoints } from "./checkpoint-writer.js";
+import { type AuditFlags, checkpointsOf, withAudit } from "./checkpoint-writer.js";
 import { checkDirectories, directoryOf } from "./directories.js";
 import { logLeaseEvent, logTaskEvent } from "./events-log.js";
 import { exportsTo } from "./export-notices.js";
@@ -39,7 +39,7 @@ import { openWhere } from "./stores.js";
 import { namesOf, type TelemetryOptions, withMetricNames } from "./telemetry.js";
 import { VERSION } from "./version.js";
 
-interface Options extends TelemetryOptions, Exposure, OidcFlags, SecurityOptions, CheckpointFlags {
+interface Options extends TelemetryOptions, Exposure, OidcFlags, SecurityOptions, AuditFlags {
   readonly port: number;
   readonly console: boolean;
   readonly limits?: Partial<ServerLimits>;
@@ -57,7 +57,7 @@ export function portOption(): Option {
 }
 
 export function addServe(command: Command): void {
-  withCheckpoints(withOidc(withSecurity(withMetricNames(withDatabase(command, EMBEDDED)))))
+  withAudit(withOidc(withSecurity(withMetricNames(withDatabase(command, EMBEDDED)))))
     .option(
       "--host <address>",
       "address to listen on; 0.0.0.0 serves other machines too, and requires an API key",
@@ -138,6 +138,8 @@ async function serve(command: Command, options: Options): Promise<void> {
       oidc,
       ...security.app,
       keyMaxLifeMs: options.keyMaxLife,
+      auditDenials: options.auditDenials,
+      auditReads: options.auditReads,
       trustedHosts: options.insecureNoKeys ? "any" : [...LOOPBACK_HOSTS, options.host],
       ...(options.limits && { limits: options.limits }),
       metrics,
@@ -263,7 +265,8 @@ of --tls-client-keys has lines like "dns:worker-1.example 0123456789ab", with th
 
 With --audit-checkpoint-file, the server adds a checkpoint of the audit to that file when it starts and then every 15
 min, each a line, signed by --audit-sign-key or --audit-secret-file. Copy them to a place that the database's
-administrator cannot change, and check them with leasehold audit verify --checkpoint.
+administrator cannot change, and check them with leasehold audit verify --checkpoint. --audit-denials and --audit-reads
+enter refused requests of known callers, and reads of the audit and of the keys, in the audit.
 
 Open the server's address in a browser for the console, which shows leases, tasks and elections live.
 

@@ -89,6 +89,13 @@ export interface AppOptions {
    * key. Default: all tenants from all addresses.
    */
   readonly allowedFrom?: AllowedFrom | undefined;
+  /**
+   * Whether the audit has an entry for each request of a known caller that was refused: its role or prefixes do not
+   * suffice, or its key has ended. At most 10 of each caller in a minute. Needs a control store. Default false.
+   */
+  readonly auditDenials?: boolean | undefined;
+  /** The same for each read of the audit and of the keys. Default false. */
+  readonly auditReads?: boolean | undefined;
   /** Limits of this instance. Default: {@link DEFAULT_LIMITS}. */
   readonly limits?: Partial<ServerLimits>;
   /** Clock, randomness, logger and telemetry. Default: the system's, without logs and metrics. */
@@ -181,6 +188,10 @@ export function checkOptions(options: AppOptions, auth: Auth): void {
       "auth",
       'is keys by default, which needs a control store: pass one, or auth: "none" if your host authenticates callers, or "ifAny" for programs of this machine',
     );
+  }
+  for (const name of ["auditDenials", "auditReads"] as const) {
+    if (!options[name] || control) continue;
+    throw new InvalidOptionError(name, "needs a control store, which has the audit");
   }
   if (bootstrapToken !== undefined && auth !== "keys") {
     throw new InvalidOptionError("bootstrapToken", 'needs auth: "keys"');

@@ -42,6 +42,7 @@ import { TenantAdmission } from "./limits/tenant-admission.js";
 import { Tenants } from "./limits/tenants.js";
 import { Urgencies } from "./limits/urgency.js";
 import { KindChecks } from "./native/kind-checks.js";
+import { AccessAudit } from "./operations/access-audit.js";
 import { Pauses } from "./operations/pauses.js";
 import {
   notJson,
@@ -52,7 +53,7 @@ import {
   toResponse,
 } from "./problems.js";
 import { budgetOf, requestIdOf } from "./request.js";
-import { RequestLog } from "./request-log.js";
+import { type Answered, RequestLog } from "./request-log.js";
 import { declareRoutes } from "./routes.js";
 import { newApp } from "./routing.js";
 import { newServices } from "./services.js";
@@ -188,7 +189,18 @@ export function createApp(options: AppOptions): ServerApp {
   const networks = allowedFrom && new Networks(allowedFrom, { ...env, audit: control?.audit });
   const gates = { clientCertificates, trustedProxies, networks };
   const entry = new Entry({ clock, authenticator, tenantAdmission, noteRefused, ...gates });
-  const requestLog = new RequestLog(env);
+  const lines = new RequestLog(env);
+  const { auditDenials: denials = false, auditReads: reads = false } = options;
+  const accessAudit =
+    control && (denials || reads)
+      ? new AccessAudit(control, { denials, reads, basePath }, env)
+      : undefined;
+  const requestLog = {
+    note(answered: Answered, durationMs: number) {
+      lines.note(answered, durationMs);
+      accessAudit?.note(answered);
+    },
+  };
   const demands = new WeakMap<Request, Demand>();
   let closing = false;
   let draining = false;
@@ -321,7 +333,8 @@ export function createApp(options: AppOptions): ServerApp {
       unobserve?.();
       admission.close();
       activities.close();
-      requestLog.close();
+      lines.close();
+      await accessAudit?.close();
       await tenants.close();
       await Promise.all(background.map((work) => work.stop()));
     },

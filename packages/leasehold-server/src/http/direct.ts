@@ -89,7 +89,7 @@ interface DirectOptions {
   readonly getPath: (request: Request) => string;
   readonly entry: Entry;
   readonly services: Services;
-  readonly requestLog: RequestLog;
+  readonly requestLog: Pick<RequestLog, "note">;
   /** Undefined: requests are not measured. */
   readonly meter: RequestMeter | undefined;
   /** @throws CLOSING */

@@ -19,6 +19,8 @@ interface ProblemInit {
   readonly headers?: Readonly<Record<string, string>>;
   /** For the log only; never sent. */
   readonly cause?: unknown;
+  /** The caller whose key has ended, for the audit; never sent. */
+  readonly denied?: { readonly namespace: string; readonly actor: string };
 }
 
 /** Routes throw it; the app turns it into a response. */
@@ -185,9 +187,14 @@ export function notAllowed(
 }
 
 /** @param hadCredentials whether the request had any: by RFC 6750 only then the challenge names an error */
-export function unauthenticated(detail: string, hadCredentials = true): ProblemError {
+export function unauthenticated(
+  detail: string,
+  hadCredentials = true,
+  init: Pick<ProblemInit, "denied"> = {},
+): ProblemError {
   const challenge = 'Bearer realm="leasehold"';
   return new ProblemError("UNAUTHENTICATED", detail, {
+    ...init,
     headers: {
       "www-authenticate": hadCredentials ? `${challenge}, error="invalid_token"` : challenge,
     },

@@ -134,7 +134,7 @@ class TenantLines {
 }
 
 /** Some routes have a lease id in the path, and clients may send one to any path, in any encoding. */
-function loggedPath(path: string): string {
+export function loggedPath(path: string): string {
   // Escapes are three characters long.
   const isLong = path.length > 3 * MAX_PATH_CHARACTERS;
   const spelled = path

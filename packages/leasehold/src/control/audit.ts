@@ -124,7 +124,8 @@ export type AuditAction =
   | `key.${"create" | "rotate" | "revoke"}`
   | "limits.set"
   // A server has refused a caller for the network that it calls from.
-  | "access.refuse";
+  | "access.refuse"
+  | `access.${"deny" | "read"}`;
 
 /** By name, so that the type demands each. */
 const ACTIONS: Readonly<Record<AuditAction, true>> = {
@@ -157,6 +158,8 @@ const ACTIONS: Readonly<Record<AuditAction, true>> = {
   "key.revoke": true,
   "limits.set": true,
   "access.refuse": true,
+  "access.deny": true,
+  "access.read": true,
 };
 export const AUDIT_ACTIONS: readonly string[] = Object.keys(ACTIONS);
 

@@ -266,11 +266,13 @@ export class Authenticator {
     await this.#keyCheck?.stop();
   }
 
-  #checkStillValid({ value: { revoked, remainingMs }, atMs }: CachedRead<KeyRecord>): void {
-    if (revoked) throw unauthenticated("this key was revoked");
+  #checkStillValid({ value, atMs }: CachedRead<KeyRecord>): void {
+    const { revoked, remainingMs, namespace, id } = value;
+    const denied = { namespace, actor: `key:${id}` };
+    if (revoked) throw unauthenticated("this key was revoked", true, { denied });
     const passedMs = this.#env.clock.monotonic() - atMs;
     if (remainingMs !== null && remainingMs <= passedMs) {
-      throw unauthenticated("this key has expired");
+      throw unauthenticated("this key has expired", true, { denied });
     }
   }
 
