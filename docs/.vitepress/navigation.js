@@ -83,7 +83,8 @@ export const PARTS = [
     text: "Operate",
     pages: {
       deploying: "Deploying",
-      upgrading: "Upgrading",
+      sizing: "Size, back up, fail over",
+      upgrading: "Upgrading and stability",
       runbooks: "Runbooks",
       security: "Security",
       observability: "Metrics and alerts",
@@ -99,6 +100,8 @@ export const PARTS = [
       guarantees: "Guarantees",
       cli: "Command line",
       http: "HTTP",
+      "reference/http": "HTTP routes",
+      configuration: "Configuration",
       errors: "Errors",
       glossary: "Glossary",
       faq: "Questions",

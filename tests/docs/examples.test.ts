@@ -191,9 +191,11 @@ const SHOWS: Readonly<Record<string, Check>> = {
   },
   "permits.js": (out) => {
     expect(out).toBe("8 downloads, at most 3 at once, 0 beside the clean-up\n");
-    // What the page shows of it is what was run.
+    // What the page shows of it, below its imports, is what was run.
     const [, recipe = "nothing"] =
-      /^## Permits\n[^]*?^```js\n([^]*?)^```$/m.exec(read("docs/coordination.md")) ?? [];
+      /^## Permits\n[^]*?^```js\n(?:import .*\n+)*([^]*?)^```$/m.exec(
+        read("docs/coordination.md"),
+      ) ?? [];
     expect(read("examples/permits.js")).toContain(recipe);
   },
   "guarded-http.js": (out) => {
