@@ -380,7 +380,7 @@ for (const engine of SQL_ENGINES) {
       await query(remove);
       const refused = expect.objectContaining({
         code: "STORE_MISCONFIGURED",
-        message: expect.stringContaining("(audit_head) was deleted"),
+        message: expect.stringContaining("was deleted (the row of audit_head)"),
       });
       await expect(revoke(control, resource)).rejects.toEqual(refused);
       const entry = { ...revocation(resource), phase: "done", details: "{}" } as const;

@@ -214,7 +214,8 @@ export function openTenants(stores: Stores, env: Env, limits: Partial<ServerLimi
       namespace: string,
       role: Role,
       {
-        prefixes = [""],
+        // Those of another role would limit it.
+        prefixes = role === "holder" ? [""] : [],
         lifetimeMs = null,
       }: { prefixes?: string[]; lifetimeMs?: number | null } = {},
     ) =>

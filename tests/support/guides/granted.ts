@@ -53,6 +53,7 @@ declare global {
   var pool: Pool;
   var url: string;
   var apiKey: string;
+  var token: string;
   var ca: string;
   var cert: string;
   var key: string;

@@ -135,7 +135,7 @@ it.each([
   [
     "connect ECONNREFUSED 127.0.0.1:5432",
     "unknown",
-    "; it may have taken effect all the same: look, or try again",
+    "; the call may have taken effect: check that, or repeat it",
   ],
 ] as const)("says what to do about %s, outcome %s", (message, outcome, advice) => {
   const failed = new StoreUnavailableError(message, { outcome });

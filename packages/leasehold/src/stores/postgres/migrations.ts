@@ -52,7 +52,7 @@ export const MIGRATIONS: readonly Migration[] = [
   },
   {
     version: 18,
-    name: "uses and queues of keys, and more roles",
+    name: "uses and scopes of keys",
     // The code before gives roles that it does not know no rights.
     compatibleFrom: BASELINE,
     statements: [
