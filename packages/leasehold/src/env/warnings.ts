@@ -33,6 +33,7 @@ export const WARNING_CODES = {
   "gave up; not confirmed": "LEASEHOLD_W_RELEASE_UNCONFIRMED",
   "lease lost": "LEASEHOLD_W_LEASE_LOST",
   "lease not released": "LEASEHOLD_W_RELEASE_UNCONFIRMED",
+  "no new token for the server": "LEASEHOLD_W_TOKEN_FAILED",
   "observing a store that does not answer": "LEASEHOLD_W_STORE_UNAVAILABLE",
   "other members have another count: some shards are worked on by no member":
     "LEASEHOLD_W_SHARD_COUNTS",
