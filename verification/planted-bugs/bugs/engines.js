@@ -146,6 +146,14 @@ export const CONSUL = [
     check: integration("tests/faults/consul-faults.test.ts", "does not overwrite another"),
   },
   {
+    name: "consul-grant-read-before-its-end",
+    what: "A repeated acquire is answered by a read from before this client ended the grant.",
+    file: "packages/leasehold/src/stores/consul/decide-acquire.ts",
+    find: "if (world.own(place, record.identity)) return { outcome: outcome() };",
+    by: "if (entry) return { outcome: outcome() };",
+    check: unit("packages/leasehold/src/stores/consul/store.test.ts"),
+  },
+  {
     name: "consul-anybodys-lock-is-ours",
     what: "The lock of another client is mistaken for that of our last grant.",
     file: "packages/leasehold/src/stores/consul/records.ts",
