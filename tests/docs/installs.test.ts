@@ -49,6 +49,11 @@ describe("a block that installs becomes", () => {
 const NPM_ALONE = [
   "npm install --global --prefix /usr/local leasehold-server pg",
   "npm install --prefix bench",
+  // The same in pnpm and bun.
+  ": npm install",
+  // They also set `type` in package.json, for which yarn and bun have no command.
+  "npm install leasehold pg next react react-dom",
+  "npm install leasehold pg reflect-metadata",
 ];
 
 it("is what each page shows that installs something", async () => {

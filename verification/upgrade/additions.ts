@@ -55,8 +55,8 @@ export const MIGRATIONS: readonly Migration[] = [...BEFORE, {
   },
   {
     file: `${LIBRARY}/stores/etcd/records.ts`,
-    find: "token: token === 0 ? undefined : token }",
-    by: "token: token === 0 ? undefined : token, upgradeNote: 'next' }",
+    find: "return JSON.stringify(record.token === 0 ? { ...record, token: undefined } : record);",
+    by: "return JSON.stringify({ ...record, token: record.token || undefined, upgradeNote: 'next' });",
   },
   {
     file: `${LIBRARY}/stores/consul/records.ts`,

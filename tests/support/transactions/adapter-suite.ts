@@ -167,7 +167,7 @@ export function exerciseAdapter(it: TestAPI, open: () => Promise<World>): void {
     await expect(refused).rejects.toMatchObject({
       code: "INVALID_OPTION",
       path: "client",
-      message: expect.stringContaining("docs/transactions.md"),
+      message: expect.stringContaining("wrap your library's transaction"),
     });
   });
 

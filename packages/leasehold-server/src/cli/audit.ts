@@ -315,8 +315,8 @@ Examples:
   leasehold audit verify --checkpoint checkpoint.json --public-key audit.pub.pem`;
 
 const CHECKPOINT_HELP = `
-The line has version, seq, hash, at, algorithm, keyId and signature. docs/security.md says which text is signed,
-and how to check it with openssl. Without a key it has only seq and hash.
+The line has version, seq, hash, at, algorithm, keyId and signature. openssl can check it too: the
+documentation of security says how. Without a key it has only seq and hash.
 
 Examples:
   openssl genpkey -algorithm ed25519 -out audit.pem && openssl pkey -in audit.pem -pubout -out audit.pub.pem

@@ -280,8 +280,8 @@ Examples:
 const SHOW_HELP = `
 Earlier holders are shown for stores that keep past grants (SQL stores), for 7 days, and only those of leases that were
 acquired through a server: the library and the command line on a database record none. Pauses are shown if there is a
-control store. For a revoked lease, the store records when the resource becomes free. The audit log records who revoked it, and
-when: leasehold audit list --target RESOURCE
+control store. For a revoked lease, the store records when the resource becomes free. The audit log records who revoked
+it, and when: leasehold audit list --target RESOURCE
 
 Examples:
   leasehold show deploy/web

@@ -257,11 +257,11 @@ If all keys are lost, leasehold keys create on the server's store makes a new on
 
 With --oidc-issuer, callers may send a JSON Web Token of that issuer instead of a key, and with --oidc-client-id people
 sign in to the console there. --oidc-role says which claims give which role: groups:shop-ops=operator,tenant=shop or
-sub:ci:*=holder,prefix=build/. A token that matches none has no access. docs/security.md has the rules.
+sub:ci:*=holder,prefix=build/. A token that matches none has no access.
 
 With --tls-cert and --tls-key the server speaks https, from TLS 1.2 on, and uses changed files for new connections
 (also at SIGHUP). With --tls-client-ca, requests need a certificate that one of these authorities has signed. The list
-of --tls-client-keys has lines like "dns:worker-1.example 0123456789ab", with the id of a key: docs/security.md.
+of --tls-client-keys has lines like "dns:worker-1.example 0123456789ab", with the id of a key.
 
 With --audit-checkpoint-file, the server adds a checkpoint of the audit to that file when it starts and then every 15
 min, each a line, signed by --audit-sign-key or --audit-secret-file. Copy them to a place that the database's

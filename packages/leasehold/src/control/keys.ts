@@ -182,13 +182,20 @@ export function newKeyText(random: Random): KeyText {
   return { id, text: `${text}${checksumOf(text)}`, digest: digestOf(secret) };
 }
 
+/** Of a key without its checksum: its mark, its id and its secret. */
+const TEXT_LENGTH = "lh_".length + 12 + "_".length + 32;
+
 /** Parses the text of a key; null if it does not have the form of one, or another checksum. */
-export function parseKeyText(text: string): Pick<KeyText, "id" | "digest"> | null {
-  const [, body = "", id, secret, checksum] =
-    /^(lh_([0-9a-f]{12})_([0-9a-f]{32}))([0-9A-Za-z]{6})?$/.exec(text) ?? [];
-  if (id === undefined || secret === undefined) return null;
-  if (checksum !== undefined && checksum !== checksumOf(body)) return null;
-  return { id, digest: digestOf(secret) };
+export function parseKeyText(key: string): Pick<KeyText, "id" | "digest"> | null {
+  const text = withoutChecksum(key);
+  const [, id, secret] = /^lh_([0-9a-f]{12})_([0-9a-f]{32})$/.exec(text) ?? [];
+  return id !== undefined && secret !== undefined ? { id, digest: digestOf(secret) } : null;
+}
+
+/** The key itself if its checksum is wrong, or if it has none, as those of earlier releases. */
+function withoutChecksum(key: string): string {
+  const text = key.slice(0, TEXT_LENGTH);
+  return key === text + checksumOf(text) ? text : key;
 }
 
 /** Compares two digests in constant time. */
