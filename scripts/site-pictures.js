@@ -1,6 +1,4 @@
 // Takes pictures of the site of the documentation, to look at: some pages of each kind, wide and narrow, light and dark.
-//
-//   npm run docs:pictures [-- --out FOLDER] [-- --only learn/fencing]    after `npm run docs:build`
 import { spawn } from "node:child_process";
 import { mkdir } from "node:fs/promises";
 import { createServer } from "node:net";
@@ -8,11 +6,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import { parseArgs } from "node:util";
 import { chromium } from "playwright-core";
+import { argumentsOf } from "./support/arguments.js";
 
 const docs = fileURLToPath(new URL("../docs", import.meta.url));
-const { values } = parseArgs({
+const HELP = `npm run docs:pictures [-- --out FOLDER --only learn/fencing]    after npm run docs:build`;
+const { values } = argumentsOf(HELP, {
   options: {
     out: { type: "string", default: join(tmpdir(), "leasehold-site-pictures") },
     only: { type: "string" },

@@ -1,12 +1,11 @@
 import { defineConfig } from "vitepress";
 import llms from "vitepress-plugin-llms";
 import { installTabs } from "./installs.js";
-import { manifestOf } from "./manifest.js";
+import { manifestOf, PROJECT } from "./manifest.js";
 import { PARTS } from "./navigation.js";
 import { slugOf } from "./slugs.js";
 
-const { repository, version } = manifestOf("leasehold");
-const project = repository.url.replace(/^git\+/, "").replace(/\.git$/, "");
+const { version } = manifestOf("leasehold");
 
 export default defineConfig({
   title: "Leasehold",
@@ -54,8 +53,8 @@ export default defineConfig({
         link: `/${path.replace(/index$/, "")}`,
       })),
     })),
-    editLink: { pattern: `${project}/edit/main/docs/:path`, text: "Edit this page" },
-    socialLinks: [{ icon: "github", link: project }],
+    editLink: { pattern: `${PROJECT}/edit/main/docs/:path`, text: "Edit this page" },
+    socialLinks: [{ icon: "github", link: PROJECT }],
   },
 });
 
@@ -81,7 +80,7 @@ function repositoryLinks({ tokens, env }) {
     const href = token.type === "link_open" ? token.attrGet("href") : null;
     if (!href || /^(?:[a-z]+:|#|\/)/.test(href)) continue;
     const { pathname, hash } = new URL(href, `file:///docs/${env.relativePath}`);
-    if (!OF_SITE.test(pathname)) token.attrSet("href", `${project}/blob/main${pathname}${hash}`);
+    if (!OF_SITE.test(pathname)) token.attrSet("href", `${PROJECT}/blob/main${pathname}${hash}`);
   }
 }
 

@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { repositoryOf } from "../../scripts/release/facts.js";
 
 /**
  * @typedef {object} Manifest
@@ -12,3 +13,6 @@ export function manifestOf(/** @type {string} */ name) {
   const file = new URL(`../../packages/${name}/package.json`, import.meta.url);
   return /** @type {Manifest} */ (JSON.parse(readFileSync(file, "utf8")));
 }
+
+/** The address of the repository. */
+export const PROJECT = repositoryOf(manifestOf("leasehold"));

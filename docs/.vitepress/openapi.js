@@ -203,18 +203,21 @@ function boundsOf(schema) {
   const least = minimum ?? minLength ?? minItems;
   const most = maximum ?? maxLength ?? maxItems;
   const unit = minLength !== undefined || maxLength !== undefined ? " characters" : "";
-  const bounds =
-    least !== undefined && most !== undefined
-      ? `${grouped(least)} to ${grouped(most)}`
-      : least !== undefined
-        ? `at least ${grouped(least)}`
-        : most !== undefined
-          ? `at most ${grouped(most)}`
-          : "";
+  const bounds = rangeOf(least, most);
   const initially =
     schema.default === undefined ? "" : `default \`${JSON.stringify(schema.default)}\``;
   const all = [bounds && bounds + unit, initially].filter(Boolean).join("; ");
   return all && `, ${all}`;
+}
+
+/**
+ * @param {number | undefined} least
+ * @param {number | undefined} most
+ */
+function rangeOf(least, most) {
+  if (least !== undefined && most !== undefined) return `${grouped(least)} to ${grouped(most)}`;
+  if (least !== undefined) return `at least ${grouped(least)}`;
+  return most === undefined ? "" : `at most ${grouped(most)}`;
 }
 
 /** @param {number} value */

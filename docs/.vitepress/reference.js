@@ -3,7 +3,7 @@ import { spawnSync } from "node:child_process";
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
-import { manifestOf } from "./manifest.js";
+import { manifestOf, PROJECT } from "./manifest.js";
 
 const at = (/** @type {string} */ path) => fileURLToPath(new URL(path, import.meta.url));
 const entries = at("cache/entries");
@@ -14,14 +14,12 @@ const files = ["leasehold", "leasehold-server"].flatMap((name) =>
   ),
 );
 
-const { repository } = manifestOf("leasehold");
-const project = repository.url.replace(/^git\+/, "").replace(/\.git$/, "");
 const options = {
   plugin: ["typedoc-plugin-markdown"],
   entryPoints: files,
   tsconfig: `${entries}/tsconfig.json`,
   basePath: entries,
-  sourceLinkTemplate: `${project}/blob/main/{path}#L{line}`,
+  sourceLinkTemplate: `${PROJECT}/blob/main/{path}#L{line}`,
   out: at("../reference/api"),
   name: "API",
   entryFileName: "index",

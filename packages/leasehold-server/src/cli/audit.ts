@@ -30,6 +30,7 @@ import {
   integer,
   jsonOrText,
   refuseNamespaceWithAll,
+  repeatable,
   tenantOf,
   withDatabase,
   withStores,
@@ -67,7 +68,7 @@ function addList(audit: Command): void {
     .option(
       "--action <name>",
       "list only this action, such as lease.revoke, or FORCE_UNLOCK, its alias; repeatable",
-      (text: string, before: readonly string[]) => [...before, actionOf(text)],
+      repeatable(actionOf),
       [] as readonly string[],
     )
     .option("--limit <n>", "maximum number of results", integer(1, 10_000), 20)

@@ -14,9 +14,9 @@ import {
   timingSafeEqual,
   verify,
 } from "node:crypto";
-import { readFile } from "node:fs/promises";
 import type { Checkpoint } from "leasehold/internal";
 import { UsageError } from "./failures.js";
+import { readText } from "./files.js";
 
 export type Algorithm = "Ed25519" | "HMAC-SHA-256";
 
@@ -90,7 +90,7 @@ export async function signerOf(files: KeyFiles, names: KeyNames): Promise<Signer
   checkOne(files, names);
   if (files.secret !== undefined) return macOf(files.secret, names.secret);
   if (files.key === undefined) return undefined;
-  const pem = await read(files.key, names.key);
+  const pem = await readText(files.key, names.key);
   const key = parsed(() => createPrivateKey(pem), files.key, names.key, "private");
   const keyId = idOf(createPublicKey(key));
   return { algorithm: "Ed25519", keyId, sign: (text) => sign(null, Buffer.from(text), key) };
@@ -104,7 +104,7 @@ export async function verifierOf(files: KeyFiles, names: KeyNames): Promise<Veri
   checkOne(files, names);
   if (files.secret !== undefined) return macOf(files.secret, names.secret);
   if (files.key === undefined) return undefined;
-  const pem = await read(files.key, names.key);
+  const pem = await readText(files.key, names.key);
   // From a private key, createPublicKey would take the public one.
   if (/PRIVATE KEY/.test(pem)) {
     throw new UsageError(`${names.key}: ${files.key} has a private key: name the public one`);
@@ -125,7 +125,7 @@ function checkOne({ key, secret }: KeyFiles, names: KeyNames): void {
 }
 
 async function macOf(file: string, name: string): Promise<Signer & Verifier> {
-  const secret = (await read(file, name)).trim();
+  const secret = (await readText(file, name)).trim();
   if (secret.length < 32) {
     throw new UsageError(`${name}: ${file} must have 32 characters or more`);
   }
@@ -160,20 +160,12 @@ function parsed(parse: () => KeyObject, file: string, name: string, kind: string
   );
 }
 
-function read(file: string, name: string): Promise<string> {
-  return readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
-    throw new UsageError(`${name}: cannot read ${file} (${error.code ?? error.message})`);
-  });
-}
-
 /**
  * The last line of an export, a signed checkpoint, or `{"seq": 12, "hash": "..."}` alone. An entry has these two as
  * well: an export that ends with one was cut off, and would prove less than it seems to.
  */
 export async function readCheckpoint(file: string): Promise<Checkpoint | SignedCheckpoint> {
-  const text = await readFile(file, "utf8").catch((error: Error) => {
-    throw new UsageError(`--checkpoint: ${error.message}`);
-  });
+  const text = await readText(file, "--checkpoint");
   try {
     const line = JSON.parse(text.trimEnd().split("\n").at(-1) ?? "") as {
       readonly checkpoint?: Partial<SignedCheckpoint>;

@@ -20,6 +20,7 @@ import {
   integer,
   positiveDuration,
   refuseNamespaceWithAll,
+  repeatable,
   tenantOf,
   withStores,
 } from "./options.js";
@@ -66,13 +67,13 @@ function addCreate(keys: Command): void {
     .option(
       "--prefix <text>",
       "for --role holder: resources that it may lease begin with this text; '' means any; for --role operator: resources on which it may act; repeatable",
-      (text: string, before: readonly string[]) => [...before, text],
+      repeatable(),
       [] as readonly string[],
     )
     .option(
       "--queue <name>",
       "for --role operator: queue on whose tasks it may act; without --queue and --prefix it may act on everything; repeatable",
-      (text: string, before: readonly string[]) => [...before, text],
+      repeatable(),
       [] as readonly string[],
     )
     .option("--expires <duration>", "lifetime of the key (default: unlimited)", positiveDuration)

@@ -1,11 +1,11 @@
 /** Options of serve for identities from an OpenID Connect issuer. */
-import { readFile } from "node:fs/promises";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import type { Logger } from "leasehold";
 import { roleRuleOf } from "../http/auth/oidc/roles.js";
 import type { OidcOptions } from "../http/index.js";
 import { isLoopback } from "../protocol/index.js";
 import { UsageError } from "./failures.js";
+import { readText } from "./files.js";
 import { duration, notBlank } from "./options.js";
 
 export interface OidcFlags {
@@ -171,9 +171,7 @@ export function logSessions(
 /** The lines of a file that are not blank. No message has any of them. */
 async function linesOf(name: string, file: string | undefined): Promise<string[]> {
   if (file === undefined) return [];
-  const text = await readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
-    throw new UsageError(`${name}: cannot read ${file} (${error.code ?? error.message})`);
-  });
+  const text = await readText(file, name);
   const lines = text.split("\n").map((line) => line.trim());
   const said = lines.filter((line) => line !== "");
   if (said.length === 0) throw new UsageError(`${name}: ${file} is empty`);

@@ -237,6 +237,11 @@ export function notBlank(text: string): string {
   return text;
 }
 
+/** Returns a parser of an option that may be given several times. */
+export function repeatable(parse: (text: string) => string = (text) => text) {
+  return (text: string, before: readonly string[]): readonly string[] => [...before, parse(text)];
+}
+
 /** As {@link duration}, greater than 0. */
 export function positiveDuration(text: string): number {
   const ms = duration(text);

@@ -50,7 +50,7 @@ export type {
   Telemetry,
   TraceContext,
 } from "./telemetry.js";
-export { withTimeout } from "./timeout.js";
+export { untilAborted, withTimeout } from "./timeout.js";
 export { nextTurn } from "./turn.js";
 export { warningLogger } from "./warnings.js";
 export { zip } from "./zip.js";

@@ -34,3 +34,21 @@ export function withTimeout<T, Late = never>(
     );
   });
 }
+
+/**
+ * The promise's outcome, or a rejection as soon as the signal aborts. The work behind the promise goes on, as that of a body
+ * whose connection has died.
+ * @param reasonOf what it rejects with; default: the signal's reason
+ */
+export function untilAborted<T>(
+  signal: AbortSignal,
+  promise: Promise<T>,
+  reasonOf: () => unknown = () => signal.reason,
+): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const onAbort = () => reject(reasonOf());
+    if (signal.aborted) onAbort();
+    signal.addEventListener("abort", onAbort, { once: true });
+    promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", onAbort));
+  });
+}

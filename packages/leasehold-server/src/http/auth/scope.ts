@@ -26,7 +26,8 @@ const CHECKED: ReadonlySet<string> = new Set([
   "POST /api/tasks/bulk",
 ]);
 
-function isLimited({ role, prefixes, queues = [] }: Caller): boolean {
+/** Whether an operator may act on some resources or queues alone. */
+export function isLimited({ role, prefixes, queues = [] }: Caller): boolean {
   return role === "operator" && prefixes.length + queues.length > 0;
 }
 
@@ -63,11 +64,6 @@ export function checkOperatesQueue(caller: Caller, queue: string | undefined): v
     caller,
     queue === undefined ? "tasks of all queues" : `the queue ${JSON.stringify(queue)}`,
   );
-}
-
-/** Whether the queues of tasks have to be known before an action on them. */
-export function hasQueues(caller: Caller): boolean {
-  return isLimited(caller);
 }
 
 function refused({ role, prefixes, queues = [] }: Caller, what: string): ProblemError {

@@ -4,7 +4,7 @@ import type { AdminOutcome, TaskKey, TaskState, TaskView } from "leasehold/inter
 import { isolated } from "leasehold/internal";
 import type { BulkAnswer } from "leasehold/internal/wire";
 import { callerOf } from "../auth/caller.js";
-import { checkOperatesQueue, hasQueues } from "../auth/scope.js";
+import { checkOperatesQueue, isLimited } from "../auth/scope.js";
 import { invalid, ProblemError } from "../problems.js";
 import type { AppEnv } from "../request.js";
 import type { Services } from "../services.js";
@@ -68,7 +68,7 @@ async function checkQueues(
   ids: readonly string[],
 ): Promise<void> {
   const caller = callerOf(context);
-  if (!hasQueues(caller)) return;
+  if (!isLimited(caller)) return;
   const { namespace } = caller;
   for (const id of ids) {
     const task = await services.page(context, 1, () => services.tasks.get({ namespace, id }));

@@ -11,7 +11,7 @@
  */
 
 import { StoreUnavailableError } from "../../core/index.js";
-import { type Env, withTimeout } from "../../env/index.js";
+import { type Env, untilAborted, withTimeout } from "../../env/index.js";
 import type { Address } from "./connection-address.js";
 import { type Pair, pairOf, type Transaction, type TransactionAnswer } from "./connection-api.js";
 import { answeredFailure, closed, connectionFailure, parsed } from "./failures.js";
@@ -173,13 +173,4 @@ export class ConsulClient {
       throw connectionFailure(cause, origin);
     }
   }
-}
-
-/** A body whose connection has died may stay unread for ever, even if its request is aborted. */
-function untilAborted<T>(signal: AbortSignal, promise: Promise<T>): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const onAbort = () => reject(signal.reason as Error);
-    signal.addEventListener("abort", onAbort, { once: true });
-    promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", onAbort));
-  });
 }

@@ -9,7 +9,7 @@
  */
 import { InvalidOptionError, StoreUnavailableError } from "../../core/index.js";
 import { fromBase64 } from "../../env/base64.js";
-import type { Env } from "../../env/index.js";
+import { type Env, untilAborted } from "../../env/index.js";
 import type { FetchInit } from "./connection.js";
 
 /** A token, or a function that returns one: see {@link HttpOptions.token}. */
@@ -52,14 +52,21 @@ export class Tokens {
       if (!this.#isPausing) this.#ask().catch(() => {});
       return known.text;
     }
-    return within(this.#ask(), signal);
+    return this.#askUntil(signal);
   }
 
   /** The token after one that the server has refused; the same one if there is no other. */
   async after(refused: string, signal: AbortSignal): Promise<string> {
     const known = this.#known;
     if (known && known.text !== refused) return known.text;
-    return within(this.#ask(), signal);
+    return this.#askUntil(signal);
+  }
+
+  /** @throws STORE_UNAVAILABLE when the signal aborts first */
+  #askUntil(signal: AbortSignal): Promise<string> {
+    const late = "the function of the option token did not return in the time of the call";
+    const reasonOf = () => new StoreUnavailableError(late, { outcome: "none" });
+    return untilAborted(signal, this.#ask(), reasonOf);
   }
 
   get #isPausing(): boolean {
@@ -145,19 +152,4 @@ function expiryOf(text: string): number | null {
   } catch {
     return null;
   }
-}
-
-/** @throws STORE_UNAVAILABLE when the signal aborts first */
-function within(asking: Promise<string>, signal: AbortSignal): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const late = "the function of the option token did not return in the time of the call";
-    const abort = () => reject(new StoreUnavailableError(late, { outcome: "none" }));
-    if (signal.aborted) abort();
-    signal.addEventListener("abort", abort, { once: true });
-    const done = () => signal.removeEventListener("abort", abort);
-    asking
-      .then(resolve, reject)
-      .finally(done)
-      .catch(() => {});
-  });
 }

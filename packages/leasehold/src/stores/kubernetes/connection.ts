@@ -8,7 +8,7 @@
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { ClosedError } from "../../core/index.js";
-import type { Clock, Env, Timer } from "../../env/index.js";
+import { type Clock, type Env, type Timer, untilAborted } from "../../env/index.js";
 import type { Access, Cluster } from "./connection-access.js";
 import {
   type Asked,
@@ -216,16 +216,6 @@ export class KubernetesApi {
     });
     return { response, access };
   }
-}
-
-/** @throws the signal's reason as soon as it aborts */
-function untilAborted<T>(signal: AbortSignal, promise: Promise<T>): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const onAbort = () => reject(signal.reason as Error);
-    if (signal.aborted) onAbort();
-    signal.addEventListener("abort", onAbort, { once: true });
-    promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", onAbort));
-  });
 }
 
 /** Statuses about versions and names. They are results, not failures. */
