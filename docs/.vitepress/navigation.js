@@ -120,5 +120,5 @@ export const PARTS = [
   },
 ];
 
-/** Decisions have a list of their own. */
-export const APART = /^(decisions|reference\/api)\//;
+/** Decisions have a list of their own; the reference is made by the build. */
+export const APART = /^(decisions|reference)\//;

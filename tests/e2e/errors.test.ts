@@ -277,7 +277,7 @@ const CASES: Readonly<Record<ErrorCode, readonly [name: string, expected: Expect
       {
         cause: async () =>
           refusal(async () =>
-            connect(`http://127.0.0.1:${await freePort()}`, { connectTimeoutMs: 300 }),
+            connect(`http://127.0.0.1:${await freePort()}`, { connectTimeoutMs: 2_000 }),
           ),
         kind: StoreUnavailableError,
         retryable: true,
