@@ -16,6 +16,9 @@ const POSTGRES_SETTINGS = {
   max_wal_size: "4GB",
 };
 
+/** A million leases with their history take more than etcd's default of 2 GB. */
+const ETCD_SETTINGS = ["--quota-backend-bytes=8589934592"];
+
 export class Engines {
   #vite;
   /** @type {Map<string, Promise<{ url: string, pid?: number, process?: { pid: number }, remove(): Promise<void> }>>} */
@@ -39,7 +42,7 @@ export class Engines {
   etcd() {
     return this.#url("etcd", async (load) => {
       const { startEtcd } = await load("/tests/support/etcd-engine.ts");
-      return startEtcd();
+      return startEtcd({ settings: ETCD_SETTINGS });
     });
   }
 
