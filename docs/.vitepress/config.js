@@ -20,6 +20,7 @@ export default defineConfig({
     config: (md) => {
       md.core.ruler.push("repository-links", repositoryLinks);
       md.core.ruler.push("breaks-in-cells", breaksInCells);
+      md.core.ruler.push("checkboxes", checkboxes);
       installTabs(md);
     },
     theme: { light: "github-light-high-contrast", dark: "github-dark-high-contrast" },
@@ -97,5 +98,20 @@ function breaksInCells({ tokens }) {
       child.type = "html_inline";
       child.content = `<code v-pre>${text.replace(/(?<=[\w)}])(?=[._/:=]\w)/g, "<wbr>")}</code>`;
     }
+  }
+}
+
+/**
+ * `- [ ]` becomes a box to tick while reading, with the entry as its name.
+ * @param {{ tokens: readonly { type: string, children: { type: string, content: string }[] | null }[] }} state
+ */
+function checkboxes({ tokens }) {
+  for (const [index, token] of tokens.entries()) {
+    const [first] = token.children ?? [];
+    if (tokens[index - 2]?.type !== "list_item_open" || !first?.content.startsWith("[ ] "))
+      continue;
+    first.type = "html_inline";
+    const text = first.content.slice(4);
+    first.content = `<input type="checkbox" aria-label="done"> ${text.replace(/[&<>"]/g, (char) => `&#${char.charCodeAt(0)};`)}`;
   }
 }

@@ -64,12 +64,6 @@ export class Fleet {
     return found;
   }
 
-  /** What a volume holds, as the service sees it. */
-  async read(service: string, path: string): Promise<string> {
-    const { mounts = [] } = this.services.find(({ name }) => name === service) ?? {};
-    return readFile(localized(path, "", { addresses: new Map(), mounts }), "utf8");
-  }
-
   /** Starts a service again that has ended, or begins it. Resolves when others may depend on it. */
   async start(service: Service): Promise<void> {
     if (service.image.startsWith("postgres:")) return this.#startDatabase(service);
@@ -85,6 +79,16 @@ export class Fleet {
         throw new Error(`${service.name} exits with ${code}: ${stderr}`);
       await delay(AGAIN_MS);
     }
+  }
+
+  /** As `docker compose run --rm SERVICE COMMAND`. @returns what it prints */
+  async run(name: string, ...command: string[]): Promise<string> {
+    const service = this.services.find((one) => one.name === name);
+    if (!service) throw new Error(`there is no ${name}`);
+    const child = await this.#run({ ...service, command, hasEntrypoint: false });
+    const { code, stdout, stderr } = await child.ended;
+    if (code !== 0) throw new Error(`${command.join(" ")} exits with ${code}: ${stderr}`);
+    return stdout;
   }
 
   async end(): Promise<void> {
