@@ -1,4 +1,4 @@
-/** docs/security.md states each figure once, and those of overload as docs/reliability/overload.json has them. */
+/** docs/security.md states each figure once, and those of overload as docs/reliability/security-floods.json has them. */
 import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
 
@@ -29,7 +29,7 @@ it("states each figure once", () => {
 });
 
 it("states of overload what the report has, run by run", () => {
-  const { holders, ttlMs, runs } = JSON.parse(read("reliability/overload.json")) as Report;
+  const { holders, ttlMs, runs } = JSON.parse(read("reliability/security-floods.json")) as Report;
   const count = (number: number) => number.toLocaleString("en-US");
   const expected = runs.map(
     (run) =>

@@ -17,6 +17,7 @@ ${PARTS.map(({ name, what, target }) => `  ${name.padEnd(10)} ${what} (target: $
   --unexplained     only what survived without an explanation: what is killed now, or gone, leaves the report
   --force           test again what a former run has tested
   --concurrency N   test N mutants at a time (default 1)
+  --json FILE       writes the figures there, and leaves the report and the page as they are
   --report          only write docs/mutants.md again, with the explanations as they are now
 
 Examples:
@@ -36,6 +37,7 @@ const { values, positionals } = parseArgs({
     unexplained: { type: "boolean", default: false },
     force: { type: "boolean", default: false },
     concurrency: { type: "string", default: "1" },
+    json: { type: "string" },
     report: { type: "boolean", default: false },
     help: { type: "boolean", default: false },
   },
@@ -58,8 +60,10 @@ if (values.help || wrong.length > 0) {
 const root = fileURLToPath(new URL("../..", import.meta.url));
 // Stryker takes all paths from there.
 process.chdir(root);
-const REPORT = "docs/reliability/mutants.json";
-const parts = PARTS.filter(({ name }) => positionals.length === 0 || positionals.includes(name));
+const REPORT = values.json ?? "docs/reliability/mutants.json";
+const isWanted = (/** @type {string} */ name) =>
+  positionals.length === 0 || positionals.includes(name);
+const parts = PARTS.filter(({ name }) => isWanted(name));
 
 const changed = values.since === undefined ? null : changedSince(values.since);
 let failed = false;
@@ -85,10 +89,11 @@ if (changed === null) {
   report.parts = report.parts.map((part) => withExplanations(part));
   writeFileSync(REPORT, `${JSON.stringify(report, null, 2)}\n`);
   const { text, judged } = pageOf(report);
-  writeFileSync("docs/mutants.md", text);
-  for (const { name, seen, holds } of judged)
+  if (values.json === undefined) writeFileSync("docs/mutants.md", text);
+  const own = judged.filter(({ name }) => values.json === undefined || isWanted(name));
+  for (const { name, seen, holds } of own)
     console.log(`${holds ? "ok   " : "SHORT"} ${name.padEnd(10)} ${seen}`);
-  failed = judged.some(({ holds }) => !holds);
+  failed = own.some(({ holds }) => !holds);
 }
 process.exitCode = failed ? 1 : 0;
 
@@ -158,7 +163,7 @@ async function testAgain(/** @type {import("./parts.js").Part} */ part) {
 
 /** Replaces the figures of this part in the report. */
 function keep(/** @type {import("./parts.js").Part} */ { name }, /** @type {object} */ figures) {
-  const { date, commit, node, machine } = provenance();
+  const { date, commit, sources, node, machine } = provenance();
   /** @type {{ name: string }[]} */
   let known = [];
   try {
@@ -168,10 +173,10 @@ function keep(/** @type {import("./parts.js").Part} */ { name }, /** @type {obje
   }
   const all = PARTS.flatMap((part) =>
     part.name === name
-      ? [{ name, date, commit, node, machine, ...figures }]
+      ? [{ name, date, commit, sources, node, machine, ...figures }]
       : known.filter((one) => one.name === part.name),
   );
-  writeFileSync(REPORT, `${JSON.stringify({ kind: "mutants", parts: all }, null, 2)}\n`);
+  writeFileSync(REPORT, `${JSON.stringify({ kind: "mutants", sources, parts: all }, null, 2)}\n`);
 }
 
 function changedSince(/** @type {string} */ commit) {

@@ -1,15 +1,27 @@
-// What a night proves: long runs that `npm test` has only shares of, one after the other. Each writes a
-// report as JSON into the folder, from which docs/reliability.md takes its figures.
+// What a night proves: long runs that `npm test` has only shares of, one after the other. Each part writes a report as
+// JSON into the folder, from which docs/reliability.md takes its figures. A part fits into an hour.
+import { PARTS as MUTATED } from "../mutants/parts.js";
 
-/** Stores that histories and chaos run on. */
-const STORES = "postgres,redis,etcd,zookeeper,http,consul";
+/** Servers that histories and chaos run on. */
+const STORES = ["postgres", "redis", "etcd", "zookeeper", "consul", "http"];
+/** Worlds of a part, and the first one: no earlier night has used these seeds. */
+const [WORLDS, FIRST_WORLD] = [10_000, 40_000_000];
+/** Histories of a store, and the first one. */
+const [HISTORIES, FIRST_HISTORY] = [420, 100_000];
+
+/**
+ * @typedef {object} Part
+ * @property {string} name also of its report; begins with that of its step
+ * @property {number} minutes about, at full size on two cores with nothing else to do
+ * @property {(scale: number, report: string) => string[]} command of Node, from the project's root
+ * @property {boolean} [prints] whether the report is what the command prints, not a file that it writes
+ */
 
 /**
  * @typedef {object} Step
- * @property {string} name also of its report
+ * @property {string} name
  * @property {string} what for people
- * @property {(scale: number, report: string) => string[]} command of Node, from the project's root
- * @property {boolean} [prints] whether the report is what the command prints, not a file that it writes
+ * @property {readonly Part[]} parts
  */
 
 /** So much of the full size, and something at least. */
@@ -21,59 +33,128 @@ export const STEPS = [
   {
     name: "simulation",
     what: "100,000 worlds full of faults",
-    command: (scale) => [
-      "verification/simulation/main.js",
-      "--json",
-      "--seeds",
-      size(100_000, scale, 1_000),
-    ],
-    prints: true,
+    parts: Array.from({ length: 10 }, (_, at) => ({
+      name: `simulation-${at + 1}`,
+      minutes: 15,
+      command: (scale) => [
+        "verification/simulation/main.js",
+        "--json",
+        "--from",
+        `${FIRST_WORLD + at * WORLDS}`,
+        "--seeds",
+        size(WORLDS, scale, 100),
+      ],
+      prints: true,
+    })),
   },
   {
     name: "planted-bugs",
     what: "known mistakes, each of which a check must catch",
-    command: (_, report) => ["verification/planted-bugs/run.js", "--json", report],
+    parts: [
+      {
+        name: "planted-bugs",
+        minutes: 20,
+        command: (_, report) => ["verification/planted-bugs/run.js", "--json", report],
+      },
+    ],
+  },
+  {
+    name: "mutants",
+    what: "small changes of the code, which unit tests must notice",
+    parts: MUTATED.map(({ name }) => ({
+      name: `mutants-${name}`,
+      minutes: name === "core" ? 60 : 20,
+      command: (_, report) => ["verification/mutants/run.js", name, "--json", report],
+    })),
   },
   {
     name: "histories",
     what: "2,520 histories of clients on real stores",
-    command: (scale, report) => [
-      "verification/histories/main.js",
-      "--target",
-      STORES,
-      "--json",
-      report,
-      "--count",
-      size(420, scale),
-    ],
+    parts: STORES.map((store) => ({
+      name: `histories-${store}`,
+      minutes: 20,
+      command: (scale, report) => [
+        "verification/histories/main.js",
+        "--target",
+        store,
+        "--json",
+        report,
+        "--from",
+        `${FIRST_HISTORY}`,
+        "--count",
+        size(HISTORIES, scale),
+      ],
+    })),
   },
   {
     name: "chaos",
     what: "processes and engines that are killed, stopped and cut off",
-    command: (scale, report) => [
-      "verification/chaos/main.js",
-      "--stores",
-      STORES,
-      "--json",
-      report,
-      "--minutes",
-      `${12 * scale}`,
-    ],
+    parts: STORES.map((store) => ({
+      name: `chaos-${store}`,
+      minutes: 12,
+      command: (scale, report) => [
+        "verification/chaos/main.js",
+        "--stores",
+        store,
+        "--json",
+        report,
+        "--minutes",
+        `${10 * scale}`,
+      ],
+    })),
   },
   {
     name: "scenarios",
     what: "failovers and restored backups, and what they lose",
-    command: (_, report) => ["verification/chaos/main.js", "--scenario", "all", "--json", report],
+    parts: [
+      {
+        name: "scenarios",
+        minutes: 15,
+        command: (_, report) => [
+          "verification/chaos/main.js",
+          "--scenario",
+          "all",
+          "--json",
+          report,
+        ],
+      },
+    ],
   },
   {
     name: "soak",
     what: "an hour of load under faults, flat",
-    command: (scale, report) => [
-      "verification/soak/main.js",
-      "--hours",
-      `${scale}`,
-      "--json",
-      report,
+    parts: [
+      {
+        name: "soak",
+        minutes: 63,
+        command: (scale, report) => [
+          "verification/soak/main.js",
+          "--hours",
+          `${scale}`,
+          "--json",
+          report,
+        ],
+      },
     ],
+  },
+  {
+    name: "overload",
+    what: "a server with more requests than it can serve, and attacked by a tenant",
+    parts: ["memory", "pglite", "postgres"].flatMap((engine) =>
+      ["flood", "attacks"].map((kind) => ({
+        name: `overload-${engine}-${kind}`,
+        minutes: kind === "flood" ? 2 : 12,
+        command: (/** @type {number} */ scale) => [
+          "verification/overload/main.js",
+          "--json",
+          "--engine",
+          engine,
+          "--seconds",
+          size(20, scale, 5),
+          ...(kind === "attacks" ? ["--attack", "all"] : []),
+        ],
+        prints: true,
+      })),
+    ),
   },
 ];

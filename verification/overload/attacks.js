@@ -27,19 +27,22 @@ const UNPROTECTED = {
  */
 export async function attackAll(wanted, options) {
   const names = wanted === "all" ? Object.keys(ATTACKS) : [wanted];
+  const unknown = names.find((name) => !(name in ATTACKS));
+  if (unknown !== undefined) {
+    console.error(`no attack is named ${unknown}: ${Object.keys(ATTACKS).join(", ")}`);
+    return 64;
+  }
   let code = 0;
+  const attacks = [];
   for (const name of names) {
-    if (!(name in ATTACKS)) {
-      console.error(`no attack is named ${name}: ${Object.keys(ATTACKS).join(", ")}`);
-      return 64;
-    }
     const figures = await attack(name, options);
     const wrong = wrongWithAttack(figures);
-    if (options.json) console.log(JSON.stringify(figures));
-    else console.log(textOf(figures));
+    attacks.push(figures);
+    if (!options.json) console.log(textOf(figures));
     if (wrong !== null) console.error(wrong);
     if (wrong !== null) code = 1;
   }
+  if (options.json) console.log(JSON.stringify({ attacks }));
   return code;
 }
 

@@ -3,7 +3,8 @@
 //
 //   npm run overload                        five times its capacity for 20 s, beside 200 leases of 5 s
 //   npm run overload -- --seconds 60 --times 10 --holders 500
-//   npm run overload -- --store postgres://...   default: PGlite in a folder of its own
+//   npm run overload -- --engine postgres   a server of its own; memory; default: PGlite in a folder of its own
+//   npm run overload -- --store postgres://...   your own database
 //   npm run overload -- --json              the figures for machines
 //   npm run overload -- --attack all        instead: one tenant attacks, while another one's 20 holders renew:
 //                                           complete, enqueue, metrics, renewals, uploads, lists, scans,
@@ -11,7 +12,7 @@
 //                                           drips
 //   npm run overload -- --attack renewals --unprotected     the same without the limits that protect: leases
 //                                           must then be lost
-//   npm run overload -- --attack all --store memory:        default: PGlite, as above
+//   npm run overload -- --attack all --engine memory
 //
 // Ends with 1 if a lease was lost, or if the server was not overloaded: then nothing was shown.
 import { randomBytes } from "node:crypto";
@@ -20,6 +21,7 @@ import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { openSources } from "../../scripts/support/sources.js";
 import { argumentsOf } from "../support/arguments.js";
 import { attackAll } from "./attacks.js";
 import { TTL_MS } from "./holders.js";
@@ -36,6 +38,7 @@ const { values } = argumentsOf(import.meta.url, {
     times: { type: "string", default: "5" },
     holders: { type: "string", default: "200" },
     store: { type: "string" },
+    engine: { type: "string" },
     attack: { type: "string" },
     unprotected: { type: "boolean", default: false },
     json: { type: "boolean", default: false },
@@ -43,9 +46,10 @@ const { values } = argumentsOf(import.meta.url, {
 });
 const [seconds, times, holders] = [values.seconds, values.times, values.holders].map(Number);
 
-async function main() {
+/** @param {string | undefined} given */
+async function main(given) {
   const folder = mkdtempSync(join(tmpdir(), "leasehold-overload-"));
-  const store = values.store ?? `pglite:${join(folder, "db")}`;
+  const store = given ?? `pglite:${join(folder, "db")}`;
   const cli = fileURLToPath(
     new URL("../../packages/leasehold-server/dist/cli/main.js", import.meta.url),
   );
@@ -72,7 +76,7 @@ async function main() {
 
 function report(figures) {
   const { lost, offeredPerSecond, capacityPerSecond, refused } = figures;
-  if (values.json) console.log(JSON.stringify(figures));
+  if (values.json) console.log(JSON.stringify({ engine: values.engine, holders, ...figures }));
   else {
     say("");
     console.log(
@@ -203,5 +207,27 @@ function say(text) {
   if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`);
 }
 
-if (values.attack === undefined) await main();
-else process.exitCode = await attackAll(values.attack, { ...values, seconds });
+/** Runs against the engine that was asked for: PGlite needs no URL, because each server has a folder of its own. */
+async function onEngine(run) {
+  const { engine = "pglite", store } = values;
+  if (store !== undefined || engine === "pglite") return run(store);
+  if (engine === "memory") return run("memory:");
+  if (engine !== "postgres") {
+    console.error(`no engine is named ${engine}: memory, pglite, postgres`);
+    process.exit(64);
+  }
+  const sources = await openSources();
+  const { startPostgres } = await sources.load("/tests/support/postgres-engine.ts");
+  const database = await startPostgres();
+  try {
+    return await run(database.url);
+  } finally {
+    await database.remove();
+    await sources.close();
+  }
+}
+
+await onEngine(async (store) => {
+  if (values.attack === undefined) await main(store);
+  else process.exitCode = await attackAll(values.attack, { ...values, store, seconds });
+});

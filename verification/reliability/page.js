@@ -86,7 +86,14 @@ function kindsOf(
 
 function originsOf(/** @type {string} */ name, /** @type {import("./reports.js").Report[]} */ all) {
   if (all.length === 0) return [[name, "not run", "", "", ""]];
-  return all.map(({ date, commit, machine, node, command, note }) => [
+  // Its parts may be older than the report that keeps them.
+  const runs =
+    name === "mutants"
+      ? all.flatMap(({ parts }) =>
+          parts.map((part) => ({ ...part, command: `npm run mutants -- ${part.name}` })),
+        )
+      : all;
+  return runs.map(({ date, commit, machine, node, command, note }) => [
     name,
     date.slice(0, 10),
     `\`${commit}\``,

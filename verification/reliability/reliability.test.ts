@@ -12,8 +12,9 @@ interface Claim {
   readonly what: string;
   readonly holds: boolean;
 }
-const { readReports } = (await import(script("reports.js"))) as {
+const { readReports, sourcesOf } = (await import(script("reports.js"))) as {
   readReports(folder: string): Runs;
+  sourcesOf(runs: Runs): string[];
 };
 const { pageOf } = (await import(script("page.js"))) as {
   pageOf(runs: Runs, before: string): { readonly text: string; readonly judged: readonly Claim[] };
@@ -24,15 +25,43 @@ const kept = () => readReports(fileURLToPath(new URL("docs/reliability/", root))
 const short = (runs: Runs) =>
   pageOf(runs, page).judged.flatMap(({ what, holds }) => (holds ? [] : [what]));
 
-it("is what the kept reports say, and all of it holds", () => {
+it("is what the kept reports say", () => {
   const { text, judged } = pageOf(kept(), page);
   expect(text).toBe(page);
-  expect(judged).toHaveLength(9);
-  expect(short(kept())).toEqual([]);
+  expect(judged).toHaveLength(11);
+  // The page says so, too: no night has run with Consul, and none with overloads.
+  expect(short(kept())).toEqual([HISTORIES, OVERLOADS, WHOLE]);
 });
 
 it("holds nothing of a night that did not come to its reports", () => {
-  expect(short(new Map())).toHaveLength(9);
+  expect(short(new Map())).toHaveLength(11);
+});
+
+/** The kept reports, with what their night lacked as a night would report it. */
+function complete(): Runs {
+  const runs = kept();
+  const [histories] = runs.get("histories")!;
+  const [first] = histories!["results"];
+  const consul = { ...first, target: "consul", verdicts: { right: 900, wrong: 0, unknown: 0 } };
+  for (const { results } of runs.get("histories")!) {
+    for (const { verdicts } of results) verdicts.unknown = 0;
+  }
+  runs.get("histories")!.push({ ...histories, results: [consul] });
+  const stores: Report[] = runs.get("chaos")!.flatMap((report) => report["stores"]);
+  for (const store of stores) store["seconds"] = 600;
+  stores.push({ ...stores[0], store: "consul" });
+  runs.get("chaos")!.splice(0, Infinity, { ...runs.get("chaos")![0], stores });
+  const { scenarios } = runs.get("scenarios")![0]!;
+  for (const name of ["sentinel-failover", "consul-failover"]) {
+    scenarios.push({ ...scenarios[0], name });
+  }
+  const overloads = ["memory", "pglite", "postgres"].map((engine) => ({ engine, lost: 0 }));
+  runs.set("overload", [{ ...runs.get("soak")![0], attacks: overloads }]);
+  return runs;
+}
+
+it("holds all of a night that came to its reports", () => {
+  expect(short(complete())).toEqual([]);
 });
 
 const WORLDS = "simulated worlds";
@@ -40,6 +69,8 @@ const HISTORIES = "histories on real stores";
 const PAUSES = "pauses of holders and workers longer than the TTL";
 const TAKEOVERS = "takeovers from holders that were killed or stopped";
 const PLANTED = "bugs planted on purpose";
+const MUTANTS = "mutants that unit tests notice";
+const OVERLOADS = "leases of others while a server is overloaded or attacked";
 const WHOLE = "chaos and failovers as a whole";
 
 it.each<[string, string, (report: Report) => void, string[]]>([
@@ -69,12 +100,25 @@ it.each<[string, string, (report: Report) => void, string[]]>([
     ({ controls }) => (controls[0].problem = "failed"),
     [PLANTED],
   ],
+  ["a part without its mutants", "mutants", ({ parts }) => parts.splice(0, 1), [MUTANTS]],
+  ["mutants that survive", "mutants", ({ parts }) => (parts[0].score = 89.9), [MUTANTS]],
+  ["a lease lost to an attack", "overload", ({ attacks }) => (attacks[1].lost = 1), [OVERLOADS]],
+  ["a store without attacks", "overload", ({ attacks }) => attacks.pop(), [OVERLOADS]],
+  ["chaos for a moment", "chaos", ({ stores }) => (stores[0].seconds = 60), [WHOLE]],
+  ["no Sentinel", "scenarios", ({ scenarios }) => scenarios.splice(-2, 1), [WHOLE]],
   ["a soak cut short", "soak", (one) => (one.seconds = 3_000), ["soak"]],
   ["a soak that grows", "soak", (one) => (one.holds = false), ["soak"]],
 ])("does not let pass %s", (_, name, spoil, expected) => {
-  const runs = kept();
+  const runs = complete();
   spoil(runs.get(name)![0]!);
   expect(short(runs)).toEqual(expected);
+});
+
+it("does not add up reports of different sources", () => {
+  const runs = complete();
+  expect(sourcesOf(runs)).toHaveLength(1);
+  runs.get("soak")![0]!["sources"] = "0123456789abcdef";
+  expect(sourcesOf(runs)).toHaveLength(2);
 });
 
 it("takes no seed twice", () => {

@@ -1,5 +1,6 @@
 // The reports of a night. What is made in parts, side by side or one day after the other, is one report:
-// `histories-redis.json` and `histories-etcd.json`, `simulation-1.json` and `simulation-2.json`.
+// `histories-redis.json` and `histories-etcd.json`, `simulation-1.json` and `simulation-2.json`. All are of the same
+// sources of the packages: figures of different code do not add up.
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { STEPS } from "../nightly/steps.js";
@@ -25,6 +26,14 @@ export function readReports(folder) {
   );
 }
 
+/**
+ * @param {Map<string, Report[]>} runs
+ * @returns {string[]} the hashes of the sources that they are of; undefined for reports from before there were hashes
+ */
+export function sourcesOf(runs) {
+  return [...new Set([...runs.values()].flat().map((report) => report["sources"]))];
+}
+
 /** Of a run of chaos, beside its faults. */
 const CHAOS_COUNTS = [
   "expiries",
@@ -36,6 +45,8 @@ const CHAOS_COUNTS = [
 
 /** @type {Readonly<Record<string, (parts: Report[]) => Report>>} */
 const JOINS = {
+  mutants: (reports) => ({ parts: reports.flatMap(({ parts }) => parts) }),
+  overload: (parts) => ({ runs: parts.flatMap(runsOf) }),
   chaos: (parts) => ({
     stores: parts.flatMap(({ stores }) => stores),
     faults: addEach(parts.map(({ faults }) => faults)),
@@ -66,8 +77,8 @@ const JOINS = {
 export function joined(runs) {
   return Object.fromEntries(
     [...runs].map(([name, parts]) => {
-      if (parts.length < 2) return [name, parts[0]];
       const join = JOINS[name];
+      if (parts.length === 0 || (parts.length === 1 && !join)) return [name, parts[0]];
       if (!join)
         throw new Error(`${name} has ${parts.length} reports, and cannot be made in parts`);
       return [name, join(parts)];
@@ -83,6 +94,9 @@ function unseenBy(parts) {
   const [first = null, ...others] = parts.filter((unseen) => unseen !== null);
   return first && first.filter((name) => others.every((unseen) => unseen.includes(name)));
 }
+
+/** A flood is one run, and each attack is one. */
+const runsOf = (/** @type {Report} */ { attacks, ...flood }) => attacks ?? [flood];
 
 const campaignsOf = (/** @type {Report} */ { from, results }) =>
   results.map((/** @type {Report} */ { target, count }) => ({ target, from, seeds: count }));

@@ -6,8 +6,9 @@
 // Ends with 1 if a claim does not hold; it is written down all the same.
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { sourcesHash } from "../support/provenance.js";
 import { pageOf } from "./page.js";
-import { readReports } from "./reports.js";
+import { readReports, sourcesOf } from "./reports.js";
 
 const FILE = fileURLToPath(new URL("../../docs/reliability.md", import.meta.url));
 
@@ -17,6 +18,17 @@ if ([...runs.values()].flat().length === 0) {
   process.stderr.write(`no report in ${folder}: npm run nightly -- --out ${folder}\n`);
   process.exit(64);
 }
+
+const sources = sourcesOf(runs);
+if (sources.length > 1) {
+  process.stderr.write(
+    `the reports in ${folder} are of different sources: ${sources.join(", ")}\n` +
+      `now they are ${sourcesHash()}: npm run nightly -- --out ${folder} makes the others again\n`,
+  );
+  process.exit(64);
+}
+if (sources[0] !== sourcesHash())
+  console.log("The packages have changed since these reports were made.");
 
 const { text, judged } = pageOf(runs, readFileSync(FILE, "utf8"));
 writeFileSync(FILE, text);

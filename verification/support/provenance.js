@@ -1,8 +1,9 @@
 // Where a report comes from: when, from which commit, on which machine. Every report of a long run has it.
 import { execFileSync } from "node:child_process";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { createHash } from "node:crypto";
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { cpus, totalmem } from "node:os";
-import { dirname, relative, resolve } from "node:path";
+import { dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
@@ -26,12 +27,37 @@ export function provenance(/** @type {readonly string[]} */ argv = process.argv.
     commit:
       git("rev-parse", "--short", "HEAD") +
       (git("status", "--porcelain", "--untracked-files=no") ? " and changes" : ""),
+    sources: sourcesHash(),
     node: process.version,
     machine: `${cpus().length} x ${cpu?.model ?? "unknown"}, ${Math.round(totalmem() / 2 ** 30)} GiB`,
   };
 }
 
-/** Writes `{ kind, command, date, commit, node, machine, ...figures }` as JSON; nothing without a file. */
+/**
+ * Of the packages' sources without their tests: while it is unchanged, an earlier report says what a new one would.
+ * @returns {string} the first 16 hex digits
+ */
+export function sourcesHash() {
+  const hash = createHash("sha256");
+  for (const file of sourceFiles()) hash.update(`${file}\0`).update(readFileSync(join(root, file)));
+  return hash.digest("hex").slice(0, 16);
+}
+
+/** What the packages are made of, by its path from the root, in an order that depends on no file system. */
+function sourceFiles() {
+  const packages = readdirSync(join(root, "packages"));
+  return packages
+    .flatMap((name) => {
+      const folder = join("packages", name, "src");
+      return readdirSync(join(root, folder), { recursive: true, encoding: "utf8" }).map((file) =>
+        join(folder, file),
+      );
+    })
+    .filter((file) => /(?<!\.test)\.(ts|js|sql|lua)$/.test(file))
+    .sort();
+}
+
+/** Writes `{ kind, command, date, commit, sources, node, machine, ...figures }` as JSON; nothing without a file. */
 export function writeReport(
   /** @type {string | undefined} */ file,
   /** @type {string} */ kind,
