@@ -1,5 +1,6 @@
 /**
- * The list: what each bug replaces, in exactly one place, and the check that catches it. They are mistakes
+ * The list: what each bug replaces, and the check that catches it. `also` has further lines that must agree with the first,
+ * so that the mistake is the same in all: each stands in exactly one place, in the file of the first unless it names another. They are mistakes
  * that people make; those with a name in the literature are named in docs/coordination.md too.
  */
 import { ACCESS } from "./bugs/access.js";
@@ -13,6 +14,7 @@ import { KEYS } from "./bugs/keys.js";
 import { KIND_BUGS } from "./bugs/kinds.js";
 import { LIMIT_BUGS } from "./bugs/limits.js";
 import { ONCE_BUGS } from "./bugs/once.js";
+import { PAIRS } from "./bugs/pairs.js";
 import { POSTGRES } from "./bugs/postgres.js";
 import { REDIS } from "./bugs/redis.js";
 import { RULES } from "./bugs/rules.js";
@@ -42,6 +44,7 @@ const BY_AREA = {
   fences: FENCES,
   http: HTTP,
   access: ACCESS,
+  "lines that agree": PAIRS,
   checkers: CHECKERS,
 };
 

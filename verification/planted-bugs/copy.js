@@ -1,4 +1,4 @@
-/** A copy of the project, in which one file at a time is wrong. */
+/** A copy of the project, in which one bug at a time is planted: in one line, or in several that must agree. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { cpSync, mkdtempSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
@@ -23,13 +23,17 @@ const PARTS = [
   "vitest.config.ts",
 ];
 
-/** With the bug, which must stand in exactly one place. */
-function planted(source, { name, file, find, by }) {
-  const parts = source.split(find);
-  if (parts.length !== 2) {
-    throw new Error(`${name}: what it replaces stands ${parts.length - 1} times in ${file}`);
+/** With the bug, whose lines must each stand in exactly one place. @returns the new text of each file */
+function planted(bug, read) {
+  const texts = new Map();
+  for (const { file = bug.file, find, by } of [bug, ...(bug.also ?? [])]) {
+    const parts = (texts.get(file) ?? read(file)).split(find);
+    if (parts.length !== 2) {
+      throw new Error(`${bug.name}: what it replaces stands ${parts.length - 1} times in ${file}`);
+    }
+    texts.set(file, parts.join(by));
   }
-  return parts.join(by);
+  return texts;
 }
 
 export class Copy {
@@ -54,17 +58,26 @@ export class Copy {
 
   /** Calls back while the bug is in the copy. */
   async with(bug, use) {
-    const path = join(this.#folder, bug.file);
-    const source = readFileSync(path, "utf8");
-    writeFileSync(path, planted(source, bug));
-    this.#changed.add(path);
+    const sources = new Map();
+    const read = (file) => {
+      const source = readFileSync(join(this.#folder, file), "utf8");
+      sources.set(file, source);
+      return source;
+    };
+    const write = (texts) => {
+      for (const [file, text] of texts) {
+        const path = join(this.#folder, file);
+        writeFileSync(path, text);
+        this.#changed.add(path);
+      }
+    };
+    write(planted(bug, read));
     this.#bug = bug;
     try {
       return await use();
     } finally {
       this.#bug = null;
-      this.#changed.add(path);
-      writeFileSync(path, source);
+      write(sources);
     }
   }
 

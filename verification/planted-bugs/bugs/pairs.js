@@ -1,0 +1,276 @@
+/**
+ * The same mistake in several lines that must agree: a rule that two statements state, both clocks of a holder, the
+ * check before a change and the change. A test that compares the one with the other finds nothing.
+ */
+import { conformance, simulated, unit } from "../checks.js";
+
+const STORES = "packages/leasehold/src/stores";
+const RULES = "packages/leasehold/src/core/rules.ts";
+const LEAN = `${STORES}/postgres/lease-lean-statements.ts`;
+const GENERAL = `${STORES}/postgres/lease-statements.ts`;
+const ONCE = `${STORES}/postgres/once-statements.ts`;
+const REDIS_LEAN = `${STORES}/redis/lean-scripts.ts`;
+const REDIS = `${STORES}/redis/scripts.ts`;
+const ETCD = `${STORES}/etcd/decide.ts`;
+const KEYS = "packages/leasehold/src/tasks/keys.ts";
+
+const onMemory = (name) => conformance("tests/conformance/memory.test.ts", name);
+const onPostgres = (name) => conformance("tests/conformance/postgres.test.ts", name);
+const onRedis = (name) => conformance("tests/conformance/redis.test.ts", name);
+const onEtcd = (name) => conformance("tests/conformance/etcd.test.ts", name);
+const onceOnPostgres = (name) =>
+  conformance(
+    "tests/conformance/once-conformance.test.ts",
+    `PostgreSQL: records of once ... ${name}`,
+  );
+
+const WRONG_SECRET = "refuses the grant id of a live grant with a wrong secret";
+const IN_ORDER = "serves waiters in the order of their arrival";
+
+export const PAIRS = [
+  {
+    name: "pair-expiry-inclusive",
+    what: "At the very time of its expiry a grant is still live, and still excludes others.",
+    file: RULES,
+    find: "return record.ended === null && nowMs < record.expiresAtMs;",
+    by: "return record.ended === null && nowMs <= record.expiresAtMs;",
+    also: [
+      {
+        find: 'return record.ended !== "released" && nowMs < record.expiresAtMs;',
+        by: 'return record.ended !== "released" && nowMs <= record.expiresAtMs;',
+      },
+    ],
+    check: unit("packages/leasehold/src/core/rules.test.ts"),
+  },
+  {
+    name: "pair-secret-ignored-by-rules",
+    what: "Renewals and releases compare the public half of the lease id alone.",
+    file: RULES,
+    find: 'if (record.leaseId !== request.leaseId) return lost("taken");',
+    by: 'if (grantIdOf(record.leaseId) !== grantIdOf(request.leaseId)) return lost("taken");',
+    also: [
+      {
+        find: 'if (record?.leaseId !== request.leaseId) return { record, outcome: { status: "notHeld" } };',
+        by: 'if (!record || grantIdOf(record.leaseId) !== grantIdOf(request.leaseId)) return { record, outcome: { status: "notHeld" } };',
+      },
+    ],
+    check: onMemory(WRONG_SECRET),
+  },
+  {
+    name: "pair-secret-ignored-by-postgres",
+    what: "The lean and the general statements of PostgreSQL compare the public half of the lease id alone.",
+    file: LEAN,
+    find: "WHERE ${isRowOf} AND l.lease_id = i.asked_id AND ${condition}",
+    by: "WHERE ${isRowOf} AND left(l.lease_id, 16) = left(i.asked_id, 16) AND ${condition}",
+    also: [
+      {
+        file: GENERAL,
+        find: "`${row}.lease_id = s.asked_id AND ${row}.ended IS NULL`",
+        by: "`left(${row}.lease_id, 16) = left(s.asked_id, 16) AND ${row}.ended IS NULL`",
+      },
+      {
+        file: GENERAL,
+        find: "`${row}.lease_id = s.asked_id AND ${row}.ended IS DISTINCT FROM 'released'`",
+        by: "`left(${row}.lease_id, 16) = left(s.asked_id, 16) AND ${row}.ended IS DISTINCT FROM 'released'`",
+      },
+    ],
+    check: onPostgres(WRONG_SECRET),
+  },
+  {
+    name: "pair-secret-ignored-by-redis",
+    what: "The lean and the general scripts of Redis compare the public half of the lease id alone.",
+    file: REDIS_LEAN,
+    find: "f[1] ~= string.sub(leaseIds, 48 * i - 47, 48 * i) or f[3] == 'released'",
+    by: "string.sub(f[1] or '', 1, 16) ~= string.sub(leaseIds, 48 * i - 47, 48 * i - 32) or f[3] == 'released'",
+    also: [
+      {
+        file: REDIS,
+        find: "if r.leaseId ~= id then return {'lost', 'taken'} end",
+        by: "if string.sub(r.leaseId, 1, 16) ~= string.sub(id, 1, 16) then return {'lost', 'taken'} end",
+      },
+      {
+        file: REDIS,
+        find: "  if r.leaseId ~= id then\n    withdraw",
+        by: "  if string.sub(r.leaseId, 1, 16) ~= string.sub(id, 1, 16) then\n    withdraw",
+      },
+    ],
+    check: onRedis(WRONG_SECRET),
+  },
+  {
+    name: "pair-secret-ignored-by-etcd",
+    what: "Renewals and releases on etcd compare the public half of the lease id alone.",
+    file: ETCD,
+    find: 'if (record.leaseId !== request.leaseId) return lost("taken");',
+    by: 'if (record.leaseId.slice(0, 16) !== request.leaseId.slice(0, 16)) return lost("taken");',
+    also: [
+      {
+        find: "if (record?.leaseId !== leaseId) return withdrawn(entry, leaseId, place);",
+        by: "if (record?.leaseId.slice(0, 16) !== leaseId.slice(0, 16)) return withdrawn(entry, leaseId, place);",
+      },
+    ],
+    check: onEtcd(WRONG_SECRET),
+  },
+  {
+    name: "pair-lean-statements-overtake",
+    what: "Neither lean statement of PostgreSQL looks for waiters: a release wakes none, and a newcomer overtakes them.",
+    file: LEAN,
+    find: ' AND NOT ${hasWaiter("l", asks.namespace("l"))} AS is_free',
+    by: " AS is_free",
+    also: [
+      {
+        find: ' AND NOT ${hasWaiter("l", values.namespace("l"))}`)}',
+        by: "`)}",
+      },
+    ],
+    check: onPostgres(IN_ORDER),
+  },
+  {
+    name: "pair-lean-scripts-overtake",
+    what: "Neither lean script of Redis looks for waiters: a release wakes none, and a newcomer overtakes them.",
+    file: REDIS_LEAN,
+    find: "    or f[5] and now < tonumber(f[5])\n",
+    by: "",
+    also: [
+      {
+        find: " or f[4] and now < tonumber(f[4]) then",
+        by: " then",
+      },
+    ],
+    check: onRedis(IN_ORDER),
+  },
+  {
+    name: "pair-renewal-shortens",
+    what: "A renewal with a shorter TTL shortens the grant, in the lean and in the general statement of PostgreSQL.",
+    file: LEAN,
+    find: 'expires_at = greatest(k.expires_at, ${afterMs(values.ttlMs("k"))})',
+    by: 'expires_at = ${afterMs(values.ttlMs("k"))}',
+    also: [
+      {
+        file: GENERAL,
+        find: 'expires_at = greatest(k.expires_at, ${afterMs("k.asked_ms")})',
+        by: 'expires_at = ${afterMs("k.asked_ms")}',
+      },
+    ],
+    check: onPostgres("never shortens a grant"),
+  },
+  {
+    name: "pair-renewal-after-revoke",
+    what: "A revoked grant that still excludes others is renewed, by the lean and by the general statement.",
+    file: LEAN,
+    find: '${locked(values, isLive("l"), asked)},',
+    by: '${locked(values, excludes("l"), asked)},',
+    also: [
+      {
+        file: GENERAL,
+        find: "`${row}.lease_id = s.asked_id AND ${row}.ended IS NULL`",
+        by: "`${row}.lease_id = s.asked_id`",
+      },
+      {
+        file: GENERAL,
+        find: 'WHERE ${SAME_PLACE} AND ${isLive("k")}',
+        by: 'WHERE ${SAME_PLACE} AND ${excludes("k")}',
+      },
+    ],
+    check: onPostgres("is refused after a revoke"),
+  },
+  {
+    name: "pair-granted-before-the-expiry",
+    what: "The lean and the general scripts of Redis grant a resource anew a second before the expiry of its grant.",
+    file: REDIS_LEAN,
+    find: "f[4] ~= 'released' and now < last\n",
+    by: "f[4] ~= 'released' and now < last - 1000000\n",
+    also: [
+      {
+        file: REDIS,
+        find: "return r.ended ~= 'released' and now < r.expiresAt end",
+        by: "return r.ended ~= 'released' and now < r.expiresAt - 1000000 end",
+      },
+    ],
+    check: onRedis("grants anew no earlier than the expiry"),
+  },
+  {
+    name: "pair-trust-without-margin",
+    what: "Both clocks of a holder trust the whole remaining time, without margin and drift.",
+    file: "packages/leasehold/src/core/trust.ts",
+    find: "untilMonotonicMs: sent.monotonicMs + durationMs,",
+    by: "untilMonotonicMs: sent.monotonicMs + Math.max(durationMs, remainingMs),",
+    also: [
+      {
+        find: "untilWallMs: sent.wallMs + durationMs,",
+        by: "untilWallMs: sent.wallMs + Math.max(durationMs, remainingMs),",
+      },
+    ],
+    check: simulated("leases"),
+  },
+  {
+    name: "pair-retrying-head-overtaken",
+    what: "Tasks overtake the head of their key while it waits for its retry, and while it waits for the reaper.",
+    file: KEYS,
+    find: "if (record.seq > stuck) return null;",
+    by: "if (record.seq > stuck && nowMs < 0) return null;",
+    also: [
+      {
+        find: "if (record.last) return null;",
+        by: "if (record.last) continue;",
+      },
+    ],
+    check: simulated("keys"),
+  },
+  {
+    name: "pair-success-kept-too-long",
+    what: "A success of once is read as kept for an hour too long, and not replaced for as long.",
+    file: ONCE,
+    find: "${row}.keep_until > c.now)`;",
+    by: "${row}.keep_until > c.now - interval '1 hour')`;",
+    also: [
+      {
+        find: "WHERE o.keep_until <= excluded.done_at",
+        by: "WHERE o.keep_until <= excluded.done_at - interval '1 hour'",
+      },
+    ],
+    check: onceOnPostgres("forgets a success after keepMs"),
+  },
+  {
+    name: "pair-one-failure-more",
+    what: "Work of once is failed only after one attempt more, at its first failure and at each further one.",
+    file: ONCE,
+    find: "SELECT $1, $5, 1, coalesce(1 >= $7::int, false)",
+    by: "SELECT $1, $5, 1, coalesce(1 > $7::int, false)",
+    also: [
+      {
+        find: "is_last = coalesce(f.failures + 1 >= $7::int, false)",
+        by: "is_last = coalesce(f.failures + 1 > $7::int, false)",
+      },
+    ],
+    check: onceOnPostgres("is failed after maxAttempts"),
+  },
+  {
+    name: "pair-lean-release-of-an-expired-grant",
+    what: "A release finds an expired grant, in the lean and in the general script of Redis.",
+    file: REDIS_LEAN,
+    find: "    or now >= tonumber(f[2]) or f[4]",
+    by: "    or f[4]",
+    also: [
+      {
+        file: REDIS,
+        find: "  if not excludes(r) then return 0 end\n  redis.call('HSET', key, 'ended', 'released'",
+        by: "  redis.call('HSET', key, 'ended', 'released'",
+      },
+    ],
+    check: onRedis("after expiry finds nothing to release"),
+  },
+  {
+    name: "pair-shorter-renewal-on-redis",
+    what: "A renewal with a shorter TTL shortens the grant on Redis, and so does the record of how long it is kept.",
+    file: REDIS,
+    find: "r.expiresAt = math.max(r.expiresAt, now + c[1] * 1000)",
+    by: "r.expiresAt = now + c[1] * 1000",
+    also: [
+      {
+        find: "  local last = untilOf(r)\n",
+        by: "  local last = r.token\n",
+      },
+    ],
+    check: onRedis("never shortens a grant"),
+  },
+];
