@@ -1,0 +1,151 @@
+/* What a client does: core/acquire.ts, core/held-lease.ts and core/trust.ts. It may stop between any two steps. */
+
+#define me   client[c]
+#define mine call[c]
+#define idle (mine.stage == IDLE)
+
+inline send(operation_) {
+  mine.stage = SENT;
+  mine.operation = operation_;
+  mine.age = 0;
+  printf("client %d: sends %e of lease %d\n", c, operation_, me.lease)
+}
+
+inline endCall() {
+  mine.stage = IDLE;
+  mine.operation = ACQUIRE;
+  mine.age = 0;
+  mine.outcome = NONE;
+  mine.token = 0;
+  mine.remaining = 0;
+  mine.grant = 0
+}
+
+/* How long an answer lets the client trust its lease: from when it sent the request, less epsilon. */
+#ifdef TRUST_FROM_ANSWER
+#define trustOf(call_) (call_.remaining > EPSILON -> call_.remaining - EPSILON : 0)
+#else
+#define trustOf(call_) (call_.remaining > EPSILON + call_.age -> call_.remaining - EPSILON - call_.age : 0)
+#endif
+
+/* Trust ends for good. */
+inline stopTrusting() {
+  me.trust = 0;
+  me.token = 0;
+  me.grant = 0;
+  me.isChecked = false;
+  me.isEvicted = false
+}
+
+/* A release that the client does not wait for. */
+inline giveUp() {
+  printf("client %d: gives up lease %d\n", c, me.lease);
+  leaveCopy(RELEASE, me.lease);
+  me.phase = RESTS;
+  me.isEvicted = false
+}
+
+inline onAcquire() {
+  if
+  :: mine.outcome == GRANTED && trustOf(mine) > 0 ->
+    me.phase = HOLDS;
+    me.trust = trustOf(mine);
+    me.token = mine.token;
+    me.grant = mine.grant;
+    printf("client %d: holds the lease with token %d, trusts it for %d ticks\n", c, me.token, me.trust)
+  :: mine.outcome == GRANTED && trustOf(mine) == 0 ->
+    printf("client %d: the answer took longer than the lease\n", c);
+    giveUp()
+  :: mine.outcome == HELD
+  :: mine.outcome == ENDED -> me.phase = RESTS; me.isEvicted = false
+  fi;
+  endCall();
+  checkTrust()
+}
+
+inline onRenewal() {
+  if
+  :: mine.outcome == RENEWED && mine.token == me.token ->
+    me.trust = (trustOf(mine) > me.trust -> trustOf(mine) : me.trust);
+    printf("client %d: trusts its lease for %d ticks\n", c, me.trust)
+  :: else -> printf("client %d: has lost its lease\n", c); stopTrusting(); me.phase = RESTS
+  fi;
+  endCall();
+  checkTrust()
+}
+
+/* The write arrives at the protected resource. Its guard refuses a smaller token than it has seen. */
+inline write() {
+#ifdef NO_FENCE
+  if
+  :: true ->
+#else
+  if
+  :: me.token < largest -> printf("client %d: its write with token %d is refused\n", c, me.token)
+  :: else ->
+#endif
+    printf("client %d: writes with token %d\n", c, me.token);
+    promise(LATE_WRITE_REFUSED, me.grant >= latest);
+    largest = me.token;
+    latest = me.grant
+  fi;
+  me.isChecked = false
+}
+
+proctype Client(byte c) {
+  do
+  /* Acquire: again under the same lease id while it is refused or unanswered. */
+  :: d_step { me.phase == RESTS && idle && me.lease < (c + 1) * LEASES ->
+      me.lease = (me.lease == 0 -> c * LEASES + 1 : me.lease + 1);
+      me.phase = ASKS;
+      send(ACQUIRE)
+    }
+  :: d_step { me.phase == ASKS && idle -> send(ACQUIRE) }
+  :: d_step { me.phase == ASKS && mine.stage == ANSWERED -> onAcquire() }
+  :: d_step { me.phase == ASKS && mine.stage == FAILED -> endCall() }
+  :: d_step { me.phase == ASKS && mine.stage == FAILED -> endCall(); giveUp() }
+
+  /* Hold: renew, and check before each write. */
+  :: d_step { isTrusting(c) && idle -> send(RENEW) }
+  :: d_step { me.phase == HOLDS && mine.stage == ANSWERED && !me.isChecked -> onRenewal() }
+  :: d_step { me.phase == HOLDS && mine.stage == FAILED -> endCall() }
+  :: d_step { isTrusting(c) && !me.isChecked ->
+      me.isChecked = true;
+      printf("client %d: checks that it holds its lease\n", c)
+    }
+  :: d_step { me.phase == HOLDS && me.isChecked -> write() }
+
+  /* End: trust ends first, then the store is asked to release. */
+  :: d_step { me.phase == HOLDS && !me.isChecked && idle ->
+#ifndef TRUST_OUTLIVES_THE_RELEASE
+      stopTrusting();
+      me.phase = RELEASES;
+#endif
+      send(RELEASE)
+    }
+  :: d_step { me.phase == RELEASES && (mine.stage == ANSWERED || mine.stage == FAILED) ->
+      endCall();
+      me.phase = RESTS
+    }
+  :: d_step { me.phase == RELEASES && mine.stage == FAILED -> endCall(); send(RELEASE) }
+
+#ifdef SESSIONS
+  /* A sign of life of its session, which may arrive at any time. It lengthens no trust. */
+  :: d_step { (me.phase == ASKS || me.phase == HOLDS) && record.lease == me.lease && excludes && record.left < SESSION ->
+      startTtl();
+      printf("client %d: its session lives on\n", c)
+    }
+#endif
+
+  /* A client that is killed sends nothing any more. */
+  :: d_step { crashes > 0 && (me.phase == ASKS || me.phase == HOLDS) ->
+      crashes--;
+      stopTrusting();
+      me.phase = DEAD;
+      printf("client %d: is killed\n", c)
+    }
+  od
+}
+#undef me
+#undef mine
+#undef idle
