@@ -2,7 +2,7 @@
 
 #define me   client[c]
 #define mine call[c]
-#define idle (mine.stage == IDLE)
+#define isIdle (mine.stage == IDLE)
 
 inline send(operation_) {
   mine.stage = SENT;
@@ -94,40 +94,37 @@ inline write() {
 
 proctype Client(byte c) {
   do
-  /* Acquire: again under the same lease id while it is refused or unanswered. */
-  :: d_step { me.phase == RESTS && idle && me.lease < (c + 1) * LEASES ->
+  :: d_step { me.phase == RESTS && me.lease < (c + 1) * LEASES ->
       me.lease = (me.lease == 0 -> c * LEASES + 1 : me.lease + 1);
       me.phase = ASKS;
       send(ACQUIRE)
     }
-  :: d_step { me.phase == ASKS && idle -> send(ACQUIRE) }
-  :: d_step { me.phase == ASKS && mine.stage == ANSWERED -> onAcquire() }
-  :: d_step { me.phase == ASKS && mine.stage == FAILED -> endCall() }
-  :: d_step { me.phase == ASKS && mine.stage == FAILED -> endCall(); giveUp() }
+  :: d_step { mine.stage == FAILED -> endCall() }
 
-  /* Hold: renew, and check before each write. */
-  :: d_step { isTrusting(c) && idle -> send(RENEW) }
+  /* Asks under the same lease id, while it is refused or unanswered. */
+  :: d_step { me.phase == ASKS && isIdle -> send(ACQUIRE) }
+  :: d_step { me.phase == ASKS && isIdle -> giveUp() }
+  :: d_step { me.phase == ASKS && mine.stage == ANSWERED -> onAcquire() }
+
+  /* Holds: renews, and checks before each write. */
+  :: d_step { isTrusting(c) && isIdle -> send(RENEW) }
   :: d_step { me.phase == HOLDS && mine.stage == ANSWERED && !me.isChecked -> onRenewal() }
-  :: d_step { me.phase == HOLDS && mine.stage == FAILED -> endCall() }
   :: d_step { isTrusting(c) && !me.isChecked ->
       me.isChecked = true;
       printf("client %d: checks that it holds its lease\n", c)
     }
   :: d_step { me.phase == HOLDS && me.isChecked -> write() }
 
-  /* End: trust ends first, then the store is asked to release. */
-  :: d_step { me.phase == HOLDS && !me.isChecked && idle ->
+  /* Releases: its trust ends first. */
+  :: d_step { me.phase == HOLDS && !me.isChecked && isIdle ->
 #ifndef TRUST_OUTLIVES_THE_RELEASE
       stopTrusting();
       me.phase = RELEASES;
 #endif
       send(RELEASE)
     }
-  :: d_step { me.phase == RELEASES && (mine.stage == ANSWERED || mine.stage == FAILED) ->
-      endCall();
-      me.phase = RESTS
-    }
-  :: d_step { me.phase == RELEASES && mine.stage == FAILED -> endCall(); send(RELEASE) }
+  :: d_step { me.phase == RELEASES && isIdle -> send(RELEASE) }
+  :: d_step { me.phase == RELEASES && (isIdle || mine.stage == ANSWERED) -> endCall(); me.phase = RESTS }
 
 #ifdef SESSIONS
   /* A sign of life of its session, which may arrive at any time. It lengthens no trust. */
@@ -148,4 +145,4 @@ proctype Client(byte c) {
 }
 #undef me
 #undef mine
-#undef idle
+#undef isIdle

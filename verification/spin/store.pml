@@ -81,11 +81,24 @@ inline makeGrant(id, next) {
   freeFor = 0;
   startTtl();
   if
+  :: client[ownerOf(id)].lease == id -> client[ownerOf(id)].isEvicted = false
+  :: else
+  fi;
+  if
   :: isQueued -> removeWaiters(0, ahead + 1)
   :: else
   fi;
   answer(GRANTED)
 }
+
+/* A free resource is reserved for the waiters ahead, one after the other. */
+#if defined(NEWCOMER_OVERTAKES)
+#define isReserved false
+#elif defined(DEAD_WAITER_BLOCKS)
+#define isReserved (ahead > 0)
+#else
+#define isReserved (freeFor < ahead * RESERVED)
+#endif
 
 inline acquire(id, next) {
   findPlace(id);
@@ -100,9 +113,7 @@ inline acquire(id, next) {
     answer(GRANTED)
   :: record.lease == id && !isLive -> outcome = ENDED
   :: record.lease != id && excludes -> refuse(id)
-#ifndef NEWCOMER_OVERTAKES
-  :: record.lease != id && !excludes && record.lease != 0 && freeFor < ahead * RESERVED -> refuse(id)
-#endif
+  :: record.lease != id && !excludes && record.lease != 0 && isReserved -> refuse(id)
   :: else -> makeGrant(id, next)
   fi
 }

@@ -79,13 +79,18 @@ proctype Operator() {
 /* A tick of the store's clock, and of the clients' clocks. */
 inline tick(isSlow) {
   if
-  :: record.left > 0 -> record.left--
+  :: record.left > 0 ->
+#ifndef NO_EXPIRY
+    record.left--
+#endif
   :: else -> freeFor = (record.lease > 0 && freeFor < PLACES * RESERVED -> freeFor + 1 : freeFor)
   fi;
   for (j : 0 .. PLACES - 1) {
     if
     :: queue[PLACES - 1 - j].left > 1 -> queue[PLACES - 1 - j].left--
+#ifndef DEAD_WAITER_BLOCKS
     :: queue[PLACES - 1 - j].left == 1 -> removeWaiters(PLACES - 1 - j, 1)
+#endif
     :: else
     fi
   }
