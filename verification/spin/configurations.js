@@ -22,14 +22,29 @@ export const CONFIGURATIONS = [
     isQuick: true,
   },
   {
+    name: "queue",
+    what: "three clients, and a fault",
+    defines: { ...SMALLEST, CLIENTS: 3, TTL: 2, FAULTS: 1 },
+  },
+  {
+    name: "again",
+    what: "each client acquires twice, with a fault and a revocation",
+    defines: { ...SMALLEST, LEASES: 2, TTL: 2, FAULTS: 1, REVOKES: 1 },
+  },
+  {
     name: "revoked",
     what: "a revocation, and faults of the network",
     defines: { ...SMALLEST, FAULTS: 2, REVOKES: 1 },
   },
   {
-    name: "again",
-    what: "each client acquires twice",
-    defines: { ...SMALLEST, LEASES: 2, FAULTS: 1 },
+    name: "late",
+    what: "two late requests at a time",
+    defines: { ...SMALLEST, FAULTS: 2, COPIES: 2 },
+  },
+  {
+    name: "long",
+    what: "longer grants",
+    defines: { ...SMALLEST, TTL: 4, FAULTS: 1, REVOKES: 1 },
   },
   {
     name: "killed",
@@ -39,7 +54,7 @@ export const CONFIGURATIONS = [
   {
     name: "slow-clock",
     what: "the clock of a client runs slow",
-    defines: { ...SMALLEST, FAULTS: 1, SLOW_CLOCK: true },
+    defines: { ...SMALLEST, FAULTS: 1, REVOKES: 1, SLOW_CLOCK: true },
   },
   {
     name: "sessions",
@@ -47,13 +62,8 @@ export const CONFIGURATIONS = [
     defines: { ...SMALLEST, FAULTS: 1, REVOKES: 1, SESSIONS: true },
   },
   {
-    name: "queue",
-    what: "three clients",
-    defines: { ...SMALLEST, CLIENTS: 3, TTL: 2 },
-  },
-  {
     name: "at-last",
-    what: "the property that holds at last, with a killed client",
+    what: "what holds at last: with a killed client, and a fault",
     defines: { ...SMALLEST, TTL: 2, FAULTS: 1, CRASHES: 1, LIVENESS: true },
     isLiveness: true,
   },

@@ -19,7 +19,8 @@ export const PROPERTIES = [
   },
   {
     name: "SAME_GRANT",
-    words: "A repeated acquire gets the same grant, with the same token.",
+    words:
+      "A repeated acquire gets the same grant, with the same token, as long as that grant lasts.",
   },
   {
     name: "ENDED_FOR_GOOD",

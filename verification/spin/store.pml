@@ -82,7 +82,7 @@ inline makeGrant(id, next) {
   startTtl();
   if
   :: client[ownerOf(id)].lease == id -> client[ownerOf(id)].isEvicted = false
-  :: else
+  :: else           /* the client has given this lease id up */
   fi;
   if
   :: isQueued -> removeWaiters(0, ahead + 1)

@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { storyOf } from "./story.js";
 
 /** @typedef {import("./configurations.js").Configuration} Configuration */
 
@@ -31,9 +32,14 @@ const LIVENESS = ["-DNFAIR=4"];
  * @returns {string | null}
  */
 export function missing() {
-  const programs = ["spin", "gcc"].filter((name) => spawnSync(name, ["--version"]).error);
-  if (programs.length === 0) return null;
-  return `${programs.join(" and ")} not found; on Debian: apt-get install spin gcc libc6-dev`;
+  const tries = [
+    { what: "spin", args: ["-V"] },
+    { what: "gcc", args: ["-E", "-x", "c", "-include", "stdio.h", "/dev/null"] },
+  ];
+  const lacking = tries.filter(({ what, args }) => spawnSync(what, args).status !== 0);
+  if (lacking.length === 0) return null;
+  const names = lacking.map(({ what }) => what).join(" and ");
+  return `${names} not found; on Debian: apt-get install spin gcc libc6-dev`;
 }
 
 /**
@@ -91,22 +97,6 @@ function figuresOf(text) {
   if (isCutShort || Object.values(figures).some(Number.isNaN))
     throw new Error(`SPIN has not explored every state:\n${text}`);
   return figures;
-}
-
-/**
- * The lines that the model prints while SPIN follows the trail.
- * @param {string} text
- * @param {boolean} isLiveness
- */
-function storyOf(text, isLiveness) {
-  const lines = text.split("\n").map((line) => line.trim());
-  const end = lines.findIndex((line) => line.startsWith("spin: trail ends"));
-  const told = lines
-    .slice(0, end)
-    .filter((line) => /^(-|store:|network:|operator:|client \d:|<<<<<START OF CYCLE)/.test(line))
-    .map((line) => (line.startsWith("<<<<<") ? "from here on, for ever:" : line));
-  const broken = lines.find((line) => line.startsWith("broken: "))?.slice("broken: ".length);
-  return { broken: isLiveness ? "GRANTED_AT_LAST" : (broken ?? "unknown"), story: told };
 }
 
 /**

@@ -24,7 +24,7 @@ proctype Network(byte c) {
       loseCall()
     }
   :: d_step { faults > 0 && theirs.stage == SENT ->
-      printf("network: delays %e of client %d, which waits no longer\n", theirs.operation, c);
+      printf("network: delays %e of client %d until its caller waits no longer\n", theirs.operation, c);
       leaveCopy(theirs.operation, client[c].lease);
       loseCall()
     }
@@ -43,7 +43,7 @@ proctype Delayed(byte k) {
   do
   :: d_step { copy.lease > 0 ->
       decide(copy.operation, copy.lease, record.token + 1);
-      printf("store: a late %e of lease %d: %e\n", copy.operation, copy.lease, outcome);
+      printf("store: %e of lease %d, whose caller waits no longer: %e\n", copy.operation, copy.lease, outcome);
       copy.operation = ACQUIRE;
       copy.lease = 0
     }
@@ -51,7 +51,8 @@ proctype Delayed(byte k) {
 }
 #undef copy
 
-/* An operator revokes a grant: so that it is free at its expiry, or now. */
+/* An operator revokes a grant: it is free at its expiry, or now. */
+#define holder client[ownerOf(record.lease)]
 proctype Operator() {
   do
   :: d_step { revokes > 0 && isLive ->
@@ -69,12 +70,16 @@ proctype Operator() {
       record.isRevoked = true;
       record.left = 0;
       freeFor = 0;
-      client[ownerOf(record.lease)].isEvicted =
-        client[ownerOf(record.lease)].isEvicted || client[ownerOf(record.lease)].lease == record.lease;
+      if
+      :: holder.lease == record.lease -> holder.isEvicted = true
+      :: else
+      fi;
       printf("operator: revokes lease %d now\n", record.lease)
     }
   od
 }
+
+#undef holder
 
 /* A tick of the store's clock, and of the clients' clocks. */
 inline tick(isSlow) {
@@ -83,7 +88,8 @@ inline tick(isSlow) {
 #ifndef NO_EXPIRY
     record.left--
 #endif
-  :: else -> freeFor = (record.lease > 0 && freeFor < PLACES * RESERVED -> freeFor + 1 : freeFor)
+  :: record.left == 0 && record.lease > 0 && freeFor < PLACES * RESERVED -> freeFor++
+  :: else
   fi;
   for (j : 0 .. PLACES - 1) {
     if
@@ -95,8 +101,14 @@ inline tick(isSlow) {
     fi
   }
   for (j : isSlow .. CLIENTS - 1) {
-    client[j].trust = (client[j].trust > 0 -> client[j].trust - 1 : 0);
-    call[j].age = ((call[j].stage == SENT || call[j].stage == ANSWERED) && call[j].age < TTL -> call[j].age + 1 : call[j].age)
+    if
+    :: client[j].trust > 0 -> client[j].trust--
+    :: else
+    fi;
+    if
+    :: (call[j].stage == SENT || call[j].stage == ANSWERED) && call[j].age < TTL -> call[j].age++
+    :: else
+    fi
   }
   checkTrust()
 }
