@@ -30,6 +30,11 @@ export const STEPS = [
     prints: true,
   },
   {
+    name: "spin",
+    what: "every state of the protocol model",
+    command: (_, report) => ["verification/spin/main.js", "--json", report],
+  },
+  {
     name: "planted-bugs",
     what: "known mistakes, each of which a check must catch",
     command: (_, report) => ["verification/planted-bugs/run.js", "--json", report],

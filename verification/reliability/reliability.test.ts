@@ -27,15 +27,16 @@ const short = (runs: Runs) =>
 it("is what the kept reports say, and all of it holds", () => {
   const { text, judged } = pageOf(kept(), page);
   expect(text).toBe(page);
-  expect(judged).toHaveLength(9);
+  expect(judged).toHaveLength(10);
   expect(short(kept())).toEqual([]);
 });
 
 it("holds nothing of a night that did not come to its reports", () => {
-  expect(short(new Map())).toHaveLength(9);
+  expect(short(new Map())).toHaveLength(10);
 });
 
 const WORLDS = "simulated worlds";
+const STATES = "states of the protocol model";
 const HISTORIES = "histories on real stores";
 const PAUSES = "pauses of holders and workers longer than the TTL";
 const TAKEOVERS = "takeovers from holders that were killed or stopped";
@@ -62,6 +63,9 @@ it.each<[string, string, (report: Report) => void, string[]]>([
   ["a late takeover", "chaos", ({ stores }) => stores[0].takeovers.overdue.push({}), [TAKEOVERS]],
   ["a claim of chaos that fails", "chaos", (one) => (one.holds = false), [WHOLE]],
   ["a failover that loses more", "scenarios", (one) => (one.holds = false), [WHOLE]],
+  ["a broken property", "spin", (one) => (one.configurations[0].broken = "IN_ORDER"), [STATES]],
+  ["a variant that breaks nothing", "spin", (one) => (one.variants[0].broken = null), [STATES]],
+  ["a configuration that was not explored", "spin", (one) => one.configurations.pop(), [STATES]],
   ["a bug that nothing caught", "planted-bugs", ({ bugs }) => (bugs[3].killedBy = null), [PLANTED]],
   [
     "a check that fails by itself",

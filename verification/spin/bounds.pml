@@ -40,7 +40,7 @@
 #endif
 
 /* The name is one of properties.js, which has the words of docs/guarantees.md. */
-#define promise(name, condition) \
+#define property(name, condition) \
   if \
   :: condition \
   :: else -> printf("broken: "); printf(#name); printf("\n"); assert(false) \
@@ -56,7 +56,7 @@ typedef Record {
   byte lease;
   byte token;
   byte left;        /* ticks until it excludes no other client */
-  byte grant;       /* counts grants; only promises read it */
+  byte grant;       /* counts grants; only properties read it */
   bool isReleased;
   bool isRevoked;
 };
@@ -90,12 +90,12 @@ typedef Copy { mtype operation = ACQUIRE; byte lease };
 Copy copies[COPIES];
 
 /* If as many are under way as the bound allows, this one is lost. */
-inline leaveCopy(operation_, id) {
+inline leaveCopy(request, id) {
   isLeft = false;
   for (j : 0 .. COPIES - 1) {
     if
     :: copies[j].lease == 0 && !isLeft ->
-      copies[j].operation = operation_;
+      copies[j].operation = request;
       copies[j].lease = id;
       isLeft = true
     :: else
@@ -111,7 +111,7 @@ typedef Contender {
   byte trust;       /* ticks for which it trusts its lease, by its own clock */
   byte grant;       /* as record.grant */
   bool isChecked;   /* checkAlive() has returned true, and the write follows */
-  bool isEvicted;   /* an operator revoked the grant at once; only promises read it */
+  bool isEvicted;   /* an operator revoked the grant at once; only properties read it */
 };
 Contender client[CLIENTS];
 #define ownerOf(id)   (((id) - 1) / LEASES)

@@ -1,14 +1,14 @@
-/* What a client does: core/acquire.ts, core/held-lease.ts and core/trust.ts. It may stop between any two steps. */
+/* What a client does, as in core/acquire.ts, core/held-lease.ts and core/trust.ts. It may pause between any two steps. */
 
 #define me   client[c]
 #define mine call[c]
 #define isIdle (mine.stage == IDLE)
 
-inline send(operation_) {
+inline send(request) {
   mine.stage = SENT;
-  mine.operation = operation_;
+  mine.operation = request;
   mine.age = 0;
-  printf("client %d: sends %e of lease %d\n", c, operation_, me.lease)
+  printf("client %d: sends %e of lease %d\n", c, request, me.lease)
 }
 
 inline endCall() {
@@ -21,12 +21,13 @@ inline endCall() {
   mine.grant = 0
 }
 
-/* How long an answer lets the client trust its lease: from when it sent the request, less epsilon. */
+/* How long the client may trust its lease after an answer: counted from when it sent the request, less epsilon. */
 #ifdef TRUST_FROM_ANSWER
-#define trustOf(call_) (call_.remaining > EPSILON -> call_.remaining - EPSILON : 0)
+#define shorterBy EPSILON
 #else
-#define trustOf(call_) (call_.remaining > EPSILON + call_.age -> call_.remaining - EPSILON - call_.age : 0)
+#define shorterBy (mine.age + EPSILON)
 #endif
+#define trustGiven (mine.remaining > shorterBy -> mine.remaining - shorterBy : 0)
 
 /* Trust ends for good. */
 inline stopTrusting() {
@@ -47,13 +48,13 @@ inline giveUp() {
 
 inline onAcquire() {
   if
-  :: mine.outcome == GRANTED && trustOf(mine) > 0 ->
+  :: mine.outcome == GRANTED && trustGiven > 0 ->
     me.phase = HOLDS;
-    me.trust = trustOf(mine);
+    me.trust = trustGiven;
     me.token = mine.token;
     me.grant = mine.grant;
     printf("client %d: holds the lease with token %d, trusts it for %d ticks\n", c, me.token, me.trust)
-  :: mine.outcome == GRANTED && trustOf(mine) == 0 ->
+  :: mine.outcome == GRANTED && trustGiven == 0 ->
     printf("client %d: the answer took longer than the lease\n", c);
     giveUp()
   :: mine.outcome == HELD
@@ -66,7 +67,7 @@ inline onAcquire() {
 inline onRenewal() {
   if
   :: mine.outcome == RENEWED && mine.token == me.token ->
-    me.trust = (trustOf(mine) > me.trust -> trustOf(mine) : me.trust);
+    me.trust = (trustGiven > me.trust -> trustGiven : me.trust);
     printf("client %d: trusts its lease for %d ticks\n", c, me.trust)
   :: else -> printf("client %d: has lost its lease\n", c); stopTrusting(); me.phase = RESTS
   fi;
@@ -85,7 +86,7 @@ inline write() {
   :: else ->
 #endif
     printf("client %d: writes with token %d\n", c, me.token);
-    promise(LATE_WRITE_REFUSED, me.grant >= latest);
+    property(LATE_WRITE_REFUSED, me.grant >= latest);
     largest = me.token;
     latest = me.grant
   fi;
@@ -146,3 +147,5 @@ proctype Client(byte c) {
 #undef me
 #undef mine
 #undef isIdle
+#undef shorterBy
+#undef trustGiven

@@ -5,7 +5,7 @@
  * @property {string} name
  * @property {string} what
  * @property {Readonly<Record<string, number | true>>} defines bounds and flags of the model
- * @property {boolean} [isLiveness] checks the LTL formula, not the promises
+ * @property {boolean} [isLiveness] checks the LTL formula, not the properties of single steps
  * @property {boolean} [isQuick] part of `--quick` and `npm test`
  */
 
@@ -65,6 +65,18 @@ export const CONFIGURATIONS = [
     name: "at-last",
     what: "what holds at last: with a killed client, and a fault",
     defines: { ...SMALLEST, TTL: 2, FAULTS: 1, CRASHES: 1, LIVENESS: true },
+    isLiveness: true,
+  },
+  {
+    name: "at-last-again",
+    what: "the same, if each client acquires twice",
+    defines: { ...SMALLEST, LEASES: 2, TTL: 2, CRASHES: 1, LIVENESS: true },
+    isLiveness: true,
+  },
+  {
+    name: "at-last-queue",
+    what: "the same, with three clients",
+    defines: { ...SMALLEST, CLIENTS: 3, TTL: 2, CRASHES: 1, LIVENESS: true },
     isLiveness: true,
   },
 ];

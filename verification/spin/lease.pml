@@ -1,6 +1,6 @@
 /*
  * The protocol of one lease, for the model checker SPIN: `npm run spin` explores every interleaving of it.
- * A resource is one record in a store, so resources cannot affect each other, and one is enough.
+ * A resource is one record in the store. Resources do not affect each other, so one is enough.
  *
  *   Client ── call ──▶ Store        one atomic step decides a request, as core/rules.ts and core/queue.ts specify
  *     │ │                ▲  ▲
@@ -13,7 +13,7 @@
  *
  * Time counts down to deadlines instead of up from zero. So the model has finitely many states, and no horizon.
  *
- *   bounds.pml   constants, and the state of each part
+ *   bounds.pml   bounds, and the state of each part
  *   store.pml    what the store decides
  *   client.pml   what a client does
  *   world.pml    the network, the operator, time
@@ -25,11 +25,17 @@
 
 
 /*
- * With LIVENESS: a resource that clients want does not stay free for ever, and no dead client keeps it. It holds if
- * no process but a killed client is paused for ever.
+ * With LIVENESS: again and again, a client trusts its lease or no client asks. So the resource does not stay free, and no
+ * dead client keeps it. The verifier assumes that no process is paused for ever, except for killed clients.
  */
 #ifdef LIVENESS
+#define isAsking(c) (client[c].phase == ASKS)
+#if CLIENTS == 2
 #define isTrusted (isTrusting(0) || isTrusting(1))
-#define isWanted  (client[0].phase == ASKS || client[1].phase == ASKS)
+#define isWanted  (isAsking(0) || isAsking(1))
+#else
+#define isTrusted (isTrusting(0) || isTrusting(1) || isTrusting(2))
+#define isWanted  (isAsking(0) || isAsking(1) || isAsking(2))
+#endif
 ltl GRANTED_AT_LAST { []<> (isTrusted || !isWanted) }
 #endif

@@ -13,10 +13,10 @@ import { missing, verify } from "./verify.js";
 const ALL = [...CONFIGURATIONS, ...VARIANTS];
 const HELP = `Usage: npm run spin -- [NAME ...] [options]
 
-Configurations of the protocol, which must keep every promise:
+Configurations of the protocol, in which every property must hold:
 ${CONFIGURATIONS.map(({ name, what }) => `  ${name.padEnd(28)} ${what}`).join("\n")}
 
-Broken variants, which must break one:
+Broken variants, each with the property that it must break:
 ${VARIANTS.map(({ name, breaks }) => `  ${name.padEnd(28)} ${breaks}`).join("\n")}
 
   --quick        only one small configuration, and three variants
@@ -30,8 +30,8 @@ Examples:
   npm run spin -- sessions NO_FENCE
 
 Needs spin and gcc; on Debian: apt-get install spin gcc libc6-dev
-Ends with 1 if a promise is broken or a variant keeps them all, and with 69 if spin or gcc is missing. Ctrl-C
-ends it with 130, after it has reported what was explored by then.
+Ends with 1 if a property is broken or a variant does not break its own, and
+with 69 if spin or gcc is missing. Ctrl-C ends it with 130, after it has reported what was explored by then.
 `;
 
 const { values, positionals } = parseArgs({
@@ -75,7 +75,9 @@ async function explore() {
     ({ name, isQuick }) =>
       (!values.quick || isQuick) && (positionals.length === 0 || positionals.includes(name)),
   );
-  const signal = interruption();
+  const interrupted = interruption();
+  const failing = new AbortController();
+  const signal = AbortSignal.any([interrupted, failing.signal]);
   const bar = progressBar(chosen.length);
   /** @type {Map<string, import("./verify.js").Result>} */
   const results = new Map();
@@ -91,7 +93,9 @@ async function explore() {
         results.set(one.name, await verify(one, signal));
       } catch (error) {
         // What was cut short says nothing.
-        if (!signal.aborted) throw error;
+        if (signal.aborted) return;
+        failing.abort();
+        process.stderr.write(`${one.name}: ${error instanceof Error ? error.message : error}\n`);
       }
       running.delete(one.name);
       bar.draw(results.size, [...running].join(", "));
@@ -104,14 +108,14 @@ async function explore() {
     variants: withResults(VARIANTS, results),
   };
   process.stdout.write(`${textOf(report)}\n`);
-  writeReport(values.json, "spin", { interrupted: signal.aborted, ...report });
+  writeReport(values.json, "spin", { interrupted: interrupted.aborted, ...report });
   if (values.page && !signal.aborted) {
     const kept = { kind: "spin", ...provenance(), ...report };
     writeFileSync(KEPT, `${JSON.stringify(kept, null, 1)}\n`);
     writeFileSync(PAGE, pageOf(kept));
   }
-  if (!isAsExpected(report)) return 1;
-  return signal.aborted ? INTERRUPTED : 0;
+  if (failing.signal.aborted || !isAsExpected(report)) return 1;
+  return interrupted.aborted ? INTERRUPTED : 0;
 }
 
 /**

@@ -13,7 +13,7 @@ export function pageOf(kept) {
     PROPERTIES.find((property) => property.name === name)?.words ?? name;
   const stories = variants.map(
     ({ name, mistake, broken, story }) =>
-      `### ${name}\n\n${mistake} Broken: *${wordsOf(broken ?? "nothing")}*\n\n\`\`\`txt\n${storyText(story)}\n\`\`\``,
+      `### ${name}\n\n${mistake} It breaks: *${wordsOf(broken ?? "nothing")}*\n\n\`\`\`txt\n${storyText(story)}\n\`\`\``,
   );
   return `# Model checking
 
@@ -28,7 +28,7 @@ npm run spin
 It needs SPIN and a C compiler; on Debian, the packages \`spin\`, \`gcc\` and \`libc6-dev\`. \`npm run spin -- --page\` also writes this page, and
 \`npm test\` explores the smallest configuration and three variants.
 
-**In ${total.toLocaleString("en-US")} states, the protocol keeps every promise. Each of ${variants.length} broken variants breaks the one that it must.** The run was on
+**In ${total.toLocaleString("en-US")} states, every property of the protocol holds. Each of ${variants.length} broken variants breaks the property that it must.** The run was on
 ${date.slice(0, 10)} at commit \`${commit}\`, on ${machine}.
 
 ## What is modelled

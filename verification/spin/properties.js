@@ -1,5 +1,5 @@
-// What the protocol model is checked for, in the words of docs/guarantees.md. A name is that of a promise in the
-// model; the last one is its LTL formula.
+// What the protocol model is checked for, in the words of docs/guarantees.md. The model has each property under its
+// name; the last one is an LTL formula.
 
 /** @typedef {{ name: string, words: string, isLiveness?: boolean }} Property */
 

@@ -36,7 +36,7 @@ function boundsOf({ defines }) {
   return Object.values(BOUNDS).map((name) => `${all[name]}`);
 }
 
-/** Whether the protocol keeps its promises, and each variant breaks the one that it must. */
+/** Whether every property holds for the protocol, and each variant breaks the one that it must. */
 export function isAsExpected(/** @type {Report} */ { configurations, variants }) {
   return (
     configurations.every(({ broken }) => broken === null) &&
@@ -46,7 +46,7 @@ export function isAsExpected(/** @type {Report} */ { configurations, variants })
 
 /**
  * @param {Report} report
- * @returns {string} three tables, and what happened where a promise was broken
+ * @returns {string} three tables, and what happened where a property was broken
  */
 export function textOf({ configurations, variants }) {
   const titles = ["configuration", ...Object.keys(BOUNDS)];
@@ -76,7 +76,10 @@ export function textOf({ configurations, variants }) {
   const failures = configurations.filter(({ broken: seen }) => seen !== null);
   return [
     columns([...titles, ...figures], explored),
-    columns(["property", "in", "states", "depth", "result", "words"], checked),
+    columns(
+      ["property", "runs", "states", "depth", "result", "words"],
+      configurations.length > 0 ? checked : [],
+    ),
     columns(["broken variant", "must break", "breaks", "states", "mistake"], broken),
     ...failures.map(({ name, story }) => `${name}:\n${storyText(story)}`),
   ]

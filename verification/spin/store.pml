@@ -3,17 +3,15 @@
 /* The answer. */
 hidden mtype outcome;
 hidden byte token, remaining, grant;
-/* The request's place in the wait queue: how many waiters are ahead, and whether it is a waiter. */
-hidden byte ahead;
-hidden byte isQueued;
-/* What the record was before. */
-hidden byte wasOwn, wasLive;
-hidden byte lastToken;
+/* The request's place in the wait queue: how many waiters are ahead, and whether it is a waiter itself. */
+hidden byte ahead, isQueued;
+/* What the record was before the step. */
+hidden byte wasOwn, wasLive, lastToken;
 
-/* What a client trusts must exclude all others at the store. */
+/* While a client trusts its lease, its grant must exclude all others. */
 inline checkTrust() {
   for (i : 0 .. CLIENTS - 1) {
-    promise(TRUST_ENDS_FIRST,
+    property(TRUST_ENDS_FIRST,
       !isTrusting(i) || client[i].isEvicted || (excludes && record.lease == client[i].lease))
   };
   i = 0   /* SPIN wants a statement behind a loop that ends a d_step */
@@ -31,7 +29,7 @@ inline findPlace(id) {
   }
 }
 
-/* Removes n waiters, from a place on. */
+/* Removes n waiters, the first of them at `place`. */
 inline removeWaiters(place, n) {
   for (i : place .. PLACES - 1) {
     if
@@ -52,7 +50,7 @@ inline answer(result) {
 #endif
 }
 
-/* An engine with sessions ends a grant with its session, and each request is a sign of life. */
+/* An engine with sessions ends a grant with the session of its client, and each request is a sign of life. */
 inline startTtl() {
 #ifdef SESSIONS
   record.left = SESSION
@@ -71,8 +69,8 @@ inline refuse(id) {
 }
 
 inline makeGrant(id, next) {
-  promise(TOKENS_GROW, next > record.token);
-  promise(IN_ORDER, record.lease == 0 || freeFor >= ahead * RESERVED);
+  property(TOKENS_GROW, next > record.token);
+  property(IN_ORDER, record.lease == 0 || freeFor >= ahead * RESERVED);
   record.lease = id;
   record.token = next;
   record.grant++;
@@ -144,23 +142,24 @@ inline release(id) {
   fi
 }
 
-inline decide(operation_, id, next) {
+/* Decides a request under a lease id. `next` is the token of a new grant. */
+inline decide(request, id, next) {
   wasOwn = (record.lease == id);
   wasLive = isLive;
   lastToken = record.token;
   token = 0; remaining = 0; grant = 0;
   if
-  :: operation_ == ACQUIRE -> acquire(id, next)
-  :: operation_ == RENEW -> renew(id)
-  :: operation_ == RELEASE -> release(id)
+  :: request == ACQUIRE -> acquire(id, next)
+  :: request == RENEW -> renew(id)
+  :: request == RELEASE -> release(id)
   fi;
-  promise(SAME_GRANT,
-    !(operation_ == ACQUIRE && wasOwn && wasLive) || (outcome == GRANTED && token == lastToken));
-  promise(ENDED_FOR_GOOD, !(wasOwn && !wasLive) || (outcome != GRANTED && outcome != RENEWED));
+  property(SAME_GRANT,
+    !(request == ACQUIRE && wasOwn && wasLive) || (outcome == GRANTED && token == lastToken));
+  property(ENDED_FOR_GOOD, !(wasOwn && !wasLive) || (outcome != GRANTED && outcome != RENEWED));
   checkTrust()
 }
 
-/* One process for each client: a store may let any client wait, but none for ever. */
+/* A process for each client, so that the store may let any client wait, but none for ever. */
 #define mine call[c]
 proctype Store(byte c) {
   byte next;
