@@ -19,7 +19,7 @@ export function pageOf(kept) {
 
 Tests, the simulation and the histories sample what can happen. A model checker visits every state that a model can reach, so it also
 finds the interleaving that no sample has drawn. The protocol of a lease is modelled in \`verification/spin/\` for the model checker
-[SPIN](https://spinroot.com). This command explores the model and its broken variants in a few minutes:
+[SPIN](https://spinroot.com). This command explores the model and its broken variants, in two to three minutes on two idle cores and with up to 5 GB:
 
 \`\`\`sh
 npm run spin

@@ -50,14 +50,13 @@ export function isAsExpected(/** @type {Report} */ { configurations, variants })
  */
 export function textOf({ configurations, variants }) {
   const titles = ["configuration", ...Object.keys(BOUNDS)];
-  const figures = ["states", "transitions", "depth", "s", "MB", "result"];
+  const figures = ["states", "transitions", "depth", "MB", "result"];
   const explored = configurations.map((one) => [
     one.name,
     ...boundsOf(one),
     count(one.states),
     count(one.transitions),
     count(one.depth),
-    one.seconds.toFixed(0),
     count(one.megabytes),
     one.broken === null ? "holds" : `BREAKS ${one.broken}`,
   ]);
