@@ -111,7 +111,7 @@ async function explore() {
   writeReport(values.json, "spin", { interrupted: interrupted.aborted, ...report });
   if (values.page && !signal.aborted) {
     const kept = { kind: "spin", ...provenance(), ...report };
-    writeFileSync(KEPT, `${JSON.stringify(kept, null, 1)}\n`);
+    writeFileSync(KEPT, `${JSON.stringify(kept, null, 2)}\n`);
     writeFileSync(PAGE, pageOf(kept));
   }
   if (failing.signal.aborted || !isAsExpected(report)) return 1;
