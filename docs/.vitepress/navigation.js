@@ -113,6 +113,7 @@ export const PARTS = [
       comparison: "Comparison",
       performance: "Performance",
       reliability: "Reliability",
+      "model-checking": "Model checking",
       "planted-bugs": "Planted bugs",
       mutants: "Mutants",
       "bugs-found": "Bugs found",

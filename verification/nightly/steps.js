@@ -48,6 +48,17 @@ export const STEPS = [
     })),
   },
   {
+    name: "spin",
+    what: "every state of the protocol model",
+    parts: [
+      {
+        name: "spin",
+        minutes: 6,
+        command: (_, report) => ["verification/spin/main.js", "--json", report],
+      },
+    ],
+  },
+  {
     name: "planted-bugs",
     what: "known mistakes, each of which a check must catch",
     parts: [

@@ -1,4 +1,6 @@
 // What the reports of a night must show, each with what was seen and whether that is enough.
+import { CONFIGURATIONS, VARIANTS } from "../spin/configurations.js";
+import { isAsExpected } from "../spin/report.js";
 import { add } from "./reports.js";
 
 /** @typedef {import("./reports.js").Report} Report */
@@ -56,6 +58,7 @@ export function claims(reports) {
         simulation["unseen"]?.length === 0,
       from: ["simulation"],
     },
+    protocolClaim(reports["spin"]),
     {
       what: "leases that expired under faults",
       aim: "1,000,000",
@@ -150,6 +153,29 @@ export function claims(reports) {
       from: ["chaos", "scenarios"],
     },
   ];
+}
+
+/** @param {Report | undefined} report */
+function protocolClaim(report) {
+  /** @type {import("../spin/report.js").Report} */
+  const explored = {
+    configurations: report?.["configurations"] ?? [],
+    variants: report?.["variants"] ?? [],
+  };
+  const { configurations, variants } = explored;
+  const states = count(add(configurations.map((one) => one.states)));
+  const kept = configurations.filter(({ broken }) => broken === null).length;
+  const failed = variants.filter(({ broken, breaks }) => broken === breaks).length;
+  return {
+    what: "states of the protocol model",
+    aim: "all within the bounds; every property holds, and each broken variant breaks its own",
+    seen: `${states}: ${kept} of ${configurations.length} configurations keep every property, ${failed} of ${variants.length} variants fail as they must`,
+    holds:
+      configurations.length >= CONFIGURATIONS.length &&
+      variants.length >= VARIANTS.length &&
+      isAsExpected(explored),
+    from: ["spin"],
+  };
 }
 
 const holdsOf = (/** @type {Report | undefined} */ report) =>

@@ -28,13 +28,13 @@ const short = (runs: Runs) =>
 it("is what the kept reports say", () => {
   const { text, judged } = pageOf(kept(), page);
   expect(text).toBe(page);
-  expect(judged).toHaveLength(11);
+  expect(judged).toHaveLength(12);
   // The page says so, too: no night has run with Consul, and none with overloads.
   expect(short(kept())).toEqual([HISTORIES, OVERLOADS, WHOLE]);
 });
 
 it("holds nothing of a night that did not come to its reports", () => {
-  expect(short(new Map())).toHaveLength(11);
+  expect(short(new Map())).toHaveLength(12);
 });
 
 /** The kept reports, with what their night lacked as a night would report it. */
@@ -65,6 +65,7 @@ it("holds all of a night that came to its reports", () => {
 });
 
 const WORLDS = "simulated worlds";
+const STATES = "states of the protocol model";
 const HISTORIES = "histories on real stores";
 const PAUSES = "pauses of holders and workers longer than the TTL";
 const TAKEOVERS = "takeovers from holders that were killed or stopped";
@@ -93,6 +94,9 @@ it.each<[string, string, (report: Report) => void, string[]]>([
   ["a late takeover", "chaos", ({ stores }) => stores[0].takeovers.overdue.push({}), [TAKEOVERS]],
   ["a claim of chaos that fails", "chaos", (one) => (one.holds = false), [WHOLE]],
   ["a failover that loses more", "scenarios", (one) => (one.holds = false), [WHOLE]],
+  ["a broken property", "spin", (one) => (one.configurations[0].broken = "IN_ORDER"), [STATES]],
+  ["a variant that breaks nothing", "spin", (one) => (one.variants[0].broken = null), [STATES]],
+  ["a configuration that was not explored", "spin", (one) => one.configurations.pop(), [STATES]],
   ["a bug that nothing caught", "planted-bugs", ({ bugs }) => (bugs[3].killedBy = null), [PLANTED]],
   [
     "a check that fails by itself",
