@@ -9,7 +9,7 @@
  */
 import { ProblemError } from "../problems.js";
 import type { Need } from "./access.js";
-import type { Caller } from "./caller.js";
+import { type Caller, isIdentity } from "./caller.js";
 
 /** The operations whose handlers check what they are about. */
 const CHECKED: ReadonlySet<string> = new Set([
@@ -71,13 +71,15 @@ export function checkOperatesQueue(caller: Caller, queue: string | undefined): v
   );
 }
 
-function refused({ role, prefixes, queues = [] }: Caller, what: string): ProblemError {
+function refused(caller: Caller, what: string): ProblemError {
+  const { role, prefixes, queues = [] } = caller;
   const listed = (names: readonly string[]) => names.map((name) => JSON.stringify(name)).join(", ");
   const parts = [
     ...(prefixes.length > 0 ? [`resources that begin with ${listed(prefixes)}`] : []),
     ...(queues.length > 0 ? [`the queues ${listed(queues)}`] : []),
   ];
   const limits = parts.join(" and ");
-  const detail = `not ${what}: this ${role}'s key is limited to ${limits}`;
+  const by = isIdentity(caller) ? "a rule of --oidc-role limits your identity" : undefined;
+  const detail = `not ${what}: ${by ?? `this ${role}'s key is limited`} to ${limits}`;
   return new ProblemError("FORBIDDEN", detail);
 }

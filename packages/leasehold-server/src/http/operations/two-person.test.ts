@@ -10,6 +10,7 @@ import {
   type Reply,
 } from "../../../../../tests/support/app.js";
 import { systemEnv } from "../../../../leasehold/src/env/index.js";
+import { isSameHand } from "./same-hand.js";
 
 const PREFIXES = ["pay/"];
 const HOUR_MS = 3_600_000;
@@ -439,6 +440,22 @@ describe("a confirmation", () => {
     expectProblem(await first.at(next.ask).confirm(id, as), 403, "FORBIDDEN");
     expect((await second.at(next.ask).confirm(id, as)).status).toBe(200);
   });
+});
+
+it("tells identities of an issuer apart by their subject", async () => {
+  const { stores } = await openTestApp();
+  const { control } = stores;
+  if (!control) throw new Error("no control");
+  const entry = { namespace: "n", actor: "oidc:ann", action: "lease.requestRevoke", target: "r" };
+  const [asked] = await control.audit.append([
+    { ...entry, reason: null, phase: "done", details: "{}" },
+  ]);
+  if (!asked) throw new Error("no entry");
+  const caller = { namespace: "n", role: "operator", prefixes: [], keyId: "oidc:1" } as const;
+  expect(await isSameHand(control, asked, { ...caller, actor: "oidc:ann" })).toMatchObject({
+    why: "samePerson",
+  });
+  expect(await isSameHand(control, asked, { ...caller, actor: "oidc:bob" })).toBeNull();
 });
 
 describe("without the control store", () => {

@@ -105,6 +105,11 @@ export class TwoPersonRevocations {
     this.#withinMs = confirmWithinMs;
   }
 
+  /** Whether there are such resources of the tenant. */
+  concerns(namespace: string): boolean {
+    return this.#prefixesOf(namespace).length > 0;
+  }
+
   /** Whether an operator alone cannot end a lease on this resource. */
   covers({ namespace, resource }: Key): boolean {
     return this.#prefixesOf(namespace).some((prefix) => resource.startsWith(prefix));

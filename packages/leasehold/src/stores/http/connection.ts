@@ -207,7 +207,7 @@ const REFUSED_KEY = {
     "UNAUTHENTICATED",
     "pass a valid key in the option apiKey, as http://KEY@host, or on the command line in LEASEHOLD_KEY, or a valid token in the option token",
   ],
-  403: ["FORBIDDEN", "use a key of another role, or with other prefixes"],
+  403: ["FORBIDDEN", "use a key or an identity of another role, or with other prefixes"],
 } as const;
 
 /** The server rejected the key. A retry cannot succeed without another key. */
@@ -221,7 +221,7 @@ export class RefusedKeyError extends StoreMisconfiguredError {
   ) {
     const [code, remedy] = REFUSED_KEY[status];
     // A server says by itself which roles may do it.
-    const advice = detail.includes(": use a key of ") ? "" : `; ${remedy}`;
+    const advice = /: use an? (key|identity) of /.test(detail) ? "" : `; ${remedy}`;
     super(`the server rejected the key (${code}): ${detail}${advice}`);
     this.name = "StoreMisconfiguredError";
   }
