@@ -434,6 +434,21 @@ describe("a confirmation", () => {
     expect(confirmed).toMatchObject({ status: 200, body: { status: "revoked", token: as.token } });
   });
 
+  it("at the expiry leaves a resource that two operators must agree to free now", async () => {
+    const { asked, first, second, third, id, as } = await requested();
+    expect((await second.confirm(id, as)).status).toBe(200);
+    expect(await first.waiting()).toEqual([]);
+    // It is revoked so already.
+    expect(await third.revoke({ resource: "pay/a" })).toMatchObject([{ status: "revoked" }]);
+    const [now] = await third.revoke({ resource: "pay/a", free: "now" });
+    expect(now.status).toBe("requested");
+    const [view] = await asked.stores.leases.get([{ namespace: "default", resource: "pay/a" }]);
+    expect(view?.freeInMs).toBeGreaterThan(0);
+    expect(await first.waiting()).toHaveLength(1);
+    const freed = await second.confirm(now.id, { ...as, free: "now" });
+    expect(freed.body).toMatchObject({ status: "revoked", freeInMs: 0 });
+  });
+
   it("of a recorded request needs no option, only another operator", async () => {
     const { stores, first, second, id, as } = await requested({ env: systemEnv });
     const next = await openTestApp({ ...stores, auth: "keys" });

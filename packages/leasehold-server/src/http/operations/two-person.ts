@@ -76,7 +76,9 @@ export interface Requested {
 /** What became of a revocation that needs a second operator. */
 export type RequestOutcome =
   | ({ readonly status: "requested" } & RequestedRevocation)
-  | { readonly status: "notHeld" | "otherToken" };
+  | { readonly status: "notHeld" | "otherToken" }
+  /** Two operators have agreed before. */
+  | { readonly status: "revoked"; readonly token: number; readonly freeInMs: number };
 
 /** Why a request cannot be confirmed, for the audit and for the caller. */
 export interface Refusal {
@@ -128,9 +130,8 @@ export class TwoPersonRevocations {
     const { clock } = this.#ports;
     const act = { ...by, namespace, target: resource };
     const view = await budget.read(() => this.#viewOf(asked));
-    const status = statusOf(view, expectedToken);
-    if (view === null || status !== "held") {
-      const outcome = { status: status === "held" ? "notHeld" : status } as const;
+    const { outcome, held } = judged(view, asked);
+    if (!held) {
       const told = { free, ...(expectedToken !== undefined && { expectedToken }), ...outcome };
       const entry = await this.#enter(
         budget,
@@ -138,7 +139,7 @@ export class TwoPersonRevocations {
       );
       return { outcome, entry };
     }
-    const { token, grantId, holder } = view;
+    const { token, grantId, holder } = held;
     const open = await budget.read(() => this.open(namespace));
     const isSame = ({ revocation, grantId: of }: Requested) =>
       revocation.resource === resource && revocation.free === free && of === grantId;
@@ -177,7 +178,10 @@ export class TwoPersonRevocations {
     }
     const keys = found.map(({ revocation: { resource } }) => ({ namespace, resource }));
     const views = keys.length > 0 ? await leases.get(keys) : [];
-    return found.filter((one, index) => isAbout(one, views[index] ?? null));
+    return found.filter((one, index) => {
+      const view = views[index] ?? null;
+      return isAbout(one, view) && !isRevoked(view, one.revocation.free);
+    });
   }
 
   /** The request of this number in the tenant; null: none. */
@@ -271,6 +275,29 @@ function statusOf(
 ): "held" | "notHeld" | "otherToken" {
   if (!view || !excludesOthers(view)) return "notHeld";
   return expectedToken === undefined || expectedToken === view.token ? "held" : "otherToken";
+}
+
+/** The grant that a revocation would end, or the outcome if it would change nothing. */
+function judged(
+  view: LeaseView | null,
+  { free, expectedToken }: RevokeRequest,
+):
+  | { readonly held: LeaseView; readonly outcome?: undefined }
+  | {
+      readonly held?: undefined;
+      readonly outcome: Exclude<RequestOutcome, { status: "requested" }>;
+    } {
+  const status = statusOf(view, expectedToken);
+  if (view === null || status !== "held") {
+    return { outcome: { status: status === "held" ? "notHeld" : status } };
+  }
+  if (!isRevoked(view, free)) return { held: view };
+  return { outcome: { status: "revoked", token: view.token, freeInMs: view.freeInMs ?? 0 } };
+}
+
+/** Whether the grant was revoked already, and this would not free it any sooner. */
+function isRevoked(view: LeaseView | null, free: RevokeRequest["free"]): boolean {
+  return view?.state === "revoked" && free === "atExpiry";
 }
 
 function isAbout({ revocation, grantId }: Requested, view: LeaseView | null): boolean {
