@@ -132,10 +132,10 @@ export class TwoPersonRevocations {
     const view = await budget.read(() => this.#viewOf(asked));
     const { outcome, held } = judged(view, asked);
     if (!held) {
-      const told = { free, ...(expectedToken !== undefined && { expectedToken }), ...outcome };
+      const details = { free, ...(expectedToken !== undefined && { expectedToken }), ...outcome };
       const entry = await this.#enter(
         budget,
-        entryOf({ ...act, action: "lease.revoke" }, "done", told),
+        entryOf({ ...act, action: "lease.revoke" }, "done", details),
       );
       return { outcome, entry };
     }
