@@ -56,11 +56,8 @@ it("requests, lists and confirms a revocation, also after a restart of the serve
   expect(otherMode.stderr).toContain(
     "CONFIRMATION_REQUIRED: nothing was revoked: it was requested for",
   );
-  const wrongName = await run(
-    next.url,
-    bob,
-    ...["revoke", "pay/us", "--confirm", id, ...why, ...exact],
-  );
+  const other = ["revoke", "pay/us", "--confirm", id, ...why, ...exact];
+  const wrongName = await run(next.url, bob, ...other);
   expect(wrongName.code).toBe(64);
   const confirmed = await confirm(next.url, bob, ...exact);
   expect(confirmed).toMatchObject({ code: 0, stdout: `revoked pay/eu, token ${token}: free now` });

@@ -291,7 +291,7 @@ describe("a confirmation", () => {
   });
 
   it("is refused to a key that was created after the request", async () => {
-    const { asked, env, first, expectRefused } = await requested();
+    const { asked, env, expectRefused } = await requested();
     await tick(env);
     await expectRefused(await callerOf(asked, "admin"), "newKey");
   });

@@ -10,7 +10,7 @@ import {
 import type * as wire from "../../wire/index.js";
 
 /** The server revokes this lease only when a second operator confirms it. `revocation` is the request, which it keeps. */
-export class ConfirmationRequiredError extends LeaseholdError {
+class ConfirmationRequiredError extends LeaseholdError {
   constructor(readonly revocation: wire.RequestedRevocation) {
     const { id, resource, token, confirmBefore } = revocation;
     super(
