@@ -331,6 +331,34 @@ describe("a confirmation", () => {
     expect((await entriesOf(asked)).at(-1)?.details).toMatchObject({ why: "relatedKey" });
   });
 
+  it("is refused to what a key of the requester has created, and to its successors", async () => {
+    const { asked, env, holder, third: admin } = await open();
+    const order = (role: Role) => ({ name: "mine", role, reason: "for me" });
+    const child = (await admin.ask("POST", "/v1/keys", order("admin"))).body;
+    const own = withKey(asked.ask, child.id, child.key);
+    const grandchild = (await own.ask("POST", "/v1/keys", order("operator"))).body;
+    await tick(env);
+    // Much else happens meanwhile.
+    const { control } = asked.stores;
+    const noise = { namespace: "default", actor: "key:0", action: "access.read", target: "GET /" };
+    await control?.audit.append(
+      Array.from({ length: 700 }, () => ({ ...noise, reason: null, phase: "done", details: "{}" })),
+    );
+    await (env as ReturnType<typeof manualEnv>).clock.advance(300_000);
+    const rotate = { overlapMs: HOUR_MS };
+    const path = `/v1/keys/${grandchild.id}/rotate`;
+    const successor = (await admin.ask("POST", path, rotate)).body;
+    await tick(env);
+    const { fencingToken: token } = await holder.hold("pay/a");
+    const [{ id }] = await admin.revoke({ resource: "pay/a" });
+    for (const { id: keyId, key } of [child, grandchild, successor]) {
+      const related = withKey(asked.ask, keyId, key);
+      expectProblem(await related.confirm(id, { token, free: "atExpiry" }), 403, "FORBIDDEN");
+      expect((await entriesOf(asked)).at(-1)?.details).toMatchObject({ why: "relatedKey" });
+    }
+    expect(await stateOf(asked, "pay/a")).toBe("live");
+  });
+
   it("is refused once the requester's key has ended", async () => {
     const { first, second, stores, expectRefused } = await requested();
     const { control } = stores;
