@@ -474,8 +474,8 @@ const CASES: Readonly<Record<ErrorCode, readonly [name: string, expected: Expect
         retryable: false,
         outcome: "none",
         message:
-          /^nothing was revoked yet: another operator must confirm revocation 2 of "pay\/r", token 1, before 20/,
-        fields: { revocation: expect.objectContaining({ id: 2, token: 1 }) as object },
+          /^nothing was revoked yet: another operator must confirm revocation 3 of "pay\/r", token 1, before 20/,
+        fields: { revocation: expect.objectContaining({ id: 3, token: 1 }) as object },
       },
     ],
   ],

@@ -210,7 +210,7 @@ const REFUSED_KEY = {
   403: ["FORBIDDEN", "use a key or an identity of another role, or with other prefixes"],
 } as const;
 
-/** The server rejected the key. A retry cannot succeed without another key. */
+/** The server rejected the key or the token, or its caller may not do that. A retry cannot succeed without another one. */
 export class RefusedKeyError extends StoreMisconfiguredError {
   /**
    * @param status with 403, other requests in the same call may be allowed
@@ -222,7 +222,8 @@ export class RefusedKeyError extends StoreMisconfiguredError {
     const [code, remedy] = REFUSED_KEY[status];
     // A server says by itself which roles may do it.
     const advice = /: use an? (key|identity) of /.test(detail) ? "" : `; ${remedy}`;
-    super(`the server rejected the key (${code}): ${detail}${advice}`);
+    const refused = status === 403 ? "refused this caller" : "rejected the key";
+    super(`the server ${refused} (${code}): ${detail}${advice}`);
     this.name = "StoreMisconfiguredError";
   }
 }
