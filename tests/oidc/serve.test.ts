@@ -37,7 +37,7 @@ describeIssuer("leasehold serve with an issuer", () => {
     const listed = await leasehold(["ls", "--store", url, "--json"], { env });
     expect([listed.code, listed.stderr]).toEqual([0, ""]);
     const acquired = await leasehold(["acquire", "a", "--store", url, "--ttl", "30s"], { env });
-    expect(acquired.stderr).toContain("an operator's");
+    expect(acquired.stderr).toContain("your identity has the role operator here");
     const doctor = await leasehold(["doctor", "--store", url, "--json"], { env });
     expect(doctor.stdout).not.toContain("returned 401");
   });

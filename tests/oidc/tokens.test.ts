@@ -1,5 +1,6 @@
 /** Callers of the API by tokens of a real issuer. */
 import { afterEach, expect, it } from "vitest";
+import { createKey } from "../../packages/leasehold/src/control/index.js";
 import { systemEnv } from "../../packages/leasehold/src/env/index.js";
 import { memory } from "../../packages/leasehold/src/stores/memory/index.js";
 import type { Stores } from "../../packages/leasehold/src/stores/source.js";
@@ -18,7 +19,11 @@ afterEach(async () => {
 });
 
 /** The clock of the server is that of the issuer, and may be moved on. */
-async function open(options: IssuerOptions, roles: readonly string[]) {
+async function open(
+  options: IssuerOptions,
+  roles: readonly string[],
+  twoPerson: readonly string[] = [],
+) {
   const issuer = await openIssuer(options);
   closing.push(() => issuer.close());
   const env = manualEnv();
@@ -26,7 +31,8 @@ async function open(options: IssuerOptions, roles: readonly string[]) {
   const stores: Stores = await memory().open(systemEnv);
   closing.push(() => stores.close());
   const oidc = { issuer: issuer.url, audience: AUDIENCE, roles, tenantClaim: "org" };
-  const app = createApp({ ...stores, env, version: "1", oidc });
+  const twoPersonRevoke = { prefixes: twoPerson };
+  const app = createApp({ ...stores, env, version: "1", oidc, twoPersonRevoke });
   closing.push(() => app.close());
   const ask = (token: string, path = "/v1/whoami", method = "GET", body?: object) =>
     app.fetch(
@@ -61,6 +67,78 @@ describeIssuer("tokens of an issuer", () => {
     expect((await acquire("other")).status).toBe(403);
     const [lease] = await stores.leases.get([{ namespace: "shop", resource: "billing/a" }]);
     expect(lease).toMatchObject({ holder: "h" });
+  });
+
+  it("limits an operator to the prefixes and queues of its rule", async () => {
+    const rule = "groups:ops=operator,prefix=shop/,queue=mails";
+    const { issuer, ask, stores } = await open({ claims: CLAIMS }, [rule]);
+    const token = await issuer.token();
+    const held = ["shop/a", "pay/a"].map((resource, index) => {
+      const leaseId = `${index}`.repeat(48);
+      return { namespace: "shop", resource, leaseId, holder: "h", ttlMs: 60_000 };
+    });
+    await stores.leases.acquire(held);
+    const revoke = (resource: string) =>
+      ask(token, "/v1/leases/revoke", "POST", [{ resource, reason: "it hangs" }] as object);
+    expect(await (await revoke("shop/a")).json()).toMatchObject([{ status: "revoked" }]);
+    const refused = await revoke("pay/a");
+    expect([refused.status, await refused.json()]).toMatchObject([
+      403,
+      {
+        detail:
+          'not resources that begin with "pay/a": a rule of --oidc-role limits your identity to resources that begin with "shop/" and the queues "mails"',
+      },
+    ]);
+    const bulk = (queue: string) =>
+      ask(token, "/api/tasks/bulk", "POST", {
+        operation: "cancel",
+        filter: { queue },
+        reason: "r",
+      });
+    expect((await bulk("mails")).status).toBe(200);
+    expect((await bulk("bills")).status).toBe(403);
+    const asHolder = await ask(token, "/v1/locks/acquire", "POST", {
+      resource: "shop/b",
+      ownerId: "h",
+    });
+    expect([asHolder.status, await asHolder.json()]).toMatchObject([
+      403,
+      { detail: expect.stringContaining("your identity has the role operator here") as string },
+    ]);
+  });
+
+  it("cannot confirm its own revocation, which a key can", async () => {
+    const { issuer, ask, stores } = await open(
+      { claims: CLAIMS },
+      ["groups:ops=operator"],
+      ["pay/"],
+    );
+    const token = await issuer.token();
+    const { control } = stores;
+    if (!control) throw new Error("no control");
+    const order = { namespace: "shop", name: "ops", role: "operator", prefixes: [] } as const;
+    const by = { actor: "cli:test", reason: null };
+    const made = await createKey(control, systemEnv.random, { ...order, lifetimeMs: null }, by);
+    const leaseId = "7".repeat(48);
+    const wanted = { namespace: "shop", resource: "pay/a", leaseId, holder: "h", ttlMs: 60_000 };
+    await stores.leases.acquire([wanted]);
+    const body = [{ resource: "pay/a", reason: "it hangs" }] as object;
+    const [requested] = (await (await ask(token, "/v1/leases/revoke", "POST", body)).json()) as [
+      { status: string; id: number; token: number; requestedBy: string },
+    ];
+    expect(requested).toMatchObject({ status: "requested", requestedBy: "oidc:worker" });
+    const confirm = (credential: string) =>
+      ask(credential, `/v1/revocations/${requested.id}/confirm`, "POST", {
+        token: requested.token,
+        free: "atExpiry",
+        reason: "I agree",
+      });
+    const own = await confirm(await issuer.token());
+    expect([own.status, await own.json()]).toMatchObject([
+      403,
+      { detail: expect.stringContaining("oidc:worker has requested it") as string },
+    ]);
+    expect((await confirm(made.text)).status).toBe(200);
   });
 
   it("names the subject in the audit", async () => {

@@ -46,6 +46,8 @@ export interface Thing {
   kind(): Promise<string>;
   /** A schedule of the name `resource`, as part of a path. */
   schedule(): Promise<string>;
+  /** The lease on `resource`, whose revocation waits for a second operator. */
+  revocation(): Promise<{ readonly id: number; readonly token: number }>;
   /** What begins with `resource` is paused. */
   pause(): Promise<void>;
 }
@@ -69,7 +71,8 @@ export class Things {
     const mark = `of-${namespace}-${this.#count}`;
     const resource = `own/${this.#count}`;
     const { leases, tasks, once, kinds, schedules, control } = this.stores;
-    const { random } = this.env;
+    const { env } = this;
+    const { random } = env;
     const pending = async () => {
       const [id, queue] = [this.#newTaskId(), mark];
       if (exists) {
@@ -170,6 +173,18 @@ export class Things {
         const { id } = await pending();
         if (exists) await tasks.cancel([{ namespace, id }]);
         return { id };
+      },
+      async revocation() {
+        const { leaseId, token } = await hold(resource);
+        if (!exists || !control) return { id: 999_999, token };
+        const confirmBefore = new Date(env.clock.wall() + TTL_MS).toISOString();
+        const grant = { token, grantId: grantIdOf(leaseId), holder: mark };
+        const details = JSON.stringify({ ...grant, free: "now", confirmBefore });
+        const about = { namespace, actor: "oidc:ann", target: resource, reason: mark };
+        const [entry] = await control.audit.append([
+          { ...about, action: "lease.requestRevoke", phase: "done", details },
+        ]);
+        return { id: entry?.seq ?? 0, token };
       },
       async pause() {
         if (!exists) return;

@@ -48,6 +48,7 @@ export {
   parseKeyText,
   pausesOf,
   type RemoteOperator,
+  type RequestedRevocation,
   ROLES,
   type Role,
   revokeKey,

@@ -92,6 +92,11 @@ const routes = [
   }),
   createRoute({
     getParentRoute,
+    path: "/keys",
+    component: lazyRouteComponent(() => import("../pages/keys/keys-page.js"), "KeysPage"),
+  }),
+  createRoute({
+    getParentRoute,
     path: "/simulator",
     component: lazyRouteComponent(() => import("../simulator/simulator-page.js"), "SimulatorPage"),
   }),

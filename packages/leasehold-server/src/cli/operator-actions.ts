@@ -1,22 +1,18 @@
-/** Operator actions: revoke, pause and resume. Each needs an actor and a reason. */
+/** Operator actions: pause and resume, and what all of them need: an actor and a reason. */
 import { userInfo } from "node:os";
 import { type Command, Option } from "commander";
 import type { LeaseStores } from "leasehold";
-import { LeaseLostError } from "leasehold";
-import type { RevokeOutcome, RevokeRequest } from "leasehold/internal";
 import {
   type Act,
   type AuditAction,
   clearPause,
-  formatDuration,
   type Operator,
   type Pause,
   type PauseKey,
   setPause,
 } from "leasehold/internal";
-import { EXIT } from "./exit-codes.js";
-import { Exit, UsageError } from "./failures.js";
-import { integer, notBlank, tenantOf, whereOf, withStores } from "./options.js";
+import { UsageError } from "./failures.js";
+import { notBlank, tenantOf, whereOf, withStores } from "./options.js";
 import { print } from "./output.js";
 import { type EnforcedBy, enforcedBy, ifPermitted } from "./pauses.js";
 import { queueName, resourceName, resourcePrefix } from "./resource.js";
@@ -77,80 +73,6 @@ export function actOf(
   target: string,
 ): Act {
   return { namespace, actor, action, target, reason };
-}
-
-interface RevokeOptions extends ActionOptions {
-  readonly expectedToken?: number;
-  readonly at: "expiry" | "now";
-}
-
-export function addRevoke(command: Command): void {
-  withOperatorAction(command)
-    .argument("<resource>", "resource whose lease ends", resourceName)
-    .addOption(
-      new Option("--at <when>", "when the resource is free: at the expiry of the lease, or now")
-        .choices(["expiry", "now"])
-        .default("expiry"),
-    )
-    .option(
-      "--expected-token <n>",
-      "revoke only the grant with this token",
-      integer(1, Number.MAX_SAFE_INTEGER),
-    )
-    .addHelpText("after", REVOKE_HELP)
-    .action(async (resource: string, options: RevokeOptions, command: Command) => {
-      const where = whereOf(command);
-      const stores = await openLeasesAndControl(where);
-      try {
-        const namespace = tenantOf(command, stores);
-        const operator = operatorOf(stores, where.control);
-        const outcome = await revoke(operator, resource, { ...options, namespace });
-        await print(options.json, outcome, () => sayRevoked(shown(resource), outcome));
-        if (outcome.status !== "revoked") throw new Exit(EXIT.leaseLost);
-      } finally {
-        await stores.close();
-      }
-    });
-}
-
-async function revoke(
-  operator: Operator,
-  resource: string,
-  options: RevokeOptions,
-): Promise<Exclude<RevokeOutcome, { status: "failed" }>> {
-  const { namespace, expectedToken, at } = options;
-  const request: RevokeRequest = {
-    namespace,
-    resource,
-    free: at === "now" ? "now" : "atExpiry",
-    ...(expectedToken !== undefined && { expectedToken }),
-  };
-  const outcome = await operator.perform(
-    actOf(options, "lease.revoke", resource),
-    async ({ leases }) => {
-      const [value] = await leases.revoke([request]);
-      if (!value) throw new LeaseLostError(resource, "inconsistent");
-      const { status } = value;
-      const token = value.status === "revoked" ? value.token : (expectedToken ?? null);
-      return { value, details: { status, token, free: request.free } };
-    },
-  );
-  if (outcome.status === "failed") throw outcome.error;
-  return outcome;
-}
-
-function sayRevoked(resource: string, outcome: Awaited<ReturnType<typeof revoke>>): string {
-  switch (outcome.status) {
-    case "revoked": {
-      const { token, freeInMs } = outcome;
-      const free = freeInMs === 0 ? "free now" : `free in ${formatDuration(freeInMs)}`;
-      return `revoked ${resource}, token ${token}: ${free}`;
-    }
-    case "notHeld":
-      return `${resource} is not held: nothing was revoked`;
-    case "otherToken":
-      return `${resource} is held with another token: nothing was revoked`;
-  }
 }
 
 interface PauseOptions extends ActionOptions {
@@ -299,19 +221,6 @@ function tableOf(pauses: readonly (Pause & { readonly enforcedBy: EnforcedBy })[
   }
   return table.toString();
 }
-
-const REVOKE_HELP = `
-"force-unlock" is another name of "revoke".
-
-The store refuses the holder's next renewal. With --at expiry, the resource stays reserved until the lease
-would have expired. With --at now, another holder can acquire it at once: until the old holder notices, only
-the fencing token protects your data. The audit log records every attempt with --actor and --reason.
-
-Exit codes: 0 revoked; 76 nothing to revoke (the resource is not held, or is held with another token).
-
-Examples:
-  leasehold revoke deploy/web --reason "runner is gone" --store postgres://localhost/app
-  leasehold revoke deploy/web --at now --expected-token 1893499203120000 --reason "stuck since 10:00"`;
 
 const PAUSE_HELP = `
 Holders keep and renew the leases they have. Waiters keep waiting. If one database keeps leases and pauses, it

@@ -44,6 +44,7 @@ import { Urgencies } from "./limits/urgency.js";
 import { KindChecks } from "./native/kind-checks.js";
 import { AccessAudit } from "./operations/access-audit.js";
 import { Pauses } from "./operations/pauses.js";
+import { TwoPersonRevocations } from "./operations/two-person.js";
 import {
   notJson,
   ProblemError,
@@ -127,6 +128,8 @@ export function createApp(options: AppOptions): ServerApp {
   const kindChecks = options.kinds && runWithin && new KindChecks(options.kinds, runWithin, env);
   const limits = resolveLimits(options.limits);
   const pauses = new Pauses(control, env);
+  const twoPerson =
+    control && new TwoPersonRevocations({ control, leases, clock }, options.twoPersonRevoke);
   const tenants = new Tenants({
     env,
     leases,
@@ -168,6 +171,7 @@ export function createApp(options: AppOptions): ServerApp {
       tenantsLimits,
       authenticator,
       control,
+      twoPerson,
       pauses,
       keyMaxLifeMs: options.keyMaxLifeMs,
       activities,

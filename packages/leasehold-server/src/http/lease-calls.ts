@@ -17,7 +17,7 @@ import {
   type ReleaseRequest,
   type RenewOutcome,
   type RenewRequest,
-  type RevokeOutcome,
+  type RequestedRevocation,
   type RevokeRequest,
   SerialExecutor,
 } from "leasehold/internal";
@@ -28,7 +28,8 @@ import type { LeaseWaiters } from "./limits/lease-waiters.js";
 import type { Quotas } from "./limits/quotas.js";
 import type { Records } from "./limits/records.js";
 import type { Pauses } from "./operations/pauses.js";
-import { type Revoked, revokeAudited } from "./operations/revoking.js";
+import { type Revoked, requestAudited, revokeAudited } from "./operations/revoking.js";
+import type { TwoPersonRevocations } from "./operations/two-person.js";
 import type { Budget, RequestScope } from "./request.js";
 
 /** The request that caused an event, and the resource. */
@@ -128,7 +129,12 @@ export interface LeaseCalls {
   readonly acquire: (request: InNamespace<AcquireRequest>) => Promise<AcquireOutcome>;
   readonly renew: (request: InNamespace<RenewRequest>) => Promise<RenewOutcome>;
   readonly release: (request: InNamespace<ReleaseRequest>) => Promise<ReleaseOutcome>;
-  readonly revoke: (request: InNamespace<RevokeRequest>, by: By) => Promise<Revoked>;
+  /** @param confirms the request of another operator; undefined: if two must agree, this only records a request */
+  readonly revoke: (
+    request: InNamespace<RevokeRequest>,
+    by: By,
+    confirms?: RequestedRevocation,
+  ) => Promise<Revoked>;
   /** Runs a call of another port that releases the lease where its outcome is `recorded`. */
   readonly releasedBy: <Outcome extends { readonly status: string }>(
     request: InNamespace<ReleaseRequest>,
@@ -146,6 +152,8 @@ export interface LeaseCallsOptions {
   readonly contention: Pick<Contention, "note">;
   /** Audits revocations; undefined: they appear only in the log. */
   readonly control: Control | undefined;
+  /** The revocations that two operators must agree on; undefined: there is no audit to record them in. */
+  readonly twoPerson: TwoPersonRevocations | undefined;
   /** Called when a caller has renewed a live lease. */
   readonly noteRenewed: (caller: Caller) => void;
   readonly onLeaseEvent?: LeaseListener | undefined;
@@ -164,7 +172,7 @@ export interface Named {
  *   change: a batch is sent as a whole or refused with BUDGET_SPENT.
  */
 export function newLeaseCalls(options: LeaseCallsOptions) {
-  const { env, leases, quotas, records, waiters, pauses, contention, control } = options;
+  const { env, leases, quotas, records, waiters, pauses, contention, control, twoPerson } = options;
   const { onReplaced, noteRenewed } = options;
   const returnReplaced = onReplaced !== undefined || options.onLeaseEvent !== undefined;
   const lanes = batched(leases, env.clock, { returnReplaced }, env.telemetry);
@@ -242,12 +250,16 @@ export function newLeaseCalls(options: LeaseCallsOptions) {
         }
         return outcome;
       },
-      async revoke(request, by) {
+      async revoke(request, by, confirms) {
         const cause = causing(request);
         const asked = { namespace, ...request };
+        const during = { budget, signal: scope.req.raw.signal, confirms };
+        const recorder = confirms === undefined && twoPerson?.covers(asked) ? twoPerson : null;
         const revoked = control
           ? await audited.run(namespace, () =>
-              revokeAudited(control, env, asked, by, { budget, signal: scope.req.raw.signal }),
+              recorder
+                ? requestAudited(recorder, env, asked, by, during)
+                : revokeAudited(control, env, asked, by, during),
             )
           : { outcome: await revocations.submit(asked, timeoutMs, named), entry: null };
         const event = emit && revokeEvent(request, revoked.outcome, cause());
@@ -326,7 +338,7 @@ function releaseEvent(
 
 function revokeEvent(
   { free }: InNamespace<RevokeRequest>,
-  outcome: RevokeOutcome,
+  outcome: Revoked["outcome"],
   cause: Cause,
 ): LeaseEvent | undefined {
   if (outcome.status === "failed") return failedEvent("revoke", cause, null, outcome);

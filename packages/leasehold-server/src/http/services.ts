@@ -38,6 +38,7 @@ import { mostRecords, Records } from "./limits/records.js";
 import type { Tenants } from "./limits/tenants.js";
 import type { KindChecks } from "./native/kind-checks.js";
 import type { Pauses } from "./operations/pauses.js";
+import type { TwoPersonRevocations } from "./operations/two-person.js";
 import { type ProblemError, tooMany } from "./problems.js";
 import { Budget, type RequestScope } from "./request.js";
 
@@ -59,6 +60,8 @@ export interface Services {
   readonly authenticator: Pick<Authenticator, "checkAgain" | "isStillValid" | "watch" | "forget">;
   /** Keys, limits, pauses and the audit; undefined: none. */
   readonly control: Control | undefined;
+  /** Revocations that two operators must agree on; undefined: no audit could record them. */
+  readonly twoPerson: TwoPersonRevocations | undefined;
   readonly pauses: Pick<Pauses, "covers" | "refresh" | "hasRoom">;
   /** The longest lifetime of new keys. */
   readonly keyMaxLifeMs: number | undefined;
@@ -181,6 +184,7 @@ type Ports = Pick<
   | "authenticator"
   | "control"
   | "pauses"
+  | "twoPerson"
   | "keyMaxLifeMs"
   | "activities"
   | "latencies"

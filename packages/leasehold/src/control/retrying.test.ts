@@ -51,6 +51,7 @@ async function triesOf(
     audit: { list: fail, verify: fail, head: fail },
     keys: { list: fail },
     limits: { read: fail },
+    revocations: { list: fail, confirm: fail },
     perform: async (_, work) => (await work(actors)).value,
   };
   let done = false;

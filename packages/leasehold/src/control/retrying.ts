@@ -7,7 +7,7 @@ import type { OperatorActors, RemoteOperator, TaskActs } from "./operations.js";
 /** Each call of an actor is tried again on its own, never the act as a whole. */
 export function retryingOperator(operator: RemoteOperator, env: Env): RemoteOperator {
   const retrying = new Retrying(env);
-  const { audit, keys, limits } = operator;
+  const { audit, keys, limits, revocations } = operator;
   return {
     audit: {
       list: (query) => retrying.read(() => audit.list(query)),
@@ -16,6 +16,11 @@ export function retryingOperator(operator: RemoteOperator, env: Env): RemoteOper
     },
     keys: { list: (query) => retrying.read(() => keys.list(query)) },
     limits: { read: (namespace) => retrying.read(() => limits.read(namespace)) },
+    // A confirmation is about one grant, so a repeated one ends nothing else.
+    revocations: {
+      list: () => retrying.read(() => revocations.list()),
+      confirm: (...confirmation) => retrying.call(() => revocations.confirm(...confirmation)),
+    },
     pauses: { list: (namespace) => retrying.read(() => operator.pauses.list(namespace)) },
     perform: (act, work) =>
       operator.perform(act, (actors) => work(retryingActors(actors, retrying))),

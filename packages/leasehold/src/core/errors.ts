@@ -19,6 +19,7 @@ export type ErrorCode =
   | "ONCE_DONE"
   | "ONCE_FAILED"
   | "NESTED_RUN"
+  | "CONFIRMATION_REQUIRED"
   | "TIMED_OUT"
   | "CLOSED";
 

@@ -28,7 +28,7 @@ export function AuditPage() {
         </Empty>
       ) : who && !mayOperate ? (
         <Empty icon="key" title="Only operators and admins can read the audit log">
-          This key has the role {who.role}.
+          You have the role {who.role}.
         </Empty>
       ) : (
         <Audit />

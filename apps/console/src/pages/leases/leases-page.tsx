@@ -12,6 +12,7 @@ import { Empty, Failure, Skeleton } from "../../ui/states.js";
 import { LeaseList } from "./lease-list.js";
 import { useLeaseRows } from "./lease-ranges.js";
 import { LEASE_STATES, parseLeaseSearch, withStates } from "./lease-search.js";
+import { Revocations } from "./revocations.js";
 
 export function LeasesPage() {
   const [{ q: searched = "" }, filter] = useFilters();
@@ -26,6 +27,7 @@ export function LeasesPage() {
           {rows.isPending ? "" : count}
         </p>
       </PageHead>
+      <Revocations />
       <SearchField searched={searched} search={search} problems={problems} />
       <StateChoice
         chosen={query.state ?? []}
@@ -173,7 +175,7 @@ function NotListed({
   const isOutside = error instanceof ApiError && error.code === "FORBIDDEN" && prefixes.length > 0;
   if (!isOutside) return <Failure error={error} retry={retry} />;
   return (
-    <Empty icon="key" title="This key is limited to some prefixes">
+    <Empty icon="key" title="You may list the leases of some prefixes alone">
       <span className="flex flex-wrap justify-center gap-2 pt-1">
         {prefixes.map((prefix) => (
           <Button key={prefix} small onClick={() => search(`"${prefix}"`)}>

@@ -4,6 +4,7 @@ import { expect, it, test } from "vitest";
 import type { AppEnv } from "../request.js";
 import { ACCESS, checkMay, mayOf, type Need, needOf, routeOf } from "./access.js";
 import { type Caller, callerOf, checkResources, covers, describePrefixes } from "./caller.js";
+import { checkOperates } from "./scope.js";
 
 const caller = (role: Caller["role"], ...prefixes: string[]): Caller => ({
   namespace: "n",
@@ -46,6 +47,20 @@ test("a refusal says which role or prefix the key lacks", () => {
     'this needs a prefix of "task:": this key is limited to resources that begin with "jobs/", "b"',
   );
   expect(() => checkMay(caller("holder", "jobs/"), "readAll")).toThrow('this needs the prefix ""');
+});
+
+test("to an identity of an issuer, a refusal speaks of no key", () => {
+  const identity = { keyId: "oidc:0123456789abcdef", actor: "oidc:ann", untilMs: 1 };
+  expect(() => checkMay({ ...caller("viewer"), ...identity }, "operate")).toThrow(
+    "your identity has the role viewer here, which cannot do this: use an identity of operator or admin, or ask for that role (--oidc-role of the server)",
+  );
+  expect(() => checkMay({ ...caller("holder", "jobs/"), ...identity }, "readAll")).toThrow(
+    'this identity is limited to resources that begin with "jobs/"',
+  );
+  const limited = { ...caller("operator", "shop/"), ...identity };
+  expect(() => checkOperates(limited, ["pay/a"])).toThrow(
+    'not resources that begin with "pay/a": a rule of --oidc-role limits your identity to resources that begin with "shop/"',
+  );
 });
 
 test("a route without an access rule is open to no key, and no route to any", () => {

@@ -15,7 +15,7 @@ import type { Role } from "leasehold/internal";
 import { withArticle } from "../../protocol/index.js";
 import { ProblemError } from "../problems.js";
 import type { AppEnv } from "../request.js";
-import { type Caller, covers, describePrefixes, TASK_PREFIX } from "./caller.js";
+import { type Caller, covers, describePrefixes, isIdentity, TASK_PREFIX } from "./caller.js";
 
 /**
  * public: no key; scrape: metrics; read: named resources; readTasks: tasks and their generator; readAll: lists of
@@ -154,6 +154,8 @@ export const ACCESS: Readonly<Record<string, Need>> = {
   "PUT /v1/pauses": "operate",
   "DELETE /v1/pauses": "operate",
   "GET /v1/contention": "readAll",
+  "GET /v1/revocations": "operate",
+  "POST /v1/revocations/{id}/confirm": "operate",
   "GET /v1/audit": "operate",
   "GET /v1/audit/verify": "operate",
   "GET /v1/audit/checkpoint": "operate",
@@ -202,10 +204,10 @@ export function checkMay(caller: Caller, need: Need | null | undefined): void {
   const { roles, below }: Requirement = NEEDS[need];
   if (!roles.includes(caller.role)) {
     const others = roles.join(" or ");
-    throw new ProblemError(
-      "FORBIDDEN",
-      `${withArticle(caller.role)}'s key cannot do this: use a key of ${others}`,
-    );
+    const detail = isIdentity(caller)
+      ? `your identity has the role ${caller.role} here, which cannot do this: use an identity of ${others}, or ask for that role (--oidc-role of the server)`
+      : `${withArticle(caller.role)}'s key cannot do this: use a key of ${others}`;
+    throw new ProblemError("FORBIDDEN", detail);
   }
   if (below !== undefined && !covers(caller, below)) {
     const what = below === "" ? 'the prefix ""' : `a prefix of "${below}"`;

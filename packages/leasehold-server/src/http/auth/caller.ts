@@ -57,6 +57,12 @@ export function checkResources(caller: Caller, resources: readonly string[]): vo
   throw new ProblemError("FORBIDDEN", `not ${what}: ${describePrefixes(caller)}`);
 }
 
-export function describePrefixes({ prefixes }: Caller): string {
-  return `this key is limited to resources that begin with ${prefixes.map((own) => JSON.stringify(own)).join(", ")}`;
+export function describePrefixes(caller: Caller): string {
+  const named = caller.prefixes.map((own) => JSON.stringify(own)).join(", ");
+  return `this ${isIdentity(caller) ? "identity" : "key"} is limited to resources that begin with ${named}`;
+}
+
+/** Whether an issuer has identified the caller, who has no key. */
+export function isIdentity({ untilMs }: Caller): boolean {
+  return untilMs !== undefined;
 }

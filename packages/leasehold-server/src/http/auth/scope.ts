@@ -9,12 +9,14 @@
  */
 import { ProblemError } from "../problems.js";
 import type { Need } from "./access.js";
-import type { Caller } from "./caller.js";
+import { type Caller, isIdentity } from "./caller.js";
 
 /** The operations whose handlers check what they are about. */
 const CHECKED: ReadonlySet<string> = new Set([
   "POST /v1/leases/revoke",
   "POST /v1/locks/force-unlock",
+  "GET /v1/revocations",
+  "POST /v1/revocations/{id}/confirm",
   "PUT /v1/pauses",
   "DELETE /v1/pauses",
   "POST /api/tasks/{id}/cancel",
@@ -41,14 +43,17 @@ export function checkScope(
   throw refused(caller, "an action that concerns the whole tenant");
 }
 
+/** Whether the operator may act on all resources that begin with this. */
+export function mayOperateOn(caller: Caller, prefix: string): boolean {
+  return !isLimited(caller) || caller.prefixes.some((own) => prefix.startsWith(own));
+}
+
 /**
  * @param prefixes resources, or the prefixes of all that an action concerns
  * @throws FORBIDDEN naming the first one that is outside
  */
 export function checkOperates(caller: Caller, prefixes: readonly string[]): void {
-  if (!isLimited(caller)) return;
-  const isInside = (name: string) => caller.prefixes.some((own) => name.startsWith(own));
-  const outside = prefixes.find((name) => !isInside(name));
+  const outside = prefixes.find((name) => !mayOperateOn(caller, name));
   if (outside === undefined) return;
   throw refused(caller, `resources that begin with ${JSON.stringify(outside)}`);
 }
@@ -66,13 +71,15 @@ export function checkOperatesQueue(caller: Caller, queue: string | undefined): v
   );
 }
 
-function refused({ role, prefixes, queues = [] }: Caller, what: string): ProblemError {
+function refused(caller: Caller, what: string): ProblemError {
+  const { role, prefixes, queues = [] } = caller;
   const listed = (names: readonly string[]) => names.map((name) => JSON.stringify(name)).join(", ");
   const parts = [
     ...(prefixes.length > 0 ? [`resources that begin with ${listed(prefixes)}`] : []),
     ...(queues.length > 0 ? [`the queues ${listed(queues)}`] : []),
   ];
   const limits = parts.join(" and ");
-  const detail = `not ${what}: this ${role}'s key is limited to ${limits}`;
+  const by = isIdentity(caller) ? "a rule of --oidc-role limits your identity" : undefined;
+  const detail = `not ${what}: ${by ?? `this ${role}'s key is limited`} to ${limits}`;
   return new ProblemError("FORBIDDEN", detail);
 }

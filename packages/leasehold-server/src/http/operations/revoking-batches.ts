@@ -3,10 +3,11 @@
  * entry together. What has not begun when the client disconnects is not done.
  */
 import type { Context } from "hono";
-import { type By, entryOf, type RevokeOutcome, type RevokeRequest } from "leasehold/internal";
+import { type By, entryOf, type RevokeRequest } from "leasehold/internal";
 import { callerOf } from "../auth/caller.js";
 import type { AppEnv, Budget } from "../request.js";
 import type { Services } from "../services.js";
+import type { Revoked } from "./revoking.js";
 
 interface Revocation {
   readonly request: Omit<RevokeRequest, "namespace">;
@@ -18,7 +19,7 @@ export async function revokeEach(
   services: Services,
   context: Context<AppEnv>,
   revocations: readonly Revocation[],
-): Promise<RevokeOutcome[]> {
+): Promise<Revoked["outcome"][]> {
   const named = revocations.map(({ request }) => request);
   // Refuses resources that the caller may not use, before anything is read.
   const calls = services.leaseCalls(context, named);

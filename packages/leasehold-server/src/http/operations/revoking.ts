@@ -7,29 +7,38 @@ import type {
   By,
   Control,
   Failed,
+  RequestedRevocation,
   RevokeOutcome,
   RevokeRequest,
 } from "leasehold/internal";
 import { invariant } from "leasehold/internal";
 import { ProblemError } from "../problems.js";
 import type { Budget } from "../request.js";
+import type { RequestOutcome, TwoPersonRevocations } from "./two-person.js";
 
 export interface Revoked {
-  readonly outcome: RevokeOutcome;
+  readonly outcome: RevokeOutcome | RequestOutcome;
   /** Null if there is no audit, or if the outcome is unknown. */
   readonly entry: AuditEntry | null;
 }
 
+interface During {
+  readonly budget: Budget;
+  /** Aborts when the client disconnects. */
+  readonly signal: AbortSignal;
+  /** The request that this confirms. */
+  readonly confirms?: RequestedRevocation | undefined;
+}
+
 /**
  * Never rejects for a failed store or a spent budget.
- * @param signal aborts when the client disconnects
  */
 export async function revokeAudited(
   control: Control,
   { telemetry }: Pick<Env, "telemetry">,
   request: RevokeRequest,
   by: By,
-  { budget, signal }: { budget: Budget; signal: AbortSignal },
+  { budget, signal, confirms }: During,
 ): Promise<Revoked> {
   const { namespace, resource } = request;
   const action = { ...by, namespace, action: "lease.revoke" as const, target: resource };
@@ -40,17 +49,42 @@ export async function revokeAudited(
       async ({ leases }) => {
         const [value] = await leases.revoke([request]);
         invariant(value, "one outcome per request");
-        return { value, details: detailsOf(request, value) };
+        return { value, details: { ...detailsOf(request, value), ...confirming(confirms) } };
       },
       (written) => {
         entry = written;
       },
     );
-  const outcome = signal.aborted
-    ? failureOf(new ProblemError("BUDGET_SPENT", "the client disconnected before this began"))
-    : await budget.change(perform).catch(failureOf);
+  const outcome = signal.aborted ? disconnected() : await budget.change(perform).catch(failureOf);
   telemetry?.count("leasehold.lease.revokes", { outcome: outcome.status });
   return { outcome, entry };
+}
+
+/**
+ * Records a revocation that a second operator must confirm. Never rejects for a failed store or a spent budget; then
+ * nothing was revoked, whether the request was recorded or not.
+ */
+export async function requestAudited(
+  twoPerson: Pick<TwoPersonRevocations, "request">,
+  { telemetry }: Pick<Env, "telemetry">,
+  request: RevokeRequest,
+  by: By,
+  { budget, signal }: During,
+): Promise<Revoked> {
+  const record = () => twoPerson.request(request, by, budget);
+  const requested = signal.aborted
+    ? { outcome: disconnected(), entry: null }
+    : await record().catch((error) => ({ outcome: failureOf(error), entry: null }));
+  telemetry?.count("leasehold.lease.revokes", { outcome: requested.outcome.status });
+  return requested;
+}
+
+function disconnected(): Failed {
+  return failureOf(new ProblemError("BUDGET_SPENT", "the client disconnected before this began"));
+}
+
+function confirming(confirms: RequestedRevocation | undefined): object {
+  return confirms ? { confirms: confirms.id, requestedBy: confirms.requestedBy } : {};
 }
 
 function detailsOf({ free, expectedToken }: RevokeRequest, outcome: RevokeOutcome): object {

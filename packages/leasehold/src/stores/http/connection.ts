@@ -207,10 +207,10 @@ const REFUSED_KEY = {
     "UNAUTHENTICATED",
     "pass a valid key in the option apiKey, as http://KEY@host, or on the command line in LEASEHOLD_KEY, or a valid token in the option token",
   ],
-  403: ["FORBIDDEN", "use a key of another role, or with other prefixes"],
+  403: ["FORBIDDEN", "use a key or an identity of another role, or with other prefixes"],
 } as const;
 
-/** The server rejected the key. A retry cannot succeed without another key. */
+/** The server rejected the key or the token, or its caller may not do that. A retry cannot succeed without another one. */
 export class RefusedKeyError extends StoreMisconfiguredError {
   /**
    * @param status with 403, other requests in the same call may be allowed
@@ -221,8 +221,9 @@ export class RefusedKeyError extends StoreMisconfiguredError {
   ) {
     const [code, remedy] = REFUSED_KEY[status];
     // A server says by itself which roles may do it.
-    const advice = detail.includes(": use a key of ") ? "" : `; ${remedy}`;
-    super(`the server rejected the key (${code}): ${detail}${advice}`);
+    const advice = /: use an? (key|identity) of /.test(detail) ? "" : `; ${remedy}`;
+    const refused = status === 403 ? "refused this caller" : "rejected the key";
+    super(`the server ${refused} (${code}): ${detail}${advice}`);
     this.name = "StoreMisconfiguredError";
   }
 }
@@ -294,6 +295,7 @@ export function readAnswer(response: Response, text: string): Answer | Failed {
 /** What was asked for does not exist, which is an answer. */
 const MISSING: ReadonlySet<ProblemCode> = new Set([
   "UNKNOWN_TASK",
+  "UNKNOWN_REVOCATION",
   "UNKNOWN_ONCE",
   "UNKNOWN_SCHEDULE",
   "UNKNOWN_KIND",

@@ -4,6 +4,7 @@ import type * as wire from "../../wire/index.js";
 import { LIMITS, toWireLeaseId } from "../../wire/index.js";
 import { chunked, sendBatch } from "./batch.js";
 import { type Connection, HttpClient, isFailed, queryOf } from "./connection.js";
+import { fromWireRevoked } from "./failures.js";
 import { followEvents } from "./watch.js";
 
 export class HttpLeaseStore implements port.LeaseStore {
@@ -63,7 +64,7 @@ export class HttpLeaseStore implements port.LeaseStore {
       this.#client.checkNamespace(namespace);
       return request satisfies wire.RevokeRequest;
     });
-    return this.#send("revoke", bodies, options);
+    return fromWireRevoked(await this.#send("revoke", bodies, options));
   }
 
   async get(keys: readonly port.Key[]): Promise<(port.LeaseView | null)[]> {

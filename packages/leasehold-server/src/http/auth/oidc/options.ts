@@ -15,8 +15,9 @@ export interface OidcOptions {
   readonly audience: string | readonly string[];
   /**
    * Which claims give which role: `CLAIM:VALUE=ROLE`, like `groups:lease-admins=admin` or
-   * `sub:system:serviceaccount:shop:*=holder,tenant=shop,prefix=billing/`. The first rule that matches counts. A caller whose
-   * claims match none has no access.
+   * `sub:system:serviceaccount:shop:*=holder,tenant=shop,prefix=billing/`. `prefix` limits the resources of a holder or an
+   * operator, and `queue` those of an operator. The first rule that matches counts. A caller whose claims match none has no
+   * access.
    */
   readonly roles: readonly string[];
   /**

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { type Claims, RoleRules, roleRuleOf } from "./roles.js";
 
-const anyone = { tenant: undefined, prefixes: [] };
+const anyone = { tenant: undefined, prefixes: [], queues: [] };
 
 test.each([
   ["groups:lease-admins=admin", { claim: "groups", value: "lease-admins", role: "admin" }],
@@ -15,6 +15,16 @@ test.each([
       role: "holder",
       tenant: "shop",
       prefixes: ["a/", "task:"],
+    },
+  ],
+  [
+    "groups:shop=operator,prefix=shop/,queue=mails,prefix=stock/",
+    {
+      claim: "groups",
+      value: "shop",
+      role: "operator",
+      prefixes: ["shop/", "stock/"],
+      queues: ["mails"],
     },
   ],
   ["sub:*=holder", { claim: "sub", value: "*", role: "holder", prefixes: [""] }],
@@ -31,7 +41,9 @@ test.each([
   ["groups=admin", "is not CLAIM:VALUE=ROLE"],
   ["groups:=admin", "is not CLAIM:VALUE=ROLE"],
   ["groups:a=owner", "unknown role, owner"],
-  ["groups:a=viewer,prefix=x", "a prefix, which limits only the role holder"],
+  ["groups:a=viewer,prefix=x", "a prefix, which limits only the roles holder and operator"],
+  ["groups:a=holder,queue=x", "a queue, which limits only the role operator"],
+  ["groups:a=operator,queue=", "must not be empty"],
   ["groups:a=viewer,tenant=x,tenant=y", "more than one tenant"],
   ["groups:a=viewer,tenant=", "must not be empty"],
   ['"a\\x":b=viewer', "not quoted as in JSON"],

@@ -5,6 +5,7 @@
  *   scope:leases.read=viewer                    `scope` and `scp` are lists with spaces
  *   realm_access.roles:ops=operator,tenant=shop a path into a claim; a tenant of the rule's own
  *   sub:ci:*=holder,prefix=build/,prefix=task:  text that begins with `ci:`; the prefixes of a holder
+ *   groups:shop=operator,prefix=shop/,queue=mails  an operator who may act on these resources and queues alone
  *
  * The first rule that matches counts. Without one there is no access, and none without a tenant where a claim names it.
  */
@@ -20,6 +21,8 @@ export interface RoleRule {
   readonly role: Role;
   readonly tenant: string | undefined;
   readonly prefixes: readonly string[];
+  /** Of an operator. */
+  readonly queues: readonly string[];
 }
 
 /** What a caller may do, and where. */
@@ -27,10 +30,11 @@ export interface Access {
   readonly namespace: string;
   readonly role: Role;
   readonly prefixes: readonly string[];
+  readonly queues: readonly string[];
 }
 
 /** A claim whose name has a colon is in quotes. A value may have `=` too, as names of a directory do. */
-const RULE = /^("(?:[^"\\]|\\.)+"|[^":]+):(.+?)=(\w+)((?:,(?:tenant|prefix)=[^,]*)*)$/s;
+const RULE = /^("(?:[^"\\]|\\.)+"|[^":]+):(.+?)=(\w+)((?:,(?:tenant|prefix|queue)=[^,]*)*)$/s;
 
 /** @throws InvalidOptionError */
 export function roleRuleOf(text: unknown): RoleRule {
@@ -45,9 +49,14 @@ export function roleRuleOf(text: unknown): RoleRule {
   const [tenant, ...others] = valuesOf("tenant");
   const prefixes = valuesOf("prefix");
   if (others.length > 0) throw wrong(text, "has more than one tenant");
-  if (prefixes.length > 0 && role !== "holder") {
-    throw wrong(text, "has a prefix, which limits only the role holder");
+  const queues = valuesOf("queue");
+  if (prefixes.length > 0 && role !== "holder" && role !== "operator") {
+    throw wrong(text, "has a prefix, which limits only the roles holder and operator");
   }
+  if (queues.length > 0 && role !== "operator") {
+    throw wrong(text, "has a queue, which limits only the role operator");
+  }
+  for (const queue of queues) checkName("oidc.roles: queue", queue);
   if (tenant !== undefined) checkName("oidc.roles: tenant", tenant);
   return {
     claim: name.startsWith('"') ? unquoted(name, text) : name,
@@ -55,6 +64,7 @@ export function roleRuleOf(text: unknown): RoleRule {
     role,
     tenant,
     prefixes: role === "holder" && prefixes.length === 0 ? [""] : prefixes,
+    queues,
   };
 }
 
@@ -97,7 +107,7 @@ export class RoleRules {
     if (!rule) return null;
     const namespace = rule.tenant ?? this.#tenantOf(claims);
     if (namespace === null) return null;
-    return { namespace, role: rule.role, prefixes: rule.prefixes };
+    return { namespace, role: rule.role, prefixes: rule.prefixes, queues: rule.queues };
   }
 
   /** The claims that {@link accessOf} reads, without values that no rule names. */
