@@ -45,7 +45,7 @@ export default defineConfig({
       { text: "Learn", link: "/learn/leases" },
       { text: "Guides", link: "/guides/nightly-job" },
       { text: "API", link: "/reference/api/" },
-      { text: version, link: "/upgrading" },
+      { text: `Upgrading (${version})`, link: "/upgrading" },
     ],
     sidebar: PARTS.map(({ text, pages }) => ({
       text,
