@@ -62,6 +62,9 @@ export default defineConfig({
 /** Names of fewer characters fit into a cell. */
 const LONG = 18;
 
+/** Words with a hyphen: browsers would break `--fault` after it. Not what is longer than a cell is wide. */
+const HYPHENATED = /(?<![^\s>])-{0,2}[\w]+(?:-[\w]+)+|--\w+/g;
+
 /** What a page may link to within the site. */
 const OF_SITE = /^\/docs\/(?:.*\/)?(?:[^/]+\.(?:md|png|svg)|[^/.]+)$/;
 
@@ -95,8 +98,9 @@ function breaksInCells({ tokens }) {
     for (const child of token.children ?? []) {
       if (child.type !== "code_inline" || child.content.length < LONG) continue;
       const text = child.content.replace(/[&<>"]/g, (char) => `&#${char.charCodeAt(0)};`);
+      const pieces = text.replace(/(?<=[\w)}])(?=[._/:=]\w)/g, "<wbr>");
       child.type = "html_inline";
-      child.content = `<code v-pre>${text.replace(/(?<=[\w)}])(?=[._/:=]\w)/g, "<wbr>")}</code>`;
+      child.content = `<code v-pre>${pieces.replace(HYPHENATED, '<span class="whole">$&</span>')}</code>`;
     }
   }
 }
