@@ -109,8 +109,8 @@ function Page({ aside, embedded, complaint, dismiss }: PageProps) {
   const stage = (
     <div id={STAGE_ID} className="scroll-mt-16 overflow-hidden rounded-xl border bg-surface">
       <Caption />
-      <Stage />
-      <QuickActions />
+      <Stage compact={embedded} />
+      {!embedded && <QuickActions />}
       <Transport />
     </div>
   );
