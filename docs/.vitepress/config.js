@@ -62,7 +62,7 @@ export default defineConfig({
 /** Names of fewer characters fit into a cell. */
 const LONG = 18;
 
-/** Words with a hyphen: browsers would break `--fault` after it. Not what is longer than a cell is wide. */
+/** Words with a hyphen: browsers would break `--fault` after it. */
 const HYPHENATED = /(?<![^\s>])-{0,2}[\w]+(?:-[\w]+)+|--\w+/g;
 
 /** What a page may link to within the site. */

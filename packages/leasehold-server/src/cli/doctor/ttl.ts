@@ -12,7 +12,7 @@
 /** The library's defaults: see AcquireOptions. */
 const MARGIN_MS = 10;
 const DRIFT_RATIO = 0.01;
-/** A renewal is up to 10% later than a third of the TTL: what is left is 1 / (0.99 - 1.1 / 3), rounded up. */
+/** 1 / (0.99 - 1.1 / 3), rounded up: a renewal comes up to 10% later than a third of the TTL. */
 export const RULE_FACTOR = 1.61;
 /** With a shorter TTL, every network delay costs a lease. */
 const SHORTEST_ADVISED_MS = 1_000;

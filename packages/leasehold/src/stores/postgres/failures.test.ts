@@ -7,7 +7,6 @@ it("shows of the server's error only what the server reported", () => {
     severity: "FATAL",
     code: "28000",
     detail: undefined,
-    hint: undefined,
     position: undefined,
   });
   const error = storeError(reported, false);
