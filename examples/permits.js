@@ -24,7 +24,7 @@ async function acquirePermit(leases, places) {
       const lease = await leases.tryAcquire(place);
       if (lease) return lease;
     }
-    // All permits are held. Wait for one of them, but not for ever: another may be released first.
+    // All permits are held. Wait for one of them, but not forever: another may be released first.
     try {
       return await leases.acquire(shuffled[0] ?? "", { waitMs: 1_000 });
     } catch (error) {

@@ -45,7 +45,7 @@ export default defineConfig({
       { text: "Learn", link: "/learn/leases" },
       { text: "Guides", link: "/guides/nightly-job" },
       { text: "API", link: "/reference/api/" },
-      { text: version, link: "/upgrading" },
+      { text: `Upgrading (${version})`, link: "/upgrading" },
     ],
     sidebar: PARTS.map(({ text, pages }) => ({
       text,
@@ -61,6 +61,9 @@ export default defineConfig({
 
 /** Names of fewer characters fit into a cell. */
 const LONG = 18;
+
+/** Words with a hyphen: browsers would break `--fault` after it. */
+const HYPHENATED = /(?<![^\s>])-{0,2}[\w]+(?:-[\w]+)+|--\w+/g;
 
 /** What a page may link to within the site. */
 const OF_SITE = /^\/docs\/(?:.*\/)?(?:[^/]+\.(?:md|png|svg)|[^/.]+)$/;
@@ -95,8 +98,9 @@ function breaksInCells({ tokens }) {
     for (const child of token.children ?? []) {
       if (child.type !== "code_inline" || child.content.length < LONG) continue;
       const text = child.content.replace(/[&<>"]/g, (char) => `&#${char.charCodeAt(0)};`);
+      const pieces = text.replace(/(?<=[\w)}])(?=[._/:=]\w)/g, "<wbr>");
       child.type = "html_inline";
-      child.content = `<code v-pre>${text.replace(/(?<=[\w)}])(?=[._/:=]\w)/g, "<wbr>")}</code>`;
+      child.content = `<code v-pre>${pieces.replace(HYPHENATED, '<span class="whole">$&</span>')}</code>`;
     }
   }
 }

@@ -27,7 +27,7 @@ export const PARTS = [
     },
   },
   {
-    text: "Do I need a lock?",
+    text: "Plan and review",
     pages: {
       "choose/index": "Do I need a lock?",
       "choose/mistakes": "Common mistakes",

@@ -9,16 +9,16 @@ const HELP = `Creates a TypeScript project with Leasehold.
   npm create leasehold DIRECTORY
   npm create leasehold DIRECTORY -- --store postgres
 
-The directory must be empty or not yet exist. The project has a nightly job that is done once,
+The directory must be empty or not yet exist. The project has a nightly job that runs once,
 a worker, a test with a manual clock, and a compose.yaml with PostgreSQL.
 
 Options:
-  --store STORE  pglite: an embedded database, or PostgreSQL by DATABASE_URL (the default);
-                 postgres: PostgreSQL alone
+  --store STORE  pglite: an embedded database, or PostgreSQL if DATABASE_URL is set (the default);
+                 postgres: PostgreSQL only
   --version      prints the version
   -h, --help     prints this help
 
-Exit codes: 0 done, 64 a wrong argument, or a directory that is not empty.
+Exit codes: 0 created, 64 an invalid argument or a directory that is not empty.
 `;
 /** EX_USAGE, as the `leasehold` command has it. */
 const USAGE = 64;

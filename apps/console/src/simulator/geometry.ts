@@ -22,13 +22,15 @@ export interface Geometry {
 
 const RING_GAP = 7;
 
-export function geometryFor(width: number): Geometry {
+/** @param compact makes the stage less high, for a frame of another page */
+export function geometryFor(width: number, compact = false): Geometry {
   const wide = width >= 560;
   const nodeRadius = wide ? 35 : 25;
   const storeWidth = wide ? 208 : 122;
   const storeHeight = wide ? 122 : 92;
   const rx = wide ? Math.min(width * 0.37, 300) : width / 2 - 50;
-  const ry = wide ? 176 : 150;
+  const [wideRy, narrowRy] = compact ? [140, 128] : [176, 150];
+  const ry = wide ? wideRy : narrowRy;
   const resourceHeight = wide ? 96 : 124;
   const store = { x: width / 2, y: (wide ? 64 : 48) + ry };
   const nodes = NODES.map((_, index) => {

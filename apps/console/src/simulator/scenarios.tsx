@@ -4,7 +4,14 @@ import { classNames } from "../ui/class-names.js";
 import { SCENARIOS, type ScenarioId } from "./playground/index.js";
 import { useCalmView } from "./use-player.js";
 
-export function Scenarios({ choose }: { readonly choose: (id: ScenarioId) => void }) {
+/** @param wrap shows all scenarios at any width, smaller and in several rows */
+export function Scenarios({
+  choose,
+  wrap = false,
+}: {
+  readonly choose: (id: ScenarioId) => void;
+  readonly wrap?: boolean;
+}) {
   const chosen = useCalmView().playground.script.scenario;
   const bar = useRef<HTMLElement>(null);
   useEffect(() => {
@@ -17,9 +24,9 @@ export function Scenarios({ choose }: { readonly choose: (id: ScenarioId) => voi
     <nav
       ref={bar}
       aria-label="Scenarios"
-      className="relative -mx-4 overflow-x-auto px-4 pb-1 sm:mx-0 sm:px-0"
+      className={wrap ? "" : "relative -mx-4 overflow-x-auto px-4 pb-1 sm:mx-0 sm:px-0"}
     >
-      <ul className="flex gap-1.5 lg:flex-wrap">
+      <ul className={classNames("flex", wrap ? "flex-wrap gap-1" : "gap-1.5 lg:flex-wrap")}>
         {SCENARIOS.map(({ id, title, summary }, index) => (
           <li key={id}>
             <button
@@ -28,7 +35,8 @@ export function Scenarios({ choose }: { readonly choose: (id: ScenarioId) => voi
               title={summary}
               onClick={() => choose(id)}
               className={classNames(
-                "flex items-center gap-2 rounded-lg border px-2.5 py-1.5 text-sm whitespace-nowrap transition-colors",
+                "flex items-center gap-2 rounded-lg border whitespace-nowrap transition-colors",
+                wrap ? "px-2 py-1 text-xs" : "px-2.5 py-1.5 text-sm",
                 chosen === id
                   ? "border-accent bg-accent text-accent-ink"
                   : "bg-surface hover:border-line-strong",

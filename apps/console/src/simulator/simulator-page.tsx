@@ -24,8 +24,17 @@ import { Transport } from "./transport.js";
 import { Tune } from "./tune.js";
 import { PlayerContext, useCalmView, usePlayer } from "./use-player.js";
 
-/** @param aside extra content for the page head */
-export function SimulatorPage({ aside }: { readonly aside?: ReactNode }) {
+/**
+ * @param aside extra content for the page head
+ * @param embedded shows only the scenarios, the stage and the controls, for a frame of another page
+ */
+export function SimulatorPage({
+  aside,
+  embedded = false,
+}: {
+  readonly aside?: ReactNode;
+  readonly embedded?: boolean;
+}) {
   const [{ player, complaint: first }] = useState(() => {
     const { script, complaint } = readRun();
     return { player: new Player(script), complaint };
@@ -45,7 +54,7 @@ export function SimulatorPage({ aside }: { readonly aside?: ReactNode }) {
   }, [player]);
   return (
     <PlayerContext value={player}>
-      <Page aside={aside} complaint={complaint} dismiss={() => setComplaint(null)} />
+      <Page {...{ aside, embedded, complaint }} dismiss={() => setComplaint(null)} />
     </PlayerContext>
   );
 }
@@ -60,11 +69,12 @@ function followWide(listener: () => void): () => void {
 
 interface PageProps {
   readonly aside: ReactNode;
+  readonly embedded: boolean;
   readonly complaint: string | null;
   readonly dismiss: () => void;
 }
 
-function Page({ aside, complaint, dismiss }: PageProps) {
+function Page({ aside, embedded, complaint, dismiss }: PageProps) {
   const player = usePlayer();
   const { playground, refusal } = useCalmView();
   const { script } = playground;
@@ -96,6 +106,23 @@ function Page({ aside, complaint, dismiss }: PageProps) {
     [KEYS.help]: () => setHelp(true),
     ...Object.fromEntries(SCENARIOS.map(({ id }, index) => [String(index + 1), () => choose(id)])),
   });
+  const stage = (
+    <div id={STAGE_ID} className="scroll-mt-16 overflow-hidden rounded-xl border bg-surface">
+      <Caption />
+      <Stage compact={embedded} />
+      {!embedded && <QuickActions />}
+      <Transport />
+    </div>
+  );
+  if (embedded) {
+    return (
+      <>
+        {refusal !== null && <Complaint>{refusal}</Complaint>}
+        <Scenarios choose={choose} wrap />
+        <div className="mt-2">{stage}</div>
+      </>
+    );
+  }
   return (
     <div className="mx-auto max-w-[92rem]">
       <PageHead
@@ -123,12 +150,7 @@ function Page({ aside, complaint, dismiss }: PageProps) {
       <Scenarios choose={choose} />
       <div className="mt-3 grid items-start gap-4 xl:grid-cols-[minmax(0,1fr)_23rem]">
         <div className="grid min-w-0 gap-4 xl:sticky xl:top-4">
-          <div id={STAGE_ID} className="scroll-mt-16 overflow-hidden rounded-xl border bg-surface">
-            <Caption />
-            <Stage />
-            <QuickActions />
-            <Transport />
-          </div>
+          {stage}
           {!wide && <LogCard />}
           <Invariants />
           <CountersStrip />

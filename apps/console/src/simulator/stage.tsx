@@ -28,7 +28,7 @@ import { usePlayer, useView } from "./use-player.js";
 /** The id of the stage's card. */
 export const STAGE_ID = "stage";
 
-export function Stage() {
+export function Stage({ compact }: { readonly compact: boolean }) {
   const { frame, playing, playground } = useView();
   const [width, setWidth] = useState(0);
   const host = useRef<HTMLElement>(null);
@@ -41,7 +41,7 @@ export function Stage() {
     sized.observe(element);
     return () => sized.disconnect();
   }, []);
-  const geometry = geometryFor(Math.max(300, width));
+  const geometry = geometryFor(Math.max(300, width), compact);
   return (
     <section
       ref={host}

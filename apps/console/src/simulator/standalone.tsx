@@ -1,4 +1,4 @@
-/** The simulator as a page of its own, for any static host. */
+/** The simulator as a separate page, for any static host. With `?embedded`, it fits into a frame of another page. */
 import { createRoot } from "react-dom/client";
 import "../styles.css";
 import { IconButton } from "../ui/button.js";
@@ -18,13 +18,21 @@ function ThemeButton() {
   );
 }
 
+const embedded = new URLSearchParams(location.search).has("embedded");
+
 const root = document.getElementById("root");
 if (root) {
   createRoot(root).render(
     <ThemeProvider>
-      <main className="min-h-dvh px-4 py-5 sm:px-7 sm:py-7">
-        <SimulatorPage aside={<ThemeButton />} />
-      </main>
+      {embedded ? (
+        <main className="p-2">
+          <SimulatorPage embedded />
+        </main>
+      ) : (
+        <main className="min-h-dvh px-4 py-5 sm:px-7 sm:py-7">
+          <SimulatorPage aside={<ThemeButton />} />
+        </main>
+      )}
     </ThemeProvider>,
   );
 }

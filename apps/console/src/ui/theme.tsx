@@ -14,7 +14,15 @@ interface Themed {
 }
 const ThemeContext = createContext<Themed>({ theme: "system", dark: false, choose: () => {} });
 
+/** The theme of the page that shows this one in a frame, as `?theme=dark`. */
+function given(): Theme | undefined {
+  const theme = new URLSearchParams(location.search).get("theme");
+  return THEMES.find((known) => known === theme);
+}
+
 function stored(): Theme {
+  const theme = given();
+  if (theme) return theme;
   return THEMES.find((known) => known === localStorage.getItem(STORED)) ?? "system";
 }
 const isDark = (theme: Theme) => theme === "dark" || (theme === "system" && DARK.matches);
@@ -36,6 +44,16 @@ export function ThemeProvider({ children }: { readonly children: ReactNode }) {
     DARK.addEventListener("change", follow);
     return () => DARK.removeEventListener("change", follow);
   }, [theme]);
+  useEffect(() => {
+    // The page around this one has changed its theme.
+    const change = ({ origin, data }: MessageEvent) => {
+      if (origin !== location.origin || !given()) return;
+      const next = THEMES.find((known) => known === (data as { theme?: unknown } | null)?.theme);
+      if (next) setTheme(next);
+    };
+    window.addEventListener("message", change);
+    return () => window.removeEventListener("message", change);
+  }, []);
   const choose = (next: Theme) => {
     localStorage.setItem(STORED, next);
     apply(next);

@@ -46,7 +46,9 @@ it("retries what fails at once only for a command that waits", async () => {
   await vi.advanceTimersByTimeAsync(2_000);
   await rejected;
   expect(open.mock.calls.length).toBeGreaterThan(2);
-  expect(said).toEqual([{ event: "retrying", message: down().message, until }]);
+  expect(said).toEqual([
+    { event: "retrying", message: `no connection to ${URL} yet: ${down().message}`, until },
+  ]);
 });
 
 it("ends with the signal, unless an embedded database is starting", async () => {

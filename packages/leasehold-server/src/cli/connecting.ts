@@ -104,7 +104,7 @@ export async function connecting<Opened>(
         const isOver = clock.monotonic() + CONNECT_AGAIN_MS >= untilMs;
         if (isOver || !(error instanceof StoreUnavailableError)) throw error;
         if (!said && !isPatient) throw error;
-        say(error.message, untilMs);
+        say(shown ? `no connection to ${shown} yet: ${error.message}` : error.message, untilMs);
       }
       await sleep(clock, CONNECT_AGAIN_MS, stopping && { signal: stopping });
     }

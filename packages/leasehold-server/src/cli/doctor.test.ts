@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { decisiveRenewal, judgeLeft, judgeTtl } from "./doctor.js";
 
-const TTL = { pauseMs: 1, renewalMs: 1, marginMs: 10, leastMs: 12, advisedMs: 1_000 };
+const TTL = { pauseMs: 1, renewalMs: 1, marginMs: 10, leastMs: 12, ruleMs: 21, advisedMs: 1_000 };
 const production = (leftCount: number) => ({
   source: "here",
   renewal: null,

@@ -4,7 +4,7 @@ import { formatDuration, SHORTEST_TTL_MS, sleep, systemEnv } from "leasehold/int
 import { checkDirectories } from "./directories.js";
 import { type Measured, measurePauses, measureStore } from "./doctor/measure.js";
 import { type Production, readProduction } from "./doctor/production.js";
-import { adviseTtl, type Summary, type TtlAdvice } from "./doctor/ttl.js";
+import { adviseTtl, RULE_FACTOR, type Summary, type TtlAdvice } from "./doctor/ttl.js";
 import { EXIT } from "./exit-codes.js";
 import { Exit } from "./failures.js";
 import { duration, integer, ownWhereOf, tenantOf, withStore } from "./options.js";
@@ -222,14 +222,14 @@ function toText(report: Report): string {
   for (const { what, value, verdict, remedy } of checks) {
     table.push([shown(what), shown(value), COLORS[verdict](verdict), shown(remedy ?? "")]);
   }
-  const { pauseMs, renewalMs, marginMs, leastMs, advisedMs } = ttl;
+  const { pauseMs, renewalMs, marginMs, leastMs, ruleMs, advisedMs } = ttl;
   const { what: renewal } = decisiveRenewal(measured.renewal, production?.renewal ?? null);
   return [
     `${store}: opened in ${openMs} ms; clock ${clock}, grants ${grants}, watch ${watch}, queue ${queue ? "yes" : "no"}`,
     times.toString(),
     ...(checks.length > 0 ? [table.toString()] : []),
-    `ttl: more than ${leastMs} ms = pause ${pauseMs} + ${renewal} ${renewalMs} + margin ${marginMs}, and 1 % drift`,
-    `     recommended: ${formatDuration(advisedMs)}; renewed at a third of it, a lease survives two failed renewals`,
+    `ttl: more than ${ruleMs} ms = (pause ${pauseMs} + 2 × ${renewal} ${renewalMs} + margin ${marginMs}) × ${RULE_FACTOR}; never ${leastMs} ms or less`,
+    `     recommended: ${formatDuration(advisedMs)}; to survive an outage of the store that is longer than the pause, count it instead of the pause`,
     healthy ? colors.green("healthy") : colors.red("not healthy"),
   ].join("\n");
 }

@@ -37,7 +37,9 @@ export function noticesTo(logger: pino.Logger): Notify {
   return ({ event, ...fields }) => {
     if (!("message" in fields)) return;
     const { message, ...more } = fields;
-    if (event === "retrying" || event === "refused") logger.warn(more, `${message}; retrying`);
+    const until = "until" in more ? ` until ${more.until}` : "";
+    if (event === "retrying" || event === "refused")
+      logger.warn(more, `${message}; retrying${until}`);
     else logger[INFO.has(event) ? "info" : "warn"](more, message);
   };
 }

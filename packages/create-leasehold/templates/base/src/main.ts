@@ -1,15 +1,15 @@
-/** The program. Ctrl-C or SIGTERM ends it when the work under way is done. */
+/** The program. Ctrl-C or SIGTERM stops it after the current work has finished. */
 import { connect } from "leasehold";
-import { mail, makeReport, start } from "./jobs.js";
+import { email, generateReport, start } from "./jobs.js";
 import { url } from "./store.js";
 
 const leasehold = await connect(url, { closeOnSignals: true });
 await start(leasehold);
 
-// Makes up for a night in which no process ran.
+// If no process ran last night, this generates the report now.
 const today = new Date().toISOString().slice(0, 10);
-console.log(await makeReport(leasehold, today));
+console.log(await generateReport(leasehold, today));
 
-const handle = await leasehold.tasks.enqueue(mail, { to: "ada@example.com" });
+const handle = await leasehold.tasks.enqueue(email, { to: "ada@example.com" });
 console.log("the worker returned", await handle.result());
-console.log("waiting for the night and for tasks; Ctrl-C ends it");
+console.log("running until you press Ctrl-C: the next report is due at 02:00 UTC");

@@ -1,2 +1,2 @@
-/** Where the program keeps its leases and tasks: in PostgreSQL, or without a server in a directory. */
+/** Where the program stores leases and tasks: in PostgreSQL, or in an embedded database in the directory data. */
 export const url = process.env["DATABASE_URL"] ?? "pglite:data";

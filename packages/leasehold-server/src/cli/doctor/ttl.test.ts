@@ -22,6 +22,11 @@ it.each([
   expect(advice.leastMs).toBeGreaterThan(pauseMs + renewalMs + advice.marginMs);
 });
 
+it("recommends no less than the rule of the documentation, where renewals are slow", () => {
+  const advice = adviseTtl(1, 1_610, ANY);
+  expect(advice).toMatchObject({ leastMs: 1_638, ruleMs: 5_202, advisedMs: 10_000 });
+});
+
 it("recommends only a TTL that the store grants", () => {
   expect(adviseTtl(1, 1, { minMs: 5_000, maxMs: 60_000 }).advisedMs).toBe(5_000);
   expect(adviseTtl(9_000, 9_000, { minMs: 100, maxMs: 30_000 }).advisedMs).toBe(30_000);

@@ -49,9 +49,18 @@ const MISCONFIGURED: Readonly<Record<string, string>> = {
   "42703": OTHER_TABLES,
 };
 
+/** Removes what the server did not report: Node would print a dozen such fields, each as `undefined`. */
+function withoutUnreported(error: unknown): void {
+  if (!isServerError(error)) return;
+  for (const [name, value] of Object.entries(error)) {
+    if (value === undefined) Reflect.deleteProperty(error, name);
+  }
+}
+
 /** @param sent whether the statement may have reached the server */
 export function storeError(error: unknown, sent: boolean): LeaseholdError {
   if (error instanceof LeaseholdError) return error;
+  withoutUnreported(error);
   const reported = sqlErrorOf(error);
   if (reported && reported.code in MISCONFIGURED) {
     const remedy = MISCONFIGURED[reported.code];
