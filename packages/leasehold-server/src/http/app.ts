@@ -239,7 +239,9 @@ export function createApp(options: AppOptions): ServerApp {
     const { status } = context.res;
     requestLog.note({ ...answered, status }, env.clock.monotonic() - startMs);
   });
-  if (oidc?.signIn) app.use(servesSignIn(oidc, oidc.signIn, basePath, env));
+  if (oidc?.signIn) {
+    app.use(servesSignIn(oidc, oidc.signIn, basePath, { ...env, trustedProxies }));
+  }
   if (options.console) app.use(servesConsole(options.console, basePath, oidc?.signIn));
   // A separate middleware: the one above continues when this one throws.
   app.use(async (context, next) => {

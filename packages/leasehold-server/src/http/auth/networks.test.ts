@@ -2,7 +2,7 @@
 import { manualEnv } from "leasehold/testing";
 import { expect, it, test, vi } from "vitest";
 import { expectProblem, openTestApp } from "../../../../../tests/support/app.js";
-import { createKey, type Role } from "../../../../leasehold/src/control/index.js";
+import { type AuditLog, createKey, type Role } from "../../../../leasehold/src/control/index.js";
 import { systemEnv } from "../../../../leasehold/src/env/index.js";
 import { type AppOptions, addressList } from "../index.js";
 import { clientAddress, plainAddress } from "./client-address.js";
@@ -147,7 +147,7 @@ test("behind a trusted proxy, the address is the client's", async () => {
   expect((await from("198.51.100.1", text, forwarded("192.0.2.7"))).status).toBe(403);
 });
 
-test("the same refusal is written again after an hour, and a thousand others are the most", async () => {
+test("the same refusal is written again after an hour, and a hundred networks of a caller are the most", async () => {
   const { clock } = manualEnv();
   const append = vi.fn(async () => []);
   const logger = { debug() {}, info() {}, warn() {}, error() {} };
@@ -168,8 +168,44 @@ test("the same refusal is written again after an hour, and a thousand others are
   refuse("198.51.100.1");
   expect(append).toHaveBeenCalledTimes(2);
   for (let n = 0; n < 1_500; n += 1) refuse(`10.0.${n >> 8}.${n & 255}`);
-  expect(append).toHaveBeenCalledTimes(1_001);
+  expect(append).toHaveBeenCalledTimes(101);
   await clock.advance(3_600_000);
   refuse("198.51.100.1");
-  expect(append).toHaveBeenCalledTimes(1_002);
+  expect(append).toHaveBeenCalledTimes(102);
+});
+
+test("refusals of one caller do not hide those of other callers and tenants", async () => {
+  const { clock } = manualEnv();
+  const append = vi.fn(async (_: readonly { readonly actor: string }[]) => []);
+  const logger = { debug() {}, info() {}, warn() {}, error() {} };
+  const audit = { append } as unknown as Pick<AuditLog, "append">;
+  const networks = new Networks(() => addressList([]), { clock, logger, audit });
+  const refuse = (namespace: string, keyId: string, address: string) => {
+    const caller = {
+      namespace,
+      role: "viewer",
+      prefixes: [],
+      actor: `key:${keyId}`,
+      keyId,
+    } as const;
+    expect(() => networks.check(caller, address, null)).toThrow("may not be used from");
+  };
+  // One machine can have all of these addresses.
+  for (let n = 0; n < 2_000; n += 1) refuse("blog", "1", `2001:db8:0:${n.toString(16)}::1`);
+  append.mockClear();
+  refuse("blog", "2", "198.51.100.1");
+  refuse("shop", "3", "198.51.100.1");
+  // Any number of callers of a tenant, too.
+  for (let n = 0; n < 2_000; n += 1) refuse("blog", `more-${n}`, "198.51.100.1");
+  refuse("shop", "4", "198.51.100.1");
+  const actors = append.mock.calls.map(([[entry]]) => entry?.actor);
+  expect(actors).toContain("key:2");
+  expect(actors).toContain("key:3");
+  expect(actors).toContain("key:4");
+  // Of blog, what is left of 1,000.
+  expect(actors).toHaveLength(900 + 2);
+  await clock.advance(3_600_000);
+  append.mockClear();
+  refuse("blog", "new", "198.51.100.1");
+  expect(append).toHaveBeenCalledTimes(1);
 });

@@ -4,6 +4,7 @@
  */
 import type { Clock, Logger } from "leasehold";
 import type { AuditLog } from "leasehold/internal";
+import { Counts } from "../limits/counts.js";
 import { networkOf } from "../limits/networks.js";
 import { ProblemError } from "../problems.js";
 import type { Caller } from "./caller.js";
@@ -13,8 +14,19 @@ import type { AddressList } from "./client-address.js";
 export type AllowedFrom = (namespace: string) => AddressList | undefined;
 
 const AUDITED_EVERY_MS = 3_600_000;
-/** Refusals that are remembered. Each is a key that someone uses from elsewhere, and its network. */
-const MOST_REMEMBERED = 1_000;
+/**
+ * Refusals of one tenant that are remembered. Each is a key that someone uses from elsewhere, and its network. No tenant uses
+ * up what others have: their refusals would be missing.
+ */
+const MOST_OF_TENANT = 1_000;
+/** Those of one caller, which can have thousands of networks in IPv6. */
+const MOST_OF_CALLER = 100;
+
+interface Written {
+  /** When, by actor and network, the oldest first. */
+  readonly refusals: Map<string, { readonly actor: string; readonly atMs: number }>;
+  readonly callers: Counts<string>;
+}
 
 interface Surroundings {
   readonly clock: Clock;
@@ -26,8 +38,8 @@ interface Surroundings {
 export class Networks {
   readonly #allowedFrom: AllowedFrom;
   readonly #env: Surroundings;
-  /** When refusals were last written, by actor and network, the oldest first. */
-  readonly #written = new Map<string, number>();
+  /** By tenant. */
+  readonly #written = new Map<string, Written>();
 
   constructor(allowedFrom: AllowedFrom, env: Surroundings) {
     this.#allowedFrom = allowedFrom;
@@ -51,17 +63,7 @@ export class Networks {
 
   #note(namespace: string, actor: string, from: string, route: string | null): void {
     const { clock, logger, audit } = this.#env;
-    const key = JSON.stringify([namespace, actor, networkOf(from)]);
-    const nowMs = clock.monotonic();
-    if (nowMs - (this.#written.get(key) ?? -Infinity) < AUDITED_EVERY_MS) return;
-    this.#written.delete(key);
-    const [oldest] = this.#written.keys();
-    if (this.#written.size >= MOST_REMEMBERED) {
-      // A thousand of them in an hour are no longer news: neither audit nor log shall grow with them.
-      if (nowMs - (this.#written.get(oldest ?? "") ?? 0) < AUDITED_EVERY_MS) return;
-      this.#written.delete(oldest ?? "");
-    }
-    this.#written.set(key, nowMs);
+    if (!this.#isNews(namespace, actor, networkOf(from), clock.monotonic())) return;
     const fields = { event: "address_refused", namespace, actor, address: from };
     logger.warn(fields, "a key was used from a network that its tenant does not allow");
     const details = JSON.stringify({ route });
@@ -69,5 +71,24 @@ export class Networks {
     audit?.append([{ ...entry, phase: "done", details }]).catch((err: unknown) => {
       logger.warn({ err, namespace, actor }, "a refused address could not be entered in the audit");
     });
+  }
+
+  /** Remembers the refusal if it is to be written. */
+  #isNews(namespace: string, actor: string, network: string, nowMs: number): boolean {
+    const known = this.#written.get(namespace);
+    const { refusals, callers } = known ?? { refusals: new Map(), callers: new Counts<string>() };
+    for (const [old, { actor: by, atMs }] of refusals) {
+      if (nowMs - atMs < AUDITED_EVERY_MS) break;
+      refusals.delete(old);
+      callers.add(by, -1);
+    }
+    const key = JSON.stringify([actor, network]);
+    if (refusals.has(key)) return false;
+    // More of them in an hour are no news: neither audit nor log shall grow with them.
+    if (refusals.size >= MOST_OF_TENANT || callers.of(actor) >= MOST_OF_CALLER) return false;
+    refusals.set(key, { actor, atMs: nowMs });
+    callers.add(actor, 1);
+    this.#written.set(namespace, { refusals, callers });
+    return true;
   }
 }

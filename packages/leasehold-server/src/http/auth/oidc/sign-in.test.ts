@@ -353,3 +353,32 @@ test("few codes are exchanged at once", async () => {
   await Promise.all(all);
   expect(statuses.slice(10)).toEqual(Array.from({ length: 20 }, () => 303));
 });
+
+test("an address that sends invented codes leaves room for sign-ins of others", async () => {
+  const { begin, app, published } = await setUp();
+  const { target, cookie } = await begin();
+  let answer = () => {};
+  const waits = new Promise<void>((resolve) => (answer = resolve));
+  published.tokens = async () => {
+    await waits;
+    return { error: "invalid_grant" };
+  };
+  const path = `/session/callback?code=c&state=${target.searchParams.get("state")}`;
+  const url = `http://10.0.0.1:4040/base${path}`;
+  const from = async (remoteAddress: string) => {
+    const request = new Request(url, { headers: { cookie } });
+    return (await app.fetch(request, { remoteAddress })).status;
+  };
+  const refused: number[] = [];
+  const invented = Array.from({ length: 30 }, async (_, at) => {
+    // All of one network.
+    const status = await from(`2001:db8:0:1::${at.toString(16)}`);
+    if (status === 429) refused.push(status);
+    return status;
+  });
+  await expect.poll(() => refused.length).toBe(20);
+  const other = from("192.0.2.7");
+  answer();
+  expect(await other).toBe(303);
+  await Promise.all(invented);
+});

@@ -12,8 +12,11 @@ import type { MiddlewareHandler } from "hono";
 import type { Env } from "leasehold";
 import { digestOf, equalDigests, randomHex } from "leasehold/internal";
 import { isLoopback } from "../../../protocol/index.js";
+import { Counts } from "../../limits/counts.js";
+import { networkOf } from "../../limits/networks.js";
 import { ProblemError, tooMany } from "../../problems.js";
-import type { AppEnv } from "../../request.js";
+import type { AppEnv, Connection } from "../../request.js";
+import { type AddressList, clientAddress } from "../client-address.js";
 import type { Oidc } from "./oidc.js";
 import type { OidcSignIn } from "./options.js";
 import { Tokens, type Verified } from "./tokens.js";
@@ -21,6 +24,10 @@ import { Tokens, type Verified } from "./tokens.js";
 const PATH = "/session";
 /** For people who must find a second factor. */
 const SIGN_IN_MS = 600_000;
+/**
+ * Anyone can begin a sign-in and send an invented code, which the issuer may take long to refuse. So an address exchanges
+ * fewer codes than others may still begin to exchange: one of them takes half of this, two take a third each.
+ */
 const MOST_EXCHANGES = 20;
 const NO_MORE = 0;
 /** Anyone can begin a sign-in and let it fail. */
@@ -40,13 +47,19 @@ export function servesSignIn(
   oidc: Oidc,
   options: OidcSignIn,
   basePath: string,
-  env: Env,
+  { trustedProxies, ...env }: Env & { readonly trustedProxies: AddressList | undefined },
 ): MiddlewareHandler<AppEnv> {
   const signIn = new SignIn(oidc, options, basePath, env);
+  const networkIn = (headers: Headers, host: Connection | undefined) => {
+    const address = clientAddress(headers, host?.remoteAddress, trustedProxies);
+    return address === undefined ? undefined : networkOf(address);
+  };
   return async (context, next) => {
     const { method, path, raw } = context.req;
     if (method === "GET" && path === `${PATH}/sign-in`) return signIn.begin(raw);
-    if (method === "GET" && path === `${PATH}/callback`) return signIn.end(raw);
+    if (method === "GET" && path === `${PATH}/callback`) {
+      return signIn.end(raw, networkIn(raw.headers, context.env));
+    }
     if (method === "POST" && path === `${PATH}/sign-out`) return signIn.signOut(raw);
     return next();
   };
@@ -59,7 +72,8 @@ class SignIn {
   readonly #env: Env;
   /** ID tokens are for the client, not for the API. */
   readonly #idTokens: Tokens;
-  #exchanges = 0;
+  /** Codes that are exchanged now, by the network of the client; empty: unknown. */
+  readonly #exchanges = new Counts<string>();
   #loggedMs = -Infinity;
 
   constructor(oidc: Oidc, options: OidcSignIn, basePath: string, env: Env) {
@@ -102,7 +116,8 @@ class SignIn {
     return seeOther(url.href, [cookie]);
   }
 
-  async end(request: Request): Promise<Response> {
+  /** @param network of the client; undefined: unknown */
+  async end(request: Request, network: string | undefined): Promise<Response> {
     const { cookies, seals } = this.#oidc;
     const root = this.#rootOf(request);
     const answer = new URL(request.url).searchParams;
@@ -127,7 +142,7 @@ class SignIn {
     }
     let verified: Verified;
     try {
-      verified = await this.#exchanged(code, pending, root);
+      verified = await this.#exchanged(code, pending, root, network);
     } catch (error) {
       if (error instanceof ProblemError && error.status === 429) throw error;
       return this.#failed(fail, "failed", error);
@@ -167,11 +182,19 @@ class SignIn {
   }
 
   /** The ID token for a code. */
-  async #exchanged(code: string, pending: Pending, root: string): Promise<Verified> {
-    if (this.#exchanges >= MOST_EXCHANGES) {
+  async #exchanged(
+    code: string,
+    pending: Pending,
+    root: string,
+    network: string | undefined,
+  ): Promise<Verified> {
+    const exchanges = this.#exchanges;
+    const left = MOST_EXCHANGES - exchanges.total;
+    if (left <= 0 || (network !== undefined && exchanges.of(network) >= left)) {
       throw tooMany("OVERLOADED", "too many people sign in at once: retry in 1 s", 1_000);
     }
-    this.#exchanges += 1;
+    const counted = network ?? "";
+    exchanges.add(counted, 1);
     try {
       const token = await this.#tokenFor(code, pending, root);
       const verified = await this.#idTokens.verify(token);
@@ -183,7 +206,7 @@ class SignIn {
       }
       return verified;
     } finally {
-      this.#exchanges -= 1;
+      exchanges.add(counted, -1);
     }
   }
 
