@@ -39,7 +39,7 @@ export function pageOf({ parts }) {
 
 [Stryker](https://stryker-mutator.io) changes the code in small ways, one at a time: it negates a condition, removes a block, or
 replaces \`<\` with \`<=\`. Each change is a mutant. A mutant that no test notices survives, and shows what the tests do not
-check. This page lists every survivor. Made by
+check. This page lists every survivor. This command writes it:
 
 \`\`\`
 npm run mutants
