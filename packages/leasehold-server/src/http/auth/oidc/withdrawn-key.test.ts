@@ -3,13 +3,15 @@ import { expect, test, vi } from "vitest";
 import type { Issuer } from "./issuer.js";
 import { Tokens } from "./tokens.js";
 
+type Key = Parameters<typeof exportJWK>[0];
+
 const ISSUER = "https://id.example";
 
 test("a token whose key is withdrawn during its check is refused afterwards", async () => {
   const [old, next] = [await generateKeyPair("ES256"), await generateKeyPair("ES256")];
-  const setOf = async (kid: string, key: CryptoKey) =>
+  const setOf = async (kid: string, key: Key) =>
     JSON.stringify({ keys: [{ ...(await exportJWK(key)), kid, alg: "ES256" }] });
-  const signed = (kid: string, key: CryptoKey) =>
+  const signed = (kid: string, key: Key) =>
     new SignJWT({})
       .setProtectedHeader({ alg: "ES256", kid })
       .setIssuer(ISSUER)
