@@ -68,13 +68,16 @@ export class Tokens {
     const digest = digestOf(token);
     const known = this.#remembered.get(digest);
     if (known) return this.#checked(known);
+    let keys = this.#keys;
     let found = await this.#verifyBy(loaded, token);
     if (found === "unknown key") {
       await this.#use(loaded, await this.#issuer.publishedSince(nowMs));
+      keys = this.#keys;
       found = await this.#verifyBy(loaded, token);
     }
     if (found === "unknown key") throw unauthenticated("no key of the issuer has signed the token");
-    this.#remember(digest, found);
+    // If the keys have changed meanwhile, the one that has signed the token may be withdrawn.
+    if (keys === this.#keys) this.#remember(digest, found);
     return this.#checked(found);
   }
 
