@@ -65,8 +65,8 @@ async function onPostgres<T>(use: (url: string) => Promise<T>): Promise<T> {
   }
 }
 
-/** About a minute for each resource that needs them. */
-const PATIENT_STEPS = 30_000_000;
+/** Of the model, for each resource that needs them. */
+const PATIENT_STEPS = 5_000_000;
 
 export async function makeHistories(
   target: HistoryTarget,
