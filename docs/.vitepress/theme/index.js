@@ -1,11 +1,17 @@
+import { inBrowser, onContentUpdated } from "vitepress";
 import DefaultTheme from "vitepress/theme";
 import Simulator from "./Simulator.vue";
 import TtlCalculator from "./TtlCalculator.vue";
+import { followTabs, restoreTabs } from "./tabs.js";
 import "./style.css";
 
 /** @type {import("vitepress").Theme} */
 export default {
   extends: DefaultTheme,
+  setup() {
+    onContentUpdated(restoreTabs);
+    if (inBrowser) followTabs();
+  },
   enhanceApp({ app }) {
     app.component("Simulator", Simulator);
     app.component("TtlCalculator", TtlCalculator);
