@@ -190,7 +190,7 @@ describeWherePossible(without, "the site", () => {
 
 /** The browser keeps the tabs that were chosen; the next test begins as a new reader. */
 async function closeForgetting(page: Page): Promise<void> {
-  await page.evaluate(() => localStorage.clear());
+  await page.evaluate("localStorage.clear()");
   await page.close();
 }
 
