@@ -1,5 +1,6 @@
 import { inBrowser, onContentUpdated } from "vitepress";
 import DefaultTheme from "vitepress/theme";
+import { h } from "vue";
 import Simulator from "./Simulator.vue";
 import TtlCalculator from "./TtlCalculator.vue";
 import { followTabs, restoreTabs } from "./tabs.js";
@@ -8,9 +9,12 @@ import "./style.css";
 /** @type {import("vitepress").Theme} */
 export default {
   extends: DefaultTheme,
-  setup() {
-    onContentUpdated(restoreTabs);
-    if (inBrowser) followTabs();
+  Layout: {
+    setup() {
+      onContentUpdated(restoreTabs);
+      if (inBrowser) followTabs();
+      return () => h(DefaultTheme.Layout);
+    },
   },
   enhanceApp({ app }) {
     app.component("Simulator", Simulator);
