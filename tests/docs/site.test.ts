@@ -120,7 +120,7 @@ describeWherePossible(without, "the site", () => {
     const page = await open(path);
     await page.getByText("pnpm", { exact: true }).first().click();
     await page.getByText(command).waitFor();
-    await page.close();
+    await closeForgetting(page);
   });
 
   it("shows it within the tab of an engine, too", async () => {
@@ -130,7 +130,28 @@ describeWherePossible(without, "the site", () => {
     await page.getByText("bun", { exact: true }).and(page.locator(":visible")).first().click();
     await page.getByText("bun add leasehold ioredis").waitFor();
     expect(await page.getByText("bun add leasehold pg").isVisible()).toBe(false);
-    await page.close();
+    await closeForgetting(page);
+  });
+
+  it("follows a tab in all groups of the page, by keyboard too, and remembers it", async () => {
+    const page = await open("/guides/web-framework");
+    const chosen = () =>
+      page.locator(".tabs input:checked + label", { hasText: /^(Express|Hono|NestJS)$/ });
+    await page.locator("label", { hasText: "Hono" }).last().click();
+    expect(new Set(await chosen().allTextContents())).toEqual(new Set(["Hono"]));
+    expect(await chosen().count()).toBeGreaterThan(2);
+    const last = page.locator(".vp-code-group > .tabs > input:checked").last();
+    await last.focus();
+    await page.keyboard.press("ArrowRight");
+    expect(new Set(await chosen().allTextContents())).toEqual(new Set([]));
+    await page.keyboard.press("ArrowLeft");
+    expect(new Set(await chosen().allTextContents())).toEqual(new Set(["Hono"]));
+    await page.reload();
+    await expect
+      .poll(async () => new Set(await chosen().allTextContents()))
+      .toEqual(new Set(["Hono"]));
+    await page.locator(".blocks > .active", { hasText: "new Hono()" }).waitFor();
+    await closeForgetting(page);
   });
 
   it.each([
@@ -166,5 +187,11 @@ describeWherePossible(without, "the site", () => {
     expect(strangers).toEqual([]);
   });
 });
+
+/** The browser keeps the tabs that were chosen; the next test begins as a new reader. */
+async function closeForgetting(page: Page): Promise<void> {
+  await page.evaluate("localStorage.clear()");
+  await page.close();
+}
 
 const textOf = (page: Page) => page.locator("output").textContent();
