@@ -50,7 +50,7 @@ export const PARTS = [
       "guides/orm-transaction": "Your ORM's transaction",
       "guides/runtimes": "Serverless, Bun and Deno",
       "guides/testing": "Test code that uses leases",
-      "guides/schedules-and-keys": "Schedules and keys",
+      "guides/schedules-and-keys": "Schedules and concurrency keys",
       "guides/migrating": "Migrate from another library",
     },
   },
