@@ -122,7 +122,7 @@ describeWherePossible(without, "the site", () => {
     await page.waitForURL("**/mutants");
     if (viewport === PHONE) await openMenu();
     await expect.poll(() => isInView(entry)).toBe(true);
-    expect(await page.evaluate(() => window.scrollY)).toBe(0);
+    expect(await page.evaluate("window.scrollY")).toBe(0);
     await page.close();
   });
 
@@ -185,10 +185,11 @@ describeWherePossible(without, "the site", () => {
 });
 
 /** Whether it is within the window, below the bar at the top. */
-const isInView = (entry: Locator) =>
-  entry.evaluate((element) => {
-    const { top, bottom, left } = element.getBoundingClientRect();
-    return left >= 0 && top >= 64 && bottom <= window.innerHeight;
-  });
+async function isInView(entry: Locator): Promise<boolean> {
+  const box = await entry.boundingBox();
+  const size = entry.page().viewportSize();
+  if (box === null || size === null) return false;
+  return box.x >= 0 && box.y >= 64 && box.y + box.height <= size.height;
+}
 
 const textOf = (page: Page) => page.locator("output").textContent();
