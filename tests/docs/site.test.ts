@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { Page } from "playwright-core";
+import type { Locator, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { APART, PARTS } from "../../docs/.vitepress/navigation.js";
 import { type Browser, launchChromium } from "../support/chromium.js";
@@ -109,6 +109,23 @@ describeWherePossible(without, "the site", () => {
     await page.close();
   });
 
+  it.each([
+    ["beside the page", WIDE],
+    ["in the menu of a phone", PHONE],
+  ])("shows the current page's entry of the sidebar, %s", async (_, viewport) => {
+    const page = await open("/guides/schedules-and-keys", viewport);
+    const openMenu = () => page.getByRole("button", { name: "Menu", exact: true }).click();
+    const entry = page.locator(".VPSidebarItem.is-link.is-active > .item");
+    if (viewport === PHONE) await openMenu();
+    await expect.poll(() => isInView(entry)).toBe(true);
+    await page.locator(".VPSidebarItem").getByText("Mutants", { exact: true }).click();
+    await page.waitForURL("**/mutants");
+    if (viewport === PHONE) await openMenu();
+    await expect.poll(() => isInView(entry)).toBe(true);
+    expect(await page.evaluate("window.scrollY")).toBe(0);
+    await page.close();
+  });
+
   it("has no link that leads nowhere: to no page, no anchor, no file of the repository", async () => {
     expect(await deadLinksOf(join(DOCS, ".vitepress/dist"))).toEqual([]);
   });
@@ -192,6 +209,14 @@ describeWherePossible(without, "the site", () => {
 async function closeForgetting(page: Page): Promise<void> {
   await page.evaluate("localStorage.clear()");
   await page.close();
+}
+
+/** Whether it is within the window, below the bar at the top. */
+async function isInView(entry: Locator): Promise<boolean> {
+  const box = await entry.boundingBox();
+  const size = entry.page().viewportSize();
+  if (box === null || size === null) return false;
+  return box.x >= 0 && box.y >= 64 && box.y + box.height <= size.height;
 }
 
 const textOf = (page: Page) => page.locator("output").textContent();

@@ -2,6 +2,7 @@ import { inBrowser, onContentUpdated } from "vitepress";
 import DefaultTheme from "vitepress/theme";
 import { h } from "vue";
 import Simulator from "./Simulator.vue";
+import { showCurrentPage } from "./sidebar.js";
 import TtlCalculator from "./TtlCalculator.vue";
 import { followTabs, restoreTabs } from "./tabs.js";
 import "./style.css";
@@ -12,6 +13,7 @@ export default {
   Layout: {
     setup() {
       onContentUpdated(restoreTabs);
+      onContentUpdated(showCurrentPage);
       if (inBrowser) followTabs();
       return () => h(DefaultTheme.Layout);
     },
