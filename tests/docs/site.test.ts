@@ -172,13 +172,13 @@ describeWherePossible(without, "the site", () => {
   });
 
   it.each([
-    // With the default trust and jitter, 0.99 - 1.1 / 3 of the TTL are left when a pause begins at the worst moment.
-    ["Longest outage of the store to survive", "59", "ttlMs: 98000"],
-    ["Longest pause of the process", "59", "ttlMs: 98000"],
-    // It counts as 0, as those that make no sense.
-    ["Longest outage of the store to survive", "", "ttlMs: 12000"],
-    ["Longest outage of the store to survive", "-3", "ttlMs: 12000"],
-    ["Leases held at the same time", "", "renewed 0.0 times"],
+    // (59 + 2 × 1 + 0.01) × 1.61
+    ["Longest outage of the store to survive", "59", "ttlMs: 99000"],
+    ["Longest pause of the process", "59", "ttlMs: 99000"],
+    ["Longest outage of the store to survive", "", "enter a number from 0"],
+    ["Longest outage of the store to survive", "-3", "enter a number from 0"],
+    ["Leases held at the same time", "", "enter a number from 1"],
+    ["Leases held at the same time", "1000000000", "to 10,000,000"],
   ])("computes a TTL: %s is %j", async (label, value, shown) => {
     const page = await open("/learn/choosing-a-ttl");
     await page.getByLabel(label).fill(value);
