@@ -37,7 +37,7 @@ const ENDED: SameHand = {
 const NEW: SameHand = {
   why: "newKey",
   detail: () =>
-    "this key was created after the request: use one that is older, or request it again",
+    "this key was created after the request: use one that is older, or request it again once this request has ended",
 };
 const RELATED: SameHand = {
   why: "relatedKey",
@@ -56,10 +56,7 @@ export async function isSameHand(
   if (actor === requestedBy) return SAME;
   const { keys } = records;
   const requester = keyIdOf(requestedBy);
-  if (requester !== null) {
-    const record = await keys.find(requester);
-    if (!record || record.remainingMs === 0) return ENDED;
-  }
+  if (await hasEnded(keys, requestedBy)) return ENDED;
   const confirmer = keyIdOf(actor);
   if (confirmer !== null) {
     const record = await keys.find(confirmer);
@@ -78,6 +75,14 @@ export async function isSameHand(
 
 /** A rotation may be among entries that were not read. */
 class TooManyEntriesError extends Error {}
+
+/** Whether the actor has a key that was revoked or has expired. */
+export async function hasEnded(keys: Records["keys"], actor: string): Promise<boolean> {
+  const id = keyIdOf(actor);
+  if (id === null) return false;
+  const record = await keys.find(id);
+  return !record || record.remainingMs === 0;
+}
 
 function keyIdOf(actor: string): string | null {
   return actor.startsWith(KEY) ? actor.slice(KEY.length) : null;

@@ -409,6 +409,19 @@ describe("a confirmation", () => {
     await expectRefused(second, "requesterEnded");
   });
 
+  it("is possible after another request, once the first requester's key has ended", async () => {
+    const { first, second, third, stores, id, as } = await requested();
+    const { control } = stores;
+    if (!control) throw new Error("no control");
+    const by = { actor: "cli:test", reason: null };
+    await revokeKey(control, { namespace: "default", id: first.id }, by);
+    expect(await second.waiting()).toEqual([]);
+    const [again] = await second.revoke({ resource: "pay/a" });
+    expect(again).toMatchObject({ status: "requested", requestedBy: second.actor });
+    expect(again.id).toBeGreaterThan(id);
+    expect((await third.confirm(again.id, as)).status).toBe(200);
+  });
+
   it("is refused once its time is over", async () => {
     const twoPersonRevoke = { prefixes: PREFIXES, confirmWithinMs: 60_000 };
     const { env, second, expectRefused } = await requested({ twoPersonRevoke });
