@@ -6,8 +6,8 @@
  *   a requester whose key has ended
  *
  * The makers of a key are the actor that has created it, or has replaced its predecessor by it; that predecessor; and their
- * makers. Each of them may have seen the secret. A key also stands for its predecessors, whose owner it has: an admin that
- * creates a key and then replaces its own remains a maker of the created one.
+ * makers. Each of them may have seen the secret. A key has the owner of its predecessors: an admin that creates a key and then
+ * replaces its own remains a maker of the created one.
  */
 import type { AuditEntry, Control } from "leasehold/internal";
 import type { Caller } from "../auth/caller.js";
