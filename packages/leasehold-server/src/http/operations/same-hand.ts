@@ -6,7 +6,8 @@
  *   a requester whose key has ended
  *
  * The makers of a key are the actor that has created it, or has replaced its predecessor by it; that predecessor; and their
- * makers. Each of them may have seen the secret.
+ * makers. Each of them may have seen the secret. A key has the owner of its predecessors: an admin that creates a key and then
+ * replaces its own remains a maker of the created one.
  */
 import type { AuditEntry, Control } from "leasehold/internal";
 import type { Caller } from "../auth/caller.js";
@@ -36,7 +37,7 @@ const ENDED: SameHand = {
 const NEW: SameHand = {
   why: "newKey",
   detail: () =>
-    "this key was created after the request: use one that is older, or request it again",
+    "this key was created after the request: use one that is older, or request it again once this request has ended",
 };
 const RELATED: SameHand = {
   why: "relatedKey",
@@ -55,30 +56,55 @@ export async function isSameHand(
   if (actor === requestedBy) return SAME;
   const { keys } = records;
   const requester = keyIdOf(requestedBy);
-  if (requester !== null) {
-    const record = await keys.find(requester);
-    if (!record || record.remainingMs === 0) return ENDED;
-  }
+  if (await hasEnded(keys, requestedBy)) return ENDED;
   const confirmer = keyIdOf(actor);
   if (confirmer !== null) {
     const record = await keys.find(confirmer);
     if (!record || Date.parse(record.createdAt) > Date.parse(requestedAt)) return NEW;
   }
-  const isRelated =
-    (await hasMaker(records, namespace, confirmer, requestedBy)) ||
-    (await hasMaker(records, namespace, requester, actor));
-  return isRelated ? RELATED : null;
+  try {
+    const isRelated =
+      (await hasMaker(records, namespace, confirmer, await ownersOf(records, requestedBy))) ||
+      (await hasMaker(records, namespace, requester, await ownersOf(records, actor)));
+    return isRelated ? RELATED : null;
+  } catch (error) {
+    if (error instanceof TooManyEntriesError) return RELATED;
+    throw error;
+  }
+}
+
+/** A rotation may be among entries that were not read. */
+class TooManyEntriesError extends Error {}
+
+/** Whether the actor has a key that was revoked or has expired. */
+export async function hasEnded(keys: Records["keys"], actor: string): Promise<boolean> {
+  const id = keyIdOf(actor);
+  if (id === null) return false;
+  const record = await keys.find(id);
+  return !record || record.remainingMs === 0;
 }
 
 function keyIdOf(actor: string): string | null {
   return actor.startsWith(KEY) ? actor.slice(KEY.length) : null;
 }
 
+/** The actor and the keys that it has succeeded by rotation. */
+async function ownersOf(records: Records, actor: string): Promise<ReadonlySet<string>> {
+  const owners = new Set<string>();
+  for (let owner: string | null = actor; owner !== null && !owners.has(owner); ) {
+    owners.add(owner);
+    const id = keyIdOf(owner);
+    const rotation = id === null ? null : await rotationOf(records, id);
+    owner = rotation && KEY + rotation.target;
+  }
+  return owners;
+}
+
 async function hasMaker(
   records: Records,
   namespace: string,
   keyId: string | null,
-  maker: string,
+  makers: ReadonlySet<string>,
 ): Promise<boolean> {
   const found = new Set<string>();
   const open = keyId === null ? [] : [keyId];
@@ -89,26 +115,34 @@ async function hasMaker(
       const other = keyIdOf(actor);
       if (other !== null) open.push(other);
     }
-    if (found.has(maker) || found.size > MOST_MAKERS) return true;
+    if (found.size > MOST_MAKERS || [...found].some((one) => makers.has(one))) return true;
   }
   return false;
 }
 
 /** Who has created the key, or has replaced another one by it, and that one. */
 async function makersOf(
-  { keys, audit }: Records,
+  records: Records,
   namespace: string,
   id: string,
 ): Promise<readonly string[]> {
   const query = { namespace, target: id, actions: ["key.create"] };
-  const { items } = await audit.list(query);
+  const { items } = await records.audit.list(query);
   if (items.length > 0) return items.map(({ actor }) => actor);
-  const record = await keys.find(id);
-  const rotation = record && (await rotationTo(audit, id, Date.parse(record.createdAt)));
+  const rotation = await rotationOf(records, id);
   return rotation ? [rotation.actor, KEY + rotation.target] : [];
 }
 
-/** The entry of the rotation that has made this key. It names the key in its details alone, so it is found by its time. */
+/** The entry of the rotation that has made this key; null: none. */
+async function rotationOf({ keys, audit }: Records, id: string): Promise<AuditEntry | null> {
+  const record = await keys.find(id);
+  return record && rotationTo(audit, id, Date.parse(record.createdAt));
+}
+
+/**
+ * The entry names the key in its details alone, so it is found by its time.
+ * @throws TooManyEntriesError if there are more about that time than are read
+ */
 async function rotationTo(
   audit: Records["audit"],
   id: string,
@@ -134,7 +168,7 @@ async function rotationTo(
     if (!end || Date.parse(end.at) > createdMs + NEAR_MS) return null;
     before = end.seq;
   }
-  return null;
+  throw new TooManyEntriesError("too many entries about the time of a rotation");
 }
 
 function successorIn({ action, details }: AuditEntry): unknown {

@@ -359,6 +359,47 @@ describe("a confirmation", () => {
     expect(await stateOf(asked, "pay/a")).toBe("live");
   });
 
+  it.each(["the requester", "the one who confirms"])(
+    "is refused if %s succeeds the key that has created the other one",
+    async (creator) => {
+      const { asked, env, holder, third: admin } = await open();
+      const order = { name: "mine", role: "operator", reason: "for me" };
+      const created = (await admin.ask("POST", "/v1/keys", order)).body;
+      const own = withKey(asked.ask, created.id, created.key);
+      const rotate = { overlapMs: HOUR_MS };
+      const rotated = (await admin.ask("POST", `/v1/keys/${admin.id}/rotate`, rotate)).body;
+      const again = (await admin.ask("POST", `/v1/keys/${rotated.id}/rotate`, rotate)).body;
+      const successor = withKey(asked.ask, again.id, again.key);
+      await tick(env);
+      const { fencingToken: token } = await holder.hold("pay/a");
+      const [by, other] = creator === "the requester" ? [successor, own] : [own, successor];
+      const [{ id }] = await by.revoke({ resource: "pay/a" });
+      const refused = await other.confirm(id, { token, free: "atExpiry" });
+      expectProblem(refused, 403, "FORBIDDEN");
+      expect((await entriesOf(asked)).at(-1)?.details).toMatchObject({ why: "relatedKey" });
+      expect(await stateOf(asked, "pay/a")).toBe("live");
+    },
+  );
+
+  it("is refused if the rotation of a key is lost among too many entries", async () => {
+    const { asked, env, holder, first } = await open();
+    const { control } = asked.stores;
+    if (!control) throw new Error("no control");
+    const noise = { namespace: "default", actor: "key:0", action: "access.read", target: "GET /" };
+    const entry = { ...noise, reason: null, phase: "done", details: "{}" } as const;
+    await control.audit.append(Array.from({ length: 10_500 }, () => entry));
+    const rotation = { namespace: "default", id: first.id, overlapMs: HOUR_MS };
+    const by = { actor: "cli:test", reason: null };
+    const made = await rotateKey(control, systemEnv.random, rotation, by);
+    if (!made) throw new Error("not rotated");
+    const successor = withKey(asked.ask, made.key.id, made.text);
+    await tick(env);
+    const { fencingToken: token } = await holder.hold("pay/a");
+    const [{ id }] = await first.revoke({ resource: "pay/a" });
+    expectProblem(await successor.confirm(id, { token, free: "atExpiry" }), 403, "FORBIDDEN");
+    expect(await stateOf(asked, "pay/a")).toBe("live");
+  });
+
   it("is refused once the requester's key has ended", async () => {
     const { first, second, stores, expectRefused } = await requested();
     const { control } = stores;
@@ -366,6 +407,19 @@ describe("a confirmation", () => {
     const by = { actor: "cli:test", reason: null };
     await revokeKey(control, { namespace: "default", id: first.id }, by);
     await expectRefused(second, "requesterEnded");
+  });
+
+  it("is possible after another request, once the first requester's key has ended", async () => {
+    const { first, second, third, stores, id, as } = await requested();
+    const { control } = stores;
+    if (!control) throw new Error("no control");
+    const by = { actor: "cli:test", reason: null };
+    await revokeKey(control, { namespace: "default", id: first.id }, by);
+    expect(await second.waiting()).toEqual([]);
+    const [again] = await second.revoke({ resource: "pay/a" });
+    expect(again).toMatchObject({ status: "requested", requestedBy: second.actor });
+    expect(again.id).toBeGreaterThan(id);
+    expect((await third.confirm(again.id, as)).status).toBe(200);
   });
 
   it("is refused once its time is over", async () => {

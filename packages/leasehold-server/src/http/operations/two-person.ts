@@ -24,7 +24,7 @@ import { type Caller, TASK_PREFIX } from "../auth/caller.js";
 import { excludesOthers } from "../console/lease-filters.js";
 import { ProblemError } from "../problems.js";
 import type { Budget } from "../request.js";
-import { isSameHand } from "./same-hand.js";
+import { hasEnded, isSameHand } from "./same-hand.js";
 
 /** Which revocations need a second operator; see `twoPersonRevoke` of `createApp`. */
 export interface TwoPersonRevoke {
@@ -155,7 +155,10 @@ export class TwoPersonRevocations {
     return recorded(requested);
   }
 
-  /** The requests that can be confirmed: they have not ended, and are about a grant that still excludes others. */
+  /**
+   * The requests that can be confirmed: neither they nor the keys of their requesters have ended, and they are about a
+   * grant that still excludes others.
+   */
   async open(namespace: string): Promise<Requested[]> {
     const { control, leases, clock } = this.#ports;
     const found: Requested[] = [];
@@ -178,10 +181,14 @@ export class TwoPersonRevocations {
     }
     const keys = found.map(({ revocation: { resource } }) => ({ namespace, resource }));
     const views = keys.length > 0 ? await leases.get(keys) : [];
-    return found.filter((one, index) => {
+    const current = found.filter((one, index) => {
       const view = views[index] ?? null;
       return isAbout(one, view) && !isRevoked(view, one.revocation.free);
     });
+    const requesters = new Set(current.map(({ revocation }) => revocation.requestedBy));
+    const ended = new Set<string>();
+    for (const actor of requesters) if (await hasEnded(control.keys, actor)) ended.add(actor);
+    return current.filter(({ revocation }) => !ended.has(revocation.requestedBy));
   }
 
   /** The request of this number in the tenant; null: none. */
