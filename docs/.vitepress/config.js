@@ -97,7 +97,7 @@ function breaksInCells({ tokens }) {
     if (tokens[index - 1]?.type !== "td_open") continue;
     for (const child of token.children ?? []) {
       if (child.type !== "code_inline" || child.content.length < LONG) continue;
-      const text = child.content.replace(/[&<>"]/g, (char) => `&#${char.charCodeAt(0)};`);
+      const text = escaped(child.content);
       const pieces = text.replace(/(?<=[\w)}])(?=[._/:=]\w)/g, "<wbr>");
       child.type = "html_inline";
       child.content = `<code v-pre>${pieces.replace(HYPHENATED, '<span class="whole">$&</span>')}</code>`;
@@ -106,7 +106,7 @@ function breaksInCells({ tokens }) {
 }
 
 /**
- * `- [ ]` becomes a box to tick while reading, with the entry as its name.
+ * `- [ ]` becomes a box to tick while reading.
  * @param {{ tokens: readonly { type: string, children: { type: string, content: string }[] | null }[] }} state
  */
 function checkboxes({ tokens }) {
@@ -115,7 +115,11 @@ function checkboxes({ tokens }) {
     if (tokens[index - 2]?.type !== "list_item_open" || !first?.content.startsWith("[ ] "))
       continue;
     first.type = "html_inline";
-    const text = first.content.slice(4);
-    first.content = `<input type="checkbox" aria-label="done"> ${text.replace(/[&<>"]/g, (char) => `&#${char.charCodeAt(0)};`)}`;
+    first.content = `<input type="checkbox" aria-label="done"> ${escaped(first.content.slice(4))}`;
   }
+}
+
+/** @param {string} text */
+function escaped(text) {
+  return text.replace(/[&<>"]/g, (char) => `&#${char.charCodeAt(0)};`);
 }

@@ -2,6 +2,7 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import type { Stores } from "leasehold";
 import type { Auth, TwoPersonRevoke } from "../http/index.js";
+import { LONGEST_WITHIN_MS, SHORTEST_WITHIN_MS } from "../http/operations/two-person.js";
 import { UsageError } from "./failures.js";
 import { duration, notBlank } from "./options.js";
 import { resourcePrefix } from "./resource.js";
@@ -16,8 +17,6 @@ export interface TwoPersonFlags {
 
 /** All tenants. */
 const ALL = "*";
-const SHORTEST_MS = 60_000;
-const LONGEST_MS = 24 * 3_600_000;
 
 export function withTwoPerson(command: Command): Command {
   return command
@@ -45,7 +44,7 @@ function prefixes(text: string, before: Prefixes = new Map()): Prefixes {
 
 function within(text: string): number {
   const ms = duration(text);
-  if (ms >= SHORTEST_MS && ms <= LONGEST_MS) return ms;
+  if (ms >= SHORTEST_WITHIN_MS && ms <= LONGEST_WITHIN_MS) return ms;
   throw new InvalidArgumentError("It must be from 1m to 24h.");
 }
 

@@ -88,6 +88,16 @@ async function tick(env: object): Promise<void> {
   await clock.advance?.(1_000);
 }
 
+/** What the one has requested, the other cannot confirm. */
+async function expectRelated(asked: Asked, holder: WithKey, by: WithKey, other: WithKey) {
+  const { fencingToken: token } = await holder.hold("pay/a");
+  const [{ id }] = await by.revoke({ resource: "pay/a" });
+  const refused = await other.confirm(id, { token, free: "atExpiry" });
+  expectProblem(refused, 403, "FORBIDDEN");
+  expect((await entriesOf(asked)).at(-1)?.details).toMatchObject({ why: "relatedKey" });
+  expect(await stateOf(asked, "pay/a")).toBe("live");
+}
+
 async function stateOf({ stores }: Pick<Asked, "stores">, resource: string) {
   const [view] = await stores.leases.get([{ namespace: "default", resource }]);
   return view?.state;
@@ -305,13 +315,8 @@ describe("a confirmation", () => {
       const { body } = await admin.ask("POST", "/v1/keys", order);
       const own = withKey(asked.ask, body.id, body.key);
       await tick(env);
-      const { fencingToken: token } = await holder.hold("pay/a");
       const [by, other] = creator === "the requester" ? [admin, own] : [own, admin];
-      const [{ id }] = await by.revoke({ resource: "pay/a" });
-      const refused = await other.confirm(id, { token, free: "atExpiry" });
-      expectProblem(refused, 403, "FORBIDDEN");
-      expect((await entriesOf(asked)).at(-1)?.details).toMatchObject({ why: "relatedKey" });
-      expect(await stateOf(asked, "pay/a")).toBe("live");
+      await expectRelated(asked, holder, by, other);
     },
   );
 
@@ -371,13 +376,8 @@ describe("a confirmation", () => {
       const again = (await admin.ask("POST", `/v1/keys/${rotated.id}/rotate`, rotate)).body;
       const successor = withKey(asked.ask, again.id, again.key);
       await tick(env);
-      const { fencingToken: token } = await holder.hold("pay/a");
       const [by, other] = creator === "the requester" ? [successor, own] : [own, successor];
-      const [{ id }] = await by.revoke({ resource: "pay/a" });
-      const refused = await other.confirm(id, { token, free: "atExpiry" });
-      expectProblem(refused, 403, "FORBIDDEN");
-      expect((await entriesOf(asked)).at(-1)?.details).toMatchObject({ why: "relatedKey" });
-      expect(await stateOf(asked, "pay/a")).toBe("live");
+      await expectRelated(asked, holder, by, other);
     },
   );
 

@@ -35,8 +35,8 @@ export interface TwoPersonRevoke {
 }
 
 const DEFAULT_WITHIN_MS = 3_600_000;
-const SHORTEST_WITHIN_MS = 60_000;
-const LONGEST_WITHIN_MS = 24 * 3_600_000;
+export const SHORTEST_WITHIN_MS = 60_000;
+export const LONGEST_WITHIN_MS = 24 * 3_600_000;
 /** Requests of one tenant that wait. Servers that count at the same time may each admit one more. */
 const MOST_OPEN = 100;
 const REQUESTS = ["lease.requestRevoke"] as const;
@@ -294,10 +294,9 @@ function judged(
       readonly held?: undefined;
       readonly outcome: Exclude<RequestOutcome, { status: "requested" }>;
     } {
+  if (view === null) return { outcome: { status: "notHeld" } };
   const status = statusOf(view, expectedToken);
-  if (view === null || status !== "held") {
-    return { outcome: { status: status === "held" ? "notHeld" : status } };
-  }
+  if (status !== "held") return { outcome: { status } };
   if (!isRevoked(view, free)) return { held: view };
   return { outcome: { status: "revoked", token: view.token, freeInMs: view.freeInMs ?? 0 } };
 }

@@ -334,15 +334,21 @@ test("without a public URL, only browsers of this machine sign in, and their coo
   expect(local.headers.getSetCookie()[0]).toMatch(/^leasehold-sign-in=.*Max-Age=600$/);
 });
 
-test("few codes are exchanged at once", async () => {
-  const { begin, ask, published } = await setUp();
-  const { target, cookie } = await begin();
+/** The issuer refuses each code, but not before the returned function is called. */
+function keepWaiting(published: Awaited<ReturnType<typeof setUp>>["published"]): () => void {
   let answer = () => {};
   const waits = new Promise<void>((resolve) => (answer = resolve));
   published.tokens = async () => {
     await waits;
     return { error: "invalid_grant" };
   };
+  return () => answer();
+}
+
+test("few codes are exchanged at once", async () => {
+  const { begin, ask, published } = await setUp();
+  const { target, cookie } = await begin();
+  const answer = keepWaiting(published);
   const path = `/session/callback?code=c&state=${target.searchParams.get("state")}`;
   const statuses: number[] = [];
   const all = Array.from({ length: 30 }, async () => {
@@ -357,12 +363,7 @@ test("few codes are exchanged at once", async () => {
 test("an address that sends invented codes leaves room for sign-ins of others", async () => {
   const { begin, app, published } = await setUp();
   const { target, cookie } = await begin();
-  let answer = () => {};
-  const waits = new Promise<void>((resolve) => (answer = resolve));
-  published.tokens = async () => {
-    await waits;
-    return { error: "invalid_grant" };
-  };
+  const answer = keepWaiting(published);
   const path = `/session/callback?code=c&state=${target.searchParams.get("state")}`;
   const url = `http://10.0.0.1:4040/base${path}`;
   const from = async (remoteAddress: string) => {
