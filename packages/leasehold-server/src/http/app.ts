@@ -7,6 +7,7 @@ import { HTTPException } from "hono/http-exception";
 import type { Env } from "leasehold";
 import {
   KEEP_ENDED_KEYS_MS,
+  nextTurn,
   observed,
   type Repeating,
   repeat,
@@ -328,7 +329,7 @@ export function createApp(options: AppOptions): ServerApp {
       try {
         return await serve(demand);
       } finally {
-        demand.end();
+        demand.end(connection?.answer && nextTurn());
       }
     },
     drain() {

@@ -1,4 +1,5 @@
 /** What counts as in flight at an instance, and how much of it one tenant may use. */
+import { nextTurn } from "leasehold/internal";
 import { manualEnv } from "leasehold/testing";
 import { expect, it, onTestFinished } from "vitest";
 import { openTenants } from "../../../../../tests/support/tenants.js";
@@ -62,6 +63,23 @@ it("a paused demand occupies nothing, and its pause does not reduce the limit", 
   }
   expect(admit(null)).toHaveLength(256);
   expect(paused[0]?.resume("a")).toBe(false);
+});
+
+it("what a store in this process answers within a turn counts until the turn ends", async () => {
+  // A tenant has half of it.
+  const { app, b } = await open({ inFlight: 4 });
+  const answer = { unsent: () => 0, bytes: () => 0, onEnd: () => {} };
+  const ask = async () => {
+    const headers = { authorization: `Bearer ${b}` };
+    const request = new Request("http://x/v1/whoami", { headers });
+    return (await app.fetch(request, { answer })).status;
+  };
+  // The first one also reads the key.
+  await ask();
+  await nextTurn();
+  expect([await ask(), await ask(), await ask()]).toEqual([200, 200, 429]);
+  await nextTurn();
+  expect(await ask()).toBe(200);
 });
 
 async function open(limits: object) {

@@ -33,8 +33,14 @@ export class Demand {
     return !this.isRefused;
   }
 
-  end(): void {
-    this.#leave?.();
+  /**
+   * @param turn of the event loop, in which others arrive at the server as well. A store in this process answers each before
+   *   the next one is read, so none would ever be in flight, however long the turn takes. Undefined: there is no server
+   */
+  end(turn?: Promise<void>): void {
+    const leave = this.#leave;
     this.#leave = null;
+    if (turn) void turn.then(() => leave?.());
+    else leave?.();
   }
 }
