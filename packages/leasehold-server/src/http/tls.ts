@@ -28,8 +28,16 @@ const PLAIN = new ProblemError(
   "this port needs TLS, and the request came without: use https://",
 );
 
+/**
+ * `SSL_OP_NO_RENEGOTIATION` of OpenSSL. A client of TLS 1.2 could otherwise present another certificate in the middle of a
+ * connection, and handshakes of which the server bears most of the cost.
+ */
+const NO_RENEGOTIATION = 2 ** 30;
+
 function contextOf({ cert, key, clientCa }: ServerTls) {
-  return { cert, key, minVersion: "TLSv1.2" as const, ...(clientCa && { ca: clientCa }) };
+  const secureOptions = NO_RENEGOTIATION;
+  const minVersion = "TLSv1.2" as const;
+  return { cert, key, minVersion, secureOptions, ...(clientCa && { ca: clientCa }) };
 }
 
 /** @throws InvalidOptionError if they cannot be used together */
