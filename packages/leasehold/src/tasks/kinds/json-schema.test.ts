@@ -5,6 +5,13 @@ import { compileSchema, schemaText } from "./json-schema.js";
 
 const checkOf = (schema: unknown) => compileSchema(schemaText(schema));
 const nested = (depth: number): object => (depth === 0 ? {} : { items: nested(depth - 1) });
+const identified = (depth: number): object =>
+  depth === 0 ? {} : { id: `n${depth}`, not: identified(depth - 1) };
+const manyBelow = (name: string) => ({
+  properties: {
+    [name]: { properties: Object.fromEntries([...Array(3_000)].map((_, at) => [`k${at}`, {}])) },
+  },
+});
 
 describe("schemaText()", () => {
   it.each([
@@ -21,6 +28,7 @@ describe("schemaText()", () => {
     [{ items: { pattern: "(" } }, "schema.items.pattern must be a regular expression"],
     [{ patternProperties: { "[": true } }, "schema.patternProperties must be a regular"],
     [{ pattern: "a".repeat(2_000) }, "schema.pattern must have at most 1000 characters"],
+    [manyBelow("\u00e9".repeat(14_000)), "schema has too many members below long names"],
   ])("refuses %j", (schema, problem) => {
     expect(() => schemaText(schema)).toThrow(problem);
   });
@@ -28,6 +36,25 @@ describe("schemaText()", () => {
   it("takes what only looks like a keyword in values", () => {
     const schema = { const: { $ref: "https://example.com" }, default: { pattern: "(" } };
     expect(JSON.parse(schemaText(schema))).toEqual(schema);
+  });
+
+  // Each identifier doubles the work of the validator: this would take longer than the tests may.
+  it.each([
+    ["subschemas", identified(40)],
+    ["an example", { example: identified(40) }],
+    ["what is no keyword", { unknown: identified(40) }],
+  ])("takes identifiers in %s", (_, schema) => {
+    expect(checkOf(schema)({})).toBeDefined();
+  });
+
+  it("takes members that are named like identifiers and examples", () => {
+    const check = checkOf({ properties: { id: { type: "string" }, example: { type: "string" } } });
+    expect(check({ id: 1 })).toMatchObject({ path: "id" });
+    expect(check({ example: 1 })).toMatchObject({ path: "example" });
+  });
+
+  it("takes thousands of members", () => {
+    expect(checkOf(manyBelow("name"))({})).toBe(null);
   });
 
   it("names the place of a schema that the caller gives another name", () => {
