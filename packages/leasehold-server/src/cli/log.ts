@@ -44,12 +44,36 @@ export function noticesTo(logger: pino.Logger): Notify {
   };
 }
 
+/** What may wait for a reader of the log. */
+const MOST_PENDING_BYTES = 1_048_576;
+
 /**
- * Logs JSON lines to stderr, because stdout is for results. Writes are synchronous, so that the last
- * lines before a crash are not lost.
+ * Writes lines to stderr, and leaves them out while too many wait for a reader that has stopped: a program that waited for it
+ * would lose its leases. A pipe with room, a file and a terminal are written to at once, so that the last lines before a crash
+ * are not lost.
  */
+function lineWriter(stderr: NodeJS.WriteStream): (line: string) => void {
+  let leftOut = 0;
+  const report = () => {
+    const fields = { level: pino.levels.values["warn"], time: new Date().toISOString() };
+    const more = { pid: process.pid, event: "lines_left_out", leftOut };
+    leftOut = 0;
+    const msg = "lines were left out while the reader of the log had stopped";
+    stderr.write(`${JSON.stringify({ ...fields, ...more, msg })}\n`);
+  };
+  return (line) => {
+    if (stderr.writableLength <= MOST_PENDING_BYTES) {
+      stderr.write(line);
+      return;
+    }
+    if (leftOut === 0) stderr.once("drain", report);
+    leftOut += 1;
+  };
+}
+
+/** Logs JSON lines to stderr, because stdout is for results. */
 export function newLogger(level: string): pino.Logger {
-  const stderr = pino.destination({ dest: 2, sync: true });
+  const write = lineWriter(process.stderr);
   return pino(
     {
       level,
@@ -57,6 +81,6 @@ export function newLogger(level: string): pino.Logger {
       timestamp: pino.stdTimeFunctions.isoTime,
       serializers: { err: shownError },
     },
-    { write: (line) => stderr.write(escapeHiddenJson(line)) },
+    { write: (line) => write(escapeHiddenJson(line)) },
   );
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 import { describeFailure } from "./failures.js";
-import { onOutputError, written } from "./output.js";
+import { endWithoutReader, onOutputError, written } from "./output.js";
 import { loadProgram } from "./program.js";
 import { say } from "./terminal.js";
 
@@ -11,6 +11,7 @@ const own = end === -1 ? process.argv : process.argv.slice(0, end);
 const { program, settings } = await loadProgram(process.argv.slice(2), own.includes("--json"));
 try {
   await program.parseAsync(process.argv);
+  endWithoutReader();
 } catch (error) {
   fail(
     await written().then(

@@ -93,3 +93,11 @@ export function onOutputError(report: (error: OutputError) => void): void {
   });
   process.stderr.on("error", () => {});
 }
+
+const LAST_LINES_MS = 2_000;
+
+/** For the end of the program: what a reader of stderr that has stopped does not take would keep the process for ever. */
+export function endWithoutReader(): void {
+  if (process.stderr.writableLength === 0) return;
+  setTimeout(() => process.exit(), LAST_LINES_MS).unref();
+}
