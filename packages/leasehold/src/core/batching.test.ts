@@ -75,6 +75,29 @@ describe("Batcher", () => {
     expect(calls[0]?.timeoutMs).toBe(300);
   });
 
+  it("sends requests of much less patience in a call of their own", async () => {
+    const { batcher, calls, clock } = lane();
+    const timeoutsMs = [10_000, 250, 9_000, Infinity, 60];
+    const outcomes = timeoutsMs.map((timeoutMs) => batcher.submit(`${timeoutMs}`, timeoutMs));
+    await clock.settle();
+    expect(calls.map(({ requests, timeoutMs }) => [requests, timeoutMs])).toEqual([
+      [["Infinity"], undefined],
+      [["10000", "9000"], 9_000],
+      [["250"], 250],
+      [["60"], 60],
+    ]);
+    await clock.advance(400);
+    for (const call of calls.slice(0, 2)) call.answer();
+    const answers = await Promise.all(outcomes);
+    expect(answers.map((answer) => (typeof answer === "string" ? answer : answer.status))).toEqual([
+      "10000!",
+      "failed",
+      "9000!",
+      "Infinity!",
+      "failed",
+    ]);
+  });
+
   it("answers `maybe` for a call that never settles, and goes on with the next", async () => {
     const { batcher, calls, clock } = lane();
     const hung = batcher.submit("a", 1_000);

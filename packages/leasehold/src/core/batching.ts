@@ -47,6 +47,9 @@ const MOST_IN_FLIGHT = 2;
 /** A store bounds its calls itself; this long after the bound we stop believing that it does. */
 const OVERRUN_MS = 50;
 
+/** The timeouts of one call differ by at most this factor. */
+const PATIENCE_FACTOR = 4;
+
 /** A request that waits for its batch, and what its outcome is for. */
 export interface Submission<Request, Outcome> {
   readonly request: Request;
@@ -78,8 +81,9 @@ export class Batcher<Request, Outcome> {
   ) {}
 
   /**
-   * One request, one outcome; never rejects. A call's timeout is the shortest of its batch, so
-   * that no caller is held up by another's patience.
+   * One request, one outcome; never rejects. A call's timeout is the shortest of its requests, so
+   * that no caller is held up by another's patience, and those of much less patience have a call of their own, so
+   * that no caller fails by another's impatience.
    */
   submit(request: Request, timeoutMs: number, group?: object): Promise<Outcome | Failed> {
     return new Promise((settle) => {
@@ -111,7 +115,7 @@ export class Batcher<Request, Outcome> {
   #sendWaiting(answered: number): void {
     while (this.#waiting.length > 0 && this.#calls < MOST_IN_FLIGHT) {
       const batch = this.#unlessOverdue(this.#waiting.splice(0, this.#share(answered)));
-      if (batch.length > 0) void this.#fly(batch);
+      for (const some of byPatience(batch)) void this.#fly(some);
     }
   }
 
@@ -185,6 +189,17 @@ export class Batcher<Request, Outcome> {
       send,
     );
   }
+}
+
+/** The requests of a batch as calls; nearly always it is one. Those of a group have the same timeout, and stay together. */
+function byPatience<Request, Outcome>(
+  batch: Submission<Request, Outcome>[],
+): Submission<Request, Outcome>[][] {
+  const longestMs = batch.reduce((most, { timeoutMs }) => Math.max(most, timeoutMs), 0);
+  const isPatient = ({ timeoutMs }: Submission<Request, Outcome>) =>
+    timeoutMs * PATIENCE_FACTOR >= longestMs;
+  if (batch.every(isPatient)) return batch.length > 0 ? [batch] : [];
+  return [batch.filter(isPatient), ...byPatience(batch.filter((one) => !isPatient(one)))];
 }
 
 /** The outcome of a call that threw. Unless the error says more, it may have taken effect. */
