@@ -1,5 +1,6 @@
 export { invariant } from "./assert.js";
 export { Backoff } from "./backoff.js";
+export { chunked } from "./chunked.js";
 export { type Clock, sleep, systemClock, type Timer } from "./clock.js";
 export { formatDuration, parseDuration } from "./duration.js";
 export { type Env, systemEnv } from "./env.js";

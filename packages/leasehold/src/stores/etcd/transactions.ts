@@ -22,7 +22,7 @@
 
 import { type CallOptions, type Failed, type Key, MOST_AWAITED } from "../../core/index.js";
 import { Sightings } from "../../core/sightings.js";
-import { zip } from "../../env/index.js";
+import { chunked, zip } from "../../env/index.js";
 import { DEFAULT_TIMEOUT_MS, type EtcdClient } from "./connection.js";
 import {
   COMPARE,
@@ -310,10 +310,4 @@ function pairs({ responses = [] }: TransactionAnswer): Entry[] {
 
 function shareOf(changes: number): number {
   return Math.min(MOST_CHANGES, Math.max(ENOUGH_CHANGES, Math.ceil(changes / 2)));
-}
-
-function chunked<T>(items: readonly T[], size: number): T[][] {
-  return Array.from({ length: Math.ceil(items.length / size) }, (_, at) =>
-    items.slice(at * size, (at + 1) * size),
-  );
 }

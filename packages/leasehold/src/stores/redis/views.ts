@@ -8,7 +8,7 @@ import {
   type Page,
   resourceOfCursor,
 } from "../../core/index.js";
-import { zip } from "../../env/index.js";
+import { chunked, zip } from "../../env/index.js";
 import type { Servers } from "./connection-servers.js";
 import type { Keys } from "./keys.js";
 import { viewOf } from "./records.js";
@@ -18,6 +18,8 @@ import { type Waiting, waitersOf } from "./wait-queue.js";
 const TIMEOUT_MS = 10_000;
 /** The number of names that a collection reads from an index at a time. */
 const NAMES_AT_ONCE = 500;
+/** Records that one script reads. Renewals wait for it, in Redis and then in this process, and a record may have 4 KB. */
+const READ_AT_ONCE = 100;
 
 export class Views {
   readonly #calls: ScriptCalls;
@@ -31,6 +33,12 @@ export class Views {
   }
 
   async get(keys: readonly Key[]): Promise<(LeaseView | null)[]> {
+    const views: (LeaseView | null)[] = [];
+    for (const some of chunked(keys, READ_AT_ONCE)) views.push(...(await this.#read(some)));
+    return views;
+  }
+
+  async #read(keys: readonly Key[]): Promise<(LeaseView | null)[]> {
     const replies = await this.#viewed(keys);
     return zip(keys, replies).map(([key, replied]) => {
       if (replied instanceof Error) throw replied;
@@ -48,14 +56,17 @@ export class Views {
     const items: LeaseView[] = [];
     const indexes = this.#keys.indexes(namespace);
     for await (const names of namesOf(indexes, { prefix, after }, range, limit + 1)) {
-      for (const view of await this.get(names.map((resource) => ({ namespace, resource })))) {
-        if (!view || (states && !states.includes(view.state))) continue;
-        if (renewedOnly && view.renewedAt === null) continue;
-        const last = items.at(-1);
-        if (last && items.length === limit) {
-          return { items, nextCursor: cursorAfter(last.resource) };
+      // The indexes together have many times as many names as the page takes.
+      for (const some of chunked(names, Math.min(limit + 1, READ_AT_ONCE))) {
+        for (const view of await this.#read(some.map((resource) => ({ namespace, resource })))) {
+          if (!view || (states && !states.includes(view.state))) continue;
+          if (renewedOnly && view.renewedAt === null) continue;
+          const last = items.at(-1);
+          if (last && items.length === limit) {
+            return { items, nextCursor: cursorAfter(last.resource) };
+          }
+          items.push(view);
         }
-        items.push(view);
       }
     }
     return { items, nextCursor: null };
