@@ -35,6 +35,7 @@ import { limitedTicks } from "./limits/limited-ticks.js";
 import { type ServerLimits, servedTtl, type TenantsLimits } from "./limits/limits.js";
 import { type Quota, Quotas } from "./limits/quotas.js";
 import { mostRecords, Records } from "./limits/records.js";
+import { StoreTurns } from "./limits/store-turns.js";
 import type { Tenants } from "./limits/tenants.js";
 import type { KindChecks } from "./native/kind-checks.js";
 import type { Pauses } from "./operations/pauses.js";
@@ -136,6 +137,13 @@ export interface Services {
    * @throws BUDGET_SPENT, FORBIDDEN
    */
   leaseCalls(scope: RequestScope, named: readonly Named[]): LeaseCalls;
+  /** Runs an operation on so many leases when it is the turn of its tenant (store-turns.ts). */
+  inTurn<T>(
+    scope: RequestScope,
+    operation: "acquire" | "renew" | "release",
+    leases: number,
+    call: () => Promise<T>,
+  ): Promise<T>;
 }
 
 /** Why there is no room for another record. */
@@ -212,6 +220,7 @@ export function newServices(
     });
   const noted = { ...listeners, quotas, records, waiters, contention, onReplaced };
   const callsOf = newLeaseCalls({ ...ports, ...noted });
+  const storeTurns = new StoreTurns();
   const mostOf = async (scope: RequestScope, quota: Quota) =>
     (await tenantsLimits.of(callerOf(scope).namespace))[quota];
   /** @returns why there is no room; null: it is reserved */
@@ -337,6 +346,10 @@ export function newServices(
     },
     returnTasks: (scope, unused) => giveBackTasks(callerOf(scope).namespace, unused),
     leaseCalls: (scope, named) => callsOf(scope, budget(scope), named),
+    inTurn(scope, operation, leases, call) {
+      const { keyId, namespace } = callerOf(scope);
+      return storeTurns.run(keyId === null ? null : `${operation} ${namespace}`, leases, call);
+    },
   };
   return services;
 }

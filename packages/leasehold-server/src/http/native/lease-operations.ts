@@ -29,9 +29,12 @@ export async function acquireEach(
   });
   services.waiters.check(callerOf(scope).namespace, requests);
   const resources = requests.map(({ resource }) => resource);
-  await services.reserveQuota(scope, "leases", resources);
-  const calls = services.leaseCalls(scope, requests);
-  return (await Promise.all(requests.map(calls.acquire))).map(toWireAcquired);
+  const outcomes = await services.inTurn(scope, "acquire", requests.length, async () => {
+    await services.reserveQuota(scope, "leases", resources);
+    const calls = services.leaseCalls(scope, requests);
+    return Promise.all(requests.map(calls.acquire));
+  });
+  return outcomes.map(toWireAcquired);
 }
 
 export async function renewEach(
@@ -43,8 +46,11 @@ export async function renewEach(
     checkTtl(`${index}.ttlMs`, ttlMs, services.ttl.leases);
     return { ...grant, ttlMs };
   });
-  const calls = services.leaseCalls(scope, requests);
-  return (await Promise.all(requests.map(calls.renew))).map(toWireOutcome);
+  const outcomes = await services.inTurn(scope, "renew", requests.length, async () => {
+    const calls = services.leaseCalls(scope, requests);
+    return Promise.all(requests.map(calls.renew));
+  });
+  return outcomes.map(toWireOutcome);
 }
 
 export async function releaseEach(
@@ -53,8 +59,11 @@ export async function releaseEach(
   parsed: Parsed<typeof ReleaseBody>,
 ) {
   const grants = parsed.map(({ leaseId: grant }) => grant);
-  const calls = services.leaseCalls(scope, grants);
-  return (await Promise.all(grants.map(calls.release))).map(toWireOutcome);
+  const outcomes = await services.inTurn(scope, "release", grants.length, async () => {
+    const calls = services.leaseCalls(scope, grants);
+    return Promise.all(grants.map(calls.release));
+  });
+  return outcomes.map(toWireOutcome);
 }
 
 /** Leaves out the replaced grant, which is for the server's history only. */
