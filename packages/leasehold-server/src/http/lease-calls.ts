@@ -124,11 +124,20 @@ interface Replaced {
 
 type InNamespace<Request> = Omit<Request, "namespace">;
 
-/** The port's operations that change leases, for one HTTP request. They never reject. */
+/**
+ * The port's operations that change leases, for one HTTP request. They never reject. `spentMs` is what has passed of the
+ * request's budget since the calls were made; default 0.
+ */
 export interface LeaseCalls {
-  readonly acquire: (request: InNamespace<AcquireRequest>) => Promise<AcquireOutcome>;
-  readonly renew: (request: InNamespace<RenewRequest>) => Promise<RenewOutcome>;
-  readonly release: (request: InNamespace<ReleaseRequest>) => Promise<ReleaseOutcome>;
+  readonly acquire: (
+    request: InNamespace<AcquireRequest>,
+    spentMs?: number,
+  ) => Promise<AcquireOutcome>;
+  readonly renew: (request: InNamespace<RenewRequest>, spentMs?: number) => Promise<RenewOutcome>;
+  readonly release: (
+    request: InNamespace<ReleaseRequest>,
+    spentMs?: number,
+  ) => Promise<ReleaseOutcome>;
   /** @param confirms the request of another operator; undefined: if two must agree, this only records a request */
   readonly revoke: (
     request: InNamespace<RevokeRequest>,
@@ -203,13 +212,13 @@ export function newLeaseCalls(options: LeaseCallsOptions) {
       });
     };
     return {
-      async acquire(request) {
+      async acquire(request, spentMs = 0) {
         const cause = causing(request);
         const asked = { namespace, ...request };
         const paused = pauses.covers(asked);
         const answer =
           (paused && (await refuseIfPaused(paused, leases, asked))) ||
-          (await lanes.acquire(asked, timeoutMs, named));
+          (await lanes.acquire(asked, timeoutMs - spentMs, named));
         const outcome = mayBeAnothers(answer, leases, asked)
           ? ((await refuseIfAnothers(leases, asked)) ?? answer)
           : answer;
@@ -226,17 +235,17 @@ export function newLeaseCalls(options: LeaseCallsOptions) {
         if (event) emit(event, namespace);
         return outcome;
       },
-      async renew(request) {
+      async renew(request, spentMs = 0) {
         const cause = causing(request);
-        const outcome = await lanes.renew({ namespace, ...request }, timeoutMs, named);
+        const outcome = await lanes.renew({ namespace, ...request }, timeoutMs - spentMs, named);
         if (outcome.status === "renewed") noteRenewed(caller);
         if (outcome.status === "lost") contention.note("lost", namespace, request.resource);
         emit?.(renewEvent(request, outcome, cause(), tokens), namespace);
         return outcome;
       },
-      async release(request) {
+      async release(request, spentMs = 0) {
         const cause = causing(request);
-        const outcome = await lanes.release({ namespace, ...request }, timeoutMs, named);
+        const outcome = await lanes.release({ namespace, ...request }, timeoutMs - spentMs, named);
         if (outcome.status === "released") quotas.note("leases", namespace, -1);
         if (outcome.status !== "failed") waiters.note(namespace, request, false);
         emit?.(releaseEvent(request, outcome, cause(), tokens), namespace);

@@ -37,6 +37,7 @@ import { type Quota, Quotas } from "./limits/quotas.js";
 import { mostRecords, Records } from "./limits/records.js";
 import { StoreTurns } from "./limits/store-turns.js";
 import type { Tenants } from "./limits/tenants.js";
+import { TtlChoices } from "./limits/ttl-choices.js";
 import type { KindChecks } from "./native/kind-checks.js";
 import type { Pauses } from "./operations/pauses.js";
 import type { TwoPersonRevocations } from "./operations/two-person.js";
@@ -137,6 +138,11 @@ export interface Services {
    * @throws BUDGET_SPENT, FORBIDDEN
    */
   leaseCalls(scope: RequestScope, named: readonly Named[]): LeaseCalls;
+  /**
+   * Checks the TTLs of one request.
+   * @throws TOO_MANY_REQUESTS if its tenant has chosen too many different ones (ttl-choices.ts)
+   */
+  checkTtls(scope: RequestScope, requests: readonly { readonly ttlMs: number }[]): void;
   /** Runs an operation on so many leases when it is the turn of its tenant (store-turns.ts). */
   inTurn<T>(
     scope: RequestScope,
@@ -221,6 +227,7 @@ export function newServices(
   const noted = { ...listeners, quotas, records, waiters, contention, onReplaced };
   const callsOf = newLeaseCalls({ ...ports, ...noted });
   const storeTurns = new StoreTurns();
+  const ttlChoices = new TtlChoices(env.clock);
   const mostOf = async (scope: RequestScope, quota: Quota) =>
     (await tenantsLimits.of(callerOf(scope).namespace))[quota];
   /** @returns why there is no room; null: it is reserved */
@@ -346,6 +353,10 @@ export function newServices(
     },
     returnTasks: (scope, unused) => giveBackTasks(callerOf(scope).namespace, unused),
     leaseCalls: (scope, named) => callsOf(scope, budget(scope), named),
+    checkTtls(scope, requests) {
+      const { keyId, namespace } = callerOf(scope);
+      if (keyId !== null) ttlChoices.check(namespace, requests);
+    },
     inTurn(scope, operation, leases, call) {
       const { keyId, namespace } = callerOf(scope);
       return storeTurns.run(keyId === null ? null : `${operation} ${namespace}`, leases, call);

@@ -24,9 +24,13 @@ interface Sender {
 export class StoreTurns {
   readonly #senders = new Map<string, Sender>();
 
-  /** @param sender a tenant and an operation; null: callers cannot be distinguished, and nothing waits */
-  async run<T>(sender: string | null, leases: number, call: () => Promise<T>): Promise<T> {
+  /**
+   * @param sender a tenant and an operation; null: callers cannot be distinguished, and nothing waits
+   * @param wanted leases; Infinity: it is in the store alone
+   */
+  async run<T>(sender: string | null, wanted: number, call: () => Promise<T>): Promise<T> {
     if (sender === null) return call();
+    const leases = Math.min(wanted, AT_ONCE);
     const of = this.#senders.get(sender) ?? { inStore: 0, waiting: [] };
     this.#senders.set(sender, of);
     if (of.waiting.length === 0 && fits(of, leases)) of.inStore += leases;
@@ -50,5 +54,5 @@ export class StoreTurns {
 }
 
 function fits({ inStore }: Sender, leases: number): boolean {
-  return inStore === 0 || inStore + leases <= AT_ONCE;
+  return inStore + leases <= AT_ONCE;
 }

@@ -2,6 +2,7 @@
 import type { AcquireOutcome, AcquireRequest } from "leasehold/internal";
 import type { AcquireBody, ReleaseBody, RenewBody } from "../../protocol/index.js";
 import { callerOf, checkNoTask } from "../auth/caller.js";
+import type { LeaseCalls, Named } from "../lease-calls.js";
 import { checkTtl, type RequestScope } from "../request.js";
 import type { Services } from "../services.js";
 import { toWireOutcome } from "./outcomes.js";
@@ -27,13 +28,11 @@ export async function acquireEach(
     if (metadata !== undefined) request.metadata = metadata;
     return request;
   });
+  services.checkTtls(scope, requests);
   services.waiters.check(callerOf(scope).namespace, requests);
   const resources = requests.map(({ resource }) => resource);
-  const outcomes = await services.inTurn(scope, "acquire", requests.length, async () => {
-    await services.reserveQuota(scope, "leases", resources);
-    const calls = services.leaseCalls(scope, requests);
-    return Promise.all(requests.map(calls.acquire));
-  });
+  await services.reserveQuota(scope, "leases", resources);
+  const outcomes = await callEach(services, scope, "acquire", requests);
   return outcomes.map(toWireAcquired);
 }
 
@@ -46,11 +45,8 @@ export async function renewEach(
     checkTtl(`${index}.ttlMs`, ttlMs, services.ttl.leases);
     return { ...grant, ttlMs };
   });
-  const outcomes = await services.inTurn(scope, "renew", requests.length, async () => {
-    const calls = services.leaseCalls(scope, requests);
-    return Promise.all(requests.map(calls.renew));
-  });
-  return outcomes.map(toWireOutcome);
+  services.checkTtls(scope, requests);
+  return (await callEach(services, scope, "renew", requests)).map(toWireOutcome);
 }
 
 export async function releaseEach(
@@ -59,11 +55,64 @@ export async function releaseEach(
   parsed: Parsed<typeof ReleaseBody>,
 ) {
   const grants = parsed.map(({ leaseId: grant }) => grant);
-  const outcomes = await services.inTurn(scope, "release", grants.length, async () => {
-    const calls = services.leaseCalls(scope, grants);
-    return Promise.all(grants.map(calls.release));
-  });
-  return outcomes.map(toWireOutcome);
+  return (await callEach(services, scope, "release", grants)).map(toWireOutcome);
+}
+
+/**
+ * Stores decide each resource once in a round, so a batch that names one many times needs as many rounds, and the requests of
+ * other tenants that share its call wait for all of them. What names a resource often is served in waves, each of which waits
+ * for the turn of its tenant. The order of the requests for each resource stays.
+ */
+const MOST_OF_ONE_RESOURCE = 8;
+
+type Operation = "acquire" | "renew" | "release";
+type Request<Name extends Operation> = Parameters<LeaseCalls[Name]>[0];
+type Outcome<Name extends Operation> = Awaited<ReturnType<LeaseCalls[Name]>>;
+type Call<Name extends Operation> = (
+  request: Request<Name>,
+  spentMs: number,
+) => Promise<Outcome<Name>>;
+
+/** One outcome for each request, in order. */
+async function callEach<Name extends Operation>(
+  services: Services,
+  scope: RequestScope,
+  operation: Name,
+  requests: readonly Request<Name>[],
+): Promise<Outcome<Name>[]> {
+  const waves = wavesOf(requests);
+  const ofTenant = waves.length > 1 ? Infinity : requests.length;
+  const outcomes: Outcome<Name>[] = [];
+  let calls: LeaseCalls | undefined;
+  let sinceMs = 0;
+  for (const wave of waves) {
+    await services.inTurn(scope, operation, ofTenant, async () => {
+      const nowMs = services.env.clock.monotonic();
+      if (!calls) {
+        calls = services.leaseCalls(scope, requests);
+        sinceMs = nowMs;
+      }
+      const call = calls[operation] as Call<Name>;
+      const answers = await Promise.all(
+        wave.map((at) => call(requests[at] as Request<Name>, nowMs - sinceMs)),
+      );
+      for (const [index, at] of wave.entries()) outcomes[at] = answers[index] as Outcome<Name>;
+    });
+  }
+  return outcomes;
+}
+
+/** The indexes of the requests of each wave. */
+function wavesOf(requests: readonly Named[]): number[][] {
+  if (requests.length <= MOST_OF_ONE_RESOURCE) return [[...requests.keys()]];
+  const counts = new Map<string, number>();
+  const waves: number[][] = [];
+  for (const [at, { resource }] of requests.entries()) {
+    const before = counts.get(resource) ?? 0;
+    counts.set(resource, before + 1);
+    (waves[Math.floor(before / MOST_OF_ONE_RESOURCE)] ??= []).push(at);
+  }
+  return waves;
 }
 
 /** Leaves out the replaced grant, which is for the server's history only. */

@@ -1,9 +1,11 @@
 /** Limits of the port's routes, for each request of a batch. */
-import { KEEP_ENDED_MS, newLeaseId } from "leasehold/internal";
+import { KEEP_ENDED_MS, newLeaseId, systemEnv } from "leasehold/internal";
 import { toWireLeaseId } from "leasehold/internal/wire";
 import { memory } from "leasehold/stores/memory";
 import { manualEnv } from "leasehold/testing";
 import { expect, onTestFinished, test } from "vitest";
+import { openTestApp } from "../../../../../tests/support/app.js";
+import { instead } from "../../../../../tests/support/instead.js";
 import { openTenants } from "../../../../../tests/support/tenants.js";
 
 async function open() {
@@ -56,4 +58,25 @@ test("a key that is rotated without an overlap is refused at once", async () => 
   expect(rotated.status, JSON.stringify(rotated.body)).toBe(201);
   expect((await ask(text, read)).status).toBe(401);
   expect((await ask(rotated.body.key, read)).status).toBe(200);
+});
+
+test("a request that names one resource many times is served in several calls, in its order", async () => {
+  const stores = await memory().open(systemEnv);
+  const sizes: number[] = [];
+  const leases = instead(stores.leases, {
+    acquire(...[requests, options]: Parameters<typeof stores.leases.acquire>) {
+      sizes.push(requests.length);
+      return stores.leases.acquire(requests, options);
+    },
+  });
+  const { ask } = await openTestApp({ ...stores, leases });
+  const names = [...Array(20).fill("r"), "other"] as string[];
+  const requests = names.map((resource) => {
+    const leaseId = toWireLeaseId(resource, newLeaseId(systemEnv.random));
+    return { leaseId, holder: "h", ttlMs: 5_000 };
+  });
+  const { body } = await ask("POST", "/v1/leases/acquire", requests);
+  const statuses = body.map(({ status }: { status: string }) => status);
+  expect(statuses).toEqual(["acquired", ...Array(19).fill("held"), "acquired"]);
+  expect(sizes).toEqual([9, 8, 4]);
 });

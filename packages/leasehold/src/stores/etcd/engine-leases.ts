@@ -35,6 +35,7 @@ export class EngineLeases {
   readonly #current = new Map<number, Promise<EngineLease>>();
   /** Expiry of all granted engine leases that may still be alive, by id. */
   readonly #ends = new Map<string, number>();
+  #sweptMs = -Infinity;
   /** The shortest TTL that the server grants, minus the margin. */
   #minSeconds = 0;
 
@@ -123,7 +124,14 @@ export class EngineLeases {
     const grantedMs = Number(answer.TTL) * 1_000;
     const lease = { id: answer.ID, ttlMs: grantedMs - SPARE_MS, endsMs: sentMs + grantedMs };
     this.#ends.set(lease.id, lease.endsMs);
-    for (const [id, endsMs] of this.#ends) if (endsMs < sentMs) this.#ends.delete(id);
+    this.#sweep(sentMs);
     return lease;
+  }
+
+  /** Seldom: thousands may be alive. */
+  #sweep(nowMs: number): void {
+    if (nowMs - this.#sweptMs < SPARE_MS) return;
+    this.#sweptMs = nowMs;
+    for (const [id, endsMs] of this.#ends) if (endsMs < nowMs) this.#ends.delete(id);
   }
 }
