@@ -29,6 +29,12 @@ async function api<T>(port: number, method: string, path: string): Promise<T> {
   return (await (await fetch(`http://127.0.0.1:${port}/v1/${path}`, { method })).json()) as T;
 }
 
+/** Names of the nodes in the catalog. */
+async function nodesOf(port: number): Promise<string[]> {
+  const nodes = await api<readonly { readonly Node: string }[]>(port, "GET", "catalog/nodes");
+  return nodes.map(({ Node }) => Node);
+}
+
 /** The session that holds a lock of ours. */
 async function sessionOf(port: number, resource: string): Promise<string> {
   const key = `kv/faults/default/${resource}/.lock`;
@@ -215,6 +221,26 @@ describeConsul("a cluster of Consul", () => {
       led.process?.cont();
     },
   );
+
+  it("removes a dead server from the catalog, and no session of ours with it", async (context) => {
+    const led = await leader();
+    const others = servers.filter((one) => one !== led);
+    const later = laterIn(context);
+    const store = await open(later, [led, ...others]);
+    const rival = await open(later, others);
+    const asked = request(30_000);
+    const first = await acquired(store, asked);
+    await led.kill9();
+    await until(expect, "the catalog lacks the server", async () => {
+      await settled(() => store.renew([asked]));
+      const [{ port }] = others as [ConsulServer];
+      return (await nodesOf(port).catch(() => [led.name])).every((name) => name !== led.name);
+    });
+    const renewed = await settled(() => store.renew([asked]));
+    expect(renewed).toMatchObject({ status: "renewed", token: first.token });
+    const refused = await settled(() => rival.acquire([rivalOf(asked)]));
+    expect(refused).toMatchObject({ status: "held", holder: asked.holder });
+  });
 
   it("whose leader has lost the others confirms no renewal, and no grant", async (context) => {
     const led = await leader();
