@@ -233,7 +233,8 @@ export async function lostOf(leases: Leasehold, held: readonly Held[]): Promise<
   const lost: Held[] = [];
   for (const one of held) {
     const view = await leases.get(one.lease.resource);
-    if (view?.grantId !== one.lease.grantId) lost.push(one);
+    // A store may keep the record of a grant that has ended.
+    if (view?.grantId !== one.lease.grantId || view.state !== "live") lost.push(one);
   }
   return lost;
 }

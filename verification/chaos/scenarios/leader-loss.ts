@@ -96,8 +96,12 @@ export async function leaderLoss(cluster: Cluster, say: (line: string) => void):
     );
     let keptGrants = 0;
     for (const { lease, grant } of kept) {
-      await lease.renew();
-      if ((await next.get(lease.resource))?.token === grant.token) keptGrants += 1;
+      const isRenewed = await lease.renew().then(
+        () => true,
+        () => false,
+      );
+      const view = await next.get(lease.resource);
+      if (isRenewed && view?.token === grant.token) keptGrants += 1;
     }
     return {
       ...NOTHING_SEEN,
