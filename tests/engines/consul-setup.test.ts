@@ -56,7 +56,7 @@ describe("a URL of Consul", () => {
     const isEast = url.includes("dc=east");
     const query = isEast ? "dc=east" : "";
     expect(asked).toEqual([
-      { url: `${origin}/v1/session/create?${query}`, token: isEast ? "secret" : null },
+      { url: `${origin}/v1/catalog/register?${query}`, token: isEast ? "secret" : null },
     ]);
   });
 });
@@ -72,12 +72,16 @@ describeConsul("Consul with ACLs", () => {
       },
       token: ROOT,
     });
+    const keys = `key_prefix "locks/" { policy = "write" }`;
+    const sessions = `session "leasehold" { policy = "write" }`;
+    const node = `node "leasehold" { policy = "write" }`;
     const policies = {
       // Of stores/consul/README.md.
-      least: `key_prefix "locks/" { policy = "write" } session_prefix "" { policy = "write" }`,
-      reader: `key_prefix "locks/" { policy = "read" } session_prefix "" { policy = "write" }`,
-      viewer: `key_prefix "locks/" { policy = "write" } session_prefix "" { policy = "write" } agent_prefix "" { policy = "read" }`,
-      keys: `key_prefix "locks/" { policy = "write" }`,
+      least: `${keys} ${sessions} ${node}`,
+      reader: `key_prefix "locks/" { policy = "read" } ${sessions} ${node}`,
+      viewer: `${keys} ${sessions} ${node} agent_prefix "" { policy = "read" }`,
+      keys: `${keys} ${node}`,
+      nodeless: `${keys} ${sessions}`,
     };
     for (const [Name, Rules] of Object.entries(policies)) {
       await server.api("PUT", "acl/policy", { Name, Rules });
@@ -108,6 +112,16 @@ describeConsul("Consul with ACLs", () => {
     await leases.collect(0);
     await leases.collect(0);
     await close();
+  });
+
+  it("a token without a right to the node needs one only while there is no node", async () => {
+    await server.api("PUT", "catalog/deregister", { Node: "leasehold" });
+    await expect(connect(urlOf("nodeless"))).rejects.toMatchObject({
+      code: "STORE_MISCONFIGURED",
+      message: expect.stringContaining("Permission denied; give the token the policy of"),
+    });
+    await (await connect(urlOf("least"))).close();
+    await (await connect(urlOf("nodeless"))).close();
   });
 
   it("the token of the environment is used where the URL has none", async () => {
@@ -154,8 +168,21 @@ describeConsul("Consul with ACLs", () => {
         expect.objectContaining({ what: "leader", verdict: "fine" }),
         expect.objectContaining({ what: "servers", value: "1", verdict: "doubtful" }),
         expect.objectContaining({ what: "session", value: "20000 ms" }),
+        expect.objectContaining({ what: "session node", verdict: "fine" }),
       ]),
     );
+  });
+
+  it("doctor warns of a machine with the name of the sessions' node", async () => {
+    const { diagnose, close } = await consul({ url: urlOf("least") }).open(systemEnv);
+    const serfHealth = { CheckID: "serfHealth", Name: "Serf Health Status", Status: "passing" };
+    const node = { Node: "leasehold", Address: "127.0.0.1" };
+    await server.api("PUT", "catalog/register", { ...node, Check: serfHealth });
+    expect(await diagnose?.()).toContainEqual(
+      expect.objectContaining({ what: "session node", verdict: "wrong" }),
+    );
+    await server.api("PUT", "catalog/deregister", node);
+    await close();
   });
 
   it("a path beyond the policy is refused too", async () => {

@@ -25,8 +25,15 @@ import {
 import { storeFaults } from "../support/faults/store-suite.js";
 import { endAll } from "../support/processes.js";
 
-async function api<T>(port: number, method: string, path: string): Promise<T> {
-  return (await (await fetch(`http://127.0.0.1:${port}/v1/${path}`, { method })).json()) as T;
+async function api<T>(port: number, method: string, path: string, body?: object): Promise<T> {
+  const init = { method, ...(body && { body: JSON.stringify(body) }) };
+  return (await (await fetch(`http://127.0.0.1:${port}/v1/${path}`, init)).json()) as T;
+}
+
+/** Names of the nodes in the catalog. */
+async function nodesOf(port: number): Promise<string[]> {
+  const nodes = await api<readonly { readonly Node: string }[]>(port, "GET", "catalog/nodes");
+  return nodes.map(({ Node }) => Node);
 }
 
 /** The session that holds a lock of ours. */
@@ -107,11 +114,12 @@ CONSUL.describe("faults of Consul", () => {
     expect(only(await store.renew([asked]))).toEqual({ status: "lost", reason: "gone" });
   });
 
-  it("the node's check and its end in the catalog: only the latter ends sessions", async (context) => {
+  it("only an operator ends the sessions' node, which no agent has and no check; it is made anew", async (context) => {
     const server = shared();
-    const store = await openStore(server, laterIn(context));
+    const later = laterIn(context);
+    const [store, other] = [await openStore(server, later), await openStore(server, later)];
     const asked = request();
-    await acquired(store, asked);
+    const first = await acquired(store, asked);
     const session = await sessionOf(server.port, asked.resource);
     const [{ NodeChecks, Node }] = await api<[{ NodeChecks: unknown[] | null; Node: string }]>(
       server.port,
@@ -119,15 +127,14 @@ CONSUL.describe("faults of Consul", () => {
       `session/info/${session}`,
     );
     expect(NodeChecks ?? []).toEqual([]);
-    await fetch(`http://127.0.0.1:${server.port}/v1/catalog/deregister`, {
-      method: "PUT",
-      body: JSON.stringify({ Node }),
-    });
+    expect(await api(server.port, "GET", `health/node/${Node}`)).toEqual([]);
+    await api(server.port, "PUT", "catalog/deregister", { Node });
     expect(only(await store.renew([asked]))).toEqual({ status: "lost", reason: "gone" });
-    // The agent registers its node again. Until then there are no sessions.
-    await server.kill9();
-    await server.start();
-    await settled(() => store.acquire([request()], BRIEF));
+    const second = await settled(() => other.acquire([rivalOf(asked)]));
+    expect(second).toMatchObject({ status: "acquired" });
+    expect(second.status === "acquired" && second.token).toBeGreaterThan(first.token);
+    await settled(() => store.acquire([request()]));
+    expect(await nodesOf(server.port)).toContain(Node);
   });
 
   it("a client that closes frees at once what it held, and no other client may use its grants", async (context) => {
@@ -215,6 +222,26 @@ describeConsul("a cluster of Consul", () => {
       led.process?.cont();
     },
   );
+
+  it("removes a dead server from the catalog, and no session of ours with it", async (context) => {
+    const led = await leader();
+    const others = servers.filter((one) => one !== led);
+    const later = laterIn(context);
+    const store = await open(later, [led, ...others]);
+    const rival = await open(later, others);
+    const asked = request(30_000);
+    const first = await acquired(store, asked);
+    await led.kill9();
+    await until(expect, "the catalog lacks the server", async () => {
+      await settled(() => store.renew([asked]));
+      const [{ port }] = others as [ConsulServer];
+      return (await nodesOf(port).catch(() => [led.name])).every((name) => name !== led.name);
+    });
+    const renewed = await settled(() => store.renew([asked]));
+    expect(renewed).toMatchObject({ status: "renewed", token: first.token });
+    const refused = await settled(() => rival.acquire([rivalOf(asked)]));
+    expect(refused).toMatchObject({ status: "held", holder: asked.holder });
+  });
 
   it("whose leader has lost the others confirms no renewal, and no grant", async (context) => {
     const led = await leader();

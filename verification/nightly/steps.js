@@ -120,7 +120,7 @@ export const STEPS = [
     parts: [
       {
         name: "scenarios",
-        minutes: 15,
+        minutes: 18,
         command: (_, report) => [
           "verification/chaos/main.js",
           "--scenario",

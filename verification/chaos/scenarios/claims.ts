@@ -34,6 +34,19 @@ export const LOSES_NOTHING = {
   cancelledWaits: "some",
 } as const satisfies Claims;
 
+/** Clients go on: what was granted stays so, and a dead holder's lease goes to the next one, who is alone. */
+export const GOES_ON = {
+  answeredGrants: "some",
+  lostGrants: "none",
+  lateGrants: "some",
+  believedAtOnce: "none",
+  takenOver: EACH,
+  smallerTokens: "none",
+  fencedViolations: "none",
+  refusedWrites: "takenOver",
+  unfencedViolations: "takenOver",
+} as const satisfies Claims;
+
 /** The second lacks the late tasks, and all completions: those tasks run again. */
 export const LOSES_TASKS = {
   lostTasks: "some",

@@ -16,7 +16,7 @@ import { TaskWork } from "./task-work.js";
 import { type Grant, Witness } from "./witness.js";
 
 /** Longer than any scenario takes. */
-const LONG_MS = 600_000;
+export const LONG_MS = 600_000;
 /** For what was on its way when nothing reached the second any more; and to see that there is no more. */
 const SILENCE_MS = 1_000;
 /** How long a contender waits for the lease of a dead holder. */
@@ -53,6 +53,8 @@ export interface Seen {
   believedAtOnce: number;
   /** Of these, the holders that learned of the loss from their next renewal. */
   heardAtRenewal: number;
+  /** Leases of cut off holders, which the next ones have acquired. */
+  takenOver: number;
   smallerTokens: number;
   refusedWrites: number;
   fencedViolations: number;
@@ -69,7 +71,33 @@ export interface Seen {
   undoneTasks: number;
 }
 
-interface Held {
+/** Of a scenario in which nothing of the kind happened. */
+export const NOTHING_SEEN: Seen = {
+  answeredGrants: 0,
+  lostGrants: 0,
+  lateGrants: 0,
+  cancelledWaits: 0,
+  strayGrants: 0,
+  doubledGrants: 0,
+  keptGrants: 0,
+  lostRenewals: 0,
+  lostReleases: 0,
+  believedAtOnce: 0,
+  heardAtRenewal: 0,
+  takenOver: 0,
+  smallerTokens: 0,
+  refusedWrites: 0,
+  fencedViolations: 0,
+  unfencedViolations: 0,
+  remedied: 0,
+  answeredTasks: 0,
+  lostTasks: 0,
+  tasksAddedAgain: 0,
+  lostCompletions: 0,
+  undoneTasks: 0,
+};
+
+export interface Held {
   readonly lease: Lease;
   readonly grant: Grant;
 }
@@ -147,6 +175,7 @@ export async function failover(
     const remedied = await remedy(pair, successors, next, witness);
     const work = await tasks?.afterFailover();
     return {
+      ...NOTHING_SEEN,
       answeredGrants: all.length,
       lostGrants: lost.length,
       lateGrants,
@@ -159,17 +188,8 @@ export async function failover(
       believedAtOnce,
       heardAtRenewal,
       remedied,
-      smallerTokens: witness.smallerTokens,
-      refusedWrites: witness.refused,
-      fencedViolations: witness.fencedViolations,
-      unfencedViolations: witness.unfencedViolations,
-      ...(work ?? {
-        answeredTasks: 0,
-        lostTasks: 0,
-        tasksAddedAgain: 0,
-        lostCompletions: 0,
-        undoneTasks: 0,
-      }),
+      ...witness.seen,
+      ...work,
     };
   } finally {
     await load.stop();
@@ -209,20 +229,25 @@ async function expiries(leases: Leasehold, held: readonly Held[]): Promise<numbe
 }
 
 /** Those that the store does not have any more. */
-async function lostOf(leases: Leasehold, held: readonly Held[]): Promise<Held[]> {
+export async function lostOf(leases: Leasehold, held: readonly Held[]): Promise<Held[]> {
   const lost: Held[] = [];
   for (const one of held) {
     const view = await leases.get(one.lease.resource);
-    if (view?.grantId !== one.lease.grantId) lost.push(one);
+    // A store may keep the record of a grant that has ended.
+    if (view?.grantId !== one.lease.grantId || view.state !== "live") lost.push(one);
   }
   return lost;
 }
 
 /** Counts the held resources that another client can acquire. */
-async function takenAnew(leases: Leasehold, held: readonly Held[]): Promise<number> {
+export async function takenAnew(
+  leases: Leasehold,
+  held: readonly Held[],
+  ttlMs = LONG_MS,
+): Promise<number> {
   let taken = 0;
   for (const { lease } of held) {
-    const other = await leases.tryAcquire(lease.resource, { ttlMs: LONG_MS, autoRenew: false });
+    const other = await leases.tryAcquire(lease.resource, { ttlMs, autoRenew: false });
     if (other) taken += 1;
   }
   return taken;

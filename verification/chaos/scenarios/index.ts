@@ -2,6 +2,7 @@
  * What a failover and a backup cost, by name, on real servers: `npm run chaos -- --scenario NAME`. Each
  * quotes the sentences of docs/guarantees.md that it holds against what was seen.
  */
+import { missingConsul } from "../../../tests/support/consul-engine.js";
 import { missingEtcd } from "../../../tests/support/etcd-engine.js";
 import { missingClocks } from "../../../tests/support/fake-clock.js";
 import { findEngine } from "../../../tests/support/postgres-engine.js";
@@ -10,13 +11,16 @@ import {
   type Claims,
   differences,
   GOES_BACK,
+  GOES_ON,
   GROWS,
   LOSES,
   LOSES_NOTHING,
   LOSES_TASKS,
 } from "./claims.js";
+import { consulCluster } from "./consul-cluster.js";
 import { snapshotPair } from "./etcd-pair.js";
 import { type FailoverOptions, failover, type Seen } from "./failover.js";
+import { leaderLoss } from "./leader-loss.js";
 import type { Pair } from "./pair.js";
 import { backupPair, standbyPair } from "./postgres-pairs.js";
 import { replicaPair, sentinelPair } from "./redis-pair.js";
@@ -51,8 +55,7 @@ interface Definition extends Omit<Scenario, "run" | "missing"> {
   readonly needs: readonly (() => string | null | Promise<string | null>)[];
   readonly promised: readonly string[];
   readonly claims: Claims;
-  readonly options: FailoverOptions;
-  open(): Promise<Pair>;
+  play(say: (line: string) => void): Promise<Seen>;
 }
 
 const postgres = () =>
@@ -60,6 +63,23 @@ const postgres = () =>
     () => null,
     (error: Error) => error.message,
   );
+/** Opens what is played on, and closes it. */
+const on =
+  <T extends { close(): Promise<void> }>(
+    open: () => Promise<T>,
+    play: (opened: T, say: (line: string) => void) => Promise<Seen>,
+  ): Definition["play"] =>
+  async (say) => {
+    const opened = await open();
+    try {
+      return await play(opened, say);
+    } finally {
+      await opened.close();
+    }
+  };
+const onPair = (open: () => Promise<Pair>, options: FailoverOptions) =>
+  on(open, (pair, say) => failover(pair, options, say));
+
 const CLOCK_BEHIND = { offsetMs: -3_600_000 };
 const LEASES_AND_TASKS: FailoverOptions = { afterCut: "answers", hasTasks: true };
 const LEASES: FailoverOptions = { afterCut: "answers", hasTasks: false };
@@ -76,6 +96,11 @@ const POSTGRES_GOES_BACK = [
   "Set the clock right before clients come, or raise the floor of the leases' tokens above every one that a guard has seen",
 ];
 
+const CONSUL_LOSES_NOTHING = [
+  "nothing that was answered, as long as a majority of the servers keeps its disks.",
+  "Consul ends a session no sooner than that",
+];
+
 const DEFINITIONS: readonly Definition[] = [
   {
     name: "standby-promotion",
@@ -86,8 +111,7 @@ const DEFINITIONS: readonly Definition[] = [
       ...LOST_WITH_POSTGRES,
     ],
     claims: { ...LOSES, ...GROWS, ...LOSES_TASKS },
-    options: LEASES_AND_TASKS,
-    open: () => standbyPair({ synchronous: false }),
+    play: onPair(() => standbyPair({ synchronous: false }), LEASES_AND_TASKS),
   },
   {
     name: "standby-promotion-synchronous",
@@ -95,8 +119,7 @@ const DEFINITIONS: readonly Definition[] = [
     needs: [postgres],
     promised: ["What the standby has not confirmed is not answered."],
     claims: { ...LOSES_NOTHING, ...GROWS },
-    options: { afterCut: "nothing", hasTasks: true },
-    open: () => standbyPair({ synchronous: true }),
+    play: onPair(() => standbyPair({ synchronous: true }), { afterCut: "nothing", hasTasks: true }),
   },
   {
     name: "standby-promotion-clock-behind",
@@ -104,8 +127,7 @@ const DEFINITIONS: readonly Definition[] = [
     needs: [postgres, missingClocks],
     promised: POSTGRES_GOES_BACK,
     claims: { ...LOSES, ...GOES_BACK },
-    options: LEASES,
-    open: () => standbyPair({ synchronous: false, clock: CLOCK_BEHIND }),
+    play: onPair(() => standbyPair({ synchronous: false, clock: CLOCK_BEHIND }), LEASES),
   },
   {
     name: "replica-promotion",
@@ -115,8 +137,7 @@ const DEFINITIONS: readonly Definition[] = [
       "what the promoted replica had not received (replication is asynchronous), grants among it",
     ],
     claims: { ...LOSES, ...GROWS },
-    options: LEASES,
-    open: () => replicaPair(),
+    play: onPair(() => replicaPair(), LEASES),
   },
   {
     name: "replica-promotion-bounded",
@@ -126,8 +147,10 @@ const DEFINITIONS: readonly Definition[] = [
       "Some seconds after the last message from its replica the primary refuses every grant and renewal.",
     ],
     claims: { ...LOSES, ...GROWS, lostRenewals: "none", lostReleases: "none" },
-    options: { afterCut: "refuses later", hasTasks: false },
-    open: () => replicaPair({ "min-replicas-to-write": "1", "min-replicas-max-lag": "1" }),
+    play: onPair(() => replicaPair({ "min-replicas-to-write": "1", "min-replicas-max-lag": "1" }), {
+      afterCut: "refuses later",
+      hasTasks: false,
+    }),
   },
   {
     name: "sentinel-failover",
@@ -138,8 +161,7 @@ const DEFINITIONS: readonly Definition[] = [
       "Sentinels promote a replica as an operator does",
     ],
     claims: { ...LOSES, ...GROWS },
-    options: LEASES,
-    open: sentinelPair,
+    play: onPair(sentinelPair, LEASES),
   },
   {
     name: "restored-backup",
@@ -147,8 +169,7 @@ const DEFINITIONS: readonly Definition[] = [
     needs: [postgres],
     promised: ["the same, of all that was answered since it was made", ...LOST_WITH_POSTGRES],
     claims: { ...LOSES, ...GROWS, ...LOSES_TASKS },
-    options: LEASES_AND_TASKS,
-    open: () => backupPair(),
+    play: onPair(() => backupPair(), LEASES_AND_TASKS),
   },
   {
     name: "restored-backup-clock-behind",
@@ -156,8 +177,7 @@ const DEFINITIONS: readonly Definition[] = [
     needs: [postgres, missingClocks],
     promised: POSTGRES_GOES_BACK,
     claims: { ...LOSES, ...GOES_BACK },
-    options: LEASES,
-    open: () => backupPair(CLOCK_BEHIND),
+    play: onPair(() => backupPair(CLOCK_BEHIND), LEASES),
   },
   {
     name: "restored-snapshot",
@@ -170,13 +190,28 @@ const DEFINITIONS: readonly Definition[] = [
       "write to any key until the revision is above every token that a guard has seen",
     ],
     claims: { ...LOSES, ...GOES_BACK },
-    options: LEASES,
-    open: snapshotPair,
+    play: onPair(snapshotPair, LEASES),
+  },
+  {
+    name: "consul-failover",
+    describe: "the leader of three servers of Consul is killed, and removed from the cluster",
+    needs: [missingConsul],
+    promised: CONSUL_LOSES_NOTHING,
+    claims: GOES_ON,
+    play: on(() => consulCluster("killed"), leaderLoss),
+  },
+  {
+    name: "consul-failover-stopped",
+    describe: "the leader is stopped for 45 s, removed meanwhile, and comes back",
+    needs: [missingConsul],
+    promised: CONSUL_LOSES_NOTHING,
+    claims: GOES_ON,
+    play: on(() => consulCluster("stopped"), leaderLoss),
   },
 ];
 
 export const SCENARIOS: readonly Scenario[] = DEFINITIONS.map((definition) => {
-  const { name, describe, promised, needs, claims, options, open } = definition;
+  const { name, describe, promised, needs, claims, play } = definition;
   return {
     name,
     describe,
@@ -189,13 +224,7 @@ export const SCENARIOS: readonly Scenario[] = DEFINITIONS.map((definition) => {
       return null;
     },
     async run(say) {
-      const pair = await open();
-      try {
-        const seen = await failover(pair, options, say);
-        return resultOf(promised, claims, seen);
-      } finally {
-        await pair.close();
-      }
+      return resultOf(promised, claims, await play(say));
     },
   };
 });

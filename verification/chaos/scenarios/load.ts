@@ -5,7 +5,6 @@ import type { TaskWork } from "./task-work.js";
 
 const CLIENTS = 4;
 const TTL_MS = 600_000;
-const PAUSE_MS = 10;
 
 export class Load<Held> {
   /** In the order in which they were answered. */
@@ -20,6 +19,8 @@ export class Load<Held> {
     readonly leases: Leasehold,
     readonly note: (lease: Lease) => Held,
     readonly tasks: TaskWork | undefined,
+    /** Of each client after each request. */
+    readonly pauseMs = 10,
   ) {}
 
   start(): void {
@@ -50,7 +51,7 @@ export class Load<Held> {
       }
       for (const wake of this.#waiting) wake();
       this.#waiting.clear();
-      await delay(PAUSE_MS);
+      await delay(this.pauseMs);
     }
   }
 }

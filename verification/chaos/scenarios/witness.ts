@@ -30,6 +30,12 @@ export class Witness {
   readonly #registers = new Map<string, Register>();
   #grants = 0;
 
+  /** As the report counts it. */
+  get seen() {
+    const { smallerTokens, refused, fencedViolations, unfencedViolations } = this;
+    return { smallerTokens, refusedWrites: refused, fencedViolations, unfencedViolations };
+  }
+
   granted({ resource, token }: { readonly resource: string; readonly token: number }): Grant {
     if (token <= (this.#largest.get(resource) ?? 0)) this.smallerTokens += 1;
     this.#largest.set(resource, Math.max(token, this.#largest.get(resource) ?? 0));

@@ -191,7 +191,15 @@ export const CONSUL = [
     file: "packages/leasehold/src/stores/consul/connection-session.ts",
     find: '      LockDelay: "0s",\n      NodeChecks: [],\n',
     by: '      LockDelay: "0s",\n',
-    check: integration("tests/faults/consul-faults.test.ts", "only the latter ends sessions"),
+    check: integration("tests/faults/consul-faults.test.ts", "only an operator ends"),
+  },
+  {
+    name: "consul-session-of-the-agent",
+    what: "The session belongs to the node of its agent, so it ends when that server is removed.",
+    file: "packages/leasehold/src/stores/consul/connection-session.ts",
+    find: "      Node: NODE,\n      TTL",
+    by: "      TTL",
+    check: integration("tests/faults/consul-faults.test.ts", "removes a dead server"),
   },
   {
     name: "consul-default-lock-delay",

@@ -9,7 +9,7 @@ import { Sessions } from "./connection-session.js";
 const TTL_MS = 20_000;
 
 /** A Consul whose answers take some time. */
-function open({ answerMs = 0, isNeeded = true } = {}) {
+function open({ answerMs = 0, isNeeded = true, query = "" } = {}) {
   const warned: unknown[] = [];
   const logger = { ...silentLogger, warn: (...said: unknown[]) => void warned.push(said) };
   const env = manualEnv({ logger });
@@ -20,6 +20,7 @@ function open({ answerMs = 0, isNeeded = true } = {}) {
     const renews = pathname.startsWith("/v1/session/renew/");
     if (renews) consul.renewed += 1;
     else bodies.push(JSON.parse(String(init?.body)));
+    if (pathname === "/v1/catalog/register") return Response.json(true);
     if (!renews) consul.made += 1;
     const answer =
       renews && consul.isGone
@@ -29,7 +30,7 @@ function open({ answerMs = 0, isNeeded = true } = {}) {
     return answer;
   };
   const client = new ConsulClient({
-    ...addressOf(`consul://a?sessionTtlMs=${TTL_MS}`),
+    ...addressOf(`consul://a?sessionTtlMs=${TTL_MS}${query}`),
     fetch,
     env,
   });
@@ -52,7 +53,19 @@ it("has no health checks, and no delay of its locks", async () => {
   const { take, bodies } = open();
   await take(0);
   const made = { NodeChecks: [], LockDelay: "0s", TTL: "20000ms", Behavior: "delete" };
-  expect(bodies).toMatchObject([made]);
+  expect(bodies[1]).toMatchObject(made);
+});
+
+it.each([
+  ["", {}],
+  ["&dc=east", { Datacenter: "east" }],
+])("belongs to a node of its own, which it registers first: %j", async (query, datacenter) => {
+  const { take, bodies } = open({ query });
+  await take(0);
+  expect(bodies).toEqual([
+    { Node: "leasehold", Address: "127.0.0.1", SkipNodeUpdate: true, ...datacenter },
+    expect.objectContaining({ Node: "leasehold" }),
+  ]);
 });
 
 it("is renewed before a lease that would outlast it, and not for one that does not", async () => {

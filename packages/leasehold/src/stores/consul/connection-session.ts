@@ -10,8 +10,10 @@
  * counts 2 x TTL from its own election, and a leader notices within seconds that it has lost the majority. So the
  * client trusts the session for one TTL after it sent the last answered renewal.
  *
- * A session has no health checks. With Consul's default check, it would end with the health of its node while its
- * holder trusts it.
+ * A session belongs to a node of the catalog and ends with it. By default this is the node of the agent that made
+ * it, which a cluster removes some seconds after a server has died, though the holder renews at another server. So
+ * sessions belong to a node of their own, which no agent runs on. They have no health checks: with Consul's default
+ * check, a session would end with the health of its node while its holder trusts it.
  */
 
 import { StoreUnavailableError } from "../../core/index.js";
@@ -19,6 +21,10 @@ import { type Repeating, repeat, withTimeout } from "../../env/index.js";
 import type { ConsulClient } from "./connection.js";
 import { closed, parsed } from "./failures.js";
 
+/** The node of all sessions, in the catalog. */
+export const NODE = "leasehold";
+/** A node needs an address. Nothing connects to this one. */
+const NODE_ADDRESS = "127.0.0.1";
 /** A session is renewed this often while anything depends on it. */
 const RENEWALS_PER_TTL = 3;
 const CLOSING_MS = 2_000;
@@ -107,8 +113,10 @@ export class Sessions {
 
   async #create(): Promise<string> {
     const { env, sessionTtlMs } = this.#client.connection;
+    await this.#registerNode();
     const body = JSON.stringify({
       Name: "leasehold",
+      Node: NODE,
       TTL: `${sessionTtlMs}ms`,
       Behavior: "delete",
       LockDelay: "0s",
@@ -126,6 +134,20 @@ export class Sessions {
     this.#id = id;
     this.#lastsUntilMs = sentMs + sessionTtlMs;
     return id;
+  }
+
+  /** Changes nothing if the catalog has the node, and then needs no right to it. */
+  async #registerNode(): Promise<void> {
+    const { datacenter } = this.#client.connection;
+    const body = JSON.stringify({
+      Node: NODE,
+      Address: NODE_ADDRESS,
+      SkipNodeUpdate: true,
+      // This endpoint ignores `?dc=`.
+      ...(datacenter !== null && { Datacenter: datacenter }),
+    });
+    const path = "catalog/register";
+    await this.#client.call({ method: "PUT", path, body, repeatable: true });
   }
 
   #renew(id: string): Promise<void> {

@@ -46,6 +46,7 @@ it.each([
   [500, "No cluster leader", { code: "STORE_UNAVAILABLE", outcome: "none" }],
   [500, "rpc error getting client: failed to get conn: refused", { outcome: "none" }],
   [500, "leadership lost while committing log", { outcome: "unknown" }],
+  [500, "Missing node registration", { code: "STORE_UNAVAILABLE", outcome: "none" }],
   [429, "", { code: "STORE_UNAVAILABLE", outcome: "none" }],
   [403, "Permission denied", { code: "STORE_MISCONFIGURED" }],
   [500, "No path to datacenter", { code: "STORE_MISCONFIGURED" }],

@@ -1,13 +1,16 @@
 /** Checks for states of the cluster that could stop Consul from granting leases, or make it forget them. */
 import type { Diagnosis } from "../source.js";
 import type { ConsulClient } from "./connection.js";
+import { NODE } from "./connection-session.js";
 
 export async function diagnoseConsul(client: ConsulClient): Promise<readonly Diagnosis[]> {
-  const [self, leader, peers] = await Promise.all([
+  const [self, leader, peers, node] = await Promise.all([
     // A token of least rights may not read it.
     client.call({ method: "GET", path: "agent/self", accepts: [403], repeatable: true }),
     client.call({ method: "GET", path: "status/leader", repeatable: true }),
     client.call({ method: "GET", path: "status/peers", repeatable: true }),
+    // Empty if the token may not read it.
+    client.call({ method: "GET", path: `health/node/${NODE}`, repeatable: true }),
   ]);
   const address = JSON.parse(leader.text) as string;
   const servers = (JSON.parse(peers.text) as readonly string[]).length;
@@ -38,6 +41,14 @@ export async function diagnoseConsul(client: ConsulClient): Promise<readonly Dia
       verdict: "fine",
       remedy: null,
     },
+    (JSON.parse(node.text) as readonly object[]).length === 0
+      ? { what: "session node", value: NODE, verdict: "fine", remedy: null }
+      : {
+          what: "session node",
+          value: `${NODE}, with health checks`,
+          verdict: "wrong",
+          remedy: `an agent has the name ${NODE}, and the end of its node ends all leases: give it another node_name`,
+        },
   ];
 }
 

@@ -27,6 +27,8 @@ const REFUSED = [
   "rate limit",
   "Too many",
   "not ready to serve",
+  // An operator has removed the node of the sessions since it was registered.
+  "Missing node registration",
 ];
 
 /** @param status of HTTP, which is none of those that the caller expects @param text the body */

@@ -73,6 +73,7 @@ function open(loses: "answer" | "request" | null) {
   };
   const fetch: typeof globalThis.fetch = async (input, init) => {
     const { pathname } = new URL(String(input));
+    if (pathname === "/v1/catalog/register") return Response.json(true);
     if (pathname === "/v1/session/create") return Response.json({ ID: SESSION });
     if (pathname.startsWith("/v1/session/renew/")) return Response.json([]);
     const answer = transact(

@@ -121,6 +121,25 @@ it("goes on after each break from the last revision, without a gap and without a
   expect(clock.pendingTimers).toBe(0);
 });
 
+it("asks again for the backlog that a break cut off, whatever revision the headers had", async () => {
+  const { clock, streams, follow, created } = open();
+  const { events } = follow();
+  (await created(10)).break();
+  while (streams.length === 1) await clock.advance(100);
+  // As etcd does: each header has the current revision, though events up to it still follow.
+  (await created(13)).break();
+  while (streams.length === 2) await clock.advance(100);
+  const third = await created(13);
+  third.say(message(13, freed("a", 11)));
+  await clock.settle();
+  third.break();
+  while (streams.length === 3) await clock.advance(100);
+  expect(streams.map(({ create }) => create.start_revision)).toEqual([undefined, "11", "11", "12"]);
+  (await created(13)).say(message(13, freed("b", 12), freed("c", 13)));
+  await clock.settle();
+  expect(events).toEqual([RESYNC, changed("a"), changed("b"), changed("c")]);
+});
+
 it("sends a resync after each gap: a compaction, and a revision that went back", async () => {
   const { clock, streams, follow, created } = open();
   const { events } = follow();

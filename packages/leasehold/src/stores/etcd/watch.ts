@@ -62,7 +62,7 @@ export class Watches {
 class Stream {
   readonly #readers = new Set<EventQueue<WatchEvent>>();
   readonly #ending = new AbortController();
-  /** Revision of the last message; null if the next stream starts from the current revision. */
+  /** Everything up to this revision is known; null if the next stream starts from the current one. */
   #revision: number | null = null;
   #created = false;
 
@@ -133,10 +133,16 @@ class Stream {
       }
       if (result.created) {
         this.#created = true;
-        if (from === null) for (const reader of this.#readers) reader.resync();
+        if (from === null) {
+          this.#revision = revision;
+          for (const reader of this.#readers) reader.resync();
+        }
       }
-      this.#revision = revision;
-      this.#onDeletions(result.events ?? []);
+      const { events = [] } = result;
+      const last = events.at(-1);
+      // Not that of the header: events up to it may still follow, in the messages of a backlog.
+      if (last) this.#revision = Number(last.kv.mod_revision);
+      this.#onDeletions(events);
     }
   }
 

@@ -1,6 +1,7 @@
 /** That a queue position costs the same however many waiters there are, and is the one that the rules state. */
 import { expect, it } from "vitest";
 import { acquireInTurn, type QueuedWaiter } from "../../core/index.js";
+import { grantIdOf } from "../../env/index.js";
 import { manualEnv, seededRandom } from "../../testing/index.js";
 import { MemoryLeaseState, MemoryLeaseStore } from "./store.js";
 
@@ -77,4 +78,21 @@ it("answers and orders the waiters as the rules for lists of waiters do", async 
     seen.add(outcome?.status ?? "");
   }
   expect([...seen].sort()).toEqual(["acquired", "ended", "held"]);
+});
+
+it("wakes the next waiter when one withdraws that only expired ones are ahead of", async () => {
+  const env = manualEnv();
+  const store = new MemoryLeaseStore(new MemoryLeaseState(env.clock));
+  await store.acquire([request("held", 0)]);
+  await store.acquire([request("dead", 300), request("first"), request("second")]);
+  await store.release([request("held")]);
+  await env.clock.advance(400);
+  const signal = new AbortController();
+  const events = store.watch("n", { signal: signal.signal });
+  expect(await events.next()).toMatchObject({ value: { type: "resync" } });
+  expect(await store.release([request("first")])).toEqual([{ status: "notHeld" }]);
+  const next = events.next();
+  await env.clock.settle();
+  signal.abort();
+  expect(await next).toMatchObject({ value: { type: "changed", wakes: grantIdOf("second") } });
 });

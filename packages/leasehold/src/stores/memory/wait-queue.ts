@@ -48,12 +48,13 @@ export class WaitQueue {
 
   /** Removes a waiter. Returns true if it was the first and another waiter takes its position. */
   withdraw(resource: string, leaseId: string, nowMs: number): boolean {
-    const waiters = this.#waiters.get(resource);
-    const arrived = waiters?.get(leaseId);
-    if (!waiters || !arrived) return false;
-    const wasFirst = waiters.first === arrived;
-    waiters.delete(arrived);
-    return this.#live(resource, nowMs) !== undefined && wasFirst;
+    const live = this.#live(resource, nowMs);
+    const arrived = live?.get(leaseId);
+    if (!live || !arrived) return false;
+    const wasFirst = live.first === arrived;
+    live.delete(arrived);
+    this.#forgetIfEmpty(resource);
+    return wasFirst && live.first !== undefined;
   }
 
   /** Deletes expired waiters. */
