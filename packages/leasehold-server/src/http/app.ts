@@ -41,6 +41,7 @@ import { Demand } from "./limits/demand.js";
 import { resolveLimits, TenantsLimits } from "./limits/limits.js";
 import { TenantAdmission } from "./limits/tenant-admission.js";
 import { Tenants } from "./limits/tenants.js";
+import { ThreadShare } from "./limits/thread-share.js";
 import { Urgencies } from "./limits/urgency.js";
 import { KindChecks } from "./native/kind-checks.js";
 import { AccessAudit } from "./operations/access-audit.js";
@@ -126,7 +127,9 @@ export function createApp(options: AppOptions): ServerApp {
   const tasks = observed(timedTasks(measuredTasks, clock, latencies), noteTask);
   const recorder = history && startRecorder(history, env);
   const runWithin = options.kinds && boundedRuns();
-  const kindChecks = options.kinds && runWithin && new KindChecks(options.kinds, runWithin, env);
+  const threadShare = new ThreadShare(clock);
+  const kindChecks =
+    options.kinds && runWithin && new KindChecks(options.kinds, runWithin, threadShare, env);
   const limits = resolveLimits(options.limits);
   const pauses = new Pauses(control, env);
   const twoPerson =
@@ -164,6 +167,7 @@ export function createApp(options: AppOptions): ServerApp {
       once,
       kinds: kindChecks && options.kinds,
       kindChecks,
+      threadShare,
       schedules,
       generator,
       history: recorder,
@@ -293,7 +297,7 @@ export function createApp(options: AppOptions): ServerApp {
     unhandled,
     repeat(env, "forget full buckets", 60_000, async () => {
       tenantAdmission.forget();
-      kindChecks?.forget();
+      threadShare.forget();
     }),
   ];
   if (keyUses) background.push(keyUses);

@@ -42,6 +42,9 @@ interface Cause {
   readonly tookMs: number;
 }
 
+/** The tokens of a tenant's grants, as far as they are remembered. */
+type Tokens = Pick<Recent<number>, "get" | "set">;
+
 /** The most grants whose tokens are remembered. */
 const REMEMBERED = 10_000;
 
@@ -188,11 +191,17 @@ export function newLeaseCalls(options: LeaseCallsOptions) {
   // Also combines the revocations of one request into one call.
   const revocations = new Batcher(leases.revoke.bind(leases), env.clock, env.telemetry);
   const emit = options.onLeaseEvent && isolated(options.onLeaseEvent);
-  const tokens = new Recent<number>(REMEMBERED);
+  const remembered = new Recent<number>(REMEMBERED);
 
   return (scope: RequestScope, budget: Budget, named: readonly Named[]): LeaseCalls => {
     const caller = callerOf(scope);
     const { namespace } = caller;
+    // Callers choose their lease ids, and so the ids of their grants.
+    const nameOf = (grantId: string) => JSON.stringify([namespace, grantId]);
+    const tokens: Tokens = {
+      get: (grantId) => remembered.get(nameOf(grantId)),
+      set: (grantId, token) => remembered.set(nameOf(grantId), token),
+    };
     const actor = caller.keyId === null ? undefined : caller.actor;
     checkResources(
       caller,
@@ -283,7 +292,7 @@ function acquireEvent(
   { leaseId, holder, queueMs = 0 }: InNamespace<AcquireRequest>,
   outcome: AcquireOutcome,
   cause: Cause,
-  tokens: Recent<number>,
+  tokens: Tokens,
 ): LeaseEvent | undefined {
   switch (outcome.status) {
     case "acquired": {
@@ -315,7 +324,7 @@ function renewEvent(
   { leaseId }: InNamespace<RenewRequest>,
   outcome: RenewOutcome,
   cause: Cause,
-  tokens: Recent<number>,
+  tokens: Tokens,
 ): LeaseEvent {
   const grantId = grantIdOf(leaseId);
   if (outcome.status === "failed") return failedEvent("renew", cause, grantId, outcome);
@@ -337,7 +346,7 @@ function releaseEvent(
   { leaseId }: InNamespace<ReleaseRequest>,
   outcome: ReleaseOutcome,
   cause: Cause,
-  tokens: Recent<number>,
+  tokens: Tokens,
 ): LeaseEvent {
   const grantId = grantIdOf(leaseId);
   if (outcome.status === "failed") return failedEvent("release", cause, grantId, outcome);

@@ -37,6 +37,7 @@ import { type Quota, Quotas } from "./limits/quotas.js";
 import { mostRecords, Records } from "./limits/records.js";
 import { StoreTurns } from "./limits/store-turns.js";
 import type { Tenants } from "./limits/tenants.js";
+import type { ThreadShare } from "./limits/thread-share.js";
 import { TtlChoices } from "./limits/ttl-choices.js";
 import type { KindChecks } from "./native/kind-checks.js";
 import type { Pauses } from "./operations/pauses.js";
@@ -53,6 +54,8 @@ export interface Services {
   /** The published kinds of the tasks, and the check against them; undefined: none are kept. */
   readonly kinds: KindStore | undefined;
   readonly kindChecks: KindChecks | undefined;
+  /** What the work of each tenant takes of the thread. */
+  readonly threadShare: ThreadShare;
   /** The schedules of the tasks; undefined: none are kept. */
   readonly schedules: ScheduleStore | undefined;
   readonly generator: GeneratorState;
@@ -189,6 +192,7 @@ type Ports = Pick<
   | "once"
   | "kinds"
   | "kindChecks"
+  | "threadShare"
   | "schedules"
   | "generator"
   | "history"

@@ -14,7 +14,8 @@ import type { Json, KindKey, KindStore } from "leasehold/internal";
 import { FIRST_VERSION, loadJsonSchemas, nextTurn } from "leasehold/internal";
 import type { FieldError } from "leasehold/internal/wire";
 import type { RunWithin } from "../limits/bounded-time.js";
-import { invalid, tooMany } from "../problems.js";
+import type { ThreadShare } from "../limits/thread-share.js";
+import { invalid } from "../problems.js";
 
 /** A schema published anew is enforced by every server within this time. */
 const KEPT_MS = 1_000;
@@ -27,10 +28,6 @@ const ENTRY_LENGTH = 200;
 const LONGEST_MS = 50;
 /** Other requests wait at most this long for those of one. */
 const SLICE_MS = 5;
-/** The share of the thread that the checks of a tenant may take. */
-const SHARE = 0.1;
-/** What a tenant may take beyond its share for a time. */
-const BURST_MS = 250;
 /** What a check counts that was ended: the next ones wait ten seconds. */
 const ENDED_MS = 1_000;
 
@@ -49,11 +46,6 @@ interface Kept {
   readonly check: Promise<Check | null>;
   length: number;
 }
-/** A tenant's time for checks: it refills by {@link SHARE}. */
-interface Time {
-  leftMs: number;
-  atMs: number;
-}
 
 export class KindChecks {
   readonly #kinds: Pick<KindStore, "schemas">;
@@ -63,14 +55,15 @@ export class KindChecks {
   /** By key, the oldest first. */
   readonly #kept = new Map<string, Kept>();
   #length = 0;
-  readonly #times = new Map<string, Time>();
+  readonly #share: ThreadShare;
 
   constructor(
     kinds: Pick<KindStore, "schemas">,
     runWithin: RunWithin,
+    share: ThreadShare,
     { clock, telemetry }: Pick<Env, "clock" | "telemetry">,
   ) {
-    [this.#kinds, this.#runWithin] = [kinds, runWithin];
+    [this.#kinds, this.#runWithin, this.#share] = [kinds, runWithin, share];
     [this.#clock, this.#telemetry] = [clock, telemetry];
   }
 
@@ -106,12 +99,7 @@ export class KindChecks {
     const errors: FieldError[] = [];
     let ended: number | undefined;
     for (let next = 0; next < wanted.length; ) {
-      const time = this.#timeOf(namespace);
-      if (time.leftMs <= 0) {
-        const waitMs = (1 - time.leftMs) / SHARE;
-        const detail = "checking data of this tenant against its published schemas takes too long";
-        throw tooMany("TOO_MANY_REQUESTS", detail, waitMs);
-      }
+      this.#share.check(namespace, "checking data of this tenant against its published schemas");
       const beginMs = this.#clock.monotonic();
       const isDone = this.#runWithin(LONGEST_MS, () => {
         while (next < wanted.length && this.#clock.monotonic() - beginMs < SLICE_MS) {
@@ -123,7 +111,7 @@ export class KindChecks {
       });
       // A machine that was suspended ends the check of any data: the second time counts.
       const isTooLong = !isDone && ended === next;
-      time.leftMs -= isTooLong ? ENDED_MS : this.#clock.monotonic() - beginMs;
+      this.#share.take(namespace, isTooLong ? ENDED_MS : this.#clock.monotonic() - beginMs);
       if (!isDone) ended = next;
       if (isTooLong) {
         const { path } = wanted[next] as (typeof wanted)[number];
@@ -192,22 +180,6 @@ export class KindChecks {
     if (!kept || this.#kept.get(name) !== kept) return;
     this.#kept.delete(name);
     this.#length -= kept.length;
-  }
-
-  #timeOf(namespace: string): Time {
-    const atMs = this.#clock.monotonic();
-    const last = this.#times.get(namespace) ?? { leftMs: BURST_MS, atMs };
-    const leftMs = Math.min(BURST_MS, last.leftMs + (atMs - last.atMs) * SHARE);
-    const time = { leftMs, atMs };
-    this.#times.set(namespace, time);
-    return time;
-  }
-
-  /** Forgets tenants that have all their time: a new one has it too. */
-  forget(): void {
-    for (const namespace of this.#times.keys()) {
-      if (this.#timeOf(namespace).leftMs >= BURST_MS) this.#times.delete(namespace);
-    }
   }
 }
 

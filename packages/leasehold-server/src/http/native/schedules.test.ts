@@ -45,6 +45,16 @@ describe("schedules", () => {
     expect(body.nextFireTimes).toHaveLength(5);
   });
 
+  it("are refused for a while when the search for their fire times takes too long", async () => {
+    const { ask } = await openTestApp();
+    const body = { cron: "0 0 30 2 *", task: HOURLY.task };
+    const statuses = new Set<number>();
+    for (let round = 0; round < 60; round += 1) {
+      statuses.add((await ask("PUT", "/v1/schedules/never", body)).status);
+    }
+    expect(statuses).toEqual(new Set([422, 429]));
+  });
+
   it("fire by the server's ticks, which nothing else has to start", async () => {
     const { env, ask } = await ticking();
     await ask("PUT", "/v1/schedules/s", { ...HOURLY, everyMs: 60_000, overlap: "allow" });
