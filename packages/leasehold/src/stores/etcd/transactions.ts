@@ -60,6 +60,10 @@ const MOST_CHANGES = MOST_OPERATIONS - 4 - MOST_AWAITED;
  * So more changes than this are split between two transactions.
  */
 const ENOUGH_CHANGES = 32;
+/** etcd refuses requests above 1.5 MiB by default (--max-request-bytes), with all changes in them. */
+const MOST_CHARACTERS = 1_000_000;
+/** Of a change without its metadata, and of a character of metadata: JSON has 6 for a control character. */
+const [CHANGE_CHARACTERS, METADATA_CHARACTERS] = [2_000, 6];
 /** A waiter and its bell, a record, the locks, the queue, and a queue position. */
 const MOST_READS = Math.floor(MOST_OPERATIONS / 6);
 
@@ -105,7 +109,7 @@ export class Transactor {
       );
       const reads = undecided.filter(({ change }) => !change);
       await Promise.all([
-        ...chunked(changes, shareOf(changes.length)).map((some) => this.#change(some, deadlineMs)),
+        ...shared(changes).map((some) => this.#change(some, deadlineMs)),
         ...chunked(reads, MOST_READS).map((some) => this.#read(some, deadlineMs)),
       ]);
     }
@@ -308,6 +312,25 @@ function pairs({ responses = [] }: TransactionAnswer): Entry[] {
   );
 }
 
-function shareOf(changes: number): number {
-  return Math.min(MOST_CHANGES, Math.max(ENOUGH_CHANGES, Math.ceil(changes / 2)));
+type Change = { readonly pending: Pending<unknown> };
+
+/** The changes of each transaction: half of them, fewer if those were too many or too large. */
+function shared<One extends Change>(changes: readonly One[]): One[][] {
+  const half = Math.max(ENOUGH_CHANGES, Math.ceil(changes.length / 2));
+  const most = Math.min(MOST_CHANGES, half);
+  const shares: One[][] = [];
+  let characters = 0;
+  for (const change of changes) {
+    const { record } = change.pending.step.change;
+    const more = CHANGE_CHARACTERS + METADATA_CHARACTERS * (record?.metadata?.length ?? 0);
+    const share = shares.at(-1);
+    if (share && share.length < most && characters + more <= MOST_CHARACTERS) {
+      share.push(change);
+      characters += more;
+    } else {
+      shares.push([change]);
+      characters = more;
+    }
+  }
+  return shares;
 }
