@@ -59,3 +59,18 @@ it("requests of clients that have gone take no turn, and are not kept", async ()
   await nextTurn();
   expect(begun).toEqual(["a", "b", "c", "d"]);
 });
+
+it("leaves turns between large requests for callers that connect", async () => {
+  const turns = new RequestTurns();
+  let passed = 0;
+  let isOver = false;
+  const count = async () => {
+    for (; !isOver; passed += 1) await nextTurn();
+  };
+  void count();
+  await turns.large();
+  const before = passed;
+  await turns.large();
+  isOver = true;
+  expect(passed - before).toBeGreaterThanOrEqual(15);
+});

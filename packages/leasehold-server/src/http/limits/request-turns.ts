@@ -5,7 +5,7 @@
  *   without    [ a a a a a a a a a a a a b ]──▶[ a a a a a a a a a a a a b ]──▶ b is answered
  *   with       [ a a b ]─▶[ a a b ]─▶ b is answered ─▶[ a a ]─▶[ a a ]
  *
- * Large requests take a turn each, one after the other, whichever tenant sends them. Small ones share a turn, up to so
+ * Large requests take a turn each, one after the other and with turns between them, whichever tenant sends them. Small ones share a turn, up to so
  * many units of work for each tenant and kind of load; the others follow in the next turns, in order. A tenant that
  * sends less than that waits for nothing.
  */
@@ -13,6 +13,11 @@ import { nextTurn } from "leasehold/internal";
 
 /** What a request costs without its items, in items. */
 export const REQUEST_WORK = 5;
+/**
+ * In so many turns one large request begins. Node accepts one connection in each turn, so callers that connect, among them
+ * holders, would otherwise wait for as many large requests as there are connections before theirs. Idle turns take no time.
+ */
+const TURNS_OF_LARGE = 16;
 /** Of one tenant and kind of load: a few milliseconds. */
 const WORK_PER_TURN = 100;
 
@@ -42,7 +47,9 @@ export class RequestTurns {
 
   /** Resolves in a turn in which no other large request begins. */
   large(): Promise<void> {
-    this.#begun = this.#begun.then(nextTurn);
+    this.#begun = this.#begun.then(async () => {
+      for (let turn = 0; turn < TURNS_OF_LARGE; turn += 1) await nextTurn();
+    });
     return this.#begun;
   }
 
