@@ -92,9 +92,15 @@ export class HttpClient {
    * @throws InvalidOptionError if the namespace is not the one that the server serves this client
    */
   checkNamespace(namespace: string): void {
+    const error = this.namespaceError(namespace);
+    if (error) throw error;
+  }
+
+  /** Undefined: it is the namespace of the key. */
+  namespaceError(namespace: string): InvalidOptionError | undefined {
     const { namespace: own } = this.connection;
-    if (namespace === own) return;
-    throw new InvalidOptionError(
+    if (namespace === own) return undefined;
+    return new InvalidOptionError(
       "namespace",
       `must be "${own}", the namespace of this client's key on the server, not "${namespace}"`,
     );

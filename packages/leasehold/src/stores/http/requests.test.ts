@@ -45,6 +45,22 @@ async function open(answer?: (asked: Asked) => Response | Promise<Response>) {
 
 const namespace = "default";
 
+test("requests of another namespace fail, and those beside them do not", async () => {
+  const renewed = { status: "renewed", token: 1, ttlMs: 5_000, remainingMs: 5_000 };
+  const { calls, stores } = await open(() => Response.json([renewed]));
+  const renewalOf = (namespace: string) => {
+    return { namespace, resource: "r", leaseId: newLeaseId(systemRandom), ttlMs: 5_000 };
+  };
+  const { leases } = stores;
+  const outcomes = await leases.renew([renewalOf("other"), renewalOf(namespace)]);
+  expect(outcomes).toMatchObject([
+    { status: "failed", applied: "no", error: { path: "namespace" } },
+    { status: "renewed" },
+  ]);
+  expect(calls.map(({ body }) => (body as unknown[]).length)).toEqual([1]);
+  await expect(leases.renew([renewalOf("other")])).rejects.toThrow('must be "default"');
+});
+
 test("a page has no more items than the server's largest", async () => {
   const { calls, stores, operator } = await open();
   const { leases, tasks } = stores;

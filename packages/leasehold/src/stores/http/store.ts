@@ -16,55 +16,56 @@ export class HttpLeaseStore implements port.LeaseStore {
     this.capabilities = capabilities;
   }
 
-  async acquire(
+  acquire(
     requests: readonly port.AcquireRequest[],
     options?: port.CallOptions,
   ): Promise<port.AcquireOutcome[]> {
-    const bodies = requests.map(({ namespace, resource, leaseId, queueMs, ...request }) => {
-      this.#client.checkNamespace(namespace);
-      const { holder, ttlMs, metadata } = request;
-      return {
-        leaseId: toWireLeaseId(resource, leaseId),
-        holder,
-        ttlMs,
-        ...(queueMs === undefined ? {} : { queueMs: Math.min(queueMs, LIMITS.queueMs) }),
-        ...(metadata === undefined ? {} : { metadata }),
-      } satisfies wire.AcquireRequest;
+    return this.#ofOwn(requests, (own) => {
+      const bodies = own.map(({ resource, leaseId, queueMs, holder, ttlMs, metadata }) => {
+        return {
+          leaseId: toWireLeaseId(resource, leaseId),
+          holder,
+          ttlMs,
+          ...(queueMs === undefined ? {} : { queueMs: Math.min(queueMs, LIMITS.queueMs) }),
+          ...(metadata === undefined ? {} : { metadata }),
+        } satisfies wire.AcquireRequest;
+      });
+      return this.#send("acquire", bodies, options);
     });
-    return this.#send("acquire", bodies, options);
   }
 
-  async renew(
+  renew(
     requests: readonly port.RenewRequest[],
     options?: port.CallOptions,
   ): Promise<port.RenewOutcome[]> {
-    const bodies = requests.map(({ namespace, resource, leaseId, ttlMs }) => {
-      this.#client.checkNamespace(namespace);
-      return { leaseId: toWireLeaseId(resource, leaseId), ttlMs } satisfies wire.RenewRequest;
+    return this.#ofOwn(requests, (own) => {
+      const bodies = own.map(({ resource, leaseId, ttlMs }) => {
+        return { leaseId: toWireLeaseId(resource, leaseId), ttlMs } satisfies wire.RenewRequest;
+      });
+      return this.#send("renew", bodies, options);
     });
-    return this.#send("renew", bodies, options);
   }
 
-  async release(
+  release(
     requests: readonly port.ReleaseRequest[],
     options?: port.CallOptions,
   ): Promise<port.ReleaseOutcome[]> {
-    const bodies = requests.map(({ namespace, resource, leaseId }) => {
-      this.#client.checkNamespace(namespace);
-      return { leaseId: toWireLeaseId(resource, leaseId) } satisfies wire.ReleaseRequest;
+    return this.#ofOwn(requests, (own) => {
+      const bodies = own.map(({ resource, leaseId }) => {
+        return { leaseId: toWireLeaseId(resource, leaseId) } satisfies wire.ReleaseRequest;
+      });
+      return this.#send("release", bodies, options);
     });
-    return this.#send("release", bodies, options);
   }
 
-  async revoke(
+  revoke(
     requests: readonly port.RevokeRequest[],
     options?: port.CallOptions,
   ): Promise<port.RevokeOutcome[]> {
-    const bodies = requests.map(({ namespace, ...request }) => {
-      this.#client.checkNamespace(namespace);
-      return request satisfies wire.RevokeRequest;
+    return this.#ofOwn(requests, async (own) => {
+      const bodies = own.map(({ namespace, ...request }) => request satisfies wire.RevokeRequest);
+      return fromWireRevoked(await this.#send("revoke", bodies, options));
     });
-    return fromWireRevoked(await this.#send("revoke", bodies, options));
   }
 
   async get(keys: readonly port.Key[]): Promise<(port.LeaseView | null)[]> {
@@ -135,6 +136,26 @@ export class HttpLeaseStore implements port.LeaseStore {
 
   async close(): Promise<void> {
     this.#client.close();
+  }
+
+  /**
+   * Calls with the requests of the key's namespace. The others fail, each by itself: a server whose store is another server
+   * has batches of several tenants.
+   * @throws InvalidOptionError if all are of other namespaces
+   */
+  async #ofOwn<Request extends { readonly namespace: string }, Outcome>(
+    requests: readonly Request[],
+    call: (own: readonly Request[]) => Promise<(Outcome | port.Failed)[]>,
+  ): Promise<(Outcome | port.Failed)[]> {
+    const errors = requests.map(({ namespace }) => this.#client.namespaceError(namespace));
+    const [first] = errors;
+    if (first && errors.every(Boolean)) throw first;
+    const outcomes = (await call(requests.filter((_, at) => !errors[at]))).values();
+    return errors.map((error) =>
+      error
+        ? { status: "failed", applied: "no", retryable: false, error }
+        : (outcomes.next().value as Outcome),
+    );
   }
 
   #send<Outcome>(
