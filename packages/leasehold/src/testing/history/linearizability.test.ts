@@ -285,6 +285,24 @@ it("lets a store repeat what it says it repeats, as often as was counted", () =>
   expect([judge({ tries: 1 }, true), judge({ tries: 2 }, false)]).toEqual(["not", "linearizable"]);
 });
 
+it("leaves out repetitions where all of them are too many orders, and finds no order that is wrong", () => {
+  const tries = 8;
+  const lost = Array.from({ length: 6 }, (_, at) => [
+    { ...acquire([0, 1], `U${at}`, "unknown"), tries },
+    { ...release([2, 3], `U${at}`, "unknown"), tries },
+  ]).flat();
+  const answered = [
+    acquire([5, 60], "A", held("U0")),
+    acquire([5, 60], "B", held("U1")),
+    acquire([5, 61], "C", acquired(9)),
+    release([62, 63], "C", released),
+  ];
+  const judge = (history: HistoryEntry[]) =>
+    checkLinearizability(history, { maxSteps: 2_000 }).verdict;
+  expect(judge([...lost, ...answered])).toBe("linearizable");
+  expect(judge([...lost, ...answered, acquire([64, 65], "D", acquired(9))])).toBe("unknown");
+});
+
 it("does not know when its budget is used up", () => {
   const crowd = Array.from({ length: 12 }, (_, at) => acquire([at, 90], `L${at}`, acquired(1)));
   const { verdict, resources } = checkLinearizability(crowd, { maxSteps: 10 });
