@@ -7,7 +7,6 @@ import { HTTPException } from "hono/http-exception";
 import type { Env } from "leasehold";
 import {
   KEEP_ENDED_KEYS_MS,
-  nextTurn,
   observed,
   type Repeating,
   repeat,
@@ -324,7 +323,7 @@ export function createApp(options: AppOptions): ServerApp {
       const serve = (demand?: Demand) =>
         route ? direct.serve(route, request, connection, demand) : app.fetch(request, connection);
       if (urgency !== "demands") return serve();
-      const demand = new Demand(admission);
+      const demand = new Demand(admission, connection?.answer !== undefined);
       if (demand.isRefused) {
         const { body, ...init } = refuse(request.headers.get(REQUEST_ID_HEADER) ?? undefined);
         return new Response(body, init);
@@ -333,7 +332,7 @@ export function createApp(options: AppOptions): ServerApp {
       try {
         return await serve(demand);
       } finally {
-        demand.end(connection?.answer && nextTurn());
+        demand.end();
       }
     },
     drain() {

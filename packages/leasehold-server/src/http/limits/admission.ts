@@ -34,10 +34,27 @@ const LARGEST_STEP = 0.25;
 const LEAST_MS = 1;
 /** Growth of the fastest time per demand: a store that has become slower is recognized after some thousand demands. */
 const LEAST_GROWS = 1.001;
+/**
+ * The part of `lateMs` that a turn of the event loop may take in which demands were answered that arrived in it: a renewal needs
+ * several turns, and each connection that is opened one more.
+ */
+const TURN_SHARE = 1 / 8;
 /** Minimum time between log lines about refused demands. */
 const LOG_EVERY_MS = 10_000;
 /** Weight of earlier samples of lateness: a single long pause is not an overload. */
 const SMOOTHING = 0.8;
+
+/** `withinTurn`: answered in the turn in which it began to count. */
+type Left = "answered" | "withinTurn" | "paused";
+
+interface Served {
+  readonly tookMs: number;
+  readonly beginMs: number;
+  /** How much longer than the fastest it may have taken. */
+  readonly latestMs: number;
+  /** Whether there was no room for another one. */
+  readonly wasFull: boolean;
+}
 
 export class Admission {
   readonly #clock: Clock;
@@ -79,7 +96,7 @@ export class Admission {
    * @param tenant null: it is not known, or callers cannot be distinguished
    * @returns the function to call when the demand is answered, or paused; null if it is refused
    */
-  enter(tenant: string | null = null): ((why?: "answered" | "paused") => void) | null {
+  enter(tenant: string | null = null): ((why?: Left) => void) | null {
     if (this.isFull) return null;
     const ofTenant = tenant === null ? 0 : (this.#ofTenants.get(tenant) ?? 0) + 1;
     const share = this.#share;
@@ -91,7 +108,9 @@ export class Admission {
     const beginMs = this.#clock.monotonic();
     return (why = "answered") => {
       this.#count(tenant, -1);
-      if (why === "answered") this.#learn(this.#clock.monotonic() - beginMs, beginMs, wasFull);
+      if (why === "paused") return;
+      const latestMs = why === "withinTurn" ? this.#latestMs * TURN_SHARE : this.#latestMs;
+      this.#learn({ tookMs: this.#clock.monotonic() - beginMs, beginMs, latestMs, wasFull });
     };
   }
 
@@ -116,16 +135,16 @@ export class Admission {
   }
 
   /** Raises the limit by one while demands do not queue; otherwise reduces it to what the store can serve. */
-  #learn(tookMs: number, beginMs: number, wasFull: boolean): void {
+  #learn({ tookMs, beginMs, latestMs, wasFull }: Served): void {
     this.#leastMs = Math.max(LEAST_MS, Math.min(this.#leastMs * LEAST_GROWS, tookMs));
-    if (tookMs - this.#leastMs <= this.#latestMs) {
+    if (tookMs - this.#leastMs <= latestMs) {
       if (wasFull) this.#room = Math.min(this.#most, this.#room + 1);
       return;
     }
     // Only one reduction for all demands that were in flight at the time.
     if (beginMs < this.#shrunkMs) return;
     this.#shrunkMs = this.#clock.monotonic();
-    const share = Math.max(LARGEST_STEP, this.#latestMs / (tookMs - this.#leastMs));
+    const share = Math.max(LARGEST_STEP, latestMs / (tookMs - this.#leastMs));
     this.#room = Math.min(this.#most, Math.max(LEAST_ROOM, Math.floor(this.#room * share)));
   }
 

@@ -52,7 +52,7 @@ it("a paused demand occupies nothing, and its pause does not reduce the limit", 
   const { env, admission, admit } = newAdmission({ inFlight: 256, lateMs: 250 });
   admission.enter()?.();
   const paused = Array.from({ length: 256 }, () => {
-    const demand = new Demand(admission);
+    const demand = new Demand(admission, false);
     demand.pause();
     return demand;
   });

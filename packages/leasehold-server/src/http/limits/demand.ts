@@ -2,15 +2,24 @@
  * One demand at the admission of the instance. It counts while the server works on it, and not while its client sends the
  * body: a slow client must not look like a slow store, and unfinished bodies must not take the room of other tenants.
  */
+import { nextTurn } from "leasehold/internal";
 import type { Admission } from "./admission.js";
 
 export class Demand {
   readonly #admission: Admission;
-  #leave: ReturnType<Admission["enter"]>;
+  readonly #isOfSocket: boolean;
+  #leave: ReturnType<Admission["enter"]> = null;
+  /** Ends with the turn in which it began to count; null: that is over, or does not matter. */
+  #turn: Promise<void> | null = null;
 
-  constructor(admission: Admission) {
+  /**
+   * @param isOfSocket others arrive in the same turn of the event loop. A store in this process answers each before the next
+   *   one is read, so that none would ever be in flight, however long the turn takes: such a demand counts until the turn ends
+   */
+  constructor(admission: Admission, isOfSocket: boolean) {
     this.#admission = admission;
-    this.#leave = admission.enter();
+    this.#isOfSocket = isOfSocket;
+    this.#enter(null);
   }
 
   get isRefused(): boolean {
@@ -29,18 +38,24 @@ export class Demand {
    */
   resume(tenant: string | null): boolean {
     this.pause();
-    this.#leave = this.#admission.enter(tenant);
+    this.#enter(tenant);
     return !this.isRefused;
   }
 
-  /**
-   * @param turn of the event loop, in which others arrive at the server as well. A store in this process answers each before
-   *   the next one is read, so none would ever be in flight, however long the turn takes. Undefined: there is no server
-   */
-  end(turn?: Promise<void>): void {
+  end(): void {
     const leave = this.#leave;
     this.#leave = null;
-    if (turn) void turn.then(() => leave?.());
-    else leave?.();
+    if (leave === null) return;
+    if (this.#turn) void this.#turn.then(() => leave("withinTurn"));
+    else leave("answered");
+  }
+
+  #enter(tenant: string | null): void {
+    this.#leave = this.#admission.enter(tenant);
+    if (!this.#isOfSocket) return;
+    const turn = nextTurn().then(() => {
+      if (this.#turn === turn) this.#turn = null;
+    });
+    this.#turn = turn;
   }
 }
