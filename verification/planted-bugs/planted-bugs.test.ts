@@ -45,6 +45,39 @@ it("is caught by tests that there are", () => {
   expect(files.filter((file) => !existsSync(new URL(file, root)))).toEqual([]);
 });
 
+const { testsNear } = (await import(script("near.js"))) as {
+  testsNear(sources: readonly string[]): string[][];
+};
+const SOURCES = "packages/leasehold/src";
+
+describe("the tests near a source", () => {
+  it("begin with those that are named after it", () => {
+    const [named, beside = [], ofPart] = testsNear([`${SOURCES}/stores/memory/task-index.ts`]);
+    expect(named).toEqual([`${SOURCES}/stores/memory/task-index.test.ts`]);
+    expect(beside).toContain(`${SOURCES}/stores/memory/store.test.ts`);
+    expect(ofPart).toContain(`${SOURCES}/tasks/retention.test.ts`);
+  });
+
+  it("are those of its engine, too", () => {
+    expect(testsNear([`${SOURCES}/stores/etcd/decide.ts`]).at(-1)).toEqual(
+      expect.arrayContaining([
+        "tests/conformance/etcd.test.ts",
+        "tests/engines/etcd-queue.test.ts",
+        "tests/faults/etcd-faults.test.ts",
+      ]),
+    );
+  });
+
+  it("stand in one step each, and would not fail with any change", () => {
+    const sources = BUGS.filter(({ area }) => area === "strangers").map(({ file }) => file);
+    const tests = testsNear(sources).flat();
+    expect(tests).toEqual([...new Set(tests)]);
+    expect(tests).not.toContain(`${SOURCES}/stores/redis/scripts.test.ts`);
+    expect(tests).not.toContain("tests/engines/redis-setup.test.ts");
+    for (const source of sources) expect(testsNear([source]).flat(), source).not.toEqual([]);
+  });
+});
+
 interface Tried {
   readonly name: string;
   readonly killedBy: string | null;
