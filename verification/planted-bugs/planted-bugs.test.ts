@@ -157,6 +157,12 @@ describe("a bug", () => {
   );
 });
 
+it("finds nothing in seeds without a bug, also where the real code waits for turns of the event loop", () => {
+  const args = [fileURLToPath(script("simulate.js")), "tasks-http", "200", "10"];
+  const { stdout, stderr } = spawnSync(process.execPath, args, { encoding: "utf8" });
+  expect({ stdout, stderr }).toEqual({ stdout: '{"ran":10,"of":10,"failures":[]}', stderr: "" });
+});
+
 it.each([
   ["a bug that there is not", ["no-such-bug"], "not in the list: no-such-bug"],
   ["a bug of another area", ["lua-wakes-the-dead", "--area", "postgres"], "no bug fits"],
