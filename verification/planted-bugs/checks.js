@@ -68,8 +68,8 @@ export const inHistories = tests("histories");
 /** A test on real engines, processes or sockets. */
 export const integration = tests("integration");
 
-/** Longer than any of the steps takes on a busy machine: the core has nearly fifty files of tests. */
-const NEAR_MS = 600_000;
+/** Longer than any of the steps takes on a busy machine, and than any test: the core has nearly fifty files of tests. */
+const NEAR = { timeoutMs: 600_000, testMs: 120_000 };
 /** Files of tests, and seeds, that have passed without a bug. Many sources have the same ones near. */
 const passedAlone = new Set();
 
@@ -79,7 +79,7 @@ export const anyNear = (sources) => ({
   what: `tests near ${sources.map((source) => `\`${source}\``).join(", ")}`,
   async run(copy) {
     for (const paths of testsNear(sources)) {
-      const { failed, file } = await copy.test(paths, undefined, NEAR_MS);
+      const { failed, file } = await copy.test(paths, undefined, NEAR);
       if (failed !== null) return `${file}: ${failed}`;
     }
     return simulate(copy, "all", 1, MOST_SEEDS);
@@ -87,7 +87,7 @@ export const anyNear = (sources) => ({
   async control(copy) {
     for (const paths of testsNear(sources)) {
       const fresh = paths.filter((path) => !passedAlone.has(path));
-      const { failed, file } = await copy.test(fresh, undefined, NEAR_MS);
+      const { failed, file } = await copy.test(fresh, undefined, NEAR);
       if (failed !== null) return `${file}: ${failed}`;
       for (const path of fresh) passedAlone.add(path);
     }

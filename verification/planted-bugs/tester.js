@@ -2,7 +2,7 @@
  * Runs test files as its parent asks for them, in one vitest: to start one for each bug takes longer than
  * most tests do, and the engines that all tests share are started once.
  *
- *   { paths, pattern, isSpoilt, changed } ──▶ { failed, file, passed } or { problem }
+ *   { paths, pattern, testMs, isSpoilt, changed } ──▶ { failed, file, passed } or { problem }
  */
 import { createVitest } from "vitest/node";
 import { CLOSE_MS, leave } from "./orphan.js";
@@ -31,13 +31,13 @@ process.once("disconnect", () => {
 vitest = await createVitest("test", {
   watch: false,
   bail: 1,
-  testTimeout: 40_000,
   hookTimeout: 60_000,
   reporters: [{}],
 });
 await vitest.standalone();
 
-async function run({ paths, pattern, isSpoilt, changed }) {
+async function run({ paths, pattern, testMs, isSpoilt, changed }) {
+  for (const { config } of vitest.projects) config.testTimeout = testMs;
   // What a failed test has left behind is no news.
   if (isSpoilt) process.env.LEAKS_SETTLED_WITHIN_MS = "1500";
   else delete process.env.LEAKS_SETTLED_WITHIN_MS;
