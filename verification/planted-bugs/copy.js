@@ -102,11 +102,11 @@ export class Copy {
   /**
    * Runs those tests of some files whose names are as `pattern` says; default: all.
    * @param limits of all of them together, and of each test
-   * @returns which one failed first, or null, its file, and those that passed
+   * @returns which one failed first, or null, its file, and the tests and files that passed
    */
   async test(path, pattern, { timeoutMs = TIMEOUT_MS, testMs = TEST_MS } = {}) {
     const paths = [path].flat();
-    if (paths.length === 0) return { failed: null, file: null, passed: [] };
+    if (paths.length === 0) return { failed: null, file: null, passed: [], passedFiles: [] };
     this.#tester ??= await this.#startTester();
     const tester = this.#tester;
     const [isSpoilt, changed] = [this.#bug !== null, [...this.#changed]];

@@ -78,6 +78,30 @@ describe("the tests near a source", () => {
   });
 });
 
+const { anyNear } = (await import(script("checks.js"))) as {
+  anyNear(sources: readonly string[]): { run(copy: unknown): Promise<string | null> };
+};
+
+it.each([
+  ["fails again when its file runs alone", true, "it is so"],
+  ["fails only once", false, null],
+])("a test near a source that %s catches: %j", async (_, again, caught) => {
+  const files: (string | string[])[] = [];
+  const copy = {
+    async test(paths: string | string[]) {
+      files.push(paths);
+      const [file = ""] = [paths].flat();
+      const fails = files.length === 1 || (files.length === 2 && again);
+      return { file: fails ? file : null, failed: fails ? "it is so" : null, passedFiles: [] };
+    },
+    run: async () => ({ status: 0, stdout: '{"of":10,"failures":[]}', stderr: "" }),
+  };
+  const source = `${SOURCES}/stores/memory/task-index.ts`;
+  const own = source.replace(".ts", ".test.ts");
+  expect(await anyNear([source]).run(copy)).toBe(caught && `${own}: ${caught}`);
+  expect(files.slice(0, 2)).toEqual([[own], own]);
+});
+
 interface Tried {
   readonly name: string;
   readonly killedBy: string | null;

@@ -2,7 +2,7 @@
  * Runs test files as its parent asks for them, in one vitest: to start one for each bug takes longer than
  * most tests do, and the engines that all tests share are started once.
  *
- *   { paths, pattern, testMs, isSpoilt, changed } ──▶ { failed, file, passed } or { problem }
+ *   { paths, pattern, testMs, isSpoilt, changed } ──▶ { failed, file, passed, passedFiles } or { problem }
  */
 import { createVitest } from "vitest/node";
 import { CLOSE_MS, leave } from "./orphan.js";
@@ -58,7 +58,10 @@ async function run({ paths, pattern, testMs, isSpoilt, changed }) {
   const errors = [...testModules.flatMap((module) => module.errors()), ...unhandledErrors];
   if (failed === null && errors.length > 0) return { problem: String(errors[0].message) };
   const file = first?.module.relativeModuleId ?? null;
-  return { failed, file, passed: ended("passed").map(named) };
+  const passedFiles = testModules
+    .filter((module) => module.state() === "passed")
+    .map((module) => module.relativeModuleId);
+  return { failed, file, passed: ended("passed").map(named), passedFiles };
 }
 
 process.on("message", (order) => {
