@@ -68,18 +68,18 @@ export const inHistories = tests("histories");
 /** A test on real engines, processes or sockets. */
 export const integration = tests("integration");
 
-/** Longer than any of the steps takes on a busy machine, and than any test: the core has nearly fifty files of tests. */
-const NEAR = { timeoutMs: 1_200_000, testMs: 120_000 };
+/** Longer than any of the steps takes on a busy machine: the core has nearly fifty files of tests. */
+const NEAR_MS = 1_200_000;
 /** Files of tests, and seeds, that have passed without a bug. Many sources have the same ones near. */
 const passedAlone = new Set();
 
 /** The first test that fails again when its file runs alone: on a busy machine, one may fail for want of time. */
 async function failsAgain(copy, paths, passed = () => {}) {
   for (let rest = paths; ; ) {
-    const { file, passedFiles } = await copy.test(rest, undefined, NEAR);
+    const { file, passedFiles } = await copy.test(rest, undefined, NEAR_MS);
     for (const path of passedFiles) passed(path);
     if (file === null) return null;
-    const { failed } = await copy.test(file, undefined, NEAR);
+    const { failed } = await copy.test(file, undefined, NEAR_MS);
     if (failed !== null) return `${file}: ${failed}`;
     passed(file);
     rest = rest.filter((path) => path !== file && !passedFiles.includes(path));

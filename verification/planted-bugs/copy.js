@@ -9,8 +9,6 @@ import { fileURLToPath } from "node:url";
 import { CLOSE_MS, endGroup, PREFIX, remove, TIMEOUT_MS } from "./orphan.js";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
-/** Of one test. */
-const TEST_MS = 40_000;
 const PARTS = [
   "packages",
   "apps",
@@ -101,16 +99,14 @@ export class Copy {
 
   /**
    * Runs those tests of some files whose names are as `pattern` says; default: all.
-   * @param limits of all of them together, and of each test
    * @returns which one failed first, or null, its file, and the tests and files that passed
    */
-  async test(path, pattern, { timeoutMs = TIMEOUT_MS, testMs = TEST_MS } = {}) {
+  async test(path, pattern, timeoutMs = TIMEOUT_MS) {
     const paths = [path].flat();
     if (paths.length === 0) return { failed: null, file: null, passed: [], passedFiles: [] };
     this.#tester ??= await this.#startTester();
     const tester = this.#tester;
-    const [isSpoilt, changed] = [this.#bug !== null, [...this.#changed]];
-    tester.send({ paths, pattern, testMs, isSpoilt, changed });
+    tester.send({ paths, pattern, isSpoilt: this.#bug !== null, changed: [...this.#changed] });
     this.#changed.clear();
     const over = new AbortController();
     const { signal } = over;

@@ -2,7 +2,7 @@
  * Runs test files as its parent asks for them, in one vitest: to start one for each bug takes longer than
  * most tests do, and the engines that all tests share are started once.
  *
- *   { paths, pattern, testMs, isSpoilt, changed } ──▶ { failed, file, passed, passedFiles } or { problem }
+ *   { paths, pattern, isSpoilt, changed } ──▶ { failed, file, passed, passedFiles } or { problem }
  */
 import { createVitest } from "vitest/node";
 import { CLOSE_MS, leave } from "./orphan.js";
@@ -36,8 +36,9 @@ vitest = await createVitest("test", {
 });
 await vitest.standalone();
 
-async function run({ paths, pattern, testMs, isSpoilt, changed }) {
-  for (const { config } of vitest.projects) config.testTimeout = testMs;
+async function run({ paths, pattern, isSpoilt, changed }) {
+  // Many a bug makes a test hang; without one, a test may take long on a busy machine.
+  for (const { config } of vitest.projects) config.testTimeout = isSpoilt ? 60_000 : 120_000;
   // What a failed test has left behind is no news.
   if (isSpoilt) process.env.LEAKS_SETTLED_WITHIN_MS = "1500";
   else delete process.env.LEAKS_SETTLED_WITHIN_MS;
