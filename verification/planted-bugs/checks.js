@@ -69,7 +69,7 @@ export const inHistories = tests("histories");
 export const integration = tests("integration");
 
 /** Longer than any of the steps takes on a busy machine: the core has nearly fifty files of tests. */
-const NEAR_MS = 1_200_000;
+const NEAR_MS = 600_000;
 /** Files of tests, and seeds, that have passed without a bug. Many sources have the same ones near. */
 const passedAlone = new Set();
 

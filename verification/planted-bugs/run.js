@@ -6,7 +6,7 @@ import { INTERRUPTED, interruption } from "../support/interrupt.js";
 import { provenance } from "../support/provenance.js";
 import { AREAS, BUGS, KINDS } from "./bugs.js";
 import { Copy } from "./copy.js";
-import { control, plant, secondsSince } from "./plant.js";
+import { control, plant, secondsSince, UNNOTICED } from "./plant.js";
 import { markdown } from "./report.js";
 
 const HELP = `Usage: npm run planted-bugs -- [NAME ...] [options]
@@ -78,10 +78,12 @@ const order = new Map(BUGS.map(({ name }, at) => [name, at]));
 const report = { kind: "planted-bugs", ...provenance(), controls: [], bugs: [], seconds: 0 };
 if (values.resume && existsSync(values.json)) {
   const { controls, bugs } = JSON.parse(readFileSync(values.json, "utf8"));
-  // Checks that have failed without a bug are tried again.
+  // Checks that have failed without a bug, or could not run with one, are tried again.
   report.controls = controls.filter(({ problem }) => problem === null);
   const passed = new Set(report.controls.map(({ check }) => check));
-  report.bugs = bugs.filter(({ check }) => passed.has(check));
+  report.bugs = bugs.filter(
+    ({ check, killedBy, problem }) => passed.has(check) && (killedBy || problem === UNNOTICED),
+  );
 }
 const copies = Array.from({ length: jobs }, () => new Copy());
 let ended = false;
