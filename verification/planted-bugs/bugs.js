@@ -19,8 +19,14 @@ import { POSTGRES } from "./bugs/postgres.js";
 import { REDIS } from "./bugs/redis.js";
 import { RULES } from "./bugs/rules.js";
 import { SCHEDULE_BUGS } from "./bugs/schedules.js";
+import { STRANGERS } from "./bugs/strangers.js";
 import { TASKS } from "./bugs/tasks.js";
 import { WAITING } from "./bugs/waiting.js";
+import { anyNear } from "./checks.js";
+
+const filesOf = ({ file, also = [] }) => [
+  ...new Set([file, ...also.map((line) => line.file ?? file)]),
+];
 
 const BY_AREA = {
   rules: RULES,
@@ -46,6 +52,7 @@ const BY_AREA = {
   access: ACCESS,
   "lines that agree": PAIRS,
   checkers: CHECKERS,
+  strangers: STRANGERS.map((bug) => ({ ...bug, check: anyNear(filesOf(bug)) })),
 };
 
 export const AREAS = Object.keys(BY_AREA);

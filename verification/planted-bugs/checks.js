@@ -5,6 +5,8 @@
  *   control(copy, checks)  the same without a bug, for all checks of one `what`
  */
 
+import { testsNear } from "./near.js";
+
 /** So many seeds, and then it is said that nothing notices. */
 const MOST_SEEDS = 200;
 
@@ -65,3 +67,44 @@ export const conformance = tests("conformance");
 export const inHistories = tests("histories");
 /** A test on real engines, processes or sockets. */
 export const integration = tests("integration");
+
+/** Longer than any of the steps takes on a busy machine: the core has nearly fifty files of tests. */
+const NEAR_MS = 600_000;
+/** Files of tests, and seeds, that have passed without a bug. Many sources have the same ones near. */
+const passedAlone = new Set();
+
+/** The first test that fails again when its file runs alone: on a busy machine, one may fail for want of time. */
+async function failsAgain(copy, paths, passed = () => {}) {
+  for (let rest = paths; ; ) {
+    const { file, passedFiles } = await copy.test(rest, undefined, NEAR_MS);
+    for (const path of passedFiles) passed(path);
+    if (file === null) return null;
+    const { failed } = await copy.test(file, undefined, NEAR_MS);
+    if (failed !== null) return `${file}: ${failed}`;
+    passed(file);
+    rest = rest.filter((path) => path !== file && !passedFiles.includes(path));
+  }
+}
+
+/** Whatever is near these sources, in steps until one fails: near.js says which. Then seeds of the simulation. */
+export const anyNear = (sources) => ({
+  kind: "near",
+  what: `tests near ${sources.map((source) => `\`${source}\``).join(", ")}`,
+  async run(copy) {
+    for (const paths of testsNear(sources)) {
+      const failed = await failsAgain(copy, paths);
+      if (failed !== null) return failed;
+    }
+    return simulate(copy, "all", 1, MOST_SEEDS);
+  },
+  async control(copy) {
+    for (const paths of testsNear(sources)) {
+      const fresh = paths.filter((path) => !passedAlone.has(path));
+      const failed = await failsAgain(copy, fresh, (path) => passedAlone.add(path));
+      if (failed !== null) return failed;
+    }
+    const seeds = passedAlone.has("seeds") ? null : await simulate(copy, "all", 1, MOST_SEEDS);
+    if (seeds === null) passedAlone.add("seeds");
+    return seeds;
+  },
+});

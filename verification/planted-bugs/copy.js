@@ -98,26 +98,28 @@ export class Copy {
   }
 
   /**
-   * Runs those tests of a file whose names are as `pattern` says; default: all.
-   * @returns which one failed first, or null, and those that passed
+   * Runs those tests of some files whose names are as `pattern` says; default: all.
+   * @returns which one failed first, or null, its file, and the tests and files that passed
    */
-  async test(path, pattern) {
+  async test(path, pattern, timeoutMs = TIMEOUT_MS) {
+    const paths = [path].flat();
+    if (paths.length === 0) return { failed: null, file: null, passed: [], passedFiles: [] };
     this.#tester ??= await this.#startTester();
     const tester = this.#tester;
-    tester.send({ path, pattern, isSpoilt: this.#bug !== null, changed: [...this.#changed] });
+    tester.send({ paths, pattern, isSpoilt: this.#bug !== null, changed: [...this.#changed] });
     this.#changed.clear();
     const over = new AbortController();
     const { signal } = over;
     const answer = await Promise.race([
       once(tester, "message", { signal }).then(([message]) => message),
       once(tester, "exit", { signal }).then(() => ({ problem: "the tester has ended" })),
-      sleep(TIMEOUT_MS, { problem: "it came to no end", isOver: true }, { signal }),
+      sleep(timeoutMs, { problem: "it came to no end", isOver: true }, { signal }),
     ]).finally(() => over.abort());
     if (answer.isOver) {
       this.#tester = undefined;
       endGroup(tester.pid);
     }
-    if (answer.problem) throw new Error(`${path} did not run: ${answer.problem.slice(0, 2_000)}`);
+    if (answer.problem) throw new Error(`${paths} did not run: ${answer.problem.slice(0, 2_000)}`);
     return answer;
   }
 

@@ -1,5 +1,8 @@
 /** What a check says without a bug, and with one. */
 
+/** Of a check that has run. */
+export const UNNOTICED = "nothing noticed";
+
 /** Without a bug; what fails then would catch anything. */
 export async function control(copy, checks) {
   const beganMs = performance.now();
@@ -21,7 +24,7 @@ export async function plant(copy, bug, controls) {
     return { ...shown, killedBy: null, problem, seconds: 0 };
   }
   const beganMs = performance.now();
-  let [killedBy, problem] = [null, "nothing noticed"];
+  let [killedBy, problem] = [null, UNNOTICED];
   try {
     killedBy = await copy.with(bug, () => check.run(copy));
   } catch (error) {

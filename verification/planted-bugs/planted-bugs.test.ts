@@ -45,6 +45,64 @@ it("is caught by tests that there are", () => {
   expect(files.filter((file) => !existsSync(new URL(file, root)))).toEqual([]);
 });
 
+const { testsNear } = (await import(script("near.js"))) as {
+  testsNear(sources: readonly string[]): string[][];
+};
+const SOURCES = "packages/leasehold/src";
+
+describe("the tests near a source", () => {
+  it("begin with those that are named after it", () => {
+    const [named, beside = [], ofPart] = testsNear([`${SOURCES}/stores/memory/task-index.ts`]);
+    expect(named).toEqual([`${SOURCES}/stores/memory/task-index.test.ts`]);
+    expect(beside).toContain(`${SOURCES}/stores/memory/store.test.ts`);
+    expect(ofPart).toContain(`${SOURCES}/tasks/retention.test.ts`);
+  });
+
+  it("are those of its engine, too", () => {
+    expect(testsNear([`${SOURCES}/stores/etcd/decide.ts`]).at(-1)).toEqual(
+      expect.arrayContaining([
+        "tests/conformance/etcd.test.ts",
+        "tests/engines/etcd-queue.test.ts",
+        "tests/faults/etcd-faults.test.ts",
+      ]),
+    );
+  });
+
+  it("stand in one step each, and would not fail with any change", () => {
+    const sources = BUGS.filter(({ area }) => area === "strangers").map(({ file }) => file);
+    const tests = testsNear(sources).flat();
+    expect(tests).toEqual([...new Set(tests)]);
+    expect(tests).not.toContain(`${SOURCES}/stores/redis/scripts.test.ts`);
+    expect(tests).not.toContain("tests/engines/redis-setup.test.ts");
+    expect(tests).not.toContain("tests/engines/etcd-users.test.ts");
+    for (const source of sources) expect(testsNear([source]).flat(), source).not.toEqual([]);
+  });
+});
+
+const { anyNear } = (await import(script("checks.js"))) as {
+  anyNear(sources: readonly string[]): { run(copy: unknown): Promise<string | null> };
+};
+
+it.each([
+  ["fails again when its file runs alone", true, "it is so"],
+  ["fails only once", false, null],
+])("a test near a source that %s catches: %j", async (_, again, caught) => {
+  const files: (string | string[])[] = [];
+  const copy = {
+    async test(paths: string | string[]) {
+      files.push(paths);
+      const [file = ""] = [paths].flat();
+      const fails = files.length === 1 || (files.length === 2 && again);
+      return { file: fails ? file : null, failed: fails ? "it is so" : null, passedFiles: [] };
+    },
+    run: async () => ({ status: 0, stdout: '{"of":10,"failures":[]}', stderr: "" }),
+  };
+  const source = `${SOURCES}/stores/memory/task-index.ts`;
+  const own = source.replace(".ts", ".test.ts");
+  expect(await anyNear([source]).run(copy)).toBe(caught && `${own}: ${caught}`);
+  expect(files.slice(0, 2)).toEqual([[own], own]);
+});
+
 interface Tried {
   readonly name: string;
   readonly killedBy: string | null;
@@ -122,6 +180,12 @@ describe("a bug", () => {
       expect(markdown({ ...origin, controls, bugs: [tried] })).toContain(`| ${cell} | 0 |`);
     },
   );
+});
+
+it("finds nothing in seeds without a bug, also where the real code waits for turns of the event loop", () => {
+  const args = [fileURLToPath(script("simulate.js")), "tasks-http", "200", "10"];
+  const { stdout, stderr } = spawnSync(process.execPath, args, { encoding: "utf8" });
+  expect({ stdout, stderr }).toEqual({ stdout: '{"ran":10,"of":10,"failures":[]}', stderr: "" });
 });
 
 it.each([

@@ -8,6 +8,7 @@ const CHECKS = {
   conformance: "the conformance suites",
   integration: "integration tests",
   histories: "histories",
+  near: "whatever is near",
 };
 
 /** As docs/planted-bugs.md has it. */

@@ -1,12 +1,12 @@
 // Plants one bug after the other in a copy of the project and shows which check catches it. A bug that
 // nothing catches is a check that is missing: the command then fails.
-import { writeFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { INTERRUPTED, interruption } from "../support/interrupt.js";
 import { provenance } from "../support/provenance.js";
 import { AREAS, BUGS, KINDS } from "./bugs.js";
 import { Copy } from "./copy.js";
-import { control, plant, secondsSince } from "./plant.js";
+import { control, plant, secondsSince, UNNOTICED } from "./plant.js";
 import { markdown } from "./report.js";
 
 const HELP = `Usage: npm run planted-bugs -- [NAME ...] [options]
@@ -15,7 +15,8 @@ const HELP = `Usage: npm run planted-bugs -- [NAME ...] [options]
   --kind KIND        only those that are caught by ${KINDS.join(", ")}
   --jobs N           so many copies at a time (default 1)
   --no-control       do not run the checks without a bug first
-  --json FILE        writes the whole report
+  --json FILE        writes the whole report, after each bug
+  --resume           goes on with what FILE has from before
   --markdown FILE    writes the table
   --list             names the bugs
 
@@ -37,6 +38,7 @@ const { values, positionals } = parseArgs({
     jobs: { type: "string", default: "1" },
     "no-control": { type: "boolean", default: false },
     json: { type: "string" },
+    resume: { type: "boolean", default: false },
     markdown: { type: "string" },
     list: { type: "boolean", default: false },
     help: { type: "boolean", default: false },
@@ -58,6 +60,7 @@ const wrong = [
   ...unknown.map((name) => `not in the list: ${name}`),
   // Nothing would be missed, and all would seem well.
   ...(unknown.length === 0 && bugs.length === 0 ? ["no bug fits all that is asked for"] : []),
+  ...(values.resume && !values.json ? ["--resume needs --json FILE"] : []),
   ...(Number.isSafeInteger(jobs) && jobs > 0 ? [] : ["--jobs must be a whole number from 1 on"]),
 ];
 if (values.help || wrong.length > 0) {
@@ -71,7 +74,17 @@ if (values.list) {
 }
 
 const startedMs = performance.now();
+const order = new Map(BUGS.map(({ name }, at) => [name, at]));
 const report = { kind: "planted-bugs", ...provenance(), controls: [], bugs: [], seconds: 0 };
+if (values.resume && existsSync(values.json)) {
+  const { controls, bugs } = JSON.parse(readFileSync(values.json, "utf8"));
+  // Checks that have failed without a bug, or could not run with one, are tried again.
+  report.controls = controls.filter(({ problem }) => problem === null);
+  const passed = new Set(report.controls.map(({ check }) => check));
+  report.bugs = bugs.filter(
+    ({ check, killedBy, problem }) => passed.has(check) && (killedBy || problem === UNNOTICED),
+  );
+}
 const copies = Array.from({ length: jobs }, () => new Copy());
 let ended = false;
 // Whatever ends this, but for a SIGKILL: then those in the copies notice by themselves.
@@ -88,6 +101,12 @@ async function each(items, use) {
   await Promise.all(copies.map(work));
 }
 
+function write() {
+  report.seconds = secondsSince(startedMs);
+  report.bugs.sort((a, b) => order.get(a.name) - order.get(b.name));
+  if (values.json) writeFileSync(values.json, `${JSON.stringify(report, null, 2)}\n`);
+}
+
 function say(text) {
   process.stdout.write(`${text}\n`);
 }
@@ -97,6 +116,7 @@ async function tryControl(copy, checks) {
   const tried = await control(copy, checks);
   if (ended) return;
   report.controls.push(tried);
+  write();
   const { check, problem } = tried;
   const verdict = problem === null ? "passes" : "FAILS ";
   say(`${verdict}  ${check} without a bug${problem ? `: ${problem}` : ""}`);
@@ -106,6 +126,7 @@ async function tryBug(copy, bug) {
   const tried = await plant(copy, bug, report.controls);
   if (ended) return;
   report.bugs.push(tried);
+  write();
   const { name, check, killedBy, problem, seconds } = tried;
   const verdict = killedBy ? "caught" : "MISSED";
   say(`${verdict}  ${name.padEnd(36)} ${check}: ${killedBy ?? problem} (${seconds.toFixed(0)} s)`);
@@ -115,10 +136,7 @@ async function tryBug(copy, bug) {
 async function finish() {
   ended = true;
   await Promise.all(copies.map((copy) => copy.remove()));
-  report.seconds = secondsSince(startedMs);
-  const order = new Map(BUGS.map(({ name }, at) => [name, at]));
-  report.bugs.sort((a, b) => order.get(a.name) - order.get(b.name));
-  if (values.json) writeFileSync(values.json, `${JSON.stringify(report, null, 2)}\n`);
+  write();
   if (values.markdown) writeFileSync(values.markdown, markdown(report));
   const caught = report.bugs.filter(({ killedBy }) => killedBy).length;
   const broken = report.controls.filter(({ problem }) => problem).length;
@@ -135,9 +153,14 @@ try {
   if (!values["no-control"]) {
     const checks = new Map(bugs.map(({ check }) => [check.what, []]));
     for (const { check } of bugs) checks.get(check.what).push(check);
+    for (const { check } of report.controls) checks.delete(check);
     await each([...checks.values()], tryControl);
   }
-  await each(bugs, tryBug);
+  const tried = new Set(report.bugs.map(({ name }) => name));
+  await each(
+    bugs.filter(({ name }) => !tried.has(name)),
+    tryBug,
+  );
 } finally {
   if (!ended) await finish();
 }

@@ -2,7 +2,8 @@
 //
 //   node verification/planted-bugs/simulate.js SCENARIO FROM SEEDS
 //
-// Prints as JSON how many ran, and the failures among the last CHUNK.
+// SCENARIO "all": that of each seed, as for `npm run sim`. Prints as JSON how many ran, and the failures among the last CHUNK.
+import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { Worker } from "node:worker_threads";
@@ -14,18 +15,24 @@ new Worker(new URL("./watch.js", import.meta.url)).unref();
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const outDir = join(root, "simulated");
-await compilePrograms({ index: join(root, "verification/simulation/index.ts") }, outDir);
+const programs = Object.fromEntries(
+  ["index", "settled"].map((name) => [name, join(root, `verification/simulation/${name}.ts`)]),
+);
+process.once("exit", () => rmSync(outDir, { recursive: true, force: true }));
+await compilePrograms(programs, outDir);
 
-const { newReport, runSeed } = await import(pathToFileURL(join(outDir, "index.js")).href);
+const load = (program) => import(pathToFileURL(join(outDir, `${program}.js`)).href);
+const { newReport, runSeed } = await load("index");
 // As the threads of `npm run sim` have it.
-const settled = () => new Promise((resolve) => process.nextTick(resolve));
+const { settledByTicks: settled } = await load("settled");
 Error.stackTraceLimit = 0;
+const name = scenario === "all" ? undefined : scenario;
 let report = newReport();
 let ran = 0;
 while (ran < Number(seeds) && report.failures.length === 0) {
   report = newReport();
   for (let chunk = 0; chunk < CHUNK; chunk += 1) {
-    await runSeed(report, Number(from) + ran, { name: scenario, settled });
+    await runSeed(report, Number(from) + ran, { name, settled });
     ran += 1;
   }
 }

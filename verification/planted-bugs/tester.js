@@ -2,7 +2,7 @@
  * Runs test files as its parent asks for them, in one vitest: to start one for each bug takes longer than
  * most tests do, and the engines that all tests share are started once.
  *
- *   { path, pattern, isSpoilt, changed } ──▶ { failed, passed } or { problem }
+ *   { paths, pattern, isSpoilt, changed } ──▶ { failed, file, passed, passedFiles } or { problem }
  */
 import { createVitest } from "vitest/node";
 import { CLOSE_MS, leave } from "./orphan.js";
@@ -31,13 +31,14 @@ process.once("disconnect", () => {
 vitest = await createVitest("test", {
   watch: false,
   bail: 1,
-  testTimeout: 40_000,
   hookTimeout: 60_000,
   reporters: [{}],
 });
 await vitest.standalone();
 
-async function run({ path, pattern, isSpoilt, changed }) {
+async function run({ paths, pattern, isSpoilt, changed }) {
+  // Many a bug makes a test hang; without one, a test may take long on a busy machine.
+  for (const { config } of vitest.projects) config.testTimeout = isSpoilt ? 60_000 : 120_000;
   // What a failed test has left behind is no news.
   if (isSpoilt) process.env.LEAKS_SETTLED_WITHIN_MS = "1500";
   else delete process.env.LEAKS_SETTLED_WITHIN_MS;
@@ -47,18 +48,21 @@ async function run({ path, pattern, isSpoilt, changed }) {
   for (const known of [state.filesMap, state.idMap, state.errorsSet]) known.clear();
   if (pattern) vitest.setGlobalTestNamePattern(new RegExp(pattern));
   else vitest.resetGlobalTestNamePattern();
-  const specifications = await vitest.globTestSpecifications([path]);
+  const specifications = await vitest.globTestSpecifications(paths);
   const { testModules, unhandledErrors } = await vitest.runTestSpecifications(specifications);
   const tests = testModules.flatMap((module) => [...module.children.allTests()]);
-  const named = (state) =>
-    tests
-      .filter((test) => test.result().state === state)
-      .map(({ fullName }) => fullName.replaceAll(" > ", " ").replace(/\s+/g, " ").trim());
-  const [failed = null] = named("failed");
+  const ended = (state) => tests.filter((test) => test.result().state === state);
+  const named = ({ fullName }) => fullName.replaceAll(" > ", " ").replace(/\s+/g, " ").trim();
+  const [first] = ended("failed");
+  const failed = first ? named(first) : null;
   // A file that cannot be loaded, or an engine that does not start, has found nothing.
   const errors = [...testModules.flatMap((module) => module.errors()), ...unhandledErrors];
   if (failed === null && errors.length > 0) return { problem: String(errors[0].message) };
-  return { failed, passed: named("passed") };
+  const file = first?.module.relativeModuleId ?? null;
+  const passedFiles = testModules
+    .filter((module) => module.state() === "passed")
+    .map((module) => module.relativeModuleId);
+  return { failed, file, passed: ended("passed").map(named), passedFiles };
 }
 
 process.on("message", (order) => {
