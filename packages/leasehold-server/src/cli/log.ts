@@ -48,39 +48,34 @@ export function noticesTo(logger: pino.Logger): Notify {
 const MOST_PENDING_BYTES = 1_048_576;
 
 /**
- * Writes lines to stderr, and leaves them out while too many wait for a reader that has stopped: a program that waited for it
- * would lose its leases. A pipe with room, a file and a terminal are written to at once, so that the last lines before a crash
- * are not lost.
+ * Logs JSON lines to stderr, because stdout is for results. Lines are left out while too many wait for a reader that has
+ * stopped: a program that waited for it would lose its leases. A pipe with room, a file and a terminal are written to at once,
+ * so that the last lines before a crash are not lost.
  */
-function lineWriter(stderr: NodeJS.WriteStream): (line: string) => void {
+export function newLogger(level: string): pino.Logger {
+  const { stderr } = process;
   let leftOut = 0;
-  const report = () => {
-    const fields = { level: pino.levels.values["warn"], time: new Date().toISOString() };
-    const more = { pid: process.pid, event: "lines_left_out", leftOut };
-    leftOut = 0;
-    const msg = "lines were left out while the reader of the log had stopped";
-    stderr.write(`${JSON.stringify({ ...fields, ...more, msg })}\n`);
-  };
-  return (line) => {
+  const write = (line: string) => {
     if (stderr.writableLength <= MOST_PENDING_BYTES) {
-      stderr.write(line);
+      stderr.write(escapeHiddenJson(line));
       return;
     }
     if (leftOut === 0) stderr.once("drain", report);
     leftOut += 1;
   };
-}
-
-/** Logs JSON lines to stderr, because stdout is for results. */
-export function newLogger(level: string): pino.Logger {
-  const write = lineWriter(process.stderr);
-  return pino(
+  const logger = pino(
     {
       level,
       base: { pid: process.pid },
       timestamp: pino.stdTimeFunctions.isoTime,
       serializers: { err: shownError },
     },
-    { write: (line) => write(escapeHiddenJson(line)) },
+    { write },
   );
+  const report = () => {
+    const fields = { event: "lines_left_out", leftOut };
+    leftOut = 0;
+    logger.warn(fields, "lines were left out while the reader of the log had stopped");
+  };
+  return logger;
 }

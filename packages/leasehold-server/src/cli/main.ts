@@ -11,7 +11,7 @@ const own = end === -1 ? process.argv : process.argv.slice(0, end);
 const { program, settings } = await loadProgram(process.argv.slice(2), own.includes("--json"));
 try {
   await program.parseAsync(process.argv);
-  endWithoutReader();
+  await endWithoutReader();
 } catch (error) {
   fail(
     await written().then(

@@ -97,7 +97,9 @@ export function onOutputError(report: (error: OutputError) => void): void {
 const LAST_LINES_MS = 2_000;
 
 /** For the end of the program: what a reader of stderr that has stopped does not take would keep the process for ever. */
-export function endWithoutReader(): void {
+export async function endWithoutReader(): Promise<void> {
   if (process.stderr.writableLength === 0) return;
-  setTimeout(() => process.exit(), LAST_LINES_MS).unref();
+  // Seldom needed, and not by the commands that must start fast.
+  const { systemEnv } = await import("leasehold/internal");
+  systemEnv.clock.timer(LAST_LINES_MS, () => process.exit(), { background: true });
 }

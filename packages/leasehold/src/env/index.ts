@@ -1,6 +1,5 @@
 export { invariant } from "./assert.js";
 export { Backoff } from "./backoff.js";
-export { chunked } from "./chunked.js";
 export { type Clock, sleep, systemClock, type Timer } from "./clock.js";
 export { formatDuration, parseDuration } from "./duration.js";
 export { type Env, systemEnv } from "./env.js";
@@ -22,6 +21,7 @@ export {
 } from "./ids.js";
 export { isoTime } from "./iso-time.js";
 export { isolated } from "./listener.js";
+export { chunked, zip } from "./lists.js";
 export { type Logger, silentLogger } from "./logger.js";
 export {
   BOUNDARIES,
@@ -54,4 +54,3 @@ export type {
 export { untilAborted, withTimeout } from "./timeout.js";
 export { nextTurn } from "./turn.js";
 export { warningLogger } from "./warnings.js";
-export { zip } from "./zip.js";
