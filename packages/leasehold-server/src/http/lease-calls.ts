@@ -208,6 +208,7 @@ export function newLeaseCalls(options: LeaseCallsOptions) {
       named.map(({ resource }) => resource),
     );
     const timeoutMs = budget.storeMs();
+    const leftMs = (spentMs: number) => Math.max(0, timeoutMs - spentMs);
     const requestId = scope.get("requestId");
     // One at a time: the entries of the audit have a single order anyway.
     const audited = new SerialExecutor();
@@ -227,7 +228,7 @@ export function newLeaseCalls(options: LeaseCallsOptions) {
         const paused = pauses.covers(asked);
         const answer =
           (paused && (await refuseIfPaused(paused, leases, asked))) ||
-          (await lanes.acquire(asked, timeoutMs - spentMs, named));
+          (await lanes.acquire(asked, leftMs(spentMs), named));
         const outcome = mayBeAnothers(answer, leases, asked)
           ? ((await refuseIfAnothers(leases, asked)) ?? answer)
           : answer;
@@ -246,7 +247,7 @@ export function newLeaseCalls(options: LeaseCallsOptions) {
       },
       async renew(request, spentMs = 0) {
         const cause = causing(request);
-        const outcome = await lanes.renew({ namespace, ...request }, timeoutMs - spentMs, named);
+        const outcome = await lanes.renew({ namespace, ...request }, leftMs(spentMs), named);
         if (outcome.status === "renewed") noteRenewed(caller);
         if (outcome.status === "lost") contention.note("lost", namespace, request.resource);
         emit?.(renewEvent(request, outcome, cause(), tokens), namespace);
@@ -254,7 +255,7 @@ export function newLeaseCalls(options: LeaseCallsOptions) {
       },
       async release(request, spentMs = 0) {
         const cause = causing(request);
-        const outcome = await lanes.release({ namespace, ...request }, timeoutMs - spentMs, named);
+        const outcome = await lanes.release({ namespace, ...request }, leftMs(spentMs), named);
         if (outcome.status === "released") quotas.note("leases", namespace, -1);
         if (outcome.status !== "failed") waiters.note(namespace, request, false);
         emit?.(releaseEvent(request, outcome, cause(), tokens), namespace);

@@ -9,14 +9,11 @@ import { tooMany } from "../problems.js";
 const MOST = 100;
 const PERIOD_MS = 10_000;
 
-interface Chosen {
-  readonly sinceMs: number;
-  readonly seconds: Set<number>;
-}
-
 export class TtlChoices {
   readonly #clock: Pick<Clock, "monotonic">;
-  readonly #chosen = new Map<string, Chosen>();
+  /** Of this period, by tenant. */
+  readonly #chosen = new Map<string, Set<number>>();
+  #sinceMs = -Infinity;
 
   constructor(clock: Pick<Clock, "monotonic">) {
     this.#clock = clock;
@@ -25,14 +22,15 @@ export class TtlChoices {
   /** @throws TOO_MANY_REQUESTS */
   check(tenant: string, requests: readonly { readonly ttlMs: number }[]): void {
     const nowMs = this.#clock.monotonic();
-    let chosen = this.#chosen.get(tenant);
-    if (!chosen || nowMs - chosen.sinceMs >= PERIOD_MS) {
-      chosen = { sinceMs: nowMs, seconds: new Set() };
-      this.#chosen.set(tenant, chosen);
+    if (nowMs - this.#sinceMs >= PERIOD_MS) {
+      this.#chosen.clear();
+      this.#sinceMs = nowMs;
     }
-    for (const { ttlMs } of requests) chosen.seconds.add(Math.ceil(ttlMs / 1_000));
-    if (chosen.seconds.size <= MOST) return;
+    const seconds = this.#chosen.get(tenant) ?? new Set();
+    this.#chosen.set(tenant, seconds);
+    for (const { ttlMs } of requests) seconds.add(Math.ceil(ttlMs / 1_000));
+    if (seconds.size <= MOST) return;
     const detail = `a tenant may use ${MOST} different TTLs, in whole seconds, within ${PERIOD_MS / 1_000} s at each instance`;
-    throw tooMany("TOO_MANY_REQUESTS", detail, PERIOD_MS - (nowMs - chosen.sinceMs));
+    throw tooMany("TOO_MANY_REQUESTS", detail, PERIOD_MS - (nowMs - this.#sinceMs));
   }
 }

@@ -31,8 +31,9 @@ export async function acquireEach(
   services.checkTtls(scope, requests);
   services.waiters.check(callerOf(scope).namespace, requests);
   const resources = requests.map(({ resource }) => resource);
-  await services.reserveQuota(scope, "leases", resources);
-  const outcomes = await callEach(services, scope, "acquire", requests);
+  const outcomes = await callEach(services, scope, "acquire", requests, () =>
+    services.reserveQuota(scope, "leases", resources),
+  );
   return outcomes.map(toWireAcquired);
 }
 
@@ -73,12 +74,16 @@ type Call<Name extends Operation> = (
   spentMs: number,
 ) => Promise<Outcome<Name>>;
 
-/** One outcome for each request, in order. */
+/**
+ * One outcome for each request, in order.
+ * @param prepare runs right before the first change: it may have waited for its turn
+ */
 async function callEach<Name extends Operation>(
   services: Services,
   scope: RequestScope,
   operation: Name,
   requests: readonly Request<Name>[],
+  prepare = async () => {},
 ): Promise<Outcome<Name>[]> {
   const waves = wavesOf(requests);
   const ofTenant = waves.length > 1 ? Infinity : requests.length;
@@ -87,14 +92,15 @@ async function callEach<Name extends Operation>(
   let sinceMs = 0;
   for (const wave of waves) {
     await services.inTurn(scope, operation, ofTenant, async () => {
-      const nowMs = services.env.clock.monotonic();
       if (!calls) {
+        await prepare();
         calls = services.leaseCalls(scope, requests);
-        sinceMs = nowMs;
+        sinceMs = services.env.clock.monotonic();
       }
+      const spentMs = services.env.clock.monotonic() - sinceMs;
       const call = calls[operation] as Call<Name>;
       const answers = await Promise.all(
-        wave.map((at) => call(requests[at] as Request<Name>, nowMs - sinceMs)),
+        wave.map((at) => call(requests[at] as Request<Name>, spentMs)),
       );
       for (const [index, at] of wave.entries()) outcomes[at] = answers[index] as Outcome<Name>;
     });
