@@ -76,7 +76,7 @@ type Call<Name extends Operation> = (
 
 /**
  * One outcome for each request, in order.
- * @param prepare runs right before the first change: it may have waited for its turn
+ * @param prepare runs right before the first change, after the wait for other requests of the tenant
  */
 async function callEach<Name extends Operation>(
   services: Services,
