@@ -33,7 +33,7 @@ it("serves, says how many lines were left out once it reads again, and ends alth
       });
     }
   };
-  const { url } = await logged((line) => "url" in line);
+  const { url } = await logged((entry) => "url" in entry);
 
   /** Each grant is a line of over 500 bytes: far more in all than the pipe and the server take. */
   const acquireMany = async () => {

@@ -5,9 +5,9 @@
  *   without    [ a a a a a a a a a a a a b ]──▶[ a a a a a a a a a a a a b ]──▶ b is answered
  *   with       [ a a b ]─▶[ a a b ]─▶ b is answered ─▶[ a a ]─▶[ a a ]
  *
- * Large requests take a turn each, one after the other and with turns between them, whichever tenant sends them. Small ones share a turn, up to so
- * many units of work for each tenant and kind of load; the others follow in the next turns, in order. A tenant that
- * sends less than that waits for nothing.
+ * Large requests take a turn each, one after the other and with turns between them, whichever tenant sends them. Small
+ * ones share a turn, up to so many units of work for each tenant and kind of load; the others follow in the next
+ * turns, in order. A tenant that sends less than that waits for nothing.
  */
 import { nextTurn } from "leasehold/internal";
 

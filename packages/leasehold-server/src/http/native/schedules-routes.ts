@@ -37,7 +37,7 @@ const PART = 4;
  * The search for a fire time ends after thousands of years: of a day that no month has, it takes a tenth of a second.
  * @throws INVALID_OPTION, TOO_MANY_REQUESTS
  */
-async function checkIn(
+async function checkWithinShare(
   { threadShare, env }: Pick<Services, "threadShare" | "env">,
   namespace: string,
   declaration: ScheduleDeclaration,
@@ -89,7 +89,7 @@ export function scheduleRoutes(app: App, services: Services): void {
       if (!isScheduleName(name)) {
         throw invalid([{ path: "name", problem: "is no name that a schedule can have" }]);
       }
-      await checkIn(services, namespace, declaration);
+      await checkWithinShare(services, namespace, declaration);
       const budget = services.budget(context);
       const checked = [{ ...declaration.task, path: "task.data" }];
       await services.kindChecks?.check(namespace, checked, (read) => budget.read(read));
