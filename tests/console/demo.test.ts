@@ -27,7 +27,10 @@ describeChromium("the console of a running demo", () => {
     page = await browser.context.newPage();
     page.setDefaultTimeout(PATIENCE_MS);
     page.on("console", (message) => {
-      if (["error", "warning"].includes(message.type())) complaints.push(message.text());
+      // A server on a noisy machine may refuse a read, and is asked again: what has to appear appears.
+      const isRefusal = message.text().includes("status of 429");
+      const isComplaint = ["error", "warning"].includes(message.type()) && !isRefusal;
+      if (isComplaint) complaints.push(message.text());
     });
     page.on("pageerror", (error) => complaints.push(String(error)));
     await page.goto(url);

@@ -133,6 +133,30 @@ describeChromium("the console's overview", () => {
     for (const complaint of shown.complaints.splice(before)) expect(complaint).toContain("503");
   });
 
+  it("asks an overloaded server again, and says nothing", async () => {
+    const page = await shown.open("/leases");
+    const before = shown.complaints.length;
+    let refused = 0;
+    await page.route("**/v1/overview?*", (route) => {
+      refused += 1;
+      return refused > 1
+        ? route.continue()
+        : route.fulfill({ status: 429, contentType: "application/problem+json", body: "{}" });
+    });
+    await page.getByRole("link", { name: "Overview", exact: true }).click();
+    const shownFirst = await Promise.race([
+      figure(page, "Held")
+        .waitFor()
+        .then(() => "figures"),
+      page
+        .getByRole("alert")
+        .waitFor()
+        .then(() => "alert"),
+    ]);
+    expect({ shownFirst, refused }).toEqual({ shownFirst: "figures", refused: 2 });
+    for (const complaint of shown.complaints.splice(before)) expect(complaint).toContain("429");
+  });
+
   it.each(["light", "dark"] as const)("has no accessibility findings, %s", async (theme) => {
     const page = await shown.open("/", { theme });
     await chart(page, "Store latency").waitFor();

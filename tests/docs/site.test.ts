@@ -64,6 +64,11 @@ describeWherePossible(without, "the site", () => {
       if (message.type() === "error") complaints.push(`${path}: ${message.text()}`);
     });
     await page.goto(url + path, { waitUntil: "networkidle" });
+    // Vue names it when it takes the page over, which on a noisy machine is after the network is idle.
+    await page
+      .locator(".VPSwitchAppearance[title]:not([title=''])")
+      .first()
+      .waitFor({ state: "attached" });
     return page;
   }
 
