@@ -8,6 +8,8 @@ const STORES = ["postgres", "redis", "etcd", "zookeeper", "consul", "http"];
 const [WORLDS, FIRST_WORLD] = [10_000, 40_000_000];
 /** Histories of a store, and the first one. */
 const [HISTORIES, FIRST_HISTORY] = [420, 100_000];
+/** Stores of an overloaded or attacked server: all that `leasehold serve` accepts. */
+const OF_SERVERS = ["memory", "pglite", "postgres", "redis", "etcd", "http"];
 
 /**
  * @typedef {object} Part
@@ -151,8 +153,9 @@ export const STEPS = [
   {
     name: "overload",
     what: "a server with more requests than it can serve, and attacked by a tenant",
-    parts: ["memory", "pglite", "postgres"].flatMap((engine) =>
-      ["flood", "attacks"].map((kind) => ({
+    parts: OF_SERVERS.flatMap((engine) =>
+      // A server behind a server has one tenant, which has nobody to attack.
+      (engine === "http" ? ["flood"] : ["flood", "attacks"]).map((kind) => ({
         name: `overload-${engine}-${kind}`,
         minutes: kind === "flood" ? 2 : 12,
         command: (/** @type {number} */ scale) => [

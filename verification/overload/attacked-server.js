@@ -1,5 +1,5 @@
-// A server with two tenants: `node attacked-server.js STORE LIMITS TASKS BYTES INSTANCES`. The attacker has TASKS pending
-// tasks with BYTES of data each. The instances share this process, and each has connections of its own to the store.
+// A server with two tenants: `node attacked-server.js STORE LIMITS TASKS BYTES INSTANCES [CONTROL]`. The attacker has TASKS
+// pending tasks with BYTES of data each. The instances share this process, and each has connections of its own to the store.
 // Prints their URLs, a key of each tenant and one of a viewer as JSON, and ends with its input.
 import { randomUUID } from "node:crypto";
 import { openStores } from "leasehold";
@@ -11,8 +11,8 @@ const { startOpenTelemetry } = await import(
   new URL("../../packages/leasehold-server/dist/cli/open-telemetry.js", import.meta.url).href
 );
 
-const [, , store, limits, tasks, bytes, instances] = process.argv;
-const stores = await openStores(store);
+const [, , store, limits, tasks, bytes, instances, control] = process.argv;
+const stores = await openStores(store, control ? { control } : {});
 const { telemetry, metrics, close } = await startOpenTelemetry();
 const env = { ...systemEnv, telemetry };
 const by = { actor: "overload", reason: "attack" };

@@ -22,7 +22,7 @@ const UNPROTECTED = {
 
 /**
  * @param {string} wanted the name of an attack, or `all`
- * @param {{ store?: string, seconds: number, unprotected: boolean, json: boolean }} options
+ * @param {{ store?: string, control?: string, engine: string, seconds: number, unprotected: boolean, json: boolean }} options
  * @returns {Promise<number>} the exit code
  */
 export async function attackAll(wanted, options) {
@@ -46,7 +46,7 @@ export async function attackAll(wanted, options) {
   return code;
 }
 
-async function attack(name, { store: given, seconds, unprotected }) {
+async function attack(name, { store: given, control = "", engine, seconds, unprotected }) {
   const { tasks = 0, taskBytes = 4 * MIB - 100, limits = {}, instances = 1 } = ATTACKS[name];
   const folder = mkdtempSync(join(tmpdir(), "leasehold-attack-"));
   const store = given ?? `pglite:${join(folder, "db")}`;
@@ -57,6 +57,7 @@ async function attack(name, { store: given, seconds, unprotected }) {
     String(tasks),
     String(taskBytes),
     String(store.startsWith("postgres") ? instances : 1),
+    control,
   ]);
   try {
     const { urls, healthy, attacker, viewer } = JSON.parse(
@@ -68,7 +69,6 @@ async function attack(name, { store: given, seconds, unprotected }) {
     const statuses = await attacked(ATTACKS[name], { urls, key, seconds, unprotected });
     const held = await letGo();
     const peakMiB = Math.round(peakBytesOf(server.pid) / MIB);
-    const engine = store.split(":")[0];
     const { takes, spares } = ATTACKS[name];
     const lasting = ATTACKS[name].lasting || spares?.includes(engine);
     return {

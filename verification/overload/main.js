@@ -3,7 +3,8 @@
 //
 //   npm run overload                        five times its capacity for 20 s, beside 200 leases of 5 s
 //   npm run overload -- --seconds 60 --times 10 --holders 500
-//   npm run overload -- --engine postgres   a server of its own; memory; default: PGlite in a folder of its own
+//   npm run overload -- --engine postgres   leases in a server of its own; redis, etcd and http keep tasks in memory;
+//                                           memory; default: PGlite in a folder of its own
 //   npm run overload -- --store postgres://...   your own database
 //   npm run overload -- --json              the figures for machines
 //   npm run overload -- --attack all        instead: one tenant attacks, while another one's 20 holders renew:
@@ -16,17 +17,13 @@
 //
 // Ends with 1 if a lease was lost, or if the server was not overloaded: then nothing was shown.
 import { randomBytes } from "node:crypto";
-import { mkdtempSync, openSync, rmSync } from "node:fs";
 import { connect } from "node:net";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { fileURLToPath } from "node:url";
-import { openSources } from "../../scripts/support/sources.js";
 import { argumentsOf } from "../support/arguments.js";
 import { attackAll } from "./attacks.js";
+import { ENGINES, onEngine } from "./engines.js";
 import { TTL_MS } from "./holders.js";
 import { wrongWith } from "./judge.js";
-import { child, hold, urlIn } from "./processes.js";
+import { hold, startServer } from "./processes.js";
 
 /** Who measures what it can do, and the connections of the flood, each with one request under way. */
 const [CALLERS, CONNECTIONS] = [256, 9_000];
@@ -46,21 +43,11 @@ const { values } = argumentsOf(import.meta.url, {
 });
 const [seconds, times, holders] = [values.seconds, values.times, values.holders].map(Number);
 
-/** @param {string | undefined} given */
-async function main(given) {
-  const folder = mkdtempSync(join(tmpdir(), "leasehold-overload-"));
-  const store = given ?? `pglite:${join(folder, "db")}`;
-  const cli = fileURLToPath(
-    new URL("../../packages/leasehold-server/dist/cli/main.js", import.meta.url),
-  );
-  // Into a file: a server that logs to a full pipe waits for the reader.
-  const log = join(folder, "log");
-  const args = [cli, "serve", "--store", store, "--port", "0", "--log-level", "info"];
+/** @param {import("./engines.js").Places} places */
+async function main(places) {
   // All senders have one address.
-  args.push("--max-connections-per-address", "10000");
-  const server = child(args, openSync(log, "w"));
+  const { url, end } = await startServer(places, ["--max-connections-per-address", "10000"]);
   try {
-    const url = await urlIn(log);
     say("measuring what it can do");
     const capacity = await closedLoop(url, 3_000);
     const letGo = await hold(url, holders);
@@ -68,15 +55,13 @@ async function main(given) {
     const held = await letGo();
     report({ capacityPerSecond: Math.round(capacity), ...flooded, ...held });
   } finally {
-    server.kill("SIGTERM");
-    await new Promise((resolve) => server.once("close", resolve));
-    rmSync(folder, { recursive: true, force: true });
+    await end();
   }
 }
 
 function report(figures) {
   const { lost, offeredPerSecond, capacityPerSecond, refused } = figures;
-  if (values.json) console.log(JSON.stringify({ engine: values.engine, holders, ...figures }));
+  if (values.json) console.log(JSON.stringify({ engine, holders, ...figures }));
   else {
     say("");
     console.log(
@@ -207,27 +192,19 @@ function say(text) {
   if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`);
 }
 
-/** Runs against the engine that was asked for: PGlite needs no URL, because each server has a folder of its own. */
-async function onEngine(run) {
-  const { engine = "pglite", store } = values;
-  if (store !== undefined || engine === "pglite") return run(store);
-  if (engine === "memory") return run("memory:");
-  if (engine !== "postgres") {
-    console.error(`no engine is named ${engine}: memory, pglite, postgres`);
-    process.exit(64);
-  }
-  const sources = await openSources();
-  const { startPostgres } = await sources.load("/tests/support/postgres-engine.ts");
-  const database = await startPostgres();
-  try {
-    return await run(database.url);
-  } finally {
-    await database.remove();
-    await sources.close();
-  }
+const engine = values.engine ?? values.store?.split(":")[0] ?? "pglite";
+if (values.store === undefined && !ENGINES.includes(engine)) {
+  console.error(`no engine is named ${engine}: ${ENGINES.join(", ")}`);
+  process.exit(64);
 }
-
-await onEngine(async (store) => {
-  if (values.attack === undefined) await main(store);
-  else process.exitCode = await attackAll(values.attack, { ...values, store, seconds });
-});
+if (engine.startsWith("http") && values.attack !== undefined) {
+  console.error(
+    "a server behind a server has one tenant, which has nobody to attack: --engine http without --attack",
+  );
+  process.exit(64);
+}
+const run = async (/** @type {import("./engines.js").Places} */ places) => {
+  if (values.attack === undefined) await main(places);
+  else process.exitCode = await attackAll(values.attack, { ...values, ...places, engine, seconds });
+};
+await (values.store === undefined ? onEngine(engine, run) : run({ store: values.store }));

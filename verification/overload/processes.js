@@ -1,6 +1,8 @@
 // The processes of an overload: a server, and holders beside it.
 import { spawn } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 
@@ -30,8 +32,35 @@ export async function hold(url, holders) {
   };
 }
 
+/**
+ * Starts `leasehold serve`, without keys.
+ * @param {import("./engines.js").Places} places
+ * @param {readonly string[]} options
+ */
+export async function startServer({ store, control }, options = []) {
+  const folder = mkdtempSync(join(tmpdir(), "leasehold-overload-"));
+  const cli = fileURLToPath(
+    new URL("../../packages/leasehold-server/dist/cli/main.js", import.meta.url),
+  );
+  // Into a file: a log that nobody reads has lines left out.
+  const log = join(folder, "log");
+  const args = [cli, "serve", "--port", "0", "--log-level", "info", ...options];
+  args.push("--store", store ?? `pglite:${join(folder, "db")}`);
+  if (control !== undefined) args.push("--control", control);
+  const server = child(args, openSync(log, "w"));
+  const ended = new Promise((resolve) => server.once("close", resolve));
+  return {
+    url: await urlIn(log),
+    async end() {
+      server.kill("SIGTERM");
+      await ended;
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
 /** @param {string} log */
-export async function urlIn(log) {
+async function urlIn(log) {
   for (;;) {
     const [, url] = /listening on (http:\/\/[^",\s]+)/.exec(readFileSync(log, "utf8")) ?? [];
     if (url !== undefined) return url;

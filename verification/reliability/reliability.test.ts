@@ -55,7 +55,10 @@ function complete(): Runs {
   for (const name of ["sentinel-failover", "consul-failover"]) {
     scenarios.push({ ...scenarios[0], name });
   }
-  const overloads = ["memory", "pglite", "postgres"].map((engine) => ({ engine, lost: 0 }));
+  const overloads = ["memory", "pglite", "postgres", "redis", "etcd", "http"].map((engine) => ({
+    engine,
+    lost: 0,
+  }));
   runs.set("overload", [{ ...runs.get("soak")![0], attacks: overloads }]);
   return runs;
 }
