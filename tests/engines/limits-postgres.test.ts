@@ -96,6 +96,28 @@ describePostgres("claims under one limit", () => {
     }
   });
 
+  it("begin a new window when the clock was set back to before the last one", async () => {
+    const rate = { limit: 1, perMs: 3_600_000 };
+    const limits = opened.tasks.limits as TaskLimits;
+    const limit = { running: null, rate };
+    await limits.declare({ namespace, scope: "kind", name: "rated", limit, by: "a test" });
+    const concurrency = { key: "a", perKey: 10, order: "any", rate } as const;
+    const queues = ["rated", "keyed"];
+    for (const n of [1, 2]) {
+      await add(`rated ${n}`, { kind: "rated", queue: "rated" });
+      await add(`keyed ${n}`, { kind: "free", queue: "keyed", concurrency });
+    }
+    expect((await claim(queues)).toSorted()).toEqual(["keyed 1", "rated 1"]);
+    expect(await claim(queues)).toEqual([]);
+    // As the rows are when the clock is set back by half an hour.
+    const later = "interval '30 minutes'";
+    await client.query(`UPDATE leasehold.task_limit SET window_start = window_start + ${later};
+      UPDATE leasehold.key_rate SET window_start = window_start + ${later}, ends_at = ends_at + ${later}`);
+    // A key whose rate is used up is looked at again when another task of it comes.
+    await add("keyed 3", { kind: "free", queue: "keyed", concurrency });
+    expect((await claim(queues)).toSorted()).toEqual(["keyed 2", "rated 2"]);
+  });
+
   it("pass over a kind that has no place, without reading its backlog", async () => {
     await declare("full", 1);
     const backlog = Array.from({ length: 5_000 }, (_, n) =>

@@ -79,6 +79,20 @@ describe("a success in the caller's transaction", () => {
     expect((await bill(b, "kay")).ran).toBe(true);
   });
 
+  it("takes no credit for what another one has recorded after its own rollback", async () => {
+    const late = a.once("rosa", async (lease) => {
+      await db.transaction(async (tx) => {
+        await lease.succeed("billed", { client: tx });
+        await tx.rollback();
+      });
+      await b.revoke("once:rosa", { free: "now" });
+      expect((await bill(b, "rosa")).ran).toBe(true);
+      return "billed";
+    });
+    await expect(late).rejects.toMatchObject({ code: "INVALID_OPTION", path: "work" });
+    expect(await invoices("rosa")).toBe(1);
+  });
+
   it("rolls back a holder that comes after another one has recorded", async () => {
     const late = bill(a, "grace", async () => {
       await b.revoke("once:grace", { free: "now" });

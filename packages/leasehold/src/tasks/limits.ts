@@ -5,7 +5,8 @@
  *   limit 3   ●  ●    ●        ●●●                ●
  *             ├─────────────┤  ├─────────────┤    ├─────────────┤   perMs each
  *
- * All times are the store's. A clock that steps back, to before the window, begins a new one.
+ * All times are the store's. A clock that steps back, to before the window, begins a new one. (PostgreSQL looks at a key whose
+ * rate is used up again when another task of it comes, or when the clock comes to the window's end.)
  */
 import type { Rate } from "./values.js";
 

@@ -224,6 +224,17 @@ const failing: Section = (test, expect) => {
     expect(await store.get({ namespace, key })).toBe(null);
   });
 
+  test("keeps the failures at a success that is refused", async (fixture) => {
+    await fixture.fail(await fixture.hold("bill"));
+    const late = await fixture.hold("bill", "late", fixture.shortMs);
+    await fixture.pass(fixture.shortMs);
+    expect(await fixture.succeed(late)).toEqual({ status: "refused" });
+    const wrong = { ...(await fixture.hold("bill", "next")), token: late.token };
+    expect(await fixture.succeed(wrong)).toEqual({ status: "refused" });
+    const { state, failures } = await fixture.view("bill");
+    expect([state, failures]).toEqual(["failing", 1]);
+  });
+
   test("forgets the failures at a success", async (fixture) => {
     const { namespace, store } = fixture;
     await fixture.fail(await fixture.hold("bill"));

@@ -25,6 +25,33 @@ interface Case<Request> {
 type Acquired = Extract<AcquireOutcome, { status: "acquired" }>;
 
 export const mixedBatches: Section = (test, expect) => {
+  test("of acquires that differ in one value give each its own", async (t) => {
+    const values = new Values(t);
+    const one = { holder: "one", ttlMs: values.request(t.key()).ttlMs, metadata: '{"n":1}' };
+    const others = [
+      { holder: "other" },
+      { ttlMs: values.request(t.key()).ttlMs },
+      { metadata: '{"n":2}' },
+    ];
+    // Twice, because a store may decide a batch in another way when it is asked what it replaced.
+    for (const round of ["a", "b"]) {
+      for (const [index, other] of others.entries()) {
+        const requests = [one, { ...one, ...other }, one].map((change, at) =>
+          t.request(t.key(`${round}/${index}/${at}`), change),
+        );
+        const outcomes = await t.acquireAll(requests);
+        const held = zip(requests, outcomes).map(([request, outcome]) => {
+          return { ...request, answer: t.expectAcquired(outcome), sentMs: 0 };
+        });
+        for (const { ttlMs, answer } of held) expect(answer.ttlMs).toBeGreaterThanOrEqual(ttlMs);
+        const views = await t.store.get(requests.map(({ resource }) => t.key(resource)));
+        expect(views.map((view) => view && [view.holder, view.ttlMs, view.metadata])).toEqual(
+          held.map(({ holder, answer, metadata }) => [holder, answer.ttlMs, metadata]),
+        );
+      }
+    }
+  });
+
   test("of acquires give every request its own grant, holder, ttl and metadata", async (t) => {
     const values = new Values(t);
     const held = await values.holdAll("held", 60);

@@ -28,6 +28,17 @@ export const deleting: Section = (test, expect) => {
     expect(await fixture.enqueue([again])).toEqual([{ status: "enqueued", id: pending }]);
   });
 
+  test("keeps the dedupeKey of an unfinished task when an earlier one of it is deleted", async (fixture) => {
+    const dedupeKey = "key";
+    await fixture.add({ dedupeKey });
+    const done = await fixture.hold();
+    await fixture.complete(done);
+    const id = (await fixture.add({ dedupeKey })).id;
+    expect(await fixture.delete(done)).toEqual({ status: "ok", state: "done" });
+    const again = fixture.newTask({ dedupeKey });
+    expect(await fixture.enqueue([again])).toEqual([{ status: "duplicate", id }]);
+  });
+
   test("leaves a running task alone", async (fixture) => {
     const held = await fixture.addAndHold();
     expect(await fixture.delete(held)).toEqual({ status: "conflict", state: "running" });
