@@ -14,6 +14,7 @@ import {
 } from "../once/port.js";
 import { only } from "./calls.js";
 import type { Expect, TestFramework } from "./framework.js";
+import { OnceWalk } from "./once-model.js";
 import type * as suite from "./suite.js";
 import { defineSuite } from "./suite.js";
 
@@ -68,6 +69,11 @@ class Fixture {
     const view = await this.store.get({ namespace: this.namespace, key });
     if (!view) throw new Error(`${key} has a record`);
     return view;
+  }
+
+  /** Where steps cost no real time there may be more of them. */
+  get steps(): number {
+    return this.#opened.advance ? 400 : 150;
   }
 
   pass(ms: number): Promise<void> {
@@ -270,10 +276,24 @@ const listing: Section = (test, expect) => {
   });
 };
 
+const model: Section = (test, expect) => {
+  for (const seed of [1, 2, 3]) {
+    test(`holds for random calls (seed ${seed})`, async (fixture) => {
+      const walk = new OnceWalk(fixture, expect, seed);
+      for (let step = 0; step < fixture.steps; step += 1) {
+        await walk.step();
+        if (step % 10 === 0) await walk.compareAll();
+      }
+      await walk.compareAll();
+    });
+  }
+};
+
 const SECTIONS: readonly (readonly [string, Section])[] = [
   ["succeed", succeeding],
   ["fail", failing],
   ["list", listing],
+  ["the model", model],
 ];
 
 /**

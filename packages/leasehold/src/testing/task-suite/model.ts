@@ -69,7 +69,8 @@ class Walk {
     else if (at < 0.75) await this.#fail();
     else if (at < 0.83) await this.#requeue();
     else if (at < 0.9) await this.#cancel();
-    else await this.#retry();
+    else if (at < 0.97) await this.#retry();
+    else await this.#delete();
   }
 
   async #enqueue(): Promise<void> {
@@ -218,6 +219,17 @@ class Walk {
     this.#each(keys, outcomes, (_, record) =>
       rules.retry(record, record && this.#rival(record), this.#nowMs),
     );
+  }
+
+  async #delete(): Promise<void> {
+    const keys = this.#someTasks();
+    for (const [{ id }, outcome] of zip(keys, await this.fixture.deleteAll(keys))) {
+      const state = this.#records.get(id)?.state;
+      const status =
+        state === undefined ? "unknown" : state === "running" ? "conflict" : ("ok" as const);
+      this.expect(outcome).toEqual({ status, ...(state !== undefined && { state }) });
+      if (status === "ok") this.#records.delete(id);
+    }
   }
 
   /** Every task is there, in the state in which the rules have it. */
