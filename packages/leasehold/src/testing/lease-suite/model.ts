@@ -29,7 +29,8 @@ type Command =
 const UNSHARED: ReadonlySet<string> = new Set(["expiresAt", "grantId", "ahead", "replaced"]);
 const TIMES: ReadonlySet<string> = new Set(["remainingMs", "ttlMs", "freeInMs"]);
 const KEYS = 3;
-const LEASES = 4;
+/** Of two holders, the last two with metadata: some differ in nothing but their ids, some in one value. */
+const LEASES = 6;
 
 export const model: Section = (test, expect) => {
   test(
@@ -190,6 +191,7 @@ class Both {
       const live = rules.isLive(record, this.#nowMs);
       this.expect(view).toMatchObject({
         holder: record.holder,
+        metadata: record.metadata,
         grantId: grantIdOf(record.leaseId),
         token: record.token,
         state: live ? "live" : (record.ended ?? "expired"),
@@ -203,11 +205,12 @@ class Both {
   }
 
   #grant({ key, lease, ttl }: Step) {
-    const holder = `holder ${lease}`;
+    const holder = `holder ${lease % 2}`;
+    const metadata = lease < 4 ? {} : { metadata: `{"lease":${lease}}` };
     const { namespace, resource } = this.#key(key);
     // 48 hex digits, as lease ids are.
     const leaseId = digestOf(`${namespace} ${resource} ${lease}`).slice(0, 48);
-    return { namespace, resource, leaseId, holder, ttlMs: this.#ttl(ttl) };
+    return { namespace, resource, leaseId, holder, ttlMs: this.#ttl(ttl), ...metadata };
   }
 
   #revocation({ key, free, token }: Step): RevokeRequest {
