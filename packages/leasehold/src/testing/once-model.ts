@@ -3,8 +3,8 @@ import type { AcquireOutcome } from "../core/index.js";
 import { newLeaseId } from "../env/index.js";
 import { type OnceGrant, type OnceStore, type OnceView, resourceOf } from "../once/port.js";
 import { only } from "./calls.js";
+import { Choices } from "./choices.js";
 import type { Expect } from "./framework.js";
-import { seededRandom } from "./manual-clock.js";
 
 /** Few, so that calls meet. */
 const KEYS = ["a", "b", "c"];
@@ -27,7 +27,7 @@ interface Made extends OnceGrant {
 export class OnceWalk {
   readonly #site: OnceSite;
   readonly #expect: Expect;
-  readonly #random: ReturnType<typeof seededRandom>;
+  readonly #choose: Choices;
   /** All that were ever made: most have ended, and stay in use. */
   readonly #grants: Made[] = [];
   /** The live grant of each key. */
@@ -38,13 +38,13 @@ export class OnceWalk {
   #count = 0;
 
   constructor(site: OnceSite, expect: Expect, seed: number) {
-    [this.#site, this.#expect, this.#random] = [site, expect, seededRandom(seed)];
+    [this.#site, this.#expect, this.#choose] = [site, expect, new Choices(seed)];
   }
 
   async step(): Promise<void> {
     this.#count += 1;
-    const key = this.#pick(KEYS);
-    const at = this.#random.float();
+    const key = this.#choose.pick(KEYS);
+    const at = this.#choose.random.float();
     if (at < 0.35) await this.#acquire(key);
     else if (at < 0.4) await this.#release(key);
     else if (at < 0.6) await this.#succeed();
@@ -66,8 +66,8 @@ export class OnceWalk {
 
   async #acquire(key: string): Promise<void> {
     const { store, namespace, shortMs } = this.#site;
-    const [leaseId, holder] = [newLeaseId(this.#random), `holder ${this.#count}`];
-    const isShort = this.#chance(0.1);
+    const [leaseId, holder] = [newLeaseId(this.#choose.random), `holder ${this.#count}`];
+    const isShort = this.#choose.chance(0.1);
     const ttlMs = isShort ? shortMs : LONG_MS;
     const request = { namespace, resource: resourceOf(key), leaseId, holder, ttlMs };
     const outcome: AcquireOutcome = only(await store.leases.acquire([request]));
@@ -93,7 +93,7 @@ export class OnceWalk {
     const { store, shortMs } = this.#site;
     const grant = this.#anyGrant();
     if (!grant) return;
-    const keepMs = this.#chance(0.1) ? shortMs : null;
+    const keepMs = this.#choose.chance(0.1) ? shortMs : null;
     const outcome = await store.succeed({ ...grantOf(grant), value: this.#count, keepMs });
     const { key, token, holder: by } = grant;
     const [before, isLive] = [this.#records.get(key), this.#isLive(grant)];
@@ -120,8 +120,8 @@ export class OnceWalk {
     const grant = this.#anyGrant();
     if (!grant) return;
     const error = `at ${this.#count}`;
-    const maxAttempts = this.#pick([null, 1, 2, 3]);
-    const retryDelayMs = this.#pick([0, LONG_MS]);
+    const maxAttempts = this.#choose.pick([null, 1, 2, 3]);
+    const retryDelayMs = this.#choose.pick([0, LONG_MS]);
     const request = { ...grantOf(grant), error, maxAttempts, retryDelayMs };
     const outcome = await this.#site.store.fail(request);
     const { key, token, holder: by } = grant;
@@ -170,15 +170,7 @@ export class OnceWalk {
 
   /** A recent one rather than an old one. */
   #anyGrant(): Made | undefined {
-    return this.#pick(this.#chance(0.7) ? this.#grants.slice(-4) : this.#grants);
-  }
-
-  #pick<T>(list: readonly T[]): T {
-    return list[Math.floor(this.#random.float() * list.length)] as T;
-  }
-
-  #chance(ratio: number): boolean {
-    return this.#random.float() < ratio;
+    return this.#choose.pick(this.#choose.chance(0.7) ? this.#grants.slice(-4) : this.#grants);
   }
 }
 

@@ -1,8 +1,10 @@
 /** A seeded walk of random calls, made to the store and to the rules: both must answer the same. */
 import { claimDigestOf, grantIdOf, newLeaseId, zip } from "../../env/index.js";
+import { headOfKey } from "../../tasks/keys.js";
 import { taskLeaseState } from "../../tasks/leases.js";
 import {
   type ClaimRequest,
+  type Concurrency,
   type NewTask,
   TASK_STATES,
   type TaskGrant,
@@ -10,8 +12,8 @@ import {
 } from "../../tasks/port.js";
 import { isClaimable, isUnfinished, type TaskRecord } from "../../tasks/record.js";
 import * as rules from "../../tasks/rules.js";
+import { Choices } from "../choices.js";
 import type { Expect } from "../framework.js";
-import { seededRandom } from "../manual-clock.js";
 import {
   type Fixture,
   grantOf,
@@ -22,6 +24,12 @@ import {
 } from "./fixture.js";
 
 const HOUR_MS = 3_600_000;
+/** Each key always says the same. */
+const CONCURRENCIES: readonly Concurrency[] = [
+  { key: "one", perKey: 1, order: "fifo" },
+  { key: "two", perKey: 2, order: "fifo" },
+  { key: "any", perKey: 2, order: "any" },
+];
 /** Where steps cost no real time there may be more of them. */
 const STEPS = 400;
 const REAL_STEPS = 60;
@@ -44,7 +52,7 @@ class Walk {
   /** All that were ever made: most are stale, and stay in use. */
   readonly #grants: TaskGrant[] = [];
   readonly #claims: ClaimRequest[] = [];
-  readonly #random: ReturnType<typeof seededRandom>;
+  readonly #choose: Choices;
   /** The model's clock only has to run: the walk waits for nothing but the expiry of leases. */
   #nowMs = 0;
 
@@ -53,14 +61,14 @@ class Walk {
     readonly expect: Expect,
     seed: number,
   ) {
-    this.#random = seededRandom(seed);
+    this.#choose = new Choices(seed);
   }
 
   async step(): Promise<void> {
     // Times order the queue: a store's clock that stands still must be moved.
     await this.fixture.opened.advance?.(1);
     this.#nowMs += 1;
-    const at = this.#random.float();
+    const at = this.#choose.random.float();
     if (at < 0.2) await this.#enqueue();
     else if (at < 0.42) await this.#claim();
     else if (at < 0.45) await this.#crash();
@@ -74,17 +82,18 @@ class Walk {
   }
 
   async #enqueue(): Promise<void> {
-    const tasks = this.#some(4, () =>
-      this.#chance(0.1) && this.#records.size > 0
+    const tasks = this.#choose.some(4, () =>
+      this.#choose.chance(0.1) && this.#records.size > 0
         ? this.fixture.newTask({ id: this.#anyTask().id })
         : this.fixture.newTask({
-            kind: this.#pick(["a", "b"]),
-            queue: this.#pick(["x", "y"]),
-            priority: this.#pick([-1, 0, 1]),
+            kind: this.#choose.pick(["a", "b"]),
+            queue: this.#choose.pick(["x", "y"]),
+            priority: this.#choose.pick([-1, 0, 1]),
             data: this.#nowMs,
-            dedupeKey: this.#pick([null, null, "k", "l"]),
-            maxAttempts: this.#pick([1, 2, 3]),
-            crashLimit: this.#pick([1, 2]),
+            dedupeKey: this.#choose.pick([null, null, "k", "l"]),
+            maxAttempts: this.#choose.pick([1, 2, 3]),
+            crashLimit: this.#choose.pick([1, 2]),
+            concurrency: this.#choose.pick([undefined, undefined, ...CONCURRENCIES]),
           }),
     );
     const outcomes = await this.fixture.enqueue(tasks);
@@ -94,38 +103,37 @@ class Walk {
   }
 
   async #claim(): Promise<void> {
-    const again = this.#claims.length > 0 && this.#chance(0.2);
-    const request = again
-      ? this.#pick(this.#claims)
-      : this.fixture.claimRequest({
-          claimId: newLeaseId(this.#random),
-          queues: this.#pick([["x"], ["y"], ["x", "y"]]),
-          kinds: this.#pick([null, null, ["a"], ["a", "b"]]),
-          limit: this.#pick([1, 2, 5]),
-        });
-    const claimed = await this.fixture.claim(request);
-    const digest = claimDigestOf(request.claimId);
-    if (again) {
-      const own = [...this.#records.values()].filter((record) =>
-        rules.claimAgain(record, digest, this.#nowMs),
-      );
-      this.expect(claimed.map(({ id }) => id).sort()).toEqual(own.map(({ id }) => id).sort());
-    } else {
+    if (this.#claims.length > 0 && this.#choose.chance(0.2)) return this.#claimAgain();
+    const wanted = {
+      queues: this.#choose.pick([["x"], ["y"], ["x", "y"]]),
+      kinds: this.#choose.pick([null, null, ["a"], ["a", "b"]]),
+      limit: this.#choose.pick([1, 2, 5]),
+    };
+    for (;;) {
+      const claimId = newLeaseId(this.#choose.random);
+      const request = this.fixture.claimRequest({ ...wanted, claimId });
+      const claimed = await this.fixture.claim(request);
       this.#claimed(request, claimed);
       if (claimed.length > 0) this.#claims.push(request);
+      // One that takes fewer than it may has perhaps not looked at all keys. One that takes none has.
+      else this.expect(this.#due(request)).toEqual([]);
+      if (claimed.length === 0 || claimed.length === wanted.limit) return;
     }
   }
 
-  #claimed(request: ClaimRequest, claimed: readonly Held[]): void {
-    const { queues, kinds, limit } = request;
+  async #claimAgain(): Promise<void> {
+    const request = this.#choose.pick(this.#claims);
+    const claimed = await this.fixture.claim(request);
     const digest = claimDigestOf(request.claimId);
-    const due = [...this.#records.values()]
-      .filter((record) => isClaimable(record, this.#nowMs))
-      .filter(({ queue, kind }) => queues.includes(queue) && (!kinds || kinds.includes(kind)))
-      .sort((a, b) => a.priority - b.priority || a.scheduledAtMs - b.scheduledAtMs)
-      .slice(0, limit);
-    this.expect(claimed.map(({ id }) => id)).toEqual(due.map(({ id }) => id));
-    for (const [task, before] of zip(claimed, due)) {
+    const own = [...this.#records.values()].filter((record) =>
+      rules.claimAgain(record, digest, this.#nowMs),
+    );
+    this.expect(claimed.map(({ id }) => id).sort()).toEqual(own.map(({ id }) => id).sort());
+  }
+
+  #claimed(request: ClaimRequest, claimed: readonly Held[]): void {
+    const digest = claimDigestOf(request.claimId);
+    for (const [task, before] of zip(claimed, this.#taken(request, claimed))) {
       // The store numbers the tasks. The model learns the number from the first lease id.
       const seq = before.seq || numberOf(task);
       const { record, outcome } = rules.claim(
@@ -143,6 +151,59 @@ class Walk {
       const { scheduledAt, remainingMs, ...decided } = outcome;
       this.expect(task).toMatchObject(decided);
     }
+  }
+
+  /** Which tasks may have been taken: those that come first, or, where there are keys, some of those that may run. */
+  #taken(request: ClaimRequest, claimed: readonly Held[]): TaskRecord[] {
+    const ids = claimed.map(({ id }) => id);
+    const due = this.#due(request);
+    if (!due.some(({ concurrency }) => concurrency)) {
+      this.expect(ids).toEqual(due.map(({ id }) => id));
+      return due;
+    }
+    const taken: TaskRecord[] = [];
+    // In the order of their numbers, which is that of a key.
+    for (const record of this.#records.values()) {
+      if (!ids.includes(record.id)) continue;
+      this.expect(this.#mayRun(record, request, taken)).toBe(true);
+      taken.push(record);
+    }
+    this.expect(taken).toHaveLength(ids.length);
+    return ids.map((id) => this.#records.get(id) as TaskRecord);
+  }
+
+  /** One after the other: each may make place for the next of its key. */
+  #due(request: ClaimRequest): TaskRecord[] {
+    const due: TaskRecord[] = [];
+    while (due.length < request.limit) {
+      const [next] = [...this.#records.values()]
+        .filter((record) => !due.includes(record) && this.#mayRun(record, request, due))
+        .sort((a, b) => a.priority - b.priority || a.scheduledAtMs - b.scheduledAtMs);
+      if (!next) break;
+      due.push(next);
+    }
+    return due;
+  }
+
+  /** Beside those that run, and those that the claim has taken. */
+  #mayRun(
+    record: TaskRecord,
+    { queues, kinds }: ClaimRequest,
+    taken: readonly TaskRecord[],
+  ): boolean {
+    if (!isClaimable(record, this.#nowMs) || !queues.includes(record.queue)) return false;
+    if (kinds && !kinds.includes(record.kind)) return false;
+    const declared = record.concurrency;
+    if (!declared) return true;
+    const ofKey = [...this.#records.values()].filter(
+      ({ queue, kind, concurrency }) =>
+        queue === record.queue && kind === record.kind && concurrency?.key === declared.key,
+    );
+    const running = ofKey.filter((one) => one.state === "running" || taken.includes(one));
+    if (running.length >= declared.perKey) return false;
+    if (declared.order === "any") return true;
+    const pending = ofKey.filter((one) => one.state === "pending" && !taken.includes(one));
+    return headOfKey({ pending, running: [], declared }, this.#nowMs) === record;
   }
 
   /** Simulates dead workers: their leases expire. All other leases outlast the walk. */
@@ -190,8 +251,8 @@ class Walk {
     const requests = this.#someGrants().map((grant) => ({
       ...grant,
       error: `at ${this.#nowMs}`,
-      retryInMs: this.#pick([0, 0, HOUR_MS]),
-      final: this.#chance(0.1),
+      retryInMs: this.#choose.pick([0, 0, HOUR_MS]),
+      final: this.#choose.chance(0.1),
     }));
     const outcomes = await this.fixture.failAll(requests);
     this.#each(requests, outcomes, (request, record) =>
@@ -302,32 +363,20 @@ class Walk {
   }
 
   #someGrants(): TaskGrant[] {
-    return this.#grants.length === 0 ? [] : this.#some(3, () => this.#anyGrant());
+    return this.#grants.length === 0 ? [] : this.#choose.some(3, () => this.#anyGrant());
   }
 
   /** A recent one rather than an old one. */
   #anyGrant(): TaskGrant {
-    return this.#pick(this.#chance(0.7) ? this.#grants.slice(-6) : this.#grants);
+    return this.#choose.pick(this.#choose.chance(0.7) ? this.#grants.slice(-6) : this.#grants);
   }
 
   #someTasks(): TaskKey[] {
-    return this.#records.size === 0 ? [] : this.#some(3, () => this.#anyTask());
+    return this.#records.size === 0 ? [] : this.#choose.some(3, () => this.#anyTask());
   }
 
   #anyTask(): TaskKey {
-    return this.fixture.key(this.#pick([...this.#records.keys()]));
-  }
-
-  #some<T>(most: number, make: () => T): T[] {
-    return Array.from({ length: 1 + Math.floor(this.#random.float() * most) }, make);
-  }
-
-  #pick<T>(list: readonly T[]): T {
-    return list[Math.floor(this.#random.float() * list.length)] as T;
-  }
-
-  #chance(ratio: number): boolean {
-    return this.#random.float() < ratio;
+    return this.fixture.key(this.#choose.pick([...this.#records.keys()]));
   }
 }
 
