@@ -20,6 +20,7 @@ import { REDIS } from "./bugs/redis.js";
 import { RULES } from "./bugs/rules.js";
 import { SCHEDULE_BUGS } from "./bugs/schedules.js";
 import { STRANGERS } from "./bugs/strangers.js";
+import { LATER_STRANGERS } from "./bugs/strangers-later.js";
 import { TASKS } from "./bugs/tasks.js";
 import { WAITING } from "./bugs/waiting.js";
 import { anyNear } from "./checks.js";
@@ -27,6 +28,8 @@ import { anyNear } from "./checks.js";
 const filesOf = ({ file, also = [] }) => [
   ...new Set([file, ...also.map((line) => line.file ?? file)]),
 ];
+
+const nearby = (bug) => ({ ...bug, check: anyNear(filesOf(bug)) });
 
 const BY_AREA = {
   rules: RULES,
@@ -52,7 +55,8 @@ const BY_AREA = {
   access: ACCESS,
   "lines that agree": PAIRS,
   checkers: CHECKERS,
-  strangers: STRANGERS.map((bug) => ({ ...bug, check: anyNear(filesOf(bug)) })),
+  strangers: STRANGERS.map(nearby),
+  "later strangers": LATER_STRANGERS.map(nearby),
 };
 
 export const AREAS = Object.keys(BY_AREA);

@@ -1,0 +1,265 @@
+/**
+ * Planted by a second author who had no test in the copy that was read, after the tests had been extended for what the first
+ * set (strangers.js) had shown to be missing.
+ */
+const LEASEHOLD = "packages/leasehold/src";
+const STORES = `${LEASEHOLD}/stores`;
+const SERVER = "packages/leasehold-server/src/http";
+
+export const LATER_STRANGERS = [
+  {
+    name: "stranger-notified-during-attempt",
+    what: "A waiter that is woken while its attempt is still under way forgets that it was woken, so it sleeps on, its reservation passes, and a waiter behind it gets the lease first.",
+    file: `${LEASEHOLD}/core/waiter.ts`,
+    find: "    const { clock, random } = this.#env;\n    this.#ahead = last?.ahead ?? 0;",
+    by: "    const { clock, random } = this.#env;\n    this.#notified = false;\n    this.#ahead = last?.ahead ?? 0;",
+    also: [
+      {
+        file: `${LEASEHOLD}/core/waiter.ts`,
+        find: "    this.#notified = false;\n    signal.throwIfAborted();",
+        by: "    signal.throwIfAborted();",
+      },
+    ],
+  },
+  {
+    name: "stranger-head-aborts-the-last-in-line",
+    what: "A caller that has reached the head of the local queue and then gives up also removes the last caller in that queue, which then waits for ever although the lease becomes free.",
+    file: `${LEASEHOLD}/core/waiter.ts`,
+    find: '      const onTurn = () => {\n        signal.removeEventListener("abort", onAbort);\n        resolve();\n      };',
+    by: "      const onTurn = () => {\n        resolve();\n      };",
+  },
+  {
+    name: "stranger-signal-read-after-interrupt",
+    what: "Work that looks at lease.signal for the first time after its client has begun to close gets a signal that never aborts, so it is not asked to stop.",
+    file: `${LEASEHOLD}/core/held-lease.ts`,
+    find: "      const reason = this.#lostError ?? this.#interrupted;",
+    by: "      const reason = this.#lostError;",
+  },
+  {
+    name: "stranger-own-grant-named-as-anothers",
+    what: "If a repeated acquire stands in one batch behind another client's acquire of the same resource, the holder is told that the resource is held, by itself, instead of getting its grant again.",
+    file: `${LEASEHOLD}/core/rounds.ts`,
+    find: "    const repeated = outcome.grantId === null || outcome.grantId === grantIdOf(request.leaseId);",
+    by: "    const repeated = outcome.grantId === null;",
+  },
+  {
+    name: "stranger-term-waits-before-it-interrupts",
+    what: "When the leader's work returns while a runIfLeader call waits for the signal of the term, the signal never aborts: the node keeps leading without work, and nobody else can lead.",
+    file: `${LEASEHOLD}/election/elector.ts`,
+    find: '            lease.interrupt(new Resigned("the term is over"));\n            await Promise.allSettled(this.#running);',
+    by: '            await Promise.allSettled(this.#running);\n            lease.interrupt(new Resigned("the term is over"));',
+  },
+  {
+    name: "stranger-overdue-of-an-earlier-term",
+    what: "Once the work of one term has overrun its grace period, a later term that stops promptly is reported as STILL_RUNNING the moment the candidate leaves.",
+    file: `${LEASEHOLD}/election/drain.ts`,
+    find: "      ended.abort();\n      this.#overdue = undefined;",
+    by: "      ended.abort();",
+  },
+  {
+    name: "stranger-shard-back-while-draining",
+    what: "A shard that is moved away from a member and back while its old work still drains is started a second time there, and the two works of one member overlap once the old lease has expired.",
+    file: `${LEASEHOLD}/election/shards.ts`,
+    find: "      if (!isOwn(shard) || this.#working.has(shard) || this.#leaving.has(shard)) continue;",
+    by: "      if (!isOwn(shard) || this.#working.has(shard)) continue;",
+  },
+  {
+    name: "stranger-memory-guard-checks-on-arrival",
+    what: "memoryGuard checks the token when a write arrives and not when its turn comes, so an old holder's write that arrives while another runs is done after the newer holder's write.",
+    file: `${LEASEHOLD}/fence/guard.ts`,
+    find: "      const running = place.busy.then(() => {\n        if (token < place.lastToken) throw refusals.refuse(resource, token, place.lastToken);\n        place.lastToken = token;",
+    by: "      if (token < place.lastToken) throw refusals.refuse(resource, token, place.lastToken);\n      const running = place.busy.then(() => {\n        place.lastToken = token;",
+  },
+  {
+    name: "stranger-redis-guard-compares-texts",
+    what: "The guard in Redis compares tokens as texts, so where their lengths differ it lets a stale 9 write after 10, and refuses the newer holder with 10 after 9.",
+    file: `${LEASEHOLD}/fence/redis.ts`,
+    find: "if last and tonumber(last) > tonumber(ARGV[1]) then return {0, last} end",
+    by: "if last and last > ARGV[1] then return {0, last} end",
+  },
+  {
+    name: "stranger-pg-collect-forgets-pause",
+    what: "A collection deletes the row of a paused resource whose lease has ended long ago, and with it the pause: the resource is granted again although nobody has resumed it.",
+    file: `${STORES}/postgres/lease-statements.ts`,
+    find: '      AND NOT ${excludes("l")} AND NOT l.paused AND l.expires_at <=',
+    by: '      AND NOT ${excludes("l")} AND l.expires_at <=',
+  },
+  {
+    name: "stranger-pg-retried-task-is-collected",
+    what: "A dead or cancelled task that is retried keeps the time at which it was to be deleted, so it disappears while it is pending or running.",
+    file: `${STORES}/postgres/task-statements.ts`,
+    find: "failures = 0, crashes = 0, finished_at = NULL, delete_at = NULL,",
+    by: "failures = 0, crashes = 0, finished_at = NULL,",
+  },
+  {
+    name: "stranger-pg-limit-marks-once",
+    what: "Tasks whose rows were locked while a limit was first declared are not marked by the next, equal declaration, so they never count and more tasks run at once than the limit allows.",
+    file: `${STORES}/postgres/task-limits.ts`,
+    find: "        await run(MARK, [namespace, scope, name]);",
+    by: '        if (row.change !== "none") await run(MARK, [namespace, scope, name]);',
+  },
+  {
+    name: "stranger-pg-once-second-failure-delay",
+    what: "The second failure of a key of once keeps the first one's time of the next attempt, so retryDelayMs counts only once and later callers try again at once.",
+    file: `${STORES}/postgres/once-statements.ts`,
+    find: "failed_at = excluded.failed_at,\n  next_at = excluded.next_at\n",
+    by: "failed_at = excluded.failed_at\n",
+  },
+  {
+    name: "stranger-pg-schedule-new-time-zone",
+    what: "A declaration that changes only the time zone of a schedule does not begin anew: it stays due at the old zone's time, and fire times of the new zone from before the change count as missed.",
+    file: `${STORES}/postgres/schedule-statements.ts`,
+    find: "const NOW_MS = \"date_trunc('milliseconds', c.now)\";",
+    by: '/** A change of these begins the fire times anew. */\nconst TIMES = ["cron", "every_ms"];\nconst NOW_MS = "date_trunc(\'milliseconds\', c.now)";',
+    also: [
+      {
+        file: `${STORES}/postgres/schedule-statements.ts`,
+        find: "last_fire_at = CASE WHEN ${differs(TIMING)} THEN",
+        by: "last_fire_at = CASE WHEN ${differs(TIMES)} THEN",
+      },
+      {
+        file: `${STORES}/postgres/schedule-statements.ts`,
+        find: "due_at = CASE WHEN ${differs(TIMING)} THEN",
+        by: "due_at = CASE WHEN ${differs(TIMES)} THEN",
+      },
+    ],
+  },
+  {
+    name: "stranger-redis-queue-ends-with-newcomer",
+    what: "A waiter that joins for a short time makes the whole wait queue of the resource expire with it, so those who wait for longer lose their places and are overtaken.",
+    file: `${STORES}/redis/wait-queue.ts`,
+    find: "    redis.call('PEXPIREAT', queue, text(math.ceil(waitedUntil / 1000)))",
+    by: "    redis.call('PEXPIREAT', queue, text(math.ceil(endsAt / 1000)))",
+  },
+  {
+    name: "stranger-redis-renewal-does-not-keep-record",
+    what: "Renewals no longer move the expiry of a lease's record, so a lease that is held and renewed for nine days, or renewed for a very long TTL, vanishes from Redis and is granted to a second holder.",
+    file: `${STORES}/redis/scripts.ts`,
+    find: "  local last = untilOf(r)\n  r.expiresAt = math.max(r.expiresAt, now + c[1] * 1000)",
+    by: "  r.expiresAt = math.max(r.expiresAt, now + c[1] * 1000)\n  local last = untilOf(r)",
+  },
+  {
+    name: "stranger-redis-namespaces-collide",
+    what: "Two namespaces such as 'a{b' and 'a%7Bb' share their keys in Redis, so the leases of one are seen, and excluded, in the other.",
+    file: `${STORES}/redis/keys.ts`,
+    find: "namespace.replace(/[%{}]/g, encodeURIComponent)",
+    by: "namespace.replace(/[{}]/g, encodeURIComponent)",
+  },
+  {
+    name: "stranger-etcd-engine-lease-counts-from-answer",
+    what: "The end of an engine lease is counted from etcd's answer, so after a slow answer a new grant is put under an engine lease that etcd ends while its holder still trusts it.",
+    file: `${STORES}/etcd/engine-leases.ts`,
+    find: '    // Taken before any retry, which would grant another one: its end still counts from here.\n    const sentMs = this.#clock.monotonic();\n    const answer = await this.#client.call({\n      method: "LeaseGrant",',
+    by: '    const answer = await this.#client.call({\n      method: "LeaseGrant",',
+    also: [
+      {
+        file: `${STORES}/etcd/engine-leases.ts`,
+        find: "    const lease = { id: answer.ID, ttlMs: grantedMs - SPARE_MS, endsMs: sentMs + grantedMs };\n    this.#ends.set(lease.id, lease.endsMs);\n    this.#sweep(sentMs);",
+        by: "    const nowMs = this.#clock.monotonic();\n    const lease = { id: answer.ID, ttlMs: grantedMs - SPARE_MS, endsMs: nowMs + grantedMs };\n    this.#ends.set(lease.id, lease.endsMs);\n    this.#sweep(nowMs);",
+      },
+    ],
+  },
+  {
+    name: "stranger-etcd-revoked-grant-repeated",
+    what: "An acquire that is repeated after an operator has revoked its grant at its expiry is answered as acquired instead of ended, so the client begins work under a revoked lease.",
+    file: `${STORES}/etcd/decide-acquire.ts`,
+    find: '    if (record.ended || !excludesOthers(entry)) return { outcome: { status: "ended" } };',
+    by: '    if (!excludesOthers(entry)) return { outcome: { status: "ended" } };',
+  },
+  {
+    name: "stranger-zookeeper-expiry-hides-revocation",
+    what: "A grant that an operator has revoked at its expiry ends as expired, so its view and the holder's loss say expired instead of revoked.",
+    file: `${STORES}/zookeeper/decide.ts`,
+    find: '    if (state === "released" && known?.node?.owner === talk.link.owner && !doubt.unknown) {',
+    by: "    if (known?.node?.owner === talk.link.owner && !doubt.unknown) {",
+  },
+  {
+    name: "stranger-consul-late-grant-never-ended",
+    what: "A grant that Consul makes after its TTL has passed unanswered (an agent waited for a leader) is no longer looked for, so it blocks the resource for as long as that client lives.",
+    file: `${STORES}/consul/store.ts`,
+    find: '    const nowMs = this.#client.connection.env.clock.monotonic();\n    const isEnded = outcome?.status === "released" || nowMs >= (one.lateUntilMs ?? 0);\n    if (isEnded) all.forget(one.id);\n    else one.untilMs = nowMs + LATE_CHECK_MS;',
+    by: "    all.forget(one.id);",
+    also: [
+      {
+        file: `${STORES}/consul/store.ts`,
+        find: "const LATEST_EFFECT_MS = 60_000;\nconst LATE_CHECK_MS = 5_000;",
+        by: "const LATEST_EFFECT_MS = 60_000;",
+      },
+    ],
+  },
+  {
+    name: "stranger-kubernetes-grant-inherits-revocation",
+    what: "The first holder after a lease was revoked with free now inherits the mark, so its own lease is lost as revoked at its first renewal.",
+    file: `${STORES}/kubernetes/records-changes.ts`,
+    find: "      token: String(record.token),\n      ended: undefined,",
+    by: "      token: String(record.token),",
+  },
+  {
+    name: "stranger-memory-floor-of-the-last",
+    what: "The memory store keeps as its floor the token of the record collected last, not the largest one, so a collected resource may be granted with a smaller token than before.",
+    file: `${STORES}/memory/store.ts`,
+    find: "        namespace.tokenFloor = Math.max(namespace.tokenFloor, record.token);",
+    by: "        namespace.tokenFloor = record.token;",
+  },
+  {
+    name: "stranger-memory-key-rate-across-queues",
+    what: "The rate of a concurrency key counts the starts of the same kind and key in all queues together, so a task in one queue is kept back by a task of another.",
+    file: `${STORES}/memory/task-keys.ts`,
+    find: "    const name = () => JSON.stringify([queue, kind, concurrency.key]);",
+    by: "    const name = () => JSON.stringify([kind, concurrency.key]);",
+  },
+  {
+    name: "stranger-checkpoint-lost-behind-heartbeat",
+    what: "A checkpoint that is written while a heartbeat is under way resolves but is never stored, so the next attempt begins from an older checkpoint or from none.",
+    file: `${LEASEHOLD}/tasks/running-task.ts`,
+    find: '    if (outcome.status === "renewed" && this.#checkpoint === checkpoint)\n      this.#checkpoint = undefined;',
+    by: '    if (outcome.status === "renewed") this.#checkpoint = undefined;',
+  },
+  {
+    name: "stranger-claim-repeated-under-new-id",
+    what: "A worker whose claim got no answer claims again under a new id, so the tasks that the store had already given it stay running without a handler until their leases expire, and count as crashed.",
+    file: `${LEASEHOLD}/tasks/worker.ts`,
+    find: "    let claimId = newLeaseId(env.random);\n    const backoff",
+    by: "    const backoff",
+    also: [
+      {
+        file: `${LEASEHOLD}/tasks/worker.ts`,
+        find: "        claimId,\n        limit,",
+        by: "        claimId: newLeaseId(env.random),\n        limit,",
+      },
+      {
+        file: `${LEASEHOLD}/tasks/worker.ts`,
+        find: "        claimId = newLeaseId(env.random);\n        backoff.reset();",
+        by: "        backoff.reset();",
+      },
+    ],
+  },
+  {
+    name: "stranger-skipped-fire-times-count-again",
+    what: 'With catchUp "none", fire times that were too late do not move lastFireAt on, so each later tick counts them as skipped once more.',
+    file: `${LEASEHOLD}/tasks/schedules/rules.ts`,
+    find: "    lastFireAtMs: passed.at(-1) ?? due.lastFireAtMs,",
+    by: "    lastFireAtMs: counted.at(-1) ?? due.lastFireAtMs,",
+  },
+  {
+    name: "stranger-keyless-stream-outlives-first-key",
+    what: "An event stream or a waiting claim that began before the first API key was created goes on without a key for as long as its connection lasts.",
+    file: `${SERVER}/auth/authenticate.ts`,
+    find: '    if (keyId === null) {\n      if (this.#requiresKeys) throw unauthenticated("requests now need an API key", false);\n      return;\n    }',
+    by: "    if (keyId === null) return;",
+  },
+  {
+    name: "stranger-unread-stream-frees-a-place",
+    what: "An event stream that is cancelled before its first read lowers the count of open streams, so its key and tenant may open more streams than their limit.",
+    file: `${SERVER}/events/event-stream.ts`,
+    find: "        if (this.#open.delete(stream)) this.#counts.add(listener.keyId, -1);",
+    by: "        this.#open.delete(stream);\n        this.#counts.add(listener.keyId, -1);",
+  },
+  {
+    name: "stranger-once-page-larger-than-limit",
+    what: "GET /v1/once returns more records than its limit where the limit is above 20 and no multiple of 20, such as 40 for ?limit=30.",
+    file: `${SERVER}/native/once-routes.ts`,
+    find: "      limit: Math.min(PART, limit - items.length),",
+    by: "      limit: Math.min(PART, limit),",
+  },
+];
