@@ -65,6 +65,15 @@ it("a paused demand occupies nothing, and its pause does not reduce the limit", 
   expect(paused[0]?.resume("a")).toBe(false);
 });
 
+it("what a demand has taken before it pauses says nothing of the store", async () => {
+  const { env, admission, admit } = newAdmission({ inFlight: 256, lateMs: 250 });
+  admission.enter()?.();
+  const demand = new Demand(admission, false);
+  await env.clock.advance(5_000);
+  demand.pause();
+  expect(admit(null)).toHaveLength(256);
+});
+
 it("what a store in this process answers within a turn counts until the turn ends", async () => {
   // A tenant has half of it.
   const { app, b } = await open({ inFlight: 4 });

@@ -71,6 +71,14 @@ export const limits: Section = (test, expect) => {
         declaredAt: after.declaredAt,
       });
       expect(Date.parse(after.declaredAt)).toBeGreaterThan(Date.parse(declaredAt));
+      for (const other of [
+        { limit: 7, perMs: 2_000 },
+        { limit: 8, perMs: 2_000 },
+      ]) {
+        expect(await declare(fixture, { running: 4, rate: other })).toBe("changed");
+        expect((await view(fixture)).rate).toEqual(other);
+      }
+      expect(await declare(fixture, { running: 4 })).toBe("changed");
       await declare(fixture, { scope: "queue", name: "a", running: 1 });
       await declare(fixture, { name: "a", running: 1 });
       const all = await limitsOf(fixture).list(namespace);
