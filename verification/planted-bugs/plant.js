@@ -17,7 +17,8 @@ export async function control(copy, checks) {
  */
 export async function plant(copy, bug, controls) {
   const { name, area, file, what, check } = bug;
-  const shown = { name, area, file, what, kind: check.kind, check: check.what };
+  const first = bug.firstMissed ? { firstMissed: true } : {};
+  const shown = { name, area, file, what, ...first, kind: check.kind, check: check.what };
   const failed = controls.find((one) => one.check === check.what && one.problem !== null);
   if (failed) {
     const problem = `not planted, the check fails without it: ${failed.problem}`;

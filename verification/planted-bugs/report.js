@@ -22,6 +22,10 @@ export function markdown({ date, commit, node, machine, controls, bugs, seconds 
     const found = killedBy ?? missed(problem);
     return [area, `**${name}** ${what}`, check, found, seconds.toFixed(0)].map(cell);
   });
+  const strangers = ["strangers", "later strangers"]
+    .map((area) => bugs.filter((bug) => bug.area === area))
+    .filter((set) => set.length > 0)
+    .map((set) => `${set.filter(({ firstMissed }) => !firstMissed).length} of ${set.length}`);
   return `# Planted bugs
 
 Each row is a typical mistake, planted in a copy of the project, and the check that catches it. If no check catches a bug, a check is
@@ -36,7 +40,14 @@ bug and must pass, because a check that always fails has caught nothing.
 
 **${killed.length} of ${bugs.length} bugs are caught**: ${kinds.join(", ")}. Before that, ${passed} of ${controls.length} checks passed without a bug.
 The run was on ${date.slice(0, 10)} at commit \`${commit}\`, with Node ${node}, on ${machine}, and took ${Math.round(seconds / 60)} minutes.
-
+${
+  strangers.length > 0
+    ? `
+The authors of the areas "strangers" and "later strangers" had seen no test, so each of their bugs may be caught by any test near the
+changed source. The tests as they were caught ${strangers.join(", then ")}. What they missed has a test since.
+`
+    : ""
+}
 | area | bug | check | seed or test that caught it | seconds |
 |---|---|---|---|---:|
 ${rows.map((cells) => `| ${cells.join(" | ")} |`).join("\n")}

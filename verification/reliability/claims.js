@@ -46,6 +46,10 @@ export function claims(reports) {
   const lost = add(overloads.map((/** @type {Report} */ one) => one["lost"]));
   const caught =
     planted?.["bugs"].filter((/** @type {Report} */ bug) => bug.killedBy !== null) ?? [];
+  const ofStranger = (planted?.["bugs"] ?? []).filter(
+    (/** @type {Report} */ { area }) => area === "later strangers",
+  );
+  const missed = ofStranger.filter((/** @type {Report} */ { firstMissed }) => firstMissed);
   return [
     {
       what: "simulated worlds",
@@ -116,6 +120,13 @@ export function claims(reports) {
         caught.length === planted?.["bugs"].length &&
         planted["controls"].length > 0 &&
         planted["controls"].every((/** @type {Report} */ { problem }) => problem === null),
+      from: ["planted-bugs"],
+    },
+    {
+      what: "bugs of the last author who had seen no test",
+      aim: "30, of which the tests as they were caught 27",
+      seen: `${ofStranger.length - missed.length} of ${ofStranger.length}`,
+      holds: ofStranger.length >= 30 && ofStranger.length - missed.length >= 27,
       from: ["planted-bugs"],
     },
     {

@@ -28,13 +28,13 @@ const short = (runs: Runs) =>
 it("is what the kept reports say", () => {
   const { text, judged } = pageOf(kept(), page);
   expect(text).toBe(page);
-  expect(judged).toHaveLength(12);
+  expect(judged).toHaveLength(13);
   // The page says so, too: no night has run with Consul, and none with overloads.
-  expect(short(kept())).toEqual([HISTORIES, OVERLOADS, WHOLE]);
+  expect(short(kept())).toEqual([HISTORIES, STRANGERS, OVERLOADS, WHOLE]);
 });
 
 it("holds nothing of a night that did not come to its reports", () => {
-  expect(short(new Map())).toHaveLength(12);
+  expect(short(new Map())).toHaveLength(13);
 });
 
 /** The kept reports, with what their night lacked as a night would report it. */
@@ -59,6 +59,8 @@ function complete(): Runs {
     engine,
     lost: 0,
   }));
+  const { bugs } = runs.get("planted-bugs")![0]!;
+  for (let n = 0; n < 30; n += 1) bugs.push({ ...bugs[0], area: "later strangers" });
   runs.set("overload", [{ ...runs.get("soak")![0], attacks: overloads }]);
   return runs;
 }
@@ -73,6 +75,7 @@ const HISTORIES = "histories on real stores";
 const PAUSES = "pauses of holders and workers longer than the TTL";
 const TAKEOVERS = "takeovers from holders that were killed or stopped";
 const PLANTED = "bugs planted on purpose";
+const STRANGERS = "bugs of the last author who had seen no test";
 const MUTANTS = "mutants that unit tests notice";
 const OVERLOADS = "leases of others while a server is overloaded or attacked";
 const WHOLE = "chaos and failovers as a whole";
@@ -101,6 +104,14 @@ it.each<[string, string, (report: Report) => void, string[]]>([
   ["a variant that breaks nothing", "spin", (one) => (one.variants[0].broken = null), [STATES]],
   ["a configuration that was not explored", "spin", (one) => one.configurations.pop(), [STATES]],
   ["a bug that nothing caught", "planted-bugs", ({ bugs }) => (bugs[3].killedBy = null), [PLANTED]],
+  [
+    "four that the tests missed at first",
+    "planted-bugs",
+    ({ bugs }) => {
+      for (const bug of bugs.slice(-4)) bug.firstMissed = true;
+    },
+    [STRANGERS],
+  ],
   [
     "a check that fails by itself",
     "planted-bugs",

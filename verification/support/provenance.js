@@ -7,6 +7,8 @@ import { dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
+/** The conformance suites of leasehold/testing are tests, too. */
+const SUITE = /\/testing\/\w+-suite(\/|\.ts$)/;
 /** Options that say where something is written, which says nothing of what was done. */
 const FILES = ["--json", "--keep", "--markdown", "--plot"];
 
@@ -53,7 +55,7 @@ function sourceFiles() {
         join(folder, file),
       );
     })
-    .filter((file) => /(?<!\.test)\.(ts|js|sql|lua)$/.test(file))
+    .filter((file) => /(?<!\.test)\.(ts|js|sql|lua)$/.test(file) && !SUITE.test(file))
     .sort();
 }
 

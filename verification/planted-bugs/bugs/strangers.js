@@ -1,6 +1,6 @@
 /**
  * Planted by an author who had not read the tests, only the sources and their promises. No test is named for them: any
- * test near the changed source may catch them.
+ * test near the changed source may catch them. Those that none caught at first have tests since.
  */
 const LEASEHOLD = "packages/leasehold/src";
 const STORES = `${LEASEHOLD}/stores`;
@@ -130,6 +130,7 @@ export const STRANGERS = [
   },
   {
     name: "stranger-refused-success-forgets-failures",
+    firstMissed: true,
     what: "A success that is refused, because the lease was lost, erases the failures of its key, which is then tried more often than allowed.",
     file: `${STORES}/postgres/once-statements.ts`,
     find: "WHERE f.namespace = $1 AND f.key = $5 AND EXISTS (SELECT FROM recorded)",
@@ -137,6 +138,7 @@ export const STRANGERS = [
   },
   {
     name: "stranger-once-takes-credit",
+    firstMissed: true,
     what: "If the transaction of the work was rolled back and another caller has done the work meanwhile, `once` says that this one has run it.",
     file: `${LEASEHOLD}/once/once.ts`,
     find: 'if (record?.state === "done" && record.token === lease.token) {',
@@ -144,6 +146,7 @@ export const STRANGERS = [
   },
   {
     name: "stranger-metadata-of-the-first",
+    firstMissed: true,
     what: "Leases of one holder that are acquired at the same time all get the metadata of the first one.",
     file: `${STORES}/redis/lean-calls.ts`,
     find: "\n    if ((request.metadata ?? null) !== metadata) return null;",
@@ -226,6 +229,7 @@ export const STRANGERS = [
   },
   {
     name: "stranger-old-task-frees-dedupe-key",
+    firstMissed: true,
     what: "When a finished task is deleted, a second task with its dedupeKey is accepted beside one that is unfinished.",
     file: `${STORES}/memory/task-index.ts`,
     find: "if (name !== null && isUnfinished(state)) this.#deduped.delete(name);",
@@ -252,6 +256,7 @@ export const STRANGERS = [
   },
   {
     name: "stranger-window-of-the-future",
+    firstMissed: true,
     what: "After the store's clock was set back, a used-up rate keeps its tasks back until the clock has caught up.",
     file: `${LEASEHOLD}/tasks/limits.ts`,
     find: "return last && last.startMs <= nowMs && nowMs < last.startMs + perMs ? last : undefined;",
@@ -266,6 +271,7 @@ export const STRANGERS = [
   },
   {
     name: "stranger-length-of-window-ignored",
+    firstMissed: true,
     what: "A declaration that changes only the length of a rate's window is taken for the same limit, and ignored.",
     file: `${STORES}/memory/task-limits.ts`,
     find: "a.running === b.running && a.rate?.limit === b.rate?.limit && a.rate?.perMs === b.rate?.perMs",
@@ -301,6 +307,7 @@ export const STRANGERS = [
   },
   {
     name: "stranger-slow-client-slow-store",
+    firstMissed: true,
     what: "The time that a client takes to send its body counts as the store's, and lowers how many requests are admitted.",
     file: `${SERVER}/limits/demand.ts`,
     find: 'this.#leave?.("paused");',

@@ -21,7 +21,7 @@ export {
   type OpenedLeaseStore,
 } from "./lease-suite/index.js";
 export { type ManualClock, manualClock, manualEnv, seededRandom } from "./manual-clock.js";
-export { exerciseOnceStore, type OnceHarness, type OpenedOnceStore } from "./once-suite.js";
+export { exerciseOnceStore, type OnceHarness, type OpenedOnceStore } from "./once-suite/index.js";
 export type { OpenedScheduleStore } from "./schedule-fixture.js";
 export { exerciseScheduleStore, type ScheduleHarness } from "./schedule-suite.js";
 export {

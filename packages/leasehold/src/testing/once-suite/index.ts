@@ -2,8 +2,8 @@
  * The conformance suite of the records of `once`: every engine that keeps them passes it, and so can yours. It holds a
  * store against the port (once/port.ts).
  */
-import type { AcquireOutcome } from "../core/index.js";
-import { grantIdOf, newLeaseId, sleep, systemClock, systemRandom } from "../env/index.js";
+import type { AcquireOutcome } from "../../core/index.js";
+import { grantIdOf, newLeaseId, sleep, systemClock, systemRandom } from "../../env/index.js";
 import {
   type FailOnceRequest,
   type OnceGrant,
@@ -11,12 +11,12 @@ import {
   type OnceView,
   resourceOf,
   type SucceedRequest,
-} from "../once/port.js";
-import { only } from "./calls.js";
-import type { Expect, TestFramework } from "./framework.js";
-import { OnceWalk } from "./once-model.js";
-import type * as suite from "./suite.js";
-import { defineSuite } from "./suite.js";
+} from "../../once/port.js";
+import { only } from "../calls.js";
+import type { Expect, TestFramework } from "../framework.js";
+import type * as suite from "../suite.js";
+import { defineSuite } from "../suite.js";
+import { OnceWalk } from "./model.js";
 
 /** A store under test. */
 export interface OpenedOnceStore {
