@@ -154,7 +154,7 @@ export const STEPS = [
     name: "overload",
     what: "a server with more requests than it can serve, and attacked by a tenant",
     parts: OF_SERVERS.flatMap((engine) =>
-      // A server behind a server has one tenant, which has nobody to attack.
+      // A server behind a server has one tenant, and so no other one to attack.
       (engine === "http" ? ["flood"] : ["flood", "attacks"]).map((kind) => ({
         name: `overload-${engine}-${kind}`,
         minutes: kind === "flood" ? 2 : 12,

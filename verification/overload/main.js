@@ -199,7 +199,7 @@ if (values.store === undefined && !ENGINES.includes(engine)) {
 }
 if (engine.startsWith("http") && values.attack !== undefined) {
   console.error(
-    "a server behind a server has one tenant, which has nobody to attack: --engine http without --attack",
+    "a server behind a server has one tenant, and no other one to attack: --engine http without --attack",
   );
   process.exit(64);
 }

@@ -42,7 +42,7 @@ export async function startServer({ store, control }, options = []) {
   const cli = fileURLToPath(
     new URL("../../packages/leasehold-server/dist/cli/main.js", import.meta.url),
   );
-  // Into a file: a log that nobody reads has lines left out.
+  // Into a file: a log whose reader is slow has lines left out.
   const log = join(folder, "log");
   const args = [cli, "serve", "--port", "0", "--log-level", "info", ...options];
   args.push("--store", store ?? `pglite:${join(folder, "db")}`);

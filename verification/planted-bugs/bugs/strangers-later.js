@@ -37,14 +37,14 @@ export const LATER_STRANGERS = [
   },
   {
     name: "stranger-own-grant-named-as-anothers",
-    what: "If a repeated acquire stands in one batch behind another client's acquire of the same resource, the holder is told that the resource is held, by itself, instead of getting its grant again.",
+    what: "If a repeated acquire stands in one batch behind another client's acquire of the same resource, the holder gets the outcome that the resource is held, by itself, instead of getting its grant again.",
     file: `${LEASEHOLD}/core/rounds.ts`,
     find: "    const repeated = outcome.grantId === null || outcome.grantId === grantIdOf(request.leaseId);",
     by: "    const repeated = outcome.grantId === null;",
   },
   {
     name: "stranger-term-waits-before-it-interrupts",
-    what: "When the leader's work returns while a runIfLeader call waits for the signal of the term, the signal never aborts: the node keeps leading without work, and nobody else can lead.",
+    what: "When the leader's work returns while a runIfLeader call waits for the signal of the term, the signal never aborts: the node keeps leading without work, and no other node can lead.",
     file: `${LEASEHOLD}/election/elector.ts`,
     find: '            lease.interrupt(new Resigned("the term is over"));\n            await Promise.allSettled(this.#running);',
     by: '            await Promise.allSettled(this.#running);\n            lease.interrupt(new Resigned("the term is over"));',
@@ -65,7 +65,7 @@ export const LATER_STRANGERS = [
   },
   {
     name: "stranger-memory-guard-checks-on-arrival",
-    what: "memoryGuard checks the token when a write arrives and not when its turn comes, so an old holder's write that arrives while another runs is done after the newer holder's write.",
+    what: "memoryGuard checks the token when a write arrives and not when the writes before it are done, so an old holder's write that arrives while another runs is done after the newer holder's write.",
     file: `${LEASEHOLD}/fence/guard.ts`,
     find: "      const running = place.busy.then(() => {\n        if (token < place.lastToken) throw refusals.refuse(resource, token, place.lastToken);\n        place.lastToken = token;",
     by: "      if (token < place.lastToken) throw refusals.refuse(resource, token, place.lastToken);\n      const running = place.busy.then(() => {\n        place.lastToken = token;",
@@ -79,7 +79,7 @@ export const LATER_STRANGERS = [
   },
   {
     name: "stranger-pg-collect-forgets-pause",
-    what: "A collection deletes the row of a paused resource whose lease has ended long ago, and with it the pause: the resource is granted again although nobody has resumed it.",
+    what: "A collection deletes the row of a paused resource whose lease has ended long ago, and with it the pause: the resource is granted again although no operator has resumed it.",
     file: `${STORES}/postgres/lease-statements.ts`,
     find: '      AND NOT ${excludes("l")} AND NOT l.paused AND l.expires_at <=',
     by: '      AND NOT ${excludes("l")} AND l.expires_at <=',
