@@ -1,6 +1,7 @@
 // What a night proves: long runs that `npm test` has only shares of, one after the other. Each part writes a report as
 // JSON into the folder, from which docs/reliability.md takes its figures. A part fits into an hour.
 import { PARTS as MUTATED } from "../mutants/parts.js";
+import { AREAS } from "../planted-bugs/bugs.js";
 
 /** Servers that histories and chaos run on. */
 const STORES = ["postgres", "redis", "etcd", "zookeeper", "consul", "http"];
@@ -8,6 +9,13 @@ const STORES = ["postgres", "redis", "etcd", "zookeeper", "consul", "http"];
 const [WORLDS, FIRST_WORLD] = [10_000, 40_000_000];
 /** Histories of a store, and the first one. */
 const [HISTORIES, FIRST_HISTORY] = [420, 100_000];
+/** Any test may catch what a stranger planted, which takes longer. */
+const STRANGERS = ["strangers", "later strangers"];
+const BUGS_BY_PART = [
+  { name: "named", minutes: 25, areas: AREAS.filter((area) => !STRANGERS.includes(area)) },
+  { name: "first", minutes: 50, areas: STRANGERS.slice(0, 1) },
+  { name: "later", minutes: 50, areas: STRANGERS.slice(1) },
+];
 /** Stores of an overloaded or attacked server: all that `leasehold serve` accepts. */
 const OF_SERVERS = ["memory", "pglite", "postgres", "redis", "etcd", "http"];
 
@@ -63,13 +71,16 @@ export const STEPS = [
   {
     name: "planted-bugs",
     what: "known mistakes, each of which a check must catch",
-    parts: [
-      {
-        name: "planted-bugs",
-        minutes: 20,
-        command: (_, report) => ["verification/planted-bugs/run.js", "--json", report],
-      },
-    ],
+    parts: BUGS_BY_PART.map(({ name, minutes, areas }) => ({
+      name: `planted-bugs-${name}`,
+      minutes,
+      command: (_, report) => [
+        "verification/planted-bugs/run.js",
+        ...areas.flatMap((area) => ["--area", area]),
+        "--json",
+        report,
+      ],
+    })),
   },
   {
     name: "mutants",

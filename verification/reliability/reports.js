@@ -45,6 +45,12 @@ const CHAOS_COUNTS = [
 
 /** @type {Readonly<Record<string, (parts: Report[]) => Report>>} */
 const JOINS = {
+  "planted-bugs": (parts) => ({
+    ...parts[0],
+    bugs: parts.flatMap(({ bugs }) => bugs),
+    controls: parts.flatMap(({ controls }) => controls),
+    seconds: add(parts.map(({ seconds }) => seconds)),
+  }),
   mutants: (reports) => ({ parts: reports.flatMap(({ parts }) => parts) }),
   overload: (parts) => ({ runs: parts.flatMap(runsOf) }),
   chaos: (parts) => ({
