@@ -96,6 +96,17 @@ describePostgres("claims under one limit", () => {
     }
   });
 
+  it("count a task whose row was locked when the limit was declared, from its next declaration on", async () => {
+    await add("locked", { kind: "late", queue: "late" });
+    await add("behind it", { kind: "late", queue: "late" });
+    expect(await claim(["late"], null, opened, 1)).toEqual(["locked"]);
+    await client.query("BEGIN; SELECT FROM leasehold.task WHERE id = 'locked' FOR UPDATE");
+    await declare("late", 1);
+    await client.query("COMMIT");
+    await declare("late", 1);
+    expect(await claim(["late"])).toEqual([]);
+  });
+
   it("begin a new window when the clock was set back to before the last one", async () => {
     const rate = { limit: 1, perMs: 3_600_000 };
     const limits = opened.tasks.limits as TaskLimits;

@@ -227,6 +227,14 @@ describeRedis("waiters on Redis", () => {
     expect(await keysOfLines()).toEqual([]);
   });
 
+  it("keep their places for their own times, whoever joins for a shorter one", async () => {
+    const store = await openStore();
+    await store.acquire([requestOf("mixed")]);
+    await store.acquire([waiterOf("mixed"), waiterOf("mixed", 300)]);
+    const leftMs = Number(await server.ask("pttl", keys.queue({ namespace, resource: "mixed" })));
+    expect(leftMs).toBeGreaterThan(LONG_MS / 2);
+  });
+
   it("are forgotten all at once when they have died, however many", async () => {
     const store = await openStore();
     await store.acquire([requestOf("died")]);

@@ -3,7 +3,7 @@
  *
  *   beside       in its folder, those that are named after it before the others
  *   of its part  in the folders above it up to that of its layer, those that import it, and those of what a store keeps
- *   of its store the conformance suites, and the tests of the engine and of its faults
+ *   of its store the conformance suites, the tests of the engine and of its faults, and those that run on several engines
  *
  * Not among them are tests that would fail with any change, and so prove nothing: those that run the built command line,
  * which refuse a build that is older than the sources, and those that compare a text with a copy of it.
@@ -13,7 +13,10 @@ import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
-const OF_STORES = ["tests/conformance", "tests/engines", "tests/faults"];
+const OF_STORES = ["tests/conformance", "tests/engines", "tests/faults", "tests/operations"];
+const OF_SEVERAL_ENGINES = /support\/control-engines\.js/;
+/** The engines of those. */
+const SEVERAL = ["postgres", "memory", "http"];
 const FAILS_WITH_ANY_CHANGE = /support\/(cli|golden)\.js|expectNoSecrets|UPDATE_GOLDEN/;
 /** What a store keeps, by the first word of its file, and the folder of it in the library. */
 const KEPT_IN = {
@@ -62,6 +65,7 @@ function stepsFor(source) {
   const concerns = (test) => {
     const about = wordsOf(basename(test, ".test.ts")).filter((word) => !ANY_SUITE.has(word));
     if (store && about.includes(wordsOf(store)[0])) return true;
+    if (SEVERAL.includes(store) && OF_SEVERAL_ENGINES.test(textOf(test))) return true;
     return about.every((word) => words.has(word));
   };
   return [

@@ -277,6 +277,27 @@ describe("runIfLeader", () => {
     expect(await leases.get("cluster")).toMatchObject({ state: "released" });
   });
 
+  it("are interrupted when the work of the term returns, so that the term ends", async () => {
+    const { clock, node } = electorsWorld();
+    const [a, b] = [node("a"), node("b")];
+    let finish = () => {};
+    const leading = a.lead(() => new Promise<void>((resolve) => (finish = resolve)));
+    await clock.advance(100);
+    const waiting = a.elector.runIfLeader(
+      (signal) => new Promise((resolve) => signal.addEventListener("abort", () => resolve(1))),
+    );
+    const next = b.lead();
+    finish();
+    await clock.settle();
+    expect(await waiting).toBe(1);
+    await clock.advance(ELECTOR_TTL_MS);
+    expect([a.elector.state, b.elector.state]).toEqual(["waiting", "leading"]);
+    a.stop.abort();
+    b.stop.abort();
+    await clock.settle();
+    await Promise.all([leading, next]);
+  });
+
   it("reject with LEASE_LOST what ran while the term ended", async () => {
     const { clock, node, store } = electorsWorld();
     const { elector, stop, lead } = node("a");

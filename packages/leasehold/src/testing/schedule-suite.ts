@@ -94,6 +94,25 @@ const declaring: Section = (test, expect) => {
     expect(await fixture.due()).toMatchObject({ lastFireAtMs: Date.parse(begun.lastFireAt) });
   });
 
+  test("begins anew where any one of what the fire times depend on changes", async (fixture) => {
+    const cron = { cron: "0 3 * * *", everyMs: null };
+    await fixture.declare(cron);
+    for (const change of [
+      { ...cron, timeZone: "Asia/Tokyo" },
+      { cron: "0 4 * * *", everyMs: null, timeZone: "Asia/Tokyo" },
+      { everyMs: HOUR_MS, timeZone: "Asia/Tokyo" },
+      { everyMs: 2 * HOUR_MS, timeZone: "Asia/Tokyo" },
+    ]) {
+      await fixture.fire(await fixture.dueNow(), []);
+      const { lastFireAt } = await fixture.view();
+      await fixture.pass(1_005);
+      expect(await fixture.declare(change)).toBe("changed");
+      const begun = await fixture.view();
+      expect(Date.parse(begun.lastFireAt)).toBeGreaterThan(Date.parse(lastFireAt));
+      expect(await fixture.due()).toMatchObject({ lastFireAtMs: Date.parse(begun.lastFireAt) });
+    }
+  });
+
   test("removes a schedule, whose tasks stay", async (fixture) => {
     await fixture.declare();
     await fixture.fire(await fixture.dueNow(), ["a"]);

@@ -131,12 +131,10 @@ describe("the records of once", () => {
     expect(refused.body.errors).toMatchObject([{ path: "value" }]);
   });
 
-  it("are listed in pages that large values make shorter", async () => {
-    const app = await openTestApp();
-    const { once, leases } = app.stores;
-    const value = "x".repeat(VALUE_BYTES - 2);
-    const keys = Array.from({ length: 60 }, (_, index) => `key-${String(index).padStart(2, "0")}`);
-    for (const key of keys) {
+  /** As many, sorted by key, each with this value. */
+  async function succeedAll({ stores: { once, leases } }: Asked, count: number, value: string) {
+    const names = Array.from({ length: count }, (_, at) => `key-${String(at).padStart(2, "0")}`);
+    for (const key of names) {
       const leaseId = newLeaseId(systemRandom);
       const lease = { namespace: "default", resource: resourceOf(key), leaseId };
       const [held] = await leases.acquire([{ ...lease, holder: "ada", ttlMs: 60_000 }]);
@@ -144,13 +142,28 @@ describe("the records of once", () => {
       const { token } = held;
       await once?.succeed({ namespace: "default", key, leaseId, token, value, keepMs: null });
     }
+    return names;
+  }
+  const keysOf = ({ items }: { items: { key: string }[] }) => items.map(({ key }) => key);
+
+  it.each([1, 20, 30, 45, 60])("are listed in pages of at most %i", async (limit) => {
+    const app = await openTestApp();
+    const keys = await succeedAll(app, 50, "small");
+    const { body } = await app.ask("GET", `/v1/once?limit=${limit}`);
+    expect(keysOf(body)).toEqual(keys.slice(0, limit));
+    expect(body.nextCursor === null).toBe(limit > keys.length);
+  });
+
+  it("are listed in pages that large values make shorter", async () => {
+    const app = await openTestApp();
+    const keys = await succeedAll(app, 60, "x".repeat(VALUE_BYTES - 2));
     const listed: string[] = [];
     let pages = 0;
     for (let cursor: string | null = ""; cursor !== null; pages += 1) {
       const after: string = cursor === "" ? "" : `&cursor=${encodeURIComponent(cursor)}`;
       const { body } = await app.ask("GET", `/v1/once?limit=200${after}`);
       expect(JSON.stringify(body).length).toBeLessThan(2_500_000);
-      listed.push(...body.items.map(({ key }: { key: string }) => key));
+      listed.push(...keysOf(body));
       cursor = body.nextCursor;
     }
     expect(listed).toEqual(keys);

@@ -112,6 +112,34 @@ export const names: Section = (test, expect) => {
     }
   });
 
+  test("that look like another one's escape are another name", async (t) => {
+    const names = [..."%{}/:=~|*$_. é"].flatMap((char) => {
+      const [once, bare] = [encodeURIComponent(char), Buffer.from(char).toString("hex")];
+      return [
+        char,
+        `%${bare}`,
+        once,
+        encodeURIComponent(once),
+        `=${bare}`,
+        `_${bare}`,
+        `\\x${bare}`,
+      ];
+    });
+    const keys = [...new Set(names)].flatMap((name) => [
+      { namespace: t.namespace, resource: `a${name}b` },
+      { namespace: `${t.namespace}a${name}b`, resource: "r" },
+    ]);
+    const requests = keys.map((key) => t.request(key));
+    for (const outcome of await t.acquireAll(requests)) t.expectAcquired(outcome);
+    const views = await t.store.get(keys);
+    expect(views.map((view) => view?.grantId)).toEqual(
+      requests.map(({ leaseId }) => grantIdOf(leaseId)),
+    );
+    for (const outcome of await t.releaseAll(requests)) {
+      expect(outcome).toEqual({ status: "released" });
+    }
+  });
+
   test("are independent between namespaces, to the last byte", async (t) => {
     const long = `${t.namespace}${"n".repeat(256 - t.namespace.length)}`;
     const one = await t.hold({ namespace: long, resource: "r" });

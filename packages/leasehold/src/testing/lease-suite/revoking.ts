@@ -1,4 +1,4 @@
-import { systemClock } from "../../env/index.js";
+import { grantIdOf, systemClock } from "../../env/index.js";
 import { needsStoreClock, type Section } from "./fixture.js";
 
 export const revoking: Section = (test, expect) => {
@@ -63,6 +63,18 @@ export const revoking: Section = (test, expect) => {
       });
       const apartMs = systemClock.monotonic() - held.sentMs;
       expect(apartMs).toBeGreaterThanOrEqual(held.answer.ttlMs * 0.99);
+      return true;
+    });
+  });
+
+  test("at expiry is what a grant has ended by, also when it would have expired", async (t) => {
+    await t.inTime(async (ttlMs) => {
+      const held = await t.hold(t.key(`ended after ${ttlMs}`), { ttlMs });
+      if ((await t.revoke(held, "atExpiry")).status !== "revoked") return false;
+      await t.expire(held);
+      const view = await t.view(held);
+      // Where the engine keeps the last grant.
+      if (view) expect([view.grantId, view.state]).toEqual([grantIdOf(held.leaseId), "revoked"]);
       return true;
     });
   });

@@ -19,7 +19,10 @@ export interface OnceSite {
 }
 
 /** What a record must show. */
-type Shown = Pick<OnceView, "state" | "value" | "by" | "token" | "failures" | "error">;
+type Shown = Pick<OnceView, "state" | "value" | "by" | "token" | "failures" | "error"> & {
+  /** Whether the next attempt waits. */
+  readonly waits: boolean;
+};
 interface Made extends OnceGrant {
   readonly holder: string;
 }
@@ -108,7 +111,7 @@ export class OnceWalk {
     this.#expect(outcome).toEqual({ status: isLive ? "recorded" : "refused" });
     if (!isLive) return;
     this.#held.delete(key);
-    const facts = { by, token, value: this.#count, failures: 0, error: null };
+    const facts = { by, token, value: this.#count, failures: 0, error: null, waits: false };
     this.#records.set(key, { state: "done", ...facts });
     if (keepMs === null) return;
     await this.#site.pass(keepMs);
@@ -135,7 +138,8 @@ export class OnceWalk {
     if (isLive) {
       this.#held.delete(key);
       const state = maxAttempts !== null && failures >= maxAttempts ? "failed" : "failing";
-      this.#records.set(key, { state, by, token, value: null, failures, error });
+      const waits = state === "failing" && retryDelayMs > 0;
+      this.#records.set(key, { state, by, token, value: null, failures, error, waits });
     }
     const { state } = this.#records.get(key) as Shown;
     this.#expect(outcome).toEqual({ status: "recorded", state, failures });
@@ -160,8 +164,8 @@ export class OnceWalk {
     const { store, namespace } = this.#site;
     const view = await store.get({ namespace, key });
     if (!view) return null;
-    const { state, value, by, token, failures, error } = view;
-    return { state, value, by, token, failures, error };
+    const { state, value, by, token, failures, error, nextInMs } = view;
+    return { state, value, by, token, failures, error, waits: nextInMs > 0 };
   }
 
   #isLive({ key, token }: OnceGrant): boolean {

@@ -77,6 +77,18 @@ export const keys: Section = (test, expect) => {
     expect(ids(held)).toEqual(added.slice(0, 5));
   });
 
+  test("has a rate for each queue and kind", async (fixture) => {
+    const rated = keyed({ perKey: 10, rate: { limit: 1, perMs: HOUR_MS } });
+    const places = [{}, { kind: "other" }, { queue: "other" }];
+    const added = await fixture.addAll(places.map((place) => ({ ...rated, ...place })));
+    await fixture.addAll(places.map((place) => ({ ...rated, ...place })));
+    for (const queue of ["other", "queue"]) {
+      const claimed = ids(await fixture.claim({ queues: [queue] }));
+      expect(claimed).toEqual(queue === "other" ? added.slice(2) : added.slice(0, 2));
+      expect(await fixture.claim({ queues: [queue] })).toEqual([]);
+    }
+  });
+
   test("goes by priority between keys, and between tasks with a key and without", async (fixture) => {
     const added = await fixture.addAll([
       { ...keyed(), priority: 3 },
