@@ -227,7 +227,7 @@ describeRedis("waiters on Redis", () => {
     expect(await keysOfLines()).toEqual([]);
   });
 
-  it("keep their places for their own times, whoever joins for a shorter one", async () => {
+  it("keep their places for their own times when another one joins for a shorter one", async () => {
     const store = await openStore();
     await store.acquire([requestOf("mixed")]);
     await store.acquire([waiterOf("mixed"), waiterOf("mixed", 300)]);

@@ -10,11 +10,14 @@ const [WORLDS, FIRST_WORLD] = [10_000, 40_000_000];
 /** Histories of a store, and the first one. */
 const [HISTORIES, FIRST_HISTORY] = [420, 100_000];
 /** Any test may catch what a stranger planted, which takes longer. */
-const STRANGERS = ["strangers", "later strangers"];
+const isOfStrangers = (/** @type {string} */ area) => area.startsWith("strangers");
 const BUGS_BY_PART = [
-  { name: "named", minutes: 25, areas: AREAS.filter((area) => !STRANGERS.includes(area)) },
-  { name: "first", minutes: 50, areas: STRANGERS.slice(0, 1) },
-  { name: "later", minutes: 50, areas: STRANGERS.slice(1) },
+  { name: "named", minutes: 25, areas: AREAS.filter((area) => !isOfStrangers(area)) },
+  ...AREAS.filter(isOfStrangers).map((area) => ({
+    name: area.replace(" ", "-"),
+    minutes: 40,
+    areas: [area],
+  })),
 ];
 /** Stores of an overloaded or attacked server: all that `leasehold serve` accepts. */
 const OF_SERVERS = ["memory", "pglite", "postgres", "redis", "etcd", "http"];

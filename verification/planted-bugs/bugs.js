@@ -19,8 +19,9 @@ import { POSTGRES } from "./bugs/postgres.js";
 import { REDIS } from "./bugs/redis.js";
 import { RULES } from "./bugs/rules.js";
 import { SCHEDULE_BUGS } from "./bugs/schedules.js";
-import { STRANGERS } from "./bugs/strangers.js";
-import { LATER_STRANGERS } from "./bugs/strangers-later.js";
+import { STRANGERS_1 } from "./bugs/strangers-1.js";
+import { STRANGERS_2 } from "./bugs/strangers-2.js";
+import { STRANGERS_3 } from "./bugs/strangers-3.js";
 import { TASKS } from "./bugs/tasks.js";
 import { WAITING } from "./bugs/waiting.js";
 import { anyNear } from "./checks.js";
@@ -55,8 +56,9 @@ const BY_AREA = {
   access: ACCESS,
   "lines that agree": PAIRS,
   checkers: CHECKERS,
-  strangers: STRANGERS.map(nearby),
-  "later strangers": LATER_STRANGERS.map(nearby),
+  "strangers 1": STRANGERS_1.map(nearby),
+  "strangers 2": STRANGERS_2.map(nearby),
+  "strangers 3": STRANGERS_3.map(nearby),
 };
 
 export const AREAS = Object.keys(BY_AREA);

@@ -11,6 +11,14 @@ const CHECKS = {
   near: "whatever is near",
 };
 
+/** The bugs of each author who had seen no test, the last one's last. */
+export function setsOfStrangers(bugs) {
+  const areas = [...new Set(bugs.map(({ area }) => area))].filter((area) =>
+    /^strangers/.test(area),
+  );
+  return areas.sort().map((area) => bugs.filter((bug) => bug.area === area));
+}
+
 /** As docs/planted-bugs.md has it. */
 export function markdown({ date, commit, node, machine, controls, bugs, seconds }) {
   const killed = bugs.filter((bug) => bug.killedBy !== null);
@@ -22,10 +30,9 @@ export function markdown({ date, commit, node, machine, controls, bugs, seconds 
     const found = killedBy ?? missed(problem);
     return [area, `**${name}** ${what}`, check, found, seconds.toFixed(0)].map(cell);
   });
-  const strangers = ["strangers", "later strangers"]
-    .map((area) => bugs.filter((bug) => bug.area === area))
-    .filter((set) => set.length > 0)
-    .map((set) => `${set.filter(({ firstMissed }) => !firstMissed).length} of ${set.length}`);
+  const strangers = setsOfStrangers(bugs).map(
+    (set) => `${set.filter(({ firstMissed }) => !firstMissed).length} of ${set.length}`,
+  );
   return `# Planted bugs
 
 Each row is a typical mistake, planted in a copy of the project, and the check that catches it. If no check catches a bug, a check is
@@ -43,8 +50,8 @@ The run was on ${date.slice(0, 10)} at commit \`${commit}\`, with Node ${node}, 
 ${
   strangers.length > 0
     ? `
-The authors of the areas "strangers" and "later strangers" had seen no test, so each of their bugs may be caught by any test near the
-changed source. The tests as they were caught ${strangers.join(", then ")}. What they missed has a test since.
+The authors of the areas "strangers" had seen no test, so each of their bugs may be caught by any test near the changed source. The
+tests as they were caught ${strangers.join(", then ")}. What they missed has a test since.
 `
     : ""
 }

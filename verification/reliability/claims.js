@@ -1,4 +1,5 @@
 // What the reports of a night must show, each with what was seen and whether that is enough.
+import { setsOfStrangers } from "../planted-bugs/report.js";
 import { CONFIGURATIONS, VARIANTS } from "../spin/configurations.js";
 import { isAsExpected } from "../spin/report.js";
 import { add } from "./reports.js";
@@ -46,9 +47,7 @@ export function claims(reports) {
   const lost = add(overloads.map((/** @type {Report} */ one) => one["lost"]));
   const caught =
     planted?.["bugs"].filter((/** @type {Report} */ bug) => bug.killedBy !== null) ?? [];
-  const ofStranger = (planted?.["bugs"] ?? []).filter(
-    (/** @type {Report} */ { area }) => area === "later strangers",
-  );
+  const ofStranger = setsOfStrangers(planted?.["bugs"] ?? []).at(-1) ?? [];
   const missed = ofStranger.filter((/** @type {Report} */ { firstMissed }) => firstMissed);
   return [
     {

@@ -60,7 +60,7 @@ function complete(): Runs {
     lost: 0,
   }));
   const { bugs } = runs.get("planted-bugs")![0]!;
-  for (let n = 0; n < 30; n += 1) bugs.push({ ...bugs[0], area: "later strangers" });
+  for (let n = 0; n < 30; n += 1) bugs.push({ ...bugs[0], area: "strangers 3" });
   runs.set("overload", [{ ...runs.get("soak")![0], attacks: overloads }]);
   return runs;
 }

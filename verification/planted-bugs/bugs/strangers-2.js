@@ -1,12 +1,12 @@
 /**
  * Planted by a second author who had no test in the copy that was read, after the tests had been extended for what the first
- * set (strangers.js) had shown to be missing.
+ * set had shown to be missing.
  */
 const LEASEHOLD = "packages/leasehold/src";
 const STORES = `${LEASEHOLD}/stores`;
 const SERVER = "packages/leasehold-server/src/http";
 
-export const LATER_STRANGERS = [
+export const STRANGERS_2 = [
   {
     name: "stranger-notified-during-attempt",
     what: "A waiter that is woken while its attempt is still under way forgets that it was woken, so it sleeps on, its reservation passes, and a waiter behind it gets the lease first.",
@@ -44,6 +44,7 @@ export const LATER_STRANGERS = [
   },
   {
     name: "stranger-term-waits-before-it-interrupts",
+    firstMissed: true,
     what: "When the leader's work returns while a runIfLeader call waits for the signal of the term, the signal never aborts: the node keeps leading without work, and no other node can lead.",
     file: `${LEASEHOLD}/election/elector.ts`,
     find: '            lease.interrupt(new Resigned("the term is over"));\n            await Promise.allSettled(this.#running);',
@@ -93,6 +94,7 @@ export const LATER_STRANGERS = [
   },
   {
     name: "stranger-pg-limit-marks-once",
+    firstMissed: true,
     what: "Tasks whose rows were locked while a limit was first declared are not marked by the next, equal declaration, so they never count and more tasks run at once than the limit allows.",
     file: `${STORES}/postgres/task-limits.ts`,
     find: "        await run(MARK, [namespace, scope, name]);",
@@ -100,6 +102,7 @@ export const LATER_STRANGERS = [
   },
   {
     name: "stranger-pg-once-second-failure-delay",
+    firstMissed: true,
     what: "The second failure of a key of once keeps the first one's time of the next attempt, so retryDelayMs counts only once and later callers try again at once.",
     file: `${STORES}/postgres/once-statements.ts`,
     find: "failed_at = excluded.failed_at,\n  next_at = excluded.next_at\n",
@@ -107,6 +110,7 @@ export const LATER_STRANGERS = [
   },
   {
     name: "stranger-pg-schedule-new-time-zone",
+    firstMissed: true,
     what: "A declaration that changes only the time zone of a schedule does not begin anew: it stays due at the old zone's time, and fire times of the new zone from before the change count as missed.",
     file: `${STORES}/postgres/schedule-statements.ts`,
     find: "const NOW_MS = \"date_trunc('milliseconds', c.now)\";",
@@ -126,6 +130,7 @@ export const LATER_STRANGERS = [
   },
   {
     name: "stranger-redis-queue-ends-with-newcomer",
+    firstMissed: true,
     what: "A waiter that joins for a short time makes the whole wait queue of the resource expire with it, so those who wait for longer lose their places and are overtaken.",
     file: `${STORES}/redis/wait-queue.ts`,
     find: "    redis.call('PEXPIREAT', queue, text(math.ceil(waitedUntil / 1000)))",
@@ -140,6 +145,7 @@ export const LATER_STRANGERS = [
   },
   {
     name: "stranger-redis-namespaces-collide",
+    firstMissed: true,
     what: "Two namespaces such as 'a{b' and 'a%7Bb' share their keys in Redis, so the leases of one are seen, and excluded, in the other.",
     file: `${STORES}/redis/keys.ts`,
     find: "namespace.replace(/[%{}]/g, encodeURIComponent)",
@@ -168,6 +174,7 @@ export const LATER_STRANGERS = [
   },
   {
     name: "stranger-zookeeper-expiry-hides-revocation",
+    firstMissed: true,
     what: "A grant that an operator has revoked at its expiry ends as expired, so its view and the holder's loss say expired instead of revoked.",
     file: `${STORES}/zookeeper/decide.ts`,
     find: '    if (state === "released" && known?.node?.owner === talk.link.owner && !doubt.unknown) {',
@@ -203,6 +210,7 @@ export const LATER_STRANGERS = [
   },
   {
     name: "stranger-memory-key-rate-across-queues",
+    firstMissed: true,
     what: "The rate of a concurrency key counts the starts of the same kind and key in all queues together, so a task in one queue is kept back by a task of another.",
     file: `${STORES}/memory/task-keys.ts`,
     find: "    const name = () => JSON.stringify([queue, kind, concurrency.key]);",
@@ -257,6 +265,7 @@ export const LATER_STRANGERS = [
   },
   {
     name: "stranger-once-page-larger-than-limit",
+    firstMissed: true,
     what: "GET /v1/once returns more records than its limit where the limit is above 20 and no multiple of 20, such as 40 for ?limit=30.",
     file: `${SERVER}/native/once-routes.ts`,
     find: "      limit: Math.min(PART, limit - items.length),",

@@ -13,7 +13,7 @@ const KEYS = `${LEASEHOLD}/tasks/keys.ts`;
 const KEY_STATEMENTS = `${STORES}/postgres/task-key-statements.ts`;
 const REDIS = `${STORES}/redis/scripts.ts`;
 
-export const STRANGERS = [
+export const STRANGERS_1 = [
   {
     name: "stranger-renewals-of-two-lengths",
     what: "Of two callers that ask for other durations while a renewal is in flight, the second gets what the first asked for.",

@@ -1,0 +1,285 @@
+/** Planted by a third author who had seen no test, after the tests had been extended for what the second set had shown to be missing. */
+const LEASEHOLD = "packages/leasehold/src";
+const STORES = `${LEASEHOLD}/stores`;
+const SERVER = "packages/leasehold-server/src/http";
+
+export const STRANGERS_3 = [
+  {
+    name: "stranger-last-try-decides-doubt",
+    what: "If the first try of an acquire got no answer and the later ones were surely not applied, the caller gives up without a release, so a grant that it does not know of blocks the resource for its whole TTL.",
+    file: `${LEASEHOLD}/core/acquire.ts`,
+    find: '          unknown ||= outcome.applied === "maybe";\n          maybe = unknown;\n',
+    by: '          maybe = outcome.applied === "maybe";\n          unknown ||= maybe;\n',
+  },
+  {
+    name: "stranger-grant-of-another-tenant",
+    what: "If a server acquires a resource of the same name for two tenants in one batch while another server creates the row of one of them, the tenant that was refused gets a grant, with the other one's token, and two holders work at once.",
+    file: `${STORES}/postgres/lease-lean-outcomes.ts`,
+    find: "      request.resource === resource && request.namespace === namespace;",
+    by: "      request.resource === resource;",
+  },
+  {
+    name: "stranger-redis-expiry-of-the-first",
+    what: "Leases of different ttlMs that are acquired in one batch all end in Redis with the first one's, so a resource is granted to a second holder while the first one still trusts a longer lease.",
+    file: `${STORES}/redis/scripts.ts`,
+    find: "  c.expiresAt = c.expiresAt or text(expiresAt)\n  redis.call('HSET', key, 'grantId', id, 'token', tokenText, 'expiresAt', c.expiresAt, 'ended', '',",
+    by: "  expiresText = expiresText or text(expiresAt)\n  redis.call('HSET', key, 'grantId', id, 'token', tokenText, 'expiresAt', expiresText, 'ended', '',",
+    also: [
+      {
+        file: `${STORES}/redis/scripts.ts`,
+        find: "local key, queue\n`;",
+        by: "local key, queue, expiresText\n`;",
+      },
+    ],
+  },
+  {
+    name: "stranger-redis-waiter-kept-once",
+    what: "A waiter in Redis whose polls extend its position loses it all the same when the time of its first request is over: the whole queue vanishes, a release wakes no waiter, and a newcomer overtakes those who have waited longest.",
+    file: `${STORES}/redis/wait-queue.ts`,
+    find: "  if isNew or endsAt > r.waitedUntil then redis.call('HSET', key, 'waitedUntil', text(waitedUntil)) end",
+    by: "  if isNew then redis.call('HSET', key, 'waitedUntil', text(waitedUntil)) end",
+    also: [
+      {
+        file: `${STORES}/redis/wait-queue.ts`,
+        find: "  if isNew or endsAt > r.waitedUntil then\n    redis.call('PEXPIREAT', queue,",
+        by: "  if isNew then\n    redis.call('PEXPIREAT', queue,",
+      },
+    ],
+  },
+  {
+    name: "stranger-etcd-renewal-leaves-no-trace",
+    what: "A lease in etcd that is renewed for the same time as before is shown as never renewed, and is missing from lists of renewed leases.",
+    file: `${STORES}/etcd/decide.ts`,
+    find: "      record: { ...record, ttlMs, renewedAt, expiresAt },",
+    by: "      record: ttlMs === record.ttlMs ? null : { ...record, ttlMs, renewedAt, expiresAt },",
+  },
+  {
+    name: "stranger-zookeeper-repeated-acquire-whole-ttl",
+    what: "A repeated acquire in ZooKeeper gets its whole TTL as the remaining time, although the grant ends when the first one's TTL is over, so its holder trusts it while another one has the lease.",
+    file: `${STORES}/zookeeper/decide-acquire.ts`,
+    find: "      return acquired(grant, talk, { sentMs, provenMs: talk.syncedMs, promisedMs: grant.untilMs });",
+    by: "      const promisedMs = sentMs + grant.ttlMs;\n      return acquired(grant, talk, { sentMs, provenMs: talk.syncedMs, promisedMs });",
+  },
+  {
+    name: "stranger-consul-takes-a-session-that-ends-soon",
+    what: "A client of Consul that was idle for a while acquires under a session that is almost over, so its lease lasts for a second or two instead of its TTL and is lost before its first renewal.",
+    file: `${STORES}/consul/connection-session.ts`,
+    find: "      if (this.#lastsUntilMs - clock.monotonic() >= ttlMs) return id;",
+    by: "      if (this.#lastsUntilMs > clock.monotonic()) return id;",
+  },
+  {
+    name: "stranger-kubernetes-refuses-from-memory",
+    what: "A renewal or release in Kubernetes is refused by what this client saw last, without a read: a lease that another process (or the renewal thread) has renewed meanwhile is reported as expired, or is not released.",
+    file: `${STORES}/kubernetes/transactions.ts`,
+    find: "      // A refusal based on memory is not final: the object may have changed.\n      if (step.write && (await this.#write(step.write, step, deadlineMs))) return step.outcome;",
+    by: "      if (!step.write || (await this.#write(step.write, step, deadlineMs))) return step.outcome;",
+  },
+  {
+    name: "stranger-redis-guard-forgets-after-ten-minutes",
+    what: "The guard in Redis forgets the token of a resource ten minutes after the last write, and then lets a holder write that was paused for longer, over what the newer one has written.",
+    file: `${LEASEHOLD}/fence/redis.ts`,
+    find: "redis.call('SET', KEYS[1], ARGV[1])\nreturn {1,",
+    by: "redis.call('SET', KEYS[1], ARGV[1], 'EX', 600)\nreturn {1,",
+  },
+  {
+    name: "stranger-memory-token-restarts-after-collection",
+    what: "A task that is enqueued under the id of one that was deleted after its retention starts with token 1 again, so a guard refuses it because of the earlier task's token.",
+    file: `${STORES}/memory/tasks.ts`,
+    find: "limit - deleted)) {\n        remove(namespace, record);",
+    by: "limit - deleted)) {\n        namespace.tasks.delete(record);",
+  },
+  {
+    name: "stranger-resigns-before-it-announces",
+    what: "A leader that resigns for a named successor asks its work to stop before it has announced the handover, so if the announcement fails the term ends all the same, and until it is made any other candidate may win.",
+    file: `${LEASEHOLD}/election/elector.ts`,
+    find: '    const word =\n      successor === undefined || successor === lease.holder\n        ? undefined\n        : await this.#handover.announce(successor);\n    lease.interrupt(new Resigned("the leader resigned"));\n    this.#stopping(lease);\n',
+    by: '    lease.interrupt(new Resigned("the leader resigned"));\n    this.#stopping(lease);\n    const word =\n      successor === undefined || successor === lease.holder\n        ? undefined\n        : await this.#handover.announce(successor);\n',
+  },
+  {
+    name: "stranger-stopping-leader-still-leads",
+    what: "While the work of a leader that has resigned still stops, term and coordinates say that it leads and runIfLeader begins new work, which the end of the term no longer waits for, so it overlaps the next leader's.",
+    file: `${LEASEHOLD}/election/elector.ts`,
+    find: '    return lease && this.#state === "leading" && lease.checkAlive() ? lease : undefined;',
+    by: "    return lease?.checkAlive() ? lease : undefined;",
+  },
+  {
+    name: "stranger-member-leaves-before-its-shards",
+    what: "A member of a group of shards that is closed releases its own lease at once, while the work of its shards still drains, so others count it as gone, and a second process of its name joins beside it.",
+    file: `${LEASEHOLD}/election/shards.ts`,
+    find: "      if (this.#stopping.signal.aborted) await this.#left().catch(() => {});\n      else await Promise.all([...this.#leaving.values()].map(({ ended }) => ended));",
+    by: "      if (!this.#stopping.signal.aborted) {\n        await Promise.all([...this.#leaving.values()].map(({ ended }) => ended));\n      }",
+  },
+  {
+    name: "stranger-revoke-now-ends-any-term",
+    what: "In etcd and Consul, an operator who ends a leader's term at once and names its token ends the term of the one that leads by then, instead of getting the outcome otherToken.",
+    file: `${STORES}/etcd/decide.ts`,
+    find: '  if (request.expectedToken !== undefined && request.expectedToken !== token) {\n    return { outcome: { status: "otherToken" } };\n  }\n  if (request.free === "now") {\n    return {\n      change: ending(entry, "revoked", world, place),\n      outcomeAt: () => ({ status: "revoked", token, freeInMs: 0 }),\n    };\n  }\n',
+    by: '  if (request.free === "now") {\n    return {\n      change: ending(entry, "revoked", world, place),\n      outcomeAt: () => ({ status: "revoked", token, freeInMs: 0 }),\n    };\n  }\n  if (request.expectedToken !== undefined && request.expectedToken !== token) {\n    return { outcome: { status: "otherToken" } };\n  }\n',
+    also: [
+      {
+        file: `${STORES}/consul/decide.ts`,
+        find: '  if (request.expectedToken !== undefined && request.expectedToken !== token) {\n    return { outcome: { status: "otherToken" } };\n  }\n  if (request.free === "now") {\n    return {\n      change: ending(entry, "revoked", world, place),\n      outcomeAt: () => ({ status: "revoked", token, freeInMs: 0 }),\n    };\n  }\n',
+        by: '  if (request.free === "now") {\n    return {\n      change: ending(entry, "revoked", world, place),\n      outcomeAt: () => ({ status: "revoked", token, freeInMs: 0 }),\n    };\n  }\n  if (request.expectedToken !== undefined && request.expectedToken !== token) {\n    return { outcome: { status: "otherToken" } };\n  }\n',
+      },
+    ],
+  },
+  {
+    name: "stranger-crashed-tasks-are-kept-for-ever",
+    what: "A task that is dead because its workers have crashed too often is never deleted, whatever retain.deadMs says; one that has failed too often is.",
+    file: `${STORES}/postgres/task-statements.ts`,
+    find: "      finished_at = CASE WHEN t.crashes + 1 >= t.crash_limit THEN c.now END,\n      delete_at = CASE WHEN t.crashes + 1 >= t.crash_limit THEN ${KEPT_DEAD} END\n",
+    by: "      finished_at = CASE WHEN t.crashes + 1 >= t.crash_limit THEN c.now END\n",
+    also: [
+      {
+        file: `${LEASEHOLD}/tasks/rules.ts`,
+        find: '      record: { ...crashed, state: "dead", ...finished(record, "deadMs", nowMs) },',
+        by: '      record: { ...crashed, state: "dead", finishedAtMs: nowMs },',
+      },
+    ],
+  },
+  {
+    name: "stranger-null-checkpoint-is-kept",
+    what: "Through a server, a handler cannot clear its checkpoint: checkpoint(null) resolves, but the next attempt begins from the old one.",
+    file: `${SERVER}/native/tasks-routes.ts`,
+    find: "        { ...grant, ttlMs, ...defined({ progress, checkpoint }) },",
+    by: "        {\n          ...grant,\n          ttlMs,\n          ...(progress != null && { progress }),\n          ...(checkpoint != null && { checkpoint }),\n        },",
+    also: [
+      {
+        file: `${SERVER}/native/task-batches-routes.ts`,
+        find: "          ...defined({ progress, checkpoint }),",
+        by: "          ...(progress != null && { progress }),\n          ...(checkpoint != null && { checkpoint }),",
+      },
+    ],
+  },
+  {
+    name: "stranger-drain-overlooks-other-workers",
+    what: "worker.drain resolves as soon as no task is due, although tasks of its queues still run at other workers, which may fail and come back.",
+    file: `${LEASEHOLD}/tasks/draining.ts`,
+    find: "        if (items.every(({ due, running }) => due + running === 0)) return;",
+    by: "        if (items.every(({ due }) => due === 0)) return;",
+  },
+  {
+    name: "stranger-aborted-handler-counts-as-failed",
+    what: "A handler that throws because its worker closes and its signal has aborted counts as a failed attempt, so a deployment uses up a task's attempts and may leave it dead.",
+    file: `${LEASEHOLD}/tasks/running-task.ts`,
+    find: "    if (!this.#checkAlive() || this.#lease?.signal.aborted) return undefined;",
+    by: "    if (!this.#checkAlive()) return undefined;",
+  },
+  {
+    name: "stranger-handler-begins-after-close",
+    what: "If a worker is closed while a claim is under way, the handlers of the claimed tasks begin after close() was called, instead of the tasks going back to the queue.",
+    file: `${LEASEHOLD}/tasks/running-task.ts`,
+    find: "    if (handler && this.#checkAlive() && !work.stopping.aborted) {",
+    by: "    if (handler && this.#checkAlive()) {",
+  },
+  {
+    name: "stranger-short-wait-never-reads",
+    what: "handle.result with a short timeoutMs, such as 0, rejects with TIMED_OUT before the task was read even once, also if it ended long ago.",
+    file: `${LEASEHOLD}/tasks/result-waits.ts`,
+    find: "        if (hasRead) fail(new TimedOutError(what, timeoutMs ?? 0, failure));",
+    by: "        fail(new TimedOutError(what, timeoutMs ?? 0, failure));",
+  },
+  {
+    name: "stranger-schedule-swaps-retention",
+    what: "The tasks that a schedule makes are kept for retain.deadMs when they are done and for retain.doneMs when they are dead, although the schedule shows them the right way round.",
+    file: `${STORES}/postgres/schedule-statements.ts`,
+    find: "m.max_attempts, m.crash_limit, m.backoff_ms, m.max_backoff_ms, m.keep_done_ms, m.keep_dead_ms,",
+    by: "m.max_attempts, m.crash_limit, m.backoff_ms, m.max_backoff_ms, m.keep_dead_ms, m.keep_done_ms,",
+  },
+  {
+    name: "stranger-cron-cache-forgets-the-zone",
+    what: "Two schedules with the same cron expression in different time zones both fire in the zone of the one that a process has seen first.",
+    file: `${LEASEHOLD}/tasks/schedules/ticker.ts`,
+    find: "    const key = JSON.stringify([cron, everyMs, timeZone]);",
+    by: "    const key = JSON.stringify([cron, everyMs]);",
+  },
+  {
+    name: "stranger-redeclared-rate-starts-over",
+    what: "A declaration that changes a limit begins its rate anew, so while two versions of a program declare different limits, many more tasks start in a window than either of them allows.",
+    file: `${STORES}/postgres/task-limits.ts`,
+    find: "      rate_limit = excluded.rate_limit, rate_per_ms = excluded.rate_per_ms,\n",
+    by: "      rate_limit = excluded.rate_limit, rate_per_ms = excluded.rate_per_ms, window_start = NULL, window_used = 0,\n",
+    also: [
+      {
+        file: `${STORES}/memory/task-limits.ts`,
+        find: "        window: before?.window,",
+        by: "        window: undefined,",
+      },
+    ],
+  },
+  {
+    name: "stranger-claims-before-limits-are-declared",
+    what: "A worker claims its first tasks before the limits of its kinds and queues are declared, so at its start it runs more of them at once than they allow.",
+    file: `${LEASEHOLD}/tasks/worker.ts`,
+    find: "    if (this.#limits) await declareAll(this.#limits, this.#context, signal);",
+    by: "    if (this.#limits) void declareAll(this.#limits, this.#context, signal);",
+  },
+  {
+    name: "stranger-once-failures-outlive-success",
+    what: "The failures of a key are not forgotten when its work succeeds: when keepMs is over they count again, and the key may be given up after a single new failure.",
+    file: `${STORES}/postgres/once-statements.ts`,
+    find: ",\n  forgotten AS (\n    DELETE FROM leasehold.once_failure f WHERE f.namespace = $1 AND f.key = $5 AND EXISTS (SELECT FROM recorded)\n  )\n",
+    by: "\n",
+  },
+  {
+    name: "stranger-unlisted-certificate-with-a-key",
+    what: "A connection whose client certificate is assigned to no key is served all the same, as long as its requests have an Authorization header.",
+    file: `${SERVER}/auth/certificates.ts`,
+    find: '  if (!keyOf) return null;\n  const keyId = keyOf(certificate);\n  if (keyId === null) throw unauthenticated("no API key is assigned to this client certificate");\n  if (request.headers.has("authorization")) return null;\n',
+    by: '  if (!keyOf || request.headers.has("authorization")) return null;\n  const keyId = keyOf(certificate);\n  if (keyId === null) throw unauthenticated("no API key is assigned to this client certificate");\n',
+  },
+  {
+    name: "stranger-rotation-drops-queues",
+    what: "The successor of an operator's key that is limited to some queues has no such limit, and may act on everything of its tenant.",
+    file: `${STORES}/memory/control-keys.ts`,
+    find: "      const { name, role, prefixes, queues, createdAtMs, expiresAtMs } = key;",
+    by: "      const { name, role, prefixes, createdAtMs, expiresAtMs } = key;",
+    also: [
+      {
+        file: `${STORES}/memory/control-keys.ts`,
+        find: "        prefixes,\n        queues: queues ?? [],\n        lifetimeMs,\n",
+        by: "        prefixes,\n        lifetimeMs,\n",
+      },
+      {
+        file: `${STORES}/postgres/control-keys.ts`,
+        find: "        const { name, role, prefixes, queues } = keyOf(row);\n        const order = { namespace, name, role, prefixes, queues, lifetimeMs: row.lifetime_ms };",
+        by: "        const { name, role, prefixes } = keyOf(row);\n        const order = { namespace, name, role, prefixes, lifetimeMs: row.lifetime_ms };",
+      },
+    ],
+  },
+  {
+    name: "stranger-once-read-by-the-wrong-name",
+    what: "A holder's key with the prefix once:bill: may not read the records of once that it may write, while one with the prefix bill: alone, which may not acquire them, reads their values.",
+    file: `${SERVER}/native/once-routes.ts`,
+    find: '      checkResources(caller, [resourceOf(rest.prefix ?? "")]);',
+    by: '      checkResources(caller, [rest.prefix ?? ""]);',
+    also: [
+      {
+        file: `${SERVER}/native/once-routes.ts`,
+        find: "      checkResources(caller, [resourceOf(key)]);",
+        by: "      checkResources(caller, [key]);",
+      },
+    ],
+  },
+  {
+    name: "stranger-keys-share-a-rate",
+    what: "All keys of a tenant share the rate that each of them should have, so one busy program makes the server refuse the others, renewals among them.",
+    file: `${SERVER}/limits/tenant-admission.ts`,
+    find: '    const client = `${keeps ? "keeps" : "demands"} ${actor}`;',
+    by: '    const client = `${keeps ? "keeps" : "demands"} ${namespace}`;',
+    also: [
+      {
+        file: `${SERVER}/limits/tenant-admission.ts`,
+        find: "  async delayRefusal({ actor, keyId }: Caller): Promise<void> {\n    const isPrompt = keyId === null || this.#rates.take(`refusals ${actor}`, PROMPT_REFUSALS) === 0;",
+        by: "  async delayRefusal({ namespace, keyId }: Caller): Promise<void> {\n    const isPrompt =\n      keyId === null || this.#rates.take(`refusals ${namespace}`, PROMPT_REFUSALS) === 0;",
+      },
+    ],
+  },
+  {
+    name: "stranger-watched-activity-is-dropped",
+    what: "An open stream of a quiet tenant's activity ends when 50 other tenants use the server, and the client that comes back finds no past activities.",
+    file: `${SERVER}/events/activity.ts`,
+    find: "    const [quietest] = [...this.#tenants]\n      .filter(([, { streams }]) => streams.total === 0)\n      .sort(([, a], [, b]) => a.usedMs - b.usedMs);",
+    by: "    const [quietest] = [...this.#tenants].sort(([, a], [, b]) => a.usedMs - b.usedMs);",
+  },
+];
