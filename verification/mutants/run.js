@@ -1,7 +1,7 @@
 // Changes the code in small ways, one at a time, and shows which of these mutants no unit test notices.
 // Stryker makes the mutants and runs the tests.
 import { execFileSync } from "node:child_process";
-import { readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { provenance } from "../support/provenance.js";
@@ -25,7 +25,7 @@ Examples:
   npm run mutants -- rules election
   npm run mutants -- --since HEAD~3
 
-Writes docs/reliability/mutants.json and docs/mutants.md. Results are kept in .mutants/: the next run tests
+Writes a report of each part into docs/reliability/, and docs/mutants.md. Results are kept in .mutants/: the next run tests
 only mutants whose code or tests have changed, and continues where Ctrl-C ended this one.
 Ends with 1 if a part misses its target or, with --since, if a survivor has no explanation.
 `;
@@ -60,7 +60,9 @@ if (values.help || wrong.length > 0) {
 const root = fileURLToPath(new URL("../..", import.meta.url));
 // Stryker takes all paths from there.
 process.chdir(root);
-const REPORT = values.json ?? "docs/reliability/mutants.json";
+/** The report of a part. */
+const reportOf = (/** @type {string} */ name) =>
+  values.json ?? `docs/reliability/mutants-${name}.json`;
 const isWanted = (/** @type {string} */ name) =>
   positionals.length === 0 || positionals.includes(name);
 const parts = PARTS.filter(({ name }) => isWanted(name));
@@ -85,10 +87,9 @@ for (const part of values.report ? [] : parts) {
   }
 }
 if (changed === null) {
-  const report = JSON.parse(readFileSync(REPORT, "utf8"));
-  report.parts = report.parts.map((part) => withExplanations(part));
-  writeFileSync(REPORT, `${JSON.stringify(report, null, 2)}\n`);
-  const { text, judged } = pageOf(report);
+  const files = values.json ? [values.json] : PARTS.map(({ name }) => reportOf(name));
+  const reports = files.filter((file) => existsSync(file)).map((file) => explained(file));
+  const { text, judged } = pageOf({ parts: reports.flatMap(({ parts }) => parts) });
   if (values.json === undefined) writeFileSync("docs/mutants.md", text);
   const own = judged.filter(({ name }) => values.json === undefined || isWanted(name));
   for (const { name, seen, holds } of own)
@@ -148,9 +149,18 @@ async function mutate({ name, mutate: globs, tests }, files) {
   }).runMutationTest();
 }
 
+/** Writes the report again, with the explanations as they are now. */
+function explained(/** @type {string} */ file) {
+  const report = JSON.parse(readFileSync(file, "utf8"));
+  report.parts = report.parts.map((part) => withExplanations(part));
+  writeFileSync(file, `${JSON.stringify(report, null, 2)}\n`);
+  return report;
+}
+
 /** Tests the survivors without an explanation again, and keeps the rest of the figures of this part. */
 async function testAgain(/** @type {import("./parts.js").Part} */ part) {
-  const report = JSON.parse(readFileSync(REPORT, "utf8"));
+  const file = reportOf(part.name);
+  const report = JSON.parse(readFileSync(file, "utf8"));
   const figures = report.parts.find(
     (/** @type {{ name: string }} */ one) => one.name === part.name,
   );
@@ -158,7 +168,7 @@ async function testAgain(/** @type {import("./parts.js").Part} */ part) {
   const results = places.length === 0 ? [] : await mutate(part, places);
   const { date, commit } = provenance();
   Object.assign(figures, afterAnotherTest(figures, results), { again: { date, commit } });
-  writeFileSync(REPORT, `${JSON.stringify(report, null, 2)}\n`);
+  writeFileSync(file, `${JSON.stringify(report, null, 2)}\n`);
 }
 
 /** Replaces the figures of this part in the report. */
@@ -167,7 +177,7 @@ function keep(/** @type {import("./parts.js").Part} */ { name }, /** @type {obje
   /** @type {{ name: string }[]} */
   let known = [];
   try {
-    known = JSON.parse(readFileSync(REPORT, "utf8")).parts;
+    known = JSON.parse(readFileSync(reportOf(name), "utf8")).parts;
   } catch {
     // The first run.
   }
@@ -176,7 +186,8 @@ function keep(/** @type {import("./parts.js").Part} */ { name }, /** @type {obje
       ? [{ name, date, commit, sources, node, machine, ...figures }]
       : known.filter((one) => one.name === part.name),
   );
-  writeFileSync(REPORT, `${JSON.stringify({ kind: "mutants", sources, parts: all }, null, 2)}\n`);
+  const text = JSON.stringify({ kind: "mutants", sources, parts: all }, null, 2);
+  writeFileSync(reportOf(name), `${text}\n`);
 }
 
 function changedSince(/** @type {string} */ commit) {

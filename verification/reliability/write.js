@@ -1,4 +1,5 @@
-// Writes the figures of a night's reports into docs/reliability.md, between its marks.
+// Writes the figures of a night's reports into docs/reliability.md, between its marks, and those of mutants and of planted
+// bugs into their own pages.
 //
 //   npm run nightly && npm run reliability -- nightly
 //   npm run reliability -- docs/reliability              from the reports that are kept
@@ -6,11 +7,15 @@
 // Ends with 1 if a claim does not hold; it is written down all the same.
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { pageOf as mutantsPageOf } from "../mutants/page.js";
+import { markdown } from "../planted-bugs/report.js";
 import { sourcesHash } from "../support/provenance.js";
 import { pageOf } from "./page.js";
-import { readReports, sourcesOf } from "./reports.js";
+import { joined, readReports, sourcesOf } from "./reports.js";
 
-const FILE = fileURLToPath(new URL("../../docs/reliability.md", import.meta.url));
+const pathOf = (/** @type {string} */ page) =>
+  fileURLToPath(new URL(`../../docs/${page}`, import.meta.url));
+const FILE = pathOf("reliability.md");
 
 const [folder = "nightly"] = process.argv.slice(2);
 const runs = readReports(folder);
@@ -32,6 +37,9 @@ if (sources[0] !== sourcesHash())
 
 const { text, judged } = pageOf(runs, readFileSync(FILE, "utf8"));
 writeFileSync(FILE, text);
+const { mutants, "planted-bugs": planted } = joined(runs);
+if (mutants?.["parts"].length) writeFileSync(pathOf("mutants.md"), mutantsPageOf(mutants).text);
+if (planted) writeFileSync(pathOf("planted-bugs.md"), markdown(planted));
 for (const { what, seen, holds } of judged)
   console.log(`${holds ? "ok   " : "SHORT"} ${what}: ${seen}`);
 process.exitCode = judged.every(({ holds }) => holds) ? 0 : 1;

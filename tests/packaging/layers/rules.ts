@@ -130,7 +130,7 @@ export const LIBRARY: Rules = {
     "tasks/schedules/rules.ts": ["stores/"],
     "tasks/schedules/retrying.ts": ["stores/"],
     "tasks/rules.ts": ["stores/", "testing/"],
-    "tasks/keys.ts": ["stores/"],
+    "tasks/keys.ts": ["stores/", "testing/"],
     "tasks/blocked-keys.ts": ["stores/"],
     "tasks/limits.ts": ["stores/"],
     "tasks/limits-port.ts": ["stores/"],

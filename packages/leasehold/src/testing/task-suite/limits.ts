@@ -39,8 +39,8 @@ export const limits: Section = (test, expect) => {
   test(
     "shows who declared a limit last, and writes nothing when it is declared again",
     async (fixture) => {
-      const rate = { limit: 7, perMs: 1_000 };
-      expect(await declare(fixture, { running: 5, by: "one" })).toBe("added");
+      const [slow, rate] = [2_000, 1_000].map((perMs) => ({ limit: 7, perMs })) as [Rate, Rate];
+      expect(await declare(fixture, { running: 5, rate: slow, by: "one" })).toBe("added");
       const before = await view(fixture);
       const { namespace } = fixture;
       const { declaredAt, ...rest } = before;
@@ -49,7 +49,7 @@ export const limits: Section = (test, expect) => {
         scope: "kind",
         name: "kind",
         running: 5,
-        rate: null,
+        rate: slow,
         declaredBy: "one",
         live: 0,
         by: [],
@@ -59,26 +59,17 @@ export const limits: Section = (test, expect) => {
       const { createdAt } = await fixture.view(await fixture.add({ queue: "aside" }));
       expect(Date.parse(declaredAt)).toBeLessThanOrEqual(Date.parse(createdAt));
       await fixture.pass(5);
-      expect(await declare(fixture, { running: 5, by: "two" })).toBe("none");
+      expect(await declare(fixture, { running: 5, rate: slow, by: "two" })).toBe("none");
       expect(await view(fixture)).toEqual(before);
+      expect(await declare(fixture, { running: 5, rate, by: "three" })).toBe("changed");
+      expect((await view(fixture)).rate).toEqual(rate);
       expect(await declare(fixture, { running: 4, rate, by: "three" })).toBe("changed");
       const after = await view(fixture);
       expect(after).toEqual({
-        ...before,
-        running: 4,
-        rate,
-        declaredBy: "three",
+        ...{ ...before, running: 4, rate, declaredBy: "three" },
         declaredAt: after.declaredAt,
       });
       expect(Date.parse(after.declaredAt)).toBeGreaterThan(Date.parse(declaredAt));
-      for (const other of [
-        { limit: 7, perMs: 2_000 },
-        { limit: 8, perMs: 2_000 },
-      ]) {
-        expect(await declare(fixture, { running: 4, rate: other })).toBe("changed");
-        expect((await view(fixture)).rate).toEqual(other);
-      }
-      expect(await declare(fixture, { running: 4 })).toBe("changed");
       await declare(fixture, { scope: "queue", name: "a", running: 1 });
       await declare(fixture, { name: "a", running: 1 });
       const all = await limitsOf(fixture).list(namespace);
