@@ -76,6 +76,7 @@ export const STRANGERS_3 = [
   },
   {
     name: "stranger-redis-guard-forgets-after-ten-minutes",
+    firstMissed: true,
     what: "The guard in Redis forgets the token of a resource ten minutes after the last write, and then lets a holder write that was paused for longer, over what the newer one has written.",
     file: `${LEASEHOLD}/fence/redis.ts`,
     find: "redis.call('SET', KEYS[1], ARGV[1])\nreturn {1,",
@@ -83,6 +84,7 @@ export const STRANGERS_3 = [
   },
   {
     name: "stranger-memory-token-restarts-after-collection",
+    firstMissed: true,
     what: "A task that is enqueued under the id of one that was deleted after its retention starts with token 1 again, so a guard refuses it because of the earlier task's token.",
     file: `${STORES}/memory/tasks.ts`,
     find: "limit - deleted)) {\n        remove(namespace, record);",
@@ -104,6 +106,7 @@ export const STRANGERS_3 = [
   },
   {
     name: "stranger-member-leaves-before-its-shards",
+    firstMissed: true,
     what: "A member of a group of shards that is closed releases its own lease at once, while the work of its shards still drains, so others count it as gone, and a second process of its name joins beside it.",
     file: `${LEASEHOLD}/election/shards.ts`,
     find: "      if (this.#stopping.signal.aborted) await this.#left().catch(() => {});\n      else await Promise.all([...this.#leaving.values()].map(({ ended }) => ended));",
@@ -125,6 +128,7 @@ export const STRANGERS_3 = [
   },
   {
     name: "stranger-crashed-tasks-are-kept-for-ever",
+    firstMissed: true,
     what: "A task that is dead because its workers have crashed too often is never deleted, whatever retain.deadMs says; one that has failed too often is.",
     file: `${STORES}/postgres/task-statements.ts`,
     find: "      finished_at = CASE WHEN t.crashes + 1 >= t.crash_limit THEN c.now END,\n      delete_at = CASE WHEN t.crashes + 1 >= t.crash_limit THEN ${KEPT_DEAD} END\n",
@@ -139,6 +143,7 @@ export const STRANGERS_3 = [
   },
   {
     name: "stranger-null-checkpoint-is-kept",
+    firstMissed: true,
     what: "Through a server, a handler cannot clear its checkpoint: checkpoint(null) resolves, but the next attempt begins from the old one.",
     file: `${SERVER}/native/tasks-routes.ts`,
     find: "        { ...grant, ttlMs, ...defined({ progress, checkpoint }) },",
@@ -174,6 +179,7 @@ export const STRANGERS_3 = [
   },
   {
     name: "stranger-short-wait-never-reads",
+    firstMissed: true,
     what: "handle.result with a short timeoutMs, such as 0, rejects with TIMED_OUT before the task was read even once, also if it ended long ago.",
     file: `${LEASEHOLD}/tasks/result-waits.ts`,
     find: "        if (hasRead) fail(new TimedOutError(what, timeoutMs ?? 0, failure));",
@@ -181,6 +187,7 @@ export const STRANGERS_3 = [
   },
   {
     name: "stranger-schedule-swaps-retention",
+    firstMissed: true,
     what: "The tasks that a schedule makes are kept for retain.deadMs when they are done and for retain.doneMs when they are dead, although the schedule shows them the right way round.",
     file: `${STORES}/postgres/schedule-statements.ts`,
     find: "m.max_attempts, m.crash_limit, m.backoff_ms, m.max_backoff_ms, m.keep_done_ms, m.keep_dead_ms,",
@@ -188,6 +195,7 @@ export const STRANGERS_3 = [
   },
   {
     name: "stranger-cron-cache-forgets-the-zone",
+    firstMissed: true,
     what: "Two schedules with the same cron expression in different time zones both fire in the zone of the one that a process has seen first.",
     file: `${LEASEHOLD}/tasks/schedules/ticker.ts`,
     find: "    const key = JSON.stringify([cron, everyMs, timeZone]);",
@@ -195,6 +203,7 @@ export const STRANGERS_3 = [
   },
   {
     name: "stranger-redeclared-rate-starts-over",
+    firstMissed: true,
     what: "A declaration that changes a limit begins its rate anew, so while two versions of a program declare different limits, many more tasks start in a window than either of them allows.",
     file: `${STORES}/postgres/task-limits.ts`,
     find: "      rate_limit = excluded.rate_limit, rate_per_ms = excluded.rate_per_ms,\n",

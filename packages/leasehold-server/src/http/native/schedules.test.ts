@@ -48,11 +48,12 @@ describe("schedules", () => {
   it("are refused for a while when the search for their fire times takes too long", async () => {
     const { ask } = await openTestApp();
     const body = { cron: "0 0 30 2 *", task: HOURLY.task };
-    const statuses = new Set<number>();
-    for (let round = 0; round < 60; round += 1) {
-      statuses.add((await ask("PUT", "/v1/schedules/never", body)).status);
-    }
-    expect(statuses).toEqual(new Set([422, 429]));
+    const search = async () => (await ask("PUT", "/v1/schedules/never", body)).status;
+    let status = await search();
+    expect(status).toBe(422);
+    // A fast machine searches more often in the same time.
+    for (let round = 0; status === 422 && round < 100_000; round += 1) status = await search();
+    expect(status).toBe(429);
   });
 
   it("fire by the server's ticks, which nothing else has to start", async () => {
