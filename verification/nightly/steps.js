@@ -1,7 +1,9 @@
 // What a night proves: long runs that `npm test` has only shares of, one after the other. Each part writes a report as
 // JSON into the folder, from which docs/reliability.md takes its figures. A part fits into an hour.
 import { PARTS as MUTATED } from "../mutants/parts.js";
+import { ENGINES } from "../overload/engines.js";
 import { AREAS } from "../planted-bugs/bugs.js";
+import { isOfStrangers } from "../planted-bugs/report.js";
 
 /** Servers that histories and chaos run on. */
 const STORES = ["postgres", "redis", "etcd", "zookeeper", "consul", "http"];
@@ -9,8 +11,7 @@ const STORES = ["postgres", "redis", "etcd", "zookeeper", "consul", "http"];
 const [WORLDS, FIRST_WORLD] = [10_000, 40_000_000];
 /** Histories of a store, and the first one. */
 const [HISTORIES, FIRST_HISTORY] = [420, 100_000];
-/** Any test may catch what a stranger planted, which takes longer. */
-const isOfStrangers = (/** @type {string} */ area) => area.startsWith("strangers");
+/** Any test may catch the bugs of strangers, which takes longer. */
 const BUGS_BY_PART = [
   { name: "named", minutes: 25, areas: AREAS.filter((area) => !isOfStrangers(area)) },
   ...AREAS.filter(isOfStrangers).map((area) => ({
@@ -19,8 +20,6 @@ const BUGS_BY_PART = [
     areas: [area],
   })),
 ];
-/** Stores of an overloaded or attacked server: all that `leasehold serve` accepts. */
-const OF_SERVERS = ["memory", "pglite", "postgres", "redis", "etcd", "http"];
 
 /**
  * @typedef {object} Part
@@ -167,7 +166,7 @@ export const STEPS = [
   {
     name: "overload",
     what: "a server with more requests than it can serve, and attacked by a tenant",
-    parts: OF_SERVERS.flatMap((engine) =>
+    parts: ENGINES.flatMap((engine) =>
       // A server behind a server has one tenant, and so no other one to attack.
       (engine === "http" ? ["flood"] : ["flood", "attacks"]).map((kind) => ({
         name: `overload-${engine}-${kind}`,

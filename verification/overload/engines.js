@@ -1,6 +1,5 @@
 // The stores that the server of an overload runs on. Redis, etcd and another server keep its leases; its tasks and keys are
 // in memory then.
-import { openSources } from "../../scripts/support/sources.js";
 import { startServer } from "./processes.js";
 
 /** @typedef {{ store?: string, control?: string }} Places no store: a folder of PGlite for each server */
@@ -22,6 +21,7 @@ const RUNS = {
   },
 };
 
+/** All stores that `leasehold serve` accepts. */
 export const ENGINES = Object.keys(RUNS);
 
 /**
@@ -39,6 +39,8 @@ export async function onEngine(name, run) {
  * @param {(url: string) => Promise<void>} run
  */
 async function started(engine, start, run) {
+  // Imported here, so that a list of the engines does not load a compiler.
+  const { openSources } = await import("../../scripts/support/sources.js");
   const sources = await openSources();
   try {
     const module = await sources.load(`/tests/support/${engine}-engine.ts`);

@@ -16,9 +16,8 @@ export async function control(copy, checks) {
  * @returns for the report; `problem` says why `killedBy` is null
  */
 export async function plant(copy, bug, controls) {
-  const { name, area, file, what, check } = bug;
-  const first = bug.firstMissed ? { firstMissed: true } : {};
-  const shown = { name, area, file, what, ...first, kind: check.kind, check: check.what };
+  const { name, area, file, what, firstMissed, check } = bug;
+  const shown = { name, area, file, what, firstMissed, kind: check.kind, check: check.what };
   const failed = controls.find((one) => one.check === check.what && one.problem !== null);
   if (failed) {
     const problem = `not planted, the check fails without it: ${failed.problem}`;

@@ -11,12 +11,13 @@ const CHECKS = {
   near: "whatever is near",
 };
 
-/** The bugs of each author who had seen no test, the last one's last. */
+/** Whether an area is that of an author who had seen no test. */
+export const isOfStrangers = (/** @type {string} */ area) => area.startsWith("strangers");
+
+/** The bugs of each of those authors, the last one's last. */
 export function setsOfStrangers(bugs) {
-  const areas = [...new Set(bugs.map(({ area }) => area))].filter((area) =>
-    area.startsWith("strangers"),
-  );
-  return areas.sort().map((area) => bugs.filter((bug) => bug.area === area));
+  const areas = new Set(bugs.map(({ area }) => area).filter(isOfStrangers));
+  return [...areas].sort().map((area) => bugs.filter((bug) => bug.area === area));
 }
 
 /** As docs/planted-bugs.md has it. */
@@ -33,6 +34,8 @@ export function markdown({ date, commit, node, machine, controls, bugs, seconds 
   const strangers = setsOfStrangers(bugs).map(
     (set) => `${set.filter(({ firstMissed }) => !firstMissed).length} of ${set.length}`,
   );
+  const missedFirst = bugs.filter(({ firstMissed }) => firstMissed);
+  const caughtSince = missedFirst.filter(({ killedBy }) => killedBy !== null);
   return `# Planted bugs
 
 Each row is a typical mistake, planted in a copy of the project, and the check that catches it. If no check catches a bug, a check is
@@ -51,7 +54,7 @@ ${
   strangers.length > 0
     ? `
 The authors of the areas "strangers" had seen no test, so each of their bugs may be caught by any test near the changed source. The
-tests as they were caught ${strangers.join(", then ")}. What they missed has a test since.
+tests as they were caught ${strangers.join(", then ")}. Of the ${missedFirst.length} that they missed, ${caughtSince.length} are caught now.
 `
     : ""
 }

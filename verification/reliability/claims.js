@@ -1,4 +1,5 @@
 // What the reports of a night must show, each with what was seen and whether that is enough.
+import { ENGINES as OF_SERVERS } from "../overload/engines.js";
 import { setsOfStrangers } from "../planted-bugs/report.js";
 import { CONFIGURATIONS, VARIANTS } from "../spin/configurations.js";
 import { isAsExpected } from "../spin/report.js";
@@ -146,7 +147,7 @@ export function claims(reports) {
       what: "leases of others while a server is overloaded or attacked",
       aim: "none lost, on each of the six stores that a server runs on",
       seen: `${lost} lost in ${overloads.length} runs on ${[...loaded].join(", ") || "no store"}`,
-      holds: loaded.size >= 6 && lost === 0,
+      holds: loaded.size >= OF_SERVERS.length && lost === 0,
       from: ["overload"],
     },
     {

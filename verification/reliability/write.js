@@ -38,7 +38,7 @@ if (sources[0] !== sourcesHash())
 const { text, judged } = pageOf(runs, readFileSync(FILE, "utf8"));
 writeFileSync(FILE, text);
 const { mutants, "planted-bugs": planted } = joined(runs);
-if (mutants?.["parts"].length) writeFileSync(pathOf("mutants.md"), mutantsPageOf(mutants).text);
+if (mutants) writeFileSync(pathOf("mutants.md"), mutantsPageOf(mutants).text);
 if (planted) writeFileSync(pathOf("planted-bugs.md"), markdown(planted));
 for (const { what, seen, holds } of judged)
   console.log(`${holds ? "ok   " : "SHORT"} ${what}: ${seen}`);
