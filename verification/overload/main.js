@@ -3,8 +3,8 @@
 //
 //   npm run overload                        five times its capacity for 20 s, beside 200 leases of 5 s
 //   npm run overload -- --seconds 60 --times 10 --holders 500
-//   npm run overload -- --engine postgres   leases in a server of its own; redis, etcd and http keep tasks in memory;
-//                                           memory; default: PGlite in a folder of its own
+//   npm run overload -- --engine postgres   or memory, redis, etcd or http, each started for it; default: PGlite in a
+//                                           folder of its own
 //   npm run overload -- --store postgres://...   your own database
 //   npm run overload -- --json              the figures for machines
 //   npm run overload -- --attack all        instead: one tenant attacks, while another one's 20 holders renew:
