@@ -143,7 +143,6 @@ export const STRANGERS_3 = [
   },
   {
     name: "stranger-null-checkpoint-is-kept",
-    firstMissed: true,
     what: "Through a server, a handler cannot clear its checkpoint: checkpoint(null) resolves, but the next attempt begins from the old one.",
     file: `${SERVER}/native/tasks-routes.ts`,
     find: "        { ...grant, ttlMs, ...defined({ progress, checkpoint }) },",

@@ -107,6 +107,21 @@ it("joins again after the loss of its own lease, but only when the work on its s
   await closing;
 });
 
+it("leaves only when the work on its shards has drained, so others still count it until then", async () => {
+  const { clock, join } = shardsWorld(2);
+  const gates: (() => void)[] = [];
+  const { leases, shards } = join("a", () => new Promise((open) => gates.push(open)), 4_000);
+  await clock.advance(3_000);
+  const closing = shards.close();
+  await clock.advance(2_000);
+  for (const resource of ["jobs/members/a", "jobs/shards/0", "jobs/shards/1"]) {
+    expect(await leases.get(resource)).toMatchObject({ resource, state: "live" });
+  }
+  for (const open of gates) open();
+  await closing;
+  expect(await leases.get("jobs/members/a")).toMatchObject({ state: "released" });
+});
+
 it("accepts a poll interval of more than a minute", async () => {
   const { store } = shardsWorld(1);
   const leases = new LeaseClient(store, { env: manualEnv() }, { close: undefined });

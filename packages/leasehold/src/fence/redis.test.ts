@@ -71,6 +71,14 @@ describeRedis("the guard of Redis", () => {
     expect(valuesOf("leasehold.fence.refusals")).toEqual([[{}, 1]]);
   });
 
+  it("keeps each token without an expiry, as a paused holder may write much later", async () => {
+    await guard.write("kept", 3, { script: "return 1" });
+    await guard.write("kept", 4, { script: "return 1" });
+    const places = (await server.ask("KEYS", "leasehold:fence:*:{kept}")) as string[];
+    expect(places).toHaveLength(1);
+    for (const place of places) expect(await server.ask("PTTL", place)).toBe(-1);
+  });
+
   it("keeps the token of a write that failed half-way, and what an empty one answers", async () => {
     const script = "redis.call('SET', KEYS[1], 'half'); error('broken')";
     await expect(guard.write("half", 5, { script, keys: ["half"] })).rejects.toThrow("broken");

@@ -176,6 +176,26 @@ it("reads once, however short its time is", async () => {
   await tasks.close();
 });
 
+it("waits for a read that takes longer than its time", async () => {
+  const { client, store, clock } = tasksWorld();
+  let answer = () => {};
+  const asked = new Promise<void>((resolve) => {
+    answer = resolve;
+  });
+  const results: TaskStore["results"] = async (keys) => {
+    await asked;
+    return store.results(keys);
+  };
+  const program = client("program", { results });
+  const handle = await program.enqueue(greet, "Ada");
+  await program.cancel(handle.id);
+  const late = handle.result({ timeoutMs: 0 }).catch((error: unknown) => error);
+  await clock.advance(1_000);
+  answer();
+  expect(await late).toMatchObject({ code: "TASK_FAILED", state: "cancelled" });
+  await program.close();
+});
+
 it("ends with its signal, with its client, and with both", async () => {
   const { tasks } = tasksWorld();
   const handle = await tasks.enqueue(greet, "Ada");

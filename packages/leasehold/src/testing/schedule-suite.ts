@@ -182,6 +182,25 @@ const firing: Section = (test, expect) => {
     expect(view).toMatchObject({ fired: 2, skipped: 3, lastTask });
   });
 
+  test(
+    "keeps its tasks as long as their state says",
+    async (fixture) => {
+      // Cancelled ones are kept as dead ones are.
+      const kept = { ...DECLARATION.task, retain: { doneMs: 0, deadMs: null } };
+      const fleeting = { ...DECLARATION.task, retain: { doneMs: null, deadMs: 0 } };
+      for (const [name, task] of Object.entries({ kept, fleeting })) {
+        await fixture.declare({ task }, name);
+        await fixture.fire(await fixture.dueNow(name), [name]);
+        await fixture.finish(name);
+      }
+      await fixture.pass(1);
+      await fixture.tasks.collect(1_000);
+      expect(await fixture.made()).toEqual(["kept"]);
+    },
+    ({ tasks }) =>
+      tasks.capabilities.reaps ? "a server behind this store collects by itself" : null,
+  );
+
   test("shows the beginning of a long error of its last task", async (fixture) => {
     const { namespace, tasks } = fixture;
     await fixture.declare();

@@ -49,6 +49,24 @@ describe("a schedule", () => {
     await Promise.all(workers.map((worker) => worker.close()));
   });
 
+  it("fires in its own time zone, beside one with the same expression in another", async () => {
+    const { clock, client } = await world();
+    const { done, handlers } = handler();
+    const a = await client("a");
+    a.tasks.work(handlers);
+    for (const timeZone of ["UTC", "Asia/Kolkata"]) {
+      await a.tasks.schedule(timeZone, { cron: "0 * * * *", timeZone, kind: echo, data: 1 });
+    }
+    await settle(clock);
+    for (let n = 0; n < 60; n += 1) await clock.advance(MINUTE_MS);
+    // An hour begins there half an hour later.
+    expect(done.sort()).toEqual([
+      expect.stringMatching(/^Asia\/Kolkata@.*:30:00\.000Z$/),
+      expect.stringMatching(/^UTC@.*:00:00\.000Z$/),
+    ]);
+    await a.close();
+  });
+
   it("is taken over from a process that has ended", async () => {
     const { clock, client } = await world();
     const { done, handlers } = handler();

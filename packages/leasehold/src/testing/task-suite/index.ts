@@ -26,6 +26,7 @@ import { limits } from "./limits.js";
 import { mixedBatches } from "./mixed-batches.js";
 import { model } from "./model.js";
 import { payloads } from "./payloads.js";
+import { rates } from "./rates.js";
 import { results } from "./results.js";
 import { retaining } from "./retaining.js";
 import { statistics } from "./statistics.js";
@@ -62,6 +63,7 @@ const SECTIONS: readonly (readonly [string, Section])[] = [
   ["concurrency keys", keys],
   ["versions", versions],
   ["limits and rates", limits],
+  ["changed rates", rates],
   ["JSON", json],
   ["get, list and counts", views],
   ["large payloads", payloads],

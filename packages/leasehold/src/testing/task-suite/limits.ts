@@ -8,7 +8,7 @@ const ids = (tasks: readonly { id: string }[]) => tasks.map(({ id }) => id);
 const many = (count: number, task: Partial<NewTask> = {}) =>
   Array.from({ length: count }, () => task);
 
-const needsLimits: Need = ({ store }) => (store.limits ? null : "the store keeps no limits");
+export const needsLimits: Need = ({ store }) => (store.limits ? null : "the store keeps no limits");
 
 function limitsOf({ store }: Fixture): TaskLimits {
   if (!store.limits) throw new Error("the store keeps limits");
@@ -21,7 +21,7 @@ interface Declared extends Partial<Pick<LimitKey, "scope" | "name">> {
   readonly by?: string;
 }
 /** Of the kind `kind`, unless it says otherwise. */
-async function declare(fixture: Fixture, declared: Declared) {
+export async function declare(fixture: Fixture, declared: Declared) {
   const { scope = "kind", name = "kind", running = null, rate = null, by = "a test" } = declared;
   const { namespace } = fixture;
   const limit = { running, rate };
@@ -29,7 +29,7 @@ async function declare(fixture: Fixture, declared: Declared) {
   if (outcome.status === "failed") throw outcome.error;
   return outcome.status === "full" ? "full" : outcome.change;
 }
-const view = async (fixture: Fixture) => {
+export const view = async (fixture: Fixture) => {
   const [first] = await limitsOf(fixture).list(fixture.namespace);
   if (!first) throw new Error("a limit is declared");
   return first;

@@ -28,6 +28,47 @@ export const retaining: Section = (test, expect) => {
   );
 
   test(
+    "keeps a task that died of crashes as long as one that died of failures",
+    async (fixture) => {
+      const added = { queue: "crashing", crashLimit: 1 };
+      const ids = await fixture.addAll([
+        { ...added, ...AT_ONCE },
+        { ...added, retain: { doneMs: 0, deadMs: DAY_MS } },
+      ]);
+      const [fleeting = "", kept = ""] = ids;
+      const claims = { queues: ["crashing"], limit: 2, ttlMs: fixture.shortTtlMs };
+      expect(await fixture.claim(claims)).toHaveLength(2);
+      await fixture.pass(fixture.shortTtlMs + 1);
+      await fixture.until("both are dead", async () => {
+        await fixture.store.reap();
+        return (await fixture.store.counts(fixture.namespace)).dead === 2;
+      });
+      await fixture.until("the first is collected", async () => {
+        await fixture.store.collect(1_000);
+        return (await fixture.store.get(fixture.key(fleeting))) === null;
+      });
+      expect(await fixture.view({ id: kept })).toMatchObject({ state: "dead", crashes: 1 });
+    },
+    needsReap,
+  );
+
+  test(
+    "gives a larger token to a task with the id of one that was collected",
+    async (fixture) => {
+      const first = await fixture.addAndHold(AT_ONCE);
+      await fixture.complete(first, 1);
+      await fixture.until("it is collected", async () => {
+        await fixture.pass(1);
+        await fixture.store.collect(1_000);
+        return (await fixture.store.get(fixture.key(first.id))) === null;
+      });
+      const second = await fixture.addAndHold({ id: first.id });
+      expect(second.token).toBeGreaterThan(first.token);
+    },
+    needsReap,
+  );
+
+  test(
     "keeps those that have not ended, and each state for its own time",
     async (fixture) => {
       const keepDone = { retain: { doneMs: DAY_MS, deadMs: 0 } };
