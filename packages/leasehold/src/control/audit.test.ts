@@ -7,6 +7,7 @@ import {
   CHAIN_BEGIN,
   type Checkpoint,
   chained,
+  MissingEndError,
   type NewAuditEntry,
   verifyAudit,
 } from "./audit.js";
@@ -109,6 +110,37 @@ it("names the first entry that was changed", async () => {
     );
   }
   expect(await verifyAudit(logOf(entries, at(8)))).toMatchObject({ ok: false, seq: 9 });
+});
+
+it("reads a chain from its start unless it is asked not to, whatever the checkpoint", async () => {
+  const entries = chainOf(9);
+  const forged = entries.map((entry) => (entry.seq === 2 ? { ...entry, actor: "key:2" } : entry));
+  expect(await verifyAudit(logOf(forged), entries[5])).toMatchObject({ ok: false, seq: 2 });
+});
+
+it("is not whole where the record of its end was deleted, before or while it is read", async () => {
+  const entries = chainOf(4);
+  const log = logOf(entries);
+  const missing = async () => Promise.reject(new MissingEndError());
+  for (const heads of [
+    [missing, missing],
+    [missing, log.head],
+    [log.head, missing],
+  ]) {
+    const next = async () => (heads.shift() ?? missing)();
+    expect(await verifyAudit({ ...log, head: next })).toEqual({
+      ok: false,
+      seq: 5,
+      problem: "the record of the chain's end was deleted",
+    });
+  }
+  expect(new MissingEndError().message).toContain("INSERT INTO audit_head");
+});
+
+it("passes on that the store does not answer, which says nothing of the chain", async () => {
+  const down = new Error("connection refused");
+  const log = { ...logOf(chainOf(2)), head: async () => Promise.reject(down) };
+  await expect(verifyAudit(log)).rejects.toBe(down);
 });
 
 it("reads from a checkpoint on only what is behind it", async () => {

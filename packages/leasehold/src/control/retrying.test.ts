@@ -79,6 +79,10 @@ test("neither a revoke nor an act on tasks and records is repeated when its answ
   expect(await triesOf(({ once }) => once.delete(onKey))).toBe(1);
   const onSchedule = { namespace: "default", name: "x" };
   expect(await triesOf(({ schedules }) => schedules.remove(onSchedule))).toBe(1);
+  const onKind = { namespace: "default", kind: "x", version: 1 };
+  expect(await triesOf(({ kinds }) => kinds.withdraw(onKind))).toBe(1);
+  const onLimit = { namespace: "default", scope: "kind", name: "x" } as const;
+  expect(await triesOf(({ taskLimits }) => taskLimits.remove(onLimit))).toBe(1);
 });
 
 test("what says how things shall be is", async () => {
@@ -88,6 +92,22 @@ test("what says how things shall be is", async () => {
   expect(await triesOf(({ pauses }) => pauses.clear(pause))).toBeGreaterThan(2);
   const set = { ...pause, actor: "a", reason: "r" };
   expect(await triesOf(({ pauses }) => pauses.set(set))).toBeGreaterThan(2);
+  const onSchedule = { namespace: "default", name: "x" };
+  const pauseOf = { ...onSchedule, by: "a", reason: null };
+  expect(await triesOf(({ schedules }) => schedules.pause(pauseOf))).toBeGreaterThan(2);
+  expect(await triesOf(({ schedules }) => schedules.resume(onSchedule))).toBeGreaterThan(2);
+  const limit = { running: 1, rate: null };
+  const declared = { namespace: "default", scope: "kind", name: "x", limit, by: "a" } as const;
+  expect(await triesOf(({ taskLimits }) => taskLimits.declare(declared))).toBeGreaterThan(2);
+});
+
+test("what is about one task or one grant is, as a repeated one does nothing else", async () => {
+  const run = { namespace: "default", name: "x", taskId: "t" };
+  expect(await triesOf(({ schedules }) => schedules.runNow(run))).toBeGreaterThan(2);
+  const request = { token: 7, free: "now", reason: "r" } as const;
+  expect(
+    await triesOf((_, { revocations }) => revocations.confirm(3, request, "a")),
+  ).toBeGreaterThan(2);
 });
 
 test("what an operator reads is read again", async () => {
@@ -96,6 +116,8 @@ test("what an operator reads is read again", async () => {
     ({ audit }) => audit.verify({ seq: 0, hash: "" }),
     ({ keys }) => keys.list({ namespace: null }),
     ({ pauses }) => pauses.list(null),
+    ({ limits }) => limits.read("default"),
+    ({ revocations }) => revocations.list(),
   ];
   for (const read of reads) {
     expect(await triesOf((_, operator) => read(operator))).toBeGreaterThan(2);
@@ -108,12 +130,19 @@ test("a call reaches the operator with what was asked, within its time", async (
     asked.push(args);
     return [{ status: "notHeld" }] as never;
   };
-  const actors = { leases: { revoke: note }, pauses: { set: note, clear: note } };
+  const actors = {
+    leases: { revoke: note },
+    pauses: { set: note, clear: note },
+    kinds: { withdraw: note },
+    schedules: { pause: note, resume: note, runNow: note },
+    taskLimits: { declare: note, remove: note },
+  };
   const operator = {
     pauses: { list: note },
     audit: { list: note, verify: note, head: note },
     keys: { list: note },
     limits: { read: note },
+    revocations: { list: note, confirm: note },
     perform: async (_: unknown, work: (actors: unknown) => Promise<{ value: unknown }>) =>
       (await work(actors)).value,
   } as unknown as RemoteOperator;
@@ -125,12 +154,26 @@ test("a call reaches the operator with what was asked, within its time", async (
   await retrying.audit.head();
   await retrying.keys.list(query);
   await retrying.pauses.list("n");
+  await retrying.limits.read("n");
+  await retrying.revocations.list();
+  const confirmed = { token: 7, free: "now", reason: "r" } as const;
+  await retrying.revocations.confirm(3, confirmed, "a");
   const pause = { namespace: "n", kind: "queue", name: "q", actor: "a", reason: "r" } as const;
   const revoke = { namespace: "n", resource: "r", free: "now" } as const;
   const act = {} as Parameters<RemoteOperator["perform"]>[0];
-  await retrying.perform(act, async ({ leases, pauses }) => {
+  const onKind = { namespace: "n", kind: "k", version: 1 };
+  const onSchedule = { namespace: "n", name: "s" };
+  const onLimit = { namespace: "n", scope: "kind", name: "k" } as const;
+  const declared = { ...onLimit, limit: { running: 1, rate: null }, by: "a" };
+  await retrying.perform(act, async ({ leases, pauses, kinds, schedules, taskLimits }) => {
     await pauses.set(pause);
     await pauses.clear(pause);
+    await kinds.withdraw(onKind);
+    await schedules.pause({ ...onSchedule, by: "a", reason: null });
+    await schedules.resume(onSchedule);
+    await schedules.runNow({ ...onSchedule, taskId: "t" });
+    await taskLimits.declare(declared);
+    await taskLimits.remove(onLimit);
     return { value: await leases.revoke([revoke], { timeoutMs: 700 }), details: {} };
   });
   expect(asked).toEqual([
@@ -139,8 +182,17 @@ test("a call reaches the operator with what was asked, within its time", async (
     [],
     [query],
     ["n"],
+    ["n"],
+    [],
+    [3, confirmed, "a"],
     [pause],
     [pause],
+    [onKind],
+    [{ ...onSchedule, by: "a", reason: null }],
+    [onSchedule],
+    [{ ...onSchedule, taskId: "t" }],
+    [declared],
+    [onLimit],
     [[revoke], { timeoutMs: 700 }],
   ]);
 });
