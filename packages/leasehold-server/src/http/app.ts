@@ -200,9 +200,7 @@ export function createApp(options: AppOptions): ServerApp {
   const lines = new RequestLog(env);
   const { auditDenials: denials = false, auditReads: reads = false } = options;
   const accessAudit =
-    control && (denials || reads)
-      ? new AccessAudit(control, { denials, reads, basePath }, env)
-      : undefined;
+    control && (denials || reads) ? new AccessAudit(control, { denials, reads }, env) : undefined;
   const requestLog = {
     note(answered: Answered, durationMs: number) {
       lines.note(answered, durationMs);
@@ -264,7 +262,7 @@ export function createApp(options: AppOptions): ServerApp {
     const { raw: request } = context.req;
     const [route, host, demand] = [routeOf(context), context.env, demands.get(request)];
     const known = (caller: Caller) => context.set("caller", caller);
-    await entry.run({ request, path, route, need, host, demand }, known, (entered) => {
+    await entry.run({ request, route, need, host, demand }, known, (entered) => {
       context.set("checkCaller", () => entered.checkCaller());
       context.set("arriving", (read) => entered.arriving(read));
       context.set("scanning", (wait) => entered.scanning(wait));

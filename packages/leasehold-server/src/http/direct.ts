@@ -174,7 +174,7 @@ export class Direct {
   }
 
   async #answer(
-    { path, route, need, serve }: DirectRoute,
+    { route, need, serve }: DirectRoute,
     scope: DirectScope,
     host: unknown,
     demand: Demand | undefined,
@@ -186,7 +186,7 @@ export class Direct {
     const known = (caller: Caller) => {
       scope.caller = caller;
     };
-    return entry.run({ request, path, route, need, host, demand }, known, async (entered) => {
+    return entry.run({ request, route, need, host, demand }, known, async (entered) => {
       const body = await bodyOf(request, entered);
       return serve(services, scope, body);
     });

@@ -41,7 +41,6 @@ export interface EntryOptions {
 /** A request, and the route that will serve it. */
 export interface Arriving {
   readonly request: Request;
-  readonly path: string;
   /** Null: none, or one of all methods. */
   readonly route: string | null;
   readonly need: Need | null | undefined;
@@ -70,12 +69,13 @@ export class Entry {
   ): Promise<T> {
     const { authenticator, tenantAdmission, clock } = this.#options;
     const { clientCertificates, trustedProxies, networks } = this.#options;
-    const { request, path, route, need, host, demand } = arriving;
+    const { request, route, need, host, demand } = arriving;
     const urgency = urgencyOfRoute(route);
     // Operator actions never use a cached key: a revoked key must not work for them.
     const keeps = urgency === "keeps" && (need === "hold" || need === "work");
     // The metrics show an outage of the store: they must be readable during one, and come from this process.
-    const acceptsStale = keeps || route === METRICS;
+    const isScrape = route === METRICS;
+    const acceptsStale = keeps || isScrape;
     // Guessed keys must not take the room of requests: the authenticator limits the reads of keys by itself.
     demand?.pause();
     const address = clientAddress(request.headers, addressOf(host), trustedProxies);
@@ -91,7 +91,7 @@ export class Entry {
     const checkedMs = clock.monotonic();
     noteCallerAt(host);
     const { headers } = request;
-    const admitted = await tenantAdmission.enter({ caller, urgency, path, headers });
+    const admitted = await tenantAdmission.enter({ caller, urgency, isScrape, headers });
     const admission = { caller, acceptsStale, checkedMs, host, demand, admitted };
     const entered = new Entered(this.#options, admission);
     try {

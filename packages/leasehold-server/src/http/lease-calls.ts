@@ -24,9 +24,8 @@ import {
 import { type Caller, callerOf, checkResources } from "./auth/caller.js";
 import type { Contention } from "./console/contention.js";
 import { mayBeAnothers, refuseIfAnothers, refuseIfPaused } from "./lease-refusals.js";
+import type { LeaseCounts } from "./limits/lease-counts.js";
 import type { LeaseWaiters } from "./limits/lease-waiters.js";
-import type { Quotas } from "./limits/quotas.js";
-import type { Records } from "./limits/records.js";
 import type { Pauses } from "./operations/pauses.js";
 import { type Revoked, requestAudited, revokeAudited } from "./operations/revoking.js";
 import type { TwoPersonRevocations } from "./operations/two-person.js";
@@ -157,8 +156,7 @@ export interface LeaseCalls {
 export interface LeaseCallsOptions {
   readonly env: Env;
   readonly leases: LeaseStore;
-  readonly quotas: Pick<Quotas, "note">;
-  readonly records: Pick<Records, "note">;
+  readonly counts: Pick<LeaseCounts, "acquired" | "refused" | "released" | "revoked">;
   readonly waiters: Pick<LeaseWaiters, "note">;
   readonly pauses: Pick<Pauses, "covers">;
   readonly contention: Pick<Contention, "note">;
@@ -184,7 +182,7 @@ export interface Named {
  *   change: a batch is sent as a whole or refused with BUDGET_SPENT.
  */
 export function newLeaseCalls(options: LeaseCallsOptions) {
-  const { env, leases, quotas, records, waiters, pauses, contention, control, twoPerson } = options;
+  const { env, leases, counts, waiters, pauses, contention, control, twoPerson } = options;
   const { onReplaced, noteRenewed } = options;
   const returnReplaced = onReplaced !== undefined || options.onLeaseEvent !== undefined;
   const lanes = batched(leases, env.clock, { returnReplaced }, env.telemetry);
@@ -237,9 +235,8 @@ export function newLeaseCalls(options: LeaseCallsOptions) {
         if (outcome.status !== "failed") waiters.note(namespace, request, isHeld);
         const isAcquired = outcome.status === "acquired";
         const replaced = isAcquired ? outcome.replaced : undefined;
-        // The route reserved quota for it, and room for its record.
-        if (!isAcquired) quotas.note("leases", namespace, -1);
-        if (!isAcquired || replaced) records.note("leases", namespace, -1);
+        if (isAcquired) counts.acquired(asked, outcome.token, replaced != null);
+        else counts.refused(namespace);
         if (replaced && replaced.state !== "live") onReplaced?.(replaced);
         const event = emit && acquireEvent(request, outcome, cause(), tokens);
         if (event) emit(event, namespace);
@@ -256,7 +253,7 @@ export function newLeaseCalls(options: LeaseCallsOptions) {
       async release(request, spentMs = 0) {
         const cause = causing(request);
         const outcome = await lanes.release({ namespace, ...request }, leftMs(spentMs), named);
-        if (outcome.status === "released") quotas.note("leases", namespace, -1);
+        if (outcome.status === "released") counts.released({ namespace, ...request });
         if (outcome.status !== "failed") waiters.note(namespace, request, false);
         emit?.(releaseEvent(request, outcome, cause(), tokens), namespace);
         return outcome;
@@ -265,6 +262,7 @@ export function newLeaseCalls(options: LeaseCallsOptions) {
         const cause = causing(request);
         const outcome = await call(timeoutMs);
         if (outcome.status === "recorded") {
+          counts.released({ namespace, ...request });
           emit?.(releaseEvent(request, { status: "released" }, cause(), tokens), namespace);
         }
         return outcome;
@@ -281,6 +279,7 @@ export function newLeaseCalls(options: LeaseCallsOptions) {
                 : revokeAudited(control, env, asked, by, during),
             )
           : { outcome: await revocations.submit(asked, timeoutMs, named), entry: null };
+        if (revoked.outcome.status === "revoked") counts.revoked(asked, revoked.outcome.token);
         const event = emit && revokeEvent(request, revoked.outcome, cause());
         if (event) emit(event, namespace);
         return revoked;

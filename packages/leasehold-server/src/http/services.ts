@@ -30,6 +30,7 @@ import {
   newLeaseCalls,
 } from "./lease-calls.js";
 import { HistoryBudget } from "./limits/history-budget.js";
+import { LeaseCounts } from "./limits/lease-counts.js";
 import { LeaseWaiters } from "./limits/lease-waiters.js";
 import { limitedTicks } from "./limits/limited-ticks.js";
 import { type ServerLimits, servedTtl, type TenantsLimits } from "./limits/limits.js";
@@ -228,7 +229,8 @@ export function newServices(
     ((grant: LeaseView) => {
       if (historyBudget.take(grant.namespace)) onEvery(grant);
     });
-  const noted = { ...listeners, quotas, records, waiters, contention, onReplaced };
+  const counts = new LeaseCounts(quotas, records);
+  const noted = { ...listeners, counts, waiters, contention, onReplaced };
   const callsOf = newLeaseCalls({ ...ports, ...noted });
   const storeTurns = new StoreTurns();
   const ttlChoices = new TtlChoices(env.clock);

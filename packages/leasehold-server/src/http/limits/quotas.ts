@@ -109,6 +109,11 @@ export class Quotas {
     return reserved;
   }
 
+  /** Whether changes of a tenant are noted: it has a limit, and was counted. */
+  counts(quota: Quota, namespace: string): boolean {
+    return this.#counts.has(`${quota}:${namespace}`);
+  }
+
   /** Adds a change that this instance made. */
   note(quota: Quota, namespace: string, change: number): void {
     const known = this.#counts.get(`${quota}:${namespace}`);

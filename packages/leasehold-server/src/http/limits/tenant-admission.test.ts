@@ -27,8 +27,12 @@ function setUp(ratePerSecond: number | null) {
     const headers = new Headers({ "content-length": `${bytes}` });
     for (let count = 0; count < 2_000; count += 1) {
       try {
-        const path = "/v1/leases/renew";
-        const { begin, leave } = await admission.enter({ caller, urgency, path, headers });
+        const { begin, leave } = await admission.enter({
+          caller,
+          urgency,
+          isScrape: false,
+          headers,
+        });
         await begin(items);
         leave();
       } catch {
@@ -63,7 +67,7 @@ it("a request that its key's rate refuses occupies nothing", async () => {
     admission.enter({
       caller,
       urgency: "demands",
-      path: "/v1/leases/acquire",
+      isScrape: false,
       headers: new Headers(),
     });
   // At most 256 of them may be in flight.
@@ -94,7 +98,7 @@ it.each([
   ["waits", 40_960, 99],
 ] as const)("a key owes what it has read by %s of %i bytes", async (urgency, bytes, times) => {
   const { admission, sent } = setUp(100);
-  const asked = { caller: CALLER, urgency, path: "/v1/leases", headers: new Headers() };
+  const asked = { caller: CALLER, urgency, isScrape: false, headers: new Headers() };
   const { leave } = await admission.enter(asked);
   leave({ unsent: () => 0, bytes: () => bytes, onEnd: (call) => call() });
   expect(await sent("demands", 0)).toBe(times);
@@ -107,7 +111,7 @@ it("all keys of a tenant together may read the metrics ten times per second", as
     const arriving = {
       caller,
       urgency: "keeps",
-      path: "/metrics",
+      isScrape: true,
       headers: new Headers(),
     } as const;
     const entered = await admission.enter(arriving).catch(() => null);
@@ -154,7 +158,7 @@ it("one large request begins in sixteen turns of the event loop, and small ones 
     const arriving = {
       caller: CALLER,
       urgency: "keeps",
-      path: "/v1/leases/renew",
+      isScrape: false,
       headers,
     } as const;
     const { arrive, begin } = await admission.enter(arriving);
@@ -174,8 +178,8 @@ it("many small requests of a tenant share turns, and another tenant's renewal do
   const renew = (namespace: string, items: number) => async () => {
     const caller = { ...CALLER, namespace };
     const headers = new Headers({ "content-length": "100" });
-    const path = "/v1/leases/renew";
-    const { arrive, begin } = await admission.enter({ caller, urgency: "keeps", path, headers });
+    const arriving = { caller, urgency: "keeps", isScrape: false, headers } as const;
+    const { arrive, begin } = await admission.enter(arriving);
     await arrive();
     await begin(items);
   };
@@ -191,7 +195,7 @@ it("requests without keys, which cannot be distinguished, wait for no turn", asy
   const { admission } = setUp(null);
   const caller: Caller = { ...CALLER, keyId: null, actor: "anyone" };
   const begin = async () => {
-    const arriving = { caller, urgency: "keeps", path: "/x", headers: new Headers() } as const;
+    const arriving = { caller, urgency: "keeps", isScrape: false, headers: new Headers() } as const;
     await (await admission.enter(arriving)).begin(20);
   };
   expect(new Set(await turnsOf(Array.from({ length: 60 }, () => begin)))).toEqual(new Set([0]));
@@ -201,7 +205,7 @@ it("large bodies of claims have the limit and the turns of others, until they ma
   const { admission } = setUp(null);
   const headers = new Headers({ "content-length": "65536" });
   const enter = () =>
-    admission.enter({ caller: CALLER, urgency: "waits", path: "/api/tasks/next", headers });
+    admission.enter({ caller: CALLER, urgency: "waits", isScrape: false, headers });
   const entered = await Promise.all(Array.from({ length: 16 }, enter));
   await expect(enter()).rejects.toThrow("1048576 bytes together");
   const turns = await turnsOf(entered.map(({ arrive }) => arrive));
@@ -254,6 +258,13 @@ it("a tenant's scrapes share one reading, and those beyond four at once are refu
   const statuses = (await Promise.all(asked)).map(({ status }) => status);
   expect(statuses.toSorted()).toEqual([200, 200, 200, 200, 429, 429]);
   expect((await other).status).toBe(200);
+});
+
+it("what is named metrics is no scrape of the metrics", async () => {
+  const { a, ask } = await open({ ratePerSecond: 1_000 });
+  const asked = Array.from({ length: 12 }, () => ask(a, "/v1/once/metrics"));
+  const statuses = (await Promise.all(asked)).map(({ status }) => status);
+  expect(statuses).toEqual(Array(12).fill(404));
 });
 
 it("a key that goes on after its refusals gets them late", async () => {

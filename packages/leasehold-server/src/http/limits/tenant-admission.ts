@@ -43,7 +43,8 @@ const [PROMPT_REFUSALS, LATE_MS] = [20, 1_000];
 export interface Arriving {
   readonly caller: Caller;
   readonly urgency: Urgency;
-  readonly path: string;
+  /** Whether it reads the metrics. */
+  readonly isScrape: boolean;
   readonly headers: Headers;
 }
 
@@ -93,9 +94,9 @@ export class TenantAdmission {
     if (!isPrompt) await sleep(this.#clock, LATE_MS, { background: true });
   }
 
-  async #enter({ caller, urgency, path, headers }: Arriving): Promise<Admitted> {
+  async #enter({ caller, urgency, isScrape, headers }: Arriving): Promise<Admitted> {
     const bytes = bodyBytesOf(headers, this.#limits.bodyBytes);
-    const load = loadOf(urgency, path);
+    const load: Load = isScrape ? "metrics" : urgency;
     const owe = await this.#checkRate(caller, load, bytes);
     const tenant = caller.keyId === null ? null : caller.namespace;
     if (tenant !== null && load !== "keeps" && this.#unread.isFull(tenant)) {
@@ -178,10 +179,6 @@ export class TenantAdmission {
     if (typeof entered !== "string") return entered;
     throw tooMany("TOO_MANY_REQUESTS", `${entered}: retry in 1 s`, RETRY_MS);
   }
-}
-
-function loadOf(urgency: Urgency, path: string): Load {
-  return path.endsWith("/metrics") ? "metrics" : urgency;
 }
 
 function once(call: () => void): () => void {

@@ -23,3 +23,11 @@ it("a tenant may use a hundred different TTLs within ten seconds", async () => {
   await clock.advance(6_000);
   choices.check("a", ttls(101, 100));
 });
+
+it("a TTL that a tenant uses stays allowed when another one is refused", () => {
+  const choices = new TtlChoices(manualEnv().clock);
+  for (let n = 1; n <= 100; n += 1) choices.check("a", [{ ttlMs: n * 1_000 }]);
+  expect(() => choices.check("a", [{ ttlMs: 1_000 }, { ttlMs: 101_000 }])).toThrow();
+  expect(() => choices.check("a", [{ ttlMs: 1_000 }])).not.toThrow();
+  expect(() => choices.check("a", [{ ttlMs: 102_000 }])).toThrow();
+});

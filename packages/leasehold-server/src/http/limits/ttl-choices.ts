@@ -28,8 +28,13 @@ export class TtlChoices {
     }
     const seconds = this.#chosen.get(tenant) ?? new Set();
     this.#chosen.set(tenant, seconds);
-    for (const { ttlMs } of requests) seconds.add(Math.ceil(ttlMs / 1_000));
-    if (seconds.size <= MOST) return;
+    const fresh = new Set(requests.map(({ ttlMs }) => Math.ceil(ttlMs / 1_000)));
+    for (const known of seconds) fresh.delete(known);
+    // Those that it uses already stay allowed: their leases are to be renewed.
+    if (fresh.size === 0 || seconds.size + fresh.size <= MOST) {
+      for (const one of fresh) seconds.add(one);
+      return;
+    }
     const detail = `a tenant may use ${MOST} different TTLs, in whole seconds, within ${PERIOD_MS / 1_000} s at each instance`;
     throw tooMany("TOO_MANY_REQUESTS", detail, PERIOD_MS - (nowMs - this.#sinceMs));
   }

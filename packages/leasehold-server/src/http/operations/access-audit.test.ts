@@ -126,3 +126,11 @@ test("both need a control store", async () => {
   const refused = open({ auditReads: true, auth: "none", control: undefined });
   await expect(refused).rejects.toThrow("auditReads needs a control store");
 });
+
+test("reads are in the audit also where the server is below a base path", async () => {
+  const { keyOf, app, reads } = await open({ auditReads: true, basePath: "/base" });
+  const admin = await keyOf("admin");
+  expect((await admin.ask("GET", "/base/v1/keys")).status).toBe(200);
+  await app.close();
+  expect((await reads()).map(({ target }) => target)).toEqual(["GET /v1/keys"]);
+});

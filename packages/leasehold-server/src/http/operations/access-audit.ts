@@ -26,13 +26,12 @@ type NewEntry = Parameters<Control["audit"]["append"]>[0][number];
 
 type Action = "access.deny" | "access.read";
 
-/** They show who did what, and who may. */
+/** They show who did what, and who may. Paths below the base path. */
 const READS = new Set(["/v1/audit", "/v1/audit/verify", "/v1/audit/checkpoint", "/v1/keys"]);
 
 export interface AccessAuditOptions {
   readonly denials: boolean;
   readonly reads: boolean;
-  readonly basePath: string;
 }
 
 export class AccessAudit {
@@ -78,8 +77,7 @@ export class AccessAudit {
 
   #isRead({ method, path, status }: Answered): boolean {
     if (status !== 200 || (method !== "GET" && method !== "HEAD")) return false;
-    const { basePath } = this.#options;
-    return path.startsWith(basePath) && READS.has(path.slice(basePath.length));
+    return READS.has(path);
   }
 
   #periodOf(namespace: string): Period {
