@@ -346,6 +346,12 @@ test.each([
   ["POST", `/api/tasks/${ID}/cancel?reason=`, "reason", "must not be blank"],
   ["GET", "/v1/locks?prefix=a&prefix=b", "prefix", "is given more than once"],
   ["GET", "/api/tasks?limit=1&limit=2", "limit", "is given more than once"],
+  [
+    "GET",
+    `/api/tasks?${`id=${ID}&`.repeat(201)}`,
+    "id",
+    "Too big: expected array to have <=200 items",
+  ],
   ["GET", "/v1/events?of=leases&of=tasks", "of", "is given more than once"],
   ["GET", "/v1/leases?renewedOnly=true&renewedOnly=true", "renewedOnly", "is given more than once"],
 ])("%s %s has one problem, in words for the caller", async (method, path, field, problem) => {

@@ -231,7 +231,8 @@ export function fieldErrors(
     }
     if (issue.code === "invalid_union") {
       // The alternative that the caller probably meant: the first whose outer type fits, or the first.
-      const fits = (branch: typeof issues) => branch.some(({ path }) => path.length > 0);
+      const fits = (branch: typeof issues) =>
+        branch.some(({ path, code }) => path.length > 0 || code === "too_big");
       const meant = issue.errors.find(fits) ?? issue.errors[0] ?? [];
       return fieldErrors(
         meant.map((inner) => ({ ...inner, path: [...issue.path, ...inner.path] })),

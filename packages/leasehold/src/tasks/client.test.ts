@@ -116,6 +116,7 @@ it("looking says what is wrong with its query", async () => {
     [() => tasks.list({ limit: 0 }), "limit"],
     [() => tasks.list({ ids: "7" } as object), "ids"],
     [() => tasks.list({ ids: [`${"f".repeat(8)}-0000-7000-8000-${"0".repeat(12)}`, ""] }), "ids.1"],
+    [() => tasks.list({ ids: Array.from({ length: 201 }, (_, at) => `${at}`) }), "ids"],
     [() => tasks.leases({ limit: 1.5 }), "limit"],
     [() => tasks.leases({ queue: "q" } as object), "queue"],
   ];

@@ -24,6 +24,7 @@ import {
 } from "./kinds/contract.js";
 import { type LimitOptions, limitOf } from "./limit-client.js";
 import type { ClaimedTask, Concurrency, Json, Retain, TaskLimit } from "./port.js";
+import { MOST_LISTED } from "./queries.js";
 import { checkTaskId } from "./record.js";
 
 /** How tasks of a kind are kept and retried; each can be overridden when one is enqueued. */
@@ -244,6 +245,12 @@ export function checkDefinition(definition: unknown): void {
 export function checkIds(ids: unknown): void {
   if (ids === undefined) return;
   checkArray("ids", ids);
+  if (ids.length > MOST_LISTED) {
+    throw new InvalidOptionError(
+      "ids",
+      `must be at most ${MOST_LISTED}: list them in several calls`,
+    );
+  }
   for (const [at, id] of ids.entries()) checkTaskId(id, `ids.${at}`);
 }
 

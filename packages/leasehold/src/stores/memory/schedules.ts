@@ -154,15 +154,18 @@ export class MemoryScheduleStore implements ScheduleStore {
     const { namespace, name, revision, fires, skipped, ...moved } = request;
     const schedule = this.#of(namespace).get(name);
     if (schedule?.revision !== revision || schedule.paused) return { status: "moved" };
+    const { tasks } = this.#state.namespace(namespace);
+    // A schedule of this name that was removed may have made a task of this id.
+    const made = fires.filter(({ id }) => tasks.get(id) === null);
     this.#change(schedule, {
       ...moved,
-      fired: schedule.fired + fires.length,
+      fired: schedule.fired + made.length,
       skipped: schedule.skipped + skipped,
       lastTaskId: fires.at(-1)?.id ?? schedule.lastTaskId,
     });
     await this.#enqueue(schedule, fires);
     const { kind, queue } = declarationOf(schedule).task;
-    return { status: "fired", taskIds: fires.map(({ id }) => id), kind, queue };
+    return { status: "fired", taskIds: made.map(({ id }) => id), kind, queue };
   }
 
   #change(schedule: Schedule, change: Partial<Schedule>): void {

@@ -13,6 +13,9 @@ import type { TaskRecord } from "../../tasks/record.js";
 import { SortedList } from "./sorted-list.js";
 import { Lanes } from "./task-lanes.js";
 
+/** A newer task may declare a longer window, of which the one that has ended is the beginning. */
+const WINDOWS_KEPT_MS = 600_000;
+
 /** The last window of the rate of each key. They outlast its tasks. */
 class KeyWindows {
   readonly #windows = new Map<string, RateWindow & { readonly endMs: number }>();
@@ -28,7 +31,9 @@ class KeyWindows {
   }
 
   forget(nowMs: number): void {
-    for (const [name, { endMs }] of this.#windows) if (endMs <= nowMs) this.#windows.delete(name);
+    for (const [name, { endMs }] of this.#windows) {
+      if (endMs + WINDOWS_KEPT_MS <= nowMs) this.#windows.delete(name);
+    }
   }
 }
 
@@ -175,7 +180,7 @@ export class KeyLanes {
     return Math.min(...lanes.flatMap((lane) => lane.usedUpUntilMs(nowMs) ?? []));
   }
 
-  /** Forgets the windows of rates that have ended. */
+  /** Forgets the windows of rates that have ended for a time. */
   forgetWindows(nowMs: number): void {
     this.#windows.forget(nowMs);
   }

@@ -133,6 +133,8 @@ FROM clock c LEFT JOIN LATERAL (
 export interface FiredRow {
   readonly kind: string;
   readonly queue: string;
+  /** Those that were made. */
+  readonly taskIds: readonly string[];
 }
 /**
  * Values: ids and due times of the tasks, namespace, name, revision, lastFireAt, waiting, dueAt, skipped. Returns a row if it
@@ -176,10 +178,11 @@ WITH ${CLOCK},
       coalesce(to_timestamp(f.scheduled_ms / 1000), c.now)
     FROM moved m CROSS JOIN fires f CROSS JOIN clock c ORDER BY f.n
     ON CONFLICT DO NOTHING
-    RETURNING namespace, queue, created_at, scheduled_at
+    RETURNING namespace, id, queue, created_at, scheduled_at
   ),
   ${notifiedOf("added x WHERE x.scheduled_at <= x.created_at")}
-SELECT m.kind, m.queue, ${NOTIFIED} FROM moved m`;
+SELECT m.kind, m.queue, ${NOTIFIED},
+  ARRAY(SELECT a.id FROM added a JOIN fires f USING (id) ORDER BY f.n) AS "taskIds" FROM moved m`;
 
 export interface ScheduleRow
   extends Omit<DueRow, "now" | "nextAt" | "namespace" | "isRunning">,

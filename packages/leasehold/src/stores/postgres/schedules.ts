@@ -139,8 +139,8 @@ export class PostgresScheduleStore implements ScheduleStore {
       const values = [ids, times, namespace, name, revision, ...rest];
       const [moved] = await this.#backend.general.query<FiredRow>(FIRE, values, options);
       if (!moved) return { status: "moved" };
-      const { kind, queue } = moved;
-      return { status: "fired", taskIds: ids, kind, queue };
+      const { kind, queue, taskIds } = moved;
+      return { status: "fired", taskIds, kind, queue };
     } catch (error) {
       return failedOutcome(error);
     }
