@@ -170,6 +170,24 @@ describe("the records of once", () => {
     expect(pages).toBe(3);
   });
 
+  it("are filtered by prefix and state on all reads of a page", async () => {
+    const app = await openTestApp();
+    const keys = await succeedAll(app, 50, "small");
+    const failed = ["a-failed", "key-00-failed", "key-45-failed", "z-failed"];
+    for (const key of failed) {
+      await app.ask("POST", "/v1/once/fail", { ...(await hold(app, key)), error: "no" });
+    }
+    const listed = async (query: string) =>
+      keysOf((await app.ask("GET", `/v1/once?limit=50&${query}`)).body);
+    expect(await listed("state=done")).toEqual(keys);
+    expect(await listed("prefix=key-&state=done")).toEqual(keys);
+    expect(await listed("prefix=key-")).toEqual(
+      [...keys, "key-00-failed", "key-45-failed"].sort().slice(0, 50),
+    );
+    const { body } = await app.ask("GET", "/v1/once?prefix=key-&limit=200");
+    expect(keysOf(body)).toHaveLength(52);
+  });
+
   it.each([
     ["succeed", { leaseId: toWireLeaseId("r", "0".repeat(48)), token: 1, value: 1 }, "leaseId"],
     ["succeed", { leaseId: toWireLeaseId("once:", "0".repeat(48)), token: 1, value: 1 }, "leaseId"],
