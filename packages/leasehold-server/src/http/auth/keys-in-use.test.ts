@@ -62,6 +62,20 @@ test("a refused key is not in use", async () => {
   expect(await control.keys.find(id)).toMatchObject({ lastUsedAt: null });
 });
 
+test("nor is a key that was revoked or has expired", async () => {
+  const { env, control, newKey } = await open();
+  const [admin, revoked] = [await newKey("admin"), await newKey("viewer")];
+  const expired = await newKey("viewer", 60_000);
+  await admin.ask("DELETE", `/v1/keys/${revoked.id}?reason=left`);
+  await env.clock.advance(60_000);
+  for (const { ask } of [revoked, expired])
+    expect((await ask("GET", "/v1/locks")).status).toBe(401);
+  await env.clock.advance(70_000);
+  for (const { id } of [revoked, expired]) {
+    expect(await control.keys.find(id)).toMatchObject({ lastUsedAt: null });
+  }
+});
+
 test("a key with a wrong checksum is refused without a read", async () => {
   const { control, newKey, ask } = await open();
   const { text } = await newKey("admin");

@@ -1,6 +1,6 @@
 /** Denials and reads in the audit. */
 import type { Env } from "leasehold";
-import { type AuditEntry, parseKeyText } from "leasehold/internal";
+import { type AuditEntry, createKey, parseKeyText } from "leasehold/internal";
 import { manualEnv } from "leasehold/testing";
 import { expect, test } from "vitest";
 import { openTestApp } from "../../../../../tests/support/app.js";
@@ -56,6 +56,21 @@ test("so is a request with a key that has ended, but not one with a wrong secret
   const [entry] = await denials();
   expect(entry).toMatchObject({ actor: viewer.actor, target: "GET /v1/leases" });
   expect(JSON.parse(entry?.details ?? "")).toMatchObject({ code: "UNAUTHENTICATED" });
+});
+
+test("so is one with a key whose time is over", async () => {
+  const { stores, ask, env, denials } = await open({ auditDenials: true });
+  const { control } = stores;
+  if (!control) throw new Error("memory keeps keys");
+  const order = { namespace: "default", name: "k", role: "viewer" as const, prefixes: [] };
+  const by = { actor: "test", reason: null };
+  const made = await createKey(control, env.random, { ...order, lifetimeMs: 60_000 }, by);
+  const headers = { authorization: `Bearer ${made.text}` };
+  await env.clock.advance(60_000);
+  expect((await ask("GET", "/v1/leases", undefined, { headers })).status).toBe(401);
+  await expect.poll(async () => (await denials()).length).toBe(1);
+  const actor = `key:${made.key.id}`;
+  expect(await denials()).toMatchObject([{ actor, target: "GET /v1/leases" }]);
 });
 
 test("reads of the audit and of the keys are entered, and no others", async () => {
