@@ -1,4 +1,4 @@
-import { newLeaseId } from "leasehold/internal";
+import { LONGEST_WAITER_MS, newLeaseId } from "leasehold/internal";
 import { toWireLeaseId } from "leasehold/internal/wire";
 import { memory } from "leasehold/stores/memory";
 import { manualClock, manualEnv } from "leasehold/testing";
@@ -34,6 +34,24 @@ it("refuses requests that would wait beyond the limit of their tenant, until oth
   await clock.advance(1_000);
   wait("x", "y");
   expect(() => wait("z")).toThrow(LIMIT);
+});
+
+it("counts one lease id for each resource that it waits for, and keeps none for longer than a store", async () => {
+  const clock = manualClock();
+  const waiters = new LeaseWaiters(clock, 2);
+  const ask = (resource: string) => [{ resource, leaseId: "a", queueMs: 10 * LONGEST_WAITER_MS }];
+  const wait = (resource: string) => {
+    waiters.check("n", ask(resource));
+    for (const request of ask(resource)) waiters.note("n", request, true);
+  };
+  wait("r");
+  wait("s");
+  expect(() => wait("t")).toThrow(LIMIT);
+  for (const request of ask("r")) waiters.note("n", request, false);
+  wait("t");
+  expect(() => wait("r")).toThrow(LIMIT);
+  await clock.advance(LONGEST_WAITER_MS);
+  wait("r");
 });
 
 it("answers 429 to an acquire that would wait behind so many", async () => {

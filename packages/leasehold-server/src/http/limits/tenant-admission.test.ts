@@ -283,6 +283,18 @@ it("a key that goes on after its refusals gets them late", async () => {
   expect(statuses.filter((status) => status === 429)).toHaveLength(35);
 });
 
+it("the first refusals of another key are not late because of those of the first", async () => {
+  const { env, a, b, ask } = await open({ ratePerSecond: 5 });
+  const asked = Array.from({ length: 40 }, () => ask(a, "/v1/limits"));
+  await env.clock.settle();
+  const others = Array.from({ length: 10 }, () => ask(b, "/v1/limits"));
+  // Without time, which would let late ones be answered.
+  const statuses = (await Promise.all(others)).map(({ status }) => status);
+  expect(statuses.filter((status) => status === 429)).toHaveLength(5);
+  await env.clock.advance(1_000);
+  await Promise.all(asked);
+});
+
 it("a body above the announced limit is 413, and one of this size is taken", async () => {
   const { a, ask } = await open({ bodyBytes: 100_000 });
   const announced = await (await ask(a, "/v1/capabilities")).json();

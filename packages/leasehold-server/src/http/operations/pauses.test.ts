@@ -165,6 +165,15 @@ it("shows holders the pauses that concern what they may acquire or claim", async
   expect(await shown(await key("holder", { prefixes: [""] }))).toHaveLength(8);
 });
 
+it("takes a queue of any name, but no resource of a task", async () => {
+  const { app } = await counted();
+  const put = async (kind: Pause["kind"]) => {
+    const body = { kind, name: "task:mails", reason: "x" };
+    return (await app.ask("PUT", "/v1/pauses", body)).status;
+  };
+  expect([await put("queue"), await put("prefix"), await put("resource")]).toEqual([200, 422, 422]);
+});
+
 it("reads the pauses for many concurrent changes as often as for two", async () => {
   const { app, reads, gate, put } = await counted();
   await put("first");
@@ -205,6 +214,18 @@ it("limits the pauses of a tenant, and takes into account what other instances h
   await control.actors.pauses.clear({ ...at, name: "made/2" });
   expect(await statusOf("c")).toBe(200);
   expect(await statusOf("d")).toBe(429);
+});
+
+it("counts the pauses of all kinds of one tenant, and has room for those that exist", async () => {
+  const { pauses, answers } = open();
+  answers(async () => [pause("resource", "x"), pause("prefix", "x"), pause("queue", "x")]);
+  const hasRoom = (kind: Pause["kind"], name: string, namespace = "n") =>
+    Promise.all([3, 4].map((most) => pauses.hasRoom({ namespace, kind, name }, most)));
+  for (const kind of ["resource", "prefix", "queue"] as const) {
+    expect(await hasRoom(kind, "y")).toEqual([false, true]);
+    expect(await hasRoom(kind, "x")).toEqual([true, true]);
+    expect(await hasRoom(kind, "y", "other")).toEqual([true, true]);
+  }
 });
 
 it("pauses a resource whose lease is in another store than the pause", async () => {
