@@ -208,6 +208,17 @@ describe("changed certificates", () => {
     expect((await askHttps(urlOf("/healthz"), { ca })).certificate.subject.CN).toBe("second");
   });
 
+  it("may be the first with authorities of clients, whose certificates then count", async () => {
+    const { server, newKey, urlOf } = await open({ clientCertificates: { required: true } });
+    const headers = { authorization: `Bearer ${(await newKey()).text}` };
+    const statusOf = async (client?: ServerTls) =>
+      (await askHttps(urlOf("/v1/whoami"), { ca, ...client, headers })).status;
+    await expect(statusOf(worker)).rejects.toThrow();
+    server.changeTls({ ...first, clientCa: ca });
+    expect([await statusOf(worker), await statusOf()]).toEqual([200, 401]);
+    await expect(statusOf(stranger)).rejects.toThrow();
+  });
+
   it("that cannot be used are refused, and the former ones stay", async () => {
     const { server, urlOf } = await open();
     for (const [tls, message] of [

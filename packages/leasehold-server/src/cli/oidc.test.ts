@@ -74,6 +74,17 @@ test("a sign-in has a client, and secrets from files", async () => {
   });
 });
 
+test("the claim of the tenant and the scopes of the sign-in are those that are given", async () => {
+  const named = ["--oidc-tenant-claim", "org", "--oidc-client-id", "console"];
+  const scope = ["--oidc-scope", "openid groups"];
+  const options = await parse(...ISSUER, ...RULE, ...named, ...scope);
+  expect(options).toMatchObject({
+    tenantClaim: "org",
+    signIn: { clientId: "console", scope: "openid groups" },
+  });
+  expect(options?.signIn).toMatchObject({ clientSecret: undefined, sessionSecrets: undefined });
+});
+
 test.each<[string[], RegExp]>([
   [["--oidc-issuer", "https://id.example"], /--oidc-issuer needs --oidc-audience/],
   [ISSUER, /--oidc-issuer needs --oidc-role/],
