@@ -106,6 +106,15 @@ test("with a longest life, new keys have an end", async () => {
   expectProblem(await rotate(admin.id), 422, "INVALID_REQUEST");
 });
 
+test("the longest life tells nothing of a key of another tenant", async () => {
+  const { control, env, newKey } = await open({ keyMaxLifeMs: DAY_MS });
+  const admin = await newKey("admin");
+  const order = { namespace: "other", name: "n", role: "viewer" as const, prefixes: [] };
+  const by = { actor: "test", reason: null };
+  const { key } = await createKey(control, env.random, { ...order, lifetimeMs: null }, by);
+  expectProblem(await admin.ask("POST", `/v1/keys/${key.id}/rotate`, {}), 404, "UNKNOWN_KEY");
+});
+
 test("a scraper reads the metrics, and nothing else", async () => {
   const { app, newKey } = await open();
   const scraper = await newKey("scraper");

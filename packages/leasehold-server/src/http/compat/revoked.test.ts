@@ -72,3 +72,23 @@ test("lists show the revoked lease until its resource is free", async () => {
   expect(items).toMatchObject([{ resource: "a", state: "revoked", freeInMs: null }]);
   expect(await acquire("a")).toMatchObject({ acquired: true });
 });
+
+test("force-unlock ends no other grant than the expected one", async () => {
+  const { acquire, unlock } = await open();
+  const { fencingToken } = await acquire("a");
+  const other = { free: "now", expectedToken: fencingToken + 1 };
+  expect(await unlock(other)).toMatchObject({
+    revoked: false,
+    unlocked: false,
+    why: "otherToken",
+    fencingToken: null,
+    freeInMs: null,
+  });
+  expect(await unlock({ free: "now", expectedToken: fencingToken })).toMatchObject({
+    revoked: true,
+    unlocked: true,
+    why: null,
+    fencingToken,
+    freeInMs: 0,
+  });
+});

@@ -1,6 +1,6 @@
 /** What the callers of streams may receive, and for how long. */
-import { newLeaseId } from "leasehold/internal";
-import { toWireLeaseId } from "leasehold/internal/wire";
+import { grantIdOf, newLeaseId } from "leasehold/internal";
+import { fromWireLeaseId, toWireLeaseId } from "leasehold/internal/wire";
 import { memory } from "leasehold/stores/memory";
 import { manualEnv } from "leasehold/testing";
 import { expect, onTestFinished, test } from "vitest";
@@ -100,12 +100,14 @@ test.each(["/v1/events", "/v1/activity"])(
 test("refusals are listed below the requested prefix only, latest first, with token and holder", async () => {
   const { env, key, send, grant } = await open();
   const admin = await key("admin");
+  const grantIds: string[] = [];
   for (const resource of ["a/1", "b/1", "a/2", "b/2", "a/3"]) {
     const leaseId = grant(resource);
     const holder = `of ${resource}`;
     await send(admin.text, "POST", "/v1/leases/acquire", [{ leaseId, holder, ttlMs: 1_000 }]);
     await env.clock.advance(1_000);
     await send(admin.text, "POST", "/v1/leases/renew", [{ leaseId, ttlMs: 1_000 }]);
+    grantIds.push(grantIdOf(fromWireLeaseId(leaseId)?.leaseId ?? ""));
   }
   const listed = async (query: string) =>
     JSON.parse(await send(admin.text, "GET", `/v1/refusals${query}`)).items;
@@ -116,6 +118,7 @@ test("refusals are listed below the requested prefix only, latest first, with to
   expect((await listed("?limit=1"))[0]).toMatchObject({
     token: 1,
     holder: "of a/3",
+    grantId: grantIds.at(-1),
     operation: "renew",
     reason: "expired",
   });

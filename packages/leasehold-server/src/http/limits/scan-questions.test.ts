@@ -71,7 +71,12 @@ async function open() {
     await first;
     return Promise.all(answers);
   };
-  return { ask, together };
+  const addTask = async (queue: string) => {
+    const body = { queue, task_data: 1 };
+    const answer = await tenants.ask(text, { method: "POST", path: "/api/tasks", body });
+    return (JSON.parse(answer.text) as { id: string }).id;
+  };
+  return { ask, together, addTask };
 }
 
 it.each<[path: string, queries: readonly string[]]>([
@@ -135,4 +140,14 @@ it("so do requests for lists of all grants", async () => {
   const alone: string[] = [];
   for (const one of paths) alone.push(await ask(one));
   expect(await together(paths)).toEqual(alone);
+});
+
+it("so do questions why tasks of different queues do not run", async () => {
+  const { ask, together, addTask } = await open();
+  const ids = [await addTask("p"), await addTask("p"), await addTask("q")];
+  const paths = ids.map((id) => `/api/tasks/${id}/why`);
+  const answers = await together(paths);
+  expect(answers).toEqual(await Promise.all(paths.map((path) => ask(path))));
+  const counted = answers.map((answer) => /"ahead":(\d+)/.exec(answer)?.[1]);
+  expect(counted).toEqual([undefined, "1", undefined]);
 });

@@ -22,7 +22,7 @@ async function open() {
     return { status: answer.status, body: JSON.parse(answer.text) };
   };
   const grant = (resource: string) => toWireLeaseId(resource, newLeaseId(env.random));
-  return { ...tenants, env, send, grant };
+  return { ...tenants, env, stores, send, grant };
 }
 
 test.each(["acquire", "renew"])(
@@ -79,4 +79,28 @@ test("a request that names one resource many times is served in several calls, i
   const statuses = body.map(({ status }: { status: string }) => status);
   expect(statuses).toEqual(["acquired", ...Array(19).fill("held"), "acquired"]);
   expect(sizes).toEqual([9, 8, 4]);
+});
+
+test("a tenant renews and releases while the store is busy with leases that it acquires", async () => {
+  const { stores, send, grant } = await open();
+  const own = grant("own");
+  const acquireBody = (leaseId: string) => ({ leaseId, holder: "h", ttlMs: 5_000 });
+  expect((await send("/v1/leases/acquire", [acquireBody(own)])).status).toBe(200);
+  let goOn = () => {};
+  const gate = new Promise<void>((resolve) => {
+    goOn = resolve;
+  });
+  const { acquire } = stores.leases;
+  stores.leases.acquire = async (...call) => {
+    await gate;
+    return acquire.apply(stores.leases, call);
+  };
+  const many = Array.from({ length: 300 }, (_, n) => acquireBody(grant(`r${n}`)));
+  const busy = send("/v1/leases/acquire", many);
+  const renewed = await send("/v1/leases/renew", [{ leaseId: own, ttlMs: 5_000 }]);
+  expect(renewed.body).toMatchObject([{ status: "renewed" }]);
+  const released = await send("/v1/leases/release", [{ leaseId: own }]);
+  expect(released.body).toMatchObject([{ status: "released" }]);
+  goOn();
+  expect((await busy).body).toHaveLength(300);
 });

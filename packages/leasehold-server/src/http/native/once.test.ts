@@ -1,5 +1,7 @@
 /** /v1/once as any HTTP client calls it; the conformance suite has the outcomes of the port. */
+import { StoreUnavailableError } from "leasehold";
 import {
+  type CallOptions,
   newLeaseId,
   type Role,
   resourceOf,
@@ -7,7 +9,7 @@ import {
   systemRandom,
   VALUE_BYTES,
 } from "leasehold/internal";
-import { toWireLeaseId } from "leasehold/internal/wire";
+import { BUDGET_HEADER, toWireLeaseId } from "leasehold/internal/wire";
 import { memory } from "leasehold/stores/memory";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { type Asked, expectProblem, openTestApp } from "../../../../../tests/support/app.js";
@@ -76,6 +78,38 @@ describe("the records of once", () => {
       valueOf(samples, "leasehold_once_runs_total", { outcome }),
     );
     expect(counted).toEqual([1, 1, 1, 0]);
+  });
+
+  it("are recorded in the time that the caller has, and counted only if they were", async () => {
+    const exporting = await startOpenTelemetry({}, { collector: false });
+    onTestFinished(() => exporting.close());
+    const app = await openTestApp({ env: { ...systemEnv, telemetry: exporting.telemetry } });
+    const { once } = app.stores;
+    if (!once) throw new Error("memory keeps the records of once");
+    const timeouts: number[] = [];
+    const error = new StoreUnavailableError("lost", { outcome: "unknown" });
+    const lost = { status: "failed", applied: "maybe", retryable: true, error } as const;
+    const lose = async (_: unknown, { timeoutMs = Number.NaN }: CallOptions = {}) => {
+      timeouts.push(timeoutMs);
+      return lost;
+    };
+    Object.assign(once, { succeed: lose, fail: lose });
+    const grant = await hold(app, "bill");
+    const init = { headers: { [BUDGET_HEADER]: "2000" } };
+    for (const [how, body] of [
+      ["succeed", { value: 1 }],
+      ["fail", { error: "no" }],
+    ] as const) {
+      const answer = await app.ask("POST", `/v1/once/${how}`, { ...grant, ...body }, init);
+      expect(answer.body).toMatchObject({ status: "failed", applied: "maybe" });
+    }
+    expect(timeouts).toHaveLength(2);
+    for (const timeoutMs of timeouts) expect(timeoutMs).toBeLessThanOrEqual(2_000);
+    const samples = parseMetrics(await exporting.metrics());
+    const counted = ["ran", "failed", "lost"].map((outcome) =>
+      valueOf(samples, "leasehold_once_runs_total", { outcome }),
+    );
+    expect(counted).toEqual([0, 0, 0]);
   });
 
   it("emit the end of the lease", async () => {

@@ -73,6 +73,15 @@ test("so is one with a key whose time is over", async () => {
   expect(await denials()).toMatchObject([{ actor, target: "GET /v1/leases" }]);
 });
 
+test("the bootstrap token is no key whose requests are entered", async () => {
+  const bootstrapToken = "t".repeat(32);
+  const { ask, app, denials } = await open({ auditDenials: true, bootstrapToken });
+  const headers = { authorization: `Bearer ${bootstrapToken}` };
+  expect((await ask("GET", "/v1/leases", undefined, { headers })).status).toBe(403);
+  await app.close();
+  expect(await denials()).toEqual([]);
+});
+
 test("reads of the audit and of the keys are entered, and no others", async () => {
   const { keyOf, reads, denials } = await open({ auditReads: true });
   const admin = await keyOf("admin");

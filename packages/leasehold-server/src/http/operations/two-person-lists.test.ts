@@ -25,7 +25,10 @@ async function open() {
     const { body } = await ask("GET", "/v1/revocations", undefined, { headers });
     return body.items.map(({ resource }: { resource: string }) => resource);
   };
-  return { env, control, acquire, revoke, waiting };
+  /** Whether a lease on it needs two operators, as the page of the resource says. */
+  const needsTwo = async (name: string) =>
+    (await ask("GET", `/v1/resource?name=${name}`, undefined, { headers })).body.twoPersonRevoke;
+  return { env, control, acquire, revoke, waiting, needsTwo };
 }
 
 test("a request waits although a hundred later ones have ended", async () => {
@@ -66,4 +69,9 @@ test("no request is recorded after its client has disconnected", async () => {
     { status: "failed", applied: "no" },
   ]);
   expect(await waiting()).toEqual(["pay/a"]);
+});
+
+test("a resource says whether its own leases need two operators", async () => {
+  const { needsTwo } = await open();
+  expect([await needsTwo("pay/a"), await needsTwo("build/a")]).toEqual([true, false]);
 });
