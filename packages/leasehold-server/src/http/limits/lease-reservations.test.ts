@@ -4,6 +4,7 @@ import { toWireLeaseId } from "leasehold/internal/wire";
 import { manualEnv } from "leasehold/testing";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { openTestApp } from "../../../../../tests/support/app.js";
+import { HistoryBudget } from "./history-budget.js";
 import { Quotas } from "./quotas.js";
 import { Records } from "./records.js";
 
@@ -57,4 +58,15 @@ test("so do the formats for single leases, and asking why an acquire is denied k
   expect(await reserved(lease)).toEqual([1, 1]);
   expect(await reserved(lease)).toEqual([0, 0]);
   expect(await reserved(() => ask("GET", "/v1/resource?name=new"))).toEqual([0, 0]);
+});
+
+test("the limit of tasks says nothing of the history of leases", async () => {
+  const limit = vi.spyOn(HistoryBudget.prototype, "limit");
+  onTestFinished(() => limit.mockRestore());
+  const limits = { leases: 200, recordsPerLease: 100, tasks: 5, recordsPerTask: 1 };
+  const { ask } = await openTestApp({ env: manualEnv(), limits });
+  expect((await ask("POST", "/api/tasks", { task_data: 1 })).status).toBe(201);
+  expect(limit).not.toHaveBeenCalled();
+  await ask("POST", "/v1/locks/acquire", { resource: "r", ownerId: "h" });
+  expect(limit.mock.calls).toEqual([["default", 20_000]]);
 });

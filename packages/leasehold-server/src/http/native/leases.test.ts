@@ -104,3 +104,23 @@ test("a tenant renews and releases while the store is busy with leases that it a
   goOn();
   expect((await busy).body).toHaveLength(300);
 });
+
+test("leases and tasks have each the TTLs of their own store, within those of the server", async () => {
+  const stores = await memory().open(systemEnv);
+  const { leases, tasks } = stores;
+  const withTtl = <Store extends typeof leases | typeof tasks>(store: Store, ttl: object) =>
+    instead(store, { capabilities: { ...store.capabilities, ttl } });
+  const limits = { shortestTtlMs: 2_000, longestTtlMs: 40_000 };
+  const { ask } = await openTestApp({
+    ...stores,
+    leases: withTtl(leases, { minMs: 1_000, maxMs: 30_000, stepMs: 1 }),
+    tasks: withTtl(tasks, { minMs: 3_000, maxMs: 50_000, stepMs: 1_000 }),
+    limits,
+  });
+  const ofLeases = { minMs: 2_000, maxMs: 30_000, stepMs: 1 };
+  const ofTasks = { minMs: 3_000, maxMs: 40_000, stepMs: 1_000 };
+  const capabilities = (await ask("GET", "/v1/capabilities")).body;
+  expect([capabilities.leases.ttl, capabilities.tasks.ttl]).toEqual([ofLeases, ofTasks]);
+  const { engine } = (await ask("GET", "/v1/overview")).body;
+  expect([engine.leases.ttl, engine.tasks.ttl]).toEqual([ofLeases, ofTasks]);
+});

@@ -29,7 +29,7 @@ async function open() {
     const own = items.filter(({ actor }) => actor !== "server");
     return { own, leftOut: leftOut.map(({ details }) => details) };
   };
-  return { keyOf, entries, random: env.random };
+  return { env, app, audit: control.audit, keyOf, entries, random: env.random };
 }
 
 test("reads and denials of one key are counted apart, and so is what was left out of each", async () => {
@@ -74,4 +74,35 @@ test("an entry names its request, and no lease id of its path", async () => {
   ]);
   expect(own[0]?.target).toMatch(/^DELETE \/v1\/locks\//);
   expect(JSON.stringify(own)).not.toContain(leaseId);
+});
+
+test("an app that closes waits for the entries that are being written, but not for ever", async () => {
+  for (const hangs of [false, true]) {
+    const { env, app, audit, keyOf } = await open();
+    const viewer = await keyOf("a", "viewer");
+    let goOn = () => {};
+    const gate = new Promise<void>((resolve) => {
+      goOn = resolve;
+    });
+    const { append } = audit;
+    let written = 0;
+    audit.append = async (entries) => {
+      await gate;
+      const done = await append.call(audit, entries);
+      written += done.length;
+      return done;
+    };
+    await viewer.ask("GET", "/v1/keys");
+    let closed = false;
+    const closing = app.close().then(() => {
+      closed = true;
+    });
+    await env.clock.advance(1_999);
+    expect([closed, written]).toEqual([false, 0]);
+    if (hangs) await env.clock.advance(1);
+    else goOn();
+    await closing;
+    expect(written).toBe(hangs ? 0 : 1);
+    goOn();
+  }
 });
