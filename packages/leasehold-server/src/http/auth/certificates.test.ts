@@ -25,11 +25,11 @@ async function open(
   const stores = await memory().open(env);
   const { control } = stores;
   if (!control) throw new Error("memory keeps keys");
-  const state = { isLost: false };
-  const find: typeof control.keys.find = (id) =>
-    state.isLost
-      ? Promise.reject(new StoreUnavailableError("lost", { outcome: "none" }))
-      : control.keys.find(id);
+  const state = { isLost: false, isGone: false };
+  const find: typeof control.keys.find = async (id) => {
+    if (state.isLost) throw new StoreUnavailableError("lost", { outcome: "none" });
+    return state.isGone ? null : control.keys.find(id);
+  };
   const order = { namespace: "a", name: "k", role: "holder" as const, prefixes: [""] };
   const { key, text } = await createKey(control, env.random, { ...order, lifetimeMs: null }, BY);
   const app = createApp({
@@ -100,4 +100,19 @@ test("a certificate whose key is revoked is refused, and the audit names the key
   await app.close();
   const { items } = await control.audit.list({ namespace: "a", actions: ["access.deny"] });
   expect(items).toMatchObject([{ actor: `key:${key.id}`, target: "GET /v1/whoami" }]);
+});
+
+test("a key that is gone is not accepted again in an outage", async () => {
+  const { env, state, ask } = await open();
+  const renew = async () => {
+    const leaseId = toWireLeaseId("r", newLeaseId(env.random));
+    return (await ask("/v1/leases/renew", [{ leaseId, ttlMs: 5_000 }])).status;
+  };
+  expect(await renew()).toBe(200);
+  state.isGone = true;
+  await env.clock.advance(5_000);
+  expect(await renew()).toBe(401);
+  state.isLost = true;
+  await env.clock.advance(6_000);
+  expect(await renew()).toBe(503);
 });

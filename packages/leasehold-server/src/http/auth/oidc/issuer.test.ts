@@ -11,11 +11,13 @@ async function open({ takesMs = 0 } = {}) {
   const log = ({ event }: { event?: string }) => void (event && logged.push(event));
   const env = manualEnv({ logger: { debug: log, info: log, warn: log, error: log } });
   const published = await fakeIssuer(() => env.clock.wall());
+  const redirects: unknown[] = [];
   const fetch: typeof globalThis.fetch = async (...call) => {
+    redirects.push(call[1]?.redirect);
     if (takesMs > 0) await sleep(env.clock, takesMs);
     return published.fetch(...call);
   };
-  return { env, published, logged, issuer: new Issuer({ issuer: ISSUER, fetch }, env) };
+  return { env, published, logged, redirects, issuer: new Issuer({ issuer: ISSUER, fetch }, env) };
 }
 
 test("the log says once that the issuer is down and once that it is up, in each outage", async () => {
@@ -44,4 +46,11 @@ test("the age of the keys counts from the moment when their read began", async (
   await issuer.published();
   await env.clock.advance(2_000);
   expect(published.asked).toHaveLength(3);
+});
+
+test("no request to an issuer follows a redirect to another place", async () => {
+  const { redirects, issuer } = await open();
+  const { metadata } = await issuer.published();
+  await issuer.request(metadata.token_endpoint ?? "", { method: "POST" });
+  expect(redirects).toEqual(["error", "error", "error"]);
 });

@@ -1,6 +1,7 @@
 /** Sessions and identities of several issuers: two of them may give the same subject to different people. */
 import { manualEnv } from "leasehold/testing";
 import { expect, test } from "vitest";
+import { Cookies } from "./cookies.js";
 import { Oidc } from "./oidc.js";
 import { RoleRules } from "./roles.js";
 import { Seals } from "./seals.js";
@@ -64,4 +65,15 @@ test("a secret is the same with the white space of its file and without", async 
     env.clock.wall() + 1_000,
   );
   expect(await new Seals([SECRET], env).open("session", sealed)).toMatchObject({ content: {} });
+});
+
+test("a cookie is read by its whole name, and not at all if there are two of it", () => {
+  const cookies = new Cookies(true);
+  const name = "__Host-leasehold-session";
+  const read = (cookie: string) =>
+    cookies.read(new Request(URL, { headers: { cookie } }), "leasehold-session");
+  expect(read(`a=1; ${name}=b=c; d`)).toBe("b=c");
+  expect(read(`${name}2=x; x${name}=x; ${name}=b`)).toBe("b");
+  expect(read(`leasehold-session=x; ${name}2=x`)).toBeUndefined();
+  expect(read(`${name}=a; ${name}=b`)).toBeUndefined();
 });
