@@ -123,6 +123,19 @@ test("a tenant is used from its networks alone, and others from anywhere", async
   expect((await ask("GET", "/healthz")).status).toBe(200);
 });
 
+test("a host keeps no connection of a key for longer that is used from elsewhere", async () => {
+  const { newKey, app } = await openShop();
+  const { text } = await newKey("shop");
+  const known: string[] = [];
+  for (const remoteAddress of ["198.51.100.1", "192.0.2.7"]) {
+    const request = new Request("http://localhost/v1/locks", {
+      headers: { authorization: `Bearer ${text}` },
+    });
+    await app.fetch(request, { remoteAddress, noteCaller: () => void known.push(remoteAddress) });
+  }
+  expect(known).toEqual(["192.0.2.7"]);
+});
+
 test("a refusal is in the audit once, with the key, the address and the route", async () => {
   const { newKey, from, refusals } = await openShop();
   const { text, key } = await newKey("shop");

@@ -118,6 +118,13 @@ describe("of several servers", () => {
     expect(serversOf(asked)).toEqual(["a"]);
   });
 
+  test("one that lacks a feature is not left: the others lack it too", async () => {
+    const { client, asked, send } = scripted({ a: 501, b: "answers" });
+    expect(await send()).toMatchObject({ status: "failed", applied: "maybe" });
+    expect(serversOf(asked)).toEqual(["a"]);
+    expect(client.connection.servers.current).toBe("http://a");
+  });
+
   test("each is asked once, and the failure is of the last", async () => {
     const { asked, send } = scripted({ a: "refuses", b: 503, c: "refuses" });
     const answer = (await send()) as { error: LeaseholdError };
