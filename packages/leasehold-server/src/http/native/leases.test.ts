@@ -3,7 +3,7 @@ import { KEEP_ENDED_MS, newLeaseId, systemEnv } from "leasehold/internal";
 import { toWireLeaseId } from "leasehold/internal/wire";
 import { memory } from "leasehold/stores/memory";
 import { manualEnv } from "leasehold/testing";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { openTestApp } from "../../../../../tests/support/app.js";
 import { instead } from "../../../../../tests/support/instead.js";
 import { openTenants } from "../../../../../tests/support/tenants.js";
@@ -91,12 +91,15 @@ test("a tenant renews and releases while the store is busy with leases that it a
     goOn = resolve;
   });
   const { acquire } = stores.leases;
+  let isBusy = false;
   stores.leases.acquire = async (...call) => {
+    isBusy = true;
     await gate;
     return acquire.apply(stores.leases, call);
   };
   const many = Array.from({ length: 300 }, (_, n) => acquireBody(grant(`r${n}`)));
   const busy = send("/v1/leases/acquire", many);
+  await vi.waitUntil(() => isBusy);
   const renewed = await send("/v1/leases/renew", [{ leaseId: own, ttlMs: 5_000 }]);
   expect(renewed.body).toMatchObject([{ status: "renewed" }]);
   const released = await send("/v1/leases/release", [{ leaseId: own }]);
