@@ -6,6 +6,7 @@ import { manualEnv } from "leasehold/testing";
 import { expect, onTestFinished, test } from "vitest";
 import { openTestApp } from "../../../../tests/support/app.js";
 import { instead } from "../../../../tests/support/instead.js";
+import { Budget, type RequestScope } from "./request.js";
 
 /** An app whose keys are read in 1,200 ms, and what it has asked the store of the leases. */
 async function open() {
@@ -58,3 +59,23 @@ test.each(["/v1/leases/acquire", "/v1/locks/acquire"])(
     }
   },
 );
+
+test("a wait ends in time for its answer, and a call to the store takes no less and no more than it may", async () => {
+  const { clock } = manualEnv();
+  const arrivedMs = clock.monotonic();
+  const budgetOf = (budgetMs: number | null) => {
+    const known = { arrivedMs, budgetMs };
+    const get = (name: string) => known[name as keyof typeof known];
+    return new Budget({ get } as unknown as RequestScope, clock);
+  };
+  await clock.advance(1_000);
+  const waits = [null, 31_000, 3_000, 1_200, 1_001].map((ms) => budgetOf(ms).waitMs(30_000));
+  expect(waits).toEqual([30_000, 29_750, 1_750, 0, 0]);
+  const calls = [null, 20_000, 3_000, 1_001].map((ms) => budgetOf(ms).storeMs());
+  expect(calls).toEqual([10_000, 10_000, 2_000, 250]);
+  for (const over of [1_000, 0, -1]) {
+    expect(() => budgetOf(over).storeMs()).toThrow(
+      expect.objectContaining({ code: "BUDGET_SPENT" }),
+    );
+  }
+});

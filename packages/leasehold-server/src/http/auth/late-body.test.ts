@@ -82,3 +82,26 @@ test("a renewal whose body arrives late is served although the keys cannot be re
   for (const end of renewals) expect(await end()).toMatch(/^HTTP\/1.1 200 /);
   expect(await endKeys()).toMatch(/^HTTP\/1.1 503 /);
 });
+
+test.each(["acquire", "renew", "release"])(
+  "nor does a revoked key %s leases, which are served in another way",
+  async (operation) => {
+    const { env, newKey, ask, begin } = await open();
+    const stolen = await newKey("stolen");
+    const leaseId = toWireLeaseId("r", newLeaseId(env.random));
+    const lease = { leaseId, holder: "h", ttlMs: 60_000 };
+    await ask("POST", "/v1/leases/acquire", [lease]);
+    const { holder, ttlMs, ...grant } = lease;
+    const bodies: Record<string, object> = {
+      acquire: { ...lease, leaseId: toWireLeaseId("s", newLeaseId(env.random)) },
+      renew: { ...grant, ttlMs },
+      release: grant,
+    };
+    const end = await begin(stolen, `/v1/leases/${operation}`, [bodies[operation]]);
+    await ask("DELETE", `/v1/keys/${stolen.split("_")[1]}?reason=stolen`);
+    await env.clock.advance(1_000);
+    expect(await end()).toMatch(/^HTTP\/1.1 401 /);
+    const read = await ask("POST", "/v1/leases/get", ["r", "s"]);
+    expect(await read.json()).toMatchObject([{ state: "live", remainingMs: 59_000 }, null]);
+  },
+);
