@@ -24,6 +24,7 @@ import {
   type ScheduleView,
   type Ticking,
 } from "../../tasks/schedules/port.js";
+import { catchUpOf, mostOf } from "../../tasks/schedules/rules.js";
 import { compareUtf8 } from "./keys.js";
 import { pageOf } from "./page.js";
 import type { MemoryTaskState } from "./task-state.js";
@@ -67,7 +68,7 @@ export class MemoryScheduleStore implements ScheduleStore {
     const all = this.#of(namespace);
     const before = all.get(name);
     if (!before && all.size >= MOST_SCHEDULES) return { status: "full" };
-    const text = encodeJson(declaration as unknown as Json);
+    const text = encodeJson(canonical(declaration) as unknown as Json);
     const isNew = !before || timingOf(declaration) !== timingOf(declarationOf(before));
     const begun = {
       lastFireAtMs: Math.max(nowMs, before?.lastFireAtMs ?? nowMs),
@@ -245,6 +246,12 @@ const NEW = {
 
 function declarationOf({ declaration }: Schedule): ScheduleDeclaration {
   return JSON.parse(declaration) as ScheduleDeclaration;
+}
+
+/** The same text for the same content: the number of `catchUp` as a name where it has one, and fields by name. */
+function canonical({ catchUp, task, ...rest }: ScheduleDeclaration): object {
+  const byName = (fields: object) => Object.fromEntries(Object.entries(fields).sort());
+  return byName({ ...rest, catchUp: catchUpOf(mostOf(catchUp)), task: byName(task) });
 }
 
 function timingOf({ cron, everyMs, timeZone }: ScheduleDeclaration): string {
