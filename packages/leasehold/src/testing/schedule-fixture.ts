@@ -81,6 +81,18 @@ export class Fixture {
     return found ?? null;
   }
 
+  /** The names of those that are due, as a tick reads them. */
+  async dueNames(): Promise<string[]> {
+    const { schedules } = await this.#opened.ticking.due(1_000);
+    const own = schedules.filter(({ namespace }) => namespace === this.namespace);
+    return own.map(({ name }) => name);
+  }
+
+  /** When the next schedule of any namespace is due; null: none is. */
+  async dueInMs(): Promise<number | null> {
+    return (await this.#opened.ticking.due(1_000)).nextInMs;
+  }
+
   async dueNow(name?: string): Promise<DueSchedule> {
     const due = await this.due(name);
     if (!due) throw new Error("the schedule is due");

@@ -1,0 +1,186 @@
+/** The tasks of schedules: what they have of the declaration, and what a schedule forgets of them and keeps. */
+import { newLeaseId, systemRandom } from "../env/index.js";
+import type { FailOutcome } from "../tasks/port.js";
+import { DECLARATION, type Fixture, HOUR_MS } from "./schedule-fixture.js";
+import type * as suite from "./suite.js";
+
+/** Fails the only due task of the declared queue. */
+async function failNext(
+  { namespace, tasks }: Fixture,
+  retryInMs: number | null,
+): Promise<FailOutcome | undefined> {
+  const claimed = await tasks.claim({
+    namespace,
+    claimId: newLeaseId(systemRandom),
+    holder: "w",
+    queues: [DECLARATION.task.queue],
+    kinds: null,
+    limit: 1,
+    ttlMs: 60_000,
+  });
+  if (claimed.status !== "claimed" || !claimed.tasks[0]) throw new Error("it is due");
+  const { id, leaseId, token } = claimed.tasks[0];
+  const [outcome] = await tasks.fail([{ namespace, id, leaseId, token, error: "e", retryInMs }]);
+  return outcome;
+}
+
+export const scheduledTasks: suite.Section<Fixture> = (test, expect) => {
+  const task = async ({ namespace, tasks }: Fixture, id: string) => {
+    const found = await tasks.get({ namespace, id });
+    if (!found) throw new Error(`the task ${id} exists`);
+    return found;
+  };
+
+  test("have the version of their kind, and the key with its rate", async (fixture) => {
+    const rate = { limit: 5, perMs: HOUR_MS };
+    const concurrency = { key: "sales", perKey: 3, order: "fifo", rate } as const;
+    const declare = (change: object) =>
+      fixture.declare({
+        task: { ...DECLARATION.task, concurrency: { ...concurrency, ...change } },
+      });
+    expect(await declare({})).toBe("added");
+    expect((await fixture.view()).task.concurrency).toEqual(concurrency);
+    await fixture.fire(await fixture.dueNow(), ["fired"]);
+    const longer = { rate: { limit: 5, perMs: 2 * HOUR_MS } };
+    expect(await declare(longer)).toBe("changed");
+    const more = { rate: { limit: 6, perMs: 2 * HOUR_MS } };
+    expect(await declare(more)).toBe("changed");
+    expect(await declare(more)).toBe("none");
+    await fixture.store.runNow({ ...fixture.key(), taskId: "now" });
+    expect(await task(fixture, "fired")).toMatchObject({ version: 2, concurrency });
+    const changed = { ...concurrency, ...more };
+    expect(await task(fixture, "now")).toMatchObject({ version: 2, concurrency: changed });
+  });
+
+  test("wait after a failure as the schedule says", async (fixture) => {
+    const { task: declared } = DECLARATION;
+    const own = { ...declared, backoffMs: 60_000, maxBackoffMs: 90_000, concurrency: null };
+    await fixture.declare({ task: own });
+    const due = await fixture.dueNow();
+    const fires = [{ id: "fired", scheduledAtMs: due.lastFireAtMs }];
+    await fixture.fire(due, [], { fires });
+    const inMs = async (retryInMs: number | null) => {
+      const outcome = await failNext(fixture, retryInMs);
+      if (outcome?.status !== "recorded") throw new Error("it fails");
+      return outcome.retryInMs ?? 0;
+    };
+    const first = await inMs(null);
+    expect(first).toBeGreaterThanOrEqual(30_000);
+    expect(first).toBeLessThanOrEqual(60_000);
+    await fixture.store.runNow({ ...fixture.key(), taskId: "now" });
+    expect(await inMs(0)).toBe(0);
+    expect(await inMs(0)).toBe(0);
+    // 240,000 without a limit.
+    const longest = await inMs(null);
+    expect(longest).toBeGreaterThanOrEqual(45_000);
+    expect(longest).toBeLessThanOrEqual(90_000);
+  });
+
+  test("that are made beside the fire times leave what waits, and when it is due", async (fixture) => {
+    await fixture.declare({ overlap: "queue" });
+    const due = await fixture.dueNow();
+    const waiting = [due.lastFireAtMs + 1, due.lastFireAtMs + 2];
+    await fixture.fire(due, ["a"], { waiting, skipped: 4 });
+    await fixture.store.runNow({ ...fixture.key(), taskId: "now" });
+    expect(await fixture.view()).toMatchObject({ waiting: 2, fired: 2, skipped: 4 });
+    expect(await fixture.due()).toBe(null);
+  });
+
+  test("are of the schedule's own namespace, as is all that is done to it", async (fixture) => {
+    const { store, tasks } = fixture;
+    const namespace = `${fixture.namespace}-other`;
+    const abroad = { ...fixture.key(), namespace };
+    await fixture.declare({ overlap: "queue" });
+    await store.declare({ ...abroad, declaration: { ...DECLARATION, jitterMs: 7 } });
+    await fixture.fire(await fixture.dueNow(), ["a"], { dueAtMs: Date.parse("2001-01-01") });
+    expect(await store.get(abroad)).toMatchObject({ fired: 0, lastTask: null, jitterMs: 7 });
+    await store.runNow({ ...abroad, taskId: "a" });
+    const both = [fixture.key(), abroad].map((key) => ({ namespace: key.namespace, id: "a" }));
+    await tasks.cancel(both.slice(0, 1));
+    expect((await fixture.view()).lastTask).toMatchObject({ id: "a", state: "cancelled" });
+    expect(await fixture.due()).toMatchObject({ isRunning: false });
+    expect((await store.get(abroad))?.lastTask).toMatchObject({ id: "a", state: "pending" });
+    expect(await store.pause({ ...abroad, by: "ada", reason: "full" })).toBe("changed");
+    expect((await fixture.view()).paused).toBe(null);
+    const { items } = await store.list({ namespace });
+    expect(items.map((item) => [item.namespace, item.paused?.reason])).toEqual([
+      [namespace, "full"],
+    ]);
+    await store.pause({ ...fixture.key(), by: "ada", reason: "slow" });
+    expect(await store.resume(fixture.key())).toBe("changed");
+    expect((await store.get(abroad))?.paused?.reason).toBe("full");
+    expect(await store.remove(fixture.key())).toBe(true);
+    expect(await store.get(abroad)).toMatchObject({ jitterMs: 7, fired: 1 });
+  });
+};
+
+export const ticking: suite.Section<Fixture> = (test, expect) => {
+  test("refuses a tick of before a pause, also once it is over", async (fixture) => {
+    await fixture.declare();
+    const before = await fixture.dueNow();
+    await fixture.store.pause({ ...fixture.key(), by: "ada", reason: null });
+    await fixture.store.resume(fixture.key());
+    expect(await fixture.fire(before, ["a"])).toBe("moved");
+    expect(await fixture.made()).toEqual([]);
+  });
+
+  test("refuses a tick that has not seen a task made beside the fire times", async (fixture) => {
+    await fixture.declare();
+    const before = await fixture.dueNow();
+    await fixture.store.runNow({ ...fixture.key(), taskId: "now" });
+    expect(await fixture.fire(before, ["a"])).toBe("moved");
+    expect(await fixture.made()).toEqual(["now"]);
+    expect(await fixture.due()).toMatchObject({ isRunning: true });
+  });
+
+  test("never sets the last fire time back, whatever its clock says", async (fixture) => {
+    await fixture.declare();
+    const due = await fixture.dueNow();
+    const lastFireAtMs = due.lastFireAtMs + 24 * HOUR_MS;
+    await fixture.fire(due, [], { lastFireAtMs });
+    const last = async () => Date.parse((await fixture.view()).lastFireAt);
+    expect(await last()).toBe(lastFireAtMs);
+    await fixture.store.pause({ ...fixture.key(), by: "ada", reason: null });
+    await fixture.store.resume(fixture.key());
+    expect(await last()).toBe(lastFireAtMs);
+    expect(await fixture.declare({ everyMs: 2 * HOUR_MS })).toBe("changed");
+    expect(await last()).toBe(lastFireAtMs);
+  });
+
+  test("shows who paused a schedule and why, and nothing of an earlier pause", async (fixture) => {
+    const { store } = fixture;
+    await fixture.declare();
+    const { lastFireAt } = await fixture.view();
+    await store.pause({ ...fixture.key(), by: "ada", reason: "the disk is full" });
+    const { paused: first } = await fixture.view();
+    expect(first).toMatchObject({ by: "ada", reason: "the disk is full" });
+    expect(Date.parse(first?.at ?? "")).toBeGreaterThanOrEqual(Date.parse(lastFireAt));
+    await store.resume(fixture.key());
+    await store.pause({ ...fixture.key(), by: "joan", reason: null });
+    expect((await fixture.view()).paused).toMatchObject({ by: "joan", reason: null });
+  });
+
+  test("reads the schedule first that has been due for longest", async (fixture) => {
+    const dueForHours = { b: 2, c: 3, a: 1 };
+    for (const [name, hours] of Object.entries(dueForHours)) {
+      await fixture.declare({}, name);
+      const due = await fixture.dueNow(name);
+      const dueAtMs = due.lastFireAtMs - hours * HOUR_MS;
+      await fixture.fire(due, [], { dueAtMs, lastFireAtMs: due.lastFireAtMs });
+    }
+    expect(await fixture.dueNames()).toEqual(["c", "b", "a"]);
+  });
+
+  test("says when the next schedule is due, but for those that are paused", async (fixture) => {
+    await fixture.declare();
+    const due = await fixture.dueNow();
+    const soonMs = 10 * 60_000;
+    const dueAtMs = due.lastFireAtMs + soonMs;
+    await fixture.fire(due, [], { dueAtMs, lastFireAtMs: due.lastFireAtMs });
+    const inMs = (await fixture.dueInMs()) ?? Number.POSITIVE_INFINITY;
+    expect(inMs).toBeGreaterThan(0);
+    expect(inMs).toBeLessThanOrEqual(soonMs);
+    await fixture.store.pause({ ...fixture.key(), by: "ada", reason: null });
+    expect((await fixture.dueInMs()) ?? Number.POSITIVE_INFINITY).toBeGreaterThan(soonMs);
+  });
+};
