@@ -125,6 +125,31 @@ const publishing: Section = (test, expect) => {
     ]);
   });
 
+  test("publishes a version anew that was withdrawn, by whom and with what it is given", async (fixture) => {
+    await fixture.publish("mail", 1, SCHEMA, "ada");
+    await fixture.publish("mail", 1, OTHER, "ada");
+    const [before] = await fixture.list(10);
+    await fixture.store.withdraw(fixture.key());
+    const anew = await fixture.publish("mail", 1, OTHER, "joan");
+    expect(anew).toEqual({ status: "published", change: "added" });
+    const [after] = await fixture.list(10);
+    expect(after).toMatchObject({ by: "joan", changedAt: after?.publishedAt ?? "" });
+    expect((after?.publishedAt ?? "") >= (before?.changedAt ?? "")).toBe(true);
+    expect(await fixture.store.schemas([fixture.key()])).toEqual([OTHER]);
+  });
+
+  test("lists twenty by default, and throws at a cursor that no page has given", async (fixture) => {
+    for (let version = 1; version <= 21; version += 1) await fixture.publish("mail", version);
+    const { namespace, store } = fixture;
+    const { items, nextCursor } = await store.list({ namespace });
+    expect(items).toHaveLength(20);
+    const rest = await store.list({ namespace, cursor: nextCursor ?? "" });
+    expect([rest.items.map(({ version }) => version), rest.nextCursor]).toEqual([[21], null]);
+    const wrong = store.list({ namespace, cursor: "page 2" });
+    const error = await wrong.catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({ code: "INVALID_OPTION", path: "cursor" });
+  });
+
   test("adds a version once when many publish it at the same time", async (fixture) => {
     const outcomes = await Promise.all(Array.from({ length: 10 }, () => fixture.publish()));
     expect(outcomes.map(({ status }) => status)).toEqual(outcomes.map(() => "published"));
@@ -139,6 +164,10 @@ const publishing: Section = (test, expect) => {
     }
     expect(await fixture.publish("another")).toEqual({ status: "full" });
     expect(await fixture.publish("mail", 7, OTHER)).toMatchObject({ change: "changed" });
+    // Each namespace has as many.
+    const abroad = { namespace: `${fixture.namespace}-2`, kind: "mail", version: 1 };
+    const published = await fixture.store.publish({ ...abroad, schema: SCHEMA, by: "ada" });
+    expect(published).toMatchObject({ change: "added" });
     await fixture.store.withdraw(fixture.key("mail", 8));
     expect(await fixture.publish("another")).toMatchObject({ change: "added" });
   });

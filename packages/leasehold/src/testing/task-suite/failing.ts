@@ -36,6 +36,21 @@ export const failing: Section = (test, expect) => {
     expect(await fixture.claim()).toEqual([]);
   });
 
+  test("waits by the number of its failures, however often it was requeued or crashed", async (fixture) => {
+    const backoff = { backoffMs: 60_000, maxBackoffMs: HOUR_MS, maxAttempts: 9, crashLimit: 9 };
+    await fixture.add(backoff);
+    for (let attempt = 0; attempt < 3; attempt += 1) await fixture.requeue(await fixture.hold());
+    const crashed = await fixture.hold({ ttlMs: fixture.shortTtlMs });
+    await fixture.pass(crashed.ttlMs);
+    await fixture.reap(crashed);
+    const fifth = await fixture.hold();
+    expect(fifth).toMatchObject({ attempt: 5, failures: 0, crashes: 1 });
+    const outcome = await fixture.fail(fifth);
+    const retryInMs = outcome.status === "recorded" ? (outcome.retryInMs ?? 0) : 0;
+    expect(retryInMs).toBeGreaterThanOrEqual(30_000);
+    expect(retryInMs).toBeLessThanOrEqual(60_000);
+  });
+
   test("is not claimed again before its time", async (fixture) => {
     const held = await fixture.addAndHold({ backoffMs: HOUR_MS, maxBackoffMs: HOUR_MS });
     const outcome = await fixture.fail(held);

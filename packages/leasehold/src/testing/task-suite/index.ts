@@ -22,6 +22,7 @@ import { generator } from "./generator.js";
 import { json } from "./json.js";
 import { keys } from "./keys.js";
 import { leases } from "./leases.js";
+import { limitScopes } from "./limit-scopes.js";
 import { limits } from "./limits.js";
 import { mixedBatches } from "./mixed-batches.js";
 import { model } from "./model.js";
@@ -64,6 +65,7 @@ const SECTIONS: readonly (readonly [string, Section])[] = [
   ["versions", versions],
   ["limits and rates", limits],
   ["changed rates", rates],
+  ["limits of kinds and queues", limitScopes],
   ["JSON", json],
   ["get, list and counts", views],
   ["large payloads", payloads],

@@ -89,6 +89,63 @@ export const keys: Section = (test, expect) => {
     }
   });
 
+  test("has keys and rates for each namespace", async (fixture) => {
+    const rate = { limit: 2, perMs: HOUR_MS };
+    const namespace = `${fixture.namespace}-other`;
+    const [busy, rated] = [keyed(), keyed({ key: "b", perKey: 9, rate })];
+    const added = await fixture.addAll([busy, busy, rated, rated, rated]);
+    const abroad = [busy, rated, rated].map((task) => fixture.newTask({ ...task, namespace }));
+    await fixture.enqueue(abroad);
+    expect(ids(await fixture.claim())).toEqual([0, 2, 3].map((at) => added[at]));
+    expect(ids(await fixture.claim({ namespace }))).toEqual(ids(abroad));
+    expect(await fixture.claim()).toEqual([]);
+    const { store } = fixture;
+    if (store.blockedKeys) {
+      expect(await store.blockedKeys({ namespace, limit: 10 })).toEqual([]);
+      const blocked = await store.blockedKeys({ namespace: fixture.namespace, limit: 10 });
+      expect(blocked.map(({ key, pending }) => [key, pending])).toEqual([
+        ["a", 1],
+        ["b", 1],
+      ]);
+    }
+  });
+
+  test("starts as many in a window as the newest task of the key declares", async (fixture) => {
+    const rated = (limit: number, perMs = HOUR_MS) => keyed({ perKey: 10, rate: { limit, perMs } });
+    const added = await fixture.addAll([rated(1), rated(1), rated(1), rated(1)]);
+    expect(ids(await fixture.claim())).toEqual(added.slice(0, 1));
+    expect(await fixture.claim()).toEqual([]);
+    await fixture.add(rated(3));
+    expect(ids(await fixture.claim())).toEqual(added.slice(1, 3));
+    expect(await fixture.claim()).toEqual([]);
+    // The window under way has ended by the rate of the newest task.
+    await fixture.pass(5);
+    await fixture.add(rated(1, 1));
+    expect(ids(await fixture.claim({ limit: 1 }))).toEqual(added.slice(3));
+  });
+
+  test(
+    "says when a rate lets the next task of a key start",
+    async (fixture) => {
+      const rated = keyed({ perKey: 10, rate: { limit: 1, perMs: HOUR_MS } });
+      await fixture.addAll([rated, rated, { ...keyed({ key: "b" }), kind: "other" }]);
+      await fixture.claim();
+      // Another task of the key: every store looks at it again.
+      await fixture.add(rated);
+      const asked = async (kind: string) => {
+        const outcome = await fixture.store.claim(fixture.claimRequest({ kinds: [kind] }));
+        if (outcome.status === "failed") throw outcome.error;
+        expect(outcome.tasks).toEqual([]);
+        return outcome.retryInMs ?? null;
+      };
+      const inMs = await asked("kind");
+      expect(inMs).toBeGreaterThan(0);
+      expect(inMs).toBeLessThanOrEqual(HOUR_MS);
+      expect(await asked("other")).toBe(null);
+    },
+    ({ store }) => (store.capabilities.remoteWait ? "the server behind it waits by itself" : null),
+  );
+
   test("goes by priority between keys, and between tasks with a key and without", async (fixture) => {
     const added = await fixture.addAll([
       { ...keyed(), priority: 3 },
@@ -219,6 +276,22 @@ export const keys: Section = (test, expect) => {
       expect(await blocked({ ...name, key: "free" })).toEqual([]);
       await fixture.complete(busy);
       expect(await blocked({ ...name, key: "busy" })).toEqual([]);
+    },
+    needsBlockedKeys,
+  );
+
+  test(
+    "names the keys of which the most tasks wait, and no more than asked",
+    async (fixture) => {
+      const { namespace, store } = fixture;
+      for (const [key, count] of Object.entries({ one: 2, three: 4, two: 3, also: 3 })) {
+        await fixture.addAll(Array.from({ length: count }, () => keyed({ key })));
+      }
+      await fixture.claim();
+      const named = async (limit: number) =>
+        ((await store.blockedKeys?.({ namespace, limit })) ?? []).map(({ key }) => key);
+      expect(await named(10)).toEqual(["three", "also", "two", "one"]);
+      expect(await named(2)).toEqual(["three", "also"]);
     },
     needsBlockedKeys,
   );

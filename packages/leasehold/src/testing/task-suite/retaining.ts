@@ -53,6 +53,29 @@ export const retaining: Section = (test, expect) => {
   );
 
   test(
+    "collects at most as many as asked, of all namespaces, and says how many",
+    async (fixture) => {
+      await fixture.until("nothing else is to be collected", async () => {
+        return (await fixture.store.collect(1_000)) === 0;
+      });
+      const foreign = { namespace: `${fixture.namespace}-other`, ...AT_ONCE };
+      const tasks = [AT_ONCE, AT_ONCE, foreign, foreign].map((task) => fixture.newTask(task));
+      await fixture.enqueue(tasks);
+      await fixture.cancelAll(tasks);
+      await fixture.pass(1);
+      const left = async () => {
+        const found = await Promise.all(tasks.map((task) => fixture.store.get(task)));
+        return found.filter((task) => task !== null).length;
+      };
+      expect(await fixture.store.collect(3)).toBe(3);
+      expect(await left()).toBe(1);
+      expect(await fixture.store.collect(3)).toBe(1);
+      expect(await left()).toBe(0);
+    },
+    needsReap,
+  );
+
+  test(
     "gives a larger token to a task with the id of one that was collected",
     async (fixture) => {
       const first = await fixture.addAndHold(AT_ONCE);
@@ -64,6 +87,29 @@ export const retaining: Section = (test, expect) => {
       });
       const second = await fixture.addAndHold({ id: first.id });
       expect(second.token).toBeGreaterThan(first.token);
+    },
+    needsReap,
+  );
+
+  test(
+    "keeps a task for its time from its end on, also if it ends a second time",
+    async (fixture) => {
+      await fixture.inTime(async (keepMs) => {
+        const queue = `kept for ${keepMs}`;
+        const retain = { doneMs: keepMs, deadMs: keepMs };
+        const task = await fixture.add({ queue, retain });
+        await fixture.cancel(task);
+        await fixture.pass(keepMs / 2);
+        await fixture.retry(task);
+        await fixture.pass(keepMs / 2);
+        await fixture.complete(await fixture.hold({ queues: [queue] }));
+        await fixture.store.collect(1_000);
+        if ((await fixture.store.get(task)) === null) return false;
+        await fixture.pass(keepMs);
+        await fixture.store.collect(1_000);
+        expect(await fixture.store.get(task)).toBe(null);
+        return true;
+      });
     },
     needsReap,
   );

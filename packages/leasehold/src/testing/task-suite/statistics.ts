@@ -79,6 +79,23 @@ export const statistics: Section = (test, expect) => {
     expect((item?.dueForMs ?? 0) >= 200).toBe(true);
   });
 
+  test("counts a task as due since it was added, if it was to be earlier", async (fixture) => {
+    await fixture.add({ scheduledAt: "2001-02-03T04:05:06.789Z" });
+    const [item] = (await stats(fixture)).items;
+    expect(item).toMatchObject({ pending: 1, due: 1 });
+    expect(item?.dueForMs).toBeLessThan(24 * HOUR_MS);
+  });
+
+  test("counts the tasks of one namespace alone", async (fixture) => {
+    const namespace = `${fixture.namespace}-other`;
+    await fixture.add();
+    await fixture.enqueue([fixture.newTask({ namespace }), fixture.newTask({ namespace })]);
+    const [own] = (await stats(fixture)).items;
+    expect(own).toMatchObject({ pending: 1, due: 1 });
+    const [foreign] = (await fixture.store.stats({ namespace, limit: 10 })).items;
+    expect(foreign).toMatchObject({ pending: 2, due: 2 });
+  });
+
   test("counts up to its limit of each state", async (fixture) => {
     await fixture.addAll([{}, {}, {}]);
     const three = await stats(fixture, { limit: 3 });
