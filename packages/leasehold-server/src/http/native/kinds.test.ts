@@ -4,6 +4,7 @@ import { memory } from "leasehold/stores/memory";
 import { manualEnv } from "leasehold/testing";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { expectProblem, openTestApp } from "../../../../../tests/support/app.js";
+import { openTenants } from "../../../../../tests/support/tenants.js";
 import { createApp } from "../index.js";
 
 const SCHEMA = {
@@ -94,6 +95,31 @@ describe("kinds", () => {
     expect(await b("POST", "/api/tasks", invoice(null))).toBe(201);
     expect(await a("POST", "/api/tasks", invoice(null))).toBe(422);
     expect((await stores.kinds?.list({ namespace: "b" }))?.items).toEqual([]);
+  });
+});
+
+describe("kinds of several tenants on one server", () => {
+  it("are checked, read and withdrawn apart, though they have one name", async () => {
+    const env = manualEnv();
+    const { app, ask, newKey } = openTenants(await memory().open(env), env);
+    onTestFinished(() => app.close());
+    const [a, b] = [(await newKey("a", "admin")).text, (await newKey("b", "admin")).text];
+    const path = "/v1/kinds/invoice/1";
+    const enqueue = async (key: string, data: unknown) =>
+      (await ask(key, { method: "POST", path: "/api/tasks", body: invoice(data) })).status;
+    const publish = async (key: string, schema: unknown) =>
+      (await ask(key, { method: "PUT", path, body: { schema } })).status;
+    expect(await publish(a, SCHEMA)).toBe(200);
+    expect(await enqueue(a, null)).toBe(422);
+    // Within the second for which the server keeps what it has read.
+    expect(await enqueue(b, null)).toBe(201);
+    expect(await publish(b, { type: "null" })).toBe(200);
+    await env.clock.advance(1_000);
+    expect([await enqueue(b, null), await enqueue(b, { cents: 1 })]).toEqual([201, 422]);
+    expect([await enqueue(a, null), await enqueue(a, { cents: 1 })]).toEqual([422, 201]);
+    await ask(a, { method: "DELETE", path: `${path}?reason=old` });
+    await env.clock.advance(1_000);
+    expect([await enqueue(a, null), await enqueue(b, { cents: 1 })]).toEqual([201, 422]);
   });
 });
 

@@ -45,6 +45,32 @@ describe("schedules", () => {
     expect(body.nextFireTimes).toHaveLength(5);
   });
 
+  it("have for their tasks what the body says, and the rest by default", async () => {
+    const { ask } = await openTestApp();
+    const rate = { limit: 2, perMs: 60_000 };
+    const task = {
+      ...HOURLY.task,
+      version: 3,
+      retain: { doneMs: null },
+      concurrency: { key: "sales", rate },
+    };
+    await ask("PUT", "/v1/schedules/s", { ...HOURLY, task });
+    const { body } = await ask("GET", "/v1/schedules/s");
+    expect(body.task).toMatchObject({
+      version: 3,
+      retain: { doneMs: null, deadMs: 30 * 24 * 3_600_000 },
+      concurrency: { key: "sales", perKey: 1, order: "fifo", rate },
+      crashLimit: 10,
+      backoffMs: 1_000,
+      maxBackoffMs: 3_600_000,
+    });
+    const listed = (await ask("GET", "/v1/schedules")).body.items;
+    expect(listed).toEqual([{ ...body, nextFireTimes: expect.any(Array) as unknown }]);
+    await ask("POST", "/v1/schedules/s/run?taskId=now");
+    const made = (await ask("GET", "/api/tasks/now")).body;
+    expect(made).toMatchObject({ version: 3, concurrency: { key: "sales", rate } });
+  });
+
   it("are refused for a while when the search for their fire times takes too long", async () => {
     const { ask } = await openTestApp();
     const body = { cron: "0 0 30 2 *", task: HOURLY.task };

@@ -230,6 +230,27 @@ describe("a ticking process", () => {
     await a.close();
   });
 
+  it("goes through more schedules than it takes at once, without a pause", async () => {
+    const { env, clock, client, stores } = await world();
+    const a = await client("a");
+    const names = Array.from({ length: 250 }, (_, n) => `s${n}`);
+    for (const name of names) {
+      await a.tasks.schedule(name, { everyMs: MINUTE_MS, kind: echo, data: 1 });
+    }
+    const { startTicker } = await import("./ticker.js");
+    const ticking = stores.schedules?.ticking;
+    if (!ticking) throw new Error("memory ticks");
+    const ticker = startTicker({ ticking }, env);
+    // Each is due when it is declared, and then at its fire time.
+    await clock.advance(100);
+    expect((await ticking.due(1_000)).schedules).toEqual([]);
+    await clock.advance(MINUTE_MS - (clock.wall() % MINUTE_MS) + 100);
+    const { pending } = await a.tasks.counts();
+    expect(pending).toBe(names.length);
+    await ticker.stop();
+    await a.close();
+  });
+
   it("passes over a schedule that it cannot read, and says so once", async () => {
     const { env, clock, client, stores } = await world();
     const warn = vi.spyOn(env.logger, "warn");

@@ -1,0 +1,85 @@
+/** What a program's declaration says, with what its kind says, and the fire times that are shown of it. */
+import { expect, it } from "vitest";
+import { InvalidOptionError } from "../../core/index.js";
+import { defineTask } from "../define.js";
+import { declarationOf, nextFireTimes } from "./declaration.js";
+import type { ScheduleView } from "./port.js";
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+
+it("has the version, the key and the times of the kind, each unless it says otherwise", async () => {
+  const rate = { limit: 3, perMs: 60_000 };
+  const kind = defineTask<{ account: string }>("pay", {
+    version: 4,
+    concurrencyKey: ({ account }) => account,
+    order: "any",
+    rate,
+    backoffMs: 5,
+    maxBackoffMs: 50,
+    crashLimit: 2,
+    retain: { doneMs: 7 },
+  });
+  const options = { everyMs: HOUR_MS, kind, data: { account: "ada" } };
+  const settings = {
+    version: 4,
+    concurrency: { key: "ada", perKey: 1, order: "any", rate },
+    backoffMs: 5,
+    maxBackoffMs: 50,
+    crashLimit: 2,
+    retain: { doneMs: 7, deadMs: 30 * DAY_MS },
+  };
+  expect((await declarationOf(options)).task).toMatchObject(settings);
+  const own = { backoffMs: 6, crashLimit: 9, retain: { deadMs: null }, priority: -1 };
+  const changed = { ...settings, ...own, retain: { doneMs: 7, deadMs: null } };
+  expect((await declarationOf({ ...options, ...own })).task).toMatchObject(changed);
+});
+
+it("takes an interval from 100 ms to 366 days, and a jitter up to a day", async () => {
+  const declare = (change: object) => declarationOf({ kind: "k", data: null, ...change });
+  for (const everyMs of [100, 366 * DAY_MS]) {
+    expect(await declare({ everyMs })).toMatchObject({ everyMs, cron: null });
+  }
+  expect(await declare({ everyMs: 100, jitterMs: DAY_MS })).toMatchObject({ jitterMs: DAY_MS });
+  const most = { catchUp: { most: 1_000 } };
+  expect(await declare({ everyMs: 100, ...most })).toMatchObject(most);
+  for (const [wrong, path] of [
+    [{ everyMs: 366 * DAY_MS + 1 }, "everyMs"],
+    [{ everyMs: 100, jitterMs: DAY_MS + 1 }, "jitterMs"],
+    [{ everyMs: 100, catchUp: { most: 1_001 } }, "catchUp.most"],
+    [{ everyMs: 100, catchUp: { most: 1, more: 2 } }, "more"],
+    [{ everyMs: 100, catchUp: null }, "catchUp"],
+  ] as const) {
+    const error = await declare(wrong).catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(InvalidOptionError);
+    expect(error).toMatchObject({ path });
+  }
+});
+
+it("shows the next five fire times, none of them before the last one", async () => {
+  const declaration = await declarationOf({ everyMs: HOUR_MS, kind: "k", data: null });
+  const noon = "2020-01-01T12:00:00.000Z";
+  const view: ScheduleView = {
+    ...declaration,
+    namespace: "default",
+    name: "s",
+    declaredAt: noon,
+    lastFireAt: noon,
+    paused: null,
+    waiting: 0,
+    fired: 0,
+    skipped: 0,
+    lastTask: null,
+  };
+  const hours = async (nowMs: number, change: Partial<ScheduleView> = {}) =>
+    (await nextFireTimes({ ...view, ...change }, nowMs)).map((at) => at.slice(11, 16));
+  const nowMs = Date.parse(noon);
+  expect(await hours(nowMs)).toEqual(["13:00", "14:00", "15:00", "16:00", "17:00"]);
+  expect((await hours(nowMs + HOUR_MS))[0]).toBe("14:00");
+  // This clock is behind that of the store, which has dealt with 12:00.
+  expect((await hours(nowMs - 5 * HOUR_MS))[0]).toBe("13:00");
+  const paused = { at: noon, by: "ada", reason: null };
+  expect(await hours(nowMs, { paused })).toEqual([]);
+  const zoned = { cron: "30 2 * * *", everyMs: null, timeZone: "Asia/Tokyo" };
+  expect((await hours(nowMs, zoned))[0]).toBe("17:30");
+});
