@@ -6,7 +6,7 @@ import { newLeaseId, systemRandom } from "../env/index.js";
 import type { ScheduleDeclaration } from "../tasks/schedules/port.js";
 import type { TestFramework } from "./framework.js";
 import { DECLARATION, Fixture, HOUR_MS, type OpenedScheduleStore } from "./schedule-fixture.js";
-import { scheduledTasks, ticking } from "./schedule-tasks.js";
+import { listing, scheduledTasks, ticking } from "./schedule-tasks.js";
 import type * as suite from "./suite.js";
 import { defineSuite } from "./suite.js";
 
@@ -354,6 +354,7 @@ export function exerciseScheduleStore(harness: ScheduleHarness): void {
       ["operating", operating],
       ["the tasks of schedules", scheduledTasks],
       ["a tick", ticking],
+      ["list", listing],
     ],
     open: () => harness.open(),
     close: (opened) => opened.close(),

@@ -114,6 +114,20 @@ export const scheduledTasks: suite.Section<Fixture> = (test, expect) => {
   });
 };
 
+export const listing: suite.Section<Fixture> = (test, expect) => {
+  test("ends exactly where there are no more, and throws at a cursor that no page has given", async (fixture) => {
+    const { namespace, store } = fixture;
+    for (const name of ["a", "b", "c", "d"]) await fixture.declare({}, name);
+    const first = await store.list({ namespace, limit: 2 });
+    const second = await store.list({ namespace, limit: 2, cursor: first.nextCursor ?? "" });
+    expect([...first.items, ...second.items].map(({ name }) => name)).toEqual(["a", "b", "c", "d"]);
+    expect(second.nextCursor).toBe(null);
+    const wrong = store.list({ namespace, cursor: "\n" });
+    const error = await wrong.catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({ code: "INVALID_OPTION", path: "cursor" });
+  });
+};
+
 export const ticking: suite.Section<Fixture> = (test, expect) => {
   test("refuses a tick of before a pause, also once it is over", async (fixture) => {
     await fixture.declare();

@@ -281,6 +281,19 @@ export const keys: Section = (test, expect) => {
   );
 
   test(
+    "names ten of the tasks that others of their key wait for, the first of them",
+    async (fixture) => {
+      const { namespace, store } = fixture;
+      const added = await fixture.addAll(Array.from({ length: 13 }, () => keyed({ perKey: 12 })));
+      expect(await fixture.claim()).toHaveLength(12);
+      const [blocked] = (await store.blockedKeys?.({ namespace, limit: 10 })) ?? [];
+      expect(blocked).toMatchObject({ key: "a", perKey: 12, pending: 1 });
+      expect(ids(blocked?.by ?? [])).toEqual(added.slice(0, 10));
+    },
+    needsBlockedKeys,
+  );
+
+  test(
     "names the keys of which the most tasks wait, and no more than asked",
     async (fixture) => {
       const { namespace, store } = fixture;

@@ -59,6 +59,20 @@ export const results: Section = (test, expect) => {
     expect(await fixture.store.results([])).toEqual([]);
   });
 
+  test("answers any number of tasks, each in its place", async (fixture) => {
+    const added = await fixture.addAll(Array.from({ length: 450 }, () => ({})));
+    const [first = "", last = ""] = [added[0], added.at(-1)];
+    await fixture.cancelAll([fixture.key(first), fixture.key(last)]);
+    const unknown = newTaskId();
+    const asked = [last, ...added, unknown, first];
+    const found = await fixture.store.results(asked.map((id) => fixture.key(id)));
+    expect(found.map(({ id }) => id)).toEqual(asked);
+    const ended = asked.flatMap((_, at) => (found[at]?.state === "cancelled" ? at : []));
+    expect(ended).toEqual([0, 1, 450, 452]);
+    expect(found.filter(({ state }) => state === "pending")).toHaveLength(448);
+    expect(found[451]).toEqual({ id: unknown, state: "unknown" });
+  });
+
   test("answers of the tasks of one namespace alone", async (fixture) => {
     const { id } = await fixture.add();
     const abroad = { namespace: `${fixture.namespace}-other`, id };

@@ -1,9 +1,12 @@
 /** Statistics by queue and kind. */
-import type { TaskStats, TaskStatsQuery } from "../../tasks/port.js";
-import type { Fixture, Section } from "./fixture.js";
+import type { DueKindsQuery, TaskStats, TaskStatsQuery } from "../../tasks/port.js";
+import type { Fixture, Need, Section } from "./fixture.js";
 
 const HOUR_MS = 3_600_000;
 const NONE = { pending: 0, running: 0, done: 0, dead: 0, cancelled: 0, due: 0, dueForMs: null };
+
+const needsDueKinds: Need = ({ store }) =>
+  store.dueKinds ? null : "the store does not group its due tasks";
 
 export const statistics: Section = (test, expect) => {
   const stats = ({ store, namespace }: Fixture, query: Partial<TaskStatsQuery> = {}) =>
@@ -95,6 +98,37 @@ export const statistics: Section = (test, expect) => {
     const [foreign] = (await fixture.store.stats({ namespace, limit: 10 })).items;
     expect(foreign).toMatchObject({ pending: 2, due: 2 });
   });
+
+  test(
+    "groups the due tasks of one namespace, and tells since when, and who was claimed last",
+    async (fixture) => {
+      const namespace = `${fixture.namespace}-other`;
+      const scheduledAt = "2001-02-03T04:05:06.789Z";
+      const early = await fixture.add({ kind: "early", scheduledAt });
+      await fixture.enqueue([fixture.newTask({ kind: "early", namespace })]);
+      await fixture.addAll([{ kind: "again" }, { kind: "again" }]);
+      const first = await fixture.hold({ kinds: ["again"], limit: 1 });
+      await fixture.pass(5);
+      const second = await fixture.hold({ kinds: ["again"], limit: 1 });
+      for (const held of [second, first]) await fixture.requeue(held);
+      const grouped = async (query: Partial<DueKindsQuery> = {}) => {
+        const asked = { namespace: fixture.namespace, dueForMs: 0, limit: 100, ...query };
+        const found = (await fixture.store.dueKinds?.(asked)) ?? [];
+        return [...found].sort((a, b) => (a.kind < b.kind ? -1 : 1));
+      };
+      const [again, only] = await grouped();
+      expect(again).toMatchObject({ kind: "again", queue: "queue", version: 1, tasks: 2 });
+      expect(again?.dueAt).toBe((await fixture.view(first)).scheduledAt);
+      expect(again?.startedAt).toBe((await fixture.view(second)).startedAt);
+      const { createdAt } = await fixture.view(early);
+      expect(only).toMatchObject({ kind: "early", tasks: 1, dueAt: createdAt, startedAt: null });
+      // It is due since it was added, not since it was to be.
+      expect(await grouped({ dueForMs: 24 * HOUR_MS })).toEqual([]);
+      expect(await grouped({ kinds: ["early"], queues: ["another"] })).toEqual([]);
+      expect(await grouped({ kinds: ["early"], queues: ["queue"] })).toHaveLength(1);
+    },
+    needsDueKinds,
+  );
 
   test("counts up to its limit of each state", async (fixture) => {
     await fixture.addAll([{}, {}, {}]);
