@@ -99,6 +99,17 @@ export const cancelling: Section = (test, expect) => {
     for (const { failures } of claimed) expect(failures).toBe(0);
   });
 
+  test("keeps the place of a pending task that is due, and puts one that starts over at the end", async (fixture) => {
+    const [first = "", second = "", third = ""] = await fixture.addAll([{}, {}, {}]);
+    await fixture.pass(5);
+    expect(await fixture.retry({ id: second })).toEqual({ status: "ok", state: "pending" });
+    await fixture.cancel({ id: first });
+    await fixture.pass(5);
+    await fixture.retry({ id: first });
+    const claimed = await fixture.claim();
+    expect(claimed.map(({ id }) => id)).toEqual([second, third, first]);
+  });
+
   test("does not start a task over beside another unfinished one of its dedupeKey", async (fixture) => {
     const first = await fixture.add({ dedupeKey: "key" });
     await fixture.cancel(first);

@@ -202,6 +202,15 @@ export const claiming: Section = (test, expect) => {
     expect((await fixture.store.counts(fixture.namespace)).running).toBe(5);
   });
 
+  test("answers the same after a reap, which forgets no claim that may come again", async (fixture) => {
+    const [first = "", second = ""] = await fixture.addAll([{}, {}]);
+    const request = fixture.claimRequest({ limit: 1 });
+    expect((await fixture.claim(request)).map(({ id }) => id)).toEqual([first]);
+    await fixture.store.reap();
+    expect((await fixture.claim(request)).map(({ id }) => id)).toEqual([first]);
+    expect((await fixture.view({ id: second })).state).toBe("pending");
+  });
+
   test("may find something later if it found nothing", async (fixture) => {
     const claimId = newLeaseId(systemRandom);
     expect(await fixture.claim({ claimId })).toEqual([]);

@@ -124,6 +124,20 @@ export const keys: Section = (test, expect) => {
     expect(ids(await fixture.claim({ limit: 1 }))).toEqual(added.slice(3));
   });
 
+  test("counts the starts in a window of tasks that are deleted, and past a reap", async (fixture) => {
+    const rated = keyed({ rate: { limit: 2, perMs: HOUR_MS } });
+    for (let start = 0; start < 2; start += 1) {
+      const held = await fixture.addAndHold(rated);
+      await fixture.complete(held);
+      await fixture.delete(held);
+      await fixture.store.reap();
+    }
+    await fixture.add(rated);
+    expect(await fixture.claim()).toEqual([]);
+    const { id } = await fixture.add(keyed({ key: "b", rate: { limit: 1, perMs: HOUR_MS } }));
+    expect((await fixture.hold()).id).toBe(id);
+  });
+
   test(
     "says when a rate lets the next task of a key start",
     async (fixture) => {
