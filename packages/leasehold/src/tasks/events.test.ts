@@ -157,3 +157,56 @@ test("tells nothing of what failed, and a listener's error does not reach the ca
   expect(outcome?.status).toBe("enqueued");
   expect(await thrown).toBe(error);
 });
+
+test("keeps the holders of two tenants apart that have chosen one id", async () => {
+  const env = manualEnv();
+  const { tasks } = await memory().open(env);
+  const reported: (readonly [namespace: string, event: TaskEvent])[] = [];
+  const store = observed(tasks, (event, namespace) => void reported.push([namespace, event]));
+  const grants = [];
+  for (const namespace of ["a", "b"]) {
+    const place = { queue: `queue of ${namespace}`, kind: `kind of ${namespace}` };
+    await store.enqueue([newTaskOf({ namespace, id: "one" }, place)]);
+    const outcome = await store.claim({
+      namespace,
+      claimId: newLeaseId(env.random),
+      holder: `holder of ${namespace}`,
+      queues: [place.queue],
+      kinds: null,
+      limit: 1,
+      ttlMs: 1_000,
+    });
+    const [task] = outcome.status === "claimed" ? outcome.tasks : [];
+    grants.push({ namespace, id: "one", leaseId: task?.leaseId ?? "", token: task?.token ?? 0 });
+  }
+  // Else the test shows nothing.
+  expect(grants[0]?.token).toBe(grants[1]?.token);
+  reported.length = 0;
+  await store.complete(grants.map((grant) => ({ ...grant, output: 1 })));
+  await store.heartbeat(grants.map((grant) => ({ ...grant, ttlMs: 1_000 })));
+  const of = (namespace: string) => ({
+    type: "completed",
+    kind: `kind of ${namespace}`,
+    holder: `holder of ${namespace}`,
+  });
+  expect(reported).toMatchObject([
+    ["a", of("a")],
+    ["b", of("b")],
+  ]);
+});
+
+test("tells of a duplicate by the id of the task that there is, and of no conflict", async () => {
+  const { store, events, key, enqueue } = await setUp();
+  await store.enqueue([newTaskOf(key, { ...NO_BACKOFF, dedupeKey: "one" })]);
+  const duplicate = newTaskOf({ ...key, id: "second" }, { dedupeKey: "one" });
+  const conflict = newTaskOf(key, { data: "other" });
+  await store.enqueue([duplicate, conflict]);
+  // A repeated call is reported again: it may be the answer to the first that was lost.
+  await enqueue();
+  const enqueued = { type: "enqueued", id: key.id, kind: "kind", queue: "queue" };
+  expect(events).toEqual([
+    { ...enqueued, duplicate: false },
+    { ...enqueued, duplicate: true },
+    { ...enqueued, duplicate: false },
+  ]);
+});

@@ -80,6 +80,30 @@ it("pauses longer and longer while there is no notification", async () => {
   await worker.close();
 });
 
+it("pauses shortly again for another caller who waits for the task", async () => {
+  const { client, store, clock } = tasksWorld();
+  const { reads, over } = counting(store);
+  const silent = async function* () {
+    yield { type: "resync" } as const;
+    await new Promise(() => {});
+  };
+  const program = client("program", { ...over, watchResults: silent });
+  const { id } = await program.enqueue(greet, "Ada");
+  const ended = () => program.result(id).catch((error: unknown) => error);
+  const first = ended();
+  await clock.advance(60_000);
+  const second = ended();
+  await clock.settle();
+  const before = reads.length;
+  // The first pauses are of 50, 100 and 200 ms; by now, the next would be of seconds.
+  await clock.advance(600);
+  expect(reads.length - before).toBeGreaterThanOrEqual(3);
+  await store.cancel([{ namespace: "default", id }]);
+  await clock.advance(15_000);
+  const cancelled = { code: "TASK_FAILED", state: "cancelled" };
+  expect(await Promise.all([first, second])).toMatchObject([cancelled, cancelled]);
+});
+
 it("reads again what is notified while it reads", async () => {
   const { client, store } = tasksWorld();
   const { id } = await client("other").enqueue(greet, "Ada");

@@ -40,6 +40,17 @@ it("names each later version once, when its tasks have been due for 10 s", async
   await tasks.close();
 });
 
+it("names a later version for each queue", async () => {
+  const { tasks, clock, warnings } = logged();
+  const queues = ["default", "elsewhere"];
+  tasks.work([invoice(1).handle(() => "done")], { queues });
+  for (const queue of queues) await tasks.enqueue(invoice(2), 1, { queue });
+  await clock.advance(60_000);
+  const named = warnings.map(({ fields }) => (fields as { queue: string }).queue);
+  expect(named.sort()).toEqual(queues);
+  await tasks.close();
+});
+
 it("looks only now and then, and survives a store that does not answer", async () => {
   const { client, clock, warnings } = logged();
   let looks = 0;

@@ -1,6 +1,9 @@
 import { describe, expect, it, vi } from "vitest";
 import { echo, stepped, tasksWorld } from "../../../../tests/support/tasks-world.js";
 import { silentLogger } from "../env/index.js";
+import { connect } from "../index.js";
+import { memory } from "../stores/memory/index.js";
+import { manualEnv } from "../testing/index.js";
 import type { TaskStore } from "./port.js";
 
 const TTL_MS = 3_000;
@@ -54,6 +57,34 @@ describe("close", () => {
     await closing;
     expect(await tasks.get(id)).toMatchObject({ state: "pending", failures: 0 });
     await tasks.close();
+  });
+
+  it("of a client keeps its store open until the last report and requeue are taken", async () => {
+    const env = manualEnv({ logger: silentLogger });
+    const source = memory();
+    const leasehold = await connect(source, { env, holder: "a" });
+    const reader = await connect(source, { env, holder: "b" });
+    const { runs, handler } = stepped();
+    leasehold.tasks.work([handler], { ttlMs: TTL_MS, graceMs: 1_000 });
+    const [slow, stuck] = await leasehold.tasks.enqueueAll(echo, [{ data: 1 }, { data: 2 }]);
+    await env.clock.advance(10);
+    expect(runs).toHaveLength(2);
+    const closing = leasehold.close();
+    await env.clock.advance(500);
+    runs[0]?.end("in time");
+    await env.clock.advance(1_500);
+    await closing;
+    expect(await reader.tasks.get(slow?.id ?? "")).toMatchObject({
+      state: "done",
+      output: "in time",
+    });
+    expect(await reader.tasks.get(stuck?.id ?? "")).toMatchObject({
+      state: "pending",
+      crashes: 0,
+      attempts: [{ result: "returned" }],
+    });
+    await reader.close();
+    expect(env.clock.pendingTimers).toBe(0);
   });
 
   it("is forgotten by the client", async () => {
