@@ -83,3 +83,63 @@ test("each TTL of a batch of heartbeats must be in the range", async () => {
   ]);
   expect([status, body.errors?.[0]?.path]).toEqual([422, "1.ttlMs"]);
 });
+
+test("a heartbeat of one task stores progress and checkpoint, or leaves the last ones", async () => {
+  const app = await openTestApp();
+  const { path, grant } = await held(app);
+  const { leaseId, fencingToken } = grant;
+  const beat = async (more: object) => {
+    const { status, body } = await app.ask("PUT", `${path}/heartbeat`, {
+      leaseId,
+      fencingToken,
+      ...more,
+    });
+    expect([status, body.fencingToken]).toEqual([202, fencingToken]);
+    return (await app.ask("GET", path)).body;
+  };
+  const [progress, checkpoint] = [{ percent: 5 }, { row: 9 }];
+  expect(await beat({ progress, checkpoint })).toMatchObject({ progress, checkpoint });
+  expect(await beat({})).toMatchObject({ progress, checkpoint });
+  expect(await beat({ checkpoint: { row: 10 } })).toMatchObject({
+    progress,
+    checkpoint: { row: 10 },
+  });
+  expect(await beat({ progress: null })).toMatchObject({ progress: null, checkpoint: { row: 10 } });
+  await app.ask("PUT", `${path}/return`, { leaseId, fencingToken });
+  const { body } = await app.ask("POST", "/api/tasks/next", { processor: "next" });
+  expect(body.tasks).toMatchObject([{ checkpoint: { row: 10 } }]);
+});
+
+test("a task that is enqueued over HTTP has every setting of the request", async () => {
+  const app = await openTestApp();
+  const settings = {
+    kind: "pay",
+    queue: "slow",
+    priority: -2,
+    maxAttempts: 5,
+    crashLimit: 6,
+    dedupeKey: "one",
+    version: 3,
+    concurrency: { key: "a", perKey: 2, order: "any", rate: { limit: 9, perMs: 1_000 } },
+  };
+  const backoff = { backoffMs: 50_000, maxBackoffMs: 70_000 };
+  const next = { queues: ["slow"] };
+  const { path, grant } = await held(app, { ...settings, ...backoff }, next);
+  expect((await app.ask("GET", path)).body).toMatchObject(settings);
+  const { leaseId, fencingToken } = grant;
+  const failure = { leaseId, fencingToken, error: "no" };
+  const first = (await app.ask("PUT", `${path}/fail`, failure)).body;
+  expect(first.retryInMs).toBeGreaterThanOrEqual(25_000);
+  expect(first.retryInMs).toBeLessThanOrEqual(50_000);
+  await app.ask("POST", `${path}/retry`);
+  for (const retryInMs of [0, 0, null]) {
+    const [task] = (await app.ask("POST", "/api/tasks/next", { processor: "w", ...next })).body
+      .tasks;
+    const again = { leaseId: task.leaseId, fencingToken: task.fencingToken, error: "no" };
+    const { body } = await app.ask("PUT", `${path}/fail`, { ...again, retryInMs });
+    if (retryInMs !== null) continue;
+    // 200,000 without a limit.
+    expect(body.retryInMs).toBeGreaterThanOrEqual(35_000);
+    expect(body.retryInMs).toBeLessThanOrEqual(70_000);
+  }
+});
