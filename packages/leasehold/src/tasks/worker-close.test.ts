@@ -71,6 +71,10 @@ describe("close", () => {
     expect(runs).toHaveLength(2);
     const closing = leasehold.close();
     await env.clock.advance(500);
+    // Handlers may use leases until they have ended.
+    const lease = await leasehold.tryAcquire("printer");
+    expect(lease?.checkAlive()).toBe(true);
+    await lease?.release();
     runs[0]?.end("in time");
     await env.clock.advance(1_500);
     await closing;
