@@ -112,6 +112,27 @@ export const scheduledTasks: suite.Section<Fixture> = (test, expect) => {
     expect(await store.remove(fixture.key())).toBe(true);
     expect(await store.get(abroad)).toMatchObject({ jitterMs: 7, fired: 1 });
   });
+
+  test("counts the tasks that it has made, and no others", async (fixture) => {
+    await fixture.declare();
+    await fixture.fire(await fixture.dueNow(), ["a"]);
+    await fixture.store.remove(fixture.key());
+    await fixture.declare();
+    await fixture.fire(await fixture.dueNow(), ["a", "b"]);
+    expect(await fixture.made()).toEqual(["a", "b"]);
+    expect((await fixture.view()).fired).toBe(1);
+  });
+
+  test("takes a declaration of the same content for the same, however it is written", async (fixture) => {
+    await fixture.declare();
+    const entries = Object.entries(DECLARATION.task).reverse();
+    const task = Object.fromEntries(entries) as unknown as typeof DECLARATION.task;
+    const before = await fixture.dueNow();
+    expect(await fixture.declare({ task })).toBe("none");
+    // As many fire times as "last".
+    expect(await fixture.declare({ catchUp: { most: 1 } })).toBe("none");
+    expect(await fixture.fire(before, ["a"])).toBe("fired");
+  });
 };
 
 export const listing: suite.Section<Fixture> = (test, expect) => {

@@ -139,6 +139,20 @@ export const keys: Section = (test, expect) => {
   });
 
   test(
+    "keeps the window under way when a newer task of the key declares a longer one",
+    async (fixture) => {
+      const rated = (perMs: number) => keyed({ perKey: 10, rate: { limit: 1, perMs } });
+      await fixture.addAndHold(rated(100));
+      await fixture.add(rated(HOUR_MS));
+      await fixture.pass(150);
+      await fixture.store.reap();
+      await fixture.add(rated(HOUR_MS));
+      expect(await fixture.claim()).toEqual([]);
+    },
+    needsReap,
+  );
+
+  test(
     "says when a rate lets the next task of a key start",
     async (fixture) => {
       const rated = keyed({ perKey: 10, rate: { limit: 1, perMs: HOUR_MS } });
