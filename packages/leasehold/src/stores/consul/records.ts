@@ -169,14 +169,18 @@ export function viewOf(
   };
 }
 
-/** Of a live grant when its client last renewed leases: each client writes one key for all of them. */
+/**
+ * Of a grant that excludes others when its client last renewed leases: each client writes one key for all of them. After a
+ * revocation it renews others only.
+ */
 export function renewedAtOf(
   entry: Entry & { record: GrantRecord },
   renewals: ReadonlyMap<string, string>,
 ): string | null {
-  const { grantedAt, renewedAt } = entry.record;
-  if (stateOf(entry) !== "live") return renewedAt;
-  const last = renewals.get(entry.owner?.session ?? "");
+  const { grantedAt, renewedAt, endedAt } = entry.record;
+  if (!excludesOthers(entry)) return renewedAt;
+  const last = renewals.get(entry.owner.session);
   // The same client has written both times.
-  return last !== undefined && last > grantedAt ? last : renewedAt;
+  if (last === undefined || last <= grantedAt) return renewedAt;
+  return endedAt !== null && endedAt < last ? endedAt : last;
 }
