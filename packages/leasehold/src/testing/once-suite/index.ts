@@ -2,29 +2,16 @@
  * The conformance suite of the records of `once`: every engine that keeps them passes it, and so can yours. It holds a
  * store against the port (once/port.ts).
  */
-import type { AcquireOutcome } from "../../core/index.js";
-import { grantIdOf, newLeaseId, sleep, systemClock, systemRandom } from "../../env/index.js";
-import {
-  type FailOnceRequest,
-  type OnceGrant,
-  type OnceStore,
-  type OnceView,
-  resourceOf,
-  type SucceedRequest,
-} from "../../once/port.js";
-import { only } from "../calls.js";
-import type { Expect, TestFramework } from "../framework.js";
+import { grantIdOf } from "../../env/index.js";
+import type { TestFramework } from "../framework.js";
 import type * as suite from "../suite.js";
 import { defineSuite } from "../suite.js";
+import { apart } from "./apart.js";
+import { Fixture, type OpenedOnceStore } from "./fixture.js";
 import { OnceWalk } from "./model.js";
+import { times } from "./times.js";
 
-/** A store under test. */
-export interface OpenedOnceStore {
-  readonly store: OnceStore;
-  /** Moves the store's clock. Without it the suite waits in real time. */
-  advance?(ms: number): Promise<void>;
-  close(): Promise<void>;
-}
+export type { OpenedOnceStore };
 
 /** What the suite needs to know of an engine. */
 export interface OnceHarness {
@@ -33,60 +20,6 @@ export interface OnceHarness {
   readonly vitest: TestFramework;
   /** Called once; all tests share the store, each in a namespace of its own. */
   open(): Promise<OpenedOnceStore>;
-}
-
-class Fixture {
-  readonly namespace = `suite-${newLeaseId(systemRandom)}`;
-  readonly store: OnceStore;
-  readonly shortMs: number;
-  readonly #opened: OpenedOnceStore;
-  readonly #expect: Expect;
-
-  constructor(opened: OpenedOnceStore, expect: Expect) {
-    [this.#opened, this.#expect, this.store] = [opened, expect, opened.store];
-    this.shortMs = Math.max(200, opened.store.leases.capabilities.ttl.minMs);
-  }
-
-  /** Takes the lease of a key. */
-  async hold(key: string, holder = "ada", ttlMs = 60_000): Promise<OnceGrant> {
-    const { namespace } = this;
-    const leaseId = newLeaseId(systemRandom);
-    const request = { namespace, resource: resourceOf(key), leaseId, holder, ttlMs };
-    const outcome: AcquireOutcome = only(await this.store.leases.acquire([request]));
-    this.#expect(outcome.status).toBe("acquired");
-    return { namespace, key, leaseId, token: "token" in outcome ? outcome.token : 0 };
-  }
-
-  succeed(grant: OnceGrant, more: Partial<SucceedRequest> = {}) {
-    return this.store.succeed({ ...grant, value: null, keepMs: null, ...more });
-  }
-
-  fail(grant: OnceGrant, more: Partial<FailOnceRequest> = {}) {
-    return this.store.fail({ ...grant, error: "no", maxAttempts: null, retryDelayMs: 0, ...more });
-  }
-
-  async view(key: string): Promise<OnceView> {
-    const view = await this.store.get({ namespace: this.namespace, key });
-    if (!view) throw new Error(`${key} has a record`);
-    return view;
-  }
-
-  /** Where steps cost no real time there may be more of them. */
-  get steps(): number {
-    return this.#opened.advance ? 400 : 150;
-  }
-
-  pass(ms: number): Promise<void> {
-    return this.#opened.advance?.(ms + 1) ?? sleep(systemClock, ms + 1);
-  }
-
-  /** What is to be seen of the lease of a key. */
-  async lease(key: string) {
-    const [view] = await this.store.leases.get([
-      { namespace: this.namespace, resource: resourceOf(key) },
-    ]);
-    return view;
-  }
 }
 
 type Section = suite.Section<Fixture>;
@@ -281,6 +214,32 @@ const listing: Section = (test, expect) => {
     expect(second.items.map(({ key }) => key)).toEqual(["b/é"]);
     expect(second.nextCursor).toBe(null);
   });
+
+  test("lists each once, page by page, by state and prefix together", async (fixture) => {
+    const { namespace, store } = fixture;
+    const names = Array.from({ length: 9 }, (_, at) => `b/${at}`);
+    for (const [at, key] of ["a", ...names, "c"].entries()) {
+      const grant = await fixture.hold(key);
+      if (at % 3 === 0) await fixture.succeed(grant);
+      else await fixture.fail(grant, { maxAttempts: at % 3 });
+    }
+    const query = { namespace, prefix: "b/", states: ["failing", "done"] as const };
+    const all = names.filter((_, at) => (at + 1) % 3 !== 1);
+    for (const limit of [1, 2, 5, 6]) {
+      const pages: string[] = [];
+      for (let cursor: string | null = ""; cursor !== null; ) {
+        const page = await store.list({ ...query, limit, ...(cursor && { cursor }) });
+        expect(page.items.length).toBeLessThanOrEqual(limit);
+        pages.push(...page.items.map(({ key }) => key));
+        cursor = page.nextCursor;
+      }
+      expect(pages).toEqual(all);
+    }
+    // The cursor of a page of all keys, which lies before those with the prefix.
+    const { nextCursor } = await store.list({ namespace, limit: 1 });
+    const { items } = await store.list({ ...query, cursor: nextCursor ?? "" });
+    expect(items.map(({ key }) => key)).toEqual(all);
+  });
 };
 
 const model: Section = (test, expect) => {
@@ -300,6 +259,8 @@ const SECTIONS: readonly (readonly [string, Section])[] = [
   ["succeed", succeeding],
   ["fail", failing],
   ["list", listing],
+  ["times", times],
+  ["records", apart],
   ["the model", model],
 ];
 
