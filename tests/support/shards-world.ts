@@ -1,12 +1,20 @@
 /** Members of one group of shards, in memory under a manual clock. */
 import { LeaseClient, type LeaseStore } from "../../packages/leasehold/src/core/index.js";
-import { type ShardWork, shardsOver } from "../../packages/leasehold/src/election/shards.js";
+import {
+  type ShardsOptions,
+  type ShardWork,
+  shardsOver,
+} from "../../packages/leasehold/src/election/shards.js";
 import { manualEnv } from "../../packages/leasehold/src/testing/index.js";
 import { faultyStore } from "./faulty-store.js";
 
 export const SHARDS_TTL_MS = 3_000;
 
-export function shardsWorld(count: number, options: Parameters<typeof manualEnv>[0] = {}) {
+export function shardsWorld(
+  count: number,
+  options: Parameters<typeof manualEnv>[0] = {},
+  more: Pick<ShardsOptions, "pollIntervalMs"> = {},
+) {
   const env = manualEnv(options);
   const store = faultyStore(env);
   /** Of each shard: who works on it now. */
@@ -54,6 +62,7 @@ export function shardsWorld(count: number, options: Parameters<typeof manualEnv>
       work,
       ttlMs: SHARDS_TTL_MS,
       graceMs,
+      ...more,
     }).start();
     /** Nothing of its own arrives any more. */
     const cut = () => {

@@ -100,6 +100,13 @@ describe("a lease", () => {
     expect(released.lease.signal.aborted).toBe(false);
   });
 
+  it("names its loss to those who look only after it, though its client had begun to close", async () => {
+    const { lease } = await held();
+    lease.interrupt("closing");
+    lease.lose("taken");
+    expect(lease.signal.reason).toMatchObject({ code: "LEASE_LOST", reason: "taken" });
+  });
+
   it("is renewed no more once it is left to expire, also by a renewal in flight", async () => {
     const { clock, store, lease, reasons } = await held();
     store.faults.renew = "hold";

@@ -1,6 +1,12 @@
 import { describe, expect, it, vi } from "vitest";
-import { ELECTOR_TTL_MS, electorsWorld } from "../../../../tests/support/electors-world.js";
+import {
+  ELECTOR_TTL_MS,
+  electorsWorld,
+  untilAborted,
+} from "../../../../tests/support/electors-world.js";
+import { LeaseClient } from "../core/index.js";
 import { silentLogger } from "../env/index.js";
+import { electorOver } from "./elector.js";
 
 describe("resign", () => {
   it("gives the lead to the next, and stays a candidate", async () => {
@@ -44,6 +50,32 @@ describe("resign", () => {
     expect(a.elector.state).toBe("waiting");
     for (const { leases } of [b, a]) await leases.close();
     await Promise.all([leading, leadingB]);
+  });
+
+  it("announces a handover for no longer than the store's longest lease", async () => {
+    const { clock, node, store } = electorsWorld();
+    const { ttl } = store.capabilities;
+    const brief = {
+      ...store,
+      capabilities: { ...store.capabilities, ttl: { ...ttl, maxMs: 3_000 } },
+    };
+    const asked = vi.spyOn(brief, "acquire");
+    const env = node("other").leases.env;
+    const leases = new LeaseClient(brief, { env, holder: "a" }, { close: undefined });
+    const leaving = new AbortController();
+    const elector = electorOver(leases, "cluster");
+    const leading = elector.lead(untilAborted, leaving);
+    await clock.advance(100);
+    const resigned = elector.resign({ successor: "absent" });
+    await clock.advance(4_000);
+    await resigned;
+    const requests = asked.mock.calls.flatMap(([batch]) => batch);
+    const announced = requests.filter(({ resource }) => resource === "cluster/successor");
+    expect(announced.map(({ ttlMs }) => ttlMs)).toEqual([3_000]);
+    leaving.abort();
+    await clock.advance(100);
+    await leading;
+    await leases.close();
   });
 
   it("to a successor resolves when its announcement has been released, not before", async () => {

@@ -1,5 +1,5 @@
 /** What members make of a plan, and what is in it. */
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
 import { SHARDS_TTL_MS, shardsWorld } from "../../../../tests/support/shards-world.js";
 import { LeaseClient } from "../core/index.js";
 import { manualEnv } from "../testing/index.js";
@@ -44,6 +44,32 @@ it("publishes the plan of a new coordinator, even if it is the same, and ignores
   expect(working).toEqual(workingBefore);
   expect(starts()).toBe(startsBefore);
   await Promise.all([a.shards.close(), b.shards.close()]);
+});
+
+it("asks for the lease of each plan with the TTL of all others: a dead coordinator blocks no longer", async () => {
+  const { clock, join, store } = shardsWorld(2);
+  const asked = vi.spyOn(store, "acquire");
+  const { shards } = join("a");
+  await clock.advance(3_000);
+  await shards.close();
+  const requests = asked.mock.calls.flatMap(([batch]) => batch);
+  const plans = requests.filter(({ resource }) => resource === "jobs/plan");
+  expect(plans.length).toBeGreaterThan(0);
+  for (const { ttlMs } of requests) expect(ttlMs).toBe(SHARDS_TTL_MS);
+});
+
+it("moves the shards of a member that dies when its lease expires, however seldom members are counted", async () => {
+  const { clock, join, loads } = shardsWorld(4, {}, { pollIntervalMs: 600_000 });
+  const a = join("a");
+  await clock.advance(100);
+  const b = join("b");
+  // The coordinator counts it at last.
+  await clock.advance(1_200_000);
+  expect(loads()).toEqual({ a: 2, b: 2 });
+  b.cut();
+  await clock.advance(2 * SHARDS_TTL_MS);
+  expect(a.shards.held).toEqual([0, 1, 2, 3]);
+  await a.shards.close();
 });
 
 it("moves only the shards of a member that leaves, whichever it is", async () => {
