@@ -18,6 +18,7 @@ import { queueing } from "./queueing.js";
 import { releasing } from "./releasing.js";
 import { renewing } from "./renewing.js";
 import { revoking } from "./revoking.js";
+import { successors } from "./successors.js";
 import { tokens } from "./tokens.js";
 import { views } from "./views.js";
 import { watching } from "./watching.js";
@@ -46,6 +47,7 @@ const SECTIONS: readonly (readonly [string, Section])[] = [
   ["concurrency", concurrency],
   ["names", names],
   ["get and list", views],
+  ["successors", successors],
   ["watch", watching],
   ["wait queue", queueing],
   ["the rules as a model", model],

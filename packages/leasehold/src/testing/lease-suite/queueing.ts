@@ -3,7 +3,16 @@
 import { type AcquireRequest, RESERVED_MS } from "../../core/index.js";
 import { grantIdOf, systemClock } from "../../env/index.js";
 import type { Expect } from "../framework.js";
-import { every, type Fixture, type Need, needsQueue, type Section } from "./fixture.js";
+import {
+  every,
+  type Fixture,
+  type Held,
+  type Need,
+  needsCollect,
+  needsQueue,
+  needsStoreClock,
+  type Section,
+} from "./fixture.js";
 
 const needsPush: Need = ({ store }) =>
   store.capabilities.watch === "push" ? null : "it declares watch: poll";
@@ -126,6 +135,99 @@ export const queueing: Section = (test, expect) => {
       await t.until("the next one has it", async () => isAcquired(await t.acquire(second)));
     },
     needsQueue,
+  );
+
+  test(
+    "keeps the waiters of one resource apart from those of other namespaces and names",
+    async (t) => {
+      const other = `${t.namespace}-other`;
+      const keys = [
+        { namespace: other, resource: "a" },
+        ...["a", "a/b", "ab", "a b", "a%2Fb"].map((name) => t.key(name)),
+      ];
+      const owners: Held[] = [];
+      const lines: [AcquireRequest, AcquireRequest][] = [];
+      for (const key of keys) {
+        owners.push(await t.hold(key));
+        const line = [t.request(key, { queueMs: LONG_MS }), t.request(key, { queueMs: LONG_MS })];
+        lines.push(line as [AcquireRequest, AcquireRequest]);
+        await expectAhead(t, expect, line, [0, 1]);
+      }
+      const watching = t.store.capabilities.watch === "push" ? await t.watch() : undefined;
+      // The first queue waits on.
+      for (const [at, [first, second]] of lines.entries()) {
+        const owner = owners[at];
+        if (at === 0 || !owner) continue;
+        await t.release(owner);
+        const woken = grantIdOf(first.leaseId);
+        await t.until("its head is woken", () => {
+          return watching?.changed.some(({ wakes }) => wakes === woken) ?? true;
+        });
+        t.expectAcquired(await t.acquire(first));
+        await expectAhead(t, expect, [second], [0]);
+        for (const [, behind] of [...lines.slice(0, 1), ...lines.slice(at + 1)]) {
+          await expectAhead(t, expect, [behind], [1]);
+        }
+      }
+      const names = watching?.changed.map(({ namespace }) => namespace) ?? [];
+      expect(names.filter((name) => name !== t.namespace)).toEqual([]);
+      await watching?.stop();
+    },
+    needsQueue,
+  );
+
+  test(
+    "outlasts the collection of ended grants",
+    async (t) => {
+      await t.hold();
+      const waiters = waitersOf(t, 3);
+      await expectAhead(t, expect, waiters, [0, 1, 2]);
+      await t.release(await t.hold(t.key("ended")));
+      await t.store.collect(0);
+      await expectAhead(t, expect, waiters.toReversed(), [2, 1, 0]);
+    },
+    every(needsQueue, needsCollect),
+  );
+
+  test(
+    "tells a waiter when to attempt: after the grant, and the reservations of those ahead",
+    async (t) => {
+      const held = await t.hold();
+      const requests = [...waitersOf(t, 3), t.request(t.key())];
+      for (const [at, request] of requests.entries()) {
+        const outcome = await t.acquire(request);
+        if (outcome.status !== "held") throw new Error("it is held");
+        // The last one does not wait.
+        const reservedMs = request.queueMs ? at * RESERVED_MS : 0;
+        const leftMs = (outcome.remainingMs ?? 0) - reservedMs;
+        const passedMs = t.opened.advance ? 0 : systemClock.monotonic() - held.sentMs;
+        expect(leftMs).toBeLessThanOrEqual(held.answer.ttlMs);
+        // Two clocks: the store's may run faster than ours by a percent.
+        expect(leftMs).toBeGreaterThanOrEqual(held.answer.ttlMs - passedMs * 1.01 - 1);
+      }
+    },
+    every(needsQueue, needsStoreClock),
+  );
+
+  test(
+    "wakes no one when a waiter gives up while the resource is held",
+    async (t) => {
+      const watching = await t.watch();
+      await t.hold();
+      const [first, second] = waitersOf(t, 2) as [AcquireRequest, AcquireRequest];
+      await expectAhead(t, expect, [first, second], [0, 1]);
+      const elsewhere = await t.hold(t.key("elsewhere"));
+      const last = t.request(elsewhere, { queueMs: LONG_MS });
+      await expectAhead(t, expect, [last], [0]);
+      await t.release(first);
+      await t.release(elsewhere);
+      // What the first release had to say came before this.
+      const woken = () => watching.changed.map(({ wakes }) => wakes);
+      await t.until("a later notification", () => woken().includes(grantIdOf(last.leaseId)));
+      expect(woken()).not.toContain(grantIdOf(second.leaseId));
+      await watching.stop();
+    },
+    every(needsQueue, needsPush),
   );
 
   test(
