@@ -41,6 +41,36 @@ it("leaves no lock behind if the renewal after an acquire of several resources f
   await redlock.quit();
 });
 
+it("takes the default of a setting that is no number, of its own and of a call", async () => {
+  const client = fakeClient();
+  const wrong = { retryDelay: "5", driftFactor: undefined, retryCount: null } as object;
+  const redlock = new Redlock([client], { ...wrong, retryJitter: 7 });
+  const defaults = { retryDelay: 200, driftFactor: 0.01, retryCount: 10 };
+  expect(redlock.settings).toMatchObject({ ...defaults, retryJitter: 7 });
+  await redlock.acquire(["a"], 1_000, wrong);
+  expect(client.asked).toMatchObject([{ waitMs: 2_000, driftRatio: 0.01 }]);
+});
+
+it("shows a routine at its beginning that its lock is lost already", async () => {
+  const client = fakeClient();
+  const { acquireAll } = client;
+  const lost = new LeaseLostError("a", "expired");
+  client.acquireAll = async (...args) => {
+    const group = await acquireAll(...args);
+    client.ending.abort(lost);
+    return group;
+  };
+  const errors: Error[] = [];
+  const redlock = new Redlock([client]);
+  redlock.on("error", (error) => errors.push(error));
+  const seen = await redlock.using(["a"], 1_000, async ({ aborted, error }) => ({
+    aborted,
+    error,
+  }));
+  expect(seen).toMatchObject({ aborted: true, error: { name: "ExecutionError", cause: lost } });
+  expect(errors).toEqual([lost]);
+});
+
 /** A client whose leases are what the test makes of them. */
 function fakeClient() {
   const leftMs = new Map<string, number>();
