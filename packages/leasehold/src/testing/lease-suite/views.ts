@@ -179,6 +179,32 @@ export const views: Section = (test, expect) => {
     needsStoreClock,
   );
 
+  test(
+    "are listed by prefix, state and renewal together, page by page, each once",
+    async (t) => {
+      const names = Array.from({ length: 9 }, (_, at) => `b/${at}`);
+      for (const [at, name] of ["a", ...names, "c"].entries()) {
+        const held = await t.hold(t.key(name));
+        if (at % 3 !== 1) await t.renew(held);
+        if (at % 4 === 2) await t.release(held);
+      }
+      const query = { namespace: t.namespace, prefix: "b/", renewedOnly: true } as const;
+      const [live, renewed] = [
+        ["b/2", "b/4", "b/7", "b/8"],
+        ["b/1", "b/2", "b/4", "b/5", "b/7", "b/8"],
+      ];
+      for (const limit of [1, 2, 3, 4, 6]) {
+        expect(await pages(t, { ...query, states: ["live"], limit })).toEqual(live);
+        expect(await pages(t, { ...query, limit })).toEqual(renewed);
+      }
+      // After the cursor of a page of all resources, which lies before those with the prefix.
+      const { nextCursor } = await t.store.list({ namespace: t.namespace, limit: 1 });
+      const { items } = await t.store.list({ ...query, cursor: nextCursor ?? "" });
+      expect(items.map(({ resource }) => resource)).toEqual(renewed);
+    },
+    needsStoreClock,
+  );
+
   test("are left behind by a grant that took over their record, once", async (t) => {
     const first = await t.hold(t.key(), { metadata: "{}" });
     await t.renew(first);
