@@ -187,6 +187,31 @@ it("goes on when the event loop runs again before the trust has ended", async ()
   expect(counted.main).toBe(0);
 });
 
+it("logs once of each block that it renews no more, not only of the first", async () => {
+  const { clock, lease, logged, block, unblock } = await world({}, TTL_MS);
+  for (const blocks of [1, 2]) {
+    block();
+    await clock.advance(1.5 * TTL_MS);
+    unblock();
+    await clock.advance(2 * TTL_MS);
+    expect(logged).toHaveLength(blocks);
+  }
+  expect(lease.checkAlive()).toBe(true);
+});
+
+it("tells the event loop of renewals that failed, and does not count them as renewed", async () => {
+  const { clock, store, counted } = await world();
+  store.faults.renew = "refuse";
+  await clock.advance(TTL_MS);
+  expect(counted.renewed).toBe(0);
+  expect(new Set(counted.others)).toEqual(new Set(["failed"]));
+  store.faults.renew = "ok";
+  counted.others.length = 0;
+  await clock.advance(2 * TTL_MS);
+  expect(counted.renewed).toBeGreaterThan(0);
+  expect(counted.others).toEqual([]);
+});
+
 it("counts from before the request of the thread", async () => {
   const { clock, store, lease, block } = await world();
   block();

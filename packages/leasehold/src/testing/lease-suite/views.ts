@@ -183,10 +183,11 @@ export const views: Section = (test, expect) => {
     "are listed by prefix, state and renewal together, page by page, each once",
     async (t) => {
       const names = Array.from({ length: 9 }, (_, at) => `b/${at}`);
-      for (const [at, name] of ["a", ...names, "c"].entries()) {
+      for (const name of ["a", "ab", "c"]) await t.renew(await t.hold(t.key(name)));
+      for (const [at, name] of names.entries()) {
         const held = await t.hold(t.key(name));
-        if (at % 3 !== 1) await t.renew(held);
-        if (at % 4 === 2) await t.release(held);
+        if (at % 3 > 0) await t.renew(held);
+        if (at % 4 === 1) await t.release(held);
       }
       const query = { namespace: t.namespace, prefix: "b/", renewedOnly: true } as const;
       const [live, renewed] = [
