@@ -4,6 +4,7 @@ import { type KubeApi, startKubeApi } from "../../../../../tests/support/kube-ap
 import type { Env } from "../../env/index.js";
 import { manualEnv } from "../../testing/index.js";
 import { openCluster } from "./index.js";
+import { nextTokenOf } from "./records.js";
 
 const closing: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
@@ -194,6 +195,15 @@ it("counts the transitions of a lease, and its tokens grow though the server's c
   }
 });
 
+it("begins tokens at the time of the server, or at the object's creation where the server tells none", () => {
+  const creationTimestamp = "2026-01-01T00:00:00Z";
+  const object = { metadata: { name: "r", resourceVersion: "7", creationTimestamp } };
+  const createdMs = Date.parse(creationTimestamp);
+  expect(nextTokenOf(object, createdMs + 5)).toBe((createdMs + 5) * 1_000 + 7);
+  // A proxy may drop the header. An object that is made anew is younger than what it had granted.
+  expect(nextTokenOf(object, null)).toBe(createdMs * 1_000 + 7);
+});
+
 it("collects an expired grant by when it expired, not by its last renewal", async () => {
   const { clock, open } = await start();
   const [holder, operator] = [await open(), await open()];
@@ -245,6 +255,24 @@ it("collects nothing of a client of another kind that holds the lease, or has he
     await clock.advance(20_000);
   }
   expect(api.read("leases", "r")).toEqual(theirs);
+});
+
+it("shows whose lease was revoked where a client of another kind had taken over from ours", async () => {
+  const { api, clock, open } = await start();
+  const store = await open();
+  const [ours] = await store.acquire([{ ...request("mine"), metadata: "{}" }]);
+  await store.release([request("mine")]);
+  const stored = api.read("leases", "r");
+  const spec = { ...stored?.spec, holderIdentity: "controller_1", leaseDurationSeconds: 15 };
+  await put(api, { ...stored, spec });
+  const token = ours?.status === "acquired" ? ours.token : 0;
+  expect(await store.revoke([{ ...KEY, free: "now" }])).toMatchObject([{ status: "revoked" }]);
+  const ended = { holder: "controller_1", state: "revoked", metadata: null, token };
+  expect(await store.get([KEY])).toMatchObject([ended]);
+  await clock.advance(1);
+  const [next] = await store.acquire([request("next")]);
+  expect(next).toMatchObject({ status: "acquired", replaced: ended });
+  if (next?.status === "acquired") expect(next.token).toBeGreaterThan(token);
 });
 
 async function put(api: KubeApi, lease: object): Promise<void> {
