@@ -73,6 +73,26 @@ describeZooKeeper("records on ZooKeeper", () => {
     expect(ended?.state).toBe("released");
   });
 
+  it("say of a grant that is revoked at its expiry when it was renewed, not when it was revoked", async () => {
+    const store = await openStore("revoked");
+    const [renewed, never] = [requestOf("renewed"), requestOf("never")];
+    await store.acquire([renewed, never]);
+    await store.renew([renewed]);
+    const before = await store.get([renewed, never]);
+    const free = "atExpiry" as const;
+    await store.revoke(
+      [renewed, never].map(({ namespace, resource }) => ({ namespace, resource, free })),
+    );
+    const after = await store.get([renewed, never]);
+    expect(after.map((view) => view?.state)).toEqual(["revoked", "revoked"]);
+    expect(before[0]?.renewedAt).toMatch(/^\d{4}-/);
+    for (const [at, view] of after.entries()) {
+      expect(view?.renewedAt).toBe(before[at]?.renewedAt);
+      expect(view?.grantedAt).toBe(before[at]?.grantedAt);
+    }
+    await store.release([renewed, never]);
+  });
+
   it("are as they were after a grant that a Curator client has forestalled", async () => {
     const store = await openStore("forestalled");
     const earlier = requestOf("r", { holder: "earlier", metadata: "{}" });

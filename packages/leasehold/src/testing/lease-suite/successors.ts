@@ -78,6 +78,26 @@ export const successors: Section = (test, expect) => {
     }
   });
 
+  test("show when they began and were renewed also after their end, as far as they are kept", async (t) => {
+    const ends: Readonly<Record<string, (held: Held) => Promise<unknown>>> = {
+      release: (held) => t.release(held),
+      "revoke now": (held) => t.revoke(held, "now"),
+    };
+    for (const [how, end] of Object.entries(ends)) {
+      const held = await t.hold(t.key(how));
+      const granted = await t.view(held);
+      await t.pass(2);
+      await t.renew(held);
+      await end(held);
+      const ended = await t.view(held);
+      // An engine may keep neither, or forget both times.
+      if (!ended?.grantedAt) continue;
+      expect(ended.grantedAt, how).toBe(granted?.grantedAt);
+      const renewedAtMs = Date.parse(ended.renewedAt ?? "");
+      expect(renewedAtMs, how).toBeGreaterThan(Date.parse(ended.grantedAt));
+    }
+  });
+
   test(
     "end their TTL after their grant, or after the renewal that leaves them most",
     async (t) => {

@@ -108,6 +108,15 @@ export const tokens: Section = (test, expect) => {
     needsStoreClock,
   );
 
+  test("leave young ended records in views, as far as they are kept", async (t) => {
+    const held = await t.hold();
+    await t.release(held);
+    const before = await t.view(held);
+    // As above.
+    await t.store.collect(7 * 24 * 60 * 60_000);
+    expect(await t.view(held)).toEqual(before);
+  });
+
   test(
     "grow over a restart, which live grants survive",
     async (t) => {
