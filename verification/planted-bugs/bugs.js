@@ -22,6 +22,7 @@ import { SCHEDULE_BUGS } from "./bugs/schedules.js";
 import { STRANGERS_1 } from "./bugs/strangers-1.js";
 import { STRANGERS_2 } from "./bugs/strangers-2.js";
 import { STRANGERS_3 } from "./bugs/strangers-3.js";
+import { STRANGERS_4 } from "./bugs/strangers-4.js";
 import { TASKS } from "./bugs/tasks.js";
 import { WAITING } from "./bugs/waiting.js";
 import { anyNear } from "./checks.js";
@@ -59,6 +60,7 @@ const BY_AREA = {
   "strangers 1": STRANGERS_1.map(nearby),
   "strangers 2": STRANGERS_2.map(nearby),
   "strangers 3": STRANGERS_3.map(nearby),
+  "strangers 4": STRANGERS_4.map(nearby),
 };
 
 export const AREAS = Object.keys(BY_AREA);

@@ -82,6 +82,7 @@ export const successors: Section = (test, expect) => {
     const ends: Readonly<Record<string, (held: Held) => Promise<unknown>>> = {
       release: (held) => t.release(held),
       "revoke now": (held) => t.revoke(held, "now"),
+      "revoke at expiry": (held) => t.revoke(held, "atExpiry"),
     };
     for (const [how, end] of Object.entries(ends)) {
       const held = await t.hold(t.key(how));
