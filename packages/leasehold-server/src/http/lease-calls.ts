@@ -235,7 +235,7 @@ export function newLeaseCalls(options: LeaseCallsOptions) {
         if (outcome.status !== "failed") waiters.note(namespace, request, isHeld);
         const isAcquired = outcome.status === "acquired";
         const replaced = isAcquired ? outcome.replaced : undefined;
-        if (isAcquired) counts.acquired(asked, outcome.token, replaced != null);
+        if (isAcquired) counts.acquired(asked, outcome.token, Boolean(replaced));
         else counts.refused(namespace);
         if (replaced && replaced.state !== "live") onReplaced?.(replaced);
         const event = emit && acquireEvent(request, outcome, cause(), tokens);

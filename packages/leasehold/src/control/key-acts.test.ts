@@ -254,7 +254,7 @@ describe("the longest life of a key", () => {
   });
 });
 
-it("a key is rotated once, and the second call is told its successor", async () => {
+it("a key is rotated once, and a second call names its successor", async () => {
   const { env, control } = await openControl();
   const { key } = await createKey(control, env.random, HOLDER, BY);
   const rotation = { namespace: "n", id: key.id, overlapMs: 5_000 };

@@ -101,7 +101,7 @@ test("what says how things shall be is", async () => {
   expect(await triesOf(({ taskLimits }) => taskLimits.declare(declared))).toBeGreaterThan(2);
 });
 
-test("what is about one task or one grant is, as a repeated one does nothing else", async () => {
+test("a run and a confirmation are, as each concerns one task or one grant", async () => {
   const run = { namespace: "default", name: "x", taskId: "t" };
   expect(await triesOf(({ schedules }) => schedules.runNow(run))).toBeGreaterThan(2);
   const request = { token: 7, free: "now", reason: "r" } as const;

@@ -148,6 +148,17 @@ it("leaves only when the work on its shards has drained, so others still count i
   expect(await leases.get("jobs/members/a")).toMatchObject({ state: "released" });
 });
 
+it("leaves when its time for the work on its shards is over, and does not hold its own lease until it expires", async () => {
+  const { clock, join } = shardsWorld(1);
+  const { leases, shards } = join("a", () => new Promise(() => {}), 1_000);
+  await clock.advance(3_000);
+  const closing = shards.close().catch((error: unknown) => error);
+  await clock.advance(1_000);
+  expect(await closing).toMatchObject({ code: "STILL_RUNNING" });
+  expect(await leases.get("jobs/members/a")).toMatchObject({ state: "released" });
+  expect(await leases.get("jobs/shards/0")).toMatchObject({ state: "live" });
+});
+
 it("accepts a poll interval of more than a minute", async () => {
   const { store } = shardsWorld(1);
   const leases = new LeaseClient(store, { env: manualEnv() }, { close: undefined });

@@ -260,7 +260,7 @@ it("a tenant's scrapes share one reading, and those beyond four at once are refu
   expect((await other).status).toBe(200);
 });
 
-it("what is named metrics is no scrape of the metrics", async () => {
+it("a read of something named metrics is no scrape", async () => {
   const { a, ask } = await open({ ratePerSecond: 1_000 });
   const asked = Array.from({ length: 12 }, () => ask(a, "/v1/once/metrics"));
   const statuses = (await Promise.all(asked)).map(({ status }) => status);

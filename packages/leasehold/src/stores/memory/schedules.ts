@@ -250,7 +250,8 @@ function declarationOf({ declaration }: Schedule): ScheduleDeclaration {
 
 /** The same text for the same content: the number of `catchUp` as a name where it has one, and fields by name. */
 function canonical({ catchUp, task, ...rest }: ScheduleDeclaration): object {
-  const byName = (fields: object) => Object.fromEntries(Object.entries(fields).sort());
+  const byName = (fields: object) =>
+    Object.fromEntries(Object.entries(fields).sort(([a], [b]) => compareUtf8(a, b)));
   return byName({ ...rest, catchUp: catchUpOf(mostOf(catchUp)), task: byName(task) });
 }
 
