@@ -139,6 +139,7 @@ export const STRANGERS_4 = [
   // tasks, schedules, keys, workers
   {
     name: "stranger-worker-close-requeues-at-once",
+    firstMissed: true,
     what: "A worker that closes requeues the tasks of running handlers in the same moment in which it aborts their signals, so a handler that stops at the signal and returns its output is refused, and its task runs again.",
     file: `${LEASEHOLD}/tasks/worker.ts`,
     find: "    await this.#settled(AFTER_ABORT_MS);\n",

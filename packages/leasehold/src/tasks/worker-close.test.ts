@@ -59,6 +59,24 @@ describe("close", () => {
     await tasks.close();
   });
 
+  it("takes the output of a handler that returns soon after its signal", async () => {
+    const { tasks, clock } = tasksWorld();
+    const { id } = await tasks.enqueue(echo, "kept");
+    const { runs, handler } = stepped();
+    const worker = tasks.work([handler], { ttlMs: TTL_MS, graceMs: 0 });
+    await clock.advance(10);
+    const closing = worker.close();
+    await clock.advance(1);
+    expect(runs[0]?.context.signal.aborted).toBe(true);
+    await clock.advance(400);
+    expect(await tasks.get(id)).toMatchObject({ state: "running" });
+    runs[0]?.end();
+    await clock.advance(10);
+    await closing;
+    expect(await tasks.get(id)).toMatchObject({ state: "done", attempt: 1 });
+    await tasks.close();
+  });
+
   it("of a client keeps its store open until the last report and requeue are taken", async () => {
     const env = manualEnv({ logger: silentLogger });
     const source = memory();
