@@ -56,7 +56,9 @@ async function run({ paths, pattern, isSpoilt, changed }) {
   const [first] = ended("failed");
   const failed = first ? named(first) : null;
   // A file that cannot be loaded, or an engine that does not start, has found nothing.
-  const errors = [...testModules.flatMap((module) => module.errors()), ...unhandledErrors];
+  const errors = [...testModules.flatMap((module) => module.errors()), ...unhandledErrors]
+    // With a bug, a check waits for what is left behind for a moment only.
+    .filter(({ message }) => !(isSpoilt && message.includes("left behind")));
   if (failed === null && errors.length > 0) return { problem: String(errors[0].message) };
   const file = first?.module.relativeModuleId ?? null;
   const passedFiles = testModules
