@@ -24,7 +24,6 @@ import {
 } from "./kinds/contract.js";
 import { type LimitOptions, limitOf } from "./limit-client.js";
 import type { ClaimedTask, Concurrency, Json, Retain, TaskLimit } from "./port.js";
-import { MOST_LISTED } from "./queries.js";
 import { checkTaskId } from "./record.js";
 
 /** How tasks of a kind are kept and retried; each can be overridden when one is enqueued. */
@@ -240,6 +239,9 @@ export function checkDefinition(definition: unknown): void {
     `must be made by defineTask, got ${kindOf(definition)}${example && `: write ${example}`}`,
   );
 }
+
+/** The most ids of one list: as many as a request to a server can name. */
+const MOST_LISTED = 200;
 
 /** @throws InvalidOptionError */
 export function checkIds(ids: unknown): void {

@@ -2,16 +2,10 @@
 import type { LeaseState } from "../core/index.js";
 import type { TaskState } from "./values.js";
 
-/** The most ids of one list: as many as a request to a server can name. */
-export const MOST_LISTED = 200;
-
 /** Which tasks of a namespace to list. */
 export interface TaskQuery {
   readonly namespace: string;
-  /**
-   * Only tasks with one of these ids, at most {@link MOST_LISTED}; default any. Unlike `get`, this reads no payload as a
-   * whole.
-   */
+  /** Only tasks with one of these ids, at most 200; default any. Unlike `get`, this reads no payload as a whole. */
   readonly ids?: readonly string[];
   readonly states?: readonly TaskState[];
   readonly queue?: string;

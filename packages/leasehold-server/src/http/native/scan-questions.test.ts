@@ -4,7 +4,7 @@ import { memory } from "leasehold/stores/memory";
 import { manualEnv } from "leasehold/testing";
 import { expect, it, onTestFinished, vi } from "vitest";
 import { openTenants } from "../../../../../tests/support/tenants.js";
-import { ScanSlots } from "./scan-slots.js";
+import { ScanSlots } from "../limits/scan-slots.js";
 
 const NAMESPACE = "a";
 
