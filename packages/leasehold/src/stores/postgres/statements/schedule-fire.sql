@@ -43,10 +43,11 @@ WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
       coalesce(to_timestamp(f.scheduled_ms / 1000), c.now)
     FROM moved m CROSS JOIN fires f CROSS JOIN clock c ORDER BY f.n
     ON CONFLICT DO NOTHING
-    RETURNING namespace, queue, created_at, scheduled_at
+    RETURNING namespace, id, queue, created_at, scheduled_at
   ),
   notified AS MATERIALIZED (
     SELECT pg_notify('leasehold', json_build_array('task', q.namespace, q.queue)::text)
     FROM (SELECT DISTINCT x.namespace, x.queue FROM added x WHERE x.scheduled_at <= x.created_at) q
   )
-SELECT m.kind, m.queue, (SELECT count(*) FROM notified)::int AS notified FROM moved m
+SELECT m.kind, m.queue, (SELECT count(*) FROM notified)::int AS notified,
+  ARRAY(SELECT a.id FROM added a JOIN fires f USING (id) ORDER BY f.n) AS "taskIds" FROM moved m
