@@ -60,13 +60,15 @@ it("reads all tasks of a process together, at first and when they end", async ()
   await Promise.all([program.close(), worker.close()]);
 });
 
+/** A subscription without a notification. */
+async function* silent() {
+  yield { type: "resync" } as const;
+  await new Promise(() => {});
+}
+
 it("pauses longer and longer while there is no notification", async () => {
   const { client, store, clock } = tasksWorld();
   const { reads, over } = counting(store);
-  const silent = async function* () {
-    yield { type: "resync" } as const;
-    await new Promise(() => {});
-  };
   const program = client("program", { ...over, watchResults: silent });
   const handle = await program.enqueue(greet, "Ada");
   const result = handle.result();
@@ -83,10 +85,6 @@ it("pauses longer and longer while there is no notification", async () => {
 it("pauses shortly again for another caller who waits for the task", async () => {
   const { client, store, clock } = tasksWorld();
   const { reads, over } = counting(store);
-  const silent = async function* () {
-    yield { type: "resync" } as const;
-    await new Promise(() => {});
-  };
   const program = client("program", { ...over, watchResults: silent });
   const { id } = await program.enqueue(greet, "Ada");
   const ended = () => program.result(id).catch((error: unknown) => error);

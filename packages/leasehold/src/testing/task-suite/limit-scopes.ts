@@ -1,38 +1,12 @@
 /** Limits of kinds and queues: what each of them counts, and whom a change concerns. */
-import type { LimitKey, LimitView, NewTask, TaskLimit } from "../../tasks/port.js";
-import { type Fixture, type Held, type Need, needsPush, type Section } from "./fixture.js";
+import { type Held, type Need, needsPush, type Section } from "./fixture.js";
+import { declare, HOUR_MS, ids, many, needsLimits, view } from "./limit-fixture.js";
 
-const HOUR_MS = 3_600_000;
 /** The most limits of one namespace: tasks/limits-port.ts. */
 const MOST_LIMITS = 1_000;
-const ids = (tasks: readonly { id: string }[]) => tasks.map(({ id }) => id);
-const many = (count: number, task: Partial<NewTask> = {}) =>
-  Array.from({ length: count }, () => task);
-
-const needsLimits: Need = ({ store }) => (store.limits ? null : "the store keeps no limits");
 
 const needsItself: Need = ({ store }) =>
   store.capabilities.remoteWait ? "a thousand requests to a server take long" : null;
-
-async function declare(
-  { namespace: own, store }: Fixture,
-  { running = null, rate = null, ...place }: Partial<TaskLimit> & Partial<LimitKey>,
-): Promise<string> {
-  const { scope = "kind", name = "kind", namespace = own } = place;
-  const declared = { namespace, scope, name, limit: { running, rate }, by: "a test" };
-  const outcome = await store.limits?.declare(declared);
-  if (!outcome || outcome.status === "failed") throw new Error("the store keeps limits");
-  return outcome.status === "full" ? "full" : outcome.change;
-}
-async function view(
-  { namespace: own, store }: Fixture,
-  { scope = "kind", name = "kind", namespace = own }: Partial<LimitKey> = {},
-): Promise<LimitView> {
-  const all = (await store.limits?.list(namespace)) ?? [];
-  const found = all.find((one) => one.scope === scope && one.name === name);
-  if (!found) throw new Error("the limit is declared");
-  return found;
-}
 
 export const limitScopes: Section = (test, expect) => {
   test(

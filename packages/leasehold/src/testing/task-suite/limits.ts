@@ -1,39 +1,8 @@
 /** Limits of kinds and queues, and rates. */
-import type { LimitKey, NewTask, Rate, TaskLimits } from "../../tasks/port.js";
-import type { Fixture, Held, Need, Section } from "./fixture.js";
+import type { Rate } from "../../tasks/port.js";
+import type { Held, Section } from "./fixture.js";
 import { needsPush, needsReap } from "./fixture.js";
-
-const HOUR_MS = 3_600_000;
-const ids = (tasks: readonly { id: string }[]) => tasks.map(({ id }) => id);
-const many = (count: number, task: Partial<NewTask> = {}) =>
-  Array.from({ length: count }, () => task);
-
-export const needsLimits: Need = ({ store }) => (store.limits ? null : "the store keeps no limits");
-
-function limitsOf({ store }: Fixture): TaskLimits {
-  if (!store.limits) throw new Error("the store keeps limits");
-  return store.limits;
-}
-
-interface Declared extends Partial<Pick<LimitKey, "scope" | "name">> {
-  readonly running?: number;
-  readonly rate?: Rate;
-  readonly by?: string;
-}
-/** Of the kind `kind`, unless it says otherwise. */
-export async function declare(fixture: Fixture, declared: Declared) {
-  const { scope = "kind", name = "kind", running = null, rate = null, by = "a test" } = declared;
-  const { namespace } = fixture;
-  const limit = { running, rate };
-  const outcome = await limitsOf(fixture).declare({ namespace, scope, name, limit, by });
-  if (outcome.status === "failed") throw outcome.error;
-  return outcome.status === "full" ? "full" : outcome.change;
-}
-export const view = async (fixture: Fixture) => {
-  const [first] = await limitsOf(fixture).list(fixture.namespace);
-  if (!first) throw new Error("a limit is declared");
-  return first;
-};
+import { declare, HOUR_MS, ids, limitsOf, many, needsLimits, view } from "./limit-fixture.js";
 
 export const limits: Section = (test, expect) => {
   test(

@@ -1,9 +1,7 @@
 /** Rates whose declarations change. */
 import type { Rate } from "../../tasks/port.js";
 import type { Section } from "./fixture.js";
-import { declare, needsLimits, view } from "./limits.js";
-
-const HOUR_MS = 3_600_000;
+import { declare, HOUR_MS, many, needsLimits, view } from "./limit-fixture.js";
 
 export const rates: Section = (test, expect) => {
   test(
@@ -11,7 +9,7 @@ export const rates: Section = (test, expect) => {
     async (fixture) => {
       const [three, four] = [3, 4].map((limit) => ({ limit, perMs: HOUR_MS })) as [Rate, Rate];
       await declare(fixture, { rate: three });
-      await fixture.addAll(Array.from({ length: 9 }, () => ({})));
+      await fixture.addAll(many(9));
       expect(await fixture.claim()).toHaveLength(3);
       // As two versions of a program do, one after the other.
       for (const [rate, started] of [
