@@ -99,7 +99,7 @@ describe.concurrent("a store that conforms", () => {
     expect(new Set(results.map(({ section }) => section))).toEqual(new Set(["get and list"]));
     const { stdout } = await conformance("--store", "memory:", "--section", "get and list");
     expect(stdout).toMatch(
-      /^section "get and list" passes; 14 sections did not run, so this is no/m,
+      /^section "get and list" passes; \d+ sections did not run, so this is no/m,
     );
   });
 });

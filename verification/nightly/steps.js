@@ -8,7 +8,7 @@ import { isOfStrangers } from "../planted-bugs/report.js";
 /** Servers that histories and chaos run on. */
 const STORES = ["postgres", "redis", "etcd", "zookeeper", "consul", "http"];
 /** Worlds of a part, and the first one: no earlier night has used these seeds. */
-const [WORLDS, FIRST_WORLD] = [10_000, 40_000_000];
+const [WORLDS, FIRST_WORLD] = [10_000, 50_000_000];
 /** Histories of a store, and the first one. */
 const [HISTORIES, FIRST_HISTORY] = [420, 100_000];
 /** Any test may catch the bugs of strangers, which takes longer. */
