@@ -274,6 +274,25 @@ export const CONSUL = [
     check: unit("packages/leasehold/src/stores/consul/store.test.ts", "after this client looked"),
   },
   {
+    name: "consul-look-ends-what-is-acquired",
+    what: "An acquire of a lease id overlaps the look for an earlier request of it, which ends what the acquire makes.",
+    file: "packages/leasehold/src/stores/consul/store.ts",
+    find: "if (known.size === 0) return settle(some);",
+    by: "if (known.size >= 0) return settle(some);",
+    check: unit("packages/leasehold/src/stores/consul/store.test.ts", "an acquire waits"),
+  },
+  {
+    name: "consul-doubt-revives-an-ending-grant",
+    what: "After another lost answer, a repeated acquire returns a grant whose end is under way.",
+    file: "packages/leasehold/src/stores/consul/store.ts",
+    find: "one.isEnding = known?.isEnding ?? false;",
+    by: "one.isEnding = false;",
+    check: unit(
+      "packages/leasehold/src/stores/consul/store.test.ts",
+      "another of its answers was lost",
+    ),
+  },
+  {
     name: "consul-batch-fails-together",
     what: "One rejected operation of a transaction refuses all requests that share it.",
     file: "packages/leasehold/src/stores/consul/transactions.ts",

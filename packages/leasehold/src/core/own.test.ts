@@ -121,3 +121,47 @@ it("counts and shows what it keeps, from whatever time its clock began", async (
   await clock.advance(0);
   expect(ends).toHaveLength(1);
 });
+
+it("works on one in its turn: not while it ends, nor does it end meanwhile", async () => {
+  const { clock, ends, own, put } = open();
+  put("a", 1_000);
+  let isOver = () => {};
+  const working = own.inTurn("a", 5_000, async () => {
+    await new Promise<void>((resolve) => {
+      isOver = resolve;
+    });
+    return "worked";
+  });
+  const next = own.inTurn("a", 5_000, async () => clock.monotonic());
+  await clock.advance(2_000);
+  expect(ends).toEqual([]);
+  isOver();
+  expect(await working).toBe("worked");
+  expect(await next).toBe(2_000);
+  await clock.advance(0);
+  expect(ends).toEqual([["a", 2_000]]);
+  expect(clock.pendingTimers).toBe(0);
+});
+
+it("does not begin work whose turn comes too late, and passes on its failure", async () => {
+  const { clock, own } = open();
+  let isOver = () => {};
+  const working = own.inTurn("a", 5_000, async () => {
+    await new Promise<void>((resolve) => {
+      isOver = resolve;
+    });
+    throw new Error("no connection");
+  });
+  let begun = false;
+  const late = own.inTurn("a", 1_000, async () => {
+    begun = true;
+  });
+  await clock.advance(1_000);
+  expect(await late).toBeNull();
+  const failed = expect(working).rejects.toThrow("no connection");
+  isOver();
+  await failed;
+  await clock.advance(0);
+  expect(begun).toBe(false);
+  expect(await own.inTurn("a", 5_000, async () => "next")).toBe("next");
+});

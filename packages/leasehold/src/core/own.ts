@@ -44,6 +44,28 @@ export class Own<T extends { readonly id: string; untilMs: number }> {
     this.#timers.delete(id);
   }
 
+  /**
+   * Runs `work` on an entry while nothing else is under way with it.
+   * @returns null, without running it, if it is not its turn before `deadlineMs`
+   */
+  inTurn<Result>(
+    id: string,
+    deadlineMs: number,
+    work: () => Promise<Result>,
+  ): Promise<Result | null> {
+    return new Promise((resolve, reject) => {
+      let isLate = false;
+      const timer = this.clock.timer(deadlineMs - this.clock.monotonic(), () => {
+        isLate = true;
+        resolve(null);
+      });
+      void this.turns.run(id, async () => {
+        timer.cancel();
+        if (!isLate) await work().then(resolve, reject);
+      });
+    });
+  }
+
   /** Called when a connection opens. */
   hurry(): void {
     const nowMs = this.clock.monotonic();

@@ -15,7 +15,8 @@ export interface OwnGrant {
   readonly lateUntilMs: number | null;
   /**
    * This client has asked to end it. The request may take effect late, whatever was answered: from then on the grant is over,
-   * and neither a renewal nor a repeated request may bring it back.
+   * and neither a renewal nor a repeated request may bring it back. A new grant of the lease id is another entry, as its
+   * acquire does not overlap the request.
    */
   isEnding: boolean;
 }

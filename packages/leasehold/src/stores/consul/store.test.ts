@@ -1,5 +1,5 @@
 /** A grant whose end was asked for stays over, under a manual clock: Consul may apply the request late. */
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { only } from "../../testing/calls.js";
 import { manualEnv } from "../../testing/index.js";
 import { ConsulClient } from "./connection.js";
@@ -17,7 +17,12 @@ const ASKED = {
   ttlMs: TTL_MS,
 };
 
-type Operation = { readonly Verb: string; readonly Key: string; readonly Value?: string };
+interface Operation {
+  readonly Verb: string;
+  readonly Key: string;
+  readonly Value?: string;
+  readonly Index?: number;
+}
 
 const lostAnswer = () => new TypeError("fetch failed", { cause: new Error("reset") });
 
@@ -34,23 +39,33 @@ function open(loses: "answer" | "request" | null) {
     endings: 0,
     /** Whether requests that delete get through. */
     deletes: false,
-    /** Of the next read the answer waits for this. */
-    heldRead: null as Promise<void> | null,
+    /** Whether answers are lost, also of requests that are rejected. */
+    isSilent: false,
+    /** What the next request, or its answer, waits for. */
+    held: { request: Promise.resolve(), answer: Promise.resolve() },
+    keys: () => [...pairs.keys()].filter((key) => pairs.get(key)?.Session),
+    clear: () => pairs.clear(),
     applyLate() {
       for (const operations of late.splice(0)) transact(operations);
     },
   };
   let index = 10;
   const transact = (operations: Operation[]): Response => {
+    const conflict = operations.findIndex(({ Verb, Key, Index }) => {
+      const pair = pairs.get(Key);
+      if (Verb === "check-index") return pair?.ModifyIndex !== Index;
+      if (Verb === "check-not-exists") return pair !== undefined;
+      if (Verb === "check-session") return pair?.Session === undefined;
+      // A missing key is deleted with success.
+      return Verb === "delete-cas" && pair !== undefined && pair.ModifyIndex !== Index;
+    });
+    if (conflict >= 0) {
+      const Errors = [{ OpIndex: conflict, What: "it has changed" }];
+      return Response.json({ Errors }, { status: 409 });
+    }
     if (operations.some(({ Verb }) => Verb === "delete-cas")) {
       consul.endings += 1;
       if (!consul.deletes) throw lostAnswer();
-    }
-    if (operations.some(({ Verb, Key }) => Verb === "check-index" && !pairs.has(Key))) {
-      return Response.json({ Errors: [{ OpIndex: 0, What: "it is gone" }] }, { status: 409 });
-    }
-    if (operations.some(({ Verb, Key }) => Verb === "check-not-exists" && pairs.has(Key))) {
-      return Response.json({ Errors: [{ OpIndex: 0, What: "it exists" }] }, { status: 409 });
     }
     if (consul.loses === "request") {
       late.push(operations);
@@ -76,17 +91,28 @@ function open(loses: "answer" | "request" | null) {
     if (pathname === "/v1/catalog/register") return Response.json(true);
     if (pathname === "/v1/session/create") return Response.json({ ID: SESSION });
     if (pathname.startsWith("/v1/session/renew/")) return Response.json([]);
-    const answer = transact(
+    const { request, answer } = consul.held;
+    consul.held = { request: Promise.resolve(), answer: Promise.resolve() };
+    await request;
+    const response = transact(
       (JSON.parse(String(init?.body)) as { KV: Operation }[]).map(({ KV }) => KV),
     );
-    const { heldRead } = consul;
-    consul.heldRead = null;
-    await heldRead;
-    return answer;
+    await answer;
+    if (consul.isSilent) throw lostAnswer();
+    return response;
   };
   const { files: _, ...address } = addressOf("consul://a");
   const store = new ConsulLeaseStore(new ConsulClient({ ...address, fetch, env }));
   return { env, consul, store };
+}
+
+/** The next request, or its answer, waits until the function is called. */
+function held(consul: ReturnType<typeof open>["consul"], what: "request" | "answer"): () => void {
+  let pass = () => {};
+  consul.held[what] = new Promise((resolve) => {
+    pass = resolve;
+  });
+  return pass;
 }
 
 it("answers no repeated acquire with a grant that this client has begun to end", async () => {
@@ -111,19 +137,19 @@ it("answers no repeated acquire with a grant that was made after this client loo
   expect(only(await store.acquire([ASKED]))).toEqual({ status: "ended" });
 });
 
-it("answers no repeated acquire with a grant that ended after the acquire had read it", async () => {
+it("ends no grant before it has answered a repeated acquire that was sent in time", async () => {
   const { env, consul, store } = open(null);
   expect(only(await store.acquire([ASKED]))).toMatchObject({ status: "acquired", token: 11 });
-  let answer = () => {};
-  consul.heldRead = new Promise((resolve) => {
-    answer = resolve;
-  });
+  const answer = held(consul, "answer");
   const repeated = store.acquire([ASKED]);
   consul.deletes = true;
   await env.clock.advance(TTL_MS);
-  expect(consul.endings).toBe(1);
+  expect(consul.endings).toBe(0);
   answer();
-  expect(only(await repeated)).toEqual({ status: "ended" });
+  // Counted from before it was sent, so none of it is left.
+  expect(only(await repeated)).toMatchObject({ status: "acquired", remainingMs: TTL_MS });
+  await env.clock.advance(0);
+  expect(consul.endings).toBe(1);
 });
 
 it("answers a repeated acquire with the grant whose answer was lost", async () => {
@@ -133,4 +159,93 @@ it("answers a repeated acquire with the grant whose answer was lost", async () =
   await env.clock.advance(TTL_MS - 1);
   expect(consul.endings).toBe(0);
   expect(only(await store.acquire([ASKED]))).toMatchObject({ status: "acquired", token: 11 });
+});
+
+it("answers no repeated acquire with a grant that ends, after another of its answers was lost", async () => {
+  const { env, consul, store } = open("answer");
+  expect(only(await store.acquire([ASKED]))).toMatchObject({ status: "failed", applied: "maybe" });
+  consul.loses = null;
+  await env.clock.advance(TTL_MS);
+  expect(consul.endings).toBe(1);
+  // It is asked for as new, since nothing is known of the resource, and this answer is lost too.
+  consul.isSilent = true;
+  expect(only(await store.acquire([ASKED]))).toMatchObject({ status: "failed", applied: "maybe" });
+  consul.isSilent = false;
+  expect(only(await store.acquire([ASKED]))).toEqual({ status: "ended" });
+});
+
+describe("while this client looks for an earlier request of the same lease id, to end it,", () => {
+  async function looking() {
+    const opened = open("request");
+    const { env, consul, store } = opened;
+    const [outcome] = await store.acquire([ASKED]);
+    expect(outcome).toMatchObject({ status: "failed", applied: "maybe" });
+    consul.loses = null;
+    consul.deletes = true;
+    const look = held(consul, "request");
+    await env.clock.advance(TTL_MS);
+    return { ...opened, look };
+  }
+
+  it("an acquire waits, so that the look does not find it", async () => {
+    const { env, consul, store, look } = await looking();
+    const acquired = store.acquire([ASKED]);
+    await env.clock.advance(0);
+    look();
+    expect(only(await acquired)).toMatchObject({ status: "acquired", remainingMs: TTL_MS });
+    await env.clock.advance(TTL_MS - 1);
+    expect(consul.endings).toBe(0);
+    await env.clock.advance(1);
+    expect(consul.endings).toBe(1);
+  });
+
+  it("an acquire that may wait no longer is not sent, and others are not delayed", async () => {
+    const { env, consul, store, look } = await looking();
+    const other = { ...ASKED, resource: "other", leaseId: "b".repeat(48) };
+    const answers = store.acquire([ASKED, other], { timeoutMs: 100 });
+    await env.clock.advance(100);
+    const [refused, acquired] = await answers;
+    expect(refused).toMatchObject({
+      status: "failed",
+      applied: "no",
+      retryable: true,
+      error: expect.objectContaining({ message: expect.stringMatching(/^not sent: /) }),
+    });
+    expect(acquired).toMatchObject({ status: "acquired" });
+    look();
+    await env.clock.advance(0);
+    expect(consul.keys()).toEqual([expect.stringContaining("other")]);
+  });
+});
+
+it("does not end what is acquired after a release, by a look that was begun before it", async () => {
+  const { env, consul, store } = open(null);
+  expect(only(await store.acquire([ASKED]))).toMatchObject({ status: "acquired" });
+  consul.deletes = true;
+  const look = held(consul, "request");
+  await env.clock.advance(TTL_MS);
+  expect(only(await store.release([ASKED]))).toEqual({ status: "released" });
+  expect(consul.endings).toBe(1);
+  // Another client has acquired and released it since, and what it left was collected.
+  consul.clear();
+  const acquired = store.acquire([ASKED]);
+  await env.clock.advance(0);
+  look();
+  expect(only(await acquired)).toMatchObject({ status: "acquired" });
+  await env.clock.advance(TTL_MS - 1);
+  expect(consul.endings).toBe(1);
+});
+
+it("ends no grant sooner than a renewal has promised that was answered before its acquire", async () => {
+  const { env, consul, store } = open(null);
+  const answer = held(consul, "answer");
+  const first = store.acquire([ASKED]);
+  await env.clock.advance(0);
+  expect(only(await store.acquire([ASKED]))).toMatchObject({ status: "acquired" });
+  const longer = { ...ASKED, ttlMs: 2 * TTL_MS };
+  expect(only(await store.renew([longer]))).toMatchObject({ remainingMs: 2 * TTL_MS });
+  answer();
+  expect(only(await first)).toMatchObject({ status: "acquired" });
+  await env.clock.advance(2 * TTL_MS - 1);
+  expect(consul.endings).toBe(0);
 });

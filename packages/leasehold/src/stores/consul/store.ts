@@ -7,16 +7,17 @@ import {
   LONGEST_WAITER_MS,
   longest,
   oncePerGrant,
+  StoreUnavailableError,
 } from "../../core/index.js";
 import { Own } from "../../core/own.js";
 import { Sightings } from "../../core/sightings.js";
-import { SerialExecutor } from "../../env/index.js";
+import { SerialExecutor, zip } from "../../env/index.js";
 import { type ConsulClient, DEFAULT_TIMEOUT_MS } from "./connection.js";
 import { transactionOf } from "./connection-api.js";
 import { Sessions } from "./connection-session.js";
 import { expire, release, renew, revoke, type Surroundings, withdraw } from "./decide.js";
 import { acquire } from "./decide-acquire.js";
-import { withStoreErrors } from "./failures.js";
+import { failedOutcome, withStoreErrors } from "./failures.js";
 import { identityOf, type Place, placeOf, renewalsFolder } from "./keys.js";
 import { isOver, type OwnGrant, type OwnGrants, ownId } from "./own-grants.js";
 import { type Rules, Transactor } from "./transactions.js";
@@ -44,6 +45,8 @@ const DELAYED: port.AcquireOutcome = {
   grantId: null,
   remainingMs: null,
 };
+
+const BUSY = "not sent: an earlier grant of the same lease id was being ended until the timeout";
 
 export class ConsulLeaseStore implements port.LeaseStore {
   readonly capabilities: port.Capabilities;
@@ -83,7 +86,7 @@ export class ConsulLeaseStore implements port.LeaseStore {
     options?: port.CallOptions,
   ): Promise<port.AcquireOutcome[]> {
     const rules = { decide: acquire, guess: true, delayed: DELAYED };
-    const settle = this.#settling(rules, options, longestOf);
+    const settle = this.#inTurns(this.#settling(rules, options, longestOf), options);
     return inRounds(requests, keyText, settle, decideAcquire);
   }
 
@@ -170,6 +173,36 @@ export class ConsulLeaseStore implements port.LeaseStore {
     };
   }
 
+  /**
+   * An acquire of a lease id that this client knows does not overlap its end, which could find what the acquire makes. Any
+   * other one was sent before the TTL of the known one began, so its promise is over when the end begins.
+   */
+  #inTurns(
+    settle: (
+      some: readonly port.AcquireRequest[],
+    ) => Promise<(port.AcquireOutcome | port.Failed)[]>,
+    { timeoutMs = DEFAULT_TIMEOUT_MS }: port.CallOptions = {},
+  ): typeof settle {
+    const deadlineMs = this.#client.deadline(timeoutMs);
+    const idOf = (request: port.AcquireRequest) =>
+      ownId(placeOf(this.#client.connection.prefix, request), identityOf(request.leaseId));
+    return async (some) => {
+      const known = new Set(some.filter((request) => this.#grants.get(idOf(request))));
+      if (known.size === 0) return settle(some);
+      const others = some.filter((request) => !known.has(request));
+      const [together, ...apart] = await Promise.all([
+        settle(others),
+        ...Array.from(known, async (request) => {
+          const work = () => settle([request]);
+          const [outcome] = (await this.#grants.inTurn(idOf(request), deadlineMs, work)) ?? [];
+          return outcome ?? failedOutcome(new StoreUnavailableError(BUSY, { outcome: "none" }));
+        }),
+      ]);
+      const outcomes = new Map(zip([...others, ...known], [...together, ...apart]));
+      return some.map((request) => outcomes.get(request) as port.AcquireOutcome | port.Failed);
+    };
+  }
+
   /** @param ttlMs how long the session must last; undefined if none is needed */
   async #surroundings(
     sentMs: number,
@@ -190,16 +223,26 @@ export class ConsulLeaseStore implements port.LeaseStore {
       own: (place, identity) => this.#grants.get(ownId(place, identity)),
       granted: (place, grant, untilMs) => {
         const one = ownOf(place, grant, untilMs);
+        const known = this.#grants.get(one.id);
+        // A renewal may have promised more before this request was answered.
+        if (known && !known.isEnding) one.untilMs = Math.max(untilMs, known.untilMs);
         this.#grants.put(one);
         this.#waiters.forget(one.id);
       },
       doubted: (place, grant, untilMs) => {
-        const lateUntilMs = clock.monotonic() + LATEST_EFFECT_MS;
-        const one = ownOf(place, grant, untilMs, lateUntilMs);
+        const one = ownOf(place, grant, untilMs, clock.monotonic() + LATEST_EFFECT_MS);
+        const known = this.#grants.get(one.id);
         // A repetition of this request may have been answered.
-        if (this.#grants.get(one.id)?.lateUntilMs !== null) this.#grants.put(one);
+        if (known?.lateUntilMs === null) return;
+        // Its end may still take effect, on what this request has found made already.
+        one.isEnding = known?.isEnding ?? false;
+        this.#grants.put(one);
       },
-      forget: (place, { leaseId }) => this.#grants.forget(ownId(place, identityOf(leaseId))),
+      forget: (place, { leaseId }) => {
+        const id = ownId(place, identityOf(leaseId));
+        // An end that is under way forgets it: before, it could end a new grant of the same lease id.
+        if (!this.#grants.get(id)?.isEnding) this.#grants.forget(id);
+      },
       waits: (place, grant, queueMs) => {
         const untilMs = clock.monotonic() + Math.min(queueMs, LONGEST_WAITER_MS);
         const one = ownOf(place, grant, untilMs);

@@ -206,23 +206,18 @@ export class ZooKeeperLeaseStore implements port.LeaseStore {
   }
 
   /** Waits for requests in flight for the same grant; starts nothing after the caller has given up. */
-  #inTurn<Outcome>(
+  async #inTurn<Outcome>(
     request: port.ReleaseRequest,
     { talks, deadlineMs }: { talks: Talks; deadlineMs: number },
     work: (talk: Talk, id: string, doubt: Doubt) => Promise<Outcome | typeof AGAIN>,
   ): Promise<Outcome | port.Failed> {
     const id = idOf(this.paths, request, request.leaseId);
-    const { clock } = this.env;
-    return new Promise((resolve) => {
-      const busy = "not sent: another request for the same grant was in flight until the timeout";
-      const timer = clock.timer(deadlineMs - clock.monotonic(), () =>
-        resolve(failedOutcome(new StoreUnavailableError(busy, { outcome: "none" }), false)),
-      );
-      void this.#turns.run(id, async () => {
-        timer.cancel();
-        resolve(await this.#settle(talks, deadlineMs, (talk, doubt) => work(talk, id, doubt)));
-      });
-    });
+    const settled = await this.#own.inTurn(id, deadlineMs, () =>
+      this.#settle(talks, deadlineMs, (talk, doubt) => work(talk, id, doubt)),
+    );
+    if (settled) return settled;
+    const busy = "not sent: another request for the same grant was in flight until the timeout";
+    return failedOutcome(new StoreUnavailableError(busy, { outcome: "none" }), false);
   }
 
   /** Runs one request within its time, over several connections if needed. */
