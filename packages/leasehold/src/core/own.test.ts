@@ -122,7 +122,7 @@ it("counts and shows what it keeps, from whatever time its clock began", async (
   expect(ends).toHaveLength(1);
 });
 
-it("works on one in its turn: not while it ends, nor does it end meanwhile", async () => {
+it("works on one only while it does not end, nor does it end meanwhile", async () => {
   const { clock, ends, own, put } = open();
   put("a", 1_000);
   let isOver = () => {};
@@ -143,7 +143,7 @@ it("works on one in its turn: not while it ends, nor does it end meanwhile", asy
   expect(clock.pendingTimers).toBe(0);
 });
 
-it("does not begin work whose turn comes too late, and passes on its failure", async () => {
+it("does not begin work after its deadline, and passes on its failure", async () => {
   const { clock, own } = open();
   let isOver = () => {};
   const working = own.inTurn("a", 5_000, async () => {

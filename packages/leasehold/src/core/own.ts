@@ -46,7 +46,7 @@ export class Own<T extends { readonly id: string; untilMs: number }> {
 
   /**
    * Runs `work` on an entry while nothing else is under way with it.
-   * @returns null, without running it, if it is not its turn before `deadlineMs`
+   * @returns null, without running it, if other work is under way until `deadlineMs`
    */
   inTurn<Result>(
     id: string,
