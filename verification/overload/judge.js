@@ -1,12 +1,16 @@
+/** Ten times as many callers as use all that a server can do. */
+const MANY_WAITING = 2_560;
+
 /**
- * What an overload has shown. Where the server was not overloaded, nothing was.
- * @param {{ lost: number, because?: object, refused: number, offeredPerSecond: number, capacityPerSecond: number }} figures
+ * What an overload has shown. Where the server was not overloaded, nothing was: it must have refused requests, and received
+ * twice as many as it can serve, unless most callers had to wait for their refusals.
+ * @param {{ lost: number, because?: object, refused: number, offeredPerSecond: number, capacityPerSecond: number, waiting: number }} figures
  * @returns {string | null} what is wrong
  */
-export function wrongWith({ lost, because, refused, offeredPerSecond, capacityPerSecond }) {
+export function wrongWith({ lost, because, refused, waiting, ...rates }) {
   if (lost > 0) return `leases were lost: ${JSON.stringify(because)}`;
-  const isOverloaded = refused > 0 && offeredPerSecond > 2 * capacityPerSecond;
-  return isOverloaded ? null : "the server was not overloaded";
+  const isBeyond = rates.offeredPerSecond > 2 * rates.capacityPerSecond || waiting >= MANY_WAITING;
+  return refused > 0 && isBeyond ? null : "the server was not overloaded";
 }
 
 /**

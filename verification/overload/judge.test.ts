@@ -6,6 +6,7 @@ interface Figures {
   readonly refused: number;
   readonly offeredPerSecond: number;
   readonly capacityPerSecond: number;
+  readonly waiting: number;
 }
 // A name that the compiler does not follow: it is a script.
 const script = new URL("./judge.js", import.meta.url).href;
@@ -22,10 +23,17 @@ const { wrongWith, wrongWithAttack } = (await import(script)) as {
   wrongWithAttack(figures: Attack): string | null;
 };
 
-const well: Figures = { lost: 0, refused: 1, offeredPerSecond: 201, capacityPerSecond: 100 };
+const well: Figures = {
+  lost: 0,
+  refused: 1,
+  offeredPerSecond: 201,
+  capacityPerSecond: 100,
+  waiting: 0,
+};
 
 it("passes where the server was overloaded and no lease was lost", () => {
   expect(wrongWith(well)).toBe(null);
+  expect(wrongWith({ ...well, offeredPerSecond: 101, waiting: 8_000 })).toBe(null);
 });
 
 it.each<[string, Partial<Figures>, string]>([

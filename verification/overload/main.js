@@ -120,8 +120,9 @@ async function flood(url, perSecond, forMs) {
       }
     }, TICK_MS);
   });
+  const waiting = CONNECTIONS - free.length;
   for (const line of free) line.close();
-  return { offeredPerSecond: Math.round((sent * 1_000) / forMs), ...counts };
+  return { offeredPerSecond: Math.round((sent * 1_000) / forMs), ...counts, waiting };
 }
 
 /**

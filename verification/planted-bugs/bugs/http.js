@@ -83,4 +83,12 @@ export const HTTP = [
     by: "    const verdict = this.#last.then(begin);\n    verdict.then(() => this.#tenants.delete(namespace), () => {});\n",
     check: integration("packages/leasehold-server/src/http/operations/verifying.test.ts"),
   },
+  {
+    name: "large-renewals-wait-for-a-flood",
+    what: "A batch of many renewals waits for sixteen turns of the event loop, however long a flood makes them.",
+    file: "packages/leasehold-server/src/http/limits/request-turns.ts",
+    find: " && this.#clock.monotonic() < untilMs",
+    by: "",
+    check: unit("packages/leasehold-server/src/http/limits/request-turns.test.ts", "flood"),
+  },
 ];

@@ -112,8 +112,8 @@ export function requestListener(
     new Promise<void>((resolve) => clock.timer(ms, resolve, { background: true }));
   const refusals = new Sampler(clock, PROMPT_REFUSALS, () => {});
   const probes = new Sampler(clock, PROMPT_PROBES, () => {});
-  const turns = new RequestTurns();
-  const files = new RequestTurns(() => elapsed(FILE_PERIOD_MS));
+  const turns = new RequestTurns(clock);
+  const files = new RequestTurns(clock, () => elapsed(FILE_PERIOD_MS));
   const late = async (incoming: IncomingMessage) => {
     await elapsed(refusedAfterMs(incoming.headers[BUDGET_HEADER]));
   };

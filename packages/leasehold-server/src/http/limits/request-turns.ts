@@ -9,6 +9,7 @@
  * ones share a turn, up to so many units of work for each tenant and kind of load; the others follow in the next
  * turns, in order. A tenant that sends less than that waits for nothing.
  */
+import type { Clock } from "leasehold";
 import { nextTurn } from "leasehold/internal";
 
 /** What a request costs without its items, in items. */
@@ -16,8 +17,9 @@ export const REQUEST_WORK = 5;
 /**
  * In so many turns one large request begins. Node accepts one connection in each turn, so callers that connect, among them
  * holders, would otherwise wait for as many large requests as there are connections before theirs. Idle turns take no time.
+ * Those of a flood take long, and the renewals of many leases are large: they wait for no more than this time.
  */
-const TURNS_OF_LARGE = 16;
+const [TURNS_OF_LARGE, TIME_OF_LARGE_MS] = [16, 50];
 /** Of one tenant and kind of load: a few milliseconds. */
 const WORK_PER_TURN = 100;
 
@@ -35,22 +37,27 @@ interface Queue {
 
 export class RequestTurns {
   readonly #queues = new Map<string, Queue>();
-  /** When the last of the large requests begins. */
-  #begun: Promise<void> = Promise.resolve();
+  /** When the next large request may begin. */
+  #free: Promise<void> = Promise.resolve();
   #scheduled = false;
+  readonly #clock: Clock;
   readonly #next: () => Promise<void>;
 
   /** @param next resolves in the next turn; default: of the event loop */
-  constructor(next: () => Promise<void> = nextTurn) {
+  constructor(clock: Clock, next: () => Promise<void> = nextTurn) {
+    this.#clock = clock;
     this.#next = next;
   }
 
   /** Resolves in a turn in which no other large request begins. */
   large(): Promise<void> {
-    this.#begun = this.#begun.then(async () => {
-      for (let turn = 0; turn < TURNS_OF_LARGE; turn += 1) await nextTurn();
+    const begun = this.#free.then(nextTurn);
+    this.#free = begun.then(async () => {
+      const untilMs = this.#clock.monotonic() + TIME_OF_LARGE_MS;
+      for (let turn = 1; turn < TURNS_OF_LARGE && this.#clock.monotonic() < untilMs; turn += 1)
+        await nextTurn();
     });
-    return this.#begun;
+    return begun;
   }
 
   /**

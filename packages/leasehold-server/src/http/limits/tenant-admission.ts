@@ -10,7 +10,7 @@
  * The number of items is known only when the body has been parsed, and is charged then: the key owes it. What a demand has
  * read costs as much as a body, and is charged when it was sent.
  *
- * One large request begins in each turn of the event loop, when its body has arrived, so that the small ones of other
+ * One large request begins in several turns of the event loop, when its body has arrived, so that the small ones of other
  * tenants are served in between, however many large ones have arrived: large is a body above 16 KiB, and a smaller one with more than 20
  * items. A key that is refused again and again gets its refusals late: one
  * that retries at once would otherwise keep the instance busy with refusing.
@@ -68,13 +68,14 @@ export class TenantAdmission {
   readonly #rates: Rates;
   readonly #loads: TenantLoads;
   readonly #unread = new UnreadAnswers();
-  readonly #turns = new RequestTurns();
+  readonly #turns: RequestTurns;
 
   constructor(clock: Clock, limits: ServerLimits, tenantsLimits: Pick<TenantsLimits, "of">) {
     this.#clock = clock;
     this.#limits = limits;
     this.#tenantsLimits = tenantsLimits;
     this.#rates = new Rates(clock);
+    this.#turns = new RequestTurns(clock);
     this.#loads = new TenantLoads(clock, limits);
   }
 
