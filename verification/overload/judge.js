@@ -2,15 +2,15 @@
 const MANY_WAITING = 2_560;
 
 /**
- * What an overload has shown. Where the server was not overloaded, nothing was: it must have refused requests, and received
- * twice as many as it can serve, unless most callers had to wait for their refusals.
+ * What an overload has shown. Where the server was not overloaded, nothing was: it must have received twice as many requests as
+ * it can serve and refused some, or have kept many callers waiting. It answers few refusals at a time.
  * @param {{ lost: number, because?: object, refused: number, offeredPerSecond: number, capacityPerSecond: number, waiting: number }} figures
  * @returns {string | null} what is wrong
  */
 export function wrongWith({ lost, because, refused, waiting, ...rates }) {
   if (lost > 0) return `leases were lost: ${JSON.stringify(because)}`;
-  const isBeyond = rates.offeredPerSecond > 2 * rates.capacityPerSecond || waiting >= MANY_WAITING;
-  return refused > 0 && isBeyond ? null : "the server was not overloaded";
+  const isBeyond = refused > 0 && rates.offeredPerSecond > 2 * rates.capacityPerSecond;
+  return isBeyond || waiting >= MANY_WAITING ? null : "the server was not overloaded";
 }
 
 /**
