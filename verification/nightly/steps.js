@@ -98,7 +98,7 @@ export const STEPS = [
     what: "2,520 histories of clients on real stores",
     parts: STORES.map((store) => ({
       name: `histories-${store}`,
-      minutes: 20,
+      minutes: 17,
       command: (scale, report) => [
         "verification/histories/main.js",
         "--target",
@@ -135,7 +135,7 @@ export const STEPS = [
     parts: [
       {
         name: "scenarios",
-        minutes: 18,
+        minutes: 15,
         command: (_, report) => [
           "verification/chaos/main.js",
           "--scenario",
@@ -170,7 +170,7 @@ export const STEPS = [
       // A server behind a server has one tenant, and so no other one to attack.
       (engine === "http" ? ["flood"] : ["flood", "attacks"]).map((kind) => ({
         name: `overload-${engine}-${kind}`,
-        minutes: kind === "flood" ? 2 : 12,
+        minutes: kind === "flood" ? 1 : 8,
         command: (/** @type {number} */ scale) => [
           "verification/overload/main.js",
           "--json",
