@@ -1,5 +1,6 @@
-/** Ten times as many callers as use all that a server can do. */
-const MANY_WAITING = 2_560;
+/** So many callers, each with one request under way, use all that a server can do. */
+export const CALLERS = 256;
+const MANY_WAITING = 10 * CALLERS;
 
 /**
  * What an overload has shown. Where the server was not overloaded, nothing was: it must have received twice as many requests as

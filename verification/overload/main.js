@@ -22,11 +22,11 @@ import { argumentsOf } from "../support/arguments.js";
 import { attackAll } from "./attacks.js";
 import { ENGINES, onEngine } from "./engines.js";
 import { TTL_MS } from "./holders.js";
-import { wrongWith } from "./judge.js";
+import { CALLERS, wrongWith } from "./judge.js";
 import { hold, startServer } from "./processes.js";
 
-/** Who measures what it can do, and the connections of the flood, each with one request under way. */
-const [CALLERS, CONNECTIONS] = [256, 9_000];
+/** Of the flood, each with one request under way. */
+const CONNECTIONS = 9_000;
 const TICK_MS = 10;
 
 const { values } = argumentsOf(import.meta.url, {

@@ -122,20 +122,27 @@ it("counts and shows what it keeps, from whatever time its clock began", async (
   expect(ends).toHaveLength(1);
 });
 
+/** Work that lasts until `finish` is called. */
+function work() {
+  let finish = () => {};
+  const lasting = new Promise<void>((resolve) => {
+    finish = resolve;
+  });
+  return { lasting, finish };
+}
+
 it("works on one only while it does not end, nor does it end meanwhile", async () => {
   const { clock, ends, own, put } = open();
   put("a", 1_000);
-  let isOver = () => {};
+  const { lasting, finish } = work();
   const working = own.inTurn("a", 5_000, async () => {
-    await new Promise<void>((resolve) => {
-      isOver = resolve;
-    });
+    await lasting;
     return "worked";
   });
   const next = own.inTurn("a", 5_000, async () => clock.monotonic());
   await clock.advance(2_000);
   expect(ends).toEqual([]);
-  isOver();
+  finish();
   expect(await working).toBe("worked");
   expect(await next).toBe(2_000);
   await clock.advance(0);
@@ -145,11 +152,9 @@ it("works on one only while it does not end, nor does it end meanwhile", async (
 
 it("does not begin work after its deadline, and passes on its failure", async () => {
   const { clock, own } = open();
-  let isOver = () => {};
+  const { lasting, finish } = work();
   const working = own.inTurn("a", 5_000, async () => {
-    await new Promise<void>((resolve) => {
-      isOver = resolve;
-    });
+    await lasting;
     throw new Error("no connection");
   });
   let begun = false;
@@ -159,7 +164,7 @@ it("does not begin work after its deadline, and passes on its failure", async ()
   await clock.advance(1_000);
   expect(await late).toBeNull();
   const failed = expect(working).rejects.toThrow("no connection");
-  isOver();
+  finish();
   await failed;
   await clock.advance(0);
   expect(begun).toBe(false);

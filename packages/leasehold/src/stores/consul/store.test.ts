@@ -28,7 +28,7 @@ const lostAnswer = () => new TypeError("fetch failed", { cause: new Error("reset
 
 /**
  * A Consul that keeps what is locked and put, and refuses requests that delete unless `deletes` is true.
- * @param loses what of a request that changes something; null: nothing
+ * @param loses what of a request; null: nothing
  */
 function open(loses: "answer" | "request" | null) {
   const env = manualEnv();
@@ -39,8 +39,6 @@ function open(loses: "answer" | "request" | null) {
     endings: 0,
     /** Whether requests that delete get through. */
     deletes: false,
-    /** Whether answers are lost, also of requests that are rejected. */
-    isSilent: false,
     /** What the next request, or its answer, waits for. */
     held: { request: Promise.resolve(), answer: Promise.resolve() },
     keys: () => [...pairs.keys()].filter((key) => pairs.get(key)?.Session),
@@ -83,7 +81,6 @@ function open(loses: "answer" | "request" | null) {
       pairs.set(Key, pair);
       return [pair];
     });
-    if (consul.loses === "answer") throw lostAnswer();
     return Response.json({ Results: results.map((KV) => ({ KV })) });
   };
   const fetch: typeof globalThis.fetch = async (input, init) => {
@@ -98,12 +95,21 @@ function open(loses: "answer" | "request" | null) {
       (JSON.parse(String(init?.body)) as { KV: Operation }[]).map(({ KV }) => KV),
     );
     await answer;
-    if (consul.isSilent) throw lostAnswer();
+    if (consul.loses === "answer") throw lostAnswer();
     return response;
   };
   const { files: _, ...address } = addressOf("consul://a");
   const store = new ConsulLeaseStore(new ConsulClient({ ...address, fetch, env }));
   return { env, consul, store };
+}
+
+/** With an acquire of which the request, or the answer, was lost. */
+async function openInDoubt(lost: "answer" | "request") {
+  const opened = open(lost);
+  const [outcome] = await opened.store.acquire([ASKED]);
+  expect(outcome).toMatchObject({ status: "failed", applied: "maybe" });
+  opened.consul.loses = null;
+  return opened;
 }
 
 /** The next request, or its answer, waits until the function is called. */
@@ -116,9 +122,7 @@ function held(consul: ReturnType<typeof open>["consul"], what: "request" | "answ
 }
 
 it("answers no repeated acquire with a grant that this client has begun to end", async () => {
-  const { env, consul, store } = open("answer");
-  expect(only(await store.acquire([ASKED]))).toMatchObject({ status: "failed", applied: "maybe" });
-  consul.loses = null;
+  const { env, consul, store } = await openInDoubt("answer");
   await env.clock.advance(TTL_MS);
   expect(consul.endings).toBe(1);
   // The lock is still there, and the request that deletes it may be applied at any time.
@@ -127,9 +131,7 @@ it("answers no repeated acquire with a grant that this client has begun to end",
 });
 
 it("answers no repeated acquire with a grant that was made after this client looked for it", async () => {
-  const { env, consul, store } = open("request");
-  expect(only(await store.acquire([ASKED]))).toMatchObject({ status: "failed", applied: "maybe" });
-  consul.loses = null;
+  const { env, consul, store } = await openInDoubt("request");
   await env.clock.advance(TTL_MS);
   expect(consul.endings).toBe(0);
   consul.applyLate();
@@ -153,34 +155,27 @@ it("ends no grant before it has answered a repeated acquire that was sent in tim
 });
 
 it("answers a repeated acquire with the grant whose answer was lost", async () => {
-  const { env, consul, store } = open("answer");
-  expect(only(await store.acquire([ASKED]))).toMatchObject({ status: "failed", applied: "maybe" });
-  consul.loses = null;
+  const { env, consul, store } = await openInDoubt("answer");
   await env.clock.advance(TTL_MS - 1);
   expect(consul.endings).toBe(0);
   expect(only(await store.acquire([ASKED]))).toMatchObject({ status: "acquired", token: 11 });
 });
 
 it("answers no repeated acquire with a grant that ends, after another of its answers was lost", async () => {
-  const { env, consul, store } = open("answer");
-  expect(only(await store.acquire([ASKED]))).toMatchObject({ status: "failed", applied: "maybe" });
-  consul.loses = null;
+  const { env, consul, store } = await openInDoubt("answer");
   await env.clock.advance(TTL_MS);
   expect(consul.endings).toBe(1);
   // It is asked for as new, since nothing is known of the resource, and this answer is lost too.
-  consul.isSilent = true;
+  consul.loses = "answer";
   expect(only(await store.acquire([ASKED]))).toMatchObject({ status: "failed", applied: "maybe" });
-  consul.isSilent = false;
+  consul.loses = null;
   expect(only(await store.acquire([ASKED]))).toEqual({ status: "ended" });
 });
 
 describe("while this client looks for an earlier request of the same lease id, to end it,", () => {
   async function looking() {
-    const opened = open("request");
-    const { env, consul, store } = opened;
-    const [outcome] = await store.acquire([ASKED]);
-    expect(outcome).toMatchObject({ status: "failed", applied: "maybe" });
-    consul.loses = null;
+    const opened = await openInDoubt("request");
+    const { env, consul } = opened;
     consul.deletes = true;
     const look = held(consul, "request");
     await env.clock.advance(TTL_MS);
