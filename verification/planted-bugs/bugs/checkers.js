@@ -91,10 +91,10 @@ export const CHECKERS = [
   },
   {
     name: "checker-lease-id-twice",
-    what: "The simulation accepts two grants of one lease id.",
+    what: "The simulation lets programs be given two grants of one lease id.",
     file: GRANTS,
-    find: "      if (lease.leaseId === leaseId)\n",
-    by: "      if (lease.token < 0)\n",
+    find: "if (before !== undefined && before !== token) {",
+    by: "if (before !== undefined && before < 0) {",
     check: ofGrants,
   },
   {

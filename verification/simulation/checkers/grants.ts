@@ -35,6 +35,8 @@ export class GrantChecker {
   readonly #last = new Map<string, Grant>();
   readonly #gone = new Set<string>();
   readonly #held = new Set<{ readonly lease: HeldLease; readonly process: Process }>();
+  /** The tokens of all leases that programs were given, by lease id. */
+  readonly #given = new Map<string, number>();
   /** Resources freed at once by an operator: only the fence protects then. */
   readonly #untrusted = new Set<string>();
 
@@ -52,6 +54,13 @@ export class GrantChecker {
         lease.resource,
       );
     }
+    const { leaseId, token } = lease as HeldLease;
+    const before = this.#given.get(leaseId);
+    if (before !== undefined && before !== token) {
+      const what = `given with token ${before}, then ${token}`;
+      this.#violate("a leaseId names one grant for ever", what, lease.resource);
+    }
+    this.#given.set(leaseId, token);
     this.#held.add({ lease: lease as HeldLease, process });
   }
 
@@ -138,12 +147,11 @@ export class GrantChecker {
       this.#gone.add(last.leaseId);
     }
     // The store remembers only the last grant of a resource. A repeated request that arrives after the
-    // successor's grant has ended too is granted again. No client holds that grant, so it expires.
+    // successor's grant has ended too is granted again. No program is given that grant, so it expires;
+    // a client that had the first one refuses a renewal with another token.
     if (this.#gone.has(leaseId)) this.#world.cover("late repetition granted without a holder");
     for (const entry of this.#held) {
       const { lease, process } = entry;
-      if (lease.leaseId === leaseId)
-        this.#violate("a leaseId names one grant for ever", "granted again while held", resource);
       if (!process.alive || !lease.isHeld) this.#held.delete(entry);
       else if (lease.resource === resource && lease.remainingMs() > 0)
         this.#trusted(lease, process);
