@@ -7,8 +7,8 @@ import { isOfStrangers } from "../planted-bugs/report.js";
 
 /** Servers that histories and chaos run on. */
 const STORES = ["postgres", "redis", "etcd", "zookeeper", "consul", "http"];
-/** Parts, worlds of each, and the first world: no earlier night has used these seeds. A world has about 8.5 expiries. */
-const [SIMULATIONS, WORLDS, FIRST_WORLD] = [12, 10_000, 50_000_000];
+/** Parts, worlds of each, and the first world: no earlier night has used these seeds. A world has about 8.3 expiries. */
+const [SIMULATIONS, WORLDS, FIRST_WORLD] = [13, 10_000, 50_000_000];
 /** Histories of a store, and the first one. */
 const [HISTORIES, FIRST_HISTORY] = [420, 100_000];
 /** Any test may catch the bugs of strangers, which takes longer. */
@@ -44,7 +44,7 @@ const size = (/** @type {number} */ full, /** @type {number} */ scale, least = 1
 export const STEPS = [
   {
     name: "simulation",
-    what: "120,000 worlds full of faults",
+    what: "130,000 worlds full of faults",
     parts: Array.from({ length: SIMULATIONS }, (_, at) => ({
       name: `simulation-${at + 1}`,
       minutes: 4,
