@@ -69,18 +69,15 @@ export interface StoreReport {
 }
 
 /** Of each minute, on a store whose leases last for a second: faults come in steps of a fraction of the TTL. */
-const LEAST_PER_MINUTE = {
-  faults: 12,
-  pausesPastTtl: 4,
-  staleRefused: 2,
-  unfencedViolations: 2,
-};
-/** In a calm, one holder is lost at a time, and the next one when its resources are taken over. */
-const LEAST_TAKEOVERS_PER_MINUTE = 4;
-/** From the loss of a holder to the next grant, on a store whose leases last for a second. */
+const LEAST_BY_TTL = { faults: 12, pausesPastTtl: 4 };
+/**
+ * Of each minute, on a store whose takeovers take so long. In a calm, one holder is lost at a time, and the next one when its
+ * resources are taken over. A write is stale only after a takeover.
+ */
+const LEAST_BY_TAKEOVER = { takeovers: 4, staleRefused: 2, unfencedViolations: 2 };
 const TAKEOVER_MS = 2_000;
 
-type Counted = keyof typeof LEAST_PER_MINUTE | "takeovers" | "expiries";
+type Counted = keyof typeof LEAST_BY_TTL | keyof typeof LEAST_BY_TAKEOVER | "expiries";
 
 /**
  * What must happen in a run of `ms`, or it proves nothing. The times of the engine decide: a session outlives the TTL of its
@@ -91,18 +88,23 @@ export function leastOf(
   { ttlMs, lifeMs, epsilonMs }: Pick<StoreSettings, "ttlMs" | "lifeMs" | "epsilonMs">,
 ): Readonly<Record<Counted, number>> {
   const minutes = ms / 60_000;
-  const byTtl = Object.entries(LEAST_PER_MINUTE).map(([name, perMinute]) => {
-    return [name, (perMinute * minutes * 1_000) / ttlMs] as const;
-  });
-  const least = Object.fromEntries(byTtl) as Record<keyof typeof LEAST_PER_MINUTE, number>;
-  const takeovers = (LEAST_TAKEOVERS_PER_MINUTE * minutes * TAKEOVER_MS) / (lifeMs + epsilonMs);
+  const byTtl = scaled(LEAST_BY_TTL, (minutes * 1_000) / ttlMs);
+  const byTakeover = scaled(LEAST_BY_TAKEOVER, (minutes * TAKEOVER_MS) / (lifeMs + epsilonMs));
   // A grant expires when its holder has died, or is paused for longer than its TTL.
-  const all = { ...least, takeovers, expiries: takeovers + least.pausesPastTtl };
-  const whole = Object.entries(all).map(([name, number]) => [
+  const expiries = byTakeover.takeovers + byTtl.pausesPastTtl;
+  const whole = Object.entries({ ...byTtl, ...byTakeover, expiries }).map(([name, number]) => [
     name,
     Math.max(1, Math.floor(number)),
   ]);
   return Object.fromEntries(whole) as Record<Counted, number>;
+}
+
+function scaled<Name extends string>(
+  least: Readonly<Record<Name, number>>,
+  factor: number,
+): Record<Name, number> {
+  const entries = Object.entries<number>(least).map(([name, number]) => [name, number * factor]);
+  return Object.fromEntries(entries) as Record<Name, number>;
 }
 
 export function report(ran: Ran, ms: number, stallsMs: StoreReport["stallsMs"]): StoreReport {
