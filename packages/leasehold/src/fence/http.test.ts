@@ -252,6 +252,21 @@ describe("fencing", () => {
     }
   });
 
+  it("works no more for a client of Hono that has gone, and where none can be seen to go, it works", async () => {
+    const { hono } = open();
+    const worked: string[] = [];
+    const asked = async (token: string, signal?: AbortSignal) => {
+      const req = { header: () => token, ...(signal && { raw: { signal } }) };
+      const context = { ...asking(token), req };
+      return (await hono(context, async () => void worked.push(token)))?.status;
+    };
+    expect(await asked("1", AbortSignal.abort())).toBe(499);
+    expect(worked).toEqual([]);
+    expect(await asked("2", new AbortController().signal)).toBeUndefined();
+    expect(await asked("3")).toBeUndefined();
+    expect(worked).toEqual(["2", "3"]);
+  });
+
   it("lets a hook of Fastify go on when the request is admitted", async () => {
     const reply = fakeReply();
     expect(await open().fastify(asking("1"), reply)).toBeUndefined();

@@ -76,6 +76,8 @@ describe("enqueue", () => {
     const rival = { ...first, id: "rival" };
     const duplicate = rules.enqueue(null, rival, newTaskOf(KEY), 9, SEQ);
     expect(duplicate).toEqual({ record: null, outcome: { status: "duplicate", id: "rival" } });
+    const other = rules.enqueue(first, null, newTaskOf(KEY, { data: "other" }), 9, SEQ);
+    expect(other).toEqual({ record: first, outcome: { status: "conflict", id: KEY.id } });
   });
 });
 
@@ -133,6 +135,17 @@ describe("claim", () => {
     expect(third.record.earlier.map(({ holder }) => holder)).toEqual(["w1", "w2"]);
   });
 
+  it("keeps the latest hundred grants, its own among them", () => {
+    let record = pending();
+    for (let n = 1; n <= 102; n += 1) {
+      record = claimed(record, n, `${n}`.padStart(48, "0"), `w${n}`).record;
+      if (n < 102) record = rules.requeue(record, grantOf(record), n).record as TaskRecord;
+    }
+    expect(record.earlier).toHaveLength(99);
+    expect(record.earlier[0]).toMatchObject({ holder: "w3" });
+    expect(record.last).toMatchObject({ holder: "w102", attempt: 102 });
+  });
+
   it("is not asked for tasks that are not due, nor given a token that does not grow", () => {
     expect(() => claimed(running(), 0, OTHER_CLAIM)).toThrow("pending");
     expect(() => claimed(pending({}, 50), 49)).toThrow("due");
@@ -170,6 +183,19 @@ describe("heartbeat", () => {
     const second = beat(first.record as TaskRecord, 600, 10);
     expect(second.outcome).toEqual({ status: "renewed", ttlMs: 10, remainingMs: 900 });
     expect(second.record?.last).toMatchObject({ expiresAtMs: 1_500, progress: '{"done":5}' });
+  });
+
+  it("keeps its latest checkpoint, which the next claim is given", () => {
+    const record = running();
+    const beat = (from: TaskRecord, more: object = {}) =>
+      rules.heartbeat(from, { ...grantOf(from), ttlMs: 1_000, ...more }, 500).record as TaskRecord;
+    const noted = beat(record, { checkpoint: { page: 7 } });
+    expect(noted.checkpoint).toBe('{"page":7}');
+    const later = beat(noted);
+    expect(later.checkpoint).toBe('{"page":7}');
+    const back = rules.requeue(later, grantOf(later), 600).record as TaskRecord;
+    expect(claimed(back, 700, OTHER_CLAIM).outcome.checkpoint).toEqual({ page: 7 });
+    expect(beat(later, { checkpoint: null }).checkpoint).toBe("null");
   });
 
   it.each([
@@ -323,6 +349,30 @@ describe("cancel", () => {
     const conflict = { status: "conflict", state: "done" };
     expect(rules.cancel(done, 2)).toEqual({ record: done, outcome: conflict });
     expect(rules.cancel(null, 2)).toEqual({ record: null, outcome: { status: "unknown" } });
+  });
+});
+
+describe("a task that has ended", () => {
+  const retain = { doneMs: 1_000, deadMs: 20_000 };
+  const endings: [string, number | null, (record: TaskRecord) => TaskRecord | null | undefined][] =
+    [
+      [
+        "done",
+        1_100,
+        (record) => rules.complete(record, { ...grantOf(record), output: 1 }, 100).record,
+      ],
+      [
+        "dead",
+        20_100,
+        (record) => rules.fail(record, failure(record, { final: true }), 100, 0).record,
+      ],
+      ["cancelled", 20_100, (record) => rules.cancel(record, 100).record],
+      ["dead by a crash", 21_000, (record) => rules.reap(record, 1_000)?.record],
+    ];
+
+  it.each(endings)("is kept as long as its kind says when it is %s", (_, deleteAtMs, end) => {
+    expect(end(running({ crashLimit: 1, retain }))?.deleteAtMs).toBe(deleteAtMs);
+    expect(end(running({ crashLimit: 1 }))?.deleteAtMs).toBeNull();
   });
 });
 
