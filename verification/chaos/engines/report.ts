@@ -71,8 +71,8 @@ export interface StoreReport {
 /** Of each minute, on a store whose leases last for a second: faults come in steps of a fraction of the TTL. */
 const LEAST_BY_TTL = { faults: 12, pausesPastTtl: 4 };
 /**
- * Of each minute, on a store whose takeovers take as long as TAKEOVER_MS. In a calm, one holder is lost at a time, and the next one when its
- * resources are taken over. A write is stale only after a takeover.
+ * Of each minute, on a store whose takeovers take TAKEOVER_MS. In a calm, one holder is lost at a time, and the next one when
+ * its resources are taken over. A write is stale only after a takeover.
  */
 const LEAST_BY_TAKEOVER = { takeovers: 4, staleRefused: 2, unfencedViolations: 2 };
 const TAKEOVER_MS = 2_000;
