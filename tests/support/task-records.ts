@@ -7,7 +7,7 @@ import { newTaskOf } from "../../packages/leasehold/src/testing/task-suite/new-t
 
 export const KEY = { namespace: "default", id: "00000000-0000-7000-8000-000000000000" };
 export const [CLAIM, OTHER_CLAIM] = ["1".repeat(48), "2".repeat(48)];
-const claimBy = (claimId: string, holder = "w1") => ({
+const claimBy = (claimId: string, holder: string) => ({
   namespace: KEY.namespace,
   claimId,
   holder,

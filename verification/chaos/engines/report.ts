@@ -68,16 +68,16 @@ export interface StoreReport {
   readonly tooRare: readonly string[];
 }
 
-/** Of each minute, on a store whose leases last for a second: faults come in steps of a fraction of the TTL. */
-const LEAST_BY_TTL = { faults: 12, pausesPastTtl: 4 };
-/**
- * Of each minute, on a store whose takeovers take TAKEOVER_MS. In a calm, one holder is lost at a time, and the next one when
- * its resources are taken over. A write is stale only after a takeover.
- */
-const LEAST_BY_TAKEOVER = { takeovers: 4, staleRefused: 2, unfencedViolations: 2 };
+/** From the loss of a holder to the next grant, on a store whose leases last for a second. */
 const TAKEOVER_MS = 2_000;
 
-type Counted = keyof typeof LEAST_BY_TTL | keyof typeof LEAST_BY_TAKEOVER | "expiries";
+type Counted =
+  | "faults"
+  | "pausesPastTtl"
+  | "takeovers"
+  | "expiries"
+  | "staleRefused"
+  | "unfencedViolations";
 
 /**
  * What must happen in a run of `ms`, or it proves nothing. The times of the engine decide: a session outlives the TTL of its
@@ -88,23 +88,22 @@ export function leastOf(
   { ttlMs, lifeMs, epsilonMs }: Pick<StoreSettings, "ttlMs" | "lifeMs" | "epsilonMs">,
 ): Readonly<Record<Counted, number>> {
   const minutes = ms / 60_000;
-  const byTtl = scaled(LEAST_BY_TTL, (minutes * 1_000) / ttlMs);
-  const byTakeover = scaled(LEAST_BY_TAKEOVER, (minutes * TAKEOVER_MS) / (lifeMs + epsilonMs));
-  // A grant expires when its holder has died, or is paused for longer than its TTL.
-  const expiries = byTakeover.takeovers + byTtl.pausesPastTtl;
-  const whole = Object.entries({ ...byTtl, ...byTakeover, expiries }).map(([name, number]) => [
-    name,
-    Math.max(1, Math.floor(number)),
-  ]);
-  return Object.fromEntries(whole) as Record<Counted, number>;
-}
-
-function scaled<Name extends string>(
-  least: Readonly<Record<Name, number>>,
-  factor: number,
-): Record<Name, number> {
-  const entries = Object.entries<number>(least).map(([name, number]) => [name, number * factor]);
-  return Object.fromEntries(entries) as Record<Name, number>;
+  // Faults come in steps of a fraction of the TTL: so many times as on a store whose leases last for a second.
+  const byTtl = (minutes * 1_000) / ttlMs;
+  // In a calm, one holder is lost at a time, and the next one when its resources are taken over.
+  const byTakeover = (minutes * TAKEOVER_MS) / (lifeMs + epsilonMs);
+  const [pausesPastTtl, takeovers] = [4 * byTtl, 4 * byTakeover];
+  const least = (number: number) => Math.max(1, Math.floor(number));
+  return {
+    faults: least(12 * byTtl),
+    pausesPastTtl: least(pausesPastTtl),
+    takeovers: least(takeovers),
+    // A grant expires when its holder has died, or is paused for longer than its TTL.
+    expiries: least(takeovers + pausesPastTtl),
+    // A write is stale only after a takeover.
+    staleRefused: least(2 * byTakeover),
+    unfencedViolations: least(2 * byTakeover),
+  };
 }
 
 export function report(ran: Ran, ms: number, stallsMs: StoreReport["stallsMs"]): StoreReport {

@@ -93,8 +93,8 @@ export const CHECKERS = [
     name: "checker-lease-id-twice",
     what: "The simulation lets programs be given two grants of one lease id.",
     file: GRANTS,
-    find: "if (before !== undefined && before !== token) {",
-    by: "if (before !== undefined && before < 0) {",
+    find: "if (before !== token) {",
+    by: "if (before < 0) {",
     check: ofGrants,
   },
   {

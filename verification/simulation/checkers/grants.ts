@@ -55,8 +55,8 @@ export class GrantChecker {
       );
     }
     const { leaseId, token } = lease as HeldLease;
-    const before = this.#given.get(leaseId);
-    if (before !== undefined && before !== token) {
+    const before = this.#given.get(leaseId) ?? token;
+    if (before !== token) {
       const what = `given with token ${before}, then ${token}`;
       this.#violate("a leaseId names one grant for ever", what, lease.resource);
     }
