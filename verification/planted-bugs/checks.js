@@ -3,6 +3,7 @@
  *
  *   run(copy)              which test or seed noticed something, or null; rejects if it could not run
  *   control(copy, checks)  the same without a bug, for all checks of one `what`
+ *   passed()               its control has passed already; only where others may do without what it ran
  */
 
 import { testsNear } from "./near.js";
@@ -96,6 +97,11 @@ export const anyNear = (sources) => ({
       if (failed !== null) return failed;
     }
     return simulate(copy, "all", 1, MOST_SEEDS);
+  },
+  /** In a run before this one, which is resumed. */
+  passed() {
+    for (const path of testsNear(sources).flat()) passedAlone.add(path);
+    passedAlone.add("seeds");
   },
   async control(copy) {
     for (const paths of testsNear(sources)) {

@@ -81,6 +81,7 @@ if (values.resume && existsSync(values.json)) {
   // Checks that have failed without a bug, or could not run with one, are tried again.
   report.controls = controls.filter(({ problem }) => problem === null);
   const passed = new Set(report.controls.map(({ check }) => check));
+  for (const { check } of bugs) if (passed.has(check.what)) check.passed?.();
   report.bugs = bugs.filter(
     ({ check, killedBy, problem }) => passed.has(check) && (killedBy || problem === UNNOTICED),
   );
