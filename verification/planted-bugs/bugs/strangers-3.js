@@ -231,6 +231,7 @@ export const STRANGERS_3 = [
   },
   {
     name: "stranger-unlisted-certificate-with-a-key",
+    firstMissed: true,
     what: "A connection whose client certificate is assigned to no key is served all the same, as long as its requests have an Authorization header.",
     file: `${SERVER}/auth/certificates.ts`,
     find: '  if (!keyOf) return null;\n  const keyId = keyOf(certificate);\n  if (keyId === null) throw unauthenticated("no API key is assigned to this client certificate");\n  if (request.headers.has("authorization")) return null;\n',

@@ -90,6 +90,17 @@ test("a certificate ends at the end of its validity, whatever else the request h
   expect(await statusOf({ validForMs: null })).toBe(401);
 });
 
+test("a certificate that no key is assigned to is refused, with a key in the request, too", async () => {
+  const { ask, authorization } = await open({}, { clientCertificates: { keyOf: () => null } });
+  for (const headers of [{}, { authorization }]) {
+    const { status, body } = await ask("/v1/whoami", undefined, { headers });
+    expect([status, body.detail]).toEqual([
+      401,
+      "no API key is assigned to this client certificate",
+    ]);
+  }
+});
+
 test("a certificate whose key is revoked is refused, and the audit names the key", async () => {
   const { control, env, app, ask, key } = await open({}, { auditDenials: true });
   expect((await ask("/v1/whoami")).body).toMatchObject({ actor: `key:${key.id}`, namespace: "a" });
