@@ -154,6 +154,18 @@ it("ends no grant before it has answered a repeated acquire that was sent in tim
   expect(consul.endings).toBe(1);
 });
 
+it("answers no repeated acquire with a grant that was released after the acquire had read it", async () => {
+  const { env, consul, store } = open(null);
+  expect(only(await store.acquire([ASKED]))).toMatchObject({ status: "acquired" });
+  const answer = held(consul, "answer");
+  const repeated = store.acquire([ASKED]);
+  await env.clock.advance(0);
+  consul.deletes = true;
+  expect(only(await store.release([ASKED]))).toEqual({ status: "released" });
+  answer();
+  expect(only(await repeated)).toEqual({ status: "ended" });
+});
+
 it("answers a repeated acquire with the grant whose answer was lost", async () => {
   const { env, consul, store } = await openInDoubt("answer");
   await env.clock.advance(TTL_MS - 1);
