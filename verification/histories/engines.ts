@@ -58,7 +58,7 @@ const ENGINES = {
     repeats: true,
     // A client deletes its expired grants itself; if it is cut off, the end of its session does, 2 s later at most.
     lateMs: ZOOKEEPER_SESSION_MS + 2_000,
-    size: { clients: 6, requests: 80 },
+    size: { clients: 6, requests: 50 },
     async start() {
       const { port, remove } = await startZooKeeper();
       const settings = { chroot: "/histories", sessionTimeoutMs: ZOOKEEPER_SESSION_MS };

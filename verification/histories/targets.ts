@@ -129,14 +129,14 @@ export function proxiedTarget({
   };
 }
 
-/** Behind the proxy, one request in ten or more gets no answer. */
-const MIDDLING: HistorySize = { clients: 6, requests: 100 };
+/** Behind the proxy, one request in ten gets no answer. */
+const SHORT: HistorySize = { clients: 6, requests: 50 };
 
 /** @param url of a database */
 export function postgresTarget(url: string): HistoryTarget {
   return proxiedTarget({
     name: "postgres",
-    size: MIDDLING,
+    size: SHORT,
     port: Number(new URL(url).port),
     open: (port) => openPostgres({ url: polling(url, port) }, systemEnv),
   });
@@ -146,7 +146,7 @@ export function postgresTarget(url: string): HistoryTarget {
 export function httpTarget(url: string): HistoryTarget {
   return {
     name: "http",
-    size: MIDDLING,
+    size: SHORT,
     async open(clients, random) {
       const direct = await openPostgres({ url: polling(url, new URL(url).port) }, systemEnv);
       const servers = await Promise.all([0, 1].map(() => openServer(direct, random)));
