@@ -8,6 +8,8 @@ import {
   released,
   renew,
   renewed,
+  revoke,
+  revoked,
 } from "../../tests/support/history-entries.js";
 import { type Campaign, type JudgedHistory, judged } from "./campaign.js";
 import { expectRightHistories } from "./share.js";
@@ -31,6 +33,17 @@ describe("a history", () => {
     expect(two.verdict).toBe("wrong");
     expect(two.explanation).toHaveLength(4);
     expect(two.explanation[0]).toBe("overlap:");
+  });
+
+  it("is right if an acquire without an answer explains it, of whose grant only a token tells, too", () => {
+    const lost = [0, 1, 2, 3].map((at) => acquire([at, at], `lost ${at}`, "unknown"));
+    const told = { ...held("lost 2"), grantId: "lost 2" as never };
+    const byAnswer = [acquire([4, 5], "B", told)];
+    const byToken = [revoke([4, 5], {}, revoked(7)), acquire([6, 7], "B", acquired(8))];
+    for (const answers of [byAnswer, byToken]) {
+      expect(judge([...lost, ...answers]).verdict).toBe("right");
+      expect(judge(answers).verdict).toBe("wrong");
+    }
   });
 
   it("is judged by what its store promises", () => {
