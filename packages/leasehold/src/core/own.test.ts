@@ -63,6 +63,33 @@ it("tries a failed end again each second until it succeeds, and at once on a new
   expect(clock.pendingTimers).toBe(1);
 });
 
+it("tries one again that has failed at this very time, on a new connection", async () => {
+  const { clock, ends, server, own, put } = open();
+  server.isDown = true;
+  put("due", 1_000);
+  await clock.advance(1_000);
+  own.hurry();
+  await clock.advance(0);
+  expect(ends).toEqual([
+    ["due", 1_000],
+    ["due", 1_000],
+  ]);
+});
+
+it("ends one at its expiry that was renewed for a moment meanwhile", async () => {
+  const { clock, turns, ends, put } = open();
+  const renewed = put("renewed", 1_000);
+  const { lasting, finish } = work();
+  void turns.run("renewed", async () => {
+    await lasting;
+    renewed.untilMs = 1_500;
+  });
+  await clock.advance(1_000);
+  finish();
+  await clock.advance(500);
+  expect(ends).toEqual([["renewed", 1_500]]);
+});
+
 it("ends nothing that its holder renews or releases in the same moment", async () => {
   const { clock, turns, ends, own, put } = open();
   const renewed = put("renewed", 1_000);
@@ -152,13 +179,14 @@ it("works on one only while it does not end, nor does it end meanwhile", async (
 
 it("does not begin work after its deadline, and passes on its failure", async () => {
   const { clock, own } = open();
+  await clock.advance(10_000);
   const { lasting, finish } = work();
-  const working = own.inTurn("a", 5_000, async () => {
+  const working = own.inTurn("a", 15_000, async () => {
     await lasting;
     throw new Error("no connection");
   });
   let begun = false;
-  const late = own.inTurn("a", 1_000, async () => {
+  const late = own.inTurn("a", 11_000, async () => {
     begun = true;
   });
   await clock.advance(1_000);
@@ -168,5 +196,5 @@ it("does not begin work after its deadline, and passes on its failure", async ()
   await failed;
   await clock.advance(0);
   expect(begun).toBe(false);
-  expect(await own.inTurn("a", 5_000, async () => "next")).toBe("next");
+  expect(await own.inTurn("a", 15_000, async () => "next")).toBe("next");
 });

@@ -153,6 +153,8 @@ it("names what is wrong with the files, and quotes none of them", async () => {
 it.each<[Parameters<typeof checkTls>[0], TlsFiles | null, string]>([
   [{ tls: { cert: "a" } }, NONE, "tls must have both cert and key, or neither"],
   [{ tls: { ca: 1 as never } }, NONE, "ca must be a string, got the number 1"],
+  [{ tls: { cert: 1 as never } }, NONE, "cert must be a string, got the number 1"],
+  [{ tls: { key: 1 as never } }, NONE, "key must be a string, got the number 1"],
   [{ tls: null as never }, NONE, "tls must be an object, got null"],
   [{ tls: {} }, null, "tls needs a URL with xs://"],
   [
@@ -165,6 +167,11 @@ it.each<[Parameters<typeof checkTls>[0], TlsFiles | null, string]>([
     NONE,
     "fetch brings certificates of its own: remove it, or the others",
   ],
+  [
+    { fetch: () => {} },
+    { ...NONE, ca: "/a" },
+    "fetch brings certificates of its own: remove it, or the others",
+  ],
 ])("refuses the options %j beside %j", (options, files, message) => {
   expect(() => checkTls(options, files, "xs")).toThrow(
     expect.objectContaining({ code: "INVALID_OPTION", message }),
@@ -174,8 +181,21 @@ it.each<[Parameters<typeof checkTls>[0], TlsFiles | null, string]>([
 it("accepts the others", () => {
   checkTls({}, null, "xs");
   checkTls({ fetch: () => {} }, NONE, "xs");
+  checkTls({ fetch: () => {} }, null, "xs");
   checkTls({ tls: { ca: "a", cert: "b", key: "c" } }, NONE, "xs");
-  expect(() => tlsFilesOf(new URLSearchParams("cert=/a"))).toThrow(
-    expect.objectContaining({ code: "INVALID_OPTION" }),
-  );
+});
+
+it("reads the paths of files from a URL, a client's in pairs", () => {
+  const filesOf = (query: string) => tlsFilesOf(new URLSearchParams(query));
+  expect(filesOf("")).toEqual(NONE);
+  expect(filesOf("cacert=/a")).toEqual({ ...NONE, ca: "/a" });
+  expect(filesOf("cacert=/a&cert=/b&key=/c")).toEqual({ ca: "/a", cert: "/b", key: "/c" });
+  for (const half of ["cert=/b", "key=/c"]) {
+    expect(() => filesOf(half)).toThrow(
+      expect.objectContaining({
+        path: "url",
+        message: "url must name both ?cert= and ?key=, or neither",
+      }),
+    );
+  }
 });

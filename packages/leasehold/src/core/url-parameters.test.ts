@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { checkParameters } from "./url-parameters.js";
+import { checkOneScheme, checkParameters } from "./url-parameters.js";
 
 const OWN = ["schema", "poolSize"];
 const problem = (name: string, own: readonly string[] = OWN, passedOn?: readonly string[]) => {
@@ -62,5 +62,32 @@ describe("a parameter of a store's URL", () => {
     ["ca", "abc", false],
   ])("%s is near enough to %s to be meant: %s", (name, known, isNear) => {
     expect(problem(name, [known])?.message.includes("did you mean")).toBe(isNear);
+  });
+});
+
+describe("the scheme of a store's URL", () => {
+  it.each([
+    ["http://a:4040,http://b:4040", "http://"],
+    ["HTTP://a,  etcd://b", "HTTP://"],
+    ["x+y://a:1,b:2,x+y://c:3", "x+y://"],
+  ])("is refused twice, without the hosts: %s", (url, scheme) => {
+    expect(() => checkOneScheme("source", url)).toThrow(
+      expect.objectContaining({
+        code: "INVALID_OPTION",
+        path: "source",
+        message: `source must have its scheme once, before the hosts: ${scheme}host1,host2`,
+      }),
+    );
+  });
+
+  it.each([
+    "http://a:4040,b:4040",
+    "memory:",
+    "a, http://b,http://c",
+    "http://a/?next=b,http://c",
+    "http://a/#b,http://c",
+    "http://a,.http://b",
+  ])("is taken once: %s", (url) => {
+    expect(() => checkOneScheme("source", url)).not.toThrow();
   });
 });
