@@ -35,10 +35,10 @@ describe("a history", () => {
     expect(two.explanation[0]).toBe("overlap:");
   });
 
-  it("is right if an acquire without an answer explains it, of whose grant only a token tells, too", () => {
+  it("is right if an acquire without an answer explains it, whose grant only a token reports, too", () => {
     const lost = [0, 1, 2, 3].map((at) => acquire([at, at], `lost ${at}`, "unknown"));
-    const told = { ...held("lost 2"), grantId: "lost 2" as never };
-    const byAnswer = [acquire([4, 5], "B", told)];
+    const reported = { ...held("lost 2"), grantId: "lost 2" as never };
+    const byAnswer = [acquire([4, 5], "B", reported)];
     const byToken = [revoke([4, 5], {}, revoked(7)), acquire([6, 7], "B", acquired(8))];
     for (const answers of [byAnswer, byToken]) {
       expect(judge([...lost, ...answers]).verdict).toBe("right");

@@ -98,32 +98,32 @@ export async function makeHistories(
 }
 
 /**
- * A history is right if an order explains its answers in which requests without an answer that left no trace never took
- * effect. There are far fewer of these orders, as such a request might take effect at any time. What they do not explain, all
- * orders may.
+ * A history is right if an order explains its answers in which no request took effect a second time, nor one without an answer
+ * that left no trace at all. There are far fewer of these orders, as both might happen at any time. What they do not explain,
+ * all orders may.
  */
 function checkInSteps(
   entries: readonly HistoryEntry[],
   options: LinearizabilityOptions,
 ): Linearizability {
-  const fewer = checkLinearizability(withoutUntold(entries), options);
+  const fewer = checkLinearizability(withoutUnreported(entries), { ...options, repeats: false });
   if (fewer.verdict === "linearizable") return fewer;
   const quick = checkLinearizability(entries, options);
   if (quick.verdict !== "unknown") return quick;
   return checkLinearizability(entries, { ...options, maxSteps: PATIENT_STEPS });
 }
 
-/** Without the acquires that have no answer, and of whose grants no other answer tells. */
-function withoutUntold(entries: readonly HistoryEntry[]): HistoryEntry[] {
-  const told = new Set(entries.map(grantTold));
+/** Without the acquires that have no answer, and whose grants no other answer reports. */
+function withoutUnreported(entries: readonly HistoryEntry[]): HistoryEntry[] {
+  const reported = new Set(entries.map(grantReported));
   return entries.filter(
     ({ operation, request, result }) =>
-      operation !== "acquire" || result !== "unknown" || told.has(grantIdOf(request.leaseId)),
+      operation !== "acquire" || result !== "unknown" || reported.has(grantIdOf(request.leaseId)),
   );
 }
 
-/** The id of the grant that an answer tells of. */
-function grantTold({ operation, request, outcome }: HistoryEntry): string | null {
+/** The id of the grant that an answer reports. */
+function grantReported({ operation, request, outcome }: HistoryEntry): string | null {
   if (outcome?.status === "held") return outcome.grantId;
   const isOwn = outcome !== null && GRANTED.has(outcome.status) && operation !== "revoke";
   return isOwn ? grantIdOf(request.leaseId) : null;
