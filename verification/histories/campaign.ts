@@ -72,7 +72,7 @@ async function onPostgres<T>(use: (url: string) => Promise<T>): Promise<T> {
   }
 }
 
-/** Of the model, for each resource that one in a thousand histories needs them for. */
+/** Of the model, for each resource that needs them. */
 const PATIENT_STEPS = 5_000_000;
 
 export async function makeHistories(
@@ -122,14 +122,15 @@ function withoutUnreported(entries: readonly HistoryEntry[]): HistoryEntry[] {
   );
 }
 
+/** Answers that only who was granted the lease gets. */
+const GRANTED: ReadonlySet<string> = new Set(["acquired", "ended", "renewed", "released"]);
+
 /** The id of the grant that an answer reports. */
 function grantReported({ operation, request, outcome }: HistoryEntry): string | null {
   if (outcome?.status === "held") return outcome.grantId;
   const isOwn = outcome !== null && GRANTED.has(outcome.status) && operation !== "revoke";
   return isOwn ? grantIdOf(request.leaseId) : null;
 }
-/** Answers that only who was granted the lease gets. */
-const GRANTED: ReadonlySet<string> = new Set(["acquired", "ended", "renewed", "released"]);
 
 export function judged(
   target: Pick<HistoryTarget, "repeats" | "lateMs" | "ttl">,

@@ -12,7 +12,7 @@ import { startEtcd } from "../../tests/support/etcd-engine.js";
 import { startKubernetes } from "../../tests/support/kubernetes-engine.js";
 import { startRedis } from "../../tests/support/redis-engine.js";
 import { startZooKeeper } from "../../tests/support/zookeeper-engine.js";
-import { type HistoryTarget, proxiedTarget, type TargetTraits } from "./targets.js";
+import { type HistoryTarget, proxiedTarget, SHORT, type TargetTraits } from "./targets.js";
 
 interface RunningEngine {
   readonly port: number;
@@ -43,7 +43,7 @@ const ENGINES = {
     repeats: true,
     // An engine lease lasts up to a second longer than promised, and etcd checks for expiries twice a second.
     lateMs: 2_500,
-    size: { clients: 6, requests: 50 },
+    size: SHORT,
     ttl: { minMs: 1_000, stepMs: 1_000 },
     shortestTtlMs: 1_000,
     async start() {
@@ -58,7 +58,7 @@ const ENGINES = {
     repeats: true,
     // A client deletes its expired grants itself; if it is cut off, the end of its session does, 2 s later at most.
     lateMs: ZOOKEEPER_SESSION_MS + 2_000,
-    size: { clients: 6, requests: 50 },
+    size: SHORT,
     async start() {
       const { port, remove } = await startZooKeeper();
       const settings = { chroot: "/histories", sessionTimeoutMs: ZOOKEEPER_SESSION_MS };
@@ -71,7 +71,7 @@ const ENGINES = {
     repeats: true,
     // A client ends its expired grants itself, and it alone knows when: an operator who revokes can only estimate.
     lateMs: Number.POSITIVE_INFINITY,
-    size: { clients: 6, requests: 50 },
+    size: SHORT,
     async start() {
       const { port, remove } = await startConsul();
       const url = (at: number) =>

@@ -17,6 +17,9 @@ export interface HistorySize {
   readonly requests: number;
 }
 
+/** Where the ends of grants are vague or many answers are lost, a longer history has too many orders to try. */
+export const SHORT: HistorySize = { clients: 6, requests: 50 };
+
 /** How a target differs from a store that grants any whole millisecond and answers each request once. */
 export interface TargetTraits {
   /** Whether its clients repeat a request whose answer was lost, before they answer. */
@@ -24,7 +27,7 @@ export interface TargetTraits {
   /** What the engine grants, where that is not any whole millisecond, and how late it frees. */
   readonly ttl?: LinearizabilityOptions["ttl"];
   readonly lateMs?: number;
-  /** Where the ends of grants are vague or many answers are lost, a longer history has too many orders to try. */
+  /** Default: the longest that are made. */
   readonly size?: HistorySize;
   /** The shortest ttl that is asked for; the longest is three times as long. Default 100. */
   readonly shortestTtlMs?: number;
@@ -128,9 +131,6 @@ export function proxiedTarget({
     },
   };
 }
-
-/** Behind the proxy, one request in ten gets no answer. */
-const SHORT: HistorySize = { clients: 6, requests: 50 };
 
 /** @param url of a database */
 export function postgresTarget(url: string): HistoryTarget {
