@@ -22,7 +22,7 @@ describeChromium("the console's page of kinds", () => {
   });
   const open = openedPages(() => console);
   const opened = async (page: Page, name: string) => {
-    await page.getByRole("button", { name: `Schema of ${name}` }).click();
+    await button(page, `Schema of ${name}`).click();
     return page.getByRole("region", { name: `schema of ${name}` });
   };
 
@@ -67,8 +67,7 @@ describeChromium("the console's page of kinds", () => {
     await dialog.getByLabel("Reason").fill("replaced by 2");
     await dialog.getByRole("button", { name: "Withdraw", exact: true }).click();
     await dialog.waitFor({ state: "detached" });
-    const row = page.getByRole("button", { name: "Schema of invoice 1" });
-    await row.waitFor({ state: "detached" });
+    await button(page, "Schema of invoice 1").waitFor({ state: "detached" });
     const audit = await open("/audit?target=invoice");
     await audit.getByText("“replaced by 2”").first().waitFor();
   });
