@@ -29,6 +29,18 @@ test("a claim that does not wait neither subscribes nor polls", async () => {
   expect(clock.pendingTimers).toBe(0);
 });
 
+test("looks for tasks from time to time while anybody waits, and not for longer", async () => {
+  const { clock, ready, wait } = await readyWorld();
+  const [short, long] = [wait({ waitMs: 100 }), wait({ waitMs: 4_000 })];
+  await clock.advance(3_000);
+  expect([short.got, long.got]).toEqual([0, null]);
+  expect(clock.pendingTimers).toBe(2);
+  await clock.advance(3_000);
+  expect(long.got).toBe(0);
+  expect(clock.pendingTimers).toBe(0);
+  await ready.close();
+});
+
 test("a claim after close does not wait", async () => {
   const { clock, ready, asked, wait } = await readyWorld();
   await ready.close();

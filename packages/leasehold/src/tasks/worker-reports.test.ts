@@ -61,9 +61,9 @@ describe("a worker whose reports the store does not take", () => {
 });
 
 describe("what a worker shows", () => {
-  it("logs a claim that failed, and a task that failed", async () => {
-    const warn = vi.fn();
-    const { clock, client, store } = tasksWorld({ ...silentLogger, warn });
+  it("logs a claim that failed, that the store answers again, and a task that failed", async () => {
+    const [warn, info] = [vi.fn(), vi.fn()];
+    const { clock, client, store } = tasksWorld({ ...silentLogger, warn, info });
     let cut = true;
     const claim: TaskStore["claim"] = async (request) => {
       if (!cut) return store.claim(request);
@@ -83,6 +83,10 @@ describe("what a worker shows", () => {
       [{ err: UNAVAILABLE.error }, "could not claim tasks"],
       [{ err: error, id, kind: "echo" }, "task failed"],
     ]);
+    // No claim fails from here on, so none is worth a line.
+    await tasks.enqueue(echo, null);
+    await clock.advance(400);
+    expect(info.mock.calls).toEqual([[{}, "the store answers again"]]);
   });
 
   it("claims again soon after an outage, however many there were before", async () => {
