@@ -1,24 +1,10 @@
 import { describe, expect, it, vi } from "vitest";
-import { silentLogger } from "../env/index.js";
+import { instead } from "../../../../tests/support/instead.js";
+import { onceWith, onceWorld } from "../../../../tests/support/once-world.js";
 import { connect, LeaseLostError, openStores, StoreUnavailableError } from "../index.js";
-import type { Leasehold } from "../leasehold.js";
-import { leasesOf } from "../leasehold.js";
 import { memory } from "../stores/memory/index.js";
 import { manualEnv } from "../testing/index.js";
-import { type OnceOptions, onceOver } from "./once.js";
-import type { OnceStore } from "./port.js";
-
-let names = 0;
-/** Clients of one memory store under a manual clock. */
-async function world() {
-  const env = manualEnv({ logger: { ...silentLogger } });
-  const name = `memory:once-${names++}`;
-  const stores = await openStores(name, { env });
-  const client = (holder: string) => connect(name, { env, holder });
-  const records = stores.once as OnceStore;
-  const view = (key: string) => records.get({ namespace: "default", key });
-  return { env, records, view, a: await client("a"), b: await client("b") };
-}
+import type { OnceOptions } from "./once.js";
 
 /** Work that goes on until its end is called. */
 function step() {
@@ -36,22 +22,9 @@ function step() {
   };
 }
 
-/** `once` of a client over records of which one method is replaced. */
-function over(client: Leasehold, records: OnceStore, changed: Partial<OnceStore>) {
-  const store = new Proxy(records, {
-    get(target, name) {
-      const own: unknown = Reflect.get(changed, name);
-      if (own) return own;
-      const value: unknown = Reflect.get(target, name, target);
-      return typeof value === "function" ? (value.bind(target) as unknown) : value;
-    },
-  });
-  return onceOver(store, leasesOf(client), false);
-}
-
 describe("once", () => {
   it("does the work of a key once, and answers all others with its value", async () => {
-    const { a, b } = await world();
+    const { a, b } = await onceWorld();
     let runs = 0;
     const work = async () => {
       runs += 1;
@@ -72,7 +45,7 @@ describe("once", () => {
   });
 
   it("sends a caller of a key that is done one read and no lease", async () => {
-    const { a, b } = await world();
+    const { a, b } = await onceWorld();
     await a.once("bill", () => 1);
     const { token } = (await a.get("once:bill")) ?? { token: 0 };
     await b.once("bill", () => 2);
@@ -80,7 +53,7 @@ describe("once", () => {
   });
 
   it("wakes all waiters when the key is done, not one after the other", async () => {
-    const { a, b, env } = await world();
+    const { a, b, env } = await onceWorld();
     const working = step();
     const first = a.once("bill", () => working.wait());
     await working.begun;
@@ -92,7 +65,7 @@ describe("once", () => {
   });
 
   it("does not warn of a long wait, which is what its callers are there for", async () => {
-    const { env, a, b } = await world();
+    const { env, a, b } = await onceWorld();
     const warn = vi.spyOn(env.logger, "warn");
     const working = step();
     const first = a.once("bill", () => working.wait());
@@ -106,7 +79,7 @@ describe("once", () => {
   });
 
   it("gives up after waitMs, at once with 0, and at the caller's signal", async () => {
-    const { a, b, env } = await world();
+    const { a, b, env } = await onceWorld();
     const working = step();
     const first = a.once("bill", () => working.wait());
     await working.begun;
@@ -126,18 +99,16 @@ describe("once", () => {
   });
 
   it("waits for a store that does not answer, unless it shall not wait", async () => {
-    const { env, records } = await world();
+    const { env, records } = await onceWorld();
     const error = new StoreUnavailableError("it is down", { outcome: "none" });
     let isDown = true;
-    const leases = new Proxy(records.leases, {
-      get(target, name) {
-        if (name === "acquire" && isDown) return () => Promise.reject(error);
-        const value: unknown = Reflect.get(target, name, target);
-        return typeof value === "function" ? (value.bind(target) as unknown) : value;
-      },
+    const { acquire } = records.leases;
+    const leases = instead(records.leases, {
+      acquire: (...call: Parameters<typeof acquire>) =>
+        isDown ? Promise.reject(error) : acquire.apply(records.leases, call),
     });
     const leasehold = await connect(leases, { env });
-    const client = over(leasehold, records, {});
+    const client = onceWith(leasehold, records, {});
     const now = client.once("bill", { waitMs: 0 }, () => 1);
     const refused = expect(now).rejects.toBe(error);
     await env.clock.advance(10_000);
@@ -152,7 +123,7 @@ describe("once", () => {
   });
 
   it("does not record work that throws: a waiter tries next", async () => {
-    const { a, b, view } = await world();
+    const { a, b, view } = await onceWorld();
     const working = step();
     const first = a.once("bill", async () => {
       await working.wait();
@@ -167,7 +138,7 @@ describe("once", () => {
   });
 
   it("waits for the time of the next attempt, within waitMs", async () => {
-    const { a, b, env } = await world();
+    const { a, b, env } = await onceWorld();
     const bad = () => Promise.reject(new Error("no"));
     await a.once("bill", { retryDelayMs: 10_000 }, bad).catch(() => {});
     const hasty = b.once("bill", { waitMs: 9_000 }, () => 1).catch((error: Error) => error);
@@ -181,7 +152,7 @@ describe("once", () => {
   });
 
   it("runs again when the lease of the one who worked has ended without a record", async () => {
-    const { a, b, env, view } = await world();
+    const { a, b, env, view } = await onceWorld();
     void a.once("bill", () => new Promise(() => {})).catch(() => {});
     await env.clock.settle();
     await b.revoke("once:bill", { free: "now" });
@@ -190,7 +161,7 @@ describe("once", () => {
   });
 
   it("records nothing of a holder whose lease has passed to another one", async () => {
-    const { a, b, view } = await world();
+    const { a, b, view } = await onceWorld();
     const [late, next] = [step(), step()];
     const first = a.once("bill", async () => {
       await late.wait();
@@ -211,9 +182,9 @@ describe("once", () => {
   });
 
   it("asks again when the reply of the record is lost", async () => {
-    const { a, env, records, view } = await world();
+    const { a, env, records, view } = await onceWorld();
     let asked = 0;
-    const client = over(a, records, {
+    const client = onceWith(a, records, {
       async succeed(request) {
         asked += 1;
         const outcome = await records.succeed(request);
@@ -231,10 +202,10 @@ describe("once", () => {
   });
 
   it("asks again when the reply of a failure is lost, and warns of none", async () => {
-    const { a, env, records, view } = await world();
+    const { a, env, records, view } = await onceWorld();
     const warn = vi.spyOn(env.logger, "warn");
     let asked = 0;
-    const client = over(a, records, {
+    const client = onceWith(a, records, {
       async fail(request) {
         asked += 1;
         const outcome = await records.fail(request);
@@ -254,9 +225,9 @@ describe("once", () => {
   });
 
   it("looks again under the lease for what was recorded since its first look", async () => {
-    const { a, b, records } = await world();
+    const { a, b, records } = await onceWorld();
     let isFirst = true;
-    const client = over(a, records, {
+    const client = onceWith(a, records, {
       async get(key) {
         const view = await records.get(key);
         if (isFirst) await b.once("bill", () => "b");
@@ -269,7 +240,7 @@ describe("once", () => {
   });
 
   it("records work whose value cannot be kept, and tells its caller alone", async () => {
-    const { a, b } = await world();
+    const { a, b } = await onceWorld();
     const large = "x".repeat(70_000);
     for (const [key, value] of [
       ["bigint", 1n],
@@ -282,7 +253,7 @@ describe("once", () => {
   });
 
   it("refuses a transaction where none can hold the record", async () => {
-    const { a, view } = await world();
+    const { a, view } = await onceWorld();
     const client = { query: async () => ({ rows: [] }) };
     const refused = a.once("bill", (lease) => lease.succeed("sent", { client }));
     await expect(refused).rejects.toMatchObject({ code: "INVALID_OPTION", path: "client" });
@@ -290,14 +261,16 @@ describe("once", () => {
   });
 
   it("refuses wrong arguments by name, before the work", async () => {
-    const { a } = await world();
+    const { a } = await onceWorld();
     const work = () => expect.unreachable();
     for (const [key, options, path] of [
       ["", {}, "key"],
       ["x".repeat(201), {}, "key"],
       ["bill", { keepMs: 0 }, "keepMs"],
       ["bill", { maxAttempts: 0.5 }, "maxAttempts"],
+      ["bill", { maxAttempts: 2 ** 31 }, "maxAttempts"],
       ["bill", { retryDelayMs: -1 }, "retryDelayMs"],
+      ["bill", { retryDelayMs: 2 ** 31 }, "retryDelayMs"],
       ["bill", { waitMs: -1 }, "waitMs"],
       ["bill", { ttlMs: 1 }, "ttlMs"],
       ["bill", { ttl: 1_000 }, "ttl"],
