@@ -15,7 +15,8 @@ async function world(options: AcquireOptions = {}, maxBlockedMs = 60_000) {
   const { clock } = env;
   const counted = { main: 0, renewed: 0, others: [] as string[] };
   const logged: string[] = [];
-  const note: Logger = { ...silentLogger, error: (_, text) => logged.push(text) };
+  const add = (_: unknown, text: string) => void logged.push(text);
+  const note: Logger = { ...silentLogger, warn: add, error: add };
 
   let blockedSinceMs: number | undefined;
   let late: (() => void)[] = [];
@@ -147,10 +148,11 @@ it("renews alone, and the event loop does nothing twice", async () => {
 it.each<Fault>(["refuse", "hang"])(
   "leaves renewals to the event loop under `%s`, and takes them back",
   async (fault) => {
-    const { clock, store, counted, lease } = await world();
+    const { clock, store, counted, lease, logged } = await world();
     store.faults.renew = fault;
     await clock.advance(10 * TTL_MS);
     expect(lease.checkAlive()).toBe(true);
+    expect(logged).toContain("renewal failed");
     expect(counted.main).toBeGreaterThan(5);
     store.faults.renew = "ok";
     await clock.advance(2 * TTL_MS);
@@ -251,7 +253,7 @@ it("renews on after an explicit renewal for longer", async () => {
 });
 
 it.each(["release", "letExpire"] as const)("renews nothing after %s", async (end) => {
-  const { clock, store, lease, live } = await world();
+  const { clock, store, lease, live, logged } = await world();
   await clock.advance(TTL_MS);
   await lease[end]();
   const { renew } = store.calls;
@@ -259,6 +261,7 @@ it.each(["release", "letExpire"] as const)("renews nothing after %s", async (end
   expect(store.calls.renew).toBe(renew);
   expect(await live()).toBe(end === "release" ? "released" : "expired");
   expect(clock.pendingTimers).toBe(0);
+  expect(logged).toEqual([]);
 });
 
 it("leaves a lease without autoRenew alone", async () => {
