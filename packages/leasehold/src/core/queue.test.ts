@@ -65,6 +65,17 @@ describe("a refused request", () => {
     expect(ids(again)).toEqual(["a", "b"]);
   });
 
+  it("joins the queue, and keeps its position, while the resource is reserved", () => {
+    expect(ids(ask(freed, waiters("a"), request("b"), 100).waiters)).toEqual(["a", "b"]);
+    expect(ids(ask(freed, waiters("a", "b"), request("b"), 100).waiters)).toEqual(["a", "b"]);
+  });
+
+  it("leaves the queue as it is if it waits no longer", () => {
+    const { outcome, waiters: after } = ask(held, waiters("a", "b"), request("b", 0), 400);
+    expect(outcome.status).toBe("held");
+    expect(ids(after)).toEqual(["a", "b"]);
+  });
+
   it("does not join the queue without queueMs while the resource is reserved", () => {
     const { outcome, waiters: after } = ask(freed, waiters("a"), request("x", 0), 100);
     expect(outcome).toMatchObject({ status: "held", ahead: 1 });
