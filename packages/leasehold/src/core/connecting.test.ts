@@ -52,3 +52,13 @@ it("a certificate is blamed only where it is the problem", () => {
   expect(certificateProblem(fetchFailed(of("ECONNRESET")))).toBeNull();
   expect(certificateProblem(undefined)).toBeNull();
 });
+
+it("a server that asks for a certificate of the client is named, with what to do about it", () => {
+  const code = "ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED";
+  const asks = `it asks for a certificate of the client that it trusts (${code})`;
+  const remedies = { authority: "set ?cacert=" };
+  expect(certificateProblem(of(code), remedies)).toBe(asks);
+  expect(certificateProblem(of(code), { ...remedies, client: "set ?cert=" })).toBe(
+    `${asks}; set ?cert=`,
+  );
+});

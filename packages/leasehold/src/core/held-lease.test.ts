@@ -164,6 +164,19 @@ describe("renewal", () => {
     expect(lease.remainingMs()).toBeCloseTo(TTL_MS * 0.99 - 10, 6);
   });
 
+  it("renew() shares a renewal that is under way", async () => {
+    const { clock, store, lease } = await held({ autoRenew: false });
+    store.faults.renew = "hold";
+    const first = lease.renew();
+    await clock.settle();
+    const second = lease.renew();
+    await clock.settle();
+    store.faults.renew = "ok";
+    store.open();
+    await Promise.all([first, second]);
+    expect(store.calls.renew).toBe(1);
+  });
+
   it("renew({ ttlMs }) lengthens the lease from now on, and never shortens it", async () => {
     const { clock, leases, lease } = await held({ autoRenew: false });
     const leftMs = async () => (await leases.get("r"))?.remainingMs;

@@ -55,6 +55,7 @@ it("has no use for a client whose results have no rows, as those of TypeORM", as
     const client = { query: async () => result } as never;
     await expect(checkInTransaction(client, "t")).rejects.toMatchObject({
       code: "INVALID_OPTION",
+      path: "client",
       message: expect.stringContaining("wrap your library's transaction"),
     });
   }
