@@ -1,7 +1,7 @@
 // What a night proves: long runs that `npm test` has only shares of, one after the other. Each part writes a report as
 // JSON into the folder, from which docs/reliability.md takes its figures. A part fits into an hour.
 import { PARTS as MUTATED } from "../mutants/parts.js";
-import { ENGINES } from "../overload/engines.js";
+import { ATTACKED, ENGINES } from "../overload/engines.js";
 import { AREAS } from "../planted-bugs/bugs.js";
 import { isOfStrangers } from "../planted-bugs/report.js";
 
@@ -13,7 +13,7 @@ const [SIMULATIONS, WORLDS, FIRST_WORLD] = [13, 10_000, 50_000_000];
 const [HISTORIES, FIRST_HISTORY] = [420, 100_000];
 /** Any test may catch the bugs of strangers, which takes longer. */
 const BUGS_BY_PART = [
-  { name: "named", minutes: 25, areas: AREAS.filter((area) => !isOfStrangers(area)) },
+  { name: "named", minutes: 45, areas: AREAS.filter((area) => !isOfStrangers(area)) },
   ...AREAS.filter(isOfStrangers).map((area) => ({
     name: area.replace(" ", "-"),
     minutes: 40,
@@ -89,7 +89,7 @@ export const STEPS = [
     what: "small changes of the code, which unit tests must notice",
     parts: MUTATED.map(({ name }) => ({
       name: `mutants-${name}`,
-      minutes: name === "core" ? 60 : 20,
+      minutes: ["core", "server"].includes(name) ? 60 : 20,
       command: (_, report) => ["verification/mutants/run.js", name, "--json", report],
     })),
   },
@@ -98,7 +98,7 @@ export const STEPS = [
     what: "2,520 histories of clients on real stores",
     parts: STORES.map((store) => ({
       name: `histories-${store}`,
-      minutes: 17,
+      minutes: 10,
       command: (scale, report) => [
         "verification/histories/main.js",
         "--target",
@@ -167,8 +167,7 @@ export const STEPS = [
     name: "overload",
     what: "a server with more requests than it can serve, and attacked by a tenant",
     parts: ENGINES.flatMap((engine) =>
-      // A server behind a server has one tenant, and so no other one to attack.
-      (engine === "http" ? ["flood"] : ["flood", "attacks"]).map((kind) => ({
+      (ATTACKED.includes(engine) ? ["flood", "attacks"] : ["flood"]).map((kind) => ({
         name: `overload-${engine}-${kind}`,
         minutes: kind === "flood" ? 1 : 8,
         command: (/** @type {number} */ scale) => [

@@ -24,6 +24,9 @@ const RUNS = {
 /** All stores that `leasehold serve` accepts. */
 export const ENGINES = Object.keys(RUNS);
 
+/** Those on which a server has tenants. Behind another server it has one, and so no other tenant can attack. */
+export const ATTACKED = ENGINES.filter((engine) => engine !== "http");
+
 /**
  * Starts the engine, runs against it, and ends it.
  * @param {string} name

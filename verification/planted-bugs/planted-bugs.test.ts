@@ -176,7 +176,7 @@ describe("a bug", () => {
       const tried = await plant(copy, bug, controls);
       expect(tried).toMatchObject({ name: "a-bug", killedBy });
       expect(times).toBe(planted);
-      const origin = { date: "2026-01-01T00:00", commit: "", node: "", machine: "", seconds: 0 };
+      const origin = { date: "2026-01-01T00:00", commit: "", node: "", machine: "" };
       expect(markdown({ ...origin, controls, bugs: [tried] })).toContain(`| ${cell} | 0 |`);
     },
   );

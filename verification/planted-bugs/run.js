@@ -6,7 +6,7 @@ import { INTERRUPTED, interruption } from "../support/interrupt.js";
 import { provenance } from "../support/provenance.js";
 import { AREAS, BUGS, KINDS } from "./bugs.js";
 import { Copy } from "./copy.js";
-import { control, plant, secondsSince, UNNOTICED } from "./plant.js";
+import { control, plant, UNNOTICED } from "./plant.js";
 import { markdown } from "./report.js";
 
 const HELP = `Usage: npm run planted-bugs -- [NAME ...] [options]
@@ -73,9 +73,8 @@ if (values.list) {
   process.exit(0);
 }
 
-const startedMs = performance.now();
 const order = new Map(BUGS.map(({ name }, at) => [name, at]));
-const report = { kind: "planted-bugs", ...provenance(), controls: [], bugs: [], seconds: 0 };
+const report = { kind: "planted-bugs", ...provenance(), controls: [], bugs: [] };
 if (values.resume && existsSync(values.json)) {
   const { controls, bugs } = JSON.parse(readFileSync(values.json, "utf8"));
   // Checks that have failed without a bug, or could not run with one, are tried again.
@@ -103,7 +102,6 @@ async function each(items, use) {
 }
 
 function write() {
-  report.seconds = secondsSince(startedMs);
   report.bugs.sort((a, b) => order.get(a.name) - order.get(b.name));
   if (values.json) writeFileSync(values.json, `${JSON.stringify(report, null, 2)}\n`);
 }

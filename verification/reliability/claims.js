@@ -1,5 +1,5 @@
 // What the reports of a night must show, each with what was seen and whether that is enough.
-import { ENGINES as OF_SERVERS } from "../overload/engines.js";
+import { ATTACKED, ENGINES as FLOODED } from "../overload/engines.js";
 import { setsOfStrangers } from "../planted-bugs/report.js";
 import { CONFIGURATIONS, VARIANTS } from "../spin/configurations.js";
 import { isAsExpected } from "../spin/report.js";
@@ -44,7 +44,13 @@ export function claims(reports) {
       ?.score,
   }));
   const overloads = reports["overload"]?.["runs"] ?? [];
-  const loaded = new Set(overloads.map((/** @type {Report} */ { engine }) => engine));
+  const ranOn = (/** @type {boolean} */ isAttack) => {
+    const runs = overloads.filter(
+      (/** @type {Report} */ { attack }) => Boolean(attack) === isAttack,
+    );
+    return new Set(runs.map((/** @type {Report} */ { engine }) => engine));
+  };
+  const [flooded, attacked] = [ranOn(false), ranOn(true)];
   const lost = add(overloads.map((/** @type {Report} */ one) => one["lost"]));
   const caught =
     planted?.["bugs"].filter((/** @type {Report} */ bug) => bug.killedBy !== null) ?? [];
@@ -145,9 +151,12 @@ export function claims(reports) {
     },
     {
       what: "leases of others while a server is overloaded or attacked",
-      aim: "none lost, on each of the six stores that a server runs on",
-      seen: `${lost} lost in ${overloads.length} runs on ${[...loaded].join(", ") || "no store"}`,
-      holds: loaded.size >= OF_SERVERS.length && lost === 0,
+      aim: "none lost: floods on each of the six stores that a server runs on, attacks on each where it has tenants",
+      seen: `${lost} lost in ${overloads.length} runs; floods on ${listed(flooded)}; attacks on ${listed(attacked)}`,
+      holds:
+        FLOODED.every((engine) => flooded.has(engine)) &&
+        ATTACKED.every((engine) => attacked.has(engine)) &&
+        lost === 0,
       from: ["overload"],
     },
     {
@@ -188,6 +197,8 @@ function protocolClaim(report) {
     from: ["spin"],
   };
 }
+
+const listed = (/** @type {Set<string>} */ names) => [...names].join(", ") || "no store";
 
 const holdsOf = (/** @type {Report | undefined} */ report) =>
   report === undefined ? "not run" : report["holds"] ? "holds" : "FAILS";

@@ -13,7 +13,8 @@ import { STEPS } from "../nightly/steps.js";
  * @returns {Map<string, Report[]>} by step, in the order of their names
  */
 export function readReports(folder) {
-  const files = existsSync(folder) ? readdirSync(folder).sort() : [];
+  const inOrder = new Intl.Collator("en", { numeric: true }).compare;
+  const files = existsSync(folder) ? readdirSync(folder).sort(inOrder) : [];
   const isOf = (/** @type {string} */ file, /** @type {string} */ name) =>
     file === `${name}.json` || (file.startsWith(`${name}-`) && file.endsWith(".json"));
   return new Map(
@@ -49,7 +50,6 @@ const JOINS = {
     ...parts[0],
     bugs: parts.flatMap(({ bugs }) => bugs),
     controls: parts.flatMap(({ controls }) => controls),
-    seconds: add(parts.map(({ seconds }) => seconds)),
   }),
   mutants: (reports) => ({ parts: reports.flatMap(({ parts }) => parts) }),
   overload: (parts) => ({ runs: parts.flatMap(runsOf) }),

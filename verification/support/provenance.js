@@ -22,7 +22,8 @@ export function provenance(/** @type {readonly string[]} */ argv = process.argv.
   const said = args
     .filter((_, at) => !namesFile(at) && !namesFile(at - 1))
     .filter((arg) => !FILES.some((option) => arg.startsWith(`${option}=`)))
-    .map((arg) => arg.replace(/:\/\/[^@/]*@/, "://"));
+    .map((arg) => arg.replace(/:\/\/[^@/]*@/, "://"))
+    .map((arg) => (arg.includes(" ") ? `"${arg}"` : arg));
   return {
     command: ["node", relative(root, resolve(root, script)), ...said].join(" "),
     date: new Date().toISOString(),
