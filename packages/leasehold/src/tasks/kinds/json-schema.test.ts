@@ -27,10 +27,15 @@ describe("schemaText()", () => {
     [{ items: { $id: "https://example.com/a" } }, "schema.items.$id is allowed at the top only"],
     [{ items: { pattern: "(" } }, "schema.items.pattern must be a regular expression"],
     [{ patternProperties: { "[": true } }, "schema.patternProperties must be a regular"],
-    [{ pattern: "a".repeat(2_000) }, "schema.pattern must have at most 1000 characters"],
+    [{ pattern: "a".repeat(1_001) }, "schema.pattern must have at most 1000 characters"],
     [manyBelow("\u00e9".repeat(14_000)), "schema has too many members below long names"],
   ])("refuses %j", (schema, problem) => {
     expect(() => schemaText(schema)).toThrow(problem);
+  });
+
+  it("takes the longest pattern", () => {
+    const schema = { pattern: "a".repeat(1_000) };
+    expect(JSON.parse(schemaText(schema))).toEqual(schema);
   });
 
   it("takes what only looks like a keyword in values", () => {
@@ -95,6 +100,25 @@ describe("the check of data", () => {
     const found = invoice(data);
     expect(found?.path).toBe(path);
     expect(found?.problem).toMatch(problem);
+  });
+
+  it("shows no more than the beginning of a long problem", () => {
+    const found = checkOf({ required: ["a".repeat(400)] })({});
+    expect(found?.problem).toMatch(/^does not match the schema: .{300}…$/);
+  });
+
+  it("names what an alternative within a list misses", () => {
+    const check = checkOf({
+      allOf: [
+        { required: ["a"] },
+        { properties: { b: { $ref: "#/allOf/2" } } },
+        { type: "string" },
+      ],
+    });
+    expect(check({ a: 1, b: 2 })).not.toBe(null);
+    expect(() => schemaText({ allOf: [{}, { $ref: "other" }] })).toThrow(
+      "schema.allOf.1.$ref must",
+    );
   });
 
   it("reads schemas of earlier drafts by their $schema", () => {

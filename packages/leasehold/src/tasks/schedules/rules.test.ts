@@ -1,6 +1,15 @@
 import { describe, expect, it } from "vitest";
 import type { DueSchedule } from "./port.js";
-import { everyTimes, LATE_MS, NEVER_MS, RECHECK_MS, stepOf } from "./rules.js";
+import {
+  catchUpOf,
+  everyTimes,
+  LATE_MS,
+  mostOf,
+  NEVER_MS,
+  nextTimes,
+  RECHECK_MS,
+  stepOf,
+} from "./rules.js";
 
 const TIMES = everyTimes(1_000);
 const DUE: DueSchedule = {
@@ -102,4 +111,24 @@ describe("a tick", () => {
     const step = stepOf({ ...DUE, lastFireAtMs: 5_000 }, 12_000, over);
     expect(step).toMatchObject({ fireAtMs: [], dueAtMs: NEVER_MS });
   });
+});
+
+it("says how many fire times are made up for as a number, and back", () => {
+  for (const [catchUp, most] of [
+    ["none", 0],
+    ["last", 1],
+    [{ most: 7 }, 7],
+  ] as const) {
+    expect(mostOf(catchUp)).toBe(most);
+    expect(catchUpOf(most)).toEqual(catchUp);
+  }
+});
+
+it("shows fewer fire times if there are no more", () => {
+  const times = {
+    next: (afterMs: number) => (afterMs < 2 ? afterMs + 1 : null),
+    previous: () => null,
+  };
+  expect(nextTimes(times, 0, 5)).toEqual([1, 2]);
+  expect(nextTimes(times, 0, 1)).toEqual([1]);
 });

@@ -1,0 +1,80 @@
+/** What a schema says of data, by the conventions of Standard Schema and Standard JSON Schema. */
+import type { StandardSchemaV1 } from "@standard-schema/spec";
+import { expect, it } from "vitest";
+import { contractOf, schemaOf } from "./contract.js";
+
+type Issue = StandardSchemaV1.Issue;
+const standard = (result: unknown, more: object = {}) =>
+  ({
+    "~standard": { version: 1, vendor: "own", validate: () => result, ...more },
+  }) as unknown as StandardSchemaV1;
+const refusedWith = (...issues: Issue[]) => schemaOf(standard({ issues })).validate({});
+
+it.each<[string, Issue[], string, string]>([
+  ["the data", [{ message: "is odd" }], "data", "is odd"],
+  ["a member", [{ message: "is odd", path: ["lines", 0] }], "data.lines.0", "is odd"],
+  ["a member by its segments", [{ message: "is odd", path: [{ key: "a" }] }], "data.a", "is odd"],
+  ["the first of several", [{ message: "1", path: ["a"] }, { message: "2" }], "data.a", "1"],
+  ["the data, of an issue without words", [{} as Issue], "data", "is invalid"],
+  ["the data, of no issue", [], "data", "is invalid"],
+])("names %s that a library's schema refuses", async (_, issues, path, problem) => {
+  await expect(refusedWith(...issues)).rejects.toMatchObject({
+    code: "INVALID_OPTION",
+    path,
+    message: expect.stringContaining(problem) as string,
+  });
+});
+
+it("gives what a library's schema makes of the data", async () => {
+  expect(await schemaOf(standard({ value: 7 })).validate("7")).toBe(7);
+});
+
+it("checks data by a JSON Schema, names the member, and gives the data as it is", async () => {
+  const schema = schemaOf({ type: "object", properties: { cents: { type: "integer" } } });
+  const data = { cents: 1 };
+  expect(await schema.validate(data)).toBe(data);
+  await expect(schema.validate({ cents: "1" })).rejects.toMatchObject({ path: "data.cents" });
+  await expect(schema.validate(1)).rejects.toMatchObject({ path: "data" });
+});
+
+it.each([[null], [[]], ["schema"], [undefined]])("refuses %j as a schema", (schema) => {
+  const wrong = expect.objectContaining({ code: "INVALID_OPTION", path: "schema" });
+  expect(() => schemaOf(schema as never)).toThrow(wrong);
+});
+
+it("publishes the JSON Schema that is given, or that the library gives", () => {
+  const own = { type: "object" };
+  expect(contractOf(own, { publish: true }).published).toBe(own);
+  expect(contractOf(own, {}).published).toBe(null);
+  expect(contractOf(standard({}), { publish: true, jsonSchema: own }).published).toBe(own);
+  const jsonSchema = {
+    input(this: unknown, { target }: { target: string }) {
+      return { self: this === jsonSchema, target };
+    },
+  };
+  expect(contractOf(standard({}, { jsonSchema }), { publish: true }).published).toEqual({
+    self: true,
+    target: "draft-2020-12",
+  });
+});
+
+it.each([
+  ["is none", undefined, "needs a schema"],
+  ["gives no JSON Schema", standard({}), 'which "own" does not give: give its JSON Schema'],
+  [
+    "fails to give one",
+    standard(
+      {},
+      {
+        jsonSchema: {
+          input() {
+            throw new Error("too clever");
+          },
+        },
+      },
+    ),
+    'which "own" cannot give (too clever): give its JSON Schema',
+  ],
+])("cannot publish a schema that %s", (_, schema, problem) => {
+  expect(() => contractOf(schema, { publish: true })).toThrow(problem);
+});
