@@ -4,7 +4,6 @@ import { createKey, systemEnv } from "leasehold/internal";
 import { memory } from "leasehold/stores/memory";
 import { expect, it, onTestFinished } from "vitest";
 import { createApp, type ListenOptions, listen } from "./index.js";
-import { networkOf } from "./limits/networks.js";
 
 type Line = Record<string, unknown>;
 
@@ -161,17 +160,3 @@ it("does not cut off a request that takes longer than a connection without a cal
   await once(socket, "data");
   expect(answer).toContain("HTTP/1.1 204");
 }, 30_000);
-
-it.each([
-  ["192.0.2.7", "192.0.2.7"],
-  ["::ffff:192.0.2.7", "192.0.2.7"],
-  ["::1", "0:0:0:0::/64"],
-  ["2001:db8:0:1:2:3:4:5", "2001:db8:0:1::/64"],
-  ["2001:db8:0:1::5", "2001:db8:0:1::/64"],
-  ["2001:db8::5", "2001:db8:0:0::/64"],
-  ["2001:0DB8::", "2001:db8:0:0::/64"],
-  ["fe80::1%eth0", "fe80:0:0:0::/64"],
-  ["64:ff9b::192.0.2.7", "64:ff9b:0:0::/64"],
-])("counts %s as %s", (address, network) => {
-  expect(networkOf(address)).toBe(network);
-});
