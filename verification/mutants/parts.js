@@ -60,6 +60,20 @@ export const PARTS = [
     tests: [`${LIBRARY}/core/*.test.ts`, `!${LIBRARY}/core/acquire.test.ts`],
   },
   {
+    name: "once",
+    what: "work that is done once",
+    target: 80,
+    mutate: [`${LIBRARY}/once/*.ts`],
+    tests: [`${LIBRARY}/once/*.test.ts`],
+  },
+  {
+    name: "renewal-thread",
+    what: "renewals in a thread of their own",
+    target: 80,
+    mutate: [`${LIBRARY}/renewal-thread/{answers,messages,renewals}.ts`],
+    tests: [`${LIBRARY}/renewal-thread/*.test.ts`],
+  },
+  {
     name: "task-rules",
     what: "what a store decides about tasks",
     target: 80,
@@ -72,6 +86,19 @@ export const PARTS = [
     target: 80,
     mutate: [`${LIBRARY}/tasks/{worker,completer,ready}.ts`],
     tests: [`${LIBRARY}/tasks/*.test.ts`],
+  },
+  {
+    name: "task-plans",
+    what: "schedules, limits, kinds and keys of tasks",
+    target: 80,
+    mutate: [
+      `${LIBRARY}/tasks/{schedules,kinds}/*.ts`,
+      `${LIBRARY}/tasks/{blocked-keys,concurrency,keys,limit-client,limits}.ts`,
+    ],
+    tests: [
+      `${LIBRARY}/tasks/{schedules,kinds}/*.test.ts`,
+      `${LIBRARY}/tasks/{concurrency,keys,limit-client,limits}.test.ts`,
+    ],
   },
   {
     name: "server",
