@@ -38,4 +38,4 @@ export async function plant(copy, bug, controls) {
   };
 }
 
-export const secondsSince = (ms) => (performance.now() - ms) / 1_000;
+const secondsSince = (ms) => (performance.now() - ms) / 1_000;

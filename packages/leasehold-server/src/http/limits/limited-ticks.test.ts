@@ -82,7 +82,7 @@ it("reserves nothing for a schedule that only moves on", async () => {
   expect(limits.logger.warn).not.toHaveBeenCalled();
 });
 
-it("gives back what it reserved if no task was made, and reports none", async () => {
+it("returns what it reserved if no task was made, and reports none", async () => {
   const { store, limits, ticking } = open(2);
   store.fire.mockResolvedValueOnce({ status: "moved" });
   expect(await ticking.fire(request(["a", "b"]))).toEqual({ status: "moved" });
