@@ -1,5 +1,5 @@
-// Writes the figures of a night's reports into docs/reliability.md, between its marks, and those of mutants and of planted
-// bugs into their own pages.
+// Writes the figures of a night's reports into docs/reliability.md, between its marks, and those of mutants, planted
+// bugs and the model into their own pages.
 //
 //   npm run nightly && npm run reliability -- nightly
 //   npm run reliability -- docs/reliability              from the reports that are kept
@@ -9,6 +9,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { pageOf as mutantsPageOf } from "../mutants/page.js";
 import { markdown } from "../planted-bugs/report.js";
+import { pageOf as modelPageOf } from "../spin/page.js";
 import { sourcesHash } from "../support/provenance.js";
 import { pageOf } from "./page.js";
 import { joined, readReports, sourcesOf } from "./reports.js";
@@ -37,9 +38,10 @@ if (sources[0] !== sourcesHash())
 
 const { text, judged } = pageOf(runs, readFileSync(FILE, "utf8"));
 writeFileSync(FILE, text);
-const { mutants, "planted-bugs": planted } = joined(runs);
+const { mutants, "planted-bugs": planted, spin } = joined(runs);
 if (mutants) writeFileSync(pathOf("mutants.md"), mutantsPageOf(mutants).text);
 if (planted) writeFileSync(pathOf("planted-bugs.md"), markdown(planted));
+if (spin) writeFileSync(pathOf("model-checking.md"), modelPageOf(spin));
 for (const { what, seen, holds } of judged)
   console.log(`${holds ? "ok   " : "SHORT"} ${what}: ${seen}`);
 process.exitCode = judged.every(({ holds }) => holds) ? 0 : 1;
