@@ -1,7 +1,6 @@
 import { silentLogger } from "../../packages/leasehold/src/env/index.js";
 import { connect, openStores } from "../../packages/leasehold/src/index.js";
-import type { Leasehold } from "../../packages/leasehold/src/leasehold.js";
-import { leasesOf } from "../../packages/leasehold/src/leasehold.js";
+import { type Leasehold, leasesOf } from "../../packages/leasehold/src/leasehold.js";
 import { onceOver } from "../../packages/leasehold/src/once/once.js";
 import type { OnceStore } from "../../packages/leasehold/src/once/port.js";
 import { manualEnv } from "../../packages/leasehold/src/testing/index.js";

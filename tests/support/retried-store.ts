@@ -6,11 +6,12 @@ import { manualEnv } from "../../packages/leasehold/src/testing/index.js";
 /** Makes a store that tries again, over one that is opened at each call. */
 type Retried<Store> = (open: () => Promise<Store>, env: Env) => Store;
 
-/** A store whose every method does the same. It is no promise. */
+/** A store whose every method does the same. */
 function storeOf<Store>(method: (name: string, args: unknown[]) => unknown): Store {
-  const get = (_: object, name: string) =>
-    name === "then" ? undefined : async (...args: unknown[]) => method(name, args);
-  return new Proxy({}, { get: get as ProxyHandler<object>["get"] & {} }) as Store;
+  const get = (_: object, name: string | symbol) =>
+    // With a method `then` it would be taken for a promise.
+    name === "then" ? undefined : async (...args: unknown[]) => method(String(name), args);
+  return new Proxy({}, { get }) as Store;
 }
 
 /**
