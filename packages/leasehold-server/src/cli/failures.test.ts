@@ -36,6 +36,11 @@ it.each([
     "leasehold: INVALID_OPTION: --cron or --every must be given, and not both",
   ],
   [
+    new InvalidOptionError("cron", '"H * * * *" is random: set jitterMs, everyMs or timeZone'),
+    64,
+    'leasehold: INVALID_OPTION: --cron "H * * * *" is random: set --jitter, --every or --time-zone',
+  ],
+  [
     new InvalidOptionError("source", "must begin with one of memory:"),
     64,
     "leasehold: INVALID_OPTION: --store must begin with one of memory:",

@@ -103,7 +103,7 @@ const FLAGS: Readonly<Record<string, string>> = {
 function withFlags(message: string): string {
   return message
     .replace(/^\w+(?= )/, (path) => (Object.hasOwn(FLAGS, path) ? FLAGS[path] : undefined) ?? path)
-    .replace(/^--cron or everyMs\b/, "--cron or --every")
+    .replace(/(?<=^--cron .*)\b(everyMs|jitterMs|timeZone)\b/gs, (name) => FLAGS[name] ?? name)
     .replace(
       /^(ttl|wait|grace)Ms must be from (\d+) to (\d+), not (\d+)$/,
       "--$1 must be from $2ms to $3ms, not $4ms",

@@ -102,7 +102,7 @@ function addDeclare(schedules: Command): void {
     .argument("<name>", "name of the schedule")
     .argument("<kind>", "kind of its tasks")
     .argument("[data]", "data of its tasks, as JSON or text", jsonOrText)
-    .option("--cron <expression>", "five fields, or six with seconds first", notBlank)
+    .option("--cron <expression>", "five fields, or six with the second first", notBlank)
     .option("--every <duration>", "an interval, instead of --cron", positiveDuration)
     .option("--time-zone <name>", "IANA time zone of --cron (default: UTC)", notBlank)
     .option("--catch-up <n>", 'fire times to make up for: "none", "last" or a number', catchUp)

@@ -38,7 +38,8 @@ const Overlap = z.enum(["allow", "skip", "queue"]).openapi({
 });
 const times = {
   cron: z.string().max(256).nullable().openapi({
-    description: "Five fields, or six with seconds first. Either `cron` or `everyMs` is given.",
+    description:
+      "Five fields, or six with the second first. If day of month or day of week begins with `*`, both must match, otherwise one of them. Either `cron` or `everyMs` is given.",
     example: "0 2 * * *",
   }),
   timeZone: z.string().max(64).openapi({

@@ -32,7 +32,10 @@ import { timesOf } from "./times.js";
 
 /** A schedule of tasks: `cron` or `everyMs`, and what its tasks are. */
 export interface ScheduleOptions<Input> extends TaskDefaults {
-  /** A cron expression of five fields, or six with seconds first. Required without `everyMs`. */
+  /**
+   * A cron expression of five fields, or six with the second first, of at most 256 characters. If day of month or day of week
+   * begins with `*`, both must match, otherwise one of them, as in crontab(5). Required without `everyMs`.
+   */
   cron?: string;
   /** The IANA time zone of `cron`, such as `Europe/Zurich`. Default `UTC`, whatever the machine says. */
   timeZone?: string;
@@ -123,7 +126,10 @@ export async function checkDeclaration(declaration: ScheduleDeclaration): Promis
   checkCatchUp(catchUp);
   toJson("data", task.data, SCHEDULE_DATA_BYTES);
   const times = await timesOf(declaration);
-  if (times.next(0) === null) throw new InvalidOptionError("cron", "has no fire time");
+  if (times.next(0) === null) {
+    const problem = `${JSON.stringify(cron)} never fires: no date has this day and this month`;
+    throw new InvalidOptionError("cron", problem);
+  }
 }
 
 function checkCatchUp(catchUp: unknown): void {

@@ -39,7 +39,7 @@ export interface ScheduledTask
 
 /** What a program declares: `cron` or `everyMs`, the other one is null. */
 export interface ScheduleDeclaration {
-  /** Five fields, or six with seconds first. */
+  /** Five fields, or six with the second first. */
   readonly cron: string | null;
   /** The IANA time zone of `cron`. */
   readonly timeZone: string;

@@ -1,5 +1,6 @@
 /** The fire times of a declaration. The cron library is loaded when the first one needs it. */
 import { InvalidOptionError } from "../../core/index.js";
+import { readCron } from "./cron.js";
 import type { ScheduleDeclaration } from "./port.js";
 import { everyTimes, type FireTimes } from "./rules.js";
 
@@ -12,10 +13,15 @@ type Timing = Pick<ScheduleDeclaration, "cron" | "everyMs" | "timeZone">;
  */
 export async function timesOf({ cron, everyMs, timeZone }: Timing): Promise<FireTimes> {
   if (everyMs !== null) return everyTimes(everyMs);
-  const { Cron } = await import("croner");
   checkTimeZone(timeZone);
-  const options = { timezone: timeZone, paused: true, mode: "5-or-6-parts" } as const;
-  const parsed = parse(() => new Cron(cronOf(cron), options));
+  const { text, needsBothDays } = readCron(cron ?? "");
+  const { Cron } = await import("croner");
+  const parsed = new Cron(text, {
+    timezone: timeZone,
+    domAndDow: needsBothDays,
+    mode: "5-or-6-parts",
+    paused: true,
+  });
   return {
     next: (afterMs) => parsed.nextRun(new Date(afterMs))?.getTime() ?? null,
     previous: (beforeMs) => parsed.previousRuns(1, new Date(beforeMs))[0]?.getTime() ?? null,
@@ -30,19 +36,4 @@ function checkTimeZone(timeZone: unknown): void {
     // Falls through to the error below.
   }
   throw new InvalidOptionError("timeZone", 'must be an IANA time zone, such as "Europe/Zurich"');
-}
-
-/** The library takes a date too. */
-function cronOf(cron: string | null): string {
-  if (cron !== null && /^(@\w+|\S+(\s+\S+){4,5})$/.test(cron.trim())) return cron;
-  throw new Error("it has five fields, or six with seconds first");
-}
-
-function parse<T>(read: () => T): T {
-  try {
-    return read();
-  } catch (error) {
-    const why = error instanceof Error ? error.message.replace(/^CronPattern: /, "") : "";
-    throw new InvalidOptionError("cron", `must be a cron expression, such as "0 2 * * *": ${why}`);
-  }
 }
