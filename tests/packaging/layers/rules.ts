@@ -139,7 +139,6 @@ export const LIBRARY: Rules = {
     "tasks/payloads.ts": ["stores/", "once/"],
     // What a value must be to be kept.
     "tasks/json.ts": ["once/", "internal.ts"],
-    "tasks/describe.ts": ["once/"],
     // What a store that fails for a while is wrapped in, without the rest of what keeps tasks and controls.
     "tasks/retrying.ts": ["stores/"],
     "control/retrying.ts": ["stores/"],

@@ -109,9 +109,21 @@ it("is of the store if it is none of ours", () => {
     cause,
   });
   expect(asStoreError(null, "maybe")).toMatchObject({
-    message: expect.stringMatching(/^the store failed: threw object/),
+    message: expect.stringMatching(/^the store failed: null/),
     outcome: "unknown",
   });
+});
+
+it("is distinguished from any value that was thrown, even one for which instanceof throws", () => {
+  const { proxy, revoke } = Proxy.revocable({}, {});
+  revoke();
+  expect(proxy instanceof LeaseholdError).toBe(false);
+  expect(proxy instanceof TimedOutError).toBe(false);
+  expect(new ClosedError() instanceof LeaseholdError).toBe(true);
+  expect(new ClosedError() instanceof ClosedError).toBe(true);
+  expect(new ClosedError() instanceof StaleTokenError).toBe(false);
+  const { message } = asStoreError(proxy, "maybe");
+  expect(message).toContain("the store failed: [a value that cannot be read]");
 });
 
 it("says of a taken lease what the store knows: another grant, or never one under this id", () => {

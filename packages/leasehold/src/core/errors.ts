@@ -1,3 +1,4 @@
+import { isInstance } from "../env/index.js";
 import { PAUSED_HOLDER } from "./paused-holder.js";
 
 /**
@@ -74,6 +75,14 @@ export class LeaseholdError extends Error {
     this.retryable = init.retryable;
     this.outcome = init.outcome;
     this.docs = `node_modules/leasehold/docs/errors.md#${code.toLowerCase()}`;
+  }
+
+  /**
+   * Code can throw anything, and for a revoked proxy `instanceof` throws itself, which would fail what has caught it.
+   * @internal
+   */
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    return isInstance(value, this);
   }
 
   /**

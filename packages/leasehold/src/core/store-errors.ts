@@ -1,11 +1,10 @@
+import { reasonOf } from "../env/index.js";
 import { LeaseholdError, StoreUnavailableError } from "./errors.js";
 
 /** An outcome for a call that failed as a whole before or after it may have taken effect. */
 export function asStoreError(error: unknown, applied: "no" | "maybe"): LeaseholdError {
   if (error instanceof LeaseholdError) return error;
-  // Code can throw any value, including one that cannot be converted to a string.
-  const message = error instanceof Error ? error.message : `threw ${typeof error}`;
-  return new StoreUnavailableError(`the store failed: ${message}`, {
+  return new StoreUnavailableError(`the store failed: ${reasonOf(error)}`, {
     outcome: applied === "no" ? "none" : "unknown",
     cause: error,
   });

@@ -1,6 +1,15 @@
 export { invariant } from "./assert.js";
 export { Backoff } from "./backoff.js";
 export { type Clock, sleep, systemClock, type Timer } from "./clock.js";
+export {
+  describe,
+  isError,
+  isInstance,
+  propertyOf,
+  reasonOf,
+  shown,
+  storable,
+} from "./describe.js";
 export { formatDuration, parseDuration } from "./duration.js";
 export { type Env, systemEnv } from "./env.js";
 export { EventQueue, eventsUntil, type Resync } from "./event-queue.js";

@@ -39,8 +39,7 @@ import {
   startCollector,
   withoutUndefined,
 } from "../core/index.js";
-import { type Env, type LabelsOf, sleep } from "../env/index.js";
-import { describe } from "../tasks/describe.js";
+import { type Env, type LabelsOf, reasonOf, sleep } from "../env/index.js";
 import { toJson } from "../tasks/json.js";
 import { byteLength } from "../tasks/payloads.js";
 import type { Json } from "../tasks/port.js";
@@ -275,7 +274,7 @@ class Once<T> {
     const { maxAttempts = null, retryDelayMs = 0 } = this.#options;
     const request = {
       ...this.#grant(lease),
-      error: error instanceof Error ? error.message : describe(error),
+      error: reasonOf(error),
       maxAttempts,
       retryDelayMs,
     };

@@ -14,8 +14,7 @@ import {
   type RenewOutcome,
   type Submission,
 } from "../core/index.js";
-import { Backoff, type Env, sleep } from "../env/index.js";
-import { describe } from "./describe.js";
+import { Backoff, type Env, reasonOf, sleep, storable } from "../env/index.js";
 import type {
   CompleteOutcome,
   CompleteRequest,
@@ -93,7 +92,7 @@ export class Completer {
       // Any other fault is of the store or of the way to it, not of the output.
       if (error.code !== "INVALID_OPTION") return false;
       const { output: _output, ...grant } = request;
-      const text = describe(`the output cannot be stored: ${error.message}`);
+      const text = storable(`the output cannot be stored: ${reasonOf(error)}`);
       return this.fail(lease, { ...grant, error: text, retryInMs: null, final: true });
     };
     return this.#report(lease, request, this.#completions, onFault, first);

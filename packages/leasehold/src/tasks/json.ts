@@ -1,6 +1,6 @@
 /** What task data, output and progress may be: only what JSON carries, because the rest would be lost silently. */
 import { InvalidOptionError } from "../core/index.js";
-import { describe } from "./describe.js";
+import { reasonOf } from "../env/index.js";
 import type { Json } from "./port.js";
 
 /** Of progress and of a checkpoint, as JSON: they travel with heartbeats, in one request with those of other tasks. */
@@ -23,8 +23,7 @@ export function toJson(path: string, value: unknown, longestBytes?: number): Jso
     if (circle !== null) {
       throw new InvalidOptionError(circle, "is circular, and JSON has no circular values");
     }
-    const problem = error instanceof Error ? error.message : describe(error);
-    throw new InvalidOptionError(path, `cannot be kept as JSON: ${problem}`);
+    throw new InvalidOptionError(path, `cannot be kept as JSON: ${reasonOf(error)}`);
   }
   if (longestBytes !== undefined && new TextEncoder().encode(text).length > longestBytes) {
     throw new InvalidOptionError(path, `must be at most ${longestBytes} bytes as JSON`);

@@ -25,10 +25,16 @@ import {
   trustFrom,
   trustLeftMs,
 } from "../core/index.js";
-import type { Env, LeaseId, Logger, OpenSpan, TraceContext } from "../env/index.js";
+import {
+  describe,
+  type Env,
+  type LeaseId,
+  type Logger,
+  type OpenSpan,
+  type TraceContext,
+} from "../env/index.js";
 import { Completer, reportTimeoutMs } from "./completer.js";
 import { FinalTaskError, type HandlerContext, type TaskHandler } from "./define.js";
-import { describe } from "./describe.js";
 import { handlerContext } from "./handler-context.js";
 import { CHECKPOINT_BYTES, toJson } from "./json.js";
 import type {
