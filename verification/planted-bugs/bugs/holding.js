@@ -45,7 +45,7 @@ export const HOLDING = [
     name: "suspended-machine-unnoticed",
     what: "Trust is measured by a clock that stops while the machine sleeps.",
     file: "packages/leasehold/src/core/trust.ts",
-    find: "return Math.min(trust.untilMonotonicMs - clock.monotonic(), trust.untilWallMs - clock.wall());",
+    find: "return trust.untilMonotonicMs - monotonicMs - gainedMs(trust, aheadMs);",
     by: "return trust.untilMonotonicMs - clock.monotonic();",
     check: unit(
       "packages/leasehold/src/core/held-lease.test.ts",

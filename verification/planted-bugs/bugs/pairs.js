@@ -190,16 +190,10 @@ export const PAIRS = [
   },
   {
     name: "pair-trust-without-margin",
-    what: "Both clocks of a holder trust the whole remaining time, without margin and drift.",
+    what: "A holder trusts the whole remaining time, without margin and drift.",
     file: "packages/leasehold/src/core/trust.ts",
     find: "untilMonotonicMs: sent.monotonicMs + durationMs,",
     by: "untilMonotonicMs: sent.monotonicMs + Math.max(durationMs, remainingMs),",
-    also: [
-      {
-        find: "untilWallMs: sent.wallMs + durationMs,",
-        by: "untilWallMs: sent.wallMs + Math.max(durationMs, remainingMs),",
-      },
-    ],
     check: simulated("leases"),
   },
   {

@@ -61,6 +61,23 @@ describe("a lease that another thread renews", () => {
     expect(reasons).toEqual([]);
   });
 
+  it.each([
+    ["set back, then suspended", [-3_600_000, LEASE_TTL_MS]],
+    ["suspended, then set back", [LEASE_TTL_MS, -3_600_000]],
+    ["set forward twice", [LEASE_TTL_MS / 2, LEASE_TTL_MS / 2]],
+  ])("is lost when the machine was %s after the last answer", async (_, jumps) => {
+    const { clock, lease, answer, now, reasons } = await held();
+    await clock.advance(900);
+    answer(now(), LEASE_TTL_MS);
+    expect(lease.checkAlive()).toBe(true);
+    for (const ms of jumps) {
+      clock.jumpWall(ms);
+      lease.checkAlive();
+    }
+    expect(lease.checkAlive()).toBe(false);
+    expect(reasons).toEqual(["expired"]);
+  });
+
   it("is renewed here only when the other thread has not done so in time", async () => {
     const { clock, store } = await held();
     // Due by the interval and its jitter at 1,100 ms; half of the way from there to the end of trust.

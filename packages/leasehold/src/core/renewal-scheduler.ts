@@ -9,7 +9,7 @@ import type { Clock, Timer } from "../env/index.js";
 /** A lease that the scheduler wakes. */
 export interface ScheduledLease {
   /**
-   * Called once at the scheduled time, or earlier after a suspend of the machine. The lease schedules
+   * Called once at the scheduled time, or earlier after a jump of the wall clock. The lease schedules
    * its next wake-up itself.
    * @internal
    */
@@ -37,7 +37,8 @@ const REBUILD_ABOVE = 1_024;
 /**
  * A suspend stops the monotonic clock and its timers, but not the wall clock. While leases are
  * scheduled, the two clocks are compared this often. If the wall clock has gained more than
- * SUSPENDED_MS, all leases are woken, so that those lost during the suspend are reported at once.
+ * JUMPED_MS, all leases are woken, so that those lost during the suspend are reported at once. If it
+ * was set back, they are woken to read it: trust must notice a suspend that follows.
  */
 const COMPARE_CLOCKS_EVERY_MS = 1_000;
 /**
@@ -45,7 +46,7 @@ const COMPARE_CLOCKS_EVERY_MS = 1_000;
  * are then renewed in large batches instead of a few in each millisecond.
  */
 export const TOGETHER_MS = 50;
-const SUSPENDED_MS = 10;
+const JUMPED_MS = 10;
 
 export class RenewalScheduler {
   readonly #clock: Clock;
@@ -120,17 +121,18 @@ export class RenewalScheduler {
   #fire(): void {
     this.#timer = undefined;
     try {
-      for (const lease of this.#suspended() ? this.#all() : this.#due()) lease.wake();
+      for (const lease of this.#jumped() ? this.#all() : this.#due()) lease.wake();
     } finally {
       this.#arm();
     }
   }
 
-  #suspended(): boolean {
+  /** Whether the machine was suspended or the wall clock was set since the last comparison. */
+  #jumped(): boolean {
     const aheadMs = this.#clock.wall() - this.#clock.monotonic();
     const gainedMs = aheadMs - this.#aheadMs;
     this.#aheadMs = aheadMs;
-    return gainedMs > SUSPENDED_MS;
+    return Math.abs(gainedMs) > JUMPED_MS;
   }
 
   /** In the order in which they are due. */

@@ -24,12 +24,20 @@ export interface Instant {
   readonly wallMs: number;
 }
 
-/** The holder's own stop point, on both of its clocks. */
+/**
+ * The holder's own stop point. A suspend stops the monotonic clock but not the wall clock, so what the wall clock has
+ * gained on the monotonic one counts as time that has passed: it can only shorten trust.
+ */
 export interface Trust {
-  readonly untilMonotonicMs: number;
-  /** A suspend stops the monotonic clock but not this one; it can only shorten trust. */
-  readonly untilWallMs: number;
+  untilMonotonicMs: number;
+  /** How far the wall clock was ahead of the monotonic one when trust began, or after it was last set back. */
+  aheadMs: number;
+  /** The same, when it was last read. */
+  readAheadMs: number;
 }
+
+/** Less is how exactly two clocks are read one after the other. */
+const SET_BACK_MS = 10;
 
 export function instant(clock: Clock): Instant {
   return { monotonicMs: clock.monotonic(), wallMs: clock.wall() };
@@ -37,13 +45,23 @@ export function instant(clock: Clock): Instant {
 
 export function trustFrom(sent: Instant, remainingMs: number, terms: TrustTerms): Trust {
   const durationMs = remainingMs * (1 - terms.driftRatio) - terms.marginMs;
-  return {
-    untilMonotonicMs: sent.monotonicMs + durationMs,
-    untilWallMs: sent.wallMs + durationMs,
-  };
+  const aheadMs = sent.wallMs - sent.monotonicMs;
+  return { untilMonotonicMs: sent.monotonicMs + durationMs, aheadMs, readAheadMs: aheadMs };
 }
 
-/** The remaining trust by the clock that leaves less; zero or less once trust has ended. */
+/** The remaining trust; zero or less once it has ended. Heeds a wall clock that was set back since the last read. */
 export function trustLeftMs(trust: Trust, clock: Clock): number {
-  return Math.min(trust.untilMonotonicMs - clock.monotonic(), trust.untilWallMs - clock.wall());
+  const monotonicMs = clock.monotonic();
+  const aheadMs = clock.wall() - monotonicMs;
+  if (aheadMs < trust.readAheadMs - SET_BACK_MS) {
+    // Counted anew from here: otherwise a clock that was set back by an hour would not notice a suspend of a minute.
+    trust.untilMonotonicMs -= gainedMs(trust, trust.readAheadMs);
+    trust.aheadMs = aheadMs;
+  }
+  trust.readAheadMs = aheadMs;
+  return trust.untilMonotonicMs - monotonicMs - gainedMs(trust, aheadMs);
+}
+
+function gainedMs(trust: Trust, aheadMs: number): number {
+  return Math.max(0, aheadMs - trust.aheadMs);
 }

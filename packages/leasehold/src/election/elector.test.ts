@@ -252,6 +252,27 @@ describe("runIfLeader", () => {
     await leading;
   });
 
+  it.each([
+    ["set back, then suspended", [-3_600_000, ELECTOR_TTL_MS]],
+    ["suspended, then set back", [ELECTOR_TTL_MS, -3_600_000]],
+    ["set forward twice", [ELECTOR_TTL_MS / 2, ELECTOR_TTL_MS / 2]],
+  ])("are refused on a leader whose machine was %s", async (_, jumps) => {
+    const { clock, store, node } = electorsWorld();
+    const { elector, stop, lead } = node("a");
+    const leading = lead();
+    await clock.advance(100);
+    // A renewal would be refused, if it were answered.
+    store.faults.renew = "hang";
+    for (const ms of jumps) {
+      await elector.runIfLeader(() => 1).catch(() => {});
+      clock.jumpWall(ms);
+    }
+    await expect(elector.runIfLeader(() => 1)).rejects.toMatchObject({ code: "NOT_LEADER" });
+    stop.abort();
+    await clock.settle();
+    await leading;
+  });
+
   it("delay the release of the term until they end, and report its loss", async () => {
     const { clock, node } = electorsWorld();
     const { elector, leases, stop, lead } = node("a");

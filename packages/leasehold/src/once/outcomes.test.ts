@@ -63,6 +63,26 @@ it("counts work whose lease was lost apart from work that never began", async ()
   ]);
 });
 
+it.each([
+  ["set back, then suspended", [-3_600_000, 30_000]],
+  ["suspended, then set back", [30_000, -3_600_000]],
+  ["set forward twice", [15_000, 15_000]],
+])("is lost for its work when the machine was %s", async (_, jumps) => {
+  const { client, env } = await world();
+  const alive: boolean[] = [];
+  const running = client.once("a", { ttlMs: 30_000 }, async (lease) => {
+    for (const ms of jumps) {
+      alive.push(lease.checkAlive());
+      env.clock.jumpWall(ms);
+    }
+    alive.push(lease.checkAlive());
+    return 1;
+  });
+  await expect(running).rejects.toMatchObject({ code: "LEASE_LOST" });
+  expect(alive.at(0)).toBe(true);
+  expect(alive.at(-1)).toBe(false);
+});
+
 it("records what was thrown, also if it is no error", async () => {
   const { client, view } = await world();
   for (const [key, thrown, error] of [

@@ -127,6 +127,23 @@ it("renews while the event loop is blocked, and the lease is judged by that befo
   expect(await live()).toBe("live");
 });
 
+it.each([
+  ["set back, then suspended", [-3_600_000, TTL_MS]],
+  ["suspended, then set back", [TTL_MS, -3_600_000]],
+  ["set forward twice", [TTL_MS / 2, TTL_MS / 2]],
+])("loses the lease within a second after the machine was %s", async (_, jumps) => {
+  const { clock, store, reasons } = await world();
+  await clock.advance(TTL_MS);
+  // The thread's renewals are not answered any more.
+  store.faults.renew = "hang";
+  for (const ms of jumps) {
+    clock.jumpWall(ms);
+    await clock.advance(500);
+  }
+  await clock.advance(500);
+  expect(reasons).toEqual(["expired"]);
+});
+
 it("leaves the judgement to the timers that run first after a block", async () => {
   const { clock, lease, reasons, block, unblock } = await world();
   block();

@@ -49,6 +49,36 @@ describe("the leases of handlers that never ask for them", () => {
     ]);
   });
 
+  it.each([
+    ["set back, then suspended", [-3_600_000, TTL_MS]],
+    ["suspended, then set back", [TTL_MS, -3_600_000]],
+    ["set forward twice", [TTL_MS / 2, TTL_MS / 2]],
+  ])("are lost, and nothing is reported, when the machine was %s", async (_, jumps) => {
+    const { tasks, client, clock, store } = tasksWorld();
+    const sent: unknown[] = [];
+    const { id } = await tasks.enqueue(echo, null);
+    const { runs, handler } = stepped();
+    const worker = client("a", {
+      // Its renewals are never answered.
+      heartbeat: () => new Promise(() => {}),
+      complete: (requests) => {
+        sent.push(...requests);
+        return store.complete(requests);
+      },
+    });
+    worker.work([handler], { ttlMs: 2 * TTL_MS });
+    await clock.advance(10);
+    for (const ms of jumps) {
+      clock.jumpWall(ms);
+      await clock.advance(1_000);
+    }
+    clock.jumpWall(TTL_MS);
+    runs[0]?.end("late");
+    await clock.advance(10);
+    expect(sent).toEqual([]);
+    expect(await tasks.get(id)).not.toMatchObject({ state: "done" });
+  });
+
   it("are over for a handler that asks after the report", async () => {
     const { tasks, clock } = tasksWorld();
     const { id } = await tasks.enqueue(echo, null);

@@ -49,6 +49,22 @@ describe("a schedule", () => {
     await Promise.all(workers.map((worker) => worker.close()));
   });
 
+  it("fires once at each fire time, though the clocks are set back, then ahead twice", async () => {
+    const { clock, client } = await world();
+    const { done, handlers } = handler();
+    const a = await client("a");
+    await a.tasks.schedule("minutely", { cron: "* * * * *", kind: "echo", data: 1 });
+    a.tasks.work(handlers);
+    await settle(clock);
+    for (const jumpMs of [-60 * MINUTE_MS, 30 * MINUTE_MS, 30 * MINUTE_MS, 0]) {
+      for (let n = 0; n < 3; n += 1) await clock.advance(MINUTE_MS);
+      clock.jumpWall(jumpMs);
+    }
+    expect(new Set(done).size).toBe(done.length);
+    expect(done.length).toBeGreaterThanOrEqual(12);
+    await a.close();
+  });
+
   it("fires in its own time zone, beside one with the same expression in another", async () => {
     const { clock, client } = await world();
     const { done, handlers } = handler();
