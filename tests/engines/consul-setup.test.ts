@@ -21,7 +21,7 @@ describe("a URL of Consul", () => {
     ["consul://a,,b", "url must name hosts like host:8500, separated by commas"],
     ["consul://a/%zz", "url must have its path percent-encoded"],
     ["consul://a?tls=maybe", 'url: ?tls must be "true" or "false"'],
-    ["consul://a?format=consul", 'url: ?format must be "consul-lock", the default'],
+    ["consul://a?format=consul", 'url: ?format must be "consul-lock"'],
   ])("%s is refused", (url, message) => {
     expect(() => consul({ url })).toThrow(
       expect.objectContaining({ code: "INVALID_OPTION", message }),

@@ -238,7 +238,7 @@ describeRedis("leases in the format of", () => {
   it("an unknown format is refused", async () => {
     await expect(connect(`${server.url}?format=shedlock`)).rejects.toMatchObject({
       code: "INVALID_OPTION",
-      message: "format must be one of redlock, redis-semaphore",
+      message: 'url: ?format must be "redlock" or "redis-semaphore"',
     });
   });
 });

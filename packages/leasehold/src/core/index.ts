@@ -91,7 +91,18 @@ export { asStoreError, detailsOf } from "./store-errors.js";
 export type * from "./thread.js";
 export { TimedOutError } from "./timed-out.js";
 export { type Instant, instant, type Trust, trustFrom, trustLeftMs } from "./trust.js";
-export { checkOneScheme, checkParameters } from "./url-parameters.js";
+export {
+  anyText,
+  checkOneScheme,
+  filePath,
+  isEncoded,
+  nearestOf,
+  oneOf,
+  type ParameterTable,
+  pathProblem,
+  readParameters,
+  wholeNumber,
+} from "./url-parameters.js";
 export { stateOf, viewOf } from "./view.js";
 export { type Held, Wakeup } from "./waiter.js";
 export { type LiveWorker, liveWorkers } from "./workers.js";

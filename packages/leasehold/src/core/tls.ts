@@ -1,6 +1,7 @@
 /** Certificates of one's own for TLS: PEM files that a store's URL names, or options. */
 import { InvalidOptionError } from "./errors.js";
 import { checkObject, checkOptional } from "./options.js";
+import { filePath, oneOf, type ParameterTable } from "./url-parameters.js";
 
 /** Certificates for the connections of a store, each as the text of a PEM file. */
 export interface TlsOptions {
@@ -20,7 +21,24 @@ export interface TlsFiles {
 }
 
 /** The parameters of a URL that name files. */
-export const TLS_PARAMETERS: readonly string[] = ["cacert", "cert", "key"];
+export const TLS_PARAMETERS: ParameterTable = { cacert: filePath, cert: filePath, key: filePath };
+
+/** The parameter of a URL whose scheme does not ask for TLS. */
+export const TLS_SWITCH: ParameterTable = { tls: oneOf("true", "false", "") };
+
+/**
+ * Whether a URL asks for TLS: by its scheme, or by `?tls`.
+ * @param scheme that asks for TLS, such as `etcds`
+ * @throws InvalidOptionError if they contradict each other
+ */
+export function asksForTls(url: string, scheme: string, query: string): boolean {
+  const tls = new URLSearchParams(query).get("tls");
+  const isSecure = url.toLowerCase().startsWith(`${scheme}:`);
+  if (isSecure && tls === "false") {
+    throw new InvalidOptionError("url: ?tls", `contradicts ${scheme}://: remove it`);
+  }
+  return isSecure || tls === "" || tls === "true";
+}
 
 /** What to do about a certificate that is refused, for `certificateProblem`. */
 export const TLS_REMEDIES = {

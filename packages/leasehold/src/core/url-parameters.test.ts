@@ -1,10 +1,20 @@
 import { describe, expect, it } from "vitest";
-import { checkOneScheme, checkParameters } from "./url-parameters.js";
+import {
+  checkOneScheme,
+  filePath,
+  oneOf,
+  type ParameterTable,
+  readParameters,
+  wholeNumber,
+} from "./url-parameters.js";
 
 const OWN = ["schema", "poolSize"];
-const problem = (name: string, own: readonly string[] = OWN, passedOn?: readonly string[]) => {
+const tableOf = (names: readonly string[]): ParameterTable =>
+  Object.fromEntries(names.map((name) => [name, () => null]));
+const problem = (name: string, own: readonly string[] = OWN, passedOn: readonly string[] = []) => {
   try {
-    checkParameters("postgres", [...own, ...(passedOn ?? []), name], own, passedOn);
+    const query = [...own, ...passedOn, name].map((each) => `${each}=1`).join("&");
+    readParameters("postgres", query, tableOf(own), tableOf(passedOn));
   } catch (error) {
     return error as { code: string; path: string; message: string };
   }
@@ -13,8 +23,17 @@ const problem = (name: string, own: readonly string[] = OWN, passedOn?: readonly
 
 describe("a parameter of a store's URL", () => {
   it("is taken if Leasehold or the driver knows it", () => {
-    checkParameters("postgres", [], []);
-    checkParameters("postgres", ["schema", "sslmode"], OWN, ["sslmode"]);
+    expect([...readParameters("postgres", "", {})]).toEqual([]);
+    const read = readParameters(
+      "postgres",
+      "schema=a%20b&sslmode",
+      tableOf(OWN),
+      tableOf(["sslmode"]),
+    );
+    expect([...read]).toEqual([
+      ["schema", "a b"],
+      ["sslmode", ""],
+    ]);
   });
 
   it("is refused by name otherwise, with what Leasehold knows", () => {
@@ -62,6 +81,58 @@ describe("a parameter of a store's URL", () => {
     ["ca", "abc", false],
   ])("%s is near enough to %s to be meant: %s", (name, known, isNear) => {
     expect(problem(name, [known])?.message.includes("did you mean")).toBe(isNear);
+  });
+});
+
+describe("the value of a parameter", () => {
+  const known: ParameterTable = {
+    file: filePath,
+    mode: oneOf("verify-full", "verify-ca"),
+    on: oneOf("true", ""),
+    size: wholeNumber(10, 1_000),
+  };
+  const refusal = (query: string) => {
+    try {
+      readParameters("x:", query, known);
+    } catch (error) {
+      return error as { code: string; message: string };
+    }
+    throw new Error("taken");
+  };
+
+  it.each(["mode=verify-ca&size=10", "size=1000&file=./%C3%BC%20b", "on", "on=true", "file=a~$b"])(
+    "is taken if it is allowed: %s",
+    (query) => {
+      expect([...readParameters("x:", query, known)].length).toBeGreaterThan(0);
+    },
+  );
+
+  it.each([
+    ["mode=verify-ful", '?mode must be "verify-full" or "verify-ca"; did you mean verify-full'],
+    ["mode=", '?mode must be "verify-full" or "verify-ca"'],
+    ["on=yes", '?on must be "true"'],
+    ["size=9", "?size must be a whole number from 10 to 1000, in digits"],
+    ["size=1001", "?size must be a whole number"],
+    ["size=16x", "?size must be a whole number"],
+    ["size=1e2", "?size must be a whole number"],
+    ["size=0x20", "?size must be a whole number"],
+    ["size=%2020", "?size must be a whole number"],
+    ["size=", "?size must be a whole number"],
+    ["size=20&size=20", "?size is given twice: remove one of them"],
+    ["file=a&mode=verify-ca&file=b", "?file is given twice"],
+    ["file=", "?file must not be empty"],
+    ["file=~/ca.pem", "?file must not begin with ~, which only a shell expands"],
+    ["file=$HOME/ca.pem", "?file has a variable that was not expanded"],
+    ["file=a%20", "?file must not begin or end with a space"],
+    ["file=%zz", "must have its parameters percent-encoded"],
+    ["file=%ff", "must have its parameters percent-encoded"],
+    ["ss@host/app", "has a parameter without a name: percent-encode ? and & of a password"],
+    ["constructor=1", "?constructor is not a parameter"],
+  ])("is refused by name if it is not: %s", (query, remedy) => {
+    const { code, message } = refusal(query);
+    expect(code).toBe("INVALID_OPTION");
+    expect(message).toContain(remedy);
+    expect(message).not.toMatch(/16x|secret|ss@host/);
   });
 });
 

@@ -1,36 +1,107 @@
-/** The parameters of a store's URL: a misspelt one would have no effect, unnoticed. */
+/** The parameters of a store's URL: a misspelt name or value would have no effect, unnoticed. */
 import { InvalidOptionError } from "./errors.js";
 
 /** More changes than this make another word of it. */
 const FARTHEST = 3;
 
 /**
- * @param names of the parameters in the URL
- * @param own those that Leasehold knows in a URL of this scheme
- * @param passedOn those that the driver knows
- * @throws InvalidOptionError naming the parameter, the nearest known one and those of Leasehold
+ * Returns what is wrong with a value, or null. It never quotes the value, which may be a part of a password in a URL that
+ * is not encoded.
  */
-export function checkParameters(
+export type ValueCheck = (value: string) => string | null;
+
+/** By the name of the parameter. */
+export type ParameterTable = Readonly<Record<string, ValueCheck>>;
+
+/** Any text, but an empty one: a variable may have been empty. */
+export const anyText: ValueCheck = (value) => (value === "" ? "must not be empty" : null);
+
+export const filePath: ValueCheck = (value) => anyText(value) ?? pathProblem(value);
+
+export function oneOf(...allowed: readonly string[]): ValueCheck {
+  return (value) => {
+    if (allowed.includes(value)) return null;
+    const listed = allowed.filter((word) => word !== "");
+    const nearest = nearestOf(value, listed);
+    const ask = nearest === undefined ? "" : `; did you mean ${nearest}`;
+    return `must be ${listed.map((word) => `"${word}"`).join(" or ")}${ask}`;
+  };
+}
+
+export function wholeNumber(least: number, most = Number.MAX_SAFE_INTEGER): ValueCheck {
+  return (value) => {
+    if (/^\d+$/.test(value) && Number(value) >= least && Number(value) <= most) return null;
+    return `must be a whole number from ${least} to ${most}, in digits`;
+  };
+}
+
+/**
+ * Reads the parameters of a URL.
+ * @param query without the question mark
+ * @param own those that Leasehold knows in a URL of this scheme
+ * @param ofDriver those that the driver knows
+ * @throws InvalidOptionError naming the parameter: it is unknown (with the nearest known one and those of Leasehold), given
+ *   twice, not percent-encoded, or has a value that is not allowed
+ */
+export function readParameters(
   scheme: string,
-  names: Iterable<string>,
-  own: readonly string[],
-  passedOn: readonly string[] = [],
-): void {
-  const known = [...own, ...passedOn];
-  for (const name of names) {
-    if (known.includes(name)) continue;
-    const nearest = nearestOf(name, known);
-    const ask = nearest === undefined ? "" : `; did you mean ?${nearest}=`;
-    const listed =
-      own.length === 0
-        ? "there are none"
-        : `known are ${own.map((name) => `?${name}`).join(" and ")}`;
-    const others = passedOn.length === 0 ? "" : ", and those of the driver";
-    throw new InvalidOptionError(
-      `url: ?${name}`,
-      `is not a parameter of ${scheme} URLs (${listed}${others})${ask}`,
-    );
+  query: string,
+  own: ParameterTable,
+  ofDriver: ParameterTable = {},
+): URLSearchParams {
+  if (!isEncoded(query)) throw wrong("url", "must have its parameters percent-encoded");
+  const parameters = new URLSearchParams(query);
+  const names = [...parameters.keys()];
+  const known = { ...ofDriver, ...own };
+  for (const [name, value] of parameters) {
+    const check = Object.hasOwn(known, name) ? known[name] : undefined;
+    if (check === undefined) throw unknownParameter(scheme, name, own, ofDriver);
+    if (names.indexOf(name) !== names.lastIndexOf(name)) {
+      throw wrong(`url: ?${name}`, "is given twice: remove one of them");
+    }
+    const problem = check(value);
+    if (problem !== null) throw wrong(`url: ?${name}`, problem);
   }
+  return parameters;
+}
+
+function unknownParameter(
+  scheme: string,
+  name: string,
+  own: ParameterTable,
+  ofDriver: ParameterTable,
+): InvalidOptionError {
+  if (!/^[\w.-]{1,40}$/.test(name)) {
+    return wrong("url", "has a parameter without a name: percent-encode ? and & of a password");
+  }
+  const [ours, others] = [Object.keys(own), Object.keys(ofDriver)];
+  const nearest = nearestOf(name, [...ours, ...others]);
+  const ask = nearest === undefined ? "" : `; did you mean ?${nearest}=`;
+  const listed =
+    ours.length === 0
+      ? "there are none"
+      : `known are ${ours.map((name) => `?${name}`).join(" and ")}`;
+  const more = others.length === 0 ? "" : ", and those of the driver";
+  return wrong(`url: ?${name}`, `is not a parameter of ${scheme} URLs (${listed}${more})${ask}`);
+}
+
+/** Whether all percent signs begin the encoding of a character. */
+export function isEncoded(text: string): boolean {
+  try {
+    decodeURIComponent(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** What is wrong with a path that only a shell would understand; null if nothing is. */
+export function pathProblem(path: string): string | null {
+  if (path.startsWith("~")) {
+    return "must not begin with ~, which only a shell expands: write the whole path, or $HOME in a shell";
+  }
+  if (/^\$|\$\{/.test(path)) return "has a variable that was not expanded: write its value";
+  return path === path.trim() ? null : "must not begin or end with a space";
 }
 
 /**
@@ -42,10 +113,11 @@ export function checkOneScheme(path: string, url: string): void {
   const [, scheme] = /^([a-z+]+:\/\/)[^?#]*,\s*[a-z+]+:\/\//i.exec(url) ?? [];
   if (scheme === undefined) return;
   const example = `${scheme}host1,host2`;
-  throw new InvalidOptionError(path, `must have its scheme once, before the hosts: ${example}`);
+  throw wrong(path, `must have its scheme once, before the hosts: ${example}`);
 }
 
-function nearestOf(name: string, known: readonly string[]): string | undefined {
+/** The known name that was probably meant; undefined if none is near. */
+export function nearestOf(name: string, known: readonly string[]): string | undefined {
   const text = name.toLowerCase();
   const ranked = known
     .map((other) => ({ other, far: distance(text, other.toLowerCase()) }))
@@ -68,4 +140,8 @@ function distance(one: string, other: string): number {
     row = next;
   }
   return row[other.length] ?? 0;
+}
+
+function wrong(path: string, problem: string): InvalidOptionError {
+  return new InvalidOptionError(path, problem);
 }

@@ -56,6 +56,111 @@ describe("the URL of a store", () => {
   });
 });
 
+describe("a URL whose parameters have wrong values", () => {
+  it.each([
+    ["postgres://127.0.0.1:9/db?ssl=off", '?ssl must be "true" or "false"'],
+    ["postgres://127.0.0.1:9/db?requiressl=1", "?requiressl has no effect"],
+    ["postgres://127.0.0.1:9/db?schema=a&schema=b", "?schema is given twice"],
+    ["postgres://127.0.0.1:9/db?schema=", "?schema must not be empty"],
+    ["pglite:./never?schema=a&schema=b", "?schema is given twice"],
+    ["redis://127.0.0.1:9?format=redlok", "did you mean redlock"],
+    ["rediss://127.0.0.1:9?cacert=/a&cacert=/b", "?cacert is given twice"],
+    ["etcds://127.0.0.1:9?tls=false", "?tls contradicts etcds://"],
+    ["etcd://127.0.0.1:9?tls=off", '?tls must be "true" or "false"'],
+    ["etcd://127.0.0.1:9?tls&tls=false", "?tls is given twice"],
+    ["consuls://127.0.0.1:9?tls=false", "?tls contradicts consuls://"],
+    ["consul://127.0.0.1:9?sessionTtlMs=20s", "?sessionTtlMs must be a whole number"],
+    ["consul://127.0.0.1:9?sessionTtlMs=2e4", "?sessionTtlMs must be a whole number"],
+    ["consul://127.0.0.1:9?token=", "?token must not be empty"],
+    ["zookeeper://127.0.0.1:9?sessionTimeoutMs=0x2710", "?sessionTimeoutMs must be a whole number"],
+    ["kubernetes:jobs?context=a&context=b", "?context is given twice"],
+    ["kubernetes:jobs?kubeconfig=~/.kube/config", "?kubeconfig must not begin with ~"],
+    ["https://127.0.0.1:9?cacert=", "?cacert must not be empty"],
+    ["https://127.0.0.1:9?cacert=%zz", "must have its parameters percent-encoded"],
+    ["https://127.0.0.1:9?cacert=/a&cert=~/b&key=/c", "?cert must not begin with ~"],
+  ])("%s is refused by name", async (url, remedy) => {
+    await expect(open(url)).rejects.toMatchObject({
+      code: "INVALID_OPTION",
+      message: expect.stringContaining(remedy) as string,
+    });
+  });
+});
+
+describe("a URL that would name another store than it seems to", () => {
+  it.each([
+    ["pglite:~/locks", "must not begin with ~, which only a shell expands"],
+    ["pglite:~", "must not begin with ~"],
+    ["pglite:$HOME/locks", "has a variable that was not expanded"],
+    [`pglite:./\${DATA}`, "has a variable that was not expanded"],
+    ["pglite: ./data", "must not begin or end with a space"],
+    ["pglite:./data\n", "must not end with a space or a line break"],
+    ["memory://jobs", "must be memory:NAME, without //"],
+    ["postgres:host/app", "write postgres://"],
+    ["postgres:///app", "write postgres://"],
+    ["redis:host/0", "write redis://"],
+    ["redis:///0", "write redis://"],
+    ["redis+sentinel:a/name", "write redis+sentinel://"],
+    ["etcd:host", "must be like etcd://"],
+    ["consul:host", "must be like consul://"],
+    ["zookeeper:host", "write zookeeper://"],
+    ["http:host", "must be like http://host:port"],
+    ["http:/host", "must be like http://host:port"],
+    ["https:///host", "must be like http://host:port"],
+  ])("%j is refused", async (url, remedy) => {
+    await expect(open(url)).rejects.toMatchObject({
+      code: expect.stringMatching(/^(INVALID_OPTION|STORE_MISCONFIGURED)$/) as string,
+      message: expect.stringContaining(remedy) as string,
+    });
+  });
+
+  it("is refused as an option, too", () => {
+    for (const directory of ["~/locks", "$DATA", "./data "]) {
+      expect(() => pglite({ directory })).toThrow(
+        expect.objectContaining({ code: "INVALID_OPTION", path: "directory" }),
+      );
+    }
+  });
+});
+
+describe("what begins with no scheme of a store", () => {
+  const quote = `"postgres://me:secret@host/app"`;
+  it.each([
+    ["mysql://me:secret@host/app", "it begins with mysql:"],
+    ["postgre://me:secret@host/app", "it begins with postgre: (did you mean postgres:)"],
+    ["redsi://me:secret@host", "did you mean redis:"],
+    ["htp://host", "did you mean http:"],
+    [quote, "it begins with a quote, which is no part of a URL: remove it"],
+    [" postgres://me:secret@host/app", "it begins with a space or a line break: remove it"],
+    ["\tredis://host", "it begins with a space or a line break: remove it"],
+    [`\${DATABASE_URL}`, "it begins with a variable that was not expanded"],
+    ["$DATABASE_URL", "it begins with a variable that was not expanded"],
+    ["%DATABASE_URL%", "it begins with a variable that was not expanded"],
+    ["{{ database_url }}", "it begins with a variable that was not expanded"],
+    ["valkey://me:secret@host", "Valkey has the URLs of Redis: redis:// or rediss://"],
+    ["valkeys://host", "Valkey has the URLs of Redis"],
+    ["postgresql+asyncpg://me:secret@host/app", "write postgresql://"],
+    ["postgres+psycopg2://host/app", "write postgres://"],
+    ["jdbc:postgresql://host/app?password=secret", "write it from postgresql:// on"],
+    ["psql 'postgres://me:secret@host/app'", "write it from postgres:// on"],
+    ["DATABASE_URL=postgres://me:secret@host/app", "write it from postgres:// on"],
+    ["redis+unix:///run/redis.sock", "Redis is reached by TCP alone"],
+    ["redis-socket:///run/redis.sock", "Redis is reached by TCP alone"],
+    ["unix:///run/redis.sock", "Redis is reached by TCP alone"],
+    ["redis-sentinel://host/name", "did you mean redis+sentinel:"],
+    ["./data", 'it has no scheme: for PGlite in a folder, write "pglite:./folder"'],
+    ["secret@host", "it has no scheme"],
+  ])("%j is refused with the usual cause", async (url, cause) => {
+    const error = await open(url).catch((reason: unknown) => reason as Error);
+    expect(error).toMatchObject({
+      code: "INVALID_OPTION",
+      message: expect.stringMatching(/^source must begin with one of memory:, http:/) as string,
+    });
+    expect((error as Error).message).toContain(`; it `);
+    expect((error as Error).message).toContain(cause);
+    expect((error as Error).message).not.toContain("secret");
+  });
+});
+
 describe("a URL with its scheme twice", () => {
   it.each([
     ["http://a:4040,http://b:4040", "http://host1,host2"],

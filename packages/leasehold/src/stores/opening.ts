@@ -2,10 +2,12 @@
 import {
   checkNumber,
   checkOneScheme,
-  checkParameters,
   detailsOf,
   InvalidOptionError,
   kindOf,
+  nearestOf,
+  type ParameterTable,
+  readParameters,
   StoreUnavailableError,
 } from "../core/index.js";
 import { type Env, withTimeout } from "../env/index.js";
@@ -162,8 +164,15 @@ async function sourceOf(engines: Engines, source: Source, path: string): Promise
   const scheme = schemeOf(source);
   const engine = Object.hasOwn(engines, scheme) ? engines[scheme] : undefined;
   if (!engine) {
-    const known = Object.keys(engines).map((name) => `${name}:`);
-    throw new InvalidOptionError(path, `must begin with one of ${known.join(", ")}`);
+    const known = Object.keys(engines);
+    const listed = known.map((name) => `${name}:`).join(", ");
+    throw new InvalidOptionError(
+      path,
+      `must begin with one of ${listed}; ${wrongBeginning(String(source), known)}`,
+    );
+  }
+  if (/\s$/.test(String(source))) {
+    throw new InvalidOptionError(path, "must not end with a space or a line break: remove it");
   }
   checkOneScheme(path, String(source));
   return engine(String(source));
@@ -175,12 +184,10 @@ async function sourceOf(engines: Engines, source: Source, path: string): Promise
  */
 export function split(
   url: string,
-  known: readonly string[],
+  known: ParameterTable,
 ): { readonly place: string; readonly parameters: URLSearchParams } {
   const [, scheme = "", place = "", query = ""] = /^([a-z]+:)([^?]*)\??(.*)$/is.exec(url) ?? [];
-  const parameters = new URLSearchParams(query);
-  checkParameters(scheme, parameters.keys(), known);
-  return { place, parameters };
+  return { place, parameters: readParameters(scheme.toLowerCase(), query, known) };
 }
 
 function isOpenable(source: unknown): source is StoreSource {
@@ -239,6 +246,36 @@ function wrongSource(path: string, source: unknown): InvalidOptionError {
     advice = `${kind} without open(): pass a URL, or the result of postgres({ pool }) or another engine`;
   }
   return new InvalidOptionError(path, `must be a URL or a store, got ${advice}`);
+}
+
+/** Schemes of other programs that need another remedy than the nearest scheme. */
+const OTHERS: readonly (readonly [is: RegExp, advice: string])[] = [
+  [/^valkeys?(\+sentinel)?:/, "Valkey has the URLs of Redis: redis:// or rediss://"],
+  [
+    /^(rediss?\+(unix|socket)|redis-socket|unix):/,
+    "Redis is reached by TCP alone, not by a socket of Unix: redis://host:port",
+  ],
+];
+
+/** Why no scheme was found, without what may be a password. */
+function wrongBeginning(source: string, known: readonly string[]): string {
+  if (/^\s/.test(source)) return "it begins with a space or a line break: remove it";
+  if (/^["'`]/.test(source)) return "it begins with a quote, which is no part of a URL: remove it";
+  if (/^[$%{<]/.test(source)) return "it begins with a variable that was not expanded";
+  const [begin, scheme] = /^([a-z][\w+.-]{0,39}):/i.exec(source.toLowerCase()) ?? [];
+  const within = known.find((name) => source.toLowerCase().includes(`${name}://`));
+  // Of SQLAlchemy and others, which name their driver.
+  const [, base = ""] = /^([a-z]+)\+\w+$/.exec(scheme ?? "") ?? [];
+  const advice =
+    OTHERS.find(([is]) => is.test(begin ?? ""))?.[1] ??
+    (known.includes(base) ? `write ${base}://` : undefined) ??
+    (within && `write it from ${within}:// on`);
+  if (begin === undefined) {
+    return `it has no scheme: ${advice ?? 'for PGlite in a folder, write "pglite:./folder"'}`;
+  }
+  const nearest = nearestOf(scheme ?? "", known);
+  const ask = advice ?? (nearest && `did you mean ${nearest}:`);
+  return `it begins with ${begin}${ask ? ` (${ask})` : ""}`;
 }
 
 function schemeOf(source: Source): string {

@@ -1,12 +1,34 @@
 /** Parses the address of Consul from a URL: `consul://a:8500,b:8500/prefix?dc=dc1`. */
-import { checkInteger, checkParameters, InvalidOptionError } from "../../core/index.js";
-import { TLS_PARAMETERS, type TlsFiles, tlsFilesOf } from "../../core/tls.js";
+import {
+  anyText,
+  InvalidOptionError,
+  oneOf,
+  type ParameterTable,
+  readParameters,
+  wholeNumber,
+} from "../../core/index.js";
+import {
+  asksForTls,
+  TLS_PARAMETERS,
+  TLS_SWITCH,
+  type TlsFiles,
+  tlsFilesOf,
+} from "../../core/tls.js";
 
 const DEFAULT_PREFIX = "leasehold";
 const DEFAULT_SESSION_TTL_MS = 20_000;
 /** The limits of Consul itself. */
 const SHORTEST_SESSION_MS = 10_000;
 const LONGEST_SESSION_MS = 86_400_000;
+
+const PARAMETERS: ParameterTable = {
+  dc: anyText,
+  token: anyText,
+  sessionTtlMs: wholeNumber(SHORTEST_SESSION_MS, LONGEST_SESSION_MS),
+  ...TLS_SWITCH,
+  // The layout of `consul lock` is the only one.
+  format: oneOf("consul-lock"),
+};
 
 export interface Address {
   /** `http://host:port` of agents of one datacenter; at least one. */
@@ -33,19 +55,16 @@ export function addressOf(url: string): Address {
       "must be like consul://host:8500/prefix, with an ACL token as ?token= and not before the host",
     );
   }
-  const parameters = new URLSearchParams(query);
-  const isTls = scheme.toLowerCase() === "consuls" || tlsOf(parameters.get("tls"));
-  const own = ["dc", "token", "sessionTtlMs", "tls", "format"];
-  checkParameters("consul:", parameters.keys(), isTls ? [...own, ...TLS_PARAMETERS] : own);
-  checkFormat(parameters.get("format"));
-  const sessionTtlMs = Number(parameters.get("sessionTtlMs") ?? DEFAULT_SESSION_TTL_MS);
-  checkInteger("url: ?sessionTtlMs", sessionTtlMs, SHORTEST_SESSION_MS, LONGEST_SESSION_MS);
+  const isTls = asksForTls(url, "consuls", query);
+  const agents = hosts.split(",").map((host) => originOf(host, isTls ? "https" : "http"));
+  const known = isTls ? { ...PARAMETERS, ...TLS_PARAMETERS } : PARAMETERS;
+  const parameters = readParameters("consul:", query, known);
   return {
-    agents: hosts.split(",").map((host) => originOf(host, isTls ? "https" : "http")),
+    agents,
     prefix: `${decoded(path).replace(/^\/+|\/+$/g, "") || DEFAULT_PREFIX}/`,
     datacenter: parameters.get("dc"),
-    token: parameters.get("token") || tokenOfEnvironment(),
-    sessionTtlMs,
+    token: parameters.get("token") ?? tokenOfEnvironment(),
+    sessionTtlMs: Number(parameters.get("sessionTtlMs") ?? DEFAULT_SESSION_TTL_MS),
     files: isTls ? tlsFilesOf(parameters) : null,
   };
 }
@@ -53,18 +72,6 @@ export function addressOf(url: string): Address {
 /** As Consul's own programs do. Browsers have no environment. */
 function tokenOfEnvironment(): string | null {
   return globalThis.process?.env?.CONSUL_HTTP_TOKEN || null;
-}
-
-/** The layout of `consul lock` is the only one. */
-function checkFormat(format: string | null): void {
-  if (format === null || format === "consul-lock") return;
-  throw new InvalidOptionError("url: ?format", 'must be "consul-lock", the default');
-}
-
-function tlsOf(tls: string | null): boolean {
-  if (tls === null || tls === "false") return false;
-  if (tls === "" || tls === "true") return true;
-  throw new InvalidOptionError("url: ?tls", 'must be "true" or "false"');
 }
 
 function originOf(host: string, scheme: "http" | "https"): string {

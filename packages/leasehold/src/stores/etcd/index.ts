@@ -2,18 +2,21 @@
 
 import {
   checkObject,
-  checkParameters,
   checkServer,
   checkUrl,
   expectedHttp,
   InvalidOptionError,
+  oneOf,
   openServer,
   Retrying,
+  readParameters,
   retryingLeases,
 } from "../../core/index.js";
 import {
+  asksForTls,
   checkTls,
   TLS_PARAMETERS,
+  TLS_SWITCH,
   type TlsFiles,
   type TlsOptions,
   tlsFilesOf,
@@ -144,34 +147,21 @@ function placeOf(url: string): Place {
   if (scheme === "") {
     throw new InvalidOptionError("url", "must be like etcd://host:2379,host2:2379/path");
   }
-  const parameters = new URLSearchParams(query);
-  const isTls = scheme.toLowerCase() === "etcds" || tlsOf(parameters);
-  const known = ["tls", "transport", ...(isTls ? TLS_PARAMETERS : [])];
-  checkParameters("etcd:", parameters.keys(), known);
+  const isTls = asksForTls(url, "etcds", query);
   const endpoints = hosts.split(",").map((host) => originOf(host, isTls ? "https" : "http"));
+  const parameters = readParameters("etcd:", query, {
+    ...TLS_SWITCH,
+    transport: oneOf(...TRANSPORTS),
+    ...(isTls && TLS_PARAMETERS),
+  });
   const folder = decoded(path).replace(/\/+$/, "");
   return {
     endpoints,
     user: userOf(login),
     files: isTls ? tlsFilesOf(parameters) : null,
     prefix: folder === "" ? "" : `${folder}/`,
-    transport: transportOf(parameters),
+    transport: TRANSPORTS.find((name) => name === parameters.get("transport")) ?? null,
   };
-}
-
-function transportOf(parameters: URLSearchParams): TransportName | null {
-  const name = parameters.get("transport");
-  if (name === null) return null;
-  const known = TRANSPORTS.find((one) => one === name);
-  if (known) return known;
-  throw new InvalidOptionError("url: ?transport", 'must be "grpc" or "json"');
-}
-
-function tlsOf(parameters: URLSearchParams): boolean {
-  const tls = parameters.get("tls");
-  if (tls === null || tls === "false") return false;
-  if (tls === "" || tls === "true") return true;
-  throw new InvalidOptionError("url: ?tls", 'must be "true" or "false"');
 }
 
 function originOf(host: string, scheme: "http" | "https"): string {

@@ -1,5 +1,10 @@
 /** Parses the addresses of servers from a URL: `https://KEY@a:4040,b:4040/base?cacert=/etc/ca.pem`. */
-import { checkOneScheme, checkParameters, InvalidOptionError } from "../../core/index.js";
+import {
+  checkOneScheme,
+  InvalidOptionError,
+  type ParameterTable,
+  readParameters,
+} from "../../core/index.js";
 
 export interface Address {
   /** Of each server, with the base path and without a trailing slash; at least one. */
@@ -17,21 +22,23 @@ const URL_SHAPE = /^([^/?#]*\/\/(?:[^/?#]*@)?)([^/?#]*)(.*)$/s;
  * @param tlsParameters that a URL with TLS may have
  * @throws InvalidOptionError
  */
-export function addressOf(url: string | URL, tlsParameters: readonly string[] = []): Address {
+export function addressOf(url: string | URL, tlsParameters: ParameterTable = {}): Address {
   checkOneScheme("url", String(url));
   const [, begin = "", hosts = "", end = ""] = URL_SHAPE.exec(String(url)) ?? [];
   const urls = hosts.split(",").map((host) => parsed(begin + host + end));
-  const [{ protocol, username, password, hash, searchParams: parameters }] = urls as [URL];
+  const [{ protocol, username, password, hash, search }] = urls as [URL];
   const isTls = protocol === "https:";
   if (!isTls && protocol !== "http:") throw wrong("must begin with http: or https:");
   if (password || hash) throw wrong("must not contain a password or a fragment");
-  checkParameters(protocol, parameters.keys(), isTls ? tlsParameters : []);
+  if (urls.some(({ port }) => port === "0")) throw wrong("must not name port 0");
+  const parameters = readParameters(protocol, search.slice(1), isTls ? tlsParameters : {});
   const baseUrls = urls.map(({ origin, pathname }) => origin + pathname.replace(/\/+$/, ""));
   return { baseUrls, isTls, apiKey: username === "" ? undefined : decoded(username), parameters };
 }
 
 function parsed(url: string): URL {
-  if (URL.canParse(url)) return new URL(url);
+  // Without //, `new URL` takes the path for the host.
+  if (/^https?:\/\/[^/?#]|^(?!https?:)/i.test(url) && URL.canParse(url)) return new URL(url);
   throw wrong("must be like http://host:port");
 }
 

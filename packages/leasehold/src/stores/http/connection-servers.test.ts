@@ -153,7 +153,7 @@ describe("the URL", () => {
   test("may name several servers, which share its path and its key", () => {
     const { parameters, ...address } = addressOf(
       "HTTPS://lh%2Dkey@a:4040,[::1],b.example/base/?cacert=/ca.pem",
-      ["cacert"],
+      { cacert: () => null },
     );
     expect(address).toEqual({
       baseUrls: ["https://a:4040/base", "https://[::1]/base", "https://b.example/base"],
@@ -171,6 +171,10 @@ describe("the URL", () => {
       "http://secret@a?b=1",
       "ftp://secret@a",
       "http://secret@a:4040,http://secret@b:4040",
+      "http:secret@a",
+      "http:/secret@a",
+      "http:///a",
+      "http://secret@a:0",
     ]) {
       try {
         http({ url });

@@ -3,6 +3,7 @@ import {
   checkObject,
   checkUrl,
   InvalidOptionError,
+  type ParameterTable,
   Retrying,
   retryingLeases,
 } from "../../core/index.js";
@@ -77,7 +78,7 @@ export interface Transport {
 /** What Node adds. */
 export interface InNode {
   /** Of a URL with TLS. */
-  readonly parameters: readonly string[];
+  readonly parameters: ParameterTable;
   /**
    * Returns what opens the transport.
    * @throws InvalidOptionError. On opening: STORE_MISCONFIGURED

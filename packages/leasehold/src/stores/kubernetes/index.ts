@@ -4,12 +4,15 @@
  */
 
 import {
+  anyText,
   checkObject,
   checkOptional,
-  checkParameters,
   expectedHttp,
+  filePath,
   InvalidOptionError,
   openServer,
+  type ParameterTable,
+  readParameters,
 } from "../../core/index.js";
 import type { Env } from "../../env/index.js";
 import type { LeaseStores, StoreSource } from "../source.js";
@@ -104,13 +107,15 @@ async function checkRights(api: KubernetesApi, deadlineMs: number): Promise<void
   ]);
 }
 
-function parse(text: string): KubernetesOptions {
-  const url = new URL(text);
-  // The namespace would be a host, and ignored.
-  if (/^kubernetes:\/\//i.test(text)) {
+const PARAMETERS: ParameterTable = { context: anyText, kubeconfig: filePath };
+
+function parse(url: string): KubernetesOptions {
+  const [, place = "", query = ""] = /^kubernetes:([^?]*)\??(.*)$/is.exec(url) ?? [];
+  // The namespace would look like a host.
+  if (place.startsWith("//")) {
     throw new InvalidOptionError("url", "must be kubernetes:NAMESPACE, without //");
   }
-  checkParameters("kubernetes:", url.searchParams.keys(), ["context", "kubeconfig"]);
-  const options: Record<string, string> = Object.fromEntries(url.searchParams);
-  return url.pathname === "" ? options : { ...options, namespace: url.pathname };
+  const parameters = readParameters("kubernetes:", query, PARAMETERS);
+  const options: Record<string, string> = Object.fromEntries(parameters);
+  return place === "" ? options : { ...options, namespace: place };
 }

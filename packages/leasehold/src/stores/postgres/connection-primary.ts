@@ -13,15 +13,6 @@
 import { StoreMisconfiguredError, StoreUnavailableError } from "../../core/index.js";
 import { storeError } from "./failures.js";
 
-/** One URL for each of the servers that a URL names. */
-export function urlsOf(text: string): string[] {
-  const [, scheme, authority, rest] = /^([^/]+:\/\/)([^/?#]*)(.*)$/s.exec(text) ?? [];
-  if (scheme === undefined || authority === undefined) return [text];
-  const user = authority.slice(0, authority.lastIndexOf("@") + 1);
-  const servers = authority.slice(user.length).split(",");
-  return servers.map((server) => `${scheme}${user}${server}${rest}`);
-}
-
 /** Resolves if the server of the URL takes writes, and ends what it has opened. */
 export type Probe = (url: string, over: AbortSignal) => Promise<void>;
 

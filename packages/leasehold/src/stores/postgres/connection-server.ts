@@ -1,19 +1,14 @@
 /** A PostgreSQL server: by URL through the store's own pools, or through the user's pool. */
 
-import {
-  checkParameters,
-  driverError,
-  driverPart,
-  InvalidOptionError,
-  StoreMisconfiguredError,
-} from "../../core/index.js";
-import type { Address, Env } from "../../env/index.js";
+import { driverError, driverPart } from "../../core/index.js";
+import { openTls } from "../../core/tls-connections.js";
+import type { Env } from "../../env/index.js";
 import type { RawBackend, Subscription } from "./connection.js";
+import { readAddress } from "./connection-address.js";
 import type { PgClient, PgPool, PgPoolClient } from "./connection-drivers.js";
 import { Prepared, poolSql, sessionOf } from "./connection-pool.js";
-import { Primary, urlsOf } from "./connection-primary.js";
+import { Primary } from "./connection-primary.js";
 import { checkWritable } from "./session-checks.js";
-import { DRIVER_PARAMETERS, OWN_PARAMETERS } from "./url-parameters.js";
 
 /** For acquires, reads and tasks. More connections would not speed up a database with few cores. */
 const GENERAL_CONNECTIONS = 8;
@@ -57,8 +52,10 @@ export async function serverBackend(
   givenUp?: AbortSignal,
   timeoutMs = CONNECT_TIMEOUT_MS,
 ): Promise<RawBackend> {
+  const { urls, name, isPolled, files } = readAddress(url);
+  // pg reads the files for each connection, and a mistake in them would look like an outage.
+  await openTls(undefined, files, "PostgreSQL");
   const { Client, Pool } = driverPart("pg", (await importDriver()).default);
-  const { urls, name, poll } = parse(url);
   const config = {
     fallback_application_name: "leasehold",
     connectionTimeoutMillis: Math.max(CONNECT_TIMEOUT_MS, timeoutMs),
@@ -124,7 +121,7 @@ export async function serverBackend(
     general: poolSql(general, clock, prepared),
     control: poolSql(control, clock, prepared),
     prepare: () => prepared.enable(),
-    listen: poll
+    listen: isPolled
       ? null
       : async (channel, onPayload, onLost) => {
           await primary.find();
@@ -239,47 +236,4 @@ async function subscribe(
     },
     stop,
   };
-}
-
-/** Null for a socket of Unix, or for what is not a URL. */
-export function addressOf(text: string): Address | null {
-  if (!URL.canParse(text)) return null;
-  const { hostname, port, searchParams } = new URL(text);
-  if (hostname === "" || hostname.startsWith("%2F") || searchParams.has("host")) return null;
-  return { host: hostname.replace(/^\[|\]$/g, ""), port: Number(port || 5432) };
-}
-
-function parse(text: string): { urls: [string, ...string[]]; name: string; poll: boolean } {
-  let urls: URL[];
-  try {
-    urls = urlsOf(text).map((one) => new URL(one));
-  } catch {
-    // Omits the cause, which quotes the URL with the password.
-    throw new StoreMisconfiguredError(
-      "the PostgreSQL URL is invalid: write postgres://user:password@host:port/database, and percent-encode special characters of the password",
-    );
-  }
-  const [first, ...others] = urls as [URL, ...URL[]];
-  const { searchParams, pathname } = first;
-  checkParameters("postgres:", searchParams.keys(), OWN_PARAMETERS, DRIVER_PARAMETERS);
-  const watch = searchParams.get("watch");
-  if (watch !== null && watch !== "poll") {
-    throw new InvalidOptionError("watch", 'must be "poll" or absent in a PostgreSQL URL');
-  }
-  const wanted = searchParams.get("target_session_attrs");
-  if (wanted !== null && !WRITABLE.has(wanted)) {
-    const message = "must be read-write or absent in a PostgreSQL URL: leases are written";
-    throw new InvalidOptionError("target_session_attrs", message);
-  }
-  const name = `PostgreSQL at ${urls.map(({ host }) => host).join(",")}${pathname}`;
-  return { urls: [hrefOf(first), ...others.map(hrefOf)], name, poll: watch === "poll" };
-}
-
-/** Values of `target_session_attrs`. Whatever it says, writes are needed. */
-const WRITABLE: ReadonlySet<string> = new Set(["any", "read-write", "primary"]);
-
-/** As pg reads it. */
-function hrefOf(url: URL): string {
-  for (const name of OWN_PARAMETERS) url.searchParams.delete(name);
-  return url.href;
 }

@@ -11,6 +11,7 @@ import {
   type LeaseholdError,
   type LeaseStore,
   openServer,
+  pathProblem,
   StoreMisconfiguredError,
 } from "../../core/index.js";
 import type { Env } from "../../env/index.js";
@@ -20,10 +21,10 @@ import type { GeneratorState, TaskStore } from "../../tasks/port.js";
 import type { ScheduleStore } from "../../tasks/schedules/port.js";
 import type { Diagnosis, MigrationStep, QueuedWaiter } from "../source.js";
 import type { Backend, RawBackend } from "./connection.js";
+import { readAddress } from "./connection-address.js";
 import type { PgliteInstance, PgPool } from "./connection-drivers.js";
 import { ownPgliteBackend, pgliteBackend } from "./connection-pglite.js";
-import { urlsOf } from "./connection-primary.js";
-import { addressOf, poolBackend, serverBackend } from "./connection-server.js";
+import { poolBackend, serverBackend } from "./connection-server.js";
 import { postgresControl } from "./control.js";
 import { PostgresGeneratorState } from "./control-generator.js";
 import { PostgresGrantHistory } from "./control-history.js";
@@ -116,13 +117,13 @@ export function openPostgres(
 }
 
 /** Reports a server of another kind, if the source names one. */
-function atServer<Opened>(
+async function atServer<Opened>(
   source: PostgresSource,
   env: Env,
   open: (givenUp: AbortSignal) => Promise<Opened>,
   close: (late: Opened) => Promise<unknown>,
 ): Promise<Opened> {
-  const address = "url" in source ? addressOf(String(source.url)) : null;
+  const address = "url" in source ? readAddress(String(source.url)).first : null;
   const givenUp = new AbortController();
   const opening = open(givenUp.signal);
   if (!address) return opening;
@@ -251,15 +252,10 @@ async function openBackend(
   givenUp?: AbortSignal,
   timeoutMs?: number,
 ): Promise<Backend> {
-  const schema = schemaNamed(source.schema ?? ("url" in source ? schemaIn(source.url) : undefined));
+  const schema = schemaNamed(
+    source.schema ?? ("url" in source ? readAddress(String(source.url)).schema : undefined),
+  );
   return inSchema(await openRaw(source, env, givenUp, timeoutMs), schema);
-}
-
-/** The parameter `schema` of a URL. A wrong one is refused later. */
-function schemaIn(url: string | URL): string | undefined {
-  const [text = ""] = urlsOf(String(url));
-  const found = URL.canParse(text) ? new URL(text).searchParams.get("schema") : null;
-  return found ?? undefined;
 }
 
 function openRaw(
@@ -359,14 +355,18 @@ export function pglite(
   checkObject("options", source);
   if ("db" in source) {
     checkMethods("db", source.db, ["query", "transaction", "listen"], "await PGlite.create()");
-  } else if (typeof source.directory !== "string") {
-    throw new InvalidOptionError("directory", `must be a string, got ${kindOf(source.directory)}`);
-  } else if (/^([a-z]+:\/\/|\/\/[^/])/i.test(source.directory)) {
-    // PGlite would keep the data elsewhere than where this process locks it, or below the root.
-    throw new InvalidOptionError(
-      "directory",
-      'must be a path such as ./data or /data, without //; "" is in memory',
-    );
-  }
+  } else checkDirectory(source.directory);
   return { ...storesOf(source), connectTimeoutMs: START_TIMEOUT_MS };
+}
+
+/** @throws INVALID_OPTION for a path that leads elsewhere than it seems to */
+function checkDirectory(directory: unknown): void {
+  if (typeof directory !== "string") {
+    throw new InvalidOptionError("directory", `must be a string, got ${kindOf(directory)}`);
+  }
+  // PGlite would keep the data elsewhere than where this process locks it, or below the root.
+  const problem = /^([a-z]+:\/\/|\/\/[^/])/i.test(directory)
+    ? 'must be a path such as ./data or /data, without //; "" is in memory'
+    : pathProblem(directory);
+  if (problem !== null) throw new InvalidOptionError("directory", problem);
 }

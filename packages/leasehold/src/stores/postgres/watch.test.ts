@@ -144,7 +144,7 @@ describePostgres("notifications of a server", () => {
     expect((await next).done).toBe(true);
     await polling.close();
     await expect(openPostgres({ url: `${fresh.url}?watch=push` }, systemEnv)).rejects.toMatchObject(
-      { code: "INVALID_OPTION", path: "watch" },
+      { code: "INVALID_OPTION", path: "url: ?watch" },
     );
   });
 });

@@ -2,8 +2,16 @@
  * Parses the address of Redis from a URL: `redis://user:password@host:port/database`, the nodes of a cluster separated
  * by commas, or `redis+sentinel://user:password@sentinel:port,sentinel2/name/database`.
  */
-import { checkParameters, InvalidOptionError, StoreMisconfiguredError } from "../../core/index.js";
+import {
+  anyText,
+  InvalidOptionError,
+  oneOf,
+  type ParameterTable,
+  readParameters,
+  StoreMisconfiguredError,
+} from "../../core/index.js";
 import { TLS_PARAMETERS, type TlsFiles, tlsFilesOf } from "../../core/tls.js";
+import { FORMATS, type Format } from "./compatibility.js";
 
 export interface Address {
   readonly host: string;
@@ -27,40 +35,43 @@ export interface RedisAddress {
   readonly database: number;
   /** Null without TLS. */
   readonly tls: TlsFiles | null;
-  /** Not checked. */
-  readonly format: string | null;
+  readonly format: Format | null;
 }
 
 const URL_SHAPE =
   /^(redis|rediss)(\+sentinel)?:\/\/(?:([^/?#]*)@)?([^/?#]*)(?:\/([^?#]*))?(?:\?([^#]*))?$/i;
-const SENTINEL_PARAMETERS = ["sentinelUsername", "sentinelPassword"];
+const PARAMETERS: ParameterTable = { format: oneOf(...FORMATS) };
+const SENTINEL_PARAMETERS: ParameterTable = {
+  sentinelUsername: anyText,
+  sentinelPassword: anyText,
+};
 const [REDIS_PORT, SENTINEL_PORT] = [6_379, 26_379];
 
 /** No message contains a password. @throws LeaseholdError */
 export function addressOf(url: string): RedisAddress {
   const [, scheme = "", suffix, auth = "", hosts = "", path = "", query = ""] =
     URL_SHAPE.exec(url) ?? [];
-  const parameters = new URLSearchParams(query);
-  const isSentinel = suffix !== undefined;
+  const isSentinel = /^rediss?\+sentinel:/i.test(url);
   const isTls = scheme.toLowerCase() === "rediss";
-  const known = [
-    "format",
-    ...(isTls ? TLS_PARAMETERS : []),
-    ...(isSentinel ? SENTINEL_PARAMETERS : []),
-  ];
-  checkParameters(`${scheme}${suffix ?? ""}:`, parameters.keys(), known);
   const [name = "", database = ""] = isSentinel ? path.split(/\/(.*)/s) : ["", path];
   try {
-    const [username = "", password = ""] = auth.split(/:(.*)/s).map(decodeURIComponent);
     if (scheme === "") throw new Error("no scheme");
+    const [username = "", password = ""] = auth.split(/:(.*)/s).map(decodeURIComponent);
+    const port = isSentinel ? SENTINEL_PORT : REDIS_PORT;
+    const addresses = hosts.split(",").map((host) => hostOf(host, port));
+    const parameters = readParameters(`${scheme}${suffix ?? ""}:`, query, {
+      ...PARAMETERS,
+      ...(isTls && TLS_PARAMETERS),
+      ...(isSentinel && SENTINEL_PARAMETERS),
+    });
     return {
-      hosts: hosts.split(",").map((host) => hostOf(host, isSentinel ? SENTINEL_PORT : REDIS_PORT)),
+      hosts: addresses,
       sentinel: isSentinel ? sentinelOf(decodeURIComponent(name), parameters) : null,
       username,
       password,
       database: databaseOf(database),
       tls: isTls ? tlsFilesOf(parameters) : null,
-      format: parameters.get("format"),
+      format: FORMATS.find((format) => format === parameters.get("format")) ?? null,
     };
   } catch (error) {
     if (error instanceof InvalidOptionError) throw error;
@@ -83,12 +94,12 @@ function sentinelOf(name: string, parameters: URLSearchParams): Sentinel {
 }
 
 function hostOf(text: string, defaultPort: number): Address {
-  const { hostname, port } = new URL(`redis://${text || "localhost"}`);
+  const { hostname, port } = new URL(`redis://${text}`);
+  if (hostname === "" || Number(port || defaultPort) === 0) throw new Error("no address");
   return { host: hostname.replace(/^\[|\]$/g, ""), port: Number(port || defaultPort) };
 }
 
 function databaseOf(text: string): number {
-  const database = text === "" ? 0 : Number(text);
-  if (!Number.isInteger(database) || database < 0) throw new Error("no number");
-  return database;
+  if (!/^\d*$/.test(text)) throw new Error("no number");
+  return Number(text);
 }

@@ -5,9 +5,11 @@
 import {
   checkArray,
   checkInteger,
-  checkParameters,
   InvalidOptionError,
+  type ParameterTable,
+  readParameters,
   StoreMisconfiguredError,
+  wholeNumber,
 } from "../../core/index.js";
 import {
   checkCertificates,
@@ -45,21 +47,25 @@ export const DEFAULT_SESSION_TIMEOUT_MS = 40_000;
 const SHORTEST_SESSION_MS = 300;
 const LONGEST_SESSION_MS = 3_600_000;
 
+const PARAMETERS: ParameterTable = {
+  sessionTimeoutMs: wholeNumber(SHORTEST_SESSION_MS, LONGEST_SESSION_MS),
+};
+
 /**
  * @throws STORE_MISCONFIGURED for an invalid URL, INVALID_OPTION for an invalid option in it
  */
 export function optionsOf(url: string): ZooKeeperAddress {
   const [, scheme = "", auth, hosts = "", path = "", query = ""] =
     /^(zookeepers?):\/\/(?:([^@/?#]*)@)?([^@/?#]+)(\/[^?#]*)?(?:\?([^#]*))?$/i.exec(url) ?? [];
-  const servers = hosts.split(",").filter((server) => server !== "");
+  const servers = hosts.split(",");
   try {
-    if (servers.length === 0) throw new Error("no server");
+    if (scheme === "") throw new Error("no server");
     const chroot = decodeURIComponent(path).replace(/\/$/, "");
     return {
       servers,
       ...(chroot && { chroot }),
       ...(auth && { auth: decodeURIComponent(auth) }),
-      ...parametersOf(new URLSearchParams(query), scheme.toLowerCase() === "zookeepers"),
+      ...parametersOf(query, scheme.toLowerCase() === "zookeepers"),
     };
   } catch (error) {
     if (error instanceof InvalidOptionError) throw error;
@@ -76,15 +82,16 @@ export function hostAndPort(server: string): { readonly host: string; readonly p
 }
 
 function parametersOf(
-  query: URLSearchParams,
+  query: string,
   isTls: boolean,
 ): Pick<ZooKeeperAddress, "sessionTimeoutMs" | "files"> {
   const scheme = isTls ? "zookeepers:" : "zookeeper:";
-  checkParameters(scheme, query.keys(), ["sessionTimeoutMs", ...(isTls ? TLS_PARAMETERS : [])]);
-  const value = query.get("sessionTimeoutMs");
+  const known = isTls ? { ...PARAMETERS, ...TLS_PARAMETERS } : PARAMETERS;
+  const parameters = readParameters(scheme, query, known);
+  const value = parameters.get("sessionTimeoutMs");
   return {
-    ...(value !== null && { sessionTimeoutMs: value === "" ? Number.NaN : Number(value) }),
-    ...(isTls && { files: tlsFilesOf(query) }),
+    ...(value !== null && { sessionTimeoutMs: Number(value) }),
+    ...(isTls && { files: tlsFilesOf(parameters) }),
   };
 }
 
