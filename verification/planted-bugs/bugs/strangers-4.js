@@ -104,7 +104,7 @@ export const STRANGERS_4 = [
     name: "stranger-redis-cluster-keeps-dead-node",
     what: "After a node of a Redis cluster has died and its replica has taken over, the client goes on asking the dead node, so the leases in its slots stay unavailable until the process restarts.",
     file: `${STORES}/redis/connection-servers.ts`,
-    find: "if (!redirection) this.#refresh();",
+    find: "if (!redirection) this.#refresh(node);",
     by: 'if (redirection?.kind === "MOVED") this.#refresh();',
   },
   {

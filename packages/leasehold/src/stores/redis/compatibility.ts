@@ -16,7 +16,7 @@ import { ClosedError, InvalidOptionError, NoTokenError } from "../../core/index.
 import { eventsUntil, grantIdOf, invariant, zip } from "../../env/index.js";
 import type { COMPATIBILITY_SCRIPTS } from "./compatibility-scripts.js";
 import type { Lane, Script, Servers } from "./connection-servers.js";
-import { failedOutcome, refusedOutcome } from "./failures.js";
+import { failedOutcome, failureIn, refusedOutcome } from "./failures.js";
 import { byGroup } from "./scripts-call.js";
 
 export const FORMATS = ["redlock", "redis-semaphore"] as const;
@@ -194,9 +194,10 @@ export class CompatibilityLeaseStore implements port.LeaseStore {
       try {
         const replies = await servers.run(lane, this.scripts[script], keys, args, deadlineMs);
         invariant(Array.isArray(replies), "a reply per request");
-        return zip(batch, replies as Reply[]).map(([request, reply]) =>
-          reply[0] === "failed" ? refusedOutcome(String(reply[1])) : call.outcome(request, reply),
-        );
+        return zip(batch, replies as Reply[]).map(([request, reply]) => {
+          const failure = failureIn(reply);
+          return failure === null ? call.outcome(request, reply) : refusedOutcome(failure);
+        });
       } catch (error) {
         return batch.map(() => failedOutcome(error));
       }

@@ -156,6 +156,56 @@ it("reads the slots from a node that answers, though others do not", async () =>
   servers.close();
 });
 
+it("reads the slots last from the node that failed, which may be cut off from the others", async () => {
+  const { driver } = fakeRedis(
+    ({ node, command }) => {
+      if (command === "cluster") return [[0, 16_383, node === "a:1" ? ["a", 1] : ["b", 2]]];
+      if (node === "a:1") throw replyError("CLUSTERDOWN The cluster is down");
+      return "done";
+    },
+    [
+      { host: "a", port: 1 },
+      { host: "b", port: 2 },
+    ],
+  );
+  const env = manualEnv();
+  const servers = new Servers(driver, env);
+  const run = () =>
+    servers.run("general", SCRIPT, [KEY], [], env.clock.monotonic() + LATER_MS).catch(String);
+  await servers.readSlots(LATER_MS);
+  expect(servers.nodes()).toEqual(["a:1"]);
+  expect(await run()).toMatch(/CLUSTERDOWN/);
+  await env.clock.settle();
+  expect(await run()).toBe("done");
+  servers.close();
+});
+
+it("leaves all connections to a server when one of them learns that it is a replica", async () => {
+  const isReplica = new Set([1, 2]);
+  const { driver, sent, open } = fakeRedis(({ command, connection }) => {
+    const isRefused = command === "evalsha" && isReplica.has(connection);
+    return isRefused ? [7, ["failed", "READONLY You can't write."]] : "done";
+  });
+  const env = manualEnv();
+  const servers = new Servers(driver, env);
+  const lefts: string[] = [];
+  const stop = servers.onLeft(() => void lefts.push("left"));
+  const run = async (lane: Lane) => {
+    const reply = servers.run(lane, SCRIPT, [KEY], [], env.clock.monotonic() + LATER_MS);
+    await env.clock.advance(100);
+    return reply;
+  };
+  await servers.commandTo(undefined, LATER_MS, "time");
+  await run("control");
+  expect(lefts.length).toBeGreaterThan(0);
+  expect(await run("general")).toBe("done");
+  expect(await run("control")).toBe("done");
+  expect(open).toHaveLength(2);
+  expect(sent.filter(({ command }) => command === "evalsha")).toHaveLength(3);
+  stop();
+  servers.close();
+});
+
 it("takes the host of the URL where a cluster does not say its own", async () => {
   for (const host of [null, ""]) {
     const answer = () => [

@@ -17,7 +17,8 @@ import { isRefusal } from "./failures.js";
 import { slotOf } from "./keys.js";
 
 /** Renewals and releases use separate connections, so that many acquires do not delay them. */
-export type Lane = "general" | "control";
+export const LANES = ["general", "control"] as const;
+export type Lane = (typeof LANES)[number];
 
 export interface Script {
   readonly text: string;
@@ -33,6 +34,7 @@ export class Servers {
   /** Node addresses by slot; null for a single server. */
   #slots: Map<number, string> | null = null;
   #refreshing: Promise<void> | undefined;
+  readonly #onLeft = new Set<() => void>();
 
   constructor(
     readonly driver: Driver,
@@ -88,9 +90,19 @@ export class Servers {
     );
   }
 
-  /** Switches to cluster mode and stores the slot map. */
-  async readSlots(deadlineMs: number): Promise<void> {
+  /** Calls the listener when a server turned out to take no writes, or none yet. @returns the end of that */
+  onLeft(listener: () => void): () => void {
+    this.#onLeft.add(listener);
+    return () => void this.#onLeft.delete(listener);
+  }
+
+  /**
+   * Switches to cluster mode and stores the slot map.
+   * @param doubted a node that has failed, which is asked last: one without the others answers too
+   */
+  async readSlots(deadlineMs: number, doubted?: string): Promise<void> {
     const known = new Set([...this.nodes(), ...this.driver.seeds.map(nameOf)]);
+    if (doubted !== undefined && known.delete(doubted)) known.add(doubted);
     let failure: unknown;
     for (const node of known) {
       try {
@@ -154,7 +166,7 @@ export class Servers {
         return await call(this.#to(node, lane), asked !== undefined);
       } catch (error) {
         const redirection = redirectionOf(error, node);
-        if (!redirection) this.#refresh();
+        if (!redirection) this.#refresh(node);
         if (!redirection || redirections === MOST_REDIRECTIONS) throw error;
         if (redirection.kind === "MOVED") slots.set(slot, redirection.node);
         asked = redirection.kind === "ASK" ? redirection.node : undefined;
@@ -168,15 +180,23 @@ export class Servers {
     if (!connection) {
       const { driver, env } = this;
       const address = node === undefined ? undefined : addressOf(node);
-      connection = new Connection(this.nameOf(node), env, () => driver.open(address));
+      const make = () => driver.open(address);
+      connection = new Connection(this.nameOf(node), env, make, undefined, () => this.#leave(node));
       this.#connections.set(key, connection);
     }
     return connection;
   }
 
-  #refresh(): void {
+  /** A reply on one connection holds for all connections to that server. */
+  #leave(node: string | undefined): void {
+    for (const lane of LANES) this.#connections.get(`${lane} ${node ?? ""}`)?.leave();
+    for (const listener of this.#onLeft) listener();
+    if (this.#slots) this.#refresh(node);
+  }
+
+  #refresh(failed: string | undefined): void {
     const deadlineMs = this.env.clock.monotonic() + REFRESH_TIMEOUT_MS;
-    this.#refreshing ??= this.readSlots(deadlineMs)
+    this.#refreshing ??= this.readSlots(deadlineMs, failed)
       .catch(() => {})
       .finally(() => {
         this.#refreshing = undefined;

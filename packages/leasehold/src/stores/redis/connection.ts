@@ -3,16 +3,17 @@
  *
  *   none ──call──▶ opening ──▶ open ──▶ calls, several at a time, replies in order
  *     ▲               │          │
- *     └── refused ◀───┴── lost ◀─┘   calls in flight: unknown; calls not sent: not applied
+ *     ├── refused ◀───┴── lost ◀─┤   calls in flight: unknown; calls not sent: not applied
+ *     └── backoff ◀────── left ◀─┘   by a reply such as READONLY; calls in flight get their replies
  *
  * The connection sends nothing after its caller has given up. It is closed if a reply is overdue:
  * behind a network partition the reply would never come.
  */
 
 import { ClosedError, StoreUnavailableError } from "../../core/index.js";
-import { type Env, withTimeout } from "../../env/index.js";
+import { Backoff, type Env, sleep, withTimeout } from "../../env/index.js";
 import type { RedisConnection } from "./connection-driver.js";
-import { isReadOnly, isRefusal, storeError } from "./failures.js";
+import { breaksConnection, failureIn, isRefusal, storeError } from "./failures.js";
 
 export type Argument = string | Uint8Array | number;
 
@@ -20,16 +21,23 @@ export type Argument = string | Uint8Array | number;
 const OPEN_TIMEOUT_MS = 5_000;
 /** Age after which a missing reply counts as lost. */
 const SILENCE_MS = 1_000;
+/** Between connections that are left: a server may be read-only, or load its data, for a while. */
+const REOPEN = { firstMs: 25, longestMs: 1_000 };
 
 export class Connection {
   #opening: Promise<RedisConnection> | undefined;
   #client: RedisConnection | undefined;
   /** Being opened. */
   #next: RedisConnection | undefined;
-  #closed = false;
+  readonly #closed = new AbortController();
   /** When the unanswered calls were sent, oldest first. */
   readonly #unanswered = new Set<{ readonly sentMs: number }>();
   readonly #dropped = new WeakSet<RedisConnection>();
+  /** They close after their last reply. */
+  readonly #left = new Set<RedisConnection>();
+  readonly #backoff: Backoff;
+  #openedMs = 0;
+  #reopenAtMs = 0;
 
   constructor(
     readonly name: string,
@@ -37,7 +45,11 @@ export class Connection {
     readonly make: () => RedisConnection,
     /** Called with each new connection before its first use. */
     readonly onOpen: (client: RedisConnection) => void = () => {},
-  ) {}
+    /** Called when a reply said that the server takes no writes, or none yet. */
+    readonly onLeft: () => void = () => {},
+  ) {
+    this.#backoff = new Backoff(env.random, REOPEN);
+  }
 
   /**
    * Sends one command. Rejects with a LeaseholdError whose `outcome` says whether the command may have
@@ -50,7 +62,7 @@ export class Connection {
 
   /** Returns the open connection, for commands that must follow each other directly. */
   open(deadlineMs: number): Promise<RedisConnection> {
-    if (this.#closed) return Promise.reject(new ClosedError(this.name));
+    if (this.#closed.signal.aborted) return Promise.reject(new ClosedError(this.name));
     if (this.#client?.status === "ready") return Promise.resolve(this.#client);
     this.#opening ??= this.#open().finally(() => {
       this.#opening = undefined;
@@ -67,19 +79,39 @@ export class Connection {
     command: (client: RedisConnection) => Promise<T>,
   ): Promise<T> {
     const sentMs = this.env.clock.monotonic();
-    if (sentMs >= deadlineMs || client.status !== "ready") throw this.#notSent();
+    const isOpen = client.status === "ready" && !this.#left.has(client);
+    if (sentMs >= deadlineMs || !isOpen) throw this.#notSent();
     const call = { sentMs };
     this.#unanswered.add(call);
     const answer = command(client).finally(() => this.#unanswered.delete(call));
     try {
-      return await this.#inTime(answer, deadlineMs, "no answer", "unknown", () => {
+      const reply = await this.#inTime(answer, deadlineMs, "no answer", "unknown", () => {
         const [eldest = call] = this.#unanswered;
         if (this.env.clock.monotonic() - eldest.sentMs >= SILENCE_MS) this.drop(client);
       });
+      if (Array.isArray(reply)) for (const each of reply) this.#check(client, failureIn(each));
+      return reply;
     } catch (error) {
-      if (isReadOnly(error)) this.drop(client);
+      if (isRefusal(error)) this.#check(client, error.message);
       throw storeError(error, true);
     }
+  }
+
+  /** The next call opens another connection, after a backoff. */
+  leave(client = this.#client): void {
+    if (client === undefined || this.#client !== client) return;
+    this.#client = undefined;
+    this.#left.add(client);
+    const nowMs = this.env.clock.monotonic();
+    if (nowMs - this.#openedMs >= REOPEN.longestMs) this.#backoff.reset();
+    this.#reopenAtMs = nowMs + this.#backoff.nextMs();
+    // The server closes the connection after the replies to the calls in flight.
+    const closing = client.call("quit").catch(() => {});
+    void closing.then(() => {
+      this.#left.delete(client);
+      this.drop(client);
+    });
+    this.onLeft();
   }
 
   /** Closes a connection immediately; the next call opens another one. */
@@ -94,11 +126,22 @@ export class Connection {
   }
 
   close(): void {
-    this.#closed = true;
-    for (const client of [this.#client, this.#next]) if (client) this.drop(client);
+    this.#closed.abort();
+    for (const client of [this.#client, this.#next, ...this.#left]) if (client) this.drop(client);
+  }
+
+  /** @param failure an error message of the server, if there is one */
+  #check(client: RedisConnection, failure: string | null): void {
+    if (failure !== null && breaksConnection(failure)) this.leave(client);
   }
 
   async #open(): Promise<RedisConnection> {
+    const { clock } = this.env;
+    const pauseMs = this.#reopenAtMs - clock.monotonic();
+    const { signal } = this.#closed;
+    // Not a reason to keep the process alive; its callers have timers of their own.
+    if (pauseMs > 0) await sleep(clock, pauseMs, { signal, background: true }).catch(() => {});
+    if (signal.aborted) throw new ClosedError(this.name);
     const client = this.make();
     this.#next = client;
     let problem: Error | undefined;
@@ -112,7 +155,7 @@ export class Connection {
     client.on("connect", () => streamOf(client)?.unref?.());
     client.on("end", forget);
     const connecting = client.connect();
-    const giveUpAtMs = this.env.clock.monotonic() + OPEN_TIMEOUT_MS;
+    const giveUpAtMs = clock.monotonic() + OPEN_TIMEOUT_MS;
     try {
       await this.#inTime(connecting, giveUpAtMs, "no connection", "none");
       // ioredis accepts a connection whose database the server rejected.
@@ -123,11 +166,12 @@ export class Connection {
     } finally {
       this.#next = undefined;
     }
-    if (this.#closed) {
+    if (signal.aborted) {
       this.drop(client);
       throw new ClosedError(this.name);
     }
     this.#client = client;
+    this.#openedMs = clock.monotonic();
     this.onOpen(client);
     return client;
   }

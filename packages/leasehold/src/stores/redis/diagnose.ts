@@ -11,9 +11,17 @@ export async function infoOf(
   node: string | undefined,
   deadlineMs: number,
 ): Promise<Info> {
-  const text = String(await servers.commandTo(node, deadlineMs, "info"));
-  const lines = text.split("\r\n").map((line) => line.split(/:(.*)/s) as [string, string]);
-  return new Map(lines);
+  return infoIn(await servers.commandTo(node, deadlineMs, "info"));
+}
+
+/** The lines of a reply of INFO. */
+export function infoIn(reply: unknown): Info {
+  const lines = String(reply).split("\r\n");
+  return new Map(lines.map((line) => line.split(/:(.*)/s) as [string, string]));
+}
+
+export function isReplica(info: Info): boolean {
+  return info.get("role") === "slave";
 }
 
 export function isCluster(info: Info): boolean {
@@ -26,7 +34,7 @@ export function isCluster(info: Info): boolean {
  * @throws STORE_MISCONFIGURED
  */
 export function checkSettings(info: Info, name: string): void {
-  if (info.get("role") === "slave") {
+  if (isReplica(info)) {
     throw new StoreMisconfiguredError(`${name} is a replica: give the address of its primary`);
   }
   const policy = info.get("maxmemory_policy") ?? "noeviction";

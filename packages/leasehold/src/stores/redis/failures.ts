@@ -41,9 +41,21 @@ export function isRefusal(error: unknown): error is Error {
   return error instanceof Error && error.name === "ReplyError";
 }
 
-/** Reports whether the server has become a replica: the next connection may find the primary. */
-export function isReadOnly(error: unknown): boolean {
-  return isRefusal(error) && /\bREADONLY\b/.test(error.message);
+/**
+ * Replies that tell what the connection leads to: a server that takes no writes (READONLY, MASTERDOWN, NOREPLICAS) or
+ * none yet (LOADING), or a session without its user (NOAUTH). Where the address or the Sentinels lead now may differ.
+ */
+const SAYS_CONNECTION =
+  /\b(READONLY|MASTERDOWN|NOREPLICAS|LOADING|NOAUTH|unauthenticated|stale replica)\b/;
+
+/** Reports whether the connection that returned this reply must not be used again. */
+export function breaksConnection(message: string): boolean {
+  return SAYS_CONNECTION.test(message);
+}
+
+/** The error message of a script for one request of its batch, or null. */
+export function failureIn(reply: unknown): string | null {
+  return Array.isArray(reply) && reply[0] === "failed" ? String(reply[1]) : null;
 }
 
 /**
@@ -64,7 +76,7 @@ const UNWRITTEN = /^Stream isn't writeable/;
 /** @param sent whether the command may have reached the server */
 export function storeError(error: unknown, sent: boolean): LeaseholdError {
   if (error instanceof LeaseholdError) return error;
-  if (isRefusal(error)) return refusal(error.message, withoutCommand(error));
+  if (isRefusal(error)) return refusal(error.message, sent, withoutCommand(error));
   const message = error instanceof Error ? error.message || errorCode(error) : String(error);
   const problem = certificateProblem(error, TLS_REMEDIES);
   if (problem !== null) return new StoreMisconfiguredError(`Redis: ${message}: ${problem}`, error);
@@ -80,9 +92,10 @@ export function storeError(error: unknown, sent: boolean): LeaseholdError {
 }
 
 /** The server rejects a script before its first write: see scripts.ts. */
-function refusal(message: string, cause?: Error): LeaseholdError {
+function refusal(message: string, sent: boolean, cause?: Error): LeaseholdError {
   for (const [pattern, remedy] of MISCONFIGURED) {
-    if (pattern.test(message)) {
+    // The next connection authenticates again.
+    if (pattern.test(message) && !(sent && breaksConnection(message))) {
       return new StoreMisconfiguredError(`Redis reported: ${message}; ${remedy}`, cause);
     }
   }
@@ -114,5 +127,5 @@ export function failedOutcome(error: unknown): Failed {
 
 /** Returns the outcome of one failed request of an otherwise successful script. */
 export function refusedOutcome(message: string): Failed {
-  return failedOutcome(refusal(message));
+  return failedOutcome(refusal(message, true));
 }

@@ -19,7 +19,7 @@ import {
   type RedisClient,
   type RedisClusterClient,
 } from "./connection-driver.js";
-import { Servers } from "./connection-servers.js";
+import { LANES, Servers } from "./connection-servers.js";
 import { checkSettings, diagnoseRedis, infoOf, isCluster } from "./diagnose.js";
 import { withoutCertificate } from "./failures.js";
 import { Keys } from "./keys.js";
@@ -146,7 +146,7 @@ async function openRedis(
     const scripts = await loadScripts(servers, texts, deadlineMs);
     const channel = keys.channel(NO_RESOURCE.namespace);
     // Probes both connections, so that the first renewal finds its connection open.
-    for (const lane of ["general", "control"] as const) {
+    for (const lane of LANES) {
       await servers.run(lane, scripts.probe, [keys.record(NO_RESOURCE)], [channel], deadlineMs);
     }
     notifications = new Notifications(servers);

@@ -7,7 +7,7 @@ import type * as port from "../../core/index.js";
 import { ClosedError } from "../../core/index.js";
 import { Recent, zip } from "../../env/index.js";
 import type { Lane } from "./connection-servers.js";
-import { failedOutcome, refusedOutcome } from "./failures.js";
+import { failedOutcome, failureIn, refusedOutcome } from "./failures.js";
 import { askLean, type LeanScript, leanAcquire, leanRelease } from "./lean-calls.js";
 import { acquireOutcome, termOf, tokenOf } from "./records.js";
 import type { Arguments, Reply, ScriptCalls, ScriptName, Texts } from "./scripts-call.js";
@@ -208,10 +208,8 @@ export class RedisLeaseStore implements port.LeaseStore {
     return zip(requests, replies).map(([request, replied]) => {
       if (replied instanceof Error) return failedOutcome(replied);
       const { reply, nowUs } = replied;
-      if (typeof reply !== "number" && reply[0] === "failed") {
-        return refusedOutcome(String(reply[1]));
-      }
-      return call.outcome(request, reply, nowUs);
+      const failure = failureIn(reply);
+      return failure === null ? call.outcome(request, reply, nowUs) : refusedOutcome(failure);
     });
   }
 }

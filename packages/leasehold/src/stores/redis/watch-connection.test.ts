@@ -13,10 +13,12 @@ async function open() {
   const warn = (_: object, message: string) => void warnings.push(message);
   const env = manualEnv({ logger: { ...silentLogger, warn } });
   const pings = { fail: false };
+  const roles = { now: "master" };
   /** Called when the server receives a SUBSCRIBE, before it replies. */
   const subscribes = { onReceived: () => {} };
   const redis = fakeRedis(({ command }) => {
     if (command === "ping" && pings.fail) throw new Error("Connection is closed.");
+    if (command === "info") return `role:${roles.now}`;
     if (command === "subscribe") subscribes.onReceived();
     return "OK";
   });
@@ -31,7 +33,10 @@ async function open() {
     return { events, stop };
   };
   const commands = () =>
-    redis.sent.splice(0).map(({ command, args }) => [command, ...args].join(" "));
+    redis.sent
+      .splice(0)
+      .map(({ command, args }) => [command, ...args].join(" "))
+      .filter((command) => command !== "info replication");
   commands();
   const publish = (channel: string, message: string) =>
     void redis.open.at(-1)?.emit("message", channel, message);
@@ -50,6 +55,7 @@ async function open() {
     publish,
     lose,
     pings,
+    roles,
     subscribes,
     warnings,
   };
@@ -174,4 +180,23 @@ it("checks the connection every 15 s, and opens another one when a check fails",
   await clock.advance(10 * CHECK_MS);
   expect(commands()).toEqual([]);
   expect(clock.pendingTimers).toBe(0);
+});
+
+it("subscribes at a primary only, and asks a replica less and less often", async () => {
+  const { clock, roles, sent, watch, lose, commands, notifications } = await open();
+  const { events } = watch("n");
+  await clock.settle();
+  commands();
+  roles.now = "slave";
+  await lose();
+  await clock.advance(60_000);
+  expect(sent.length).toBeGreaterThan(10);
+  expect(sent.length).toBeLessThan(40);
+  expect(commands()).toEqual([]);
+  expect(events).toEqual(["resync"]);
+  roles.now = "master";
+  await clock.advance(10_000);
+  expect(commands()).toEqual(["subscribe n"]);
+  expect(events).toEqual(["resync", "resync"]);
+  notifications.close();
 });

@@ -5,12 +5,16 @@
  *
  * Redis drops messages that are published while no client is subscribed. So every (re)connection sends
  * a resync to all watchers. In a cluster a message reaches every node.
+ *
+ * A server that has become a replica keeps its connections, and what is published at the new primary may not reach it. So
+ * the connection is lost as soon as a call learns of that, and a new one subscribes at a primary only.
  */
+import { StoreUnavailableError } from "../../core/index.js";
 import { Backoff, sleep, type Timer } from "../../env/index.js";
 import type { Connection } from "./connection.js";
 import type { RedisConnection } from "./connection-driver.js";
 import type { Servers } from "./connection-servers.js";
-import { storeError } from "./failures.js";
+import { infoIn, isReplica } from "./diagnose.js";
 
 /** A watcher of one channel. */
 export interface Watcher {
@@ -28,11 +32,16 @@ export class Notifications {
   readonly #connection: Connection;
   readonly #channels = new Map<string, Set<Watcher>>();
   readonly #closed = new AbortController();
+  readonly #backoff: Backoff;
+  readonly #stopListening: () => void;
   #client: RedisConnection | undefined;
+  #openedMs = 0;
   #check: Timer | undefined;
 
   constructor(servers: Servers) {
     this.#servers = servers;
+    this.#backoff = new Backoff(servers.env.random, RECONNECT);
+    this.#stopListening = servers.onLeft(() => this.#client && this.#lost(this.#client));
     this.#connection = servers.separate(`${servers.driver.name} (notifications)`, (client) => {
       client.on("message", (channel: string, message: string) => {
         for (const watcher of this.#channels.get(channel) ?? []) watcher.notify(message);
@@ -75,6 +84,7 @@ export class Notifications {
 
   close(): void {
     this.#closed.abort();
+    this.#stopListening();
     this.#check?.cancel();
     this.#client = undefined;
     this.#connection.close();
@@ -82,6 +92,7 @@ export class Notifications {
 
   async #open(probe?: string): Promise<void> {
     const client = await this.#connection.open(this.#deadline());
+    await this.#checkPrimary(client);
     if (probe !== undefined) {
       await this.#ask(client, () => client.subscribe(probe));
       await this.#ask(client, () => client.unsubscribe(probe));
@@ -94,6 +105,7 @@ export class Notifications {
     }
     if (this.#closed.signal.aborted) return;
     this.#client = client;
+    this.#openedMs = this.#servers.env.clock.monotonic();
     this.#scheduleCheck(client);
     for (const watchers of this.#channels.values()) for (const each of watchers) each.resync();
   }
@@ -108,19 +120,30 @@ export class Notifications {
   }
 
   async #reopen(): Promise<void> {
-    const { clock, random, logger } = this.#servers.env;
+    const { clock, logger } = this.#servers.env;
     const { signal } = this.#closed;
     const store = this.#connection.name;
     logger.warn({ store }, "the notification connection was lost");
-    const backoff = new Backoff(random, RECONNECT);
+    // Calls may find again and again that the server takes no writes.
+    if (clock.monotonic() - this.#openedMs >= RECONNECT.longestMs) this.#backoff.reset();
     while (!signal.aborted) {
       try {
-        await sleep(clock, backoff.nextMs(), { signal, background: true });
+        await sleep(clock, this.#backoff.nextMs(), { signal, background: true });
         return await this.#open();
       } catch (error) {
         logger.debug({ err: error, store }, "the notification connection is not open yet");
       }
     }
+  }
+
+  /** Every node of a cluster gets all messages. */
+  async #checkPrimary(client: RedisConnection): Promise<void> {
+    if (this.#servers.isCluster) return;
+    const info = await this.#ask(client, () => client.call("info", "replication"));
+    if (!isReplica(infoIn(info))) return;
+    this.#connection.drop(client);
+    const message = `${this.#connection.name}: the server is a replica`;
+    throw new StoreUnavailableError(message, { outcome: "none" });
   }
 
   #scheduleCheck(client: RedisConnection): void {
@@ -136,10 +159,8 @@ export class Notifications {
     );
   }
 
-  async #ask(client: RedisConnection, command: () => Promise<unknown>): Promise<void> {
-    await this.#connection.send(client, this.#deadline(), command).catch((error) => {
-      throw storeError(error, true);
-    });
+  #ask(client: RedisConnection, command: () => Promise<unknown>): Promise<unknown> {
+    return this.#connection.send(client, this.#deadline(), command);
   }
 
   #deadline(): number {
