@@ -46,8 +46,8 @@ export const SCHEDULE_CALLS: readonly Call[] = [
     sql("schedule-list", "Reads a page of schedules, by name.", "namespace afterName limit"),
   ],
   [
-    ({ schedules }) => schedules.ticking?.due(100) ?? Promise.resolve(),
-    sql("schedule-due", "Reads the schedules of all namespaces that are due.", "limit"),
+    ({ schedules }) => schedules.ticking?.due(100, [7]) ?? Promise.resolve(),
+    sql("schedule-due", "Reads the schedules of all namespaces that are due.", "limit revisions"),
   ],
   [
     ({ schedules }) => schedules.ticking?.fire(fire) ?? Promise.resolve(),

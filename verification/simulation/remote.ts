@@ -247,7 +247,7 @@ export function remoteTicking(
 ): Ticking {
   const remote = new Remote(network, client, server, ticking);
   return {
-    due: (limit) => remote.ask((port) => port.due(limit)),
+    due: (...page) => remote.ask((port) => port.due(...page)),
     fire: (request, options) =>
       remote.ask((port) => port.fire(request), options).catch(failedMaybe),
   };

@@ -103,7 +103,7 @@ export function schedules(sim: Simulation): Running {
 
   /** What the ticks of all processes reach. */
   const observed: Ticking = {
-    due: (limit) => store.ticking.due(limit),
+    due: (...page) => store.ticking.due(...page),
     async fire(request) {
       const outcome = await store.ticking.fire(request);
       if (outcome.status === "moved") world.cover("another process had moved the schedule on");

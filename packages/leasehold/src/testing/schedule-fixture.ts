@@ -88,6 +88,12 @@ export class Fixture {
     return own.map(({ name }) => name);
   }
 
+  /** Of those that are due in any namespace, as a tick reads them. */
+  async dueRevisions(limit: number, except?: readonly number[]): Promise<number[]> {
+    const { schedules } = await this.#opened.ticking.due(limit, except);
+    return schedules.map(({ revision }) => revision);
+  }
+
   /** When the next schedule of any namespace is due; null: none is. */
   async dueInMs(): Promise<number | null> {
     return (await this.#opened.ticking.due(1_000)).nextInMs;

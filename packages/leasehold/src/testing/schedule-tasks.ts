@@ -206,6 +206,17 @@ export const ticking: suite.Section<Fixture> = (test, expect) => {
     expect(await fixture.dueNames()).toEqual(["c", "b", "a"]);
   });
 
+  test("leaves out the revisions that a tick cannot move on, and reads those behind them", async (fixture) => {
+    for (const name of ["a", "b", "c"]) await fixture.declare({}, name);
+    const all = await fixture.dueRevisions(1_000);
+    const last = all.at(-1);
+    expect(await fixture.dueRevisions(1, all.slice(0, -1))).toEqual([last]);
+    expect(await fixture.dueRevisions(1_000, all)).toEqual([]);
+    expect(await fixture.dueRevisions(1_000, [])).toEqual(all);
+    await fixture.declare({ jitterMs: 1 }, "a");
+    expect(await fixture.dueRevisions(1, all)).toHaveLength(1);
+  });
+
   test("says when the next schedule is due, but for those that are paused", async (fixture) => {
     await fixture.declare();
     const due = await fixture.dueNow();

@@ -92,8 +92,8 @@ it("returns what it reserved if no task was made, and reports none", async () =>
 
 it("asks the store which schedules are due, and does not tick where it does not", async () => {
   const { store, limits, ticking } = open(0);
-  expect(await ticking.due(100)).toBe("the due schedules");
-  expect(store.due).toHaveBeenCalledWith(100);
+  expect(await ticking.due(100, [7])).toBe("the due schedules");
+  expect(store.due).toHaveBeenCalledWith(100, [7]);
   expect(limitedTicks(undefined, limits)).toBe(undefined);
   expect(limitedTicks({} as ScheduleStore, limits)).toBe(undefined);
 });

@@ -52,5 +52,5 @@ export function limitedTicks(
     }
     return outcome;
   };
-  return { ticking: { due: (limit) => ticking.due(limit), fire } };
+  return { ticking: { due: (...page) => ticking.due(...page), fire } };
 }

@@ -51,7 +51,7 @@ export type Schedules = Map<string, Map<string, Schedule>>;
 
 export class MemoryScheduleStore implements ScheduleStore {
   readonly ticking: Ticking = {
-    due: async (limit) => this.#due(limit),
+    due: async (limit, except) => this.#due(limit, new Set(except)),
     fire: (request) => this.#fire(request),
   };
   readonly #schedules: Schedules;
@@ -138,14 +138,17 @@ export class MemoryScheduleStore implements ScheduleStore {
     return { status: "enqueued", id: taskId };
   }
 
-  #due(limit: number): DueSchedules {
+  #due(limit: number, except: ReadonlySet<number>): DueSchedules {
     const nowMs = this.#state.nowMs();
     const all = [...this.#schedules.values()].flatMap((schedules) => [...schedules.values()]);
     const sorted = all.filter(({ paused }) => !paused).sort((a, b) => a.dueAtMs - b.dueAtMs);
     const due = sorted.filter(({ dueAtMs }) => dueAtMs <= nowMs);
     const next = sorted[due.length];
     return {
-      schedules: due.slice(0, limit).map((schedule) => this.#dueOf(schedule)),
+      schedules: due
+        .filter(({ revision }) => !except.has(revision))
+        .slice(0, limit)
+        .map((schedule) => this.#dueOf(schedule)),
       nowMs: Math.floor(nowMs),
       nextInMs: next ? next.dueAtMs - nowMs : null,
     };

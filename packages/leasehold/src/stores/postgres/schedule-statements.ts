@@ -114,7 +114,7 @@ export interface DueRow {
   readonly waiting: string;
   readonly isRunning: boolean;
 }
-/** Value: limit. Returns one row if none is due. */
+/** Values: limit, revisions to leave out. Returns one row if none is due. */
 export const DUE = `
 WITH ${CLOCK}
 SELECT ${epochMs("c.now")} AS now, (
@@ -125,7 +125,7 @@ FROM clock c LEFT JOIN LATERAL (
     s.catch_up AS "catchUp", s.overlap, s.jitter_ms AS "jitterMs", ${epochMs("s.last_fire_at")} AS "lastFireAt",
     s.waiting, coalesce(t.state IN ('pending', 'running'), false) AS "isRunning"
   FROM leasehold.schedule s ${LAST_TASK}
-  WHERE s.paused_at IS NULL AND s.due_at <= c.now
+  WHERE s.paused_at IS NULL AND s.due_at <= c.now AND s.revision <> ALL ($2::bigint[])
   ORDER BY s.due_at LIMIT $1::int
 ) d ON true`;
 

@@ -50,7 +50,7 @@ import { isoOf } from "./views.js";
 
 export class PostgresScheduleStore implements ScheduleStore {
   readonly ticking: Ticking = {
-    due: (limit) => this.#due(limit),
+    due: (limit, except) => this.#due(limit, except),
     fire: (request, options) => this.#fire(request, options),
   };
   readonly #backend: Connections["backend"];
@@ -120,8 +120,8 @@ export class PostgresScheduleStore implements ScheduleStore {
     return (await this.get({ namespace, name })) === null ? "unknown" : "unchanged";
   }
 
-  async #due(limit: number): Promise<DueSchedules> {
-    const rows = await this.#backend.general.query<DueRow>(DUE, [limit]);
+  async #due(limit: number, except: readonly number[] = []): Promise<DueSchedules> {
+    const rows = await this.#backend.general.query<DueRow>(DUE, [limit, except]);
     const { now = 0, nextAt = null } = rows[0] ?? {};
     return {
       schedules: rows.flatMap(dueOf),

@@ -180,8 +180,11 @@ export type FireOutcome =
 
 /** What processes use that tick. */
 export interface Ticking {
-  /** Those that are due and not paused, of every namespace, at most `limit`. */
-  due(limit: number): Promise<DueSchedules>;
+  /**
+   * Those that are due and not paused, of every namespace, longest due first, at most `limit`.
+   * @param except revisions that the caller cannot move on: left out, so that they keep no others from being read
+   */
+  due(limit: number, except?: readonly number[]): Promise<DueSchedules>;
   /**
    * Enqueues the tasks and moves the schedule on, in one step. A task whose id is taken is not added: it was made
    * before, by a schedule of the same name that was removed since.

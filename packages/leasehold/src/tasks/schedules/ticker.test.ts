@@ -9,6 +9,8 @@ import { startTicker } from "./ticker.js";
 
 const MINUTE_MS = 60_000;
 const NOW_MS = 10 * MINUTE_MS + 3_000;
+/** Fire times in a time zone that no process knows. */
+const LUNAR = { cron: "0 0 * * *", everyMs: null, timeZone: "Moon/Tycho" };
 
 function due(name: string, more: Partial<DueSchedule["declaration"]> = {}): DueSchedule {
   const declaration = { cron: null, timeZone: "UTC", everyMs: MINUTE_MS, jitterMs: 0, ...more };
@@ -30,13 +32,25 @@ const fired = ({ fires }: FireRequest): FireOutcome => ({
   queue: "q",
 });
 
+/** Schedules by the number of each, which is its revision too. */
+function numbered(from: number, to: number, more?: Partial<DueSchedule["declaration"]>) {
+  return Array.from({ length: to - from }, (_, at) => ({
+    ...due(`s${from + at}`, more),
+    revision: from + at,
+  }));
+}
+
 /** Ticks over schedules that are always due. */
 function world(schedules: readonly DueSchedule[], nextInMs: number | null = null) {
   const { telemetry, valuesOf } = recordedTelemetry();
   const env = { ...manualEnv({ logger: { ...silentLogger } }), telemetry };
   const warn = vi.spyOn(env.logger, "warn");
   const ticking = {
-    due: vi.fn<Ticking["due"]>(async () => ({ schedules, nowMs: NOW_MS, nextInMs })),
+    due: vi.fn<Ticking["due"]>(async (limit, except = []) => ({
+      schedules: schedules.filter(({ revision }) => !except.includes(revision)).slice(0, limit),
+      nowMs: NOW_MS,
+      nextInMs,
+    })),
     fire: vi.fn<Ticking["fire"]>(async (request) => fired(request)),
   };
   const ticker = startTicker({ ticking }, env);
@@ -170,7 +184,7 @@ it("goes on at once if there are more schedules than a round takes", async () =>
   const { clock, ticking, ticker, settle } = world(many);
   await settle();
   expect(ticking.due).toHaveBeenCalledTimes(1);
-  expect(ticking.due).toHaveBeenCalledWith(100);
+  expect(ticking.due).toHaveBeenCalledWith(100, []);
   await clock.advance(5);
   expect(ticking.due).toHaveBeenCalledTimes(2);
   await ticker.stop();
@@ -197,7 +211,7 @@ it("warns once of an outage, and once more of the next one", async () => {
 });
 
 it("warns once of a schedule that it cannot read, and moves the others on", async () => {
-  const unreadable = due("lunar", { cron: "0 0 * * *", everyMs: null, timeZone: "Moon/Tycho" });
+  const unreadable = { ...due("lunar", LUNAR), revision: 8 };
   const { clock, warn, ticking, ticker, settle } = world([unreadable, due("s")]);
   await settle();
   await clock.advance(5_000);
@@ -208,6 +222,59 @@ it("warns once of a schedule that it cannot read, and moves the others on", asyn
     ],
   ]);
   expect(new Set(ticking.fire.mock.calls.map(([{ name }]) => name))).toEqual(new Set(["s"]));
+  await ticker.stop();
+});
+
+const refused = (retryable: boolean): FireOutcome => ({
+  status: "failed",
+  applied: "no",
+  retryable,
+  error: new StoreUnavailableError("the store refuses", { outcome: "none" }),
+});
+
+it.each<[string, Partial<DueSchedule["declaration"]>, FireOutcome, number]>([
+  ["it cannot read", LUNAR, fired({ fires: [] } as unknown as FireRequest), 250],
+  ["the store refuses for good", {}, refused(false), 250],
+  ["the store cannot move on for now", {}, refused(true), 1],
+])(
+  "moves the others on although those due for longest are schedules that %s",
+  async (_, more, outcome, count) => {
+    const { clock, ticking, ticker, settle } = world([
+      ...numbered(0, count, more),
+      ...numbered(count, count + 50),
+    ]);
+    ticking.fire.mockImplementation(async (request) =>
+      request.revision < count ? outcome : fired(request),
+    );
+    await settle();
+    for (let round = 0; round < 4; round += 1) {
+      await clock.advance(500);
+      await settle();
+    }
+    await ticker.stop();
+    const moved = ticking.fire.mock.calls.map(([{ name }]) => name);
+    for (let n = count; n < count + 50; n += 1) expect(moved).toContain(`s${n}`);
+  },
+);
+
+it("tries a schedule again that the store could not move on for a while", async () => {
+  const { clock, ticking, ticker, settle } = world([due("s")]);
+  ticking.fire.mockResolvedValueOnce(refused(true));
+  await settle();
+  await clock.advance(1_000);
+  expect(ticking.fire).toHaveBeenCalledTimes(1);
+  await clock.advance(4_000);
+  expect(ticking.fire.mock.calls.length).toBeGreaterThan(1);
+  await ticker.stop();
+});
+
+it("tries a schedule again that it could not read, once it is declared anew", async () => {
+  const schedules = numbered(1, 2, LUNAR);
+  const { clock, ticking, ticker, settle } = world(schedules);
+  await settle();
+  schedules[0] = { ...due("s1"), revision: 2 };
+  await clock.advance(2_000);
+  expect(ticking.fire).toHaveBeenCalled();
   await ticker.stop();
 });
 

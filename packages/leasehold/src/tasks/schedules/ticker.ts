@@ -1,7 +1,7 @@
 /** Ticks: enqueues the tasks of schedules at their fire times. */
 import { type Env, jittered, type Repeating, type Timer } from "../../env/index.js";
 import { type DueSchedule, type ScheduleStore, type Ticking, taskIdOf } from "./port.js";
-import { type FireTimes, stepOf } from "./rules.js";
+import { type FireTimes, type Step, stepOf } from "./rules.js";
 import { timesOf } from "./times.js";
 
 /** Another process may declare a schedule at any time, so every process looks at least this often. */
@@ -12,6 +12,10 @@ const SHORTEST_MS = 5;
 const AT_ONCE = 100;
 /** Cron expressions whose fire times a process keeps. */
 const MOST_KNOWN = 1_000;
+/** A schedule that could not be moved on is left out for this long, so that the others are. */
+const LEFT_OUT_MS = 2_000;
+/** Schedules that a process remembers as left out. */
+const MOST_LEFT_OUT = 10_000;
 
 /**
  * Enqueues tasks of all namespaces at their fire times until stopped, without holding the process open. Any number of
@@ -57,8 +61,11 @@ class Ticker {
   readonly #env: Env;
   /** By declaration: a cron expression is parsed once. */
   readonly #times = new Map<string, FireTimes>();
-  /** Schedules that this process cannot read, such as one in a time zone that it does not know: each is logged once. */
-  readonly #unreadable = new Set<string>();
+  /**
+   * Until when schedules are left out, by revision: always where this process cannot read one, such as one in a time zone
+   * that it does not know, or the store refuses for good to move it on. A declaration draws a new revision.
+   */
+  readonly #leftOut = new Map<number, number>();
 
   constructor(ticking: Ticking, env: Env) {
     [this.#ticking, this.#env] = [ticking, env];
@@ -67,47 +74,74 @@ class Ticker {
   /** @returns when to tick again, in milliseconds from now */
   async tick(): Promise<number> {
     const { clock } = this.#env;
-    const { schedules, nowMs, nextInMs } = await this.#ticking.due(AT_ONCE);
+    const { schedules, nowMs, nextInMs } = await this.#ticking.due(AT_ONCE, this.#except());
     const readMs = clock.monotonic();
     let dueInMs = schedules.length === AT_ONCE ? 0 : Math.min(nextInMs ?? POLL_MS, POLL_MS);
     for (const schedule of schedules) {
-      const times = await this.#timesOf(schedule);
-      if (!times) continue;
-      dueInMs = Math.min(dueInMs, (await this.#move(schedule, nowMs, times)) - nowMs);
+      const step = await this.#read(schedule, nowMs);
+      if (step) dueInMs = Math.min(dueInMs, (await this.#move(schedule, nowMs, step)) - nowMs);
     }
     return Math.max(SHORTEST_MS, dueInMs - (clock.monotonic() - readMs));
   }
 
-  async #timesOf({ namespace, name, declaration }: DueSchedule): Promise<FireTimes | null> {
-    const { cron, everyMs, timeZone } = declaration;
-    const key = JSON.stringify([cron, everyMs, timeZone]);
-    const known = this.#times.get(key);
-    if (known) return known;
+  #except(): number[] {
+    const nowMs = this.#env.clock.monotonic();
+    for (const [revision, untilMs] of this.#leftOut) {
+      if (untilMs <= nowMs) this.#leftOut.delete(revision);
+    }
+    return [...this.#leftOut.keys()];
+  }
+
+  #leaveOut({ revision }: DueSchedule, forMs: number): void {
+    if (this.#leftOut.size >= MOST_LEFT_OUT) this.#leftOut.clear();
+    this.#leftOut.set(revision, this.#env.clock.monotonic() + forMs);
+  }
+
+  #leaveOutForGood(schedule: DueSchedule, err: unknown, why: string): void {
+    const { namespace, name, revision } = schedule;
+    if (this.#leftOut.has(revision)) return;
+    this.#leaveOut(schedule, Number.POSITIVE_INFINITY);
+    this.#env.logger.warn({ err, namespace, schedule: name }, why);
+  }
+
+  /** @returns null: this process cannot read the schedule */
+  async #read(schedule: DueSchedule, nowMs: number): Promise<Step | null> {
     try {
-      const times = await timesOf({ cron, everyMs, timeZone });
-      if (this.#times.size >= MOST_KNOWN) this.#times.clear();
-      this.#times.set(key, times);
-      return times;
+      return stepOf(schedule, nowMs, await this.#timesOf(schedule.declaration));
     } catch (err) {
-      if (this.#unreadable.size < MOST_KNOWN && !this.#unreadable.has(key)) {
-        this.#env.logger.warn({ err, namespace, schedule: name }, "a schedule cannot be read here");
-        this.#unreadable.add(key);
-      }
+      this.#leaveOutForGood(schedule, err, "a schedule cannot be read here");
       return null;
     }
   }
 
+  async #timesOf({ cron, everyMs, timeZone }: DueSchedule["declaration"]): Promise<FireTimes> {
+    const key = JSON.stringify([cron, everyMs, timeZone]);
+    const known = this.#times.get(key);
+    if (known) return known;
+    const times = await timesOf({ cron, everyMs, timeZone });
+    if (this.#times.size >= MOST_KNOWN) this.#times.clear();
+    this.#times.set(key, times);
+    return times;
+  }
+
   /** @returns when the schedule is due again */
-  async #move(schedule: DueSchedule, nowMs: number, times: FireTimes): Promise<number> {
+  async #move(schedule: DueSchedule, nowMs: number, { fireAtMs, ...step }: Step): Promise<number> {
     const { namespace, name, revision, declaration } = schedule;
     const { random, telemetry } = this.#env;
-    const { fireAtMs, ...step } = stepOf(schedule, nowMs, times);
     const fires = fireAtMs.map((atMs) => ({
       id: taskIdOf(name, atMs),
       scheduledAtMs: atMs + Math.floor(random.float() * declaration.jitterMs),
     }));
     const outcome = await this.#ticking.fire({ namespace, name, revision, fires, ...step });
-    if (outcome.status === "failed") throw outcome.error;
+    if (outcome.status === "failed") {
+      const { error, retryable } = outcome;
+      if (retryable) {
+        this.#leaveOut(schedule, LEFT_OUT_MS);
+        throw error;
+      }
+      this.#leaveOutForGood(schedule, error, "the store refuses the task of a schedule");
+      return step.dueAtMs;
+    }
     if (outcome.status === "moved") return step.dueAtMs;
     const made = outcome.taskIds.length;
     for (const atMs of fireAtMs.slice(fireAtMs.length - made)) {
