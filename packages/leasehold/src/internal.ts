@@ -61,6 +61,7 @@ export {
   type Verification,
   verifyAudit,
 } from "./control/index.js";
+export { retryingControl } from "./control/retrying.js";
 export {
   Aborting,
   type AcquireOutcome,

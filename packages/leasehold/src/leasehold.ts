@@ -248,7 +248,7 @@ export class Leasehold<L extends AnyLease = Lease> implements AsyncDisposable {
    * resource is free when the granted time has passed. `"now"` frees at once: only the fence protects then.
    * @param options.expectedToken ends only the grant with this token; otherwise the result is `otherToken`
    * @param options.reason for the audit of a server, which may require one
-   * @throws STORE_UNAVAILABLE (not retried: after `outcome: "unknown"` read the lease first), INVALID_OPTION, CLOSED
+   * @throws STORE_UNAVAILABLE (retried for 5 s, but not after `outcome: "unknown"`: read the lease first), INVALID_OPTION, CLOSED
    * @example
    * ```ts
    * import { connect } from "leasehold";

@@ -141,7 +141,7 @@ export const LIBRARY: Rules = {
     "tasks/json.ts": ["once/", "internal.ts"],
     // What a store that fails for a while is wrapped in, without the rest of what keeps tasks and controls.
     "tasks/retrying.ts": ["stores/"],
-    "control/retrying.ts": ["stores/"],
+    "control/retrying.ts": ["stores/", "internal.ts"],
     "tasks/leases.ts": ["stores/", "testing/"],
     // What some engines need, which no client loads without them.
     "core/own.ts": ["stores/"],

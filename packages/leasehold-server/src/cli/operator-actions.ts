@@ -9,7 +9,9 @@ import {
   type Operator,
   type Pause,
   type PauseKey,
+  retryingControl,
   setPause,
+  systemEnv,
 } from "leasehold/internal";
 import { UsageError } from "./failures.js";
 import { notBlank, tenantOf, whereOf, withStores } from "./options.js";
@@ -58,8 +60,8 @@ export function withOperatorAction(command: Command, options?: { needsReason?: b
  * @throws UsageError if neither keeps an audit log
  */
 export function operatorOf({ control, operator }: LeaseStores, url?: string): Operator {
-  const found = control ?? operator;
-  if (found) return found;
+  if (control) return retryingControl(control, systemEnv);
+  if (operator) return operator;
   throw new UsageError(
     url === undefined
       ? "this store keeps no audit log, which operator actions need: name a database that keeps one with --control"

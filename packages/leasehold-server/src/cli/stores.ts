@@ -1,7 +1,7 @@
 import type { ConnectOptions, Env, LeaseStores, Page, Stores } from "leasehold";
 import { type AnyLease, connect, type Leasehold } from "leasehold";
 import type { Control, RemoteOperator } from "leasehold/internal";
-import { invariant, systemEnv, withoutUndefined } from "leasehold/internal";
+import { invariant, retryingControl, systemEnv, withoutUndefined } from "leasehold/internal";
 import { ENGINES, openBy, openStores, planBy } from "leasehold/internal/open";
 import { type Connecting, connecting, type Open } from "./connecting.js";
 import { UsageError } from "./failures.js";
@@ -91,7 +91,7 @@ export async function withControl<T>(
   // A server does not give direct access to them.
   const stores = /^https?:/i.test(where.store) ? undefined : await openLeases(where);
   try {
-    if (stores?.control) return await work(stores.control, stores);
+    if (stores?.control) return await work(retryingControl(stores.control, systemEnv), stores);
   } finally {
     await stores?.close();
   }

@@ -141,13 +141,45 @@ describe("revoke", () => {
     ]);
   });
 
-  it("rejects with the store's error", async () => {
-    const { env, store } = leasesWorld();
+  it.each([
+    ["once, if it may have been applied", "maybe", 1],
+    ["after it has asked again for 5 s, if it was not applied", "no", 10],
+  ] as const)("rejects with the store's error %s", async (_, applied, tries) => {
+    const { env, store, clock } = leasesWorld();
+    const error = new StoreUnavailableError("down", { outcome: "none" });
+    const failed = { status: "failed", applied, retryable: true, error } as const;
+    let asked = 0;
+    const revoke = async () => {
+      asked += 1;
+      return [failed];
+    };
+    const leases = new LeaseClient({ ...store, revoke }, { env }, { close: undefined });
+    const revoked = expect(leases.revoke("r")).rejects.toBe(error);
+    await clock.advance(6_000);
+    await revoked;
+    expect(asked).toBeGreaterThanOrEqual(tries);
+    if (applied === "maybe") expect(asked).toBe(1);
+  });
+
+  it("and reads are tried again where the store fails for a moment", async () => {
+    const { env, store, clock } = leasesWorld();
     const error = new StoreUnavailableError("down", { outcome: "none" });
     const failed = { status: "failed", applied: "no", retryable: true, error } as const;
-    const refusing = { ...store, revoke: async () => [failed] };
-    const leases = new LeaseClient(refusing, { env }, { close: undefined });
-    await expect(leases.revoke("r")).rejects.toBe(error);
+    const failing = new Set(["get", "list", "revoke"]);
+    const once = (name: "get" | "list" | "revoke", fail: () => Promise<never>) => {
+      const call = store[name] as (...all: unknown[]) => Promise<unknown>;
+      return (...all: unknown[]) => (failing.delete(name) ? fail() : call(...all));
+    };
+    const reject = () => Promise.reject(error);
+    const over = {
+      get: once("get", reject),
+      list: once("list", reject),
+      revoke: once("revoke", async () => [failed] as never),
+    } as unknown as typeof store;
+    const leases = new LeaseClient({ ...store, ...over }, { env }, { close: undefined });
+    const answers = Promise.all([leases.get("r"), leases.list(), leases.revoke("r")]);
+    await clock.advance(1_000);
+    expect(await answers).toEqual([null, { items: [], nextCursor: null }, { status: "notHeld" }]);
   });
 });
 

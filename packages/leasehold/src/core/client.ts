@@ -35,9 +35,11 @@ import type {
   ListQuery,
   Page,
   RevokeOutcome,
+  RevokeRequest,
   WatchEvent,
 } from "./port.js";
 import { RenewalScheduler } from "./renewal-scheduler.js";
+import { Retrying, UNLESS_APPLIED } from "./retrying.js";
 import { type ReusableLease, reusableLeaseOver } from "./reusable-lease.js";
 import {
   NoLease,
@@ -78,6 +80,7 @@ export interface Owned {
 /** Leases on the resources of one namespace: the part of `Leasehold` that needs no other. See there for each method. */
 export class LeaseClient implements AsyncDisposable {
   readonly #store: LeaseStore;
+  readonly #retrying: Retrying;
   readonly #context: LeaseContext;
   readonly defaults: AcquireOptions;
   /** For those who ask for nothing else: one object for all of them. */
@@ -104,7 +107,7 @@ export class LeaseClient implements AsyncDisposable {
     this.defaults = options.defaults ?? {};
     // Reject wrong defaults now, not at the first lease.
     this.#resolved = resolveOptions(this.defaults, {}, store.capabilities.ttl);
-    this.#store = store;
+    [this.#store, this.#retrying] = [store, new Retrying(env)];
     this.#owned = owned;
     this.#context = {
       capabilities: store.capabilities,
@@ -225,14 +228,15 @@ export class LeaseClient implements AsyncDisposable {
   async get(resource: string): Promise<LeaseView | null> {
     this.#checkOpen();
     checkName("resource", resource);
-    const [view] = await this.#store.get([{ namespace: this.namespace, resource }]);
+    const keys = [{ namespace: this.namespace, resource }];
+    const [view] = await this.#retrying.read(() => this.#store.get(keys));
     return view ?? null;
   }
 
   async list(query: Omit<ListQuery, "namespace"> = {}): Promise<Page<LeaseView>> {
     this.#checkOpen();
     checkPage(query, { prefix: true, states: true, renewedOnly: true }, LEASE_STATES);
-    return this.#store.list({ ...query, namespace: this.namespace });
+    return this.#retrying.read(() => this.#store.list({ ...query, namespace: this.namespace }));
   }
 
   async revoke(
@@ -251,7 +255,8 @@ export class LeaseClient implements AsyncDisposable {
       checkInteger("expectedToken", expectedToken, 1, Number.MAX_SAFE_INTEGER);
     }
     const request = { ...withoutUndefined(options), namespace: this.namespace, resource, free };
-    const [outcome] = await this.#store.revoke([request]);
+    const revoke = (some: readonly RevokeRequest[]) => this.#store.revoke(some);
+    const [outcome] = await this.#retrying.batch([request], revoke, UNLESS_APPLIED);
     invariant(outcome, "one outcome per request");
     if (outcome.status === "failed") throw outcome.error;
     return outcome;

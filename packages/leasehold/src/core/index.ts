@@ -70,7 +70,7 @@ export {
   waiterOf,
 } from "./queue.js";
 export { RenewalScheduler, type Scheduled, type ScheduledLease } from "./renewal-scheduler.js";
-export { asReadError, Retrying, retryingLeases } from "./retrying.js";
+export { asReadError, Retrying, retryingLeases, UNLESS_APPLIED } from "./retrying.js";
 export type { ReusableLease } from "./reusable-lease.js";
 export {
   allDiffer,

@@ -20,9 +20,16 @@ export interface RetryOptions {
   readonly timeoutMs?: number | undefined;
   /** Whether the request is idempotent; default true. */
   readonly repeatable?: boolean;
+  /** Whether also a failure is retried that a server has passed on; default false. For the few calls of an operator. */
+  readonly evenPassedOn?: boolean;
   /** Ends the backoff between attempts; the store ends the attempts themselves. */
   readonly signal?: AbortSignal | undefined;
 }
+
+/**
+ * Of an operator's action that another one could come between: tried again unless it may have been applied.
+ */
+export const UNLESS_APPLIED: RetryOptions = { repeatable: false, evenPassedOn: true };
 
 /** The tries of one store. Each is given the time that is left, in milliseconds. */
 export class Retrying {
@@ -42,7 +49,12 @@ export class Retrying {
   async batch<Request, Outcome extends { readonly status: string }>(
     requests: readonly Request[],
     send: (requests: readonly Request[], timeoutMs: number) => Promise<(Outcome | Failed)[]>,
-    { timeoutMs = DEFAULT_TIMEOUT_MS, repeatable = true, signal }: RetryOptions = {},
+    {
+      timeoutMs = DEFAULT_TIMEOUT_MS,
+      repeatable = true,
+      evenPassedOn = false,
+      signal,
+    }: RetryOptions = {},
   ): Promise<(Outcome | Failed)[]> {
     const { clock, random } = this.#env;
     const deadlineMs = clock.monotonic() + timeoutMs;
@@ -59,7 +71,8 @@ export class Retrying {
       for (const [at, answer] of zip(open, answers)) {
         const outcome = isFailed(answer) ? afterAll(outcomes[at], answer) : answer;
         outcomes[at] = outcome;
-        if (!isFailed(outcome) || !outcome.retryable || outcome.passedOn) continue;
+        if (!isFailed(outcome) || !outcome.retryable) continue;
+        if (outcome.passedOn && !evenPassedOn) continue;
         if (outcome.applied === "maybe" && !repeatable) continue;
         again.push(at);
         err ??= outcome.error;
@@ -146,7 +159,7 @@ export function retryingLeases(
     revoke: (requests, options) =>
       retrying.batch(requests, (some, timeoutMs) => store.revoke(some, { ...options, timeoutMs }), {
         ...options,
-        repeatable: false,
+        ...UNLESS_APPLIED,
       }),
     get: (keys) => retrying.read(() => store.get(keys)),
     list: (query) => retrying.read(() => store.list(query)),

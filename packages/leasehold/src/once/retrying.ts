@@ -1,5 +1,5 @@
 /** Records of `once` in a store that fails for a while only, tried again: as core/retrying.ts. */
-import { type LeaseStore, Retrying } from "../core/index.js";
+import { type LeaseStore, Retrying, UNLESS_APPLIED } from "../core/index.js";
 import type { Env } from "../env/index.js";
 import type { OnceStore } from "./port.js";
 
@@ -13,7 +13,6 @@ export function retryingOnce(
   env: Env,
 ): OnceStore {
   const retrying = new Retrying(env);
-  const unrepeated = { repeatable: false };
   return {
     leases,
     get: (key) => retrying.read(async () => (await open()).get(key)),
@@ -28,8 +27,8 @@ export function retryingOnce(
         async (timeoutMs) => (await open()).fail(request, { ...options, timeoutMs }),
         options,
       ),
-    retry: (key) => retrying.call(async () => (await open()).retry(key), unrepeated),
-    delete: (key) => retrying.call(async () => (await open()).delete(key), unrepeated),
+    retry: (key) => retrying.call(async () => (await open()).retry(key), UNLESS_APPLIED),
+    delete: (key) => retrying.call(async () => (await open()).delete(key), UNLESS_APPLIED),
     collect: async () => (await open()).collect(),
   };
 }

@@ -8,6 +8,7 @@ import {
   type LeaseView,
   type Owned,
   type Page,
+  Retrying,
   type SqlTransaction,
   withoutUndefined,
 } from "../core/index.js";
@@ -45,7 +46,6 @@ import {
   type TaskQuery,
   type TaskState,
   type TaskStatistics,
-  type TaskStore,
   type TaskView,
 } from "./port.js";
 import { Ready } from "./ready.js";
@@ -53,6 +53,7 @@ import { startBackground } from "./reaper.js";
 import { checkTaskId } from "./record.js";
 import { ResultWaits } from "./result-waits.js";
 import { type AdminResult, onlyOne, outputOf } from "./results.js";
+import { retryingCalls } from "./retrying.js";
 import { type Schedule, type Schedules, schedulesOver } from "./schedules/client.js";
 import type { ScheduleOptions } from "./schedules/declaration.js";
 import type { DueKinds } from "./unhandled.js";
@@ -86,7 +87,7 @@ export interface TasksClient {
 export class Tasks {
   static {
     dueKindsOf = (tasks) => {
-      const dueKinds = tasks.#store.dueKinds?.bind(tasks.#store);
+      const { dueKinds } = tasks.#calls;
       return dueKinds && ((query) => dueKinds({ ...query, namespace: tasks.namespace }));
     };
     tasksOver = (stores, options, owned) => {
@@ -106,7 +107,7 @@ export class Tasks {
   readonly #publisher: Publisher;
   /** The limits of kinds and queues: list, declare and remove them. Workers declare those of their kinds. */
   readonly limits: Limits;
-  readonly #store: TaskStore;
+  readonly #calls: ReturnType<typeof retryingCalls>;
   readonly #env: Env;
   readonly #owned: Owned;
   readonly #newId: () => string;
@@ -123,15 +124,15 @@ export class Tasks {
     this.namespace = options.namespace ?? "default";
     this.holder = options.holder ?? newHolder(this.#env.random);
     for (const name of ["namespace", "holder"] as const) checkName(name, this[name]);
-    const store = (this.#store = stores.tasks);
-    this.#owned = owned;
+    const store = stores.tasks;
     this.#newId = taskIds(this.#env.clock, this.#env.random);
     this.#adding = new Adding(store, this.#env);
     this.#ready = new Ready(store, this.namespace, this.#env);
     this.#results = new ResultWaits(store, this.namespace, this.#env);
-    this.#stores = stores;
+    [this.#stores, this.#owned] = [stores, owned];
+    this.#calls = retryingCalls(store, new Retrying(this.#env));
     ({ kinds: this.kinds, publisher: this.#publisher } = kindsOver(this, stores.kinds, this.#env));
-    this.limits = limitsOver(this, store.limits);
+    this.limits = limitsOver(this, this.#calls.limits);
     this.schedules = schedulesOver(this, stores.schedules, this.#env, this.#newId);
   }
 
@@ -238,7 +239,7 @@ export class Tasks {
    */
   async get(id: string): Promise<TaskDetails | null> {
     checkTaskId(id);
-    return this.#store.get({ namespace: this.namespace, id });
+    return this.#calls.get({ namespace: this.namespace, id });
   }
 
   /**
@@ -257,7 +258,7 @@ export class Tasks {
   async list(query: Omit<TaskQuery, "namespace"> = {}): Promise<Page<TaskView>> {
     checkPage(query, { ids: true, states: true, queue: true, kind: true }, TASK_STATES);
     checkIds(query.ids);
-    return this.#store.list({ ...query, namespace: this.namespace });
+    return this.#calls.list({ ...query, namespace: this.namespace });
   }
 
   /**
@@ -267,7 +268,7 @@ export class Tasks {
    */
   async leases(query: Omit<TaskLeaseQuery, "namespace"> = {}): Promise<Page<LeaseView>> {
     checkPage(query, { states: true, renewedOnly: true }, LEASE_STATES);
-    return this.#store.leases({ ...query, namespace: this.namespace });
+    return this.#calls.leases({ ...query, namespace: this.namespace });
   }
 
   /**
@@ -275,7 +276,7 @@ export class Tasks {
    * @throws STORE_UNAVAILABLE, CLOSED
    */
   counts(): Promise<Record<TaskState, number>> {
-    return this.#store.counts(this.namespace);
+    return this.#calls.counts(this.namespace);
   }
 
   /**
@@ -295,7 +296,7 @@ export class Tasks {
   async stats(options: TaskStatsOptions = {}): Promise<TaskStatistics> {
     checkStatsOptions(options);
     const { namespace } = this;
-    return this.#store.stats({ limit: COUNTED, ...withoutUndefined(options), namespace });
+    return this.#calls.stats({ limit: COUNTED, ...withoutUndefined(options), namespace });
   }
 
   /**
@@ -315,7 +316,7 @@ export class Tasks {
    */
   async cancel(id: string): Promise<AdminResult> {
     checkTaskId(id);
-    return onlyOne(await this.#store.cancel([{ namespace: this.namespace, id }]));
+    return onlyOne(await this.#calls.cancel([{ namespace: this.namespace, id }]));
   }
 
   /**
@@ -333,7 +334,7 @@ export class Tasks {
    */
   async retry(id: string): Promise<AdminResult> {
     checkTaskId(id);
-    return onlyOne(await this.#store.retry([{ namespace: this.namespace, id }]));
+    return onlyOne(await this.#calls.retry([{ namespace: this.namespace, id }]));
   }
 
   /**
@@ -352,7 +353,7 @@ export class Tasks {
    */
   async delete(id: string): Promise<AdminResult> {
     checkTaskId(id);
-    return onlyOne(await this.#store.delete([{ namespace: this.namespace, id }]));
+    return onlyOne(await this.#calls.delete([{ namespace: this.namespace, id }]));
   }
 
   /**
@@ -371,7 +372,7 @@ export class Tasks {
   work(handlers: readonly TaskHandler[], options: WorkerOptions = {}): Worker {
     if (this.#closed) throw new ClosedError();
     const context = {
-      store: this.#store,
+      store: this.#stores.tasks,
       ready: this.#ready,
       env: this.#env,
       namespace: this.namespace,
@@ -387,8 +388,7 @@ export class Tasks {
 
   async #close(): Promise<void> {
     await Promise.all([...this.#workers].map((worker) => worker.close()));
-    await Promise.all([this.#ready.close(), this.#results.close()]);
-    await this.#background?.stop();
+    await Promise.all([this.#ready.close(), this.#results.close(), this.#background?.stop()]);
     await this.#owned.close?.();
   }
 

@@ -1,5 +1,5 @@
 /** Task stores that fail for a while only, tried again: as core/retrying.ts. */
-import { Retrying } from "../core/index.js";
+import { Retrying, UNLESS_APPLIED } from "../core/index.js";
 import type { Env } from "../env/index.js";
 import type { GeneratorState, TaskLimits, TaskStore } from "./port.js";
 
@@ -13,6 +13,7 @@ export function retryingTasks(store: TaskStore, env: Env): TaskStore {
   const retrying = new Retrying(env);
   return {
     capabilities: store.capabilities,
+    ...retryingCalls(store, retrying),
     enqueue: (tasks, options) =>
       retrying.batch(
         tasks,
@@ -51,23 +52,8 @@ export function retryingTasks(store: TaskStore, env: Env): TaskStore {
         (some, timeoutMs) => store.requeue(some, { ...options, timeoutMs }),
         options,
       ),
-    cancel: (tasks) => retrying.batch(tasks, (some) => store.cancel(some), { repeatable: false }),
-    retry: (tasks) => retrying.batch(tasks, (some) => store.retry(some), { repeatable: false }),
-    delete: (tasks) => retrying.batch(tasks, (some) => store.delete(some), { repeatable: false }),
-    get: (task) => retrying.read(() => store.get(task)),
-    list: (query) => retrying.read(() => store.list(query)),
-    counts: (namespace) => retrying.read(() => store.counts(namespace)),
-    ...(store.dueKinds && {
-      dueKinds: (query) => retrying.read(async () => (await store.dueKinds?.(query)) ?? []),
-    }),
-    ...(store.blockedKeys && {
-      blockedKeys: (query) => retrying.read(async () => (await store.blockedKeys?.(query)) ?? []),
-    }),
-    ...(store.limits && { limits: retryingLimits(store.limits, retrying) }),
     results: (tasks, options) => retrying.read(() => store.results(tasks, options)),
     watchResults: (namespace, options) => store.watchResults(namespace, options),
-    stats: (query) => retrying.read(() => store.stats(query)),
-    leases: (query) => retrying.read(() => store.leases(query)),
     reap: () => retrying.call(() => store.reap()),
     collect: (limit) => retrying.call(() => store.collect(limit)),
     watch: (namespace, options) => store.watch(namespace, options),
@@ -78,13 +64,34 @@ export function retryingTasks(store: TaskStore, env: Env): TaskStore {
   };
 }
 
+/** The calls that no loop of a client repeats: reads, and actions of operators. */
+export function retryingCalls(store: TaskStore, retrying: Retrying) {
+  return {
+    cancel: (tasks) => retrying.batch(tasks, (some) => store.cancel(some), UNLESS_APPLIED),
+    retry: (tasks) => retrying.batch(tasks, (some) => store.retry(some), UNLESS_APPLIED),
+    delete: (tasks) => retrying.batch(tasks, (some) => store.delete(some), UNLESS_APPLIED),
+    get: (task) => retrying.read(() => store.get(task)),
+    list: (query) => retrying.read(() => store.list(query)),
+    counts: (namespace) => retrying.read(() => store.counts(namespace)),
+    ...(store.dueKinds && {
+      dueKinds: (query) => retrying.read(async () => (await store.dueKinds?.(query)) ?? []),
+    }),
+    ...(store.blockedKeys && {
+      blockedKeys: (query) => retrying.read(async () => (await store.blockedKeys?.(query)) ?? []),
+    }),
+    ...(store.limits && { limits: retryingLimits(store.limits, retrying) }),
+    stats: (query) => retrying.read(() => store.stats(query)),
+    leases: (query) => retrying.read(() => store.leases(query)),
+  } satisfies Partial<TaskStore>;
+}
+
 /** A removal is not repeated when its answer is lost: a program may have declared the limit again. */
 function retryingLimits(limits: TaskLimits, retrying: Retrying): TaskLimits {
   return {
     declare: (request, options) =>
       retrying.one((timeoutMs) => limits.declare(request, { ...options, timeoutMs }), options),
     list: (namespace) => retrying.read(() => limits.list(namespace)),
-    remove: (key) => retrying.call(() => limits.remove(key), { repeatable: false }),
+    remove: (key) => retrying.call(() => limits.remove(key), UNLESS_APPLIED),
   };
 }
 

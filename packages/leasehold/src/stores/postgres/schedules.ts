@@ -6,6 +6,7 @@ import {
   resourceOfCursor,
   StoreUnavailableError,
 } from "../../core/index.js";
+import type { Clock } from "../../env/index.js";
 import type { Json } from "../../tasks/port.js";
 import { encodeJson } from "../../tasks/record.js";
 import {
@@ -31,6 +32,7 @@ import { catchUpOf, mostOf } from "../../tasks/schedules/rules.js";
 import { concurrencyOf } from "./concurrency.js";
 import type { Parameter } from "./connection.js";
 import { failedOutcome } from "./failures.js";
+import { askAgain } from "./locked-rows.js";
 import {
   DECLARE,
   type DeclaredRow,
@@ -54,9 +56,10 @@ export class PostgresScheduleStore implements ScheduleStore {
     fire: (request, options) => this.#fire(request, options),
   };
   readonly #backend: Connections["backend"];
+  readonly #clock: Clock;
 
-  constructor({ backend }: Pick<Connections, "backend">) {
-    this.#backend = backend;
+  constructor({ backend, env }: Pick<Connections, "backend" | "env">) {
+    [this.#backend, this.#clock] = [backend, env.clock];
   }
 
   async declare(request: DeclareRequest, options?: CallOptions): Promise<DeclareOutcome> {
@@ -101,10 +104,15 @@ export class PostgresScheduleStore implements ScheduleStore {
 
   async runNow({ namespace, name, taskId }: RunNowRequest): Promise<RunNowOutcome> {
     const values = [[taskId], [null], namespace, name, null, null, null, null, 0];
+    let outcome: RunNowOutcome | undefined;
     try {
-      const rows = await this.#backend.general.query(FIRE, values);
-      if (rows.length > 0) return { status: "enqueued", id: taskId };
-      if ((await this.get({ namespace, name })) === null) return { status: "unknown" };
+      await askAgain(this.#clock, [values], async (asked) => {
+        const rows = await this.#backend.general.query(FIRE, values);
+        if (rows.length > 0) outcome = { status: "enqueued", id: taskId };
+        else if ((await this.get({ namespace, name })) === null) outcome = { status: "unknown" };
+        return outcome ? [] : asked;
+      });
+      if (outcome) return outcome;
       const error = new StoreUnavailableError(`another statement holds the schedule "${name}"`, {
         outcome: "none",
       });

@@ -9,7 +9,8 @@ import {
 import type { Env } from "../../env/index.js";
 import { FIRST_VERSION, LARGEST_VERSION } from "../values.js";
 import { type Contract, loadJsonSchemas } from "./contract.js";
-import type { KindQuery, KindStore, KindView } from "./port.js";
+import type { KindQuery, KindStore, KindView, PublishRequest } from "./port.js";
+import { retryingKinds } from "./retrying.js";
 
 /** Called by `tasks`. Apart from the class, whose public type shows no constructor. */
 export let kindsOver: (
@@ -80,7 +81,10 @@ export class Kinds {
 
   /** @param store undefined: it keeps none */
   private constructor({ namespace, holder }: Caller, store: KindStore | undefined, env: Env) {
-    [this.#caller, this.#kept, this.#env] = [{ namespace, holder }, store, env];
+    [this.#caller, this.#env] = [{ namespace, holder }, env];
+    // A publication that fails keeps no task back: the next one tries again.
+    const publish = (request: PublishRequest) => (store as KindStore).publish(request);
+    this.#kept = store && { ...retryingKinds(async () => store, env), publish };
   }
 
   /**

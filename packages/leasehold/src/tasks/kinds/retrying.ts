@@ -1,5 +1,5 @@
 /** Published kinds in a store that fails for a while only, tried again: as core/retrying.ts. */
-import { Retrying } from "../../core/index.js";
+import { Retrying, UNLESS_APPLIED } from "../../core/index.js";
 import type { Env } from "../../env/index.js";
 import type { KindStore } from "./port.js";
 
@@ -17,7 +17,6 @@ export function retryingKinds(open: () => Promise<KindStore>, env: Env): KindSto
       ),
     schemas: (keys, options) => retrying.read(async () => (await open()).schemas(keys, options)),
     list: (query) => retrying.read(async () => (await open()).list(query)),
-    withdraw: (key) =>
-      retrying.call(async () => (await open()).withdraw(key), { repeatable: false }),
+    withdraw: (key) => retrying.call(async () => (await open()).withdraw(key), UNLESS_APPLIED),
   };
 }

@@ -8,6 +8,7 @@ import {
 import type { Env, Repeating } from "../../env/index.js";
 import type { ScheduleOptions } from "./declaration.js";
 import type { ScheduleChange, ScheduleQuery, ScheduleStore, ScheduleView } from "./port.js";
+import { retryingSchedules } from "./retrying.js";
 
 /** Called by `tasks`. Apart from the class, whose public type shows no constructor. */
 export let schedulesOver: (
@@ -63,7 +64,8 @@ export class Schedules {
     newId: () => string,
   ) {
     this.#caller = { namespace, holder };
-    [this.#kept, this.#env, this.#newId] = [store, env, newId];
+    this.#kept = store && retryingSchedules(async () => store, env);
+    [this.#env, this.#newId] = [env, newId];
   }
 
   /**

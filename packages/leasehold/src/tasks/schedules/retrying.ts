@@ -1,5 +1,5 @@
 /** Schedules in a store that fails for a while only, tried again: as core/retrying.ts. */
-import { Retrying } from "../../core/index.js";
+import { Retrying, UNLESS_APPLIED } from "../../core/index.js";
 import type { Env } from "../../env/index.js";
 import type { ScheduleStore } from "./port.js";
 
@@ -19,7 +19,7 @@ export function retryingSchedules(open: () => Promise<ScheduleStore>, env: Env):
     list: (query) => retrying.read(async () => (await open()).list(query)),
     pause: (request) => retrying.call(async () => (await open()).pause(request)),
     resume: (key) => retrying.call(async () => (await open()).resume(key)),
-    remove: (key) => retrying.call(async () => (await open()).remove(key), { repeatable: false }),
+    remove: (key) => retrying.call(async () => (await open()).remove(key), UNLESS_APPLIED),
     runNow: (request) => retrying.one(async () => (await open()).runNow(request)),
   };
 }
