@@ -3,6 +3,7 @@ import { newLeaseId, systemRandom } from "../env/index.js";
 import type { FailOutcome } from "../tasks/port.js";
 import { DECLARATION, type Fixture, HOUR_MS } from "./schedule-fixture.js";
 import type * as suite from "./suite.js";
+import { until, Watching } from "./waiting.js";
 
 /** Fails the only due task of the declared queue. */
 async function failNext(
@@ -75,6 +76,32 @@ export const scheduledTasks: suite.Section<Fixture> = (test, expect) => {
     expect(longest).toBeGreaterThanOrEqual(45_000);
     expect(longest).toBeLessThanOrEqual(90_000);
   });
+
+  test(
+    "are notified when they are due: at a fire time and when run now, and not before their jitter",
+    async (fixture) => {
+      const { namespace, tasks } = fixture;
+      const watching = new Watching((options) => tasks.watch(namespace, options));
+      await until(expect, "the first event of watch", () => watching.events.length > 0);
+      const queues = () =>
+        watching.events.flatMap((event) => (event.type === "ready" ? event.queue : []));
+      for (const [name, afterMs] of [["later", HOUR_MS] as const, ["due", 0] as const]) {
+        await fixture.declare(
+          { task: { ...DECLARATION.task, queue: name, concurrency: null } },
+          name,
+        );
+        const due = await fixture.dueNow(name);
+        const fires = [{ id: name, scheduledAtMs: due.lastFireAtMs + afterMs }];
+        expect(await fixture.fire(due, [], { fires })).toBe("fired");
+      }
+      await until(expect, "a notification of the fire time", () => queues().length > 0);
+      await fixture.store.runNow({ ...fixture.key("later"), taskId: "now" });
+      await until(expect, "a notification of the run", () => queues().length > 1);
+      expect(queues()).toEqual(["due", "later"]);
+      await watching.stop();
+    },
+    ({ tasks }) => (tasks.capabilities.watch === "push" ? null : "the store's watch polls"),
+  );
 
   test("that are made beside the fire times leave what waits, and when it is due", async (fixture) => {
     await fixture.declare({ overlap: "queue" });
