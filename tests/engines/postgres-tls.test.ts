@@ -78,7 +78,32 @@ describePostgres("a PostgreSQL server that demands TLS", () => {
     await expectServed(url("app:secret-of-app", "localhost", verified()));
     await expect(connect(url("app:secret-of-app", "127.0.0.1", verified()))).rejects.toMatchObject({
       code: "STORE_MISCONFIGURED",
-      message: expect.stringMatching(/certificate/) as string,
+      message: expect.stringMatching(
+        /its certificate is not for the host that the URL names .*; name a host of the certificate/,
+      ) as string,
+    });
+  });
+
+  it.each(["require", "prefer", "verify-ca"])(
+    "is verified by sslmode=%s too, without a warning of the driver",
+    async (sslmode) => {
+      const warnings: string[] = [];
+      const onWarning = ({ message }: Error) => warnings.push(message);
+      process.on("warning", onWarning);
+      await expectServed(url("app:secret-of-app", "localhost", { ...verified(), sslmode }));
+      await expect(
+        connect(url("app:secret-of-app", "localhost", { sslmode })),
+      ).rejects.toMatchObject({ code: "STORE_MISCONFIGURED" });
+      process.off("warning", onWarning);
+      expect(warnings.join()).not.toContain("SSL modes");
+    },
+  );
+
+  it("is not trusted by the authorities of the system", async () => {
+    const opening = connect(url("app:secret-of-app", "localhost", { sslrootcert: "system" }));
+    await expect(opening).rejects.toMatchObject({
+      code: "STORE_MISCONFIGURED",
+      message: expect.stringMatching(/its certificate is not trusted .*\?sslrootcert=/) as string,
     });
   });
 

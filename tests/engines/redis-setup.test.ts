@@ -32,7 +32,7 @@ describe("a URL of Redis", () => {
     ["redis://a,,b", "the Redis URL is invalid: write redis://"],
     ["redis://a:0", "the Redis URL is invalid: write redis://"],
     ["redis://me:sec?secret@a/0", "the Redis URL is invalid: write redis://"],
-    ["redis://a?format=redlok", "did you mean redlock"],
+    ["redis://a?format=redlok", 'url: ?format must be "redlock" or'],
     ["rediss://a?ssl=false", "url: ?ssl is not a parameter of rediss: URLs"],
     ["rediss://a?cacert=~/ca.pem", "url: ?cacert must not begin with ~"],
     ["redis+sentinel://a/n?sentinelPassword=", "url: ?sentinelPassword must not be empty"],
@@ -49,6 +49,31 @@ describe("a URL of Redis", () => {
     expect(["INVALID_OPTION", "STORE_MISCONFIGURED"]).toContain(refused.code);
     expect(refused.message).toContain(message);
     expect(refused.message).not.toContain("secret");
+  });
+});
+
+describeRedis("a server of Redis and a Sentinel", () => {
+  let server: RedisServer;
+  let sentinels: Sentinels;
+  beforeAll(async () => {
+    server = await startRedis();
+    sentinels = await startSentinels({ main: server.port });
+  });
+  afterAll(async () => {
+    await sentinels?.remove();
+    await server?.remove();
+    await endAll();
+  });
+
+  it("are not taken for each other", async () => {
+    expect(await refusal(`redis+sentinel://127.0.0.1:${server.port}/main`)).toMatchObject({
+      code: "STORE_MISCONFIGURED",
+      message: expect.stringContaining("no Sentinels: write redis://host:port") as string,
+    });
+    expect(await refusal(`redis://127.0.0.1:${sentinels.ports[0]}`)).toMatchObject({
+      code: "STORE_MISCONFIGURED",
+      message: expect.stringContaining("is a Sentinel: write redis+sentinel://") as string,
+    });
   });
 });
 

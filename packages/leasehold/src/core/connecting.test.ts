@@ -46,9 +46,20 @@ describe("a request", () => {
   });
 });
 
+it.each([
+  ["SELF_SIGNED_CERT_IN_CHAIN", "its certificate is not trusted", "set ?cacert="],
+  ["ERR_TLS_CERT_ALTNAME_INVALID", "its certificate is not for the host", "name a host of the"],
+  ["CERT_HAS_EXPIRED", "its certificate has expired", "renew it"],
+  ["CERT_NOT_YET_VALID", "its certificate is not valid yet", "correct the clock"],
+])("a certificate with %s has its own remedy", (code, problem, remedy) => {
+  const found = certificateProblem(fetchFailed(of(code)), { authority: "set ?cacert=" });
+  expect(found?.startsWith(problem)).toBe(true);
+  expect(found).toContain(`(${code}); ${remedy}`);
+});
+
 it("a certificate is blamed only where it is the problem", () => {
-  const expired = certificateProblem(fetchFailed(of("CERT_HAS_EXPIRED")));
-  expect(expired).toMatch(/^its certificate is not trusted \(CERT_HAS_EXPIRED\); set NODE_EXTRA/);
+  const expired = certificateProblem(fetchFailed(of("DEPTH_ZERO_SELF_SIGNED_CERT")));
+  expect(expired).toMatch(/^its certificate is not trusted \(DEPTH_ZERO_\w+\); set NODE_EXTRA/);
   expect(certificateProblem(fetchFailed(of("ECONNRESET")))).toBeNull();
   expect(certificateProblem(undefined)).toBeNull();
 });

@@ -30,6 +30,36 @@ interface CertificateRemedies {
   readonly client?: string;
 }
 
+/** Where another authority would not help, by a code of Node or a text of OpenSSL. */
+const CERTIFICATE_REMEDIES: readonly (readonly [RegExp, problem: string, remedy: string])[] = [
+  [
+    /ALTNAME|altnames/,
+    "its certificate is not for the host that the URL names",
+    "name a host of the certificate, or give the server a certificate for this one",
+  ],
+  [
+    /CERT_HAS_EXPIRED|certificate has expired/,
+    "its certificate has expired",
+    "renew it, or correct the clock of this machine",
+  ],
+  [
+    /CERT_NOT_YET_VALID|certificate is not yet valid/,
+    "its certificate is not valid yet",
+    "correct the clock of this machine",
+  ],
+];
+
+/**
+ * What is wrong with the certificate of a server, and what to do.
+ * @param code of Node, or the text of an error
+ * @param authority what to do if its authority is not trusted
+ */
+export function untrusted(code: string, authority: string): string {
+  const found = CERTIFICATE_REMEDIES.find(([pattern]) => pattern.test(code));
+  const [, problem, remedy] = found ?? [null, "its certificate is not trusted", authority];
+  return `${problem} (${code}); ${remedy}`;
+}
+
 /** What is wrong with the certificate of the server, or of the client; null if something else is. */
 export function certificateProblem(
   error: unknown,
@@ -43,7 +73,7 @@ export function certificateProblem(
     const refused = `it asks for a certificate of the client that it trusts (${code})`;
     return client === undefined ? refused : `${refused}; ${client}`;
   }
-  return UNTRUSTED.test(code) ? `its certificate is not trusted (${code}); ${authority}` : null;
+  return UNTRUSTED.test(code) ? untrusted(code, authority) : null;
 }
 
 function isOfConnect(error: unknown): boolean {

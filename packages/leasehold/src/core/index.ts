@@ -22,7 +22,7 @@ export { type Abort, Aborting } from "./aborting.js";
 export { Batcher, batched, failedMaybe, type Submission } from "./batching.js";
 export { LeaseClient, type Owned, type RevokeResult, type TryRunResult } from "./client.js";
 export { KEEP_ENDED_MS, startCollector } from "./collector.js";
-export { certificateProblem, wasNotSent } from "./connecting.js";
+export { certificateProblem, untrusted, wasNotSent } from "./connecting.js";
 export { cursorAfter, resourceOfCursor } from "./cursor.js";
 export { driverError, driverPart } from "./driver.js";
 export * from "./errors.js";

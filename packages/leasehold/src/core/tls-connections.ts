@@ -44,7 +44,10 @@ async function contentOf(path: string, engine: string): Promise<string> {
     return await readFile(path, "utf8");
   } catch (error) {
     const code = error instanceof Error && "code" in error ? String(error.code) : "unreadable";
-    throw new StoreMisconfiguredError(`the file ${path} for TLS to ${engine}: ${code}`, error);
+    throw new StoreMisconfiguredError(
+      `the file ${path} for TLS to ${engine}: ${code}; correct its path, or make it readable for this user`,
+      error,
+    );
   }
 }
 
@@ -57,6 +60,9 @@ export type SecureContext = ReturnType<typeof secureContextOf>;
 function secureContextOf({ ca, cert, key }: TlsOptions, engine: string) {
   const { createSecureContext } = nodeModules()("tls");
   try {
+    // Node takes an authority without a certificate for none.
+    if (ca !== undefined && !ca.includes("-----BEGIN "))
+      throw new Error("the authority is not PEM");
     return createSecureContext({ ca, cert, key });
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);

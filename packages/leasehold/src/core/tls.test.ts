@@ -139,7 +139,9 @@ it("names what is wrong with the files, and quotes none of them", async () => {
   };
   expect(await wrong({ ca: "/none/such" })).toMatchObject({
     code: "STORE_MISCONFIGURED",
-    message: "the file /none/such for TLS to X: ENOENT",
+    message: expect.stringContaining(
+      "the file /none/such for TLS to X: ENOENT; correct its path",
+    ) as string,
   });
   const crossed = await wrong({ cert: files.cert, key: strangers.key });
   expect(crossed).toMatchObject({

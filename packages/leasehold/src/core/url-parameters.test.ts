@@ -108,7 +108,7 @@ describe("the value of a parameter", () => {
   );
 
   it.each([
-    ["mode=verify-ful", '?mode must be "verify-full" or "verify-ca"; did you mean verify-full'],
+    ["mode=verify-ful", '?mode must be "verify-full" or "verify-ca"'],
     ["mode=", '?mode must be "verify-full" or "verify-ca"'],
     ["on=yes", '?on must be "true"'],
     ["size=9", "?size must be a whole number from 10 to 1000, in digits"],

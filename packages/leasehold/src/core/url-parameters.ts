@@ -21,10 +21,8 @@ export const filePath: ValueCheck = (value) => anyText(value) ?? pathProblem(val
 export function oneOf(...allowed: readonly string[]): ValueCheck {
   return (value) => {
     if (allowed.includes(value)) return null;
-    const listed = allowed.filter((word) => word !== "");
-    const nearest = nearestOf(value, listed);
-    const ask = nearest === undefined ? "" : `; did you mean ${nearest}`;
-    return `must be ${listed.map((word) => `"${word}"`).join(" or ")}${ask}`;
+    const listed = allowed.filter((word) => word !== "").map((word) => `"${word}"`);
+    return `must be ${listed.join(" or ")}`;
   };
 }
 

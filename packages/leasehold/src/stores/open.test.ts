@@ -63,7 +63,7 @@ describe("a URL whose parameters have wrong values", () => {
     ["postgres://127.0.0.1:9/db?schema=a&schema=b", "?schema is given twice"],
     ["postgres://127.0.0.1:9/db?schema=", "?schema must not be empty"],
     ["pglite:./never?schema=a&schema=b", "?schema is given twice"],
-    ["redis://127.0.0.1:9?format=redlok", "did you mean redlock"],
+    ["redis://127.0.0.1:9?format=redlok", '?format must be "redlock" or'],
     ["rediss://127.0.0.1:9?cacert=/a&cacert=/b", "?cacert is given twice"],
     ["etcds://127.0.0.1:9?tls=false", "?tls contradicts etcds://"],
     ["etcd://127.0.0.1:9?tls=off", '?tls must be "true" or "false"'],

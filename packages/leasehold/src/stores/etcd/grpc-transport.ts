@@ -4,7 +4,7 @@
  */
 import type * as Grpc from "@grpc/grpc-js";
 import type Protobuf from "protobufjs";
-import { driverError, driverPart, StoreMisconfiguredError } from "../../core/index.js";
+import { driverError, driverPart, StoreMisconfiguredError, untrusted } from "../../core/index.js";
 import { TLS_REMEDIES } from "../../core/tls.js";
 import type { SecureContext } from "../../core/tls-connections.js";
 import type { RequestContext, Transport } from "./connection.js";
@@ -212,5 +212,5 @@ function certificateProblemIn(details: string): string | null {
   }
   const last = /Last error: (?:Error: )?(.*certificate.*)\. Resolution note/i.exec(details)?.[1];
   if (last === undefined) return null;
-  return `its certificate is not trusted (${last}); ${TLS_REMEDIES.authority}`;
+  return untrusted(last, TLS_REMEDIES.authority);
 }

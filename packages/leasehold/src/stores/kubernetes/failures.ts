@@ -1,5 +1,6 @@
 /** Maps failures of the API server to outcomes: did the write take effect, and can a retry help? */
 import {
+  certificateProblem,
   LeaseholdError,
   StoreMisconfiguredError,
   StoreUnavailableError,
@@ -55,13 +56,18 @@ export function refusalError({ status, body }: Refusal, asked: Asked): Leasehold
   );
 }
 
-/** Node's error codes for certificates that do not match and for servers without TLS. */
-const TLS = /^(CERT_|ERR_TLS_|ERR_SSL_|EPROTO$|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_)/;
+const AUTHORITY = "name its authority by certificate-authority in the kubeconfig";
+/** Node's error codes for servers without TLS, or with another version of it. */
+const TLS = /^(ERR_TLS_|ERR_SSL_|EPROTO$)/;
 
 /** @param sent whether the request may have reached the server */
 export function connectionError(cause: unknown, sent: boolean, asked: Asked): LeaseholdError {
   if (cause instanceof LeaseholdError) return cause;
   const { code = "", message } = cause as { code?: string; message: string };
+  const problem = certificateProblem(cause, { authority: AUTHORITY });
+  if (problem !== null) {
+    return new StoreMisconfiguredError(`the API server at ${asked.server}: ${problem}`, cause);
+  }
   if (TLS.test(code)) {
     return new StoreMisconfiguredError(
       `no secure connection to the API server at ${asked.server}: ${message}; check its address and the cluster's certificate authority`,

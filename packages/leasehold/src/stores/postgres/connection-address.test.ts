@@ -114,8 +114,8 @@ describe("a parameter of a PostgreSQL URL", () => {
   it.each([
     ["ssl=off", '?ssl must be "true" or "false"'],
     ["ssl=require", "?ssl must be"],
-    ["sslmode=verify-ful", "did you mean verify-full"],
-    ["sslmode=required", "did you mean require"],
+    ["sslmode=verify-ful", '?sslmode must be "disable" or'],
+    ["sslmode=required", '?sslmode must be "disable" or'],
     ["sslmode=", "?sslmode must be"],
     ["sslmode=require&sslmode=disable", "?sslmode is given twice"],
     ["schema=a&schema=b", "?schema is given twice"],

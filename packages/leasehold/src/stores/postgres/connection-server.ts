@@ -8,6 +8,7 @@ import { readAddress } from "./connection-address.js";
 import type { PgClient, PgPool, PgPoolClient } from "./connection-drivers.js";
 import { Prepared, poolSql, sessionOf } from "./connection-pool.js";
 import { Primary } from "./connection-primary.js";
+import { isTooMany } from "./failures.js";
 import { checkWritable } from "./session-checks.js";
 
 /** For acquires, reads and tasks. More connections would not speed up a database with few cores. */
@@ -23,6 +24,8 @@ const CONTROL_CONNECTIONS = 6;
  * machine that takes longer than a lease lasts.
  */
 const KEPT_CONNECTIONS = 2;
+/** A pool that could not grow, because the server limits connections, does not try again for this long. */
+const LIMITED_MS = 60_000;
 /** How long a connection may take to open, unless the caller of `connect` waits for longer. */
 const CONNECT_TIMEOUT_MS = 5_000;
 
@@ -99,23 +102,34 @@ export async function serverBackend(
     });
     // A closing connection is neither idle nor in use; its unhandled error would end the process.
     pool.on("connect", (client) => client.on("error", () => {}));
+    let limitedUntilMs = 0;
     return {
       async connect() {
         await primary.find();
-        try {
-          return await pool.connect();
-        } catch (error) {
-          primary.doubt();
-          throw error;
+        if (clock.monotonic() >= limitedUntilMs) pool.options.max = max;
+        for (;;) {
+          try {
+            return await pool.connect();
+          } catch (error) {
+            // Waits for one of the connections that the pool has.
+            if (isTooMany(error) && pool.totalCount > 0) {
+              pool.options.max = pool.totalCount;
+              limitedUntilMs = clock.monotonic() + LIMITED_MS;
+              continue;
+            }
+            primary.doubt();
+            throw error;
+          }
         }
       },
       end: () => pool.end(),
     };
   };
   const prepared = new Prepared();
-  const general = openPool(GENERAL_CONNECTIONS, 0);
+  // One of each pool and the subscription are what a client needs: the server may allow no more.
+  const general = openPool(GENERAL_CONNECTIONS, 1);
   const control = openPool(CONTROL_CONNECTIONS, KEPT_CONNECTIONS);
-  const opening = openAhead(control, KEPT_CONNECTIONS);
+  let opening = openAhead(control, 1);
   return {
     name,
     general: poolSql(general, clock, prepared),
@@ -124,9 +138,9 @@ export async function serverBackend(
     listen: isPolled
       ? null
       : async (channel, onPayload, onLost) => {
-          await primary.find();
+          await Promise.all([primary.find(), opening]);
           const client = new Connecting(config);
-          return subscribe(client, channel, onPayload, onLost, {
+          const subscription = await subscribe(client, channel, onPayload, onLost, {
             open: () => client.connect(),
             // A subscription alone does not keep the process alive either. (The types lack this
             // method.)
@@ -135,6 +149,8 @@ export async function serverBackend(
             // process alive, so the process could exit during the wait.
             close: async () => void client.end().catch(() => {}),
           });
+          opening = openAhead(control, KEPT_CONNECTIONS);
+          return subscription;
         },
     async close() {
       await opening;
@@ -152,9 +168,8 @@ function streamOf(client: object): { destroy(error: Error): void } | undefined {
 /** Opens connections in advance. Never rejects: a caller that needs a connection gets the error. */
 async function openAhead(pool: Pick<PgPool, "connect">, count: number): Promise<void> {
   // The pool throws synchronously if its settings are invalid.
-  const open = async () => pool.connect();
-  const opened = await Promise.allSettled(Array.from({ length: count }, open));
-  for (const one of opened) if (one.status === "fulfilled") one.value.release();
+  const open = async () => (await pool.connect()).release();
+  await Promise.allSettled(Array.from({ length: count }, open));
 }
 
 /**

@@ -49,6 +49,30 @@ const MISCONFIGURED: Readonly<Record<string, string>> = {
   "42703": OTHER_TABLES,
 };
 
+/** The same by the message: of PgBouncer, which has one SQLSTATE for all, and of pg. */
+const MISCONFIGURED_SAID: readonly (readonly [RegExp, string])[] = [
+  [
+    /^unsupported startup parameter/,
+    "remove it from the URL, or add it to ignore_startup_parameters of PgBouncer",
+  ],
+  [
+    /^(no such (database|user)\b|bouncer config error)/,
+    "correct the database and the user of the URL, or add them to the settings of PgBouncer",
+  ],
+  [/^(SASL authentication|auth|login) failed/, "check the user and password of the URL"],
+  [/client password must be a/, "put the password into the URL, or set PGPASSWORD"],
+  [/^The server does not support SSL connections$/, "remove sslmode from the URL"],
+];
+const TOO_MANY_CONNECTIONS = "53300";
+const CONNECTIONS_NEEDED =
+  "each client needs 3 connections and uses up to 15: raise CONNECTION LIMIT of the role or database, or max_connections, or connect through PgBouncer";
+const AUTHORITY = {
+  authority:
+    "name the file of its authority by ?sslrootcert= of the URL, or set NODE_EXTRA_CA_CERTS to it",
+};
+/** What a server says of the parameters of the URL before any statement: classes 22 and 42. */
+const WRONG_PARAMETER = /^(22|42)/;
+
 /** Removes what the server did not report: Node would print a dozen such fields, each as `undefined`. */
 function withoutUnreported(error: unknown): void {
   if (!isServerError(error)) return;
@@ -72,22 +96,26 @@ export function storeError(error: unknown, sent: boolean): LeaseholdError {
   const message =
     reported?.message ??
     (error instanceof Error ? error.message || errorCode(error) : String(error));
-  const untrusted = certificateProblem(error);
-  if (untrusted !== null) {
-    return new StoreMisconfiguredError(`PostgreSQL: ${message}: ${untrusted}`, error);
-  }
-  if (message === "The server does not support SSL connections") {
+  const said = MISCONFIGURED_SAID.find(([pattern]) => pattern.test(message))?.[1];
+  if (said !== undefined)
+    return new StoreMisconfiguredError(`PostgreSQL: ${message}; ${said}`, error);
+  if (!sent && reported && WRONG_PARAMETER.test(reported.code)) {
     return new StoreMisconfiguredError(
-      `PostgreSQL: ${message}; remove sslmode from the URL`,
+      `PostgreSQL reported: ${message}; correct ?options= and the other parameters of the URL`,
       error,
     );
+  }
+  const untrusted = certificateProblem(error, AUTHORITY);
+  if (untrusted !== null) {
+    return new StoreMisconfiguredError(`PostgreSQL: ${message}: ${untrusted}`, error);
   }
   if (message === "Cannot use a pool after calling end on the pool") {
     return new ClosedError("the PostgreSQL store");
   }
   // The server rolls back a rejected statement; a statement whose session ended may be committed.
   const unknown = sent && (!reported || SESSION_ENDS.test(reported.code));
-  return new StoreUnavailableError(`PostgreSQL failed: ${message}`, {
+  const limit = reported?.code === TOO_MANY_CONNECTIONS ? `; ${CONNECTIONS_NEEDED}` : "";
+  return new StoreUnavailableError(`PostgreSQL failed: ${message}${limit}`, {
     outcome: unknown ? "unknown" : "none",
     cause: error,
   });
@@ -106,6 +134,11 @@ function errorCode(error: Error): string {
 /** The server does not know the prepared statement's name, or already has one of that name. */
 export function isNotPrepared(error: unknown): boolean {
   return isServerError(error) && (error.code === "26000" || error.code === "42P05");
+}
+
+/** The server, or the role or database, has no connection left. */
+export function isTooMany(error: unknown): boolean {
+  return isServerError(error) && error.code === TOO_MANY_CONNECTIONS;
 }
 
 /** Reports whether a concurrent statement inserted the same key. */

@@ -84,6 +84,26 @@ function exercise() {
     for (const { leases } of databases) expect(leases.capabilities.watch).toBe("poll");
   });
 
+  it.each([
+    ["?options=-c%20work_mem%3D1MB", /unsupported startup parameter: options; remove it/],
+    ["?statement_timeout=5000", /unsupported startup parameter: statement_timeout; remove it/],
+  ])("refuses %s for good, with the remedy", async (query, message) => {
+    await expect(openPostgres({ url: `${url}${query}` }, systemEnv)).rejects.toMatchObject({
+      code: "STORE_MISCONFIGURED",
+      message: expect.stringMatching(message) as string,
+    });
+  });
+
+  it("refuses a database that it does not know", async () => {
+    const other = url.replace("/pooled", "/other");
+    await expect(openPostgres({ url: other }, systemEnv)).rejects.toMatchObject({
+      code: "STORE_MISCONFIGURED",
+      message: expect.stringMatching(
+        /(no such database: other|bouncer config error); correct the database/,
+      ) as string,
+    });
+  });
+
   it("keeps leases with more clients than sessions", async () => {
     for (let round = 0; round < 20; round++) {
       const requests = databases.map((_, instance) => ({

@@ -34,6 +34,11 @@ export function isCluster(info: Info): boolean {
  * @throws STORE_MISCONFIGURED
  */
 export function checkSettings(info: Info, name: string): void {
+  if (info.get("redis_mode") === "sentinel") {
+    throw new StoreMisconfiguredError(
+      `${name} is a Sentinel: write redis+sentinel://host:port/name, with the name of the primary`,
+    );
+  }
   if (isReplica(info)) {
     throw new StoreMisconfiguredError(`${name} is a replica: give the address of its primary`);
   }

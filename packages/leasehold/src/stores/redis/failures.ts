@@ -30,6 +30,10 @@ const MISCONFIGURED: readonly (readonly [RegExp, string])[] = [
 /** The same for what Sentinels say, which ioredis quotes. */
 const SENTINEL_SAYS = /^All sentinels are unreachable\b.*?Last error: (.*)$/s;
 const MISCONFIGURED_SENTINEL: readonly (readonly [RegExp, string])[] = [
+  [
+    /^ERR unknown command/,
+    "these are servers of Redis and no Sentinels: write redis://host:port, or the ports of the Sentinels (26379)",
+  ],
   [/No such master with that name/, "check the name of the primary in the path of the URL"],
   [/^NOAUTH/, "put ?sentinelPassword= into the URL, and ?sentinelUsername= if they have users"],
   [/^WRONGPASS|invalid password/, "check ?sentinelUsername= and ?sentinelPassword= of the URL"],
