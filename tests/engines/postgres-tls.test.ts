@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { connect } from "../../packages/leasehold/src/index.js";
 import { type Authority, newAuthority } from "../support/certificates.js";
+import { checkBuild, leasehold } from "../support/cli.js";
 import { describePostgres, type PostgresServer, startPostgres } from "../support/postgres.js";
 import { query } from "../support/postgres-copies.js";
 import { findEngine } from "../support/postgres-engine.js";
@@ -98,6 +99,24 @@ describePostgres("a PostgreSQL server that demands TLS", () => {
       expect(warnings.join()).not.toContain("SSL modes");
     },
   );
+
+  it("is named by a command in JSON alone, without a warning of the driver", async () => {
+    checkBuild();
+    const store = (more: Record<string, string>) =>
+      url("app:secret-of-app", "localhost", { sslmode: "require", ...more });
+    await expectServed(store({ sslrootcert: authority.certificate }));
+    const listed = ["ls", "--json", "--store"];
+    const found = await leasehold([...listed, store({ sslrootcert: authority.certificate })]);
+    expect(found).toMatchObject({ code: 0, stderr: "" });
+    const refused = await leasehold([...listed, store({ sslrootcert: "/none/such" })]);
+    expect(refused.code).toBe(78);
+    expect(JSON.parse(refused.stderr)).toMatchObject({
+      error: {
+        code: "STORE_MISCONFIGURED",
+        message: expect.stringContaining("/none/such") as string,
+      },
+    });
+  });
 
   it("is not trusted by the authorities of the system", async () => {
     const opening = connect(url("app:secret-of-app", "localhost", { sslrootcert: "system" }));

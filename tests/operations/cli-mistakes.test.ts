@@ -1,4 +1,5 @@
 /** Mistakes on the command line that once passed in silence, by real processes. */
+import { existsSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { Cli, checkBuild, endAll, leasehold, type Serving, serve } from "../support/cli.js";
@@ -33,6 +34,19 @@ it("says who has paused a resource and why, and ends with the code of -E", async
   expect(await run("acquire", "paused-1", "-E", "7")).toMatchObject({ code: 7, stderr: why });
   const running = ["run", "paused-1", "--wait", "0", "--store", server.url, "--", "true"];
   expect(await leasehold(running)).toMatchObject({ code: 75, stderr: why });
+});
+
+it.each([
+  ["pglite:~/locks", 64, "must not begin with ~, which only a shell expands"],
+  ["valkey://me:secret@localhost", 64, "--store must begin with one of"],
+  [`"postgres://me:secret@localhost/app"`, 64, "it begins with a quote"],
+  ["postgres://me:secret@localhost/app?sslmode=verify-ful", 64, "?sslmode must be"],
+  ["redis:host", 78, "write redis://user:password@host:port"],
+])("refuses --store %s", async (store, code, problem) => {
+  const refused = await leasehold(["acquire", "r", "--store", store]);
+  expect(refused).toMatchObject({ code, stderr: expect.stringContaining(problem) as string });
+  expect(refused.stderr).not.toContain("secret");
+  expect(existsSync("~")).toBe(false);
 });
 
 it("enqueue refuses - as the kind of a task", async () => {

@@ -31,8 +31,8 @@ export function checkDirectories({ store, control }: Urls, notify?: Notify): voi
 /** Where an embedded database is on the disk: its URL may be relative to the working directory. */
 export function directoryOf(url: string): string | undefined {
   const [, directory = ""] = /^pglite:([^?]*)/i.exec(url) ?? [];
-  // The store refuses // and other schemes, and says what to write instead.
-  return directory === "" || /^(\/\/|\w+:)/.test(directory) ? undefined : resolve(directory);
+  // The store refuses //, other schemes, ~ and variables, and says what to write instead.
+  return directory === "" || /^(\/\/|\w+:|~|\$)/.test(directory) ? undefined : resolve(directory);
 }
 
 function isMissingOrEmpty(directory: string): boolean {
