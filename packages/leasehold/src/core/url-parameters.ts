@@ -8,7 +8,7 @@ const FARTHEST = 3;
  * Returns what is wrong with a value, or null. It never quotes the value, which may be a part of a password in a URL that
  * is not encoded.
  */
-export type ValueCheck = (value: string) => string | null;
+type ValueCheck = (value: string) => string | null;
 
 /** By the name of the parameter. */
 export type ParameterTable = Readonly<Record<string, ValueCheck>>;
