@@ -20,6 +20,7 @@ const RUNTIMES: readonly Runtime[] = [
   { name: "Node 20.19", file: "node-20/bin/node", isNode: true },
   { name: "Node 22", file: "node-22/bin/node", isNode: true },
   { name: "Node 24", file: "node-24/bin/node", isNode: true },
+  { name: "Node 26", file: "node-26/bin/node", isNode: true },
   { name: "Bun", file: "@oven/bun-linux-x64-baseline/bin/bun" },
   {
     name: "Deno",
