@@ -74,6 +74,17 @@ describeChromium("the console of a running demo", () => {
     await page.getByRole("heading", { level: 1, name: /sleep/ }).waitFor();
     await main().getByText("sleep_duration_seconds").first().waitFor();
 
+    await go("Schedules");
+    const schedule = main().getByRole("listitem").filter({ hasText: "nap" });
+    await schedule.getByText(/^every 10\s*s$/).waitFor();
+    await go("Once");
+    const keys = main().getByRole("list", { name: "Keys" });
+    await keys
+      .getByText(/^report:\d{4}-\d\d-\d\dT\d\d:\d\d$/)
+      .first()
+      .waitFor();
+    await keys.getByText("demo").first().waitFor();
+
     await go("Workers");
     await main()
       .getByText(/^worker-\d-\w{4}$/)
@@ -98,6 +109,8 @@ describeChromium("the console of a running demo", () => {
       "leases",
       "leases/generator",
       "tasks",
+      "schedules",
+      "once",
       "workers",
       "elections",
       "events",

@@ -6,6 +6,7 @@ import { createApp } from "../http/index.js";
 import { Child, type ChildSpec } from "./demo/children.js";
 import { type DemoEvent, Lines } from "./demo/events.js";
 import { Picture } from "./demo/picture.js";
+import { startRoutine } from "./demo/routine.js";
 import { Screen } from "./demo/screen.js";
 import { render } from "./demo/view.js";
 import { watchStores } from "./demo/watch.js";
@@ -129,11 +130,12 @@ async function host(
   take({ type: "ready", url: server.url, console: page, store: options.store });
   await stores.generator.write("default", { running: true, ratePerSecond: options.rate });
   const watch = watchStores(stores, env, take);
+  const routine = await startRoutine(stores, env);
   for (const spec of specsOf(server.url, options)) children.push(new Child(spec, env, take));
   await shutdown.requested();
 
   take({ type: "draining" });
-  const drained = Promise.all(children.map((child) => child.stop()));
+  const drained = Promise.all([routine, ...children].map((each) => each.stop()));
   const overdue = env.clock.timer(DRAIN_MS, () => {
     for (const child of children) child.kill();
   });
@@ -211,7 +213,8 @@ function loggerOf(take: (event: DemoEvent) => void): Logger {
 }
 
 const HELP = `
-The demo serves on port 4040 of this machine (--port, PORT), with a console to open in a browser. It keeps
+The demo serves on port 4040 of this machine (--port, PORT), with a console to open in a browser. A schedule adds
+a task every ten seconds, and once a minute the demo counts the tasks, by leasehold.once(). It keeps
 its state in the store, so a restart continues where the last run stopped. Ctrl-C lets the workers requeue
 their tasks and ends within 10 s. A second Ctrl-C ends at once; no task is lost, because leases expire.
 
