@@ -8,7 +8,7 @@ process.env["TMPDIR"] = temporaryFolder();
 
 const common = {
   globalSetup: ["tests/support/postgres-setup.ts", "tests/support/pglite-setup.ts"],
-  setupFiles: ["tests/support/leaks.ts"],
+  setupFiles: ["tests/support/running.ts", "tests/support/leaks.ts"],
   // A PGlite starts in a second or two, and on a machine with much else to do in a minute.
   testTimeout: 120_000,
   hookTimeout: 180_000,
@@ -32,6 +32,7 @@ export default defineConfig({
     reporters: [
       "default",
       "./tests/support/slow-reporter.ts",
+      "./tests/support/hang-reporter.ts",
       "./tests/support/summary-reporter.ts",
     ],
     // The tests spend much of their time waiting for leases to expire and processes to end. With more than this, on two

@@ -64,6 +64,9 @@ for (const [name, command, args] of steps) {
     encoding: "utf8",
     env: { ...process.env, PATH },
     shell: process.platform === "win32",
+    // Ample on a busy machine. The step that hangs is named, with the error that it timed out.
+    timeout: 1_200_000,
+    killSignal: "SIGKILL",
   });
   const seconds = ((performance.now() - begin) / 1_000).toFixed(1);
   console.log(`${status === 0 ? "ok    " : "FAILED"} ${name} (${seconds} s)`);

@@ -61,6 +61,8 @@ async function ask(method: string, path: string, body: unknown): Promise<unknown
   return response.json();
 }
 
+const words = (text: string) => text.split(" ");
+
 /** A command that succeeds, with the JSON that it prints. */
 async function command(...args: string[]): Promise<unknown> {
   const { code, stdout, stderr } = await leasehold([...args, "--json", "--store", server.url]);
@@ -155,10 +157,10 @@ describe("enqueue", () => {
     "keeps each option: command line",
     async () => {
       const { id } = (await command(
-        ...["enqueue", "pay", JSON.stringify(data), "--queue", "slow", "--priority", "-3"],
-        ...["--dedupe-key", "k", "--scheduled-at", scheduledAt.toISOString()],
-        ...["--keep-done", "1h", "--keep-dead", "2h", "--kind-version", "2"],
-        ...["--concurrency-key", "ada", "--per-key", "3", "--order", "any", "--rate", "5/1m"],
+        ...words(`enqueue pay ${JSON.stringify(data)} --queue slow --priority -3`),
+        ...words(`--dedupe-key k --scheduled-at ${scheduledAt.toISOString()}`),
+        ...words("--keep-done 1h --keep-dead 2h --kind-version 2"),
+        ...words("--concurrency-key ada --per-key 3 --order any --rate 5/1m"),
       )) as { id: string };
       expect(await rowOf(id)).toMatchObject({ ...ROW, dedupe_key: "k" });
     },
@@ -231,10 +233,10 @@ describe("a schedule", () => {
   it(
     "keeps each option: command line",
     async () => {
-      const declare = ["schedules", "declare", "cli", "pay", '{"of":"ada"}'];
       await command(
-        ...[...declare, "--cron", cron, "--time-zone", timeZone, "--catch-up", "3"],
-        ...["--overlap", "queue", "--jitter", "9s", "--queue", "slow"],
+        ...words('schedules declare cli pay {"of":"ada"} --cron'),
+        cron,
+        ...words(`--time-zone ${timeZone} --catch-up 3 --overlap queue --jitter 9s --queue slow`),
       );
       const kept = { data: { of: "ada" }, kind: "pay", queue: "slow" };
       expect(await recordOf("cli")).toMatchObject({ ...TIMES, task: kept });
@@ -416,8 +418,8 @@ describe("a worker", () => {
       const second = await enqueue("cli", 7);
       const handlers = "packages/leasehold-server/dist/demo/sleep.js";
       const worker = new Cli([
-        ...["worker", "--handlers", handlers, "--store", server.url, "--queue", "cli"],
-        ...["--concurrency", "1", "--ttl", "10m", "--grace", "10m", "--holder", "ann"],
+        ...words(`worker --handlers ${handlers} --store ${server.url} --queue cli`),
+        ...words("--concurrency 1 --ttl 10m --grace 10m --holder ann"),
       ]);
       const task = await running(first);
       expect(task?.attempts.at(-1)).toMatchObject({ ttlMs: 600_000, holder: "ann" });

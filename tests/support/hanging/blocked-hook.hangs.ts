@@ -1,0 +1,6 @@
+import { beforeAll, it } from "vitest";
+
+beforeAll(() => {
+  for (;;);
+});
+it("never begins", () => {});

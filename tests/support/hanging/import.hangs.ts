@@ -1,0 +1,4 @@
+import { it } from "vitest";
+
+await new Promise(() => {});
+it("is never collected", () => {});
