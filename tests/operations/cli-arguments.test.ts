@@ -98,6 +98,24 @@ it("tasks retry says of pending tasks that they are due", async () => {
   expect({ code, stdout }).toEqual({ code: 0, stdout: "1 of 1 pending tasks are due now" });
 });
 
+it.each([
+  ["serve", "--port", "6000"],
+  ["serve", "--port", "10080"],
+  ["demo", "--port", "6667"],
+  ["run", "r", "--metrics-port", "2049", "--", "true"],
+])("%s refuses a port to which fetch never connects: %s %s", async (...words) => {
+  const port = words.find((word) => /^\d+$/.test(word));
+  await refuses(words, `port ${port} is blocked by fetch, in browsers as in Node`);
+});
+
+it("serve refuses such a port of the environment too", async () => {
+  const { code, stderr } = await leasehold(["serve"], { env: { PORT: "6000" } });
+  expect({ code, stderr }).toEqual({
+    code: 64,
+    stderr: expect.stringContaining("port 6000 is blocked by fetch"),
+  });
+});
+
 it("serve refuses two values of one limit", async () =>
   refuses(
     ["serve", "--port", "0", "--limits", "leases=5,leases=6"],

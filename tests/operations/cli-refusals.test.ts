@@ -57,25 +57,6 @@ it("enqueue takes a time with an offset", async () => {
 });
 
 it.each([
-  ["12345678901234567890", "12345678901234567890"],
-  ['{"text": "\\"1", "id": [-9007199254740993]}', "-9007199254740993"],
-])("enqueue refuses %s: the integer would be rounded", async (data, integer) => {
-  const why = `the integer ${integer}, beyond 9007199254740991, which would be rounded`;
-  await refuses(["enqueue", "k", data], `the data has ${why}`);
-  await refuses(["enqueue", "k", "-"], `line 2 has ${why}`, `1\n${data}\n`);
-});
-
-it.each([
-  "9007199254740991",
-  '{"12345678901234567890": "a \\" 12345678901234567890"}',
-  "[1.2345678901234567890, 1e300, 12345678901234567890.0]",
-])("enqueue takes %s", async (data) => {
-  const { stdout: id } = await run(["enqueue", "k", data]);
-  const { stdout } = await run(["tasks", id, "--json"]);
-  expect(JSON.parse(stdout)).toMatchObject({ data: JSON.parse(data) as unknown });
-});
-
-it.each([
   [["acquire", "r"], []],
   [
     ["run", "r"],

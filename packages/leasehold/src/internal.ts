@@ -70,8 +70,10 @@ export {
   asStoreError,
   Batcher,
   batched,
+  blockedPort,
   type CallOptions,
   type Capabilities,
+  checkFetchPorts,
   checkInteger,
   checkKnown,
   checkName,
@@ -240,6 +242,7 @@ export {
   type UnhandledKind,
   unhandledKinds,
 } from "./tasks/index.js";
+export { decodeJson, endOfString, JsonTextError, readJson } from "./tasks/json-text.js";
 export { MOST_SCHEDULES, SCHEDULE_NAME_BYTES } from "./tasks/schedules/port.js";
 
 // What the public types of these classes hide.

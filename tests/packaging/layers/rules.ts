@@ -139,6 +139,8 @@ export const LIBRARY: Rules = {
     "tasks/payloads.ts": ["stores/", "once/"],
     // What a value must be to be kept.
     "tasks/json.ts": ["once/", "internal.ts"],
+    // What people and programs write, which the server and its command line read.
+    "tasks/json-text.ts": ["internal.ts"],
     // What a store that fails for a while is wrapped in, without the rest of what keeps tasks and controls.
     "tasks/retrying.ts": ["stores/"],
     "control/retrying.ts": ["stores/", "internal.ts"],

@@ -28,7 +28,6 @@ import { Exit, UsageError } from "./failures.js";
 import {
   controlWhereOf,
   integer,
-  jsonOrText,
   refuseNamespaceWithAll,
   repeatable,
   tenantOf,
@@ -265,7 +264,16 @@ type Shown = AuditEntry & { readonly claimedActor: string | null };
 
 /** The store keeps details as text, because the hash covers every character of it. */
 function withParsedDetails(entry: Shown): object {
-  return { ...entry, details: jsonOrText(entry.details) };
+  return { ...entry, details: parsedOrText(entry.details) };
+}
+
+/** The table may have been edited by hand. */
+function parsedOrText(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return text;
+  }
 }
 
 function tableOf(entries: readonly Shown[]): string {

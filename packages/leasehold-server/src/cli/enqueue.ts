@@ -11,7 +11,7 @@ import {
   withoutUndefined,
 } from "leasehold/internal";
 import { UsageError } from "./failures.js";
-import { roundedIn } from "./integers.js";
+import { jsonOf, jsonTextOf } from "./json-input.js";
 import {
   controlWhereOf,
   duration,
@@ -93,7 +93,7 @@ async function enqueue(where: Where, kind: string, data: string, options: Option
       "--dedupe-key is for one task: with - all lines would be duplicates of the first",
     );
   }
-  const only = many ? null : [parse(data, "the data")];
+  const only = many ? null : [jsonOf(data, "the data")];
   const leasehold = await connectTo(where);
   let added = 0;
   try {
@@ -138,9 +138,9 @@ async function* batches(): AsyncGenerator<Json[]> {
   const input = process.stdin.setEncoding("latin1");
   for await (const bytes of createInterface({ input, crlfDelay: Infinity })) {
     line += 1;
-    const text = decode(bytes, `line ${line}`);
+    const text = jsonTextOf(Buffer.from(bytes, "latin1"), `line ${line}`);
     if (text.trim() === "") continue;
-    batch.push(parse(text, `line ${line}`));
+    batch.push(jsonOf(text, `line ${line}`, line));
     if (batch.length < BATCH) continue;
     yield batch;
     batch = [];
@@ -148,35 +148,11 @@ async function* batches(): AsyncGenerator<Json[]> {
   if (batch.length > 0) yield batch;
 }
 
-const STRICT_UTF_8 = new TextDecoder("utf-8", { fatal: true });
-
-function decode(bytes: string, what: string): string {
-  try {
-    return STRICT_UTF_8.decode(Buffer.from(bytes, "latin1"));
-  } catch {
-    throw new UsageError(`${what} is not UTF-8`);
-  }
-}
-
-function parse(text: string, what: string): Json {
-  const value = parseJson(text, what);
-  const problem = roundedIn(text);
-  if (problem === undefined) return value;
-  throw new UsageError(`${what} has ${problem}`);
-}
-
-function parseJson(text: string, what: string): Json {
-  try {
-    return JSON.parse(text) as Json;
-  } catch (error) {
-    throw new UsageError(`${what} is not JSON: ${(error as Error).message}`);
-  }
-}
-
 const HELP = `
 With -, each line that is not blank is one task. A line that is not JSON ends the command. The ids printed
-before it are those of the tasks that were added. Integers beyond 9007199254740991 need quotes: numbers
-of JSON are rounded.
+before it are those of the tasks that were added. A text is JSON in double quotes: '"hello"'. Integers beyond
+9007199254740991, numbers of more than 17 significant digits and those beyond a double's range are refused, because
+they would be rounded: send them as strings.
 
 Examples:
   leasehold enqueue sleep '{"sleep_duration_seconds": 5}'

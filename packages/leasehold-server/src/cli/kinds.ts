@@ -1,6 +1,6 @@
 /** The published kinds of tasks: their JSON Schemas by version, and how they are published and withdrawn. */
 import { readFile } from "node:fs/promises";
-import { text } from "node:stream/consumers";
+import { buffer } from "node:stream/consumers";
 import type { Command } from "commander";
 import type { LeaseStores } from "leasehold";
 import {
@@ -13,6 +13,7 @@ import {
 } from "leasehold/internal";
 import { EXIT } from "./exit-codes.js";
 import { Exit, UsageError } from "./failures.js";
+import { jsonOf, jsonTextOf } from "./json-input.js";
 import { type ActionOptions, actOf, operatorOf, withOperatorAction } from "./operator-actions.js";
 import { controlWhereOf, integer, notBlank, tenantOf, withStores } from "./options.js";
 import { print } from "./output.js";
@@ -117,12 +118,11 @@ const PUBLISHED = {
 } as const;
 
 async function schemaIn(file: string): Promise<unknown> {
-  const content = file === "-" ? await text(process.stdin) : await readFile(file, "utf8");
-  try {
-    return JSON.parse(content) as unknown;
-  } catch {
-    throw new UsageError(`${file === "-" ? "the standard input" : file} has no JSON`);
-  }
+  const [bytes, what] =
+    file === "-"
+      ? [await buffer(process.stdin), "the standard input"]
+      : [await readFile(file), file];
+  return jsonOf(jsonTextOf(bytes, what), what);
 }
 
 function addWithdraw(kinds: Command): void {

@@ -7,6 +7,7 @@ import {
   duration,
   integer,
   keyValue,
+  listeningPort,
   moment,
   ownWhereOf,
   tenantOf,
@@ -23,6 +24,8 @@ it.each([
   [decimal(0, 1), ".5", 0.5],
   [decimal(0, 1), "1", 1],
   [duration, "2s", 2_000],
+  [listeningPort, "0", 0],
+  [listeningPort, "4040", 4040],
   [moment, "2030-01-31T12:00:00Z", new Date("2030-01-31T12:00:00Z")],
   [moment, "2030-01-31T12:00:00+01:00", new Date("2030-01-31T11:00:00Z")],
 ])("%# reads %s %j", (parse, text, value) => expect(parse(text)).toEqual(value));
@@ -33,6 +36,7 @@ it.each([
   [duration, ["2"]],
   [moment, ["tomorrow", "12:00", "2030-13-01", "2030-02-31", "2030-02-30T10:00:00Z"]],
   [keyValue, ["x", "=x", ""]],
+  [listeningPort, ["-1", "65536", "6000", "10080", "1", "6667", "2049"]],
 ])("%# refuses %j %j", (parse, texts) => {
   for (const text of texts) expect(() => parse(text), text).toThrow();
 });
@@ -66,7 +70,10 @@ it("collects key=value, with the value as JSON or text", () => {
   expect(() => keyValue("a=2", options)).toThrow("a is given more than once");
   expect(keyValue('id="9007199254740993"', {})).toEqual({ id: "9007199254740993" });
   for (const text of ["id=9007199254740993", 'id={"of":[-9007199254740993]}']) {
-    expect(() => keyValue(text, {})).toThrow("which would be rounded: put it in quotes");
+    expect(() => keyValue(text, {})).toThrow("where numbers are rounded: send it as a string");
+  }
+  for (const text of ["id={'of': 5}", "id=[1", 'id="a']) {
+    expect(() => keyValue(text, {})).toThrow("id is not JSON: line 1, column ");
   }
 });
 

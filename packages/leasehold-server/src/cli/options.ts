@@ -1,11 +1,11 @@
 /** Options that several commands share, and their parsers. */
 import { type Command, InvalidArgumentError, Option } from "commander";
 import type { Rate } from "leasehold";
-import { MOST_STARTS, parseDuration } from "leasehold/internal";
+import { blockedPort, MOST_STARTS, parseDuration } from "leasehold/internal";
 import { checkDirectories } from "./directories.js";
 import { EXIT } from "./exit-codes.js";
 import { UsageError } from "./failures.js";
-import { roundedIn } from "./integers.js";
+import { jsonOrText } from "./json-input.js";
 import { type Notify, notifier } from "./notices.js";
 
 /** The store of `serve` and `demo` unless another is named: in their working directory. */
@@ -269,6 +269,15 @@ export function integer(min: number, max: number): (text: string) => number {
   };
 }
 
+/** Parses the port of a server, to which clients connect by fetch; 0 chooses a free one. */
+export function listeningPort(text: string): number {
+  const port = integer(0, 65_535)(text);
+  const problem = blockedPort(port);
+  if (problem !== undefined)
+    throw new InvalidArgumentError(`Clients would not connect: ${problem}.`);
+  return port;
+}
+
 /** Returns a parser of numbers in the range. */
 export function decimal(min: number, max: number): (text: string) => number {
   return (text) => {
@@ -300,7 +309,10 @@ export function moment(text: string): Date {
   return date;
 }
 
-/** Parses a repeatable option `key=value`, with the value as JSON or text. */
+/**
+ * Parses a repeatable option `key=value`, with the value as JSON or text.
+ * @throws UsageError, InvalidArgumentError
+ */
 export function keyValue(
   text: string,
   before: Readonly<Record<string, unknown>> = {},
@@ -309,20 +321,7 @@ export function keyValue(
   if (at < 1) throw new InvalidArgumentError("It must be key=value.");
   const key = text.slice(0, at);
   if (Object.hasOwn(before, key)) throw new InvalidArgumentError(`${key} is given more than once.`);
-  const given = text.slice(at + 1);
-  const value = jsonOrText(given);
-  const problem = value === given ? undefined : roundedIn(given);
-  if (problem !== undefined) throw new InvalidArgumentError(`${key} has ${problem}.`);
-  return { ...before, [key]: value };
-}
-
-/** Parses text that may be JSON. */
-export function jsonOrText(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    return text;
-  }
+  return { ...before, [key]: jsonOrText(text.slice(at + 1), key) };
 }
 
 /** @throws InvalidArgumentError unless it is `n/duration` */

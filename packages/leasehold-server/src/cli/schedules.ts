@@ -14,12 +14,12 @@ import {
 } from "leasehold/internal";
 import { EXIT } from "./exit-codes.js";
 import { Exit, UsageError } from "./failures.js";
+import { jsonOf } from "./json-input.js";
 import { type ActionOptions, actOf, operatorOf, withOperatorAction } from "./operator-actions.js";
 import {
   controlWhereOf,
   duration,
   integer,
-  jsonOrText,
   notBlank,
   positiveDuration,
   tenantOf,
@@ -101,7 +101,7 @@ function addDeclare(schedules: Command): void {
     .description("declare a schedule, or change it; an operator's pause stays")
     .argument("<name>", "name of the schedule")
     .argument("<kind>", "kind of its tasks")
-    .argument("[data]", "data of its tasks, as JSON or text", jsonOrText)
+    .argument("[data]", "data of its tasks, as JSON", "null")
     .option("--cron <expression>", "five fields, or six with the second first", notBlank)
     .option("--every <duration>", "an interval, instead of --cron", positiveDuration)
     .option("--time-zone <name>", "IANA time zone of --cron (default: UTC)", notBlank)
@@ -118,13 +118,7 @@ function addDeclare(schedules: Command): void {
     .option("--json", "print JSON")
     .addHelpText("after", DECLARE_HELP)
     .action(
-      async (
-        name: string,
-        kind: string,
-        data: unknown,
-        given: DeclareOptions,
-        command: Command,
-      ) => {
+      async (name: string, kind: string, data: string, given: DeclareOptions, command: Command) => {
         const { json, every: everyMs, jitter: jitterMs, ...rest } = given;
         const { checkScheduleName, declarationOf } = await loadDeclarations();
         checkScheduleName(name);
@@ -141,7 +135,7 @@ function addDeclare(schedules: Command): void {
           ...(overlap !== undefined && { overlap }),
           ...(queue !== undefined && { queue }),
           kind,
-          data,
+          data: jsonOf(data, "the data"),
         });
         await withSchedules(command, { creates: true }, async (store, namespace) => {
           const outcome = await store.declare({ namespace, name, declaration });
@@ -317,6 +311,8 @@ Examples:
   leasehold schedules run nightly --reason "last night failed"`;
 
 const DECLARE_HELP = `
+A text is JSON in double quotes: '"hello"'.
+
 Examples:
   leasehold schedules declare nightly report '{"of":"sales"}' --cron "0 2 * * *" --time-zone Europe/Zurich
   leasehold schedules declare beat ping --every 30s --catch-up none`;

@@ -27,6 +27,7 @@ import {
   duration,
   EMBEDDED,
   integer,
+  listeningPort,
   notBlank,
   ownWhereOf,
   type Where,
@@ -58,7 +59,7 @@ interface Options
 
 export function portOption(): Option {
   return new Option("--port <n>", "port to listen on; 0 chooses a free one")
-    .argParser(integer(0, 65_535))
+    .argParser(listeningPort)
     .env("PORT")
     .default(4040);
 }

@@ -10,7 +10,7 @@ import { type Command, Option } from "commander";
 import type { Telemetry } from "leasehold/telemetry";
 import { type NotifyExport, sayExport } from "./export-notices.js";
 import { UsageError } from "./failures.js";
-import { integer, notBlank } from "./options.js";
+import { integer, listeningPort, notBlank } from "./options.js";
 import { say } from "./terminal.js";
 
 /** Options of {@link withTelemetry} and {@link withMetricNames}. */
@@ -48,7 +48,7 @@ export function withTelemetry(command: Command): Command {
           "--metrics-port <n>",
           "serve GET /metrics for Prometheus on this port; 0 chooses a free one (default: no metrics)",
         )
-          .argParser(integer(0, 65_535))
+          .argParser(listeningPort)
           .env("LEASEHOLD_METRICS_PORT"),
       )
       .addOption(

@@ -268,10 +268,9 @@ test("a body with another content type is 415", async () => {
   }
 });
 
-test("JSON may have a charset, a byte order mark and repeated keys", async () => {
+test("JSON may have a charset and repeated keys", async () => {
   for (const [body, type] of [
     ['{"task_data":1}', "application/json; charset=utf-8"],
-    ['\ufeff{"task_data":1}', "application/json"],
     ['{"task_data":2,"task_data":1}', "application/json"],
   ] as const) {
     const reply = await app.ask("POST", "/api/tasks", body, { headers: { "content-type": type } });

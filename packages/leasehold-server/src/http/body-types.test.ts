@@ -48,7 +48,10 @@ test("a body of these types that is not JSON is 415", async () => {
   for (const body of ["task_data=1", "{", "task_data"]) {
     const reply = await send(body, { "content-type": FORM });
     expect(reply).toMatchObject({ status: 415, code: "UNSUPPORTED_MEDIA_TYPE" });
+    expect(reply.detail).toContain("application/json (the body is not JSON: line 1, column ");
   }
+  const rounded = await send('{"task_data":[1970670598291982290]}', { "content-type": FORM });
+  expect(rounded).toMatchObject({ status: 422, code: "INVALID_REQUEST" });
 });
 
 test("a body of these types that a web page may have sent is 415 without a key", async () => {

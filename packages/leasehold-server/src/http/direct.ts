@@ -11,6 +11,7 @@
  */
 import type { z } from "@hono/zod-openapi";
 import type { Env } from "leasehold";
+import { readJson } from "leasehold/internal";
 import { LIMITS, REQUEST_ID_HEADER } from "leasehold/internal/wire";
 import {
   AcquireBody,
@@ -26,7 +27,7 @@ import type { Entered, Entry } from "./entry.js";
 import type { Demand } from "./limits/demand.js";
 import { type Urgency, urgencyOfRoute } from "./limits/urgency.js";
 import { acquireEach, releaseEach, renewEach } from "./native/lease-operations.js";
-import { fieldErrors, invalid, ProblemError, problemOf, toResponse } from "./problems.js";
+import { fieldErrors, invalid, problemOf, toResponse } from "./problems.js";
 import {
   type AppEnv,
   budgetOf,
@@ -198,12 +199,7 @@ async function bodyOf(request: Request, entered: Entered): Promise<unknown> {
   const text = textOf(await entered.arriving(() => bytesOf(request)));
   // The key may have ended while the body was sent, for as long as its sender liked.
   await entered.checkCaller();
-  let body: unknown;
-  try {
-    body = JSON.parse(text);
-  } catch {
-    throw new ProblemError("MALFORMED_JSON", "the body cannot be read as JSON");
-  }
+  const body = readJson(text);
   if (Array.isArray(body)) await entered.begin(body.length);
   return body;
 }

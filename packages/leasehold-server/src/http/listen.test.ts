@@ -8,6 +8,7 @@ import { createKey, sleep, systemClock, systemEnv } from "leasehold/internal";
 import { LIMITS } from "leasehold/internal/wire";
 import { memory } from "leasehold/stores/memory";
 import { afterEach, expect, test } from "vitest";
+import { openTestApp } from "../../../../tests/support/app.js";
 import { createApp, type Listening, type ListenOptions, listen } from "./index.js";
 
 const opened: { server: Listening; stores: Stores }[] = [];
@@ -78,6 +79,15 @@ test.each([
     status,
     200,
   ]);
+});
+
+test.each([6000, 10_080, 2049])("refuses port %d, to which fetch never connects", async (port) => {
+  const { app } = await openTestApp();
+  await expect(listen({ app, port })).rejects.toMatchObject({
+    code: "INVALID_OPTION",
+    path: "port",
+    message: expect.stringContaining(`port ${port} is blocked by fetch`),
+  });
 });
 
 test("a caller that disconnects claims no task", async () => {

@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { Server as TlsServer } from "node:https";
 import type { Socket } from "node:net";
 import { type Clock, InvalidOptionError, type Logger } from "leasehold";
-import { silentLogger, systemClock } from "leasehold/internal";
+import { blockedPort, silentLogger, systemClock } from "leasehold/internal";
 import type { ServerApp } from "./app-options.js";
 import { limitConnections, limitUnread } from "./connections.js";
 import { requestListener } from "./node.js";
@@ -20,7 +20,7 @@ export interface ListenOptions {
   readonly app: ServerApp;
   /** Default `127.0.0.1`: serving other machines must be a choice. */
   readonly host?: string;
-  /** 0 chooses a free port. */
+  /** 0 chooses a free port. Those to which fetch never connects, such as 6000, are refused. */
   readonly port: number;
   /** Maximum number of connections; further ones are refused. Default 10,000. */
   readonly maxConnections?: number;
@@ -119,7 +119,8 @@ const HSTS_MS = 365 * 24 * 3_600_000;
 /**
  * Serves an app with an HTTP server of its own.
  * @returns when the server accepts connections
- * @throws node's own error (EADDRINUSE, EACCES) when the address cannot be used
+ * @throws INVALID_OPTION for a port to which fetch never connects, such as 6000; node's own error (EADDRINUSE, EACCES)
+ *   when the address cannot be used
  * @example
  * ```ts
  * import { openStores } from "leasehold";
@@ -135,6 +136,8 @@ const HSTS_MS = 365 * 24 * 3_600_000;
  */
 export async function listen(options: ListenOptions): Promise<Listening> {
   const { app, host = "127.0.0.1", graceMs = 5_000, tls } = options;
+  const blocked = blockedPort(options.port);
+  if (blocked !== undefined) throw new InvalidOptionError("port", `is not for servers: ${blocked}`);
   const { clock = systemClock, logger = silentLogger } = options;
   const tlsServer = tls && createTlsServer(tls, TIMEOUTS);
   const server: Server = tlsServer ?? createServer(TIMEOUTS);

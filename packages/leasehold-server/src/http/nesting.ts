@@ -1,4 +1,5 @@
 /** How much nesting a body may have, all together. */
+import { endOfString } from "leasehold/internal";
 import { LIMITS } from "leasehold/internal/wire";
 import { invalid } from "./problems.js";
 
@@ -8,9 +9,13 @@ const MAX_WORK = 4_000_000;
 /** Of a field, in an object, in an array. */
 const MAX_DEPTH = LIMITS.depth + 2;
 
-const [QUOTE, BACKSLASH] = ['"', "\\"].map((mark) => mark.charCodeAt(0));
-const OPENING = new Set(["[", "{"].map((mark) => mark.charCodeAt(0)));
-const CLOSING = new Set(["]", "}"].map((mark) => mark.charCodeAt(0)));
+const QUOTE = code('"');
+const [OPENS_ARRAY, OPENS_OBJECT] = [code("["), code("{")];
+const [CLOSES_ARRAY, CLOSES_OBJECT] = [code("]"), code("}")];
+
+function code(mark: string): number {
+  return mark.charCodeAt(0);
+}
 
 /**
  * Refuses JSON that would occupy the event loop: to find cycles, JSON.stringify compares each array and object with
@@ -23,21 +28,12 @@ export function checkNesting(text: string): void {
   for (let at = 0; at < text.length; at += 1) {
     const mark = text.charCodeAt(at);
     if (mark === QUOTE) at = endOfString(text, at + 1);
-    else if (OPENING.has(mark)) {
+    else if (mark === OPENS_ARRAY || mark === OPENS_OBJECT) {
       depth += 1;
       work += depth;
       if (depth > deepest) deepest = depth;
-    } else if (CLOSING.has(mark)) depth -= 1;
+    } else if (mark === CLOSES_ARRAY || mark === CLOSES_OBJECT) depth -= 1;
   }
   if (work <= MAX_WORK || deepest > MAX_DEPTH) return;
   throw invalid([{ path: "", problem: "nests too many arrays and objects too deep" }]);
-}
-
-function endOfString(text: string, start: number): number {
-  for (let at = start; at < text.length; at += 1) {
-    const mark = text.charCodeAt(at);
-    if (mark === QUOTE) return at;
-    if (mark === BACKSLASH) at += 1;
-  }
-  return text.length;
 }

@@ -2,7 +2,7 @@
 import type { z } from "@hono/zod-openapi";
 import { HTTPException } from "hono/http-exception";
 import { InvalidOptionError, LeaseholdError } from "leasehold";
-import type { AdminOutcome, Failed, Refused } from "leasehold/internal";
+import { type AdminOutcome, type Failed, JsonTextError, type Refused } from "leasehold/internal";
 import {
   PROBLEMS,
   type Problem,
@@ -80,10 +80,16 @@ export function refusalOf(problem: ProblemError, requestId: string): Refusal {
 /** Maps any error to a problem. */
 export function problemOf(error: unknown): ProblemError {
   if (error instanceof ProblemError) return error;
+  if (error instanceof JsonTextError) {
+    const { path, problem, message } = error;
+    if (path !== null) return invalid([{ path, problem }]);
+    return new ProblemError("MALFORMED_JSON", `the body ${message}`);
+  }
   if (error instanceof HTTPException) {
+    // Any other body is read before the validators, which throw it.
     return error.status === 415
       ? notJson()
-      : new ProblemError("MALFORMED_JSON", "the body cannot be read as JSON");
+      : new ProblemError("MALFORMED_JSON", "the body is not JSON: it is empty");
   }
   if (error instanceof InvalidOptionError) {
     const problem = error.message.slice(error.path.length).trim();
@@ -96,11 +102,15 @@ export function problemOf(error: unknown): ProblemError {
   });
 }
 
-/** The problem of a body that is of another type than JSON. */
-export function notJson(): ProblemError {
+/**
+ * The problem of a body that is of another type than JSON.
+ * @param why `is not JSON: ...`, of a body that was read all the same
+ */
+export function notJson(why?: string): ProblemError {
+  const detail = "send JSON, with content-type: application/json";
   return new ProblemError(
     "UNSUPPORTED_MEDIA_TYPE",
-    "send JSON, with content-type: application/json",
+    why === undefined ? detail : `${detail} (the body ${why})`,
   );
 }
 

@@ -8,14 +8,17 @@ import {
   type Capabilities,
   checkInteger,
   checkNumber,
+  decodeJson,
+  JsonTextError,
   randomHex,
+  readJson,
   withTimeout,
 } from "leasehold/internal";
 import { BUDGET_HEADER } from "leasehold/internal/wire";
 import type { Caller } from "./auth/caller.js";
 import type { ClientCertificate } from "./auth/certificates.js";
 import { checkNesting } from "./nesting.js";
-import { invalid, ProblemError, storeProblem } from "./problems.js";
+import { invalid, notJson, ProblemError, storeProblem } from "./problems.js";
 
 /** An answer while it is sent. */
 export interface Answer {
@@ -193,7 +196,6 @@ function isFromBrowser(headers: Headers): boolean {
 
 /** ASCII is UTF-8 too. */
 const UTF_8 = /^(utf-?8|us-ascii)$/i;
-const STRICT_UTF_8 = new TextDecoder("utf-8", { fatal: true });
 
 /** Bytes that are decoded in another way than the sender encoded them would become other names. */
 function checkEncoding({ headers }: Request): void {
@@ -218,22 +220,13 @@ export function bytesOf(request: Request): Promise<ArrayBuffer> {
 }
 
 /**
- * The text of a body, to be parsed as JSON.
- * @throws MALFORMED_JSON, INVALID_REQUEST
+ * The text of a body, to be parsed as JSON. The platform's own reader would replace each invalid byte by U+FFFD.
+ * @throws JsonTextError, INVALID_REQUEST
  */
 export function textOf(bytes: ArrayBuffer): string {
-  const text = decode(bytes);
+  const text = decodeJson(bytes);
   checkNesting(text);
   return text;
-}
-
-/** The platform's own reader would replace each invalid byte by U+FFFD. */
-function decode(bytes: ArrayBuffer): string {
-  try {
-    return STRICT_UTF_8.decode(bytes);
-  } catch {
-    throw new ProblemError("MALFORMED_JSON", "the body is not UTF-8, as JSON must be");
-  }
 }
 
 /** Reads the body before the validators. */
@@ -243,27 +236,36 @@ async function readText({ req, get }: Context<AppEnv>): Promise<void> {
   Object.assign(req.bodyCache, { text: Promise.resolve(textOf(bytes)) });
 }
 
-/** Lets go of the text of a body that was parsed, for a request that waits: 2,000 claims of a tenant may. */
+/** Lets go of a body that was parsed, for a request that waits: 2,000 claims of a tenant may. */
 export function forgetBody({ req }: Context<AppEnv>): void {
   for (const form of Object.keys(req.bodyCache)) Reflect.deleteProperty(req.bodyCache, form);
+  Reflect.deleteProperty(req, "json");
 }
 
-const ARRAY = /^\s*\[/;
+/** Of bodies that the validators parse. */
+const JSON_TYPE = /^application\/([\w.-]+\+)?json\s*(;|$)/i;
 
-/** Lets an array begin by the number of its items. It is parsed here once, and not by the validators again. */
-async function beginItems({ req, get }: Context<AppEnv>): Promise<void> {
-  if (req.bodyCache.text === undefined) return;
+/**
+ * Parses the body for the validators, whose own parser rounds numbers and says nothing of where JSON ends. An empty body
+ * is theirs, because it is absent where it may be. Lets an array begin by the number of its items.
+ */
+async function parseBody(context: Context<AppEnv>): Promise<void> {
+  const { req, get } = context;
+  if (!JSON_TYPE.test(req.raw.headers.get("content-type") ?? "")) return;
   const text = await req.text();
-  if (!ARRAY.test(text)) return;
-  let items: unknown;
+  if (text === "") return;
+  const body = get("assumedJson") ? readAssumed(text) : readJson(text);
+  Object.assign(req, { json: async () => body });
+  if (Array.isArray(body)) await get("begin")(body.length);
+}
+
+/** @throws UNSUPPORTED_MEDIA_TYPE unless it is JSON: a form, perhaps */
+function readAssumed(text: string): unknown {
   try {
-    items = JSON.parse(text);
-  } catch {
-    // The validators refuse it.
-    return;
+    return readJson(text);
+  } catch (error) {
+    throw error instanceof JsonTextError && error.path === null ? notJson(error.message) : error;
   }
-  Object.assign(req, { json: async () => items });
-  if (Array.isArray(items)) await get("begin")(items.length);
 }
 
 /** Reads a body whose length is not known, up to the limit. It waits for its client here, and has arrived afterwards. */
@@ -293,7 +295,7 @@ export function limitBody(routeBytes: number): MiddlewareHandler<AppEnv> {
       await readText(context);
       // The key may have ended while the body was sent, for as long as its sender liked.
       await context.get("checkCaller")?.();
-      await beginItems(context);
+      await parseBody(context);
       await next();
     };
     if (declared === null || headers.has("transfer-encoding")) {

@@ -20,6 +20,7 @@
 
 export { type Abort, Aborting } from "./aborting.js";
 export { Batcher, batched, failedMaybe, type Submission } from "./batching.js";
+export { blockedPort, checkFetchPorts } from "./blocked-ports.js";
 export { LeaseClient, type Owned, type RevokeResult, type TryRunResult } from "./client.js";
 export { KEEP_ENDED_MS, startCollector } from "./collector.js";
 export { certificateProblem, untrusted, wasNotSent } from "./connecting.js";

@@ -1,6 +1,7 @@
 /** Leases in Consul (1.7 or later), by its HTTP API and fetch alone. */
 
 import {
+  checkFetchPorts,
   checkObject,
   checkServer,
   checkUrl,
@@ -63,6 +64,7 @@ export function consul(options: ConsulOptions): StoreSource {
     async open(env: Env, timeoutMs = DEFAULT_OPEN_TIMEOUT_MS): Promise<LeaseStores> {
       const secureContext = await openTls(options.tls, files, "Consul");
       const own = secureContext && fetchOver(secureContext);
+      if (isDirect && !own) checkFetchPorts("url", address.agents);
       const fetch = own?.fetch ?? options.fetch ?? globalThis.fetch;
       const client = new ConsulClient({ ...address, fetch, env });
       const store = new ConsulLeaseStore(client);

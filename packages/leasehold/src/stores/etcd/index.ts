@@ -1,6 +1,7 @@
 /** Leases in etcd (3.4 or later): by gRPC in Node, or by its JSON gateway in any runtime that has fetch. */
 
 import {
+  checkFetchPorts,
   checkObject,
   checkServer,
   checkUrl,
@@ -75,9 +76,12 @@ export function etcd(options: EtcdOptions): StoreSource {
   }
   return {
     async open(env: Env, timeoutMs?: number): Promise<LeaseStores> {
+      const secureContext = await openTls(tls, files, "etcd");
+      const isFetched = wanted === "json" && !fetch && !secureContext;
+      if (isFetched) checkFetchPorts("url", place.endpoints);
       const transport = await openTransport(fetch ? "json" : wanted, {
         fetch: fetch ?? globalThis.fetch,
-        secureContext: await openTls(tls, files, "etcd"),
+        secureContext,
         logger: env.logger,
       });
       const connection: Connection = { ...place, transport, env };

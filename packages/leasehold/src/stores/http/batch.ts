@@ -18,6 +18,7 @@ import {
   unavailable,
 } from "./connection.js";
 import { fromWireFailed, isWireFailed } from "./failures.js";
+import { jsonOf } from "./json.js";
 
 interface Batch extends CallOptions {
   readonly path: string;
@@ -130,7 +131,7 @@ export function chunked(
     size = 0;
   };
   for (const item of items) {
-    const text = JSON.stringify(item);
+    const text = jsonOf(item);
     // Includes brackets and comma.
     const added = encoder.encode(text).length + 2;
     if (texts.length === maxCount || size + added > maxBytes) flush();

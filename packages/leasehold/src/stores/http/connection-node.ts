@@ -1,5 +1,6 @@
 /** In Node: a client's own certificates, and the proxies that the environment names. Both need the package undici. */
 import {
+  checkFetchPorts,
   checkServer,
   driverError,
   expectedHttp,
@@ -80,6 +81,7 @@ export interface Reached {
 /** @throws INVALID_OPTION, STORE_MISCONFIGURED */
 export async function reachServers(url: string, env: Env): Promise<Reached> {
   const address = addressOf(url, IN_NODE.parameters);
+  checkFetchPorts("url", address.baseUrls);
   const transport = await IN_NODE.transport({ url }, address)(env);
   const { baseUrls, apiKey } = address;
   const { token } = transport;

@@ -38,6 +38,23 @@ describe("opening", () => {
     });
   });
 
+  test.each(["http://h:6000", "http://h:10080/base", "http://a:4040,b:6667", "https://h:22"])(
+    "refuses %s at once by its port, to which fetch never connects",
+    (url) => {
+      for (const open of [http, inNode]) {
+        expect(() => open({ url })).toThrow(
+          expect.objectContaining({
+            code: "INVALID_OPTION",
+            retryable: false,
+            message: expect.stringMatching(/^url cannot be reached: port (6000|10080|6667|22) is /),
+          }),
+        );
+      }
+      // Another fetch may connect to it.
+      expect(() => http({ url, fetch: () => Promise.reject(new Error()) })).not.toThrow();
+    },
+  );
+
   test("accepts http and https URLs without passwords, unknown parameters or trailing slashes", async () => {
     const urls: string[] = [];
     const fetch = ((url: string) => {

@@ -18,6 +18,7 @@ import type { Json } from "../../tasks/port.js";
 import type * as wire from "../../wire/index.js";
 import { LIMITS } from "../../wire/index.js";
 import { type Call, type Connection, failed, HttpClient, isFailed, queryOf } from "./connection.js";
+import { jsonOf } from "./json.js";
 
 export class HttpKindStore implements KindStore {
   readonly #client: HttpClient;
@@ -31,7 +32,7 @@ export class HttpKindStore implements KindStore {
     { timeoutMs }: CallOptions = {},
   ): Promise<PublishOutcome> {
     const request = { schema: JSON.parse(schema) as Json, publishedBy };
-    const body = JSON.stringify(request satisfies wire.PublishKindRequest);
+    const body = jsonOf(request satisfies wire.PublishKindRequest);
     const call: Call = { method: "PUT", path: this.#pathOf(key), body, budgetMs: timeoutMs };
     const answer = await this.#client.send(call).catch((error: unknown) => {
       // The server refused the request, and did nothing.

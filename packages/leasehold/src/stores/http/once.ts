@@ -25,6 +25,7 @@ import type * as wire from "../../wire/index.js";
 import { LIMITS, toWireLeaseId } from "../../wire/index.js";
 import { type Call, type Connection, failed, HttpClient, isFailed, queryOf } from "./connection.js";
 import { fromWireFailed, isWireFailed } from "./failures.js";
+import { jsonOf } from "./json.js";
 
 /** Who asks for an operator action, and why. */
 type By = Partial<Pick<Act, "actor" | "reason">>;
@@ -120,7 +121,7 @@ export class HttpOnceStore implements OnceStore {
     request: object,
     { timeoutMs }: CallOptions = {},
   ): Promise<Outcome | Failed> {
-    const [path, body] = [`/v1/once/${operation}`, JSON.stringify(request)];
+    const [path, body] = [`/v1/once/${operation}`, jsonOf(request)];
     const sent = this.#client.send({ method: "POST", path, body, budgetMs: timeoutMs });
     const answer = await sent.catch((error: unknown) => {
       // The server refused the request, and did nothing.

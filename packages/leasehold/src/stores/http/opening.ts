@@ -1,5 +1,6 @@
 import { retryingOperator } from "../../control/retrying.js";
 import {
+  checkFetchPorts,
   checkObject,
   checkUrl,
   InvalidOptionError,
@@ -92,6 +93,7 @@ export function httpSource(options: HttpOptions, inNode?: InNode): StoreSource<S
   checkUrl(options.url);
   const address = addressOf(options.url, inNode?.parameters);
   const { baseUrls, apiKey } = address;
+  if (!options.fetch) checkFetchPorts("url", baseUrls);
   const openTransport = inNode?.transport(options, address);
   if (options.tls && !inNode) throw new InvalidOptionError("tls", "needs Node");
   const { token } = options;

@@ -21,6 +21,7 @@ import type {
 import type * as wire from "../../wire/index.js";
 import { LIMITS } from "../../wire/index.js";
 import { type Call, type Connection, failed, HttpClient, isFailed, queryOf } from "./connection.js";
+import { jsonOf } from "./json.js";
 
 /** Who asks for an operator action, and why. */
 type By = Partial<Pick<Act, "actor" | "reason">>;
@@ -39,7 +40,7 @@ export class HttpScheduleStore implements ScheduleStore {
     const { version, ...task } = declaration.task;
     // Servers of an older version know no versions.
     const sent = { ...declaration, task: version === 1 ? task : declaration.task };
-    const body = JSON.stringify(sent satisfies wire.DeclareScheduleRequest);
+    const body = jsonOf(sent satisfies wire.DeclareScheduleRequest);
     const call: Call = { method: "PUT", path: this.#pathOf(key), body, budgetMs: timeoutMs };
     const answer = await this.#client.send(call).catch((error: unknown) => {
       // The server refused the request, and did nothing.

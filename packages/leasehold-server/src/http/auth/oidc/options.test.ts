@@ -18,6 +18,7 @@ test.each<[string, unknown]>([
   ["issuer", { ...OIDC, issuer: "https://user:s3cr3t@id.example" }],
   ["issuer", { ...OIDC, issuer: "id.example" }],
   ["issuer", { ...OIDC, issuer: "https://id.example?x" }],
+  ["issuer", { ...OIDC, issuer: "https://id.example:10080" }],
   ["audience", { ...OIDC, audience: [] }],
   ["audience", { ...OIDC, audience: "" }],
   ["audience", { ...OIDC, audience: undefined }],

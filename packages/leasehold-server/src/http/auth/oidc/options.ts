@@ -1,6 +1,6 @@
 /** The options of identities from an OpenID Connect issuer. */
 import { InvalidOptionError } from "leasehold";
-import { checkNumber } from "leasehold/internal";
+import { checkFetchPorts, checkNumber } from "leasehold/internal";
 import { isLoopback } from "../../../protocol/index.js";
 import { roleRuleOf } from "./roles.js";
 
@@ -62,6 +62,7 @@ const LEAST_SECRET = 32;
 export function checkOidc(options: OidcOptions): void {
   const { issuer, audience, roles, tenantClaim, leewayMs, signIn } = options;
   checkSafeUrl("oidc.issuer", issuer);
+  if (!options.fetch) checkFetchPorts("oidc.issuer", [issuer]);
   if (/[?#]/.test(issuer)) {
     throw new InvalidOptionError("oidc.issuer", "must have neither a query nor a fragment");
   }
