@@ -131,7 +131,7 @@ describe("in a pod", () => {
     const cluster = await inCluster({ ...account, directory: other.directory }, systemEnv.clock);
     await expect(openCluster(cluster, "leases", systemEnv)).rejects.toMatchObject({
       code: "STORE_MISCONFIGURED",
-      message: expect.stringMatching(/no secure connection .* certificate authority/),
+      message: expect.stringMatching(/its certificate is not trusted .* certificate authority/),
     });
   });
 

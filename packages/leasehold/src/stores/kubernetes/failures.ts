@@ -56,7 +56,8 @@ export function refusalError({ status, body }: Refusal, asked: Asked): Leasehold
   );
 }
 
-const AUTHORITY = "name its authority by certificate-authority in the kubeconfig";
+const AUTHORITY =
+  "check its address and the cluster's certificate authority (certificate-authority of the kubeconfig, or ca.crt of the pod)";
 /** Node's error codes for servers without TLS, or with another version of it. */
 const TLS = /^(ERR_TLS_|ERR_SSL_|EPROTO$)/;
 
