@@ -1,4 +1,4 @@
-/** Each text of users has the same verdict in the body of each route that takes values of theirs. */
+/** Each text of users has the same verdict in the body of each route that takes their values. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Asked, openApp } from "../../../../tests/support/app.js";
 import { ACCEPTED_JSON, BROKEN_JSON, CHANGED_JSON } from "../../../../tests/support/json-texts.js";
