@@ -13,8 +13,9 @@ import {
   type Session,
   type Sql,
 } from "./connection.js";
+import { Demotions } from "./connection-demotions.js";
 import type { Notice, PgClient, PgPool, PgPoolClient } from "./connection-drivers.js";
-import { breaksConnection, isNotPrepared, storeError } from "./failures.js";
+import { breaksConnection, isNotPrepared, isReadOnly, storeError } from "./failures.js";
 
 /** Above the needs of most clients; some statements have one text per number of queues. */
 const MOST_PREPARED = 200;
@@ -115,12 +116,18 @@ export class Prepared {
 }
 
 /** SQL over the connections of a pool. */
-export function poolSql(pool: PgPool, clock: Clock, prepared = new Prepared()): Sql {
+export function poolSql(
+  pool: PgPool,
+  clock: Clock,
+  prepared = new Prepared(),
+  demotions = new Demotions(),
+): Sql {
+  const from = { pool, clock, demotions };
   return {
     query: <Row>(text: string, values: readonly Parameter[] = [], options?: CallOptions) =>
-      withClient(pool, clock, options, (client) => prepared.ask<Row>(client, text, values)),
+      withClient(from, options, (client) => prepared.ask<Row>(client, text, values)),
     transaction: (work, options) =>
-      withClient(pool, clock, options, async (client) => {
+      withClient(from, options, async (client) => {
         const session = sessionOf(client);
         await session.query("BEGIN ISOLATION LEVEL READ COMMITTED");
         try {
@@ -148,8 +155,7 @@ export function poolSql(pool: PgPool, clock: Clock, prepared = new Prepared()): 
  * reports success although a failover may still lose the commit. So the store waits again.
  */
 function withClient<T>(
-  pool: PgPool,
-  clock: Clock,
+  { pool, clock, demotions }: { pool: PgPool; clock: Clock; demotions: Demotions },
   { timeoutMs = DEFAULT_TIMEOUT_MS }: CallOptions = {},
   work: (client: PgClient) => Promise<T>,
 ): Promise<T> {
@@ -196,12 +202,12 @@ function withClient<T>(
       } catch (error) {
         if (over) return;
         finish(breaksConnection(error));
+        if (isReadOnly(error)) demotions.refused(connected);
         reject(storeError(error, true));
       }
     };
     // A pool may also throw if its settings are invalid.
-    const connected = (async () => pool.connect())();
-    connected.then(run, (error) => {
+    demotions.take(pool).then(run, (error) => {
       if (over) return;
       finish(false);
       reject(storeError(error, false));

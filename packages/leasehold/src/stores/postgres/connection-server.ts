@@ -5,7 +5,8 @@ import { openTls } from "../../core/tls-connections.js";
 import type { Env } from "../../env/index.js";
 import type { RawBackend, Subscription } from "./connection.js";
 import { readAddress } from "./connection-address.js";
-import type { PgClient, PgPool, PgPoolClient } from "./connection-drivers.js";
+import { Demotions } from "./connection-demotions.js";
+import type { PgClient, PgPool } from "./connection-drivers.js";
 import { Prepared, poolSql, sessionOf } from "./connection-pool.js";
 import { Primary } from "./connection-primary.js";
 import { isTooMany } from "./failures.js";
@@ -91,6 +92,7 @@ export async function serverBackend(
       void client.end().catch(() => {});
     }
   });
+  const demotions = new Demotions();
   const openPool = (max: number, min: number): PgPool & { end(): Promise<void> } => {
     // Idle connections do not keep the process alive.
     const pool = new Pool({ ...config, max, min, allowExitOnIdle: true, Client: Connecting });
@@ -101,7 +103,10 @@ export async function serverBackend(
       primary.doubt();
     });
     // A closing connection is neither idle nor in use; its unhandled error would end the process.
-    pool.on("connect", (client) => client.on("error", () => {}));
+    pool.on("connect", (client) => {
+      client.on("error", () => {});
+      demotions.opened(client);
+    });
     let limitedUntilMs = 0;
     return {
       async connect() {
@@ -132,8 +137,8 @@ export async function serverBackend(
   let opening = openAhead(control, 1);
   return {
     name,
-    general: poolSql(general, clock, prepared),
-    control: poolSql(control, clock, prepared),
+    general: poolSql(general, clock, prepared, demotions),
+    control: poolSql(control, clock, prepared, demotions),
     prepare: () => prepared.enable(),
     listen: isPolled
       ? null
@@ -141,6 +146,7 @@ export async function serverBackend(
           await Promise.all([primary.find(), opening]);
           const client = new Connecting(config);
           const subscription = await subscribe(client, channel, onPayload, onLost, {
+            demotions,
             open: () => client.connect(),
             // A subscription alone does not keep the process alive either. (The types lack this
             // method.)
@@ -177,7 +183,8 @@ async function openAhead(pool: Pick<PgPool, "connect">, count: number): Promise<
  * notifications.
  */
 export function poolBackend(pool: PgPool, watch: "push" | "poll", { clock }: Env): RawBackend {
-  const sql = poolSql(pool, clock);
+  const demotions = new Demotions();
+  const sql = poolSql(pool, clock, new Prepared(), demotions);
   // A pool's only connection cannot be kept for notifications.
   const poll = watch === "poll" || pool.options?.max === 1;
   return {
@@ -187,8 +194,9 @@ export function poolBackend(pool: PgPool, watch: "push" | "poll", { clock }: Env
     listen: poll
       ? null
       : async (channel, onPayload, onLost) => {
-          const client: PgPoolClient = await pool.connect();
+          const client = await demotions.take(pool);
           return subscribe(client, channel, onPayload, onLost, {
+            demotions,
             open: async () => {},
             rest: () => {},
             close: async () => client.release(true),
@@ -204,10 +212,16 @@ async function subscribe(
   onPayload: (payload: string) => void,
   onLost: (error: Error) => void,
   {
+    demotions,
     open,
     rest,
     close,
-  }: { open: () => Promise<unknown>; rest: () => void; close: () => Promise<void> },
+  }: {
+    demotions: Demotions;
+    open: () => Promise<unknown>;
+    rest: () => void;
+    close: () => Promise<void>;
+  },
 ): Promise<Subscription> {
   let established = false;
   let early: Error | undefined;
@@ -215,6 +229,7 @@ async function subscribe(
   const stop = async () => {
     if (over) return;
     over = true;
+    stopListening();
     await close();
   };
   const lost = (error: Error) => {
@@ -234,9 +249,12 @@ async function subscribe(
   client.on("notification", ({ channel, payload }) => {
     if (!over && channel === wanted && payload !== undefined) onPayload(payload);
   });
+  // What is written at the new primary does not reach a session of the old one.
+  const stopListening = demotions.listen(() => lost(new Error("the server has become read-only")));
   const session = sessionOf(client);
   try {
     await open();
+    await checkWritable(session);
     await session.query(`LISTEN ${wanted}`);
     if (early) throw early;
     established = true;

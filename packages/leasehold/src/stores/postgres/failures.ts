@@ -23,8 +23,8 @@ function isServerError(error: unknown): error is ServerError {
   return error instanceof Error && "severity" in error && "code" in error;
 }
 
-/** SQLSTATEs that end the session: 08 connection, 57P shutdown, 25P03 idle timeout, XX internal. */
-const SESSION_ENDS = /^(08|57P|25P03|XX)/;
+/** SQLSTATEs that end the session: 08 connection, 57P shutdown, 25P03 and 25P04 timeouts, XX internal. */
+const SESSION_ENDS = /^(08|57P|25P0[34]|XX)/;
 /** The server is a standby or a demoted primary; the next connection may find the new primary. */
 const READ_ONLY = "25006";
 

@@ -4,7 +4,8 @@
  *   connect ─ LISTEN ─ resync ─ events ... ─ connection lost ─ backoff ─ connect ─ LISTEN ─ resync
  *
  * Notifications may be lost: PostgreSQL drops those sent while no session listens. So every
- * (re)connection sends a resync to all watchers. Behind a pooler that gives each statement another
+ * (re)connection sends a resync to all watchers. A session also ends when a call learns that its server has become
+ * read-only. Behind a pooler that gives each statement another
  * session (PgBouncer in transaction mode), LISTEN succeeds but no notification arrives. The store tests
  * that once at the start, and polls such a database.
  */
@@ -44,6 +45,8 @@ export class Listener {
   readonly #handlers = new Set<Handler>();
   readonly #ends = new Set<() => void>();
   readonly #closed = new AbortController();
+  readonly #backoff: Backoff;
+  #subscribedMs = 0;
   #subscription: Subscription | null = null;
   #check: Timer | undefined;
   #mode: "push" | "poll" = "poll";
@@ -52,7 +55,9 @@ export class Listener {
   private constructor(
     readonly backend: Backend,
     readonly env: Env,
-  ) {}
+  ) {
+    this.#backoff = new Backoff(env.random, RECONNECT);
+  }
 
   /**
    * Resolves once the store knows whether notifications arrive.
@@ -111,6 +116,7 @@ export class Listener {
     );
     if (this.#closed.signal.aborted) return subscription.stop();
     this.#subscription = subscription;
+    this.#subscribedMs = this.env.clock.monotonic();
     this.#scheduleCheck(listen, subscription);
     this.#emit("resync");
   }
@@ -129,14 +135,15 @@ export class Listener {
     error: unknown,
   ): Promise<void> {
     if (this.#subscription !== lost) return;
-    const { clock, random, logger } = this.env;
+    const { clock, logger } = this.env;
     logger.warn({ err: error, store: this.backend.name }, "the notification connection was lost");
     await this.#disconnect();
     const { signal } = this.#closed;
-    const backoff = new Backoff(random, RECONNECT);
+    // Calls may find again and again that the server is read-only.
+    if (clock.monotonic() - this.#subscribedMs >= RECONNECT.longestMs) this.#backoff.reset();
     while (!signal.aborted) {
       try {
-        await sleep(clock, backoff.nextMs(), { signal, background: true });
+        await sleep(clock, this.#backoff.nextMs(), { signal, background: true });
         return await this.#connect(listen);
       } catch (error) {
         logger.debug(
