@@ -50,6 +50,8 @@ export class ConsulClient {
   readonly #closing = new AbortController();
   readonly #open = new Set<AbortController>();
   #at = 0;
+  /** The last answer was that an agent can't serve. Its address may lead to another one by now. */
+  #isDoubted = false;
 
   constructor(readonly connection: Connection) {}
 
@@ -133,11 +135,15 @@ export class ConsulClient {
         abort();
         return answer;
       });
-      if (status === 200 || call.accepts?.includes(status)) return { status, ...rest };
+      if (status === 200 || call.accepts?.includes(status)) {
+        this.#isDoubted = false;
+        return { status, ...rest };
+      }
       throw answeredFailure(status, rest.text, origin);
     } catch (error) {
       if (this.closing.aborted) throw closed();
       const isOverdue = cut.signal.aborted && !call.signal?.aborted;
+      if (error instanceof StoreUnavailableError) this.#isDoubted = true;
       // The next call starts at another agent.
       if (this.#at === at && (isOverdue || error instanceof StoreUnavailableError)) {
         this.#at = (at + 1) % agents.length;
@@ -162,6 +168,8 @@ export class ConsulClient {
         headers: {
           ...(call.body !== undefined && { "content-type": "application/json" }),
           ...(token !== null && { "x-consul-token": token }),
+          // fetch keeps its connections, and an agent without a leader does not end them.
+          ...(this.#isDoubted && { connection: "close" }),
         },
         ...(call.body !== undefined && { body: call.body }),
         redirect: "manual",
