@@ -68,3 +68,14 @@ it("asks the next agent after one that stays silent, and begins with it from the
   await client.call(READ);
   expect(asked).toEqual(["a:8500", "b:8500", "b:8500"]);
 });
+
+it("ends the connections to agents that cannot serve, until one answers", async () => {
+  const connections: (string | undefined)[] = [];
+  const { client } = open("consul://a", async (_, init) => {
+    connections.push((init?.headers as Record<string, string>)["connection"]);
+    const isRefused = connections.length <= 2;
+    return isRefused ? new Response("No cluster leader", { status: 500 }) : new Response("null");
+  });
+  for (let calls = 0; calls < 4; calls += 1) await client.call(READ).catch(() => {});
+  expect(connections).toEqual([undefined, "close", "close", undefined]);
+});

@@ -6,7 +6,7 @@ import { JsonTransport } from "./json-transport.js";
 
 type Step = "silent" | "refused" | "reset" | { status: number; body?: object; afterMs?: number };
 const OK: Step = { status: 200, body: { done: true } };
-const NO_LEADER: Step = { status: 503, body: { message: "etcdserver: no leader" } };
+const NO_LEADER = { status: 503, body: { message: "etcdserver: no leader" } };
 const EXPIRED: Step = { status: 401, body: { message: "etcdserver: invalid auth token" } };
 
 /** @param play what a member does at each request, by its number; the last of its steps repeats */
@@ -166,4 +166,37 @@ it("keeps a login that is newer than the token that was refused", async () => {
     "token-2",
     "token-2",
   ]);
+});
+
+it.each([
+  "etcdserver: too many requests",
+  "etcdserver: not capable",
+  "etcdserver: no leader",
+  "etcdserver: server stopped",
+  "etcdserver: rpc not supported for learner",
+])("asks another member after %j", async (message) => {
+  const { call, members } = open([[{ status: 503, body: { message } }], [OK]]);
+  await call(true);
+  expect(members()).toEqual([0, 1]);
+  await call(true);
+  expect(members()).toEqual([1]);
+});
+
+it("ends by JSON the connection to a member without a leader, by the next request to it", async () => {
+  const env = manualEnv();
+  const connections: (string | undefined)[] = [];
+  const fetch = async (_: string, init: RequestInit) => {
+    connections.push((init.headers as Record<string, string>)["connection"]);
+    const isFirst = connections.length === 1;
+    return Response.json(isFirst ? NO_LEADER.body : {}, { status: isFirst ? 503 : 200 });
+  };
+  const client = new EtcdClient({
+    endpoints: ["http://m0:2379"],
+    user: null,
+    transport: new JsonTransport(fetch as typeof globalThis.fetch),
+    env,
+  });
+  const call = () => client.call({ method: "Txn", body: {}, repeatable: true }).catch(String);
+  for (let calls = 0; calls < 3; calls += 1) await call();
+  expect(connections).toEqual([undefined, "close", undefined]);
 });

@@ -130,6 +130,7 @@ export class EtcdClient {
     } catch (cause) {
       if (signal.aborted) return;
       this.#onFailure(at, cause, login);
+      if (cut.signal.aborted) this.#forget(login);
       this.#leave(at);
       throw cause;
     } finally {
@@ -161,6 +162,7 @@ export class EtcdClient {
         this.#onFailure(at, cause, login);
         throw cause;
       }
+      this.#forget(login);
       this.#leave(at);
       const what = `${endpoint} did not respond within ${Math.round(timeoutMs)} ms`;
       throw unavailable(what, isSent ? "unknown" : "none", "unreachable", cause);
@@ -212,10 +214,18 @@ export class EtcdClient {
   #onFailure(at: number, failure: unknown, login: Promise<string> | null): void {
     if (!(failure instanceof CallFailure)) return;
     if (failure.reason === "unauthenticated") {
-      if (this.#login === login) this.#login = undefined;
-    } else if (failure.reason === "unreachable" || failure.error.outcome === "unknown") {
+      this.#forget(login);
+    } else if (failure.reason === "unreachable" || isOfMember(failure)) {
       this.#leave(at);
     }
+  }
+
+  /**
+   * Also after silence: etcd lets a token of another cluster, such as the one that a restored backup replaces, wait until
+   * its own log is as long as the other one was.
+   */
+  #forget(login: Promise<string> | null): void {
+    if (this.#login === login) this.#login = undefined;
   }
 
   #endpoint(at: number): string {
@@ -235,4 +245,9 @@ export class EtcdClient {
       return promise;
     });
   }
+}
+
+/** Whether another member may do better: this one has too much to do, no leader, or does not serve yet. */
+function isOfMember({ reason, error }: CallFailure): boolean {
+  return reason === "other" && error.retryable;
 }

@@ -16,6 +16,9 @@ const PATHS: Readonly<Record<Method, string>> = {
 };
 
 export class JsonTransport implements Transport {
+  /** The next request to these ends its connection: fetch keeps one whose member only refuses, as one without a leader. */
+  readonly #left = new Set<string>();
+
   constructor(
     readonly fetch: typeof globalThis.fetch,
     /** Closes the connections of this fetch. */
@@ -29,7 +32,7 @@ export class JsonTransport implements Transport {
     context: RequestContext,
   ): Promise<unknown> {
     return reported(endpoint, async () => {
-      const response = await this.#post(endpoint + PATHS[method], body, context);
+      const response = await this.#post(endpoint, PATHS[method], body, context);
       const text = await response.text();
       if (response.status !== 200) throw answeredFailure(response.status, text, endpoint);
       try {
@@ -46,7 +49,7 @@ export class JsonTransport implements Transport {
     context: RequestContext,
   ): AsyncGenerator<WatchMessage, void, void> {
     const response = await reported(endpoint, async () => {
-      const response = await this.#post(`${endpoint}/v3/watch`, body, context);
+      const response = await this.#post(endpoint, "/v3/watch", body, context);
       if (response.status === 200 && response.body) return response.body;
       throw answeredFailure(response.status, await response.text(), endpoint);
     });
@@ -71,17 +74,24 @@ export class JsonTransport implements Transport {
     }
   }
 
-  /** fetch does so by itself after a failure. */
-  leave(): void {}
+  leave(endpoint: string): void {
+    this.#left.add(endpoint);
+  }
 
-  #post(url: string, body: object, { token, signal }: RequestContext): Promise<Response> {
-    return this.fetch.call(undefined, url, {
+  #post(
+    endpoint: string,
+    path: string,
+    body: object,
+    { token, signal }: RequestContext,
+  ): Promise<Response> {
+    return this.fetch.call(undefined, endpoint + path, {
       method: "POST",
       headers: {
         "content-type": "application/json",
         // A member that lost its leader then ends the watch instead of staying silent.
         "grpc-metadata-hasleader": "true",
         ...(token !== null && { authorization: token }),
+        ...(this.#left.delete(endpoint) && { connection: "close" }),
       },
       body: JSON.stringify(body, toBase64If),
       redirect: "manual",
