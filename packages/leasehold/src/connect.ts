@@ -17,6 +17,7 @@ import {
   type ClosingSignal,
   closeOnSignals,
   type Env,
+  envFrom,
   getsSignals,
   isHeldByOneTimer,
   measureStalls,
@@ -24,7 +25,6 @@ import {
   type Repeating,
   repeat,
   systemClock,
-  systemEnv,
   warningLogger,
 } from "./env/index.js";
 import { loggedLeases } from "./instrumentation/lease-log.js";
@@ -317,6 +317,5 @@ function measured<Store extends object>(what: "leases" | "tasks", store: Store, 
 
 /** The outside world of a client. Without a logger, warnings and errors are warnings of the process. */
 export function envOf(options: Pick<ClientOptions, "logger" | "env">): Env {
-  const { logger, env } = options;
-  return { ...systemEnv, logger: logger ?? warningLogger(), ...env };
+  return envFrom({ ...options, logger: options.logger ?? warningLogger() });
 }

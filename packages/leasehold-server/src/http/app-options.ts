@@ -121,9 +121,9 @@ export interface AppOptions {
   readonly console?: ConsoleFiles | null;
   /** Name of the stores' engine, for people: `postgres`, `memory`. Default: not shown. */
   readonly engine?: string;
-  /** Receives the task events of this instance. Default: no listener. */
+  /** Receives the task events of this instance. An error that it throws is logged. Default: no listener. */
   readonly onTaskEvent?: TaskListener;
-  /** Receives the lease events of this instance. Default: no listener. */
+  /** Receives the lease events of this instance. An error that it throws is logged. Default: no listener. */
   readonly onLeaseEvent?: LeaseListener;
 }
 

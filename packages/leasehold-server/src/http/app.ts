@@ -4,8 +4,9 @@
  * their input, call the port, and turn outcomes into statuses.
  */
 import { HTTPException } from "hono/http-exception";
-import type { Env } from "leasehold";
 import {
+  guarded,
+  guardedEnv,
   KEEP_ENDED_KEYS_MS,
   observed,
   type Repeating,
@@ -96,19 +97,21 @@ export function createApp(options: AppOptions): ServerApp {
     onLeaseEvent,
   } = options;
   checkOptions(options, auth);
-  const env: Env = { ...systemEnv, ...options.env };
+  const env = guardedEnv({ ...systemEnv, ...options.env });
   const { telemetry, clock } = env;
   const serving = { serves: true, namesOf: namespace };
   const latencies = new Latencies(clock, MAX_SECONDS);
   const activities = new Activities(env);
+  const listenerThrew = (listener: string) => (err: unknown) =>
+    env.logger.error({ err, listener }, "a listener threw");
   const noteTask: TaskListener = (event, tenant) => {
     activities.of(tenant).noteTask(event);
     if (event.type === "enqueued") unhandled.note(tenant);
-    onTaskEvent?.(event, tenant);
+    guarded(() => onTaskEvent?.(event, tenant), listenerThrew("onTaskEvent"));
   };
   const noteLease: LeaseListener = (event, tenant) => {
     activities.of(tenant).noteLease(event);
-    onLeaseEvent?.(event, tenant);
+    guarded(() => onLeaseEvent?.(event, tenant), listenerThrew("onLeaseEvent"));
   };
   const leases = timedLeases(
     telemetry?.measured("leases", options.leases, clock, serving) ?? options.leases,

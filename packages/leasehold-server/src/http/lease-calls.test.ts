@@ -144,25 +144,6 @@ test("emits failures, and whether the outcome is unknown", async () => {
   );
 });
 
-test("a listener that throws fails no request", async () => {
-  const thrown: unknown[] = [];
-  const onError = (error: unknown) => void thrown.push(error);
-  const listeners = process.listeners("uncaughtException");
-  process.removeAllListeners("uncaughtException").on("uncaughtException", onError);
-  try {
-    const fault = new Error("a listener's own");
-    const onLeaseEvent = () => {
-      throw fault;
-    };
-    const { grant, acquire } = await open({}, { onLeaseEvent });
-    expect(await acquire(grant())).toMatchObject({ status: "acquired" });
-    await vi.waitFor(() => expect(thrown).toEqual([fault]));
-  } finally {
-    process.removeAllListeners("uncaughtException");
-    for (const listener of listeners) process.on("uncaughtException", listener);
-  }
-});
-
 test("a batch of revocations is one call if there is no audit", async () => {
   const sizes: number[] = [];
   const revoke: LeaseStore["revoke"] = (requests, options) => {

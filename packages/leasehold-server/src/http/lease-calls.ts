@@ -11,7 +11,6 @@ import {
   batched,
   type Failed,
   grantIdOf,
-  isolated,
   Recent,
   type ReleaseOutcome,
   type ReleaseRequest,
@@ -188,7 +187,7 @@ export function newLeaseCalls(options: LeaseCallsOptions) {
   const lanes = batched(leases, env.clock, { returnReplaced }, env.telemetry);
   // Also combines the revocations of one request into one call.
   const revocations = new Batcher(leases.revoke.bind(leases), env.clock, env.telemetry);
-  const emit = options.onLeaseEvent && isolated(options.onLeaseEvent);
+  const emit = options.onLeaseEvent;
   const remembered = new Recent<number>(REMEMBERED);
 
   return (scope: RequestScope, budget: Budget, named: readonly Named[]): LeaseCalls => {

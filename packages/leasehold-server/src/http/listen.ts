@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { Server as TlsServer } from "node:https";
 import type { Socket } from "node:net";
 import { type Clock, InvalidOptionError, type Logger } from "leasehold";
-import { blockedPort, silentLogger, systemClock } from "leasehold/internal";
+import { blockedPort, guardedLogger, silentLogger, systemClock } from "leasehold/internal";
 import type { ServerApp } from "./app-options.js";
 import { limitConnections, limitUnread } from "./connections.js";
 import { requestListener } from "./node.js";
@@ -138,7 +138,8 @@ export async function listen(options: ListenOptions): Promise<Listening> {
   const { app, host = "127.0.0.1", graceMs = 5_000, tls } = options;
   const blocked = blockedPort(options.port);
   if (blocked !== undefined) throw new InvalidOptionError("port", `is not for servers: ${blocked}`);
-  const { clock = systemClock, logger = silentLogger } = options;
+  const { clock = systemClock } = options;
+  const logger = guardedLogger(options.logger ?? silentLogger);
   const tlsServer = tls && createTlsServer(tls, TIMEOUTS);
   const server: Server = tlsServer ?? createServer(TIMEOUTS);
   const { hstsMaxAgeMs = tls ? HSTS_MS : 0 } = options;

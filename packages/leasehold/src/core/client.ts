@@ -1,5 +1,5 @@
 /** The client: everything that a program does with leases starts here. */
-import { type Env, invariant, newHolder, systemEnv, withTimeout } from "../env/index.js";
+import { type Env, envFrom, invariant, newHolder, withTimeout } from "../env/index.js";
 import { Aborting, Calls } from "./aborting.js";
 import { acquire, tryAcquire, type WaitManner } from "./acquire.js";
 import { batched } from "./batching.js";
@@ -92,11 +92,7 @@ export class LeaseClient implements AsyncDisposable {
   #closed: Promise<void> | undefined;
 
   constructor(store: LeaseStore, options: ClientOptions, owned: Owned) {
-    const env: Env = {
-      ...systemEnv,
-      ...(options.logger ? { logger: options.logger } : {}),
-      ...options.env,
-    };
+    const env = envFrom(options);
     const namespace = options.namespace ?? "default";
     const holder = options.holder ?? newHolder(env.random);
     checkName("namespace", namespace);

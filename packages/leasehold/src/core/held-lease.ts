@@ -20,6 +20,7 @@ import {
   type Env,
   type GrantId,
   grantIdOf,
+  guarded,
   invariant,
   jittered,
   type LeaseId,
@@ -279,11 +280,11 @@ export class HeldLease implements Lease {
   }
 
   #notify(handler: LostHandler, reason: LostReason): void {
-    try {
-      handler(reason);
-    } catch (error) {
-      this.#env.logger.error({ err: error, resource: this.resource }, "an onLost handler threw");
-    }
+    const { resource } = this;
+    guarded(
+      () => handler(reason),
+      (err) => this.#env.logger.error({ err, resource }, "an onLost handler threw"),
+    );
   }
 
   #reschedule(): void {

@@ -7,7 +7,7 @@
  * Calls of acquire and release run in their order, so a release() that is called during an acquire releases what that
  * acquire gets.
  */
-import { jittered, SerialExecutor, sleep } from "../env/index.js";
+import { guarded, jittered, SerialExecutor, sleep } from "../env/index.js";
 import { attempt } from "./acquire.js";
 import type { LeaseContext } from "./context.js";
 import { HeldLease } from "./held-lease.js";
@@ -151,14 +151,10 @@ export class ReusableLease<L = Lease> implements AsyncDisposable {
   #hold(lease: HeldLease): void {
     this.#held = lease;
     lease.onLost((reason) => {
-      for (const handler of Array.from(this.#handlers)) {
-        try {
-          handler(reason);
-        } catch (error) {
-          const { logger } = this.#context.env;
-          logger.error({ err: error, resource: this.resource }, "an onLost handler threw");
-        }
-      }
+      const { resource } = this;
+      const { logger } = this.#context.env;
+      const failed = (err: unknown) => logger.error({ err, resource }, "an onLost handler threw");
+      for (const handler of Array.from(this.#handlers)) guarded(() => handler(reason), failed);
     });
   }
 }

@@ -55,6 +55,16 @@ export function propertyOf(value: unknown, name: string): unknown {
   );
 }
 
+/** The properties of any value, with a text for one that cannot be read; none if it is no object. */
+export function entriesOf(value: unknown): readonly (readonly [name: string, value: unknown])[] {
+  if (typeof value !== "object" || value === null) return [];
+  const names = read(() => Object.keys(value), []);
+  return names.map((name) => [
+    name,
+    read(() => (value as Readonly<Record<string, unknown>>)[name], UNREADABLE),
+  ]);
+}
+
 /** The text as every store can keep it: of bounded length, without NUL and without half of a surrogate pair. */
 export function storable(text: string): string {
   return text.slice(0, LONGEST_TEXT).replace(/\0|\p{Surrogate}/gu, "\u{fffd}");
@@ -123,7 +133,7 @@ function messageOf(error: Error): string {
 }
 
 /** Its name, or that of its class if it sets none. */
-function classOf(error: Error): string {
+export function classOf(error: Error): string {
   const names = [propertyOf(error, "name"), propertyOf(propertyOf(error, "constructor"), "name")];
   const isTelling = (name: unknown) => typeof name === "string" && name !== "" && name !== "Error";
   return (names.find(isTelling) as string | undefined) ?? "Error";

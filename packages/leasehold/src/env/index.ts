@@ -2,7 +2,9 @@ export { invariant } from "./assert.js";
 export { Backoff } from "./backoff.js";
 export { type Clock, sleep, systemClock, type Timer } from "./clock.js";
 export {
+  classOf,
   describe,
+  entriesOf,
   isError,
   isInstance,
   propertyOf,
@@ -11,8 +13,9 @@ export {
   storable,
 } from "./describe.js";
 export { formatDuration, parseDuration } from "./duration.js";
-export { type Env, systemEnv } from "./env.js";
+export { type Env, envFrom, guardedEnv, systemEnv } from "./env.js";
 export { EventQueue, eventsUntil, type Resync } from "./event-queue.js";
+export { guarded } from "./guarded.js";
 export { isHeldByOneTimer } from "./idle.js";
 export {
   claimDigestOf,
@@ -29,9 +32,8 @@ export {
   withoutLeaseIds,
 } from "./ids.js";
 export { isoTime } from "./iso-time.js";
-export { isolated } from "./listener.js";
 export { chunked, zip } from "./lists.js";
-export { type Logger, silentLogger } from "./logger.js";
+export { guardedLogger, type Logger, silentLogger } from "./logger.js";
 export {
   BOUNDARIES,
   type LabelsOf,
@@ -50,15 +52,16 @@ export type { Nested, Scope } from "./scope.js";
 export { SerialExecutor } from "./serial.js";
 export { CLOSING_SIGNALS, type ClosingSignal, closeOnSignals, getsSignals } from "./signals.js";
 export { measureStalls } from "./stalls.js";
-export type {
-  MeasureOptions,
-  Observation,
-  OpenSpan,
-  SpanAttributes,
-  SpanOptions,
-  Tallied,
-  Telemetry,
-  TraceContext,
+export {
+  guardedTelemetry,
+  type MeasureOptions,
+  type Observation,
+  type OpenSpan,
+  type SpanAttributes,
+  type SpanOptions,
+  type Tallied,
+  type Telemetry,
+  type TraceContext,
 } from "./telemetry.js";
 export { untilAborted, withTimeout } from "./timeout.js";
 export { nextTurn } from "./turn.js";

@@ -4,7 +4,9 @@
  * test of an absent property.
  */
 import type { Clock } from "./clock.js";
+import { guarded } from "./guarded.js";
 import type { LabelsOf, MetricName, MetricOf } from "./metrics.js";
+import { warningLogger } from "./warnings.js";
 
 /** One value of a metric that is asked for when it is collected. */
 export interface Observation<Name extends MetricName> {
@@ -95,4 +97,84 @@ export interface Telemetry {
   outgoing(): Readonly<Record<string, string>>;
   /** What a caller's headers say of it. */
   incoming(header: (name: string) => string | null): TraceContext;
+}
+
+const NO_SPAN: OpenSpan = { rename() {}, set() {}, fail() {} };
+
+/** By the telemetry of the program. One that is guarded already is its own. */
+const GUARDED = new WeakMap<Telemetry, Telemetry>();
+
+/** The same telemetry, which never throws: what it measures goes on without it. A warning of the process says so, once. */
+export function guardedTelemetry(telemetry: Telemetry): Telemetry {
+  const known = GUARDED.get(telemetry);
+  if (known) return known;
+  const logger = warningLogger();
+  const failed = (err: unknown) => logger.warn({ err }, "the telemetry threw");
+  const did = (call: () => void) => guarded(call, failed);
+  const asked = <T>(call: () => T, otherwise: T): T => {
+    try {
+      return call();
+    } catch (error) {
+      failed(error);
+      return otherwise;
+    }
+  };
+  const made: Telemetry = {
+    measured: (what, store, clock, options) =>
+      asked(() => telemetry.measured(what, store, clock, options), store),
+    count: (name, labels, by) => did(() => telemetry.count(name, labels, by)),
+    change: (name, labels, by) => did(() => telemetry.change(name, labels, by)),
+    measure: (name, labels, durationMs) => did(() => telemetry.measure(name, labels, durationMs)),
+    observe(name, read) {
+      const stop = asked(() => telemetry.observe(name, read), undefined);
+      return () => did(() => stop?.());
+    },
+    tally: (what, resource) => did(() => telemetry.tally(what, resource)),
+    async span<T>(name: string, options: SpanOptions, work: (span: OpenSpan) => Promise<T>) {
+      let result: Promise<T> | undefined;
+      // Asynchronous, so that an error of the work is in its result, and the work runs once.
+      const begin = async (span: OpenSpan) => work(span);
+      const run = (span: OpenSpan) => (result ??= begin(guardedSpan(span, did)));
+      try {
+        await telemetry.span(name, options, run);
+      } catch (error) {
+        if (!result) failed(error);
+      }
+      return result ?? work(NO_SPAN);
+    },
+    here: () => asked(() => telemetry.here(), {}),
+    within<T>(contexts: readonly TraceContext[], work: () => T): T {
+      let result: (() => T) | undefined;
+      const run = () => {
+        result = outcomeOf(work);
+      };
+      did(() => telemetry.within(contexts, run));
+      return (result ?? work)();
+    },
+    outgoing: () => asked(() => telemetry.outgoing(), {}),
+    incoming: (header) => asked(() => telemetry.incoming(header), {}),
+  };
+  GUARDED.set(telemetry, made);
+  GUARDED.set(made, made);
+  return made;
+}
+
+function guardedSpan(span: OpenSpan, did: (call: () => void) => void): OpenSpan {
+  return {
+    rename: (name) => did(() => span.rename(name)),
+    set: (attributes) => did(() => span.set(attributes)),
+    fail: () => did(() => span.fail()),
+  };
+}
+
+/** Does it now. What it returned or threw comes later. */
+function outcomeOf<T>(work: () => T): () => T {
+  try {
+    const value = work();
+    return () => value;
+  } catch (error) {
+    return () => {
+      throw error;
+    };
+  }
 }

@@ -3,6 +3,8 @@
  * once, so that a first failure is seen and a repeated one floods nothing. Node prints them to stderr;
  * `process.on("warning", ...)` receives them, and `node --disable-warning=CODE` silences one.
  */
+import { classOf, describe, entriesOf, isError, propertyOf, reasonOf, shown } from "./describe.js";
+import { guarded } from "./guarded.js";
 import { escapeHidden } from "./hidden.js";
 import type { Logger } from "./logger.js";
 
@@ -42,6 +44,7 @@ export const WARNING_CODES = {
   "the connection was lost; reconnecting": "LEASEHOLD_W_CONNECTION_LOST",
   "the event loop is blocked: its leases are no longer renewed": "LEASEHOLD_W_EVENT_LOOP_BLOCKED",
   "the notification connection was lost": "LEASEHOLD_W_CONNECTION_LOST",
+  "the logger threw": "LEASEHOLD_W_LOGGER_THREW",
   "the named successor did not take over": "LEASEHOLD_W_NO_SUCCESSOR",
   "the renewal thread could not close its store": "LEASEHOLD_W_CLOSE_FAILED",
   "the renewal thread has ended: the event loop renews alone": "LEASEHOLD_W_RENEWAL_THREAD_ENDED",
@@ -49,6 +52,7 @@ export const WARNING_CODES = {
   "the session has ended, with all its leases": "LEASEHOLD_W_SESSION_ENDED",
   "the store is unavailable: the work runs unfenced": "LEASEHOLD_W_UNFENCED",
   "the store refused a late report": "LEASEHOLD_W_REPORT_REFUSED",
+  "the telemetry threw": "LEASEHOLD_W_TELEMETRY_THREW",
   "the work does not stop": "LEASEHOLD_W_WORK_DOES_NOT_STOP",
   "the work ended by itself": "LEASEHOLD_W_WORK_ENDED",
   "the work failed": "LEASEHOLD_W_WORK_FAILED",
@@ -79,20 +83,24 @@ type Emit = (message: string, options: Emitted) => void;
 /** @param emit default: `process.emitWarning`, or the console where there is no process */
 export function warningLogger(emit: Emit = emitWarning): Logger {
   const emitted = new Set<string>();
-  const warn = (fields: object, message: string) => {
+  // A program logs anything, and may leave out the fields, as loggers allow.
+  const warn = (fields: unknown, given?: unknown) => {
+    const message = reasonOf(given === undefined ? fields : given);
     const code = (WARNING_CODES as Record<string, string>)[message] ?? OTHER;
-    const { kind, err } = fields as { kind?: unknown; err?: unknown };
+    const [kind, err] = [propertyOf(fields, "kind"), propertyOf(fields, "err")];
     // One handler's failure must not hide another's.
     const key = `${code === OTHER ? message : code} ${typeof kind === "string" ? kind : ""}`;
     if (emitted.has(key) || emitted.size >= MAX_EMITTED) return;
     emitted.add(key);
-    const cause = err instanceof Error ? `: ${err.name}: ${err.message}` : "";
-    const detail = [describe(fields), stackOf(err), REMEDY].filter(Boolean).join("\n");
-    emit(visible(`${message}${cause}`), {
-      type: "LeaseholdWarning",
-      code,
-      detail: visible(detail),
-    });
+    const name = isError(err) ? `${classOf(err)}: ` : "";
+    const cause = err === undefined ? "" : `: ${name}${reasonOf(err)}`;
+    const stack = isError(err) ? describe(err) : "";
+    const detail = [listed(fields), stack, REMEDY].filter(Boolean).join("\n");
+    const options = { type: "LeaseholdWarning", code, detail: visible(detail) };
+    guarded(
+      () => emit(visible(`${message}${cause}`), options),
+      () => {},
+    );
   };
   return { debug() {}, info() {}, warn, error: warn };
 }
@@ -106,15 +114,11 @@ const REMEDY =
   "Reported once. Pass a logger to connect() to see all: connect(url, { logger: console })";
 
 /** The fields as `name: value`, without the error, which has lines of its own. */
-function describe(fields: object): string {
-  return Object.entries(fields)
+function listed(fields: unknown): string {
+  return entriesOf(fields)
     .filter(([name, value]) => name !== "err" && value !== undefined)
-    .map(([name, value]) => `${name}: ${typeof value === "object" ? JSON.stringify(value) : value}`)
+    .map(([name, value]) => `${name}: ${typeof value === "string" ? value : shown(value)}`)
     .join(", ");
-}
-
-function stackOf(error: unknown): string {
-  return error instanceof Error ? (error.stack ?? "") : "";
 }
 
 function emitWarning(message: string, options: Emitted): void {

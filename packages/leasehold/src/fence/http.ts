@@ -4,7 +4,7 @@
  * holders for the same resource wait until its response is sent or its client disconnects.
  */
 import { InvalidOptionError, StaleTokenError } from "../core/index.js";
-import { type Logger, warningLogger } from "../env/index.js";
+import { guardedLogger, type Logger, warningLogger } from "../env/index.js";
 import type { Guard } from "./guard.js";
 
 /**
@@ -159,7 +159,8 @@ const PROBLEM_TYPE = "application/problem+json";
  * ```
  */
 export function fencing<Request>(options: FencingOptions<Request>): Fencing<Request> {
-  const { store, resource, logger = warningLogger() } = options;
+  const { store, resource } = options;
+  const logger = guardedLogger(options.logger ?? warningLogger());
   if (typeof store?.guard !== "function") throw new InvalidOptionError("store", "must be a guard");
   if (typeof resource !== "function") {
     throw new InvalidOptionError("resource", "must be a function from the request to its resource");

@@ -12,7 +12,7 @@ import {
   type SqlTransaction,
   withoutUndefined,
 } from "../core/index.js";
-import { type Env, invariant, newHolder, type Repeating, taskIds } from "../env/index.js";
+import { type Env, envFrom, invariant, newHolder, type Repeating, taskIds } from "../env/index.js";
 import { Adding } from "./adding.js";
 import { checkDefinition, checkIds, type TaskDefinition, type TaskHandler } from "./define.js";
 import {
@@ -32,7 +32,6 @@ import {
   checkTasksToEnqueue,
   ENQUEUE_OPTIONS,
   type EnqueueTaskOptions,
-  envOf,
   type TaskStatsOptions,
   type TaskStores,
   type TasksOptions,
@@ -120,7 +119,7 @@ export class Tasks {
   #closed: Promise<void> | undefined;
 
   private constructor(stores: TaskStores, options: TasksOptions, owned: Owned) {
-    this.#env = envOf(options);
+    this.#env = envFrom(options);
     this.namespace = options.namespace ?? "default";
     this.holder = options.holder ?? newHolder(this.#env.random);
     for (const name of ["namespace", "holder"] as const) checkName(name, this[name]);

@@ -11,7 +11,7 @@ import {
   type Lease,
   withoutUndefined,
 } from "../core/index.js";
-import type { Logger } from "../env/index.js";
+import { isInstance, type Logger, reasonOf } from "../env/index.js";
 import { concurrencyOf, KEY_OPTIONS, type KeyOptions } from "./concurrency.js";
 import { toJson } from "./json.js";
 import {
@@ -189,7 +189,13 @@ export function defineTask(
     contract,
     ...(concurrency && { concurrency }),
     async check(data) {
-      await checked?.validate(data);
+      try {
+        await checked?.validate(data);
+      } catch (error) {
+        // A schema fails at data that cannot be read: the path says more than what it throws then.
+        if (!(error instanceof InvalidOptionError)) toJson("data", data);
+        throw error;
+      }
       return toJson("data", data);
     },
     handle(handler) {
@@ -222,10 +228,9 @@ async function upgraded(
   try {
     return await upgrade();
   } catch (cause) {
-    if (cause instanceof FinalTaskError) throw cause;
-    const why = cause instanceof Error ? cause.message : String(cause);
+    if (isInstance(cause, FinalTaskError)) throw cause;
     const what = `the upgrade of "${kind}" from version ${from} to ${version} failed`;
-    throw new Error(`${what}: ${why}`, { cause });
+    throw new Error(`${what}: ${reasonOf(cause)}`, { cause });
   }
 }
 

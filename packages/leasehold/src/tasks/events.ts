@@ -1,5 +1,5 @@
 /** Events about tasks as they happen: for a terminal, a console, a log. */
-import { isolated, Recent } from "../env/index.js";
+import { Recent } from "../env/index.js";
 import type { ClaimedTask, RefusalReason, TaskGrant, TaskState, TaskStore } from "./port.js";
 
 /** Who held the task when it happened, as far as this store object has seen the claim. */
@@ -56,7 +56,8 @@ export type TaskListener = (event: TaskEvent, namespace: string) => void;
 
 /**
  * A store that calls `onEvent` after each call with its outcomes. Failed calls, and calls through other
- * store objects, are not reported. An error that `onEvent` throws is rethrown outside of the call.
+ * store objects, are not reported.
+ * @param onEvent never throws
  */
 export function observed(store: TaskStore, onEvent: TaskListener): TaskStore {
   interface Known extends Pick<ClaimedTask, "kind" | "attempt"> {
@@ -66,7 +67,6 @@ export function observed(store: TaskStore, onEvent: TaskListener): TaskStore {
   }
   const grants = new Recent<Known>(REMEMBERED);
 
-  const tell = isolated(onEvent);
   // Two tenants may choose one id.
   const keyOf = ({ namespace, id, token }: GrantKey) => `${id}:${token}:${namespace}`;
   const grantee = (grant: GrantKey): Grantee => {
@@ -94,12 +94,12 @@ export function observed(store: TaskStore, onEvent: TaskListener): TaskStore {
         // The holder's own completion overtook this heartbeat: no event.
         if (operation === "heartbeat" && known?.reported) continue;
         const reason = outcome.reason as RefusalReason;
-        tell({ type: "refused", operation, ...grantee(request), reason }, request.namespace);
+        onEvent({ type: "refused", operation, ...grantee(request), reason }, request.namespace);
         continue;
       }
       const event = eventOf(outcome, request);
       if (known && event && operation !== "heartbeat") known.reported = true;
-      if (event) tell(event, request.namespace);
+      if (event) onEvent(event, request.namespace);
     }
     return outcomes;
   };
@@ -112,7 +112,7 @@ export function observed(store: TaskStore, onEvent: TaskListener): TaskStore {
         const outcome = outcomes[index];
         if (!outcome || outcome.status === "failed" || outcome.status === "conflict") continue;
         const duplicate = outcome.status === "duplicate";
-        tell({ type: "enqueued", id: outcome.id, kind, queue, duplicate }, namespace);
+        onEvent({ type: "enqueued", id: outcome.id, kind, queue, duplicate }, namespace);
       }
       return outcomes;
     },
@@ -124,7 +124,10 @@ export function observed(store: TaskStore, onEvent: TaskListener): TaskStore {
         const grant = { namespace, ...task };
         remember(grant, request.holder);
         const { queue, remainingMs, previousHolder } = task;
-        tell({ type: "claimed", ...grantee(grant), queue, remainingMs, previousHolder }, namespace);
+        onEvent(
+          { type: "claimed", ...grantee(grant), queue, remainingMs, previousHolder },
+          namespace,
+        );
       }
       return outcome;
     },
@@ -163,7 +166,7 @@ export function observed(store: TaskStore, onEvent: TaskListener): TaskStore {
       for (const [index, { namespace, id }] of tasks.entries()) {
         const outcome = outcomes[index];
         if (outcome?.status !== "ok") continue;
-        tell({ type: "cancelled", id, state: outcome.state }, namespace);
+        onEvent({ type: "cancelled", id, state: outcome.state }, namespace);
       }
       return outcomes;
     },
@@ -172,7 +175,7 @@ export function observed(store: TaskStore, onEvent: TaskListener): TaskStore {
       for (const [index, { namespace, id }] of tasks.entries()) {
         const outcome = outcomes[index];
         if (outcome?.status !== "ok") continue;
-        tell({ type: "retried", id, state: outcome.state }, namespace);
+        onEvent({ type: "retried", id, state: outcome.state }, namespace);
       }
       return outcomes;
     },
@@ -181,7 +184,7 @@ export function observed(store: TaskStore, onEvent: TaskListener): TaskStore {
       const reaped = await store.reap();
       for (const task of reaped) {
         const { holder, state } = task;
-        tell({ type: "expired", ...grantee(task), holder, state }, task.namespace);
+        onEvent({ type: "expired", ...grantee(task), holder, state }, task.namespace);
       }
       return reaped;
     },

@@ -37,6 +37,36 @@ test.each<[string, unknown, string]>([
   );
 });
 
+const thrower = () => {
+  throw new Error("the connection is closed");
+};
+const getter = (name: string) =>
+  Object.defineProperty({ a: 1 }, name, { get: thrower, enumerable: true });
+
+it.each<[string, () => unknown, string]>([
+  ["a getter that throws", () => ({ user: [getter("name")] }), "data.user.0.name"],
+  ["a toJSON that throws", () => ({ at: { toJSON: thrower } }), "data.at"],
+  ["a getter below a toJSON", () => ({ at: { toJSON: () => getter("b") } }), "data.at.b"],
+  ["a proxy that throws", () => ({ row: new Proxy({}, { ownKeys: thrower }) }), "data.row"],
+  ["a toJSON that cannot be read", () => ({ row: getter("toJSON") }), "data.row"],
+])("refuses %s, and names its path and the reason", (_, make, path) => {
+  expect(() => toJson("data", make())).toThrow(
+    expect.objectContaining({
+      code: "INVALID_OPTION",
+      path,
+      message: `${path} cannot be kept as JSON: the connection is closed`,
+    }),
+  );
+});
+
+it("refuses a revoked proxy by its path", () => {
+  const { proxy, revoke } = Proxy.revocable({}, {});
+  revoke();
+  expect(() => toJson("data", { row: proxy })).toThrow(
+    expect.objectContaining({ code: "INVALID_OPTION", path: "data.row" }),
+  );
+});
+
 it("says of which type an object is that has no JSON", () => {
   const message = "an object of the type Error";
   expect(() => toJson("data", { cause: new Error("x") })).toThrow(message);

@@ -19,11 +19,7 @@ export function toJson(path: string, value: unknown, longestBytes?: number): Jso
     text = JSON.stringify(value) ?? "null";
   } catch (error) {
     if (error instanceof InvalidOptionError) throw error;
-    const circle = circleIn(path, value, new Set());
-    if (circle !== null) {
-      throw new InvalidOptionError(circle, "is circular, and JSON has no circular values");
-    }
-    throw new InvalidOptionError(path, `cannot be kept as JSON: ${reasonOf(error)}`);
+    throw faultIn(path, () => value, new Set()) ?? notKept(path, error);
   }
   if (longestBytes !== undefined && new TextEncoder().encode(text).length > longestBytes) {
     throw new InvalidOptionError(path, `must be at most ${longestBytes} bytes as JSON`);
@@ -31,19 +27,32 @@ export function toJson(path: string, value: unknown, longestBytes?: number): Jso
   return JSON.parse(text) as Json;
 }
 
-/** Where the value contains an object that contains it; null: nowhere. For a value that cannot be kept as it is. */
-function circleIn(path: string, value: unknown, above: Set<object>): string | null {
-  if (typeof value !== "object" || value === null) return null;
-  if (above.has(value)) return path;
-  // Deeper values fail without a circle too.
-  if (above.size > DEEPEST) return null;
-  above.add(value);
-  for (const [name, item] of Object.entries(value)) {
-    const found = circleIn(`${path}.${name}`, item, above);
-    if (found !== null) return found;
+/** Where a value that cannot be kept contains itself, or cannot be read; null: nowhere. */
+function faultIn(path: string, read: () => unknown, above: Set<object>): InvalidOptionError | null {
+  try {
+    const given = read();
+    if (typeof given !== "object" || given === null) return null;
+    if (above.has(given)) {
+      return new InvalidOptionError(path, "is circular, and JSON has no circular values");
+    }
+    // Deeper values fail without a fault too.
+    if (above.size > DEEPEST) return null;
+    above.add(given);
+    const value = hasToJson(given) ? given.toJSON("") : given;
+    for (const name of Object.keys(Object(value) as object)) {
+      const item = () => (value as Readonly<Record<string, unknown>>)[name];
+      const found = faultIn(`${path}.${name}`, item, above);
+      if (found !== null) return found;
+    }
+    above.delete(given);
+    return null;
+  } catch (error) {
+    return notKept(path, error);
   }
-  above.delete(value);
-  return null;
+}
+
+function notKept(path: string, error: unknown): InvalidOptionError {
+  return new InvalidOptionError(path, `cannot be kept as JSON: ${reasonOf(error)}`);
 }
 
 const DEEPEST = 1_000;

@@ -7,7 +7,7 @@ import {
   checkOptional,
   type SqlTransaction,
 } from "../core/index.js";
-import { type Env, systemEnv } from "../env/index.js";
+import type { Env } from "../env/index.js";
 import { TASK_DEFAULTS, type TaskDefaults } from "./define.js";
 import type { KindStore } from "./kinds/port.js";
 import type { TaskStatsQuery, TaskStore } from "./port.js";
@@ -29,11 +29,6 @@ export interface TasksOptions {
   logger?: Env["logger"];
   /** Clock, randomness and logger, for tests and simulation. Default: the system's. */
   env?: Partial<Env>;
-}
-
-/** The outside world of a client. */
-export function envOf({ logger, env }: TasksOptions): Env {
-  return { ...systemEnv, ...(logger ? { logger } : {}), ...env };
 }
 
 /** Options of one task. They override the defaults of its definition. */

@@ -28,6 +28,7 @@ import {
 import {
   describe,
   type Env,
+  isInstance,
   type LeaseId,
   type Logger,
   type OpenSpan,
@@ -360,7 +361,7 @@ class RunningTask
     if (!this.#checkAlive() || this.#lease?.signal.aborted) return undefined;
     const { id, kind } = this.#task;
     this.log.warn({ err: error, id, kind }, "task failed");
-    const final = error instanceof FinalTaskError;
+    const final = isInstance(error, FinalTaskError);
     return { error: describe(error), retryInMs: null, final };
   }
 

@@ -1,7 +1,6 @@
 /** Operator actions on tasks, with an audit entry if there is an audit. */
 import type { Context } from "hono";
 import type { AdminOutcome, TaskKey, TaskState, TaskView } from "leasehold/internal";
-import { isolated } from "leasehold/internal";
 import type { BulkAnswer } from "leasehold/internal/wire";
 import { callerOf } from "../auth/caller.js";
 import { checkOperatesQueue, isLimited } from "../auth/scope.js";
@@ -221,6 +220,6 @@ function emit(
     const outcome = outcomes[index];
     if (outcome?.status !== "ok") continue;
     telemetry?.count("leasehold.task.events", { event: type });
-    if (onTaskEvent) isolated(onTaskEvent)({ type, id, state: outcome.state }, namespace);
+    onTaskEvent?.({ type, id, state: outcome.state }, namespace);
   }
 }
