@@ -192,9 +192,7 @@ describe("a lease", () => {
     const leasehold = await connect("memory:");
     const lease = leasehold.reusableLease("billing", { ttlMs: 150 });
     const others = vi.fn();
-    lease.onLost(async () => {
-      throw revoked();
-    });
+    lease.onLost(() => Promise.reject(revoked()));
     lease.onLost(others);
     await lease.acquire();
     await leasehold.revoke("billing", { free: "now" });

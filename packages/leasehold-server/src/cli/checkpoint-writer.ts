@@ -1,8 +1,10 @@
 /** Options of serve about the audit: signed checkpoints in a file, to keep them elsewhere; denials and reads. */
+
 import { appendFile } from "node:fs/promises";
 import { type Command, Option } from "commander";
 import type { Env } from "leasehold";
 import { type AuditLog, type Checkpoint, sleep, verifyAudit } from "leasehold/internal";
+import { reasonOf } from "leasehold/internal/describe";
 import { type SignedCheckpoint, type Signer, signed, signerOf } from "./checkpoints.js";
 import { UsageError } from "./failures.js";
 import { notBlank, positiveDuration } from "./options.js";
@@ -154,7 +156,7 @@ export async function writeCheckpoints(
         last = end;
       }
     } catch (error) {
-      const message = `no checkpoint of the audit was written: ${(error as Error).message}`;
+      const message = `no checkpoint of the audit was written: ${reasonOf(error)}`;
       logger.error({ event: "checkpoint_failed", err: error }, message);
     }
     await sleep(clock, everyMs, { signal, background: true }).catch(() => {});

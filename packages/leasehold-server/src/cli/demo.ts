@@ -2,6 +2,7 @@ import { fileURLToPath } from "node:url";
 import { type Command, Option } from "commander";
 import type { Env, Logger, Stores } from "leasehold";
 import { systemEnv } from "leasehold/internal";
+import { reasonOf } from "leasehold/internal/describe";
 import { createApp } from "../http/index.js";
 import { Child, type ChildSpec } from "./demo/children.js";
 import { type DemoEvent, Lines } from "./demo/events.js";
@@ -205,7 +206,7 @@ function newShow(plain: boolean): Show {
 function loggerOf(take: (event: DemoEvent) => void): Logger {
   const report = (level: "warn" | "error") => (fields: object, message: string) => {
     const { err } = fields as { err?: unknown };
-    const cause = err instanceof Error ? `: ${err.message}` : "";
+    const cause = err === undefined ? "" : `: ${reasonOf(err)}`;
     take({ type: "log", level, message: `${message}${cause}` });
   };
   const ignore = () => {};

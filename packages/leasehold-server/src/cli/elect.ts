@@ -6,10 +6,10 @@ import { Exit, UsageError } from "./failures.js";
 import {
   graceOption,
   Interrupted,
-  reasonOf,
   rightOf,
   runUnder,
   Signals,
+  stopReasonOf,
   termsOf,
   ttlOption,
 } from "./held-command.js";
@@ -119,7 +119,7 @@ async function lead(
           await printLeader(json, { leader: right.holder, token: right.token });
           if (!right.signal.aborted) await once(right.signal, "abort");
           if (!signal.aborted)
-            notify({ event: "lost", resource: name, message: reasonOf(right.signal) });
+            notify({ event: "lost", resource: name, message: stopReasonOf(right.signal) });
           return;
         }
         const exitCode = await runUnder(right, name, commandLine, {

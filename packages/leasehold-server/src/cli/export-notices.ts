@@ -1,4 +1,5 @@
 /** Reports when a collector stops taking what is sent to it: the exporters drop it silently. */
+import { reasonOf } from "leasehold/internal/describe";
 import type pino from "pino";
 import { say } from "./terminal.js";
 
@@ -11,19 +12,19 @@ export type NotifyExport = (notice: ExportNotice) => void;
 
 /** On stderr, of a command without a log. */
 export const sayExport: NotifyExport = ({ message, err }) =>
-  say(`leasehold: warning: ${message}${err ? `: ${reasonOf(err)}` : ""}`);
+  say(`leasehold: warning: ${message}${err ? `: ${exportReason(err)}` : ""}`);
 
 export function exportsTo(logger: pino.Logger): NotifyExport {
   return ({ event, message, err }) => {
     if (err === undefined) logger.info({ event }, message);
-    else logger.warn({ event, err }, `${message}: ${reasonOf(err)}`);
+    else logger.warn({ event, err }, `${message}: ${exportReason(err)}`);
   };
 }
 
 /** With the status of an HTTP answer, whose text says little. */
-function reasonOf(error: Error): string {
+function exportReason(error: Error): string {
   const { code } = error as { code?: unknown };
-  const reason = error.message || error.name;
+  const reason = reasonOf(error);
   return typeof code === "number" ? `${reason} (HTTP ${code})` : reason;
 }
 

@@ -1,8 +1,10 @@
 /** Turns a failure into a message and an exit code. */
+
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { CommanderError } from "commander";
 import type { ErrorCode, LeaseholdError } from "leasehold";
+import { describe, isError, propertyOf, reasonOf } from "leasehold/internal/describe";
 import { EXIT } from "./exit-codes.js";
 import { OutputError } from "./output.js";
 import { indented, safeJson, safeLayout } from "./terminal.js";
@@ -53,7 +55,7 @@ export function describeFailure(
   }
   const lines = [`leasehold: ${code === null ? "" : `${code}: `}${indented(message)}`];
   if (docs !== null) lines.push(`  what to do: ${docs}`);
-  if (options.verbose) lines.push(...stacks(error).map(indented));
+  if (options.verbose) lines.push(indented(describe(error)));
   return { exitCode, text: safeLayout(lines.join("\n")) };
 }
 
@@ -68,7 +70,7 @@ function summary(error: unknown) {
     return { code: null, message, docs: null, exitCode: EXIT.usage };
   }
   const exitCode = exitCodeOf(error);
-  const message = error instanceof Error ? error.message : String(error);
+  const message = reasonOf(error);
   return { code: null, message, docs: null, exitCode };
 }
 
@@ -80,7 +82,7 @@ function installed(docs: string): string {
 
 /** By its shape: its class would load the library, which the help and usage errors do without. */
 function isLeaseholdError(error: unknown): error is LeaseholdError {
-  return error instanceof Error && "code" in error && "docs" in error;
+  return isError(error) && typeof propertyOf(error, "docs") === "string";
 }
 
 /** By the option of the library, which begins the message of INVALID_OPTION. */
@@ -115,12 +117,4 @@ function withFlags(message: string): string {
 function exitCodeOf(error: unknown): number {
   if (error instanceof OutputError) return error.exitCode;
   return error instanceof UsageError ? EXIT.usage : EXIT.failed;
-}
-
-function stacks(error: unknown): string[] {
-  const found: string[] = [];
-  for (let at = error; at instanceof Error && found.length < 10; at = at.cause) {
-    found.push(at.stack ?? at.message);
-  }
-  return found;
 }

@@ -1,9 +1,11 @@
 /** Runs a command while a lease is held, and stops it before the store may grant the resource again. */
+
 import { constants } from "node:os";
 import { Option } from "commander";
 import type { Clock } from "leasehold";
 import { type AnyLease, type Leasehold, LeaseLostError } from "leasehold";
 import { sleep, systemEnv } from "leasehold/internal";
+import { reasonOf } from "leasehold/internal/describe";
 import { EXIT } from "./exit-codes.js";
 import { Exit, UsageError } from "./failures.js";
 import type { Notify } from "./notices.js";
@@ -116,7 +118,7 @@ export async function runUnder(
   const stop = () => {
     // Before writing, which blocks while the output is not read.
     void group.stop();
-    notify({ event: "stopping", resource, message: reasonOf(right.signal) });
+    notify({ event: "stopping", resource, message: stopReasonOf(right.signal) });
   };
   if (right.signal.aborted) stop();
   else right.signal.addEventListener("abort", stop, { once: true });
@@ -174,13 +176,13 @@ function environmentOf({ holder, token, ...right }: Right, resource: string, clo
   };
 }
 
-export function reasonOf({ reason }: { reason: unknown }): string {
+export function stopReasonOf({ reason }: { reason: unknown }): string {
   if (reason instanceof LeaseLostError) {
     const { cause } = reason;
-    const because = cause instanceof Error ? ` (its renewals failed: ${cause.message})` : "";
+    const because = cause === undefined ? "" : ` (its renewals failed: ${reasonOf(cause)})`;
     return `the lease on "${reason.resource}" is lost: ${reason.reason}${because}`;
   }
-  return reason instanceof Error ? reason.message : String(reason);
+  return reasonOf(reason);
 }
 
 /** A signal arrived while no command was running. */

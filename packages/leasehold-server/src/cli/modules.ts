@@ -1,9 +1,11 @@
 /** Loads the user's modules, by the file named on the command line. */
+
 import { stat } from "node:fs/promises";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Clock } from "leasehold";
 import { formatDuration, systemClock, withTimeout } from "leasehold/internal";
+import { reasonOf } from "leasehold/internal/describe";
 import { UsageError } from "./failures.js";
 
 /**
@@ -35,7 +37,7 @@ export async function loadModule<T>(
     return await within(use(exports, path), `the function that ${path} exports has not settled`);
   } catch (error) {
     if (error instanceof UsageError) throw error;
-    const message = error instanceof Error ? error.message : String(error);
+    const message = reasonOf(error);
     throw new UsageError(`${path} failed: ${message}`, { cause: error });
   }
 }

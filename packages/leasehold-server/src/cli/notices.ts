@@ -1,5 +1,6 @@
 import type { Logger } from "leasehold";
 import { silentLogger } from "leasehold/internal";
+import { reasonOf } from "leasehold/internal/describe";
 import { safeJson, say, shown } from "./terminal.js";
 
 /** What commands that wait report about their own work, on stderr: sentences, or JSON lines with --json. */
@@ -67,7 +68,7 @@ export function notifier(json: boolean | undefined): Notify {
 export function warningsTo(notify: Notify): Logger {
   const warn = (fields: object, message: string) => {
     const { err } = fields as { err?: unknown };
-    const why = err instanceof Error ? `: ${err.message}` : "";
+    const why = err === undefined ? "" : `: ${reasonOf(err)}`;
     notify({ event: "warning", message: `${message}${why}` });
   };
   return { ...silentLogger, warn, error: warn };

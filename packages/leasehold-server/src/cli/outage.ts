@@ -7,6 +7,7 @@
  *       │                        └── no answer ──▶ reported, polled ── an answer ──▶ reported, answering
  *       └── a refusal ──▶ reported ── an answer ──▶ reported, answering
  */
+
 import {
   type AnyLease,
   type Leasehold,
@@ -15,6 +16,7 @@ import {
   StoreUnavailableError,
 } from "leasehold";
 import { formatDuration, silentLogger, sleep, systemEnv } from "leasehold/internal";
+import { reasonOf } from "leasehold/internal/describe";
 import { PAUSED_HOLDER } from "leasehold/port";
 import type { Notify } from "./notices.js";
 
@@ -114,7 +116,7 @@ export class Outage {
     this.#reported = trouble;
     const since = isoOf(this.#sinceMs ?? nowMs);
     const until = Number.isFinite(untilMs) ? { until: isoOf(untilMs) } : {};
-    const why = error instanceof Error ? error.message : "no answer";
+    const why = error === undefined ? "no answer" : reasonOf(error);
     const [event, what] =
       trouble === "refused"
         ? (["refused", "the server has refused"] as const)

@@ -7,12 +7,14 @@
  *
  * Folders are watched, and not files: Kubernetes replaces a link to the folder of all files, and certbot links.
  */
+
 import { X509Certificate } from "node:crypto";
 import { type FSWatcher, realpathSync, watch } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import type { Env, Timer } from "leasehold";
 import { repeat } from "leasehold/internal";
+import { reasonOf } from "leasehold/internal/describe";
 import type { ClientCertificate, Listening, ServerTls } from "../http/index.js";
 import { type ClientKeys, keyIn, parseClientKeys } from "./client-keys.js";
 import { UsageError } from "./failures.js";
@@ -187,7 +189,7 @@ async function textOf(path: string): Promise<string> {
   try {
     return await readFile(path, "utf8");
   } catch (error) {
-    throw new UsageError(`${path} cannot be read: ${(error as Error).message}`);
+    throw new UsageError(`${path} cannot be read: ${reasonOf(error)}`);
   }
 }
 

@@ -1,4 +1,5 @@
 /** Prints changes of leases, by comparing the records of the store. */
+
 import { type Command, Option } from "commander";
 import {
   type Env,
@@ -8,6 +9,7 @@ import {
   type LeaseView,
 } from "leasehold";
 import { jittered, systemEnv, Wakeup } from "leasehold/internal";
+import { reasonOf } from "leasehold/internal/describe";
 import { type KnownLease, knownOf } from "./known-lease.js";
 import { shownState } from "./lease-views.js";
 import { positiveDuration, tenantOf, whereOf, withStore } from "./options.js";
@@ -118,7 +120,7 @@ async function follow(
       if (event.type === "resync" || event.resource.startsWith(prefix)) wake();
     }
   } catch (error) {
-    if (!signal.aborted) warn(`notifications have stopped: ${String(error)}`);
+    if (!signal.aborted) warn(`notifications have stopped: ${reasonOf(error)}`);
   }
 }
 

@@ -3,7 +3,7 @@ import { asStoreError, grantIdOf, newLeaseId } from "leasehold/internal";
 import { toWireLeaseId } from "leasehold/internal/wire";
 import { memory } from "leasehold/stores/memory";
 import { manualEnv } from "leasehold/testing";
-import { expect, onTestFinished, test, vi } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { openApp } from "../../../../tests/support/app.js";
 import type { LeaseEvent } from "./index.js";
 

@@ -4,12 +4,16 @@
  */
 import { ClosedError, InvalidOptionError, StoreUnavailableError } from "../core/index.js";
 import {
+  guarded,
+  isError,
   jittered,
   type Logger,
+  propertyOf,
   silentLogger,
   sleep,
   systemClock,
   systemRandom,
+  warningLogger,
 } from "../env/index.js";
 import { type Client, Connection, onlyClient } from "./redlock-client.js";
 import {
@@ -46,6 +50,8 @@ export type Routine<T> = (signal: RedlockAbortSignal, lock: Lock) => Promise<T>;
 
 /** `using` must have this many milliseconds between two extensions. */
 const SHORTEST_EXTENSION_MS = 100;
+
+const WARNINGS = warningLogger();
 
 /**
  * Locks with the methods of node-redlock 5. Connects at the first call.
@@ -322,13 +328,17 @@ export default class Redlock extends Emitter {
   #emitOnce(error: Error): void {
     if (this.#emitted.has(error)) return;
     this.#emitted.add(error);
-    this.emit("error", error);
+    guarded(
+      () => this.emit("error", error),
+      (err) => WARNINGS.warn({ err }, "a listener threw"),
+    );
   }
 
   /** Of the client that we open: it logs what it recovers from. */
   #logger(): Logger {
     const emit = (fields: object) => {
-      if ("err" in fields && fields.err instanceof Error) this.#emitOnce(fields.err);
+      const err = propertyOf(fields, "err");
+      if (isError(err)) this.#emitOnce(err);
     };
     return { ...silentLogger, warn: emit, error: emit };
   }

@@ -5,7 +5,9 @@
  *   others         entry (intent) ─ act ─ entry (result)         died in between: an intent alone
  *                  └─ cannot be written: nothing is done
  */
+
 import type { LeaseStore } from "../core/index.js";
+import { reasonOf } from "../env/index.js";
 import type { OnceStore } from "../once/port.js";
 import type { KindStore } from "../tasks/kinds/port.js";
 import type { GeneratorState, TaskLimits, TaskStore } from "../tasks/port.js";
@@ -153,7 +155,7 @@ export function inTwoSteps(audit: AuditLog, actors: Actors): Operations {
         await result(details);
         return value;
       } catch (error) {
-        await result({ failure: error instanceof Error ? error.message : String(error) });
+        await result({ failure: reasonOf(error) });
         throw error;
       }
     },

@@ -1,4 +1,5 @@
 /** Why a request over HTTP failed, by the errors of fetch and of Node. */
+import { isError, propertyOf, reasonOf } from "../env/index.js";
 
 /** Codes of a request that never left. Browsers give no code, so there the request may have left. */
 const NOT_SENT = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "UND_ERR_CONNECT_TIMEOUT"]);
@@ -13,13 +14,13 @@ const REFUSED_CERTIFICATE = /_ALERT_(\w*CERTIFICATE\w*|UNKNOWN_CA)$/;
  * Other codes, such as EHOSTUNREACH, can also end a connection after the request was sent.
  */
 export function wasNotSent(error: unknown): boolean {
-  const inner = error instanceof Error ? (error.cause ?? error) : undefined;
-  if (!(inner instanceof Error)) return false;
+  const inner = isError(error) ? (error.cause ?? error) : undefined;
+  if (!isError(inner)) return false;
   const code = codeOf(inner);
   if (NOT_SENT.has(code) || NO_TLS.test(code) || UNTRUSTED.test(code)) return true;
   // Of several addresses, none could be connected to.
   if (inner instanceof AggregateError) return inner.errors.every(isOfConnect);
-  if (/before secure TLS connection|^bad port$/.test(inner.message)) return true;
+  if (/before secure TLS connection|^bad port$/.test(reasonOf(inner))) return true;
   return isOfConnect(inner);
 }
 
@@ -67,8 +68,8 @@ export function certificateProblem(
     authority: "set NODE_EXTRA_CA_CERTS to its authority",
   },
 ): string | null {
-  const inner = error instanceof Error ? (error.cause ?? error) : undefined;
-  const code = inner instanceof Error ? codeOf(inner) : "";
+  const inner = isError(error) ? (error.cause ?? error) : undefined;
+  const code = isError(inner) ? codeOf(inner) : "";
   if (REFUSED_CERTIFICATE.test(code)) {
     const refused = `it asks for a certificate of the client that it trusts (${code})`;
     return client === undefined ? refused : `${refused}; ${client}`;
@@ -77,9 +78,10 @@ export function certificateProblem(
 }
 
 function isOfConnect(error: unknown): boolean {
-  return error instanceof Error && "syscall" in error && error.syscall === "connect";
+  return propertyOf(error, "syscall") === "connect";
 }
 
 function codeOf(error: Error): string {
-  return "code" in error ? String(error.code) : "";
+  const code = propertyOf(error, "code");
+  return typeof code === "string" ? code : "";
 }

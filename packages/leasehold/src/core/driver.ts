@@ -2,6 +2,7 @@
  * What a store says of the package of its engine, which the user installs beside this one. The store imports it in a `try` block:
  * bundlers then only warn of a package that is not installed, and the bundle can do without it.
  */
+import { classOf, isError, propertyOf, reasonOf } from "../env/index.js";
 import { StoreMisconfiguredError } from "./errors.js";
 
 /** The messages of Node, Bun, Deno, bundlers and Jest. */
@@ -14,12 +15,12 @@ const NOT_FOUND =
  * @returns says whether it is missing or cannot be loaded, with the real cause
  */
 export function driverError(name: string, error: unknown): StoreMisconfiguredError {
-  // Of another realm, and so no Error of this one, in Jest.
-  const { name: kind, message } = Object(error) as { name?: unknown; message?: unknown };
-  if (typeof message !== "string") return unusable(name, String(error), error);
+  const message = propertyOf(error, "message");
   // The driver itself may need a package that is missing; the message names which one was not found.
-  if (NOT_FOUND.exec(message)?.[1] !== name)
-    return unusable(name, `${String(kind)}: ${message}`, error);
+  if (typeof message !== "string" || NOT_FOUND.exec(message)?.[1] !== name) {
+    const kind = isError(error) ? `${classOf(error)}: ` : "";
+    return unusable(name, `${kind}${reasonOf(error)}`, error);
+  }
   return new StoreMisconfiguredError(`the package ${name} is missing: npm install ${name}`, error);
 }
 

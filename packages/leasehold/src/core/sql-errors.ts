@@ -1,4 +1,5 @@
 /** The errors of a SQL server, however deep the caller's library has wrapped them. */
+import { propertyOf, reasonOf } from "../env/index.js";
 
 /** What the server reported, in the fields of pg and PGlite. */
 export interface SqlError {
@@ -8,33 +9,31 @@ export interface SqlError {
   readonly detail?: unknown;
 }
 
-interface Wrapped {
-  readonly code?: unknown;
-  readonly severity?: unknown;
-  readonly message?: unknown;
-  readonly detail?: unknown;
-  readonly cause?: unknown;
-  /** Of Prisma, which keeps the error of its driver here. */
-  readonly meta?: { readonly driverAdapterError?: { readonly cause?: unknown } } | null;
-  /** Of Prisma too, where it has a kind of its own for the error. */
-  readonly originalCode?: unknown;
-  readonly originalMessage?: unknown;
-}
+/** A chain of causes can be endless. */
+const MOST_CAUSES = 20;
 
 /** Finds the server's error in an error of a driver, or of a library around it; undefined if there is none. */
 export function sqlErrorOf(error: unknown): SqlError | undefined {
-  for (let at = error; typeof at === "object" && at !== null; ) {
-    const wrapped = at as Wrapped;
-    const { originalCode, originalMessage, severity, code, message, detail } = wrapped;
+  let at = error;
+  for (let depth = 0; isObject(at) && depth < MOST_CAUSES; depth += 1) {
+    const [code, detail] = [propertyOf(at, "code"), propertyOf(at, "detail")];
+    // Prisma has a kind of its own for some errors.
+    const originalCode = propertyOf(at, "originalCode");
     if (typeof originalCode === "string") {
-      return { code: originalCode, message: String(originalMessage), detail };
+      return { code: originalCode, message: reasonOf(propertyOf(at, "originalMessage")), detail };
     }
     // The severity distinguishes SQLSTATEs from Node's codes, some of which also have five letters (EPIPE). Its text may
     // be translated, so only its presence counts.
-    if (typeof code === "string" && severity !== undefined) {
-      return { code, message: String(message), detail };
+    if (typeof code === "string" && propertyOf(at, "severity") !== undefined) {
+      return { code, message: reasonOf(propertyOf(at, "message")), detail };
     }
-    at = wrapped.cause ?? wrapped.meta?.driverAdapterError?.cause;
+    // Prisma keeps the error of its driver in `meta`.
+    const adapter = propertyOf(propertyOf(at, "meta"), "driverAdapterError");
+    at = propertyOf(at, "cause") ?? propertyOf(adapter, "cause");
   }
   return undefined;
+}
+
+function isObject(value: unknown): boolean {
+  return typeof value === "object" && value !== null;
 }

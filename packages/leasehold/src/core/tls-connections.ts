@@ -2,6 +2,7 @@
  * Connections by TLS with certificates of one's own. The modules of Node are loaded when they are needed, so stores that
  * also run elsewhere may import this file.
  */
+import { reasonOf } from "../env/index.js";
 import { StoreMisconfiguredError } from "./errors.js";
 import { withoutUndefined } from "./options.js";
 import type { TlsFiles, TlsOptions } from "./tls.js";
@@ -65,7 +66,7 @@ function secureContextOf({ ca, cert, key }: TlsOptions, engine: string) {
       throw new Error("the authority is not PEM");
     return createSecureContext({ ca, cert, key });
   } catch (error) {
-    const message = error instanceof Error ? error.message : String(error);
+    const message = reasonOf(error);
     throw new StoreMisconfiguredError(
       `the certificates for ${engine} cannot be used: ${message}; they must be PEM, and the key that of the certificate, without a passphrase`,
     );

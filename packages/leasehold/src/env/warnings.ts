@@ -12,6 +12,7 @@ import type { Logger } from "./logger.js";
 export const WARNING_CODES = {
   "a fenced request failed": "LEASEHOLD_W_REQUEST_FAILED",
   "a lease is still held, and nothing else keeps this process alive": "LEASEHOLD_W_FORGOTTEN_LEASE",
+  "a listener threw": "LEASEHOLD_W_LISTENER_THREW",
   "a proxy is named, but not used: npm install undici": "LEASEHOLD_W_PROXY_UNUSED",
   "a report is not acknowledged yet": "LEASEHOLD_W_REPORT_UNCONFIRMED",
   "a schedule cannot be read here": "LEASEHOLD_W_SCHEDULE_UNREADABLE",

@@ -21,6 +21,9 @@ import { InvalidOptionError, type LeaseStore } from "../core/index.js";
 import {
   BOUNDARIES,
   type Clock,
+  classOf,
+  guardedTelemetry,
+  isError,
   type LabelsOf,
   METRICS,
   type MeasureOptions,
@@ -28,6 +31,7 @@ import {
   type MetricOf,
   type Observation,
   type OpenSpan,
+  propertyOf,
   type SpanOptions,
   seriesOf,
   type Tallied,
@@ -104,7 +108,7 @@ export function openTelemetry(options: OpenTelemetryOptions = {}): Telemetry {
     );
   }
 
-  const telemetry: Telemetry = {
+  const telemetry = guardedTelemetry({
     observe,
     measured<Store extends object>(
       what: "leases" | "tasks",
@@ -161,7 +165,7 @@ export function openTelemetry(options: OpenTelemetryOptions = {}): Telemetry {
         keys: () => ["traceparent", "tracestate"],
         get: (carrier, key) => carrier(key) ?? undefined,
       }),
-  };
+  });
   return telemetry;
 }
 
@@ -263,6 +267,7 @@ function opened(span: Span): OpenSpan {
 }
 
 function codeOf(error: unknown): string {
-  if (!(error instanceof Error)) return "error";
-  return "code" in error && typeof error.code === "string" ? error.code : error.name;
+  if (!isError(error)) return "error";
+  const code = propertyOf(error, "code");
+  return typeof code === "string" ? code : classOf(error);
 }

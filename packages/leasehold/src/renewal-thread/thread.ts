@@ -1,6 +1,6 @@
 /** The program of the renewal thread: a store, and the renewals of the grants that the main thread names. See index.ts. */
 import { parentPort, workerData } from "node:worker_threads";
-import { type Env, invariant, type Logger, systemRandom } from "../env/index.js";
+import { type Env, invariant, type Logger, reasonOf, systemRandom } from "../env/index.js";
 import { processClock } from "../env/process-clock.js";
 import { ENGINES, openBy } from "../stores/open.js";
 import type { FromThread, ThreadData, ToThread } from "./messages.js";
@@ -54,5 +54,5 @@ const env: Env = {
 };
 
 run(workerData as ThreadData).catch((error: unknown) => {
-  post({ type: "failed", message: error instanceof Error ? error.message : String(error) });
+  post({ type: "failed", message: reasonOf(error) });
 });

@@ -130,7 +130,7 @@ test("does not know the holder of a grant that it has not seen", async () => {
 });
 
 test("tells nothing of what failed", async () => {
-  const { env, store, events, enqueue } = await setUp();
+  const { store, events, enqueue } = await setUp();
   await store.close();
   expect(await enqueue()).toMatchObject([{ status: "failed" }]);
   expect(events).toEqual([]);

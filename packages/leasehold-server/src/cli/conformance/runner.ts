@@ -1,7 +1,9 @@
 /** Runs the tests of a suite one after the other, without a test framework. */
+
 import { once } from "node:events";
 import type { Clock } from "leasehold";
 import { withTimeout } from "leasehold/internal";
+import { reasonOf } from "leasehold/internal/describe";
 import type { TestContext, TestFramework } from "leasehold/testing";
 import { expect } from "./expect.js";
 
@@ -98,7 +100,7 @@ export async function runPlan(
     ]);
     return { results };
   } catch (error) {
-    const { message } = error instanceof Error ? error : new Error(String(error));
+    const message = reasonOf(error);
     return {
       results,
       closeFailure: new Error(`the store was not closed: ${message}`, { cause: error }),

@@ -1,4 +1,5 @@
 /** Maps failures of Consul to outcomes: did the request take effect, and can a retry help? */
+
 import {
   asStoreError,
   ClosedError,
@@ -10,6 +11,7 @@ import {
   wasNotSent,
 } from "../../core/index.js";
 import { TLS_REMEDIES } from "../../core/tls.js";
+import { reasonOf } from "../../env/index.js";
 
 /** Remedies for permanent failures, by a part of Consul's message. Nothing was applied. */
 const MISCONFIGURED: readonly (readonly [text: string, remedy: string])[] = [
@@ -59,12 +61,9 @@ export function parsed<T>(text: string): T {
 }
 
 export function connectionFailure(cause: unknown, origin: string): LeaseholdError {
-  const inner = cause instanceof Error ? cause.cause : undefined;
-  const code = inner instanceof Error && "code" in inner ? ` (${String(inner.code)})` : "";
-  const message = cause instanceof Error ? cause.message : String(cause);
   const untrusted = certificateProblem(cause, TLS_REMEDIES);
   if (untrusted !== null) return new StoreMisconfiguredError(`${origin}: ${untrusted}`, cause);
-  return new StoreUnavailableError(`Consul failed: ${origin}: ${message}${code}`, {
+  return new StoreUnavailableError(`Consul failed: ${origin}: ${reasonOf(cause)}`, {
     outcome: wasNotSent(cause) ? "none" : "unknown",
     cause,
   });

@@ -1,4 +1,5 @@
 /** Maps failures of etcd to outcomes: did the request take effect, and can a retry help? */
+
 import {
   asStoreError,
   ClosedError,
@@ -10,6 +11,7 @@ import {
   wasNotSent,
 } from "../../core/index.js";
 import { TLS_REMEDIES } from "../../core/tls.js";
+import { reasonOf } from "../../env/index.js";
 import type { ErrorAnswer } from "./connection-api.js";
 
 /** Why a call failed, besides the error for users. */
@@ -91,20 +93,12 @@ export function saidFailure(answer: ErrorAnswer): CallFailure {
 }
 
 export function connectionFailure(cause: unknown, origin: string): CallFailure {
-  const inner = cause instanceof Error ? cause.cause : undefined;
-  const code = inner instanceof Error && "code" in inner ? String(inner.code) : "";
-  const message = cause instanceof Error ? cause.message : String(cause);
   const untrusted = certificateProblem(cause, TLS_REMEDIES);
   if (untrusted !== null) {
     return new CallFailure(new StoreMisconfiguredError(`${origin}: ${untrusted}`, cause));
   }
   const outcome = wasNotSent(cause) ? "none" : "unknown";
-  return unavailable(
-    `${origin}: ${code ? `${message} (${code})` : message}`,
-    outcome,
-    "unreachable",
-    cause,
-  );
+  return unavailable(`${origin}: ${reasonOf(cause)}`, outcome, "unreachable", cause);
 }
 
 export function unavailable(

@@ -9,7 +9,7 @@
  */
 import { InvalidOptionError, StoreUnavailableError } from "../../core/index.js";
 import { fromBase64 } from "../../env/base64.js";
-import { type Env, untilAborted } from "../../env/index.js";
+import { type Env, reasonOf, untilAborted } from "../../env/index.js";
 import type { FetchInit } from "./connection.js";
 
 /** A token, or a function that returns one: see {@link HttpOptions.token}. */
@@ -88,9 +88,8 @@ export class Tokens {
     try {
       text = await this.#source();
     } catch (cause) {
-      const message = cause instanceof Error ? cause.message : String(cause);
       const error = new StoreUnavailableError(
-        `the function of the option token failed: ${message}`,
+        `the function of the option token failed: ${reasonOf(cause)}`,
         {
           outcome: "none",
           cause,

@@ -19,7 +19,7 @@ import {
   StoreUnavailableError,
   wasNotSent,
 } from "../../core/index.js";
-import type { Env, OpenSpan } from "../../env/index.js";
+import { type Env, type OpenSpan, reasonOf } from "../../env/index.js";
 import { ACTOR_HEADER, BUDGET_HEADER, type Problem, type ProblemCode } from "../../wire/index.js";
 import type { Servers } from "./connection-servers.js";
 
@@ -263,16 +263,12 @@ export function unavailable(
 }
 
 export function connectionFailure(cause: unknown, origin: string): Failed {
-  const inner = cause instanceof Error ? cause.cause : undefined;
-  const code = inner instanceof Error && "code" in inner ? String(inner.code) : "";
-  const message = cause instanceof Error ? cause.message : String(cause);
   const untrusted = certificateProblem(cause);
   if (untrusted !== null) {
     return failed("no", new StoreMisconfiguredError(`${origin}: ${untrusted}`, cause));
   }
   const applied = wasNotSent(cause) ? "no" : "maybe";
-  const what = `${origin}: ${code ? `${message} (${code})` : message}`;
-  return failed(applied, unavailable(applied, what, { cause }));
+  return failed(applied, unavailable(applied, `${origin}: ${reasonOf(cause)}`, { cause }));
 }
 
 export function readAnswer(response: Response, text: string): Answer | Failed {

@@ -1,10 +1,12 @@
 /** Maps failures of the API server to outcomes: did the write take effect, and can a retry help? */
+
 import {
   certificateProblem,
   LeaseholdError,
   StoreMisconfiguredError,
   StoreUnavailableError,
 } from "../../core/index.js";
+import { propertyOf, reasonOf } from "../../env/index.js";
 
 export type Verb = "get" | "list" | "watch" | "create" | "update";
 
@@ -64,19 +66,18 @@ const TLS = /^(ERR_TLS_|ERR_SSL_|EPROTO$)/;
 /** @param sent whether the request may have reached the server */
 export function connectionError(cause: unknown, sent: boolean, asked: Asked): LeaseholdError {
   if (cause instanceof LeaseholdError) return cause;
-  const { code = "", message } = cause as { code?: string; message: string };
   const problem = certificateProblem(cause, { authority: AUTHORITY });
   if (problem !== null) {
     return new StoreMisconfiguredError(`the API server at ${asked.server}: ${problem}`, cause);
   }
-  if (TLS.test(code)) {
+  const code = propertyOf(cause, "code");
+  if (typeof code === "string" && TLS.test(code)) {
     return new StoreMisconfiguredError(
-      `no secure connection to the API server at ${asked.server}: ${message}; check its address and the cluster's certificate authority`,
+      `no secure connection to the API server at ${asked.server}: ${reasonOf(cause)}; check its address and the cluster's certificate authority`,
       cause,
     );
   }
-  // If all of several addresses fail, the error has no message.
-  return unavailable(asked.verb, `${asked.server}: ${message || code}`, sent, cause);
+  return unavailable(asked.verb, `${asked.server}: ${reasonOf(cause)}`, sent, cause);
 }
 
 export function overdueError(leftMs: number, sent: boolean, { verb, server }: Asked) {

@@ -12,7 +12,7 @@ import {
   StoreMisconfiguredError,
   StoreUnavailableError,
 } from "../../core/index.js";
-import { type Clock, type Env, nextTurn, withTimeout } from "../../env/index.js";
+import { type Clock, type Env, nextTurn, reasonOf, withTimeout } from "../../env/index.js";
 import {
   DEFAULT_TIMEOUT_MS,
   decoderOf,
@@ -80,7 +80,10 @@ export async function pgliteBackend(directory: string, env: Env): Promise<RawBac
   const db = await open().catch(async (error) => {
     await lock?.release();
     if (error instanceof StoreMisconfiguredError) throw error;
-    throw new StoreMisconfiguredError(`PGlite cannot open "${directory}": ${error}`, error);
+    throw new StoreMisconfiguredError(
+      `PGlite cannot open "${directory}": ${reasonOf(error)}`,
+      error,
+    );
   });
   return backendOf(db, name, {
     clock: env.clock,

@@ -1,4 +1,5 @@
 /** Maps failures of PostgreSQL to outcomes: did the statement take effect, and can a retry help? */
+
 import {
   asStoreError,
   ClosedError,
@@ -9,6 +10,7 @@ import {
   StoreUnavailableError,
   sqlErrorOf,
 } from "../../core/index.js";
+import { isError, reasonOf } from "../../env/index.js";
 
 /** An error response of the server, as pg and PGlite report it. */
 interface ServerError extends Error {
@@ -20,7 +22,7 @@ function isServerError(error: unknown): error is ServerError {
   // The severity distinguishes SQLSTATEs from Node's codes, some of which also have five letters
   // (EPIPE).
   // The text may be translated, so only its presence counts.
-  return error instanceof Error && "severity" in error && "code" in error;
+  return isError(error) && "severity" in error && "code" in error;
 }
 
 /** SQLSTATEs that end the session: 08 connection, 57P shutdown, 25P03 and 25P04 timeouts, XX internal. */
@@ -93,9 +95,7 @@ export function storeError(error: unknown, sent: boolean): LeaseholdError {
       error,
     );
   }
-  const message =
-    reported?.message ??
-    (error instanceof Error ? error.message || errorCode(error) : String(error));
+  const message = reported?.message ?? reasonOf(error);
   const said = MISCONFIGURED_SAID.find(([pattern]) => pattern.test(message))?.[1];
   if (said !== undefined)
     return new StoreMisconfiguredError(`PostgreSQL: ${message}; ${said}`, error);
@@ -124,11 +124,6 @@ export function storeError(error: unknown, sent: boolean): LeaseholdError {
 /** The transaction may not write. */
 export function isReadOnly(error: unknown): boolean {
   return isServerError(error) && error.code === READ_ONLY;
-}
-
-/** Some socket errors have only a code. */
-function errorCode(error: Error): string {
-  return "code" in error ? String(error.code) : error.name;
 }
 
 /** The server does not know the prepared statement's name, or already has one of that name. */

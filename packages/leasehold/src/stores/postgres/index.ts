@@ -14,7 +14,7 @@ import {
   pathProblem,
   StoreMisconfiguredError,
 } from "../../core/index.js";
-import type { Env } from "../../env/index.js";
+import { type Env, reasonOf } from "../../env/index.js";
 import type { OnceStore } from "../../once/port.js";
 import type { KindStore } from "../../tasks/kinds/port.js";
 import type { GeneratorState, TaskStore } from "../../tasks/port.js";
@@ -271,7 +271,10 @@ function openRaw(
     return Promise.resolve(db.waitReady).then(
       () => ownPgliteBackend(db, env),
       (error) => {
-        throw new StoreMisconfiguredError(`the given PGlite does not start: ${error}`, error);
+        throw new StoreMisconfiguredError(
+          `the given PGlite does not start: ${reasonOf(error)}`,
+          error,
+        );
       },
     );
   }

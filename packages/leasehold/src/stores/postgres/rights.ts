@@ -1,5 +1,7 @@
 /** What a refused user lacks: the statements that grant the rights, for the owner of the schema. */
+
 import { StoreMisconfiguredError } from "../../core/index.js";
+import { reasonOf } from "../../env/index.js";
 import type { Scalar, Sql } from "./connection.js";
 
 /** The rights that the stores use, by table. A right to lock a row is UPDATE. */
@@ -95,7 +97,7 @@ async function explained(
     .catch(() => [] as const);
   if (rows.length === 0) return error;
   const grants = rows.map(({ grant }) => `  ${grant};`).join("\n");
-  const reported = cause instanceof Error ? cause.message : String(cause);
+  const reported = reasonOf(cause);
   return new StoreMisconfiguredError(
     `PostgreSQL reported: ${reported}; as the owner of the schema, or as a superuser, run\n${grants}`,
     cause,

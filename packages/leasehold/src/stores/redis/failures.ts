@@ -1,4 +1,5 @@
 /** Maps failures of Redis to outcomes: did the script take effect, and can a retry help? */
+
 import {
   asStoreError,
   certificateProblem,
@@ -8,6 +9,7 @@ import {
   StoreUnavailableError,
 } from "../../core/index.js";
 import { TLS_REMEDIES } from "../../core/tls.js";
+import { isError, propertyOf, reasonOf } from "../../env/index.js";
 
 /** The permissions of a user; for error messages and the README. */
 const RIGHTS =
@@ -42,7 +44,7 @@ const MISCONFIGURED_SENTINEL: readonly (readonly [RegExp, string])[] = [
 
 /** Reports whether the error is an error reply of the server. */
 export function isRefusal(error: unknown): error is Error {
-  return error instanceof Error && error.name === "ReplyError";
+  return isError(error) && propertyOf(error, "name") === "ReplyError";
 }
 
 /**
@@ -81,7 +83,7 @@ const UNWRITTEN = /^Stream isn't writeable/;
 export function storeError(error: unknown, sent: boolean): LeaseholdError {
   if (error instanceof LeaseholdError) return error;
   if (isRefusal(error)) return refusal(error.message, sent, withoutCommand(error));
-  const message = error instanceof Error ? error.message || errorCode(error) : String(error);
+  const message = reasonOf(error);
   const problem = certificateProblem(error, TLS_REMEDIES);
   if (problem !== null) return new StoreMisconfiguredError(`Redis: ${message}: ${problem}`, error);
   const said = SENTINEL_SAYS.exec(message)?.[1] ?? "";
@@ -91,7 +93,7 @@ export function storeError(error: unknown, sent: boolean): LeaseholdError {
   }
   return new StoreUnavailableError(`Redis failed: ${message}`, {
     outcome: sent && !UNWRITTEN.test(message) ? "unknown" : "none",
-    cause: error instanceof Error ? withoutCommand(error) : error,
+    cause: isError(error) ? withoutCommand(error) : error,
   });
 }
 
@@ -110,12 +112,6 @@ function refusal(message: string, sent: boolean, cause?: Error): LeaseholdError 
 function withoutCommand(error: Error): Error {
   if ("command" in error) delete error.command;
   return error;
-}
-
-/** Some socket errors have only a code. */
-function errorCode(error: unknown): string {
-  if (!(error instanceof Error)) return "";
-  return "code" in error ? String(error.code) : error.name;
 }
 
 /** Returns the outcome of each request of a batch whose script failed. */

@@ -10,10 +10,12 @@
  *
  * This relies on some driver internals; the tests check them for the allowed versions.
  */
+
 import { isIP } from "node:net";
 import { connect } from "node:tls";
 import { driverError, driverPart, StoreMisconfiguredError } from "../../core/index.js";
 import type { SecureContext } from "../../core/tls-connections.js";
+import { reasonOf } from "../../env/index.js";
 import { hostAndPort } from "./connection-address.js";
 
 export interface Stat {
@@ -177,7 +179,7 @@ export function readWhole(connection: DriverConnection, cut: (error: Error) => v
       try {
         read(message);
       } catch (error) {
-        cut(new Error(`the driver cannot parse a response: ${String(error)}`));
+        cut(new Error(`the driver cannot parse a response: ${reasonOf(error)}`));
       }
     }
   };

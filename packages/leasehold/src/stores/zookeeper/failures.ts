@@ -1,10 +1,12 @@
 /** Maps failures of ZooKeeper to outcomes: did the request take effect, and can a retry help? */
+
 import {
   type Failed,
   LeaseholdError,
   StoreMisconfiguredError,
   StoreUnavailableError,
 } from "../../core/index.js";
+import { isInstance, reasonOf } from "../../env/index.js";
 
 /** The server's result codes that the store handles. */
 export const CODES = {
@@ -32,7 +34,7 @@ export class Refused extends Error {
 }
 
 export function isRefused(error: unknown, ...codes: readonly Code[]): error is Refused {
-  return error instanceof Refused && codes.some((code) => CODES[code] === error.code);
+  return isInstance(error, Refused) && codes.some((code) => CODES[code] === error.code);
 }
 
 /** There was no response, and there will be none. */
@@ -56,8 +58,7 @@ export function storeError(error: unknown, unknown: boolean): LeaseholdError {
       error,
     );
   }
-  const message = error instanceof Error ? error.message : String(error);
-  return new StoreUnavailableError(`ZooKeeper failed: ${message}`, {
+  return new StoreUnavailableError(`ZooKeeper failed: ${reasonOf(error)}`, {
     outcome: unknown ? "unknown" : "none",
     cause: error,
   });

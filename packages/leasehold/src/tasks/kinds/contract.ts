@@ -1,4 +1,5 @@
 /** What the definition of a kind says of its data: the schema, the version, and what is published of both. */
+
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import {
   checkFunction,
@@ -7,6 +8,7 @@ import {
   InvalidOptionError,
   kindOf,
 } from "../../core/index.js";
+import { reasonOf } from "../../env/index.js";
 import { FIRST_VERSION, type Json, LARGEST_VERSION } from "../values.js";
 
 /** A JSON Schema: an object of its keywords. */
@@ -102,10 +104,9 @@ function jsonSchemaOf(schema: StandardSchemaV1 | JsonSchema | undefined): unknow
   try {
     return input.call(converter, { target: "draft-2020-12" }) as unknown;
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
     throw new InvalidOptionError(
       "publish",
-      `needs a JSON Schema, which "${vendor}" cannot give (${why}): ${give}`,
+      `needs a JSON Schema, which "${vendor}" cannot give (${reasonOf(error)}): ${give}`,
     );
   }
 }
