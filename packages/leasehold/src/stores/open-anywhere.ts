@@ -1,15 +1,11 @@
 /** The engines for browsers, which need nothing but JavaScript and fetch. */
-import { InvalidOptionError } from "../core/index.js";
 import { type Engines, split } from "./opening.js";
 
 const http: Engines[string] = async (url) => (await import("./http/index.js")).http({ url });
 
 export const ANYWHERE: Engines = {
   memory: async (url) => {
-    const { place: name } = split(url, {});
-    if (name.startsWith("//")) {
-      throw new InvalidOptionError("url", "must be memory:NAME, without //");
-    }
+    const { place: name } = split(url, [], "memory:NAME");
     return (await import("./memory/index.js")).memory({ name });
   },
   http,

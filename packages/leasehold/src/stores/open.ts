@@ -1,5 +1,4 @@
 /** All engines. */
-import { anyText } from "../core/index.js";
 import type { Env } from "../env/index.js";
 import type { Reached } from "./http/connection-node.js";
 import { ANYWHERE } from "./open-anywhere.js";
@@ -37,7 +36,7 @@ export const ENGINES: Engines = {
   https: http,
   kubernetes: async (url) => (await import("./kubernetes/index.js")).kubernetes({ url }),
   pglite: async (url) => {
-    const { place, parameters } = split(url, { schema: anyText });
+    const { place, parameters } = split(url, ["schema"]);
     const schema = parameters.get("schema");
     const { pglite } = await import("./postgres/index.js");
     return pglite({ directory: place, ...(schema !== null && { schema }) });

@@ -1,12 +1,12 @@
 /** From a URL to the stores behind it, by a table of engines. */
 import {
+  anyText,
   checkNumber,
   checkOneScheme,
   detailsOf,
   InvalidOptionError,
   kindOf,
   nearestOf,
-  type ParameterTable,
   readParameters,
   StoreUnavailableError,
 } from "../core/index.js";
@@ -180,14 +180,22 @@ async function sourceOf(engines: Engines, source: Source, path: string): Promise
 
 /**
  * The parts of `SCHEME:PLACE?NAME=VALUE`, for engines whose URLs name no host.
+ * @param names of the parameters, which may have any value but an empty one
+ * @param shape of a URL whose place must not begin with //
  * @throws INVALID_OPTION for parameters that are not known
  */
 export function split(
   url: string,
-  known: ParameterTable,
+  names: readonly string[],
+  shape?: string,
 ): { readonly place: string; readonly parameters: URLSearchParams } {
   const [, scheme = "", place = "", query = ""] = /^([a-z]+:)([^?]*)\??(.*)$/is.exec(url) ?? [];
-  return { place, parameters: readParameters(scheme.toLowerCase(), query, known) };
+  const known = Object.fromEntries(names.map((name) => [name, anyText]));
+  const parameters = readParameters(scheme.toLowerCase(), query, known);
+  if (shape !== undefined && place.startsWith("//")) {
+    throw new InvalidOptionError("url", `must be ${shape}, without //`);
+  }
+  return { place, parameters };
 }
 
 function isOpenable(source: unknown): source is StoreSource {

@@ -15,13 +15,10 @@ import type * as port from "../../core/index.js";
 import { ClosedError, InvalidOptionError, NoTokenError } from "../../core/index.js";
 import { eventsUntil, grantIdOf, invariant, zip } from "../../env/index.js";
 import type { COMPATIBILITY_SCRIPTS } from "./compatibility-scripts.js";
+import type { Format } from "./connection-address.js";
 import type { Lane, Script, Servers } from "./connection-servers.js";
 import { failedOutcome, failureIn, refusedOutcome } from "./failures.js";
 import { byGroup } from "./scripts-call.js";
-
-export const FORMATS = ["redlock", "redis-semaphore"] as const;
-/** The clients whose locks Leasehold contends with. */
-export type Format = (typeof FORMATS)[number];
 
 type ScriptName = keyof typeof COMPATIBILITY_SCRIPTS;
 

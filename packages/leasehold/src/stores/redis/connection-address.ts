@@ -11,7 +11,10 @@ import {
   StoreMisconfiguredError,
 } from "../../core/index.js";
 import { TLS_PARAMETERS, type TlsFiles, tlsFilesOf } from "../../core/tls.js";
-import { FORMATS, type Format } from "./compatibility.js";
+
+export const FORMATS = ["redlock", "redis-semaphore"] as const;
+/** The clients whose locks Leasehold contends with. */
+export type Format = (typeof FORMATS)[number];
 
 export interface Address {
   readonly host: string;

@@ -10,9 +10,9 @@ import {
 } from "../../core/index.js";
 import type { Env } from "../../env/index.js";
 import type { LeaseStores, StoreSource } from "../source.js";
-import { CompatibilityLeaseStore, FORMATS, type Format } from "./compatibility.js";
+import { CompatibilityLeaseStore } from "./compatibility.js";
 import { COMPATIBILITY_SCRIPTS } from "./compatibility-scripts.js";
-import { addressOf, type RedisAddress } from "./connection-address.js";
+import { addressOf, FORMATS, type Format, type RedisAddress } from "./connection-address.js";
 import {
   driverByAddress,
   driverByClient,
@@ -29,7 +29,7 @@ import { loadScripts, ScriptCalls } from "./scripts-call.js";
 import { RedisLeaseStore } from "./store.js";
 import { Notifications } from "./watch-connection.js";
 
-export type { Format } from "./compatibility.js";
+export type { Format } from "./connection-address.js";
 export type { RedisClient, RedisClusterClient, RedisConnection } from "./connection-driver.js";
 
 const OPEN_TIMEOUT_MS = 5_000;
