@@ -92,7 +92,7 @@ export const OPENING: readonly Statement[] = [
     "connection-checked",
     "Reads whether the session may write, and its isolation level: opening is refused unless it is read committed.",
     "",
-    [{ isReplica: false, readOnly: "off", isolation: "read committed" }],
+    [{ isReplica: false, readOnly: "off", isolation: "read committed", encoding: "UTF8" }],
   ),
   sql("migrate-table", "Reads whether the schema has been created.", "schema", [{ there: true }]),
   sql("migrate-version", "Reads how many migrations have been applied.", "", [

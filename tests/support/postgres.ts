@@ -66,11 +66,18 @@ export interface FreshDatabase {
   drop(): Promise<void>;
 }
 
-/** An empty database of the run's server, or of the one given. */
-export async function freshDatabase(server?: { url: string }): Promise<FreshDatabase> {
+/**
+ * An empty database of the run's server, or of the one given.
+ * @param encoding another one than that of the server
+ */
+export async function freshDatabase(
+  server?: { url: string },
+  encoding?: "LATIN1" | "SQL_ASCII" | "EUC_JP",
+): Promise<FreshDatabase> {
   const url = server?.url ?? (await postgresUrl());
   const name = `leasehold_${randomBytes(6).toString("hex")}`;
-  await asAdmin(url, (admin) => admin.query(`CREATE DATABASE ${name}`));
+  const encoded = encoding ? ` ENCODING '${encoding}' LOCALE 'C' TEMPLATE template0` : "";
+  await asAdmin(url, (admin) => admin.query(`CREATE DATABASE ${name}${encoded}`));
   const own = new URL(url);
   own.pathname = `/${name}`;
   return {

@@ -2,7 +2,7 @@
 import { z } from "@hono/zod-openapi";
 import { type ErrorCode, InvalidOptionError } from "leasehold";
 import type { Json } from "leasehold/internal";
-import { checkName, checkNewName, checkTaskId } from "leasehold/internal";
+import { checkName, checkNewName, checkTaskId, isTime, TIMES } from "leasehold/internal";
 import type * as wire from "leasehold/internal/wire";
 import { LIMITS } from "leasehold/internal/wire";
 import type { Same } from "./same.js";
@@ -97,15 +97,10 @@ export function withDefaultTtl<Body extends TtlFields>(
   return { ...said, ttlMs: said.ttlMs ?? DEFAULT_TTL_MS };
 }
 
-const FIRST_MS = Date.parse("0001-01-01T00:00:00Z");
-const LAST_MS = Date.parse("9999-12-31T23:59:59.999Z");
-
 /** A time with a time zone and a year of four digits, converted to UTC. */
 export const Time = z.iso
   .datetime({ offset: true, error: "must be an ISO 8601 time with a time zone" })
-  .refine((text) => Date.parse(text) >= FIRST_MS && Date.parse(text) <= LAST_MS, {
-    error: "must be a time in the years 1 to 9999",
-  })
+  .refine((text) => isTime(Date.parse(text)), { error: `must be ${TIMES}` })
   .transform((text) => new Date(text).toISOString())
   .openapi({ type: "string", format: "date-time" });
 

@@ -4,6 +4,7 @@ import { manualEnv } from "../testing/index.js";
 import { Batcher, batched } from "./batching.js";
 import { InvalidOptionError } from "./errors.js";
 import type { LeaseStore } from "./port.js";
+import { refusedRequest } from "./store-errors.js";
 
 /** A lane whose calls the test answers one by one. */
 function lane(telemetry?: Pick<Telemetry, "here" | "within">, smallestShare?: number) {
@@ -28,6 +29,44 @@ function lane(telemetry?: Pick<Telemetry, "here" | "within">, smallestShare?: nu
 }
 
 describe("Batcher", () => {
+  it("finds the requests that the store refuses for good, so that the others of their batch succeed", async () => {
+    const { clock } = manualEnv();
+    const sent: string[][] = [];
+    const send = async (requests: string[]) => {
+      sent.push(requests);
+      if (requests.some((request) => request.startsWith("bad")))
+        throw refusedRequest("it is too long");
+      return requests.map((request) => `${request}!`);
+    };
+    const batcher = new Batcher<string, string>(send, clock);
+    const requests = ["a", "b", "bad 1", "c", "d", "e", "bad 2", "f"];
+    const outcomes = await batcher.submitAll(requests, 1_000);
+    for (const [at, request] of requests.entries()) {
+      if (!request.startsWith("bad")) expect(outcomes[at]).toBe(`${request}!`);
+      else
+        expect(outcomes[at]).toMatchObject({ status: "failed", applied: "no", retryable: false });
+    }
+    // In their order: a group is decided as its caller has sent it.
+    const alone = sent.filter((some) => !some.some((request) => request.startsWith("bad"))).flat();
+    expect(alone).toEqual(["a", "b", "c", "d", "e", "f"]);
+    expect(sent.length).toBeLessThan(2 * requests.length);
+  });
+
+  it("sends no other failure of a batch again, nor what its callers no longer wait for", async () => {
+    const { batcher, calls, clock } = lane();
+    const failing = batcher.submitAll(["a", "b"], 1_000);
+    await clock.settle();
+    calls[0]?.fail(new Error("it is down"));
+    expect(await failing).toMatchObject([{ applied: "maybe" }, { applied: "maybe" }]);
+    expect(calls).toHaveLength(1);
+    const late = batcher.submitAll(["c", "d"], 1_000);
+    await clock.settle();
+    await clock.advance(1_000);
+    calls[1]?.fail(refusedRequest("it is too long"));
+    expect(await late).toMatchObject([{ retryable: true }, { retryable: true }]);
+    expect(calls).toHaveLength(2);
+  });
+
   it("sends an idle caller's request at once and alone", async () => {
     const { batcher, calls, clock } = lane();
     const outcome = batcher.submit("a", 1_000);

@@ -36,7 +36,7 @@ import type {
   RenewOutcome,
   RenewRequest,
 } from "./port.js";
-import { asStoreError } from "./store-errors.js";
+import { asStoreError, isRefusedRequest } from "./store-errors.js";
 
 /** Of a few hundred requests a statement's fixed cost is spread thin; more only adds latency. */
 const LARGEST_BATCH = 1_000;
@@ -133,7 +133,7 @@ export class Batcher<Request, Outcome> {
   async #fly(batch: Submission<Request, Outcome>[]): Promise<void> {
     this.#calls += 1;
     this.#requests += batch.length;
-    const outcomes = await this.#call(batch);
+    const outcomes = await this.#decide(batch);
     this.#calls -= 1;
     this.#requests -= batch.length;
     // First, so that the store works while the callers go on.
@@ -152,13 +152,34 @@ export class Batcher<Request, Outcome> {
     return batch.filter((submission) => {
       const { deadlineMs, timeoutMs } = submission;
       if (deadlineMs > nowMs) return true;
-      const error = new StoreUnavailableError(
-        `not sent: the store was busy for longer than ${Math.round(timeoutMs)} ms`,
-        { outcome: "none" },
-      );
-      submission.settle({ status: "failed", applied: "no", retryable: true, error });
+      submission.settle(notSent(timeoutMs));
       return false;
     });
+  }
+
+  /**
+   * As `#call`. What the store refuses for good may be the fault of one request only, so the refused ones are sent again
+   * in halves, in their order, until each request that is refused was sent alone.
+   */
+  async #decide(batch: Submission<Request, Outcome>[]): Promise<(Outcome | Failed)[]> {
+    const outcomes = await this.#call(batch);
+    if (batch.length === 1) return outcomes;
+    const refused = [...batch.keys()].filter((at) => isRefusedRequest(outcomes[at]));
+    const half = Math.ceil(refused.length / 2);
+    for (const some of [refused.slice(0, half), refused.slice(half)]) {
+      if (some.length === 0) continue;
+      const again = some.map((at) => batch[at] as Submission<Request, Outcome>);
+      const decided = await this.#decideInTime(again);
+      for (const [n, at] of some.entries()) outcomes[at] = decided[n] as Outcome | Failed;
+    }
+    return outcomes;
+  }
+
+  /** As `#decide`, unless a caller no longer cares. */
+  #decideInTime(batch: Submission<Request, Outcome>[]): Promise<(Outcome | Failed)[]> {
+    const nowMs = this.clock.monotonic();
+    if (batch.every(({ deadlineMs }) => deadlineMs > nowMs)) return this.#decide(batch);
+    return Promise.resolve(batch.map(({ timeoutMs }) => notSent(timeoutMs)));
   }
 
   /** Sends a batch; one outcome per request, failed ones included. Never rejects. */
@@ -189,6 +210,12 @@ export class Batcher<Request, Outcome> {
       send,
     );
   }
+}
+
+function notSent(timeoutMs: number): Failed {
+  const what = `not sent: the store was busy for longer than ${Math.round(timeoutMs)} ms`;
+  const error = new StoreUnavailableError(what, { outcome: "none" });
+  return { status: "failed", applied: "no", retryable: true, error };
 }
 
 /** The requests of a batch as calls; nearly always it is one. Those of a group have the same timeout, and stay together. */

@@ -48,13 +48,16 @@ export {
   checkOptional,
   checkPage,
   checkSignal,
+  checkTime,
   checkUrl,
   HOLDING,
+  isTime,
   kindOf,
   LEASE_STATES,
   type LeaseOptions,
   RENEW_JITTER_RATIO,
   SHORTEST_TTL_MS,
+  TIMES,
   withoutUndefined,
 } from "./options.js";
 export { PAUSED_HOLDER } from "./paused-holder.js";
@@ -88,7 +91,7 @@ export type { OnUnavailable, RunOptions, Work } from "./run.js";
 export * from "./run-errors.js";
 export { sqlErrorOf } from "./sql-errors.js";
 export { checkInTransaction, type SqlTransaction } from "./sql-transaction.js";
-export { asStoreError, detailsOf } from "./store-errors.js";
+export { asStoreError, detailsOf, isRefusedRequest, refusedRequest } from "./store-errors.js";
 export type * from "./thread.js";
 export { TimedOutError } from "./timed-out.js";
 export { type Instant, instant, type Trust, trustFrom, trustLeftMs } from "./trust.js";

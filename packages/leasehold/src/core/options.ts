@@ -300,3 +300,18 @@ export function withoutUndefined<T extends object>(options: T): Partial<T> {
     Object.entries(options).filter(([, value]) => value !== undefined),
   ) as Partial<T>;
 }
+
+/** What times must be: ISO 8601 has four digits for the year, and no store keeps fewer. */
+export const TIMES = "a time in the years 1 to 9999";
+const FIRST_MS = Date.parse("0001-01-01T00:00:00Z");
+const LAST_MS = Date.parse("9999-12-31T23:59:59.999Z");
+
+/** @param atMs since the Unix epoch; NaN is no time */
+export function isTime(atMs: number): boolean {
+  return atMs >= FIRST_MS && atMs <= LAST_MS;
+}
+
+/** @throws InvalidOptionError */
+export function checkTime(path: string, atMs: number): void {
+  if (!isTime(atMs)) throw new InvalidOptionError(path, `must be ${TIMES}`);
+}

@@ -1,5 +1,6 @@
 import { reasonOf } from "../env/index.js";
-import { LeaseholdError, StoreUnavailableError } from "./errors.js";
+import { InvalidOptionError, LeaseholdError, StoreUnavailableError } from "./errors.js";
+import type { Failed } from "./port.js";
 
 /** An outcome for a call that failed as a whole before or after it may have taken effect. */
 export function asStoreError(error: unknown, applied: "no" | "maybe"): LeaseholdError {
@@ -8,6 +9,17 @@ export function asStoreError(error: unknown, applied: "no" | "maybe"): Leasehold
     outcome: applied === "no" ? "none" : "unknown",
     cause: error,
   });
+}
+
+/** The store refuses the request itself, now and later: a value that it cannot keep, or more than it takes. */
+export function refusedRequest(said: string, remedy = "change its values"): InvalidOptionError {
+  return new InvalidOptionError("the request", `is refused for good: ${said}; ${remedy}`);
+}
+
+/** Whether the store refused the request itself. In a batch, this may be the fault of another request. */
+export function isRefusedRequest(outcome: unknown): outcome is Failed {
+  const { status, applied, error } = outcome as Partial<Failed>;
+  return status === "failed" && applied === "no" && error?.code === "INVALID_OPTION";
 }
 
 /** What a copy of the error keeps besides its message and its outcome. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { tasksWorld } from "../../../../tests/support/tasks-world.js";
+import { echo as echoing, tasksWorld } from "../../../../tests/support/tasks-world.js";
 import { defineTask } from "./define.js";
 import type { Json, TaskStore } from "./port.js";
 
@@ -145,4 +145,15 @@ it("work() says what is wrong with its handlers and options", () => {
     /^queues must be an array of at least one name/,
   );
   expect(() => tasks.work([handler], { parallel: 2 } as object)).toThrow(/^parallel is not an/);
+});
+
+it.each([
+  ["before the year 1", new Date(-8.64e15)],
+  ["the moment before the year 1", new Date(Date.parse("0001-01-01T00:00:00Z") - 1)],
+  ["after the year 9999", new Date(Date.parse("9999-12-31T23:59:59.999Z") + 1)],
+  ["no time at all", new Date(Number.NaN)],
+])("refuses a scheduledAt that is %s", async (_, scheduledAt) => {
+  const { tasks } = tasksWorld();
+  const refused = { code: "INVALID_OPTION", path: "scheduledAt" };
+  await expect(tasks.enqueue(echoing, 1, { scheduledAt })).rejects.toMatchObject(refused);
 });

@@ -2,13 +2,14 @@
  * Sends what a worker reports about the tasks that it holds, in batches: heartbeats, requeues, and
  * the one outcome of each grant, repeated until the store has acknowledged it or the lease is lost.
  * An output that the store will never accept is a final failure of the task: if the task were requeued,
- * it would produce that output again forever.
+ * it would produce that output again forever. Of an error that it will never accept, only a text that any store keeps is recorded.
  */
 
 import {
   Batcher,
   type Failed,
   type HeldLease,
+  isRefusedRequest,
   type LostReason,
   type ReleaseOutcome,
   type RenewOutcome,
@@ -88,19 +89,23 @@ export class Completer {
    * @param first the outcome, if the request has been sent once
    */
   complete(lease: HeldLease, request: CompleteRequest, first?: CompleteOutcome): Promise<boolean> {
-    const onFault = (error: Failed["error"]) => {
+    const onFault = (fault: Failed) => {
       // Any other fault is of the store or of the way to it, not of the output.
-      if (error.code !== "INVALID_OPTION") return false;
+      if (!isRefusedRequest(fault)) return false;
       const { output: _output, ...grant } = request;
-      const text = storable(`the output cannot be stored: ${reasonOf(error)}`);
-      return this.fail(lease, { ...grant, error: text, retryInMs: null, final: true });
+      const error = storable(`the output cannot be stored: ${reasonOf(fault.error)}`);
+      return this.fail(lease, { ...grant, error, retryInMs: null, final: true });
     };
     return this.#report(lease, request, this.#completions, onFault, first);
   }
 
   /** Whether the store took note of the failure; false when the task is no longer ours. */
   fail(lease: HeldLease, request: FailRequest): Promise<boolean> {
-    return this.#report(lease, request, this.#failures, () => false);
+    return this.#report(lease, request, this.#failures, (fault) => {
+      if (!isRefusedRequest(fault)) return false;
+      const error = plain(`the error cannot be stored: ${reasonOf(fault.error)}`);
+      return this.#report(lease, { ...request, error }, this.#failures, () => false);
+    });
   }
 
   /**
@@ -111,7 +116,7 @@ export class Completer {
     lease: HeldLease,
     request: Request,
     lane: Batcher<Request, Outcome>,
-    onFault: (error: Failed["error"]) => boolean | Promise<boolean>,
+    onFault: (fault: Failed) => boolean | Promise<boolean>,
     first?: Outcome | Failed,
   ): Promise<boolean> {
     const { clock, logger, random } = this.#env;
@@ -133,11 +138,18 @@ export class Completer {
           return false;
         case "failed":
           logger.warn({ err: outcome.error, id, tries }, "a report is not acknowledged yet");
-          if (!outcome.retryable) return onFault(outcome.error);
+          if (!outcome.retryable) return onFault(outcome);
           backoff ??= new Backoff(random, RETRY);
           await sleep(clock, backoff.nextMs());
       }
     }
     return false;
   }
+}
+
+const LONGEST_PLAIN = 1_000;
+
+/** Short, and in characters that every encoding has. */
+function plain(text: string): string {
+  return text.slice(0, LONGEST_PLAIN).replaceAll(/[^\x20-\x7e]/g, "?");
 }

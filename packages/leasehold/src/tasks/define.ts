@@ -6,6 +6,7 @@ import {
   checkInteger,
   checkKnown,
   checkName,
+  checkTime,
   InvalidOptionError,
   kindOf,
   type Lease,
@@ -269,9 +270,7 @@ export function checkScheduledAt(at: unknown): void {
       `must be a Date, got ${kindOf(at)}: write new Date(...)`,
     );
   }
-  if (!Number.isFinite(at.getTime())) {
-    throw new InvalidOptionError("scheduledAt", "must be a valid Date");
-  }
+  checkTime("scheduledAt", at.getTime());
 }
 
 export const TASK_DEFAULTS: Readonly<Record<keyof TaskDefaults, true>> = {

@@ -1,5 +1,5 @@
 /** What a store keeps of a task, where it keeps it as a value, and what it lets in. */
-import { InvalidOptionError } from "../core/index.js";
+import { checkTime, InvalidOptionError } from "../core/index.js";
 import type { Attempt, Json, NewTask, Retain, TaskState } from "./port.js";
 
 export type Result = NonNullable<Attempt["result"]>;
@@ -137,13 +137,11 @@ export function cursorNumbers(cursor: string, pattern: RegExp, what: string): nu
 
 /**
  * The task as stores take it. The caller has checked ranges and names.
- * @throws InvalidOptionError for an id that no task can have or a scheduledAt that is no time
+ * @throws InvalidOptionError for an id that no task can have or a scheduledAt that no store can keep
  */
 export function storedTask(task: NewTask): NewTask {
   checkTaskId(task.id);
-  if (task.scheduledAt !== null && Number.isNaN(Date.parse(task.scheduledAt))) {
-    throw new InvalidOptionError("scheduledAt", "must be a time as ISO 8601");
-  }
+  if (task.scheduledAt !== null) checkTime("scheduledAt", Date.parse(task.scheduledAt));
   return task;
 }
 

@@ -13,6 +13,7 @@ import {
   type GrantActions,
   HeldLease,
   type Instant,
+  isRefusedRequest,
   type KeepOptions,
   RENEW_JITTER_RATIO,
   type ReleaseOutcome,
@@ -270,6 +271,11 @@ class RunningTask
     const outcome = await completer.heartbeat({ ...this.#grant(), ttlMs, ...news }, timeoutMs);
     if (outcome.status === "renewed" && this.#checkpoint === checkpoint)
       this.#checkpoint = undefined;
+    // Sent again, it would be refused until the lease has expired.
+    if (isRefusedRequest(outcome)) {
+      if (this.#checkpoint === checkpoint) this.#checkpoint = undefined;
+      if (this.#progress === progress) this.#progress = undefined;
+    }
     // Our own report, whose answer is still to come, may be what has ended the grant: what
     // became of it is for the report to find out. Until then this renewal stays open.
     if (outcome.status === "lost" && this.#report !== "none") await this.whenEnded();

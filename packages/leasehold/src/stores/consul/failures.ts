@@ -6,6 +6,7 @@ import {
   certificateProblem,
   type Failed,
   type LeaseholdError,
+  refusedRequest,
   StoreMisconfiguredError,
   StoreUnavailableError,
   wasNotSent,
@@ -19,7 +20,6 @@ const MISCONFIGURED: readonly (readonly [text: string, remedy: string])[] = [
   ["Permission denied", "give the token the policy of stores/consul/README.md"],
   ["No path to datacenter", "check ?dc= of the URL"],
   ["Invalid Session TTL", "raise ?sessionTtlMs, or lower session_ttl_min of Consul"],
-  ["too large", "raise txn_max_req_len of Consul, or use smaller metadata"],
 ];
 
 /** Messages of requests that Consul rejected before doing anything; a retry may succeed. */
@@ -39,6 +39,9 @@ export function answeredFailure(status: number, text: string, origin: string): L
   const message = `Consul at ${origin} says: ${said}`;
   const remedy = MISCONFIGURED.find(([part]) => said.includes(part))?.[1];
   if (remedy) return new StoreMisconfiguredError(`${message}; ${remedy}`);
+  if (status === 413 || said.includes("too large")) {
+    return refusedRequest(message, "raise txn_max_req_len of Consul, or use smaller metadata");
+  }
   if (status === 429 || REFUSED.some((part) => said.includes(part))) {
     return new StoreUnavailableError(message, { outcome: "none" });
   }

@@ -6,6 +6,7 @@ import {
   certificateProblem,
   type Failed,
   type LeaseholdError,
+  refusedRequest,
   StoreMisconfiguredError,
   StoreUnavailableError,
   wasNotSent,
@@ -46,9 +47,12 @@ const MISCONFIGURED: readonly (readonly [text: string, remedy: string])[] = [
     "with users, its JSON gateway takes certificates without a common name only: use such a one, or gRPC (?transport=grpc)",
   ],
   ["too many operations in txn", "start etcd with --max-txn-ops=128, its default, or more"],
-  ["request is too large", "start etcd with --max-request-bytes=1572864, its default, or more"],
   ["database space exceeded", "compact and defragment etcd, then `etcdctl alarm disarm`"],
 ];
+
+/** The same for a request that etcd does not take. */
+const TOO_LARGE =
+  "start etcd with --max-request-bytes=1572864, its default, or more, or use smaller metadata";
 
 /** Messages of requests that etcd rejected before doing anything; a retry may succeed. */
 const REFUSED = ["too many requests", "not capable", "rate limit"];
@@ -78,6 +82,7 @@ export function saidFailure(answer: ErrorAnswer): CallFailure {
   const message = `etcd says: ${said}`;
   const remedy = MISCONFIGURED.find(([text]) => said.includes(text))?.[1];
   if (remedy) return new CallFailure(new StoreMisconfiguredError(`${message}; ${remedy}`));
+  if (says(["request is too large"])) return new CallFailure(refusedRequest(message, TOO_LARGE));
   if (says(UNAUTHENTICATED)) return unavailable(said, "none", "unauthenticated");
   if (says(["requested lease not found"])) return unavailable(said, "none", "noLease");
   if (says(["required revision has been compacted"])) return unavailable(said, "none", "compacted");

@@ -15,6 +15,7 @@ import {
   type Failed,
   InvalidOptionError,
   LeaseholdError,
+  refusedRequest,
   StoreMisconfiguredError,
   StoreUnavailableError,
   wasNotSent,
@@ -277,6 +278,7 @@ export function readAnswer(response: Response, text: string): Answer | Failed {
   try {
     if (text !== "") body = JSON.parse(text);
   } catch {
+    if (status === 413) return failed("no", refusedRequest("a proxy says that it is too large"));
     // A proxy sent this page. Its status still shows whether the request reached the server.
     if (status < 500 && status !== 429) {
       return failed("maybe", misconfigured("the response is not JSON"));

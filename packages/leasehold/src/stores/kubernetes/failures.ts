@@ -3,6 +3,7 @@
 import {
   certificateProblem,
   LeaseholdError,
+  refusedRequest,
   StoreMisconfiguredError,
   StoreUnavailableError,
 } from "../../core/index.js";
@@ -51,6 +52,8 @@ export function refusalError({ status, body }: Refusal, asked: Asked): Leasehold
       `${says}; create the namespace (kubectl create namespace ${namespace}), or correct the URL: kubernetes:NAMESPACE`,
     );
   }
+  if (status === 413 || status === 422)
+    return refusedRequest(says, "use smaller or other metadata");
   if (status === 429) return new StoreUnavailableError(says, { outcome: "none" });
   if (status >= 500) return unavailable(verb, says, true);
   return new StoreMisconfiguredError(

@@ -6,6 +6,7 @@ import {
   certificateProblem,
   type Failed,
   LeaseholdError,
+  refusedRequest,
   StoreMisconfiguredError,
   StoreUnavailableError,
   sqlErrorOf,
@@ -75,6 +76,12 @@ const AUTHORITY = {
 /** What a server says of the parameters of the URL before any statement: classes 22 and 42. */
 const WRONG_PARAMETER = /^(22|42)/;
 
+/**
+ * SQLSTATEs by which the server refuses the values of a statement: 22 data, 23 constraints, 54 sizes. A unique violation
+ * is none: another statement was faster, and the statement can be repeated.
+ */
+const REFUSED_VALUE = /^(22|23(?!505)|54)/;
+
 /** Removes what the server did not report: Node would print a dozen such fields, each as `undefined`. */
 function withoutUnreported(error: unknown): void {
   if (!isServerError(error)) return;
@@ -104,6 +111,9 @@ export function storeError(error: unknown, sent: boolean): LeaseholdError {
       `PostgreSQL reported: ${message}; correct ?options= and the other parameters of the URL`,
       error,
     );
+  }
+  if (reported && REFUSED_VALUE.test(reported.code)) {
+    return refusedRequest(`PostgreSQL reported: ${reported.message} (${reported.code})`);
   }
   const untrusted = certificateProblem(error, AUTHORITY);
   if (untrusted !== null) {

@@ -8,10 +8,12 @@ interface Settings {
   readonly isReplica: boolean;
   readonly readOnly: string;
   readonly isolation: string;
+  readonly encoding: string;
 }
 const SETTINGS = `SELECT pg_is_in_recovery() AS "isReplica",
   current_setting('default_transaction_read_only') AS "readOnly",
-  current_setting('default_transaction_isolation') AS isolation`;
+  current_setting('default_transaction_isolation') AS isolation,
+  current_setting('server_encoding') AS encoding`;
 const CORRECT = "(or ALTER DATABASE ... SET ..., or correct the options of the URL or pool)";
 
 /**
@@ -38,6 +40,12 @@ export async function checkWritable(session: Asking): Promise<Settings> {
       "this PostgreSQL server is a read-only replica: connect to the primary, or name all servers, " +
         "postgres://user:password@a:5432,b:5432/database",
       { outcome: "none" },
+    );
+  }
+  if (settings.encoding !== "UTF8") {
+    throw new StoreMisconfiguredError(
+      `the database is encoded in ${settings.encoding}, which cannot keep every text, and leasehold needs UTF8: ` +
+        "CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0, and name that database in the URL",
     );
   }
   if (settings.readOnly !== "on") return settings;

@@ -5,6 +5,7 @@ import {
   certificateProblem,
   type Failed,
   LeaseholdError,
+  refusedRequest,
   StoreMisconfiguredError,
   StoreUnavailableError,
 } from "../../core/index.js";
@@ -97,6 +98,9 @@ export function storeError(error: unknown, sent: boolean): LeaseholdError {
   });
 }
 
+/** A value, or the arguments of a script, are more than the server takes. */
+const TOO_LARGE = /exceeds maximum allowed size|invalid (multi)?bulk length/;
+
 /** The server rejects a script before its first write: see scripts.ts. */
 function refusal(message: string, sent: boolean, cause?: Error): LeaseholdError {
   for (const [pattern, remedy] of MISCONFIGURED) {
@@ -105,6 +109,7 @@ function refusal(message: string, sent: boolean, cause?: Error): LeaseholdError 
       return new StoreMisconfiguredError(`Redis reported: ${message}; ${remedy}`, cause);
     }
   }
+  if (TOO_LARGE.test(message)) return refusedRequest(`Redis reported: ${message}`);
   return new StoreUnavailableError(`Redis failed: ${message}`, { outcome: "none", cause });
 }
 

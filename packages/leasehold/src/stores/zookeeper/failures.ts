@@ -3,6 +3,7 @@
 import {
   type Failed,
   LeaseholdError,
+  refusedRequest,
   StoreMisconfiguredError,
   StoreUnavailableError,
 } from "../../core/index.js";
@@ -11,6 +12,8 @@ import { isInstance, reasonOf } from "../../env/index.js";
 /** The server's result codes that the store handles. */
 export const CODES = {
   CONNECTION_LOSS: -4,
+  MARSHALLING_ERROR: -5,
+  BAD_ARGUMENTS: -8,
   NO_NODE: -101,
   NO_AUTH: -102,
   BAD_VERSION: -103,
@@ -57,6 +60,9 @@ export function storeError(error: unknown, unknown: boolean): LeaseholdError {
       `ZooKeeper reported: ${error.message}; use the user and password that own the znodes below the chroot (zookeeper://user:password@...), or grant the user cdrwa on them with setAcl`,
       error,
     );
+  }
+  if (isRefused(error, "MARSHALLING_ERROR", "BAD_ARGUMENTS")) {
+    return refusedRequest(`ZooKeeper reported: ${error.message}`);
   }
   return new StoreUnavailableError(`ZooKeeper failed: ${reasonOf(error)}`, {
     outcome: unknown ? "unknown" : "none",
