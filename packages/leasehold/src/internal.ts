@@ -80,6 +80,7 @@ export {
   checkNewName,
   checkNumber,
   cursorAfter,
+  defaultTtlMs,
   type Failed,
   failedMaybe,
   type Grant,

@@ -10,6 +10,7 @@ import {
   runUnder,
   Signals,
   stopReasonOf,
+  tellOwnCode,
   termsOf,
   ttlOption,
 } from "./held-command.js";
@@ -140,7 +141,10 @@ async function lead(
     if (error instanceof Exit) return error.code;
     throw error;
   }
-  if (code !== undefined) return code;
+  if (code !== undefined) {
+    tellOwnCode(code, notify);
+    return code;
+  }
   return codeOf(signals.waiting.reason, commandLine);
 }
 
@@ -179,6 +183,7 @@ With --json, the reports are
   {"event":"retrying","message":...,"since":...}   the store is unavailable ("until" while it connects at the start)
   {"event":"refused","message":...,"since":...}   a server refuses by a limit
   {"event":"answering","message":...}   the store answers, or the server no longer refuses
+  {"event":"exited","exitCode":...,"message":...}   the command itself ended with 64, 69, 74, 75, 76 or 78
   {"event":"lost","resource":...,"message":...}   without a command: this candidate no longer leads
 
 Exit codes: the command's own; 128 + n if signal n ended the command or arrived before it began; otherwise

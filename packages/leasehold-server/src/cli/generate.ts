@@ -1,4 +1,4 @@
-import { type Command, Option } from "commander";
+import type { Command } from "commander";
 import type { Env, Stores } from "leasehold";
 import {
   clientOver,
@@ -9,6 +9,7 @@ import {
   measureStalls,
   steerGenerator,
   systemEnv,
+  withoutUndefined,
 } from "leasehold/internal";
 import { exportsTo } from "./export-notices.js";
 import { logLevelOption, newLogger, noticesTo } from "./log.js";
@@ -32,7 +33,7 @@ import { shown } from "./terminal.js";
 const rate = decimal(0.01, 1_000);
 
 interface RunOptions extends TelemetryOptions {
-  readonly ttl: number;
+  readonly ttl?: number;
   readonly holder?: string;
   readonly logLevel: string;
 }
@@ -41,10 +42,10 @@ export function addGenerate(generate: Command): void {
   generate.addHelpText("after", HELP);
   withTelemetry(withStores(generate.command("run", { isDefault: true })))
     .description("run an instance until it is stopped; of all instances, only the leader generates")
-    .addOption(
-      new Option("--ttl <duration>", "TTL of the lease of the generating instance")
-        .argParser(duration)
-        .default(5_000, "5s"),
+    .option(
+      "--ttl <duration>",
+      "TTL of the lease of the generating instance (default: 5s, or the nearest that the store allows)",
+      duration,
     )
     .option("--holder <name>", "name of this holder (default: HOST-PID-RANDOM)", notBlank)
     .addOption(logLevelOption())
@@ -111,7 +112,12 @@ async function run(command: Command, options: RunOptions): Promise<void> {
   );
   try {
     const tasks = telemetry?.measured("tasks", stores.tasks, env.clock) ?? stores.tasks;
-    const generator = new Generator(leases, tasks, stores.generator, { ttlMs: options.ttl });
+    const generator = new Generator(
+      leases,
+      tasks,
+      stores.generator,
+      withoutUndefined({ ttlMs: options.ttl }),
+    );
     const metrics = metricsUrl === undefined ? {} : { metrics: metricsUrl };
     logger.info({ holder: leases.holder, ...metrics }, "ready to generate");
     await shutdown.requested();

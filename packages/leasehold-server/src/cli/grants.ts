@@ -3,6 +3,7 @@ import { text as readAll } from "node:stream/consumers";
 import { type Command, Option } from "commander";
 import { LeaseLostError, LeaseUnavailableError } from "leasehold";
 import {
+  defaultTtlMs,
   type Grant,
   instant,
   keepUntilExpiry,
@@ -19,6 +20,7 @@ import {
   conflictOption,
   duration,
   notBlank,
+  TTL_DEFAULT,
   tenantOf,
   type Where,
   whereOf,
@@ -39,9 +41,8 @@ interface Common {
 }
 
 function ttlOption(): Option {
-  return new Option("--ttl <duration>", "how long the lease lasts unless it is renewed")
-    .argParser(duration)
-    .default(30_000, "30s");
+  const about = `how long the lease lasts unless it is renewed ${TTL_DEFAULT}`;
+  return new Option("--ttl <duration>", about).argParser(duration);
 }
 
 export function addAcquire(command: Command): void {
@@ -72,7 +73,7 @@ export function addAcquire(command: Command): void {
 }
 
 interface AcquireOptions extends Common {
-  readonly ttl: number;
+  readonly ttl?: number;
   readonly wait: number;
   readonly holder?: string;
   readonly conflictExitCode: number;
@@ -90,7 +91,11 @@ async function acquire(
   outage.watch(leases, resource, wait);
   try {
     if (leases.capabilities.grants === "bound") throw new UsageError(BOUND);
-    const lease = await leases.acquire(resource, { ttlMs: ttl, waitMs: wait, autoRenew: false });
+    const lease = await leases.acquire(resource, {
+      ...(ttl !== undefined && { ttlMs: ttl }),
+      waitMs: wait,
+      autoRenew: false,
+    });
     outage.end();
     const leaseId = toWireLeaseId(resource, leaseIdOf(lease));
     const remainingMs = Math.floor(lease.remainingMs());
@@ -125,24 +130,27 @@ export function addRenew(command: Command): void {
   withLeaseId(command)
     .addOption(ttlOption())
     .addHelpText("after", RENEW_HELP)
-    .action(async (id: string | undefined, options: Common & { ttl: number }, command: Command) => {
-      const { found, wire } = await leaseOf(id);
-      const stores = await openLeases(whereOf(command));
-      const { leases } = stores;
-      const grant = { namespace: tenantOf(command, stores), ...found };
-      try {
-        const sent = instant(systemEnv.clock);
-        const [outcome] = await leases.renew([{ ...grant, ttlMs: options.ttl }]);
-        if (outcome?.status !== "renewed") throw refusal(grant, outcome);
-        const trust = trustFrom(sent, outcome.remainingMs, TERMS);
-        const remainingMs = Math.max(0, Math.floor(trustLeftMs(trust, systemEnv.clock)));
-        const token = leases.capabilities.tokens === false ? null : outcome.token;
-        const granted = { resource: grant.resource, leaseId: wire, token, remainingMs };
-        await printGrant(options.json, granted);
-      } finally {
-        await stores.close();
-      }
-    });
+    .action(
+      async (id: string | undefined, options: Common & { ttl?: number }, command: Command) => {
+        const { found, wire } = await leaseOf(id);
+        const stores = await openLeases(whereOf(command));
+        const { leases } = stores;
+        const grant = { namespace: tenantOf(command, stores), ...found };
+        try {
+          const sent = instant(systemEnv.clock);
+          const { ttl: ttlMs = defaultTtlMs(leases.capabilities.ttl) } = options;
+          const [outcome] = await leases.renew([{ ...grant, ttlMs }]);
+          if (outcome?.status !== "renewed") throw refusal(grant, outcome);
+          const trust = trustFrom(sent, outcome.remainingMs, TERMS);
+          const remainingMs = Math.max(0, Math.floor(trustLeftMs(trust, systemEnv.clock)));
+          const token = leases.capabilities.tokens === false ? null : outcome.token;
+          const granted = { resource: grant.resource, leaseId: wire, token, remainingMs };
+          await printGrant(options.json, granted);
+        } finally {
+          await stores.close();
+        }
+      },
+    );
 }
 
 export function addRelease(command: Command): void {

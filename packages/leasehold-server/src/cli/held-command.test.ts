@@ -11,6 +11,7 @@ vi.mock("./stores.js", async (original) => ({
   connectTo: vi.fn(),
 }));
 
+const TTL = { minMs: 1, maxMs: 2 ** 31 - 1, stepMs: 1 };
 const OPTIONS = ["--store", "postgres://127.0.0.1/none", "--ttl", "10s"];
 
 /** The options of each request for a lease. */
@@ -23,13 +24,17 @@ beforeEach(() => {
     process.eventNames().map((name) => [name, process.listeners(name as "exit")]),
   );
   const leasehold = {
-    capabilities: { tokens: true },
+    capabilities: { tokens: true, ttl: TTL },
     namespace: "default",
     elector: (_: string, options: object) => {
       asked.push(options);
       return { lead: async () => Promise.reject(new Error("enough")) };
     },
     run: async (_: string, options: object) => {
+      asked.push(options);
+      throw new Error("enough");
+    },
+    once: async (_: string, options: object) => {
       asked.push(options);
       throw new Error("enough");
     },
@@ -47,6 +52,10 @@ afterEach(() => {
   }
 });
 
+function storeWith(ttl: Partial<typeof TTL>) {
+  return { capabilities: { ttl: { ...TTL, ...ttl } } } as unknown as Leasehold<AnyLease>;
+}
+
 async function start(...args: string[]): Promise<void> {
   const { program } = await loadProgram(args);
   await expect(program.parseAsync(["node", "leasehold", ...args])).rejects.toThrow("enough");
@@ -62,25 +71,34 @@ test("elect gives the leadership up early enough to stop the command", async () 
   ]);
 });
 
-test("run gives the lease up early enough to stop the command", async () => {
-  await start("run", "r", ...OPTIONS, "--", "true");
-  await start("run", "r", ...OPTIONS, "--grace", "4s", "--", "true");
-  expect(asked).toMatchObject([
-    { ttlMs: 10_000, marginMs: 2_050 },
-    { ttlMs: 10_000, marginMs: 4_050 },
-  ]);
-});
+test.each(["run", "once"])(
+  "%s gives the lease up early enough to stop the command",
+  async (command) => {
+    await start(command, "r", ...OPTIONS, "--", "true");
+    await start(command, "r", ...OPTIONS, "--grace", "4s", "--", "true");
+    expect(asked).toMatchObject([
+      { ttlMs: 10_000, marginMs: 2_050 },
+      { ttlMs: 10_000, marginMs: 4_050 },
+    ]);
+  },
+);
 
 test("the grace is at most half of the TTL, and a short TTL has a smaller margin", () => {
-  const given = termsOf({ ttl: 10_000, grace: 5_000 });
-  expect(given).toEqual({ ttlMs: 10_000, graceMs: 5_000, marginMs: 5_050 });
-  expect(() => termsOf({ ttl: 10_000, grace: 5_001 })).toThrow("--grace must be at most half");
-  expect(termsOf({ ttl: 100 })).toEqual({ ttlMs: 100, graceMs: 20, marginMs: 30 });
+  const of = (given: Parameters<typeof termsOf>[0]) => termsOf(given, storeWith({}));
+  expect(of({ ttl: 10_000, grace: 5_000 })).toEqual({
+    ttlMs: 10_000,
+    graceMs: 5_000,
+    marginMs: 5_050,
+  });
+  expect(() => of({ ttl: 10_000, grace: 5_001 })).toThrow("--grace must be at most half");
+  expect(of({ ttl: 100 })).toEqual({ ttlMs: 100, graceMs: 20, marginMs: 30 });
 });
 
-test("without --ttl, a store of sessions gets the longest that it allows", () => {
-  const upTo = (maxMs: number) => termsOf({}, { capabilities: { ttl: { maxMs } } }).ttlMs;
-  expect([upTo(15_000), upTo(60_000), termsOf({}).ttlMs]).toEqual([15_000, 30_000, 30_000]);
+test("without --ttl, a store gets what it allows that is nearest to 30 s", () => {
+  const of = (ttl: Partial<typeof TTL>) => termsOf({}, storeWith(ttl)).ttlMs;
+  expect([of({}), of({ maxMs: 60_000 }), of({ maxMs: 15_000 }), of({ minMs: 45_000 })]).toEqual([
+    30_000, 30_000, 15_000, 45_000,
+  ]);
 });
 
 test("no command is started if the lease has expired while the process wrote that it holds it", async () => {

@@ -4,17 +4,16 @@ import { constants } from "node:os";
 import { Option } from "commander";
 import type { Clock } from "leasehold";
 import { type AnyLease, type Leasehold, LeaseLostError } from "leasehold";
-import { sleep, systemEnv } from "leasehold/internal";
+import { defaultTtlMs, sleep, systemEnv } from "leasehold/internal";
 import { reasonOf } from "leasehold/internal/describe";
 import { EXIT } from "./exit-codes.js";
 import { Exit, UsageError } from "./failures.js";
 import type { Notify } from "./notices.js";
-import { duration } from "./options.js";
+import { duration, TTL_DEFAULT } from "./options.js";
 import { ProcessGroup } from "./process-group.js";
 
 const FORWARDED = ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2"] as const;
 /** Added to the grace, because timers and killed processes take time; at most a tenth of the TTL. */
-const DEFAULT_TTL_MS = 30_000;
 const MARGIN_MS = 50;
 /** Of the trust that is left: how often its end is read, which renewals move. */
 const POLL_RATIO = 1 / 4;
@@ -60,7 +59,7 @@ export function rightOf(
 export function ttlOption(): Option {
   return new Option(
     "--ttl <duration>",
-    "TTL of the lease, which is renewed after a third of it (default: 30s, or the longest of the store)",
+    `TTL of the lease, which is renewed after a third of it ${TTL_DEFAULT}`,
   ).argParser(duration);
 }
 
@@ -71,21 +70,15 @@ export function graceOption(): Option {
   ).argParser(duration);
 }
 
-/** The longest TTL of a store; those of sessions have one. */
-interface Bounded {
-  readonly capabilities: { readonly ttl: { readonly maxMs: number } };
-}
-
 /**
  * Returns the TTL, and how long before the expiry of the lease the command must be stopped.
- * @param store absent: it allows any TTL
  * @throws UsageError if that would use up more than half of the TTL
  */
 export function termsOf(
   { ttl, grace }: { readonly ttl?: number | undefined; readonly grace?: number | undefined },
-  store?: Bounded,
+  { capabilities }: Pick<Leasehold<AnyLease>, "capabilities">,
 ) {
-  const ttlMs = ttl ?? Math.min(DEFAULT_TTL_MS, store?.capabilities.ttl.maxMs ?? DEFAULT_TTL_MS);
+  const ttlMs = ttl ?? defaultTtlMs(capabilities.ttl);
   const graceMs = grace ?? Math.floor(ttlMs / 5);
   if (graceMs > ttlMs / 2) throw new UsageError("--grace must be at most half of --ttl");
   return { ttlMs, graceMs, marginMs: graceMs + Math.min(MARGIN_MS, ttlMs / 10) };
@@ -134,6 +127,26 @@ export async function runUnder(
     await group.stop();
     signals.forwardTo(undefined, undefined);
   }
+}
+
+/**
+ * The exit codes of `run` and `elect` when the command has not run to its end. A shell uses 126 and 127 for both, and
+ * 128 + n is always that of the command.
+ */
+const OWN_CODES: ReadonlySet<number> = new Set([
+  EXIT.usage,
+  EXIT.storeUnavailable,
+  EXIT.outputFailed,
+  EXIT.leaseUnavailable,
+  EXIT.leaseLost,
+  EXIT.misconfigured,
+]);
+
+/** Reports a code that a script would take for one of this program. */
+export function tellOwnCode(exitCode: number, notify: Notify): void {
+  if (!OWN_CODES.has(exitCode)) return;
+  const message = `the command itself ended with exit code ${exitCode}`;
+  notify({ event: "exited", exitCode, message });
 }
 
 /**

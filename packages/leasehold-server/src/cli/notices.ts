@@ -48,6 +48,8 @@ export type Notice =
     }
   /** The lease is lost, and the command is stopped. */
   | { readonly event: "stopping"; readonly resource: string; readonly message: string }
+  /** The command has ended by itself, with an exit code that is also one of this program. */
+  | { readonly event: "exited"; readonly exitCode: number; readonly message: string }
   /** The leadership is lost, and the candidate, which runs no command, stands for election again. */
   | { readonly event: "lost"; readonly resource: string; readonly message: string }
   /** What the library warns of, or the command itself; the command goes on. */
@@ -83,6 +85,7 @@ function sentenceOf(notice: Notice): string | null {
       return `leasehold: ${notice.message}; retrying${notice.until ? ` until ${notice.until}` : ""}`;
     case "creating":
     case "answering":
+    case "exited":
     case "warning":
       return `leasehold: ${notice.message}`;
     // The command's own output follows, which needs no introduction.

@@ -126,9 +126,8 @@ async function once(
   }: Options,
 ): Promise<number> {
   const { notify } = where;
-  const { ttlMs, graceMs, marginMs } = termsOf({ ttl, grace });
   const outage = new Outage(notify, wait === undefined ? patienceMs(where.store) : undefined);
-  const client = { holder, logger: outage.logger, defaults: { marginMs } };
+  const client = { holder, logger: outage.logger };
   const { clock } = systemEnv;
   const beganMs = clock.monotonic();
   const leasehold = await connectTo(where, client, { waitMs: wait, isPatient: true });
@@ -136,16 +135,19 @@ async function once(
   outage.watch(leasehold, resourceOf(key), waitMs);
   // Signals are handled from here on. Before this point no lease is held.
   const signals = new Signals();
-  const options = {
-    ttlMs,
-    signal: AbortSignal.any([signals.waiting, outage.hopeless]),
-    ...(waitMs !== undefined && { waitMs }),
-    ...(keep !== undefined && { keepMs: keep }),
-    ...(maxAttempts !== undefined && { maxAttempts }),
-    ...(retryDelay !== undefined && { retryDelayMs: retryDelay }),
-  };
+  const signal = AbortSignal.any([signals.waiting, outage.hopeless]);
   const output = new Tail();
   try {
+    const { ttlMs, graceMs, marginMs } = termsOf({ ttl, grace }, leasehold);
+    const options = {
+      ttlMs,
+      marginMs,
+      signal,
+      ...(waitMs !== undefined && { waitMs }),
+      ...(keep !== undefined && { keepMs: keep }),
+      ...(maxAttempts !== undefined && { maxAttempts }),
+      ...(retryDelay !== undefined && { retryDelayMs: retryDelay }),
+    };
     const result = await leasehold.once<Kept>(key, options, async (lease) => {
       outage.end();
       const right = rightOf(lease, leasehold);

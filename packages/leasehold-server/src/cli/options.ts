@@ -48,6 +48,9 @@ export function withStore(command: Command, use: keyof typeof IN_MEMORY = "share
   return command.addOption(storeOption("store", use)).addOption(namespaceOption());
 }
 
+/** In the help of an option that is not checked before the store is open. */
+export const TTL_DEFAULT = "(default: 30s, or the nearest that the store allows)";
+
 /** Adds --store, --control and --namespace. */
 export function withStores(command: Command): Command {
   return withDatabase(command).addOption(namespaceOption());

@@ -10,6 +10,7 @@ import {
   rightOf,
   runUnder,
   Signals,
+  tellOwnCode,
   termsOf,
   ttlOption,
 } from "./held-command.js";
@@ -77,7 +78,7 @@ async function run(
   try {
     const { ttlMs, graceMs, marginMs } = termsOf({ ttl, grace }, leases);
     const options = { ttlMs, marginMs, signal, ...(waitMs !== undefined && { waitMs }) };
-    return await leases.run(resource, options, (lease) => {
+    const exitCode = await leases.run(resource, options, (lease) => {
       outage.end();
       return runUnder(rightOf(lease, leases), resource, words, {
         graceMs,
@@ -86,6 +87,8 @@ async function run(
         notify,
       });
     });
+    tellOwnCode(exitCode, notify);
+    return exitCode;
   } catch (error) {
     if (error instanceof Exit || error instanceof Interrupted) return error.code;
     if (!(error instanceof LeaseUnavailableError)) throw error;
@@ -131,6 +134,7 @@ With --json, each message of "run" itself is one JSON object on stderr, among th
   {"event":"warning","message":...}   something has failed that does not stop "run"
   {"event":"acquired","resource":...,"holder":...,"token":...}   the command starts
   {"event":"stopping","resource":...,"message":...}   the lease is lost, and the command is stopped
+  {"event":"exited","exitCode":...,"message":...}   the command itself ended with 64, 69, 74, 75, 76 or 78
   {"event":"cannotStart","message":...}   no process could be started
   {"error":{"code":...,"message":...,"docs":...}}   "run" ends with an exit code of its own
 If the command is not found or not executable, the shell reports why, as text.

@@ -7,7 +7,15 @@ import { exportsTo } from "./export-notices.js";
 import { Exit } from "./failures.js";
 import { loadHandlers } from "./handlers.js";
 import { logLevelOption, newLogger, noticesTo } from "./log.js";
-import { controlWhereOf, duration, integer, keyValue, notBlank, withStores } from "./options.js";
+import {
+  controlWhereOf,
+  duration,
+  integer,
+  keyValue,
+  notBlank,
+  TTL_DEFAULT,
+  withStores,
+} from "./options.js";
 import { Outage } from "./outage.js";
 import { shownUrl } from "./shown-url.js";
 import { listenForShutdown } from "./shutdown.js";
@@ -19,7 +27,7 @@ interface Options extends TelemetryOptions {
   readonly option?: Record<string, unknown>;
   readonly concurrency: number;
   readonly queue?: string[];
-  readonly ttl: number;
+  readonly ttl?: number;
   readonly grace: number;
   readonly holder?: string;
   readonly once?: boolean;
@@ -40,11 +48,7 @@ export function addWorker(command: Command): void {
     )
     .option("--concurrency <n>", "maximum number of tasks at once", integer(1, 1_000), 8)
     .option("--queue <name...>", "queues to take tasks from (default: default)")
-    .addOption(
-      new Option("--ttl <duration>", "TTL of the lease of each task")
-        .argParser(duration)
-        .default(30_000, "30s"),
-    )
+    .option("--ttl <duration>", `TTL of the lease of each task ${TTL_DEFAULT}`, duration)
     .addOption(
       new Option(
         "--grace <duration>",
@@ -81,7 +85,7 @@ async function work(command: Command, options: Options): Promise<void> {
   try {
     const worker = leasehold.tasks.work(handlers, {
       concurrency: options.concurrency,
-      ttlMs: options.ttl,
+      ...(options.ttl !== undefined && { ttlMs: options.ttl }),
       graceMs: options.grace,
       ...(options.queue && { queues: options.queue }),
     });

@@ -9,6 +9,7 @@ import {
   checkInteger,
   checkNumber,
   decodeJson,
+  defaultTtlMs,
   JsonTextError,
   randomHex,
   readJson,
@@ -329,4 +330,15 @@ export function checkTtl(path: string, ttlMs: number, served: Capabilities["ttl"
   const { minMs, maxMs } = served;
   if (!path.endsWith("ttlSeconds")) checkInteger(path, ttlMs, minMs, maxMs);
   else checkNumber(path, ttlMs / 1_000, minMs / 1_000, maxMs / 1_000);
+}
+
+/** As {@link checkTtl}; a request without a TTL has the usual one, or what the server allows that is nearest. */
+export function ttlOf(
+  path: string,
+  ttlMs: number | undefined,
+  served: Capabilities["ttl"],
+): number {
+  if (ttlMs === undefined) return defaultTtlMs(served);
+  checkTtl(path, ttlMs, served);
+  return ttlMs;
 }

@@ -43,8 +43,6 @@ export const TtlMs = z.int().min(1).openapi({
   example: 30_000,
 });
 
-const DEFAULT_TTL_MS = 30_000;
-
 /** The two units of a TTL. A request has at most one of them. */
 export const ttl = {
   ttlMs: TtlMs.optional(),
@@ -69,8 +67,8 @@ export interface TtlFields {
 }
 
 /** A TTL in milliseconds, and the field that the caller sent, for messages about it. */
-export interface NamedTtl<Ms> {
-  ttlMs: Ms;
+export interface NamedTtl {
+  ttlMs: number | undefined;
   ttlField: keyof TtlFields;
 }
 
@@ -78,7 +76,7 @@ export interface NamedTtl<Ms> {
 export function withOptionalTtl<Body extends TtlFields>(
   { ttlMs, ttlSeconds, ...rest }: Body,
   context: z.RefinementCtx,
-): Omit<Body, keyof TtlFields> & NamedTtl<number | undefined> {
+): Omit<Body, keyof TtlFields> & NamedTtl {
   if (ttlMs !== undefined && ttlSeconds !== undefined) {
     const message = "must not be combined with ttlMs";
     context.addIssue({ code: "custom", path: ["ttlSeconds"], message });
@@ -88,14 +86,6 @@ export function withOptionalTtl<Body extends TtlFields>(
   return { ...rest, ttlMs: ttlMs ?? requestedMs, ttlField };
 }
 
-/** Converts the TTL to milliseconds; the default is 30 s. */
-export function withDefaultTtl<Body extends TtlFields>(
-  body: Body,
-  context: z.RefinementCtx,
-): Omit<Body, keyof TtlFields> & NamedTtl<number> {
-  const said = withOptionalTtl(body, context);
-  return { ...said, ttlMs: said.ttlMs ?? DEFAULT_TTL_MS };
-}
 
 /** A time with a time zone and a year of four digits, converted to UTC. */
 export const Time = z.iso

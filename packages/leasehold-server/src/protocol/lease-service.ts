@@ -10,7 +10,6 @@ import {
   QueryInteger,
   renewalTtl,
   ttl,
-  withDefaultTtl,
   withOptionalTtl,
 } from "./fields.js";
 import { Grant, GrantOfResource, LeaseState } from "./leases.js";
@@ -89,7 +88,7 @@ export const NewLeaseBody = z
     ...ttl,
     leaseId: GrantOfResource.optional(),
   })
-  .transform(withDefaultTtl)
+  .transform(withOptionalTtl)
   .openapi("NewLease");
 
 const grantee = {

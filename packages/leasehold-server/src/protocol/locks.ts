@@ -10,7 +10,6 @@ import {
   QueryInteger,
   renewalTtl,
   ttl,
-  withDefaultTtl,
   withOptionalTtl,
 } from "./fields.js";
 import { GrantOfResource } from "./leases.js";
@@ -34,7 +33,7 @@ export const LockBody = z
     ...ttl,
     leaseId: GrantOfResource.optional(),
   })
-  .transform(withDefaultTtl)
+  .transform(withOptionalTtl)
   .openapi("LockRequest");
 
 const LockAcquired = z

@@ -4,7 +4,7 @@
  */
 import { z } from "@hono/zod-openapi";
 import type * as wire from "leasehold/internal/wire";
-import { batch, Failed, JsonValue, ttl, withDefaultTtl } from "./fields.js";
+import { batch, Failed, JsonValue, ttl, withOptionalTtl } from "./fields.js";
 import type { Same } from "./same.js";
 import { decidesOnce, failure, grant, news, State } from "./tasks.js";
 
@@ -14,7 +14,7 @@ const id = z.string().max(400);
 export const HeartbeatBatch = batch(
   z
     .strictObject({ id, ...grant, ...ttl, ...news })
-    .transform(withDefaultTtl)
+    .transform(withOptionalTtl)
     .openapi("HeartbeatRequest"),
 );
 true satisfies Same<z.input<typeof HeartbeatBatch>, readonly wire.HeartbeatRequest[]>;

@@ -23,7 +23,7 @@ import {
   Time,
   Token,
   ttl,
-  withDefaultTtl,
+  withOptionalTtl,
 } from "./fields.js";
 import { Version } from "./kinds.js";
 import type { Same } from "./same.js";
@@ -116,7 +116,7 @@ export const NextBody = z
         "Chosen by the caller, at random for each claim: a repeated request of the same processor returns the same tasks, whatever else it asks for; of another processor, it is refused. Secret.",
     }),
   })
-  .transform(withDefaultTtl)
+  .transform(withOptionalTtl)
   .openapi("NextBody");
 true satisfies Same<z.input<typeof NextBody>, wire.NextRequest>;
 
@@ -149,7 +149,7 @@ export const news = { progress: JsonValue.optional(), checkpoint: Checkpoint.opt
 
 export const HeartbeatBody = z
   .strictObject({ ...grant, ...ttl, ...news })
-  .transform(withDefaultTtl)
+  .transform(withOptionalTtl)
   .openapi("HeartbeatBody");
 export const CompleteBody = z
   .strictObject({ ...grant, task_output: JsonValue.default(null) })

@@ -50,6 +50,7 @@ export {
   checkSignal,
   checkTime,
   checkUrl,
+  defaultTtlMs,
   HOLDING,
   isTime,
   kindOf,

@@ -8,7 +8,7 @@ import type { Capabilities, LeaseState } from "./port.js";
 export interface AcquireOptions {
   /**
    * Milliseconds until a grant expires unless it is renewed; a positive integer, at least 100.
-   * Default 30,000, or the longest that the store allows: long enough to live through a slow database or a long garbage collection,
+   * Default 30,000, or what the store allows that is nearest: long enough to live through a slow database or a long garbage collection,
    * short enough that work of a dead process is taken over within half a minute.
    */
   ttlMs?: number;
@@ -117,7 +117,7 @@ export function resolveOptions(
 ): ResolvedOptions {
   checkKnown(options, KNOWN);
   const merged = { ...defaults, ...withoutUndefined(options) };
-  const { ttlMs = Math.min(30_000, ttl.maxMs) } = merged;
+  const { ttlMs = defaultTtlMs(ttl) } = merged;
   checkTtl(ttlMs, ttl);
   const { waitMs = Number.POSITIVE_INFINITY, marginMs = 10, driftRatio = 0.01 } = merged;
   checkNumber("waitMs", waitMs, 0, Number.POSITIVE_INFINITY);
@@ -149,6 +149,17 @@ export function resolveOptions(
     driftRatio,
     stopOnRenewError: merged.stopOnRenewError ?? false,
   };
+}
+
+/**
+ * The TTL of a request that has none: the usual one, or what the store allows that is nearest.
+ * @param usualMs from 100
+ */
+export function defaultTtlMs(
+  { minMs, maxMs }: Pick<Capabilities["ttl"], "minMs" | "maxMs">,
+  usualMs = 30_000,
+): number {
+  return Math.min(maxMs, Math.max(minMs, usualMs));
 }
 
 /** @throws InvalidOptionError */

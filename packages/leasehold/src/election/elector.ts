@@ -33,6 +33,7 @@ import {
   checkObject,
   checkOptional,
   checkSignal,
+  defaultTtlMs,
   type HeldLease,
   HOLDING,
   InvalidOptionError,
@@ -56,7 +57,7 @@ export interface ElectorOptions extends Omit<AcquireOptions, "waitMs" | "signal"
   retryDelayMs?: number;
   /**
    * How long others stand aside for a successor named by `resign`, in milliseconds. Default 5,000
-   * (or the longest lease of the store): a healthy successor takes over within a round trip; a dead one
+   * (or the nearest TTL that the store allows): a healthy successor takes over within a round trip; a dead one
    * costs this long.
    */
   handoverMs?: number;
@@ -140,7 +141,7 @@ export class Elector {
     checkKnown(options, OPTIONS);
     const {
       retryDelayMs = 1_000,
-      handoverMs = Math.min(5_000, leases.capabilities.ttl.maxMs),
+      handoverMs = defaultTtlMs(leases.capabilities.ttl, 5_000),
       graceMs = 5_000,
       ...acquire
     } = options;

@@ -54,7 +54,8 @@ import {
 } from "./port.js";
 
 /** How the work of a key is done. */
-export interface OnceOptions extends Pick<AcquireOptions, "ttlMs" | "waitMs" | "signal"> {
+export interface OnceOptions
+  extends Pick<AcquireOptions, "ttlMs" | "waitMs" | "marginMs" | "signal"> {
   /**
    * How long a success counts, in milliseconds, from 1. Default: for ever. After that the key is as if it had never been
    * used.
@@ -93,6 +94,7 @@ export type OnceWork<T> = (lease: OnceLease) => T | PromiseLike<T>;
 const OPTIONS: Readonly<Record<keyof OnceOptions, true>> = {
   ttlMs: true,
   waitMs: true,
+  marginMs: true,
   signal: true,
   keepMs: true,
   maxAttempts: true,
@@ -175,7 +177,8 @@ class Once<T> {
 
   /** Works under the lease, or waits for the success of the caller that holds it. */
   async #attempt(waitMs: number): Promise<OnceResult<T> | TooEarly> {
-    const { ttlMs, signal } = this.#options;
+    const { ttlMs, marginMs, signal } = this.#options;
+    const terms = { ttlMs, marginMs };
     const resource = resourceOf(this.#key);
     let hasLease = false;
     const work = (lease: unknown) => {
@@ -183,7 +186,11 @@ class Once<T> {
       return this.#underLease(lease);
     };
     try {
-      const free = await this.#leases.tryRun(resource, withoutUndefined({ ttlMs, signal }), work);
+      const free = await this.#leases.tryRun(
+        resource,
+        withoutUndefined({ ...terms, signal }),
+        work,
+      );
       if (free.ran) return free.value;
     } catch (error) {
       // As for a held lease: a caller that waits also waits for a store that does not answer, or a server that refuses.
@@ -203,7 +210,7 @@ class Once<T> {
     try {
       // What was done between the attempt and the subscription.
       await look();
-      const options = withoutUndefined({ ttlMs, waitMs, signal: waited });
+      const options = withoutUndefined({ ...terms, waitMs, signal: waited });
       // A caller of `once` is there to wait until another one has done the work.
       return await this.#leases.standBy(resource, options, work);
     } catch (error) {

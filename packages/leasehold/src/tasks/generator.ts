@@ -4,7 +4,7 @@
  * said by the lease on GENERATOR_RESOURCE.
  */
 
-import type { Lease, LeaseClient } from "../core/index.js";
+import { defaultTtlMs, type Lease, type LeaseClient } from "../core/index.js";
 import { type Singleton, singletonOver } from "../election/index.js";
 import { type Env, sleep, taskIds } from "../env/index.js";
 import { DEFAULTS } from "./define.js";
@@ -14,7 +14,7 @@ import type { GeneratorState, Json, NewTask, TaskStore } from "./port.js";
 export const GENERATOR_RESOURCE = "generator";
 
 export interface GeneratorOptions {
-  /** The lease of the node that generates, in milliseconds. Default 5,000: a gap few would notice. */
+  /** The lease of the node that generates, in milliseconds. Default 5,000, or what the store allows that is nearest: a gap few would notice. */
   ttlMs?: number;
   /** What to make. Default: a `sleep` task of 1 to 5 s, as the sample worker takes them. */
   make?: (env: Env) => { kind: string; data: Json };
@@ -40,7 +40,7 @@ export class Generator implements AsyncDisposable {
     state: GeneratorState,
     options: GeneratorOptions = {},
   ) {
-    const { ttlMs = 5_000, make = sleepTask } = options;
+    const { ttlMs = defaultTtlMs(leases.capabilities.ttl, 5_000), make = sleepTask } = options;
     this.#leases = leases;
     this.#store = store;
     this.#state = state;

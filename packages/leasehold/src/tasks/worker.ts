@@ -27,6 +27,7 @@ import {
   checkNewName,
   checkNumber,
   checkSignal,
+  defaultTtlMs,
   failedMaybe,
   InvalidOptionError,
   instant,
@@ -54,8 +55,8 @@ export interface WorkerOptions {
   /** Taken from in order of priority over all of them. Default `["default"]`. */
   queues?: readonly string[];
   /**
-   * The lease on each task, in milliseconds, renewed at a third of it. Default 30,000: a dead
-   * worker's tasks are taken over within half a minute.
+   * The lease on each task, in milliseconds, renewed at a third of it. Default 30,000, or what the store allows that is
+   * nearest: a dead worker's tasks are taken over within half a minute.
    */
   ttlMs?: number;
   /** How long `close()` lets handlers end before it aborts their signals. Default 5,000. */
@@ -153,10 +154,11 @@ export class Worker implements AsyncDisposable {
   ) {
     checkKnown(options, OPTIONS);
     checkNewName("holder", context.holder);
-    const { concurrency = 8, queues = ["default"], ttlMs = 30_000, graceMs = 5_000 } = options;
+    const { ttl } = context.store.capabilities;
+    const { concurrency = 8, queues = ["default"], graceMs = 5_000 } = options;
+    const { ttlMs = defaultTtlMs(ttl) } = options;
     checkInteger("concurrency", concurrency, 1, 1_000);
     checkNames("queues", queues);
-    const { ttl } = context.store.capabilities;
     checkInteger("ttlMs", ttlMs, Math.max(100, ttl.minMs), ttl.maxMs);
     checkNumber("graceMs", graceMs, 0, Number.MAX_SAFE_INTEGER);
     this.#work = new TasksAtWork(context, byKind(handlers), ttlMs, this.#stopping.signal, () => {

@@ -1,10 +1,9 @@
 /** Measures a store and this process. */
 import type { Env, LeaseStore } from "leasehold";
-import { newHolder, newLeaseId } from "leasehold/internal";
+import { defaultTtlMs, newHolder, newLeaseId } from "leasehold/internal";
 import { type Summary, summaryOf } from "./ttl.js";
 
 const TICK_MS = 10;
-const TTL_MS = 30_000;
 
 export interface Measured {
   readonly acquireMs: number;
@@ -23,8 +22,7 @@ export async function measureStore(
   { namespace, samples }: { namespace: string; samples: number },
 ): Promise<Measured> {
   const { clock, random } = env;
-  const { minMs, maxMs } = store.capabilities.ttl;
-  const ttlMs = Math.min(maxMs, Math.max(minMs, TTL_MS));
+  const ttlMs = defaultTtlMs(store.capabilities.ttl);
   const leaseId = newLeaseId(random);
   const grant = { namespace, resource: `leasehold-doctor:${leaseId.slice(0, 8)}`, leaseId };
   const timed = async <T>(call: () => Promise<T>) => {

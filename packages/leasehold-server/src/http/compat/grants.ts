@@ -125,7 +125,7 @@ export async function renewGrant(
   services: Services,
   context: Context<AppEnv>,
   grant: NamedGrant,
-  { ttlMs: requestedMs, ttlField }: NamedTtl<number | undefined>,
+  { ttlMs: requestedMs, ttlField }: NamedTtl,
 ): Promise<Extract<RenewOutcome, { status: "renewed" }>> {
   if (requestedMs !== undefined) checkTtl(ttlField, requestedMs, services.ttl.leases);
   const ttlMs = requestedMs ?? (await lastGrant(services, context, grant.resource))?.ttlMs;

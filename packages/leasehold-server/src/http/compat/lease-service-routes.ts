@@ -18,7 +18,7 @@ import { callerOf } from "../auth/caller.js";
 import { toLeaseRecord } from "../console/lease-records.js";
 import { byCaller } from "../operations/operator-action.js";
 import { failed, invalid, ProblemError } from "../problems.js";
-import { type AppEnv, checkTtl, limitBody } from "../request.js";
+import { type AppEnv, limitBody, ttlOf } from "../request.js";
 import { type App, answers, bodyProblems, jsonBody, otherMethods } from "../routing.js";
 import type { Services } from "../services.js";
 import { grantByHolder, newGrantByHolder } from "./by-holder.js";
@@ -63,8 +63,8 @@ export function leaseServiceRoutes(app: App, services: Services): void {
       },
     }),
     async (context) => {
-      const { resource, holder, ttlMs, ttlField, leaseId: chosen } = context.req.valid("json");
-      checkTtl(ttlField, ttlMs, services.ttl.leases);
+      const { resource, holder, ttlField, leaseId: chosen, ...asked } = context.req.valid("json");
+      const ttlMs = ttlOf(ttlField, asked.ttlMs, services.ttl.leases);
       const own = { leaseId: chosenLeaseId(services, resource, chosen) };
       const grant = chosen
         ? own

@@ -23,7 +23,7 @@ import { excludesOthers, filteredPage } from "../console/lease-filters.js";
 import { byCaller, controlOf } from "../operations/operator-action.js";
 import type { Revoked } from "../operations/revoking.js";
 import { failed } from "../problems.js";
-import { checkTtl, emptyBodyIsNone, limitBody } from "../request.js";
+import { emptyBodyIsNone, limitBody, ttlOf } from "../request.js";
 import {
   type App,
   answers,
@@ -73,8 +73,8 @@ export function lockRoutes(app: App, services: Services): void {
       },
     }),
     async (context) => {
-      const { resource, ownerId, ttlMs, ttlField, leaseId: chosen } = context.req.valid("json");
-      checkTtl(ttlField, ttlMs, services.ttl.leases);
+      const { resource, ownerId, ttlField, leaseId: chosen, ...asked } = context.req.valid("json");
+      const ttlMs = ttlOf(ttlField, asked.ttlMs, services.ttl.leases);
       const leaseId = chosenLeaseId(services, resource, chosen);
       const request = { resource, leaseId, holder: ownerId, ttlMs };
       await services.reserveQuota(context, "leases", [resource]);

@@ -13,7 +13,7 @@ import {
   ReturnOutcomes,
 } from "../../protocol/index.js";
 import { callerOf } from "../auth/caller.js";
-import { type AppEnv, checkTtl, limitBody } from "../request.js";
+import { type AppEnv, limitBody, ttlOf } from "../request.js";
 import { type App, answers, bodyProblems, defined, jsonBody, otherMethods } from "../routing.js";
 import type { Services } from "../services.js";
 import { toWireOutcome } from "./outcomes.js";
@@ -44,10 +44,9 @@ export function taskBatchRoutes(app: App, services: Services): void {
     async (context) => {
       const beats = context.req.valid("json");
       const requests = beats.map(({ progress, checkpoint, ttlMs, ttlField, ...grant }, index) => {
-        checkTtl(`${index}.${ttlField}`, ttlMs, services.ttl.tasks);
         return {
           ...grantOf(context, grant),
-          ttlMs,
+          ttlMs: ttlOf(`${index}.${ttlField}`, ttlMs, services.ttl.tasks),
           ...defined({ progress, checkpoint }),
         };
       });

@@ -28,7 +28,7 @@ import {
 } from "../../protocol/index.js";
 import { type Caller, callerOf } from "../auth/caller.js";
 import { failed, ProblemError, refused } from "../problems.js";
-import { type AppEnv, checkTtl, forgetBody, limitBody } from "../request.js";
+import { type AppEnv, forgetBody, limitBody, ttlOf } from "../request.js";
 import { type App, answers, bodyProblems, defined, jsonBody, otherMethods } from "../routing.js";
 import type { Services } from "../services.js";
 
@@ -101,13 +101,14 @@ export function queueRoutes(app: App, services: Services): void {
     }),
     async (context) => {
       const { processor, claimId, waitMs, ttlField, ...wanted } = context.req.valid("json");
-      checkTtl(ttlField, wanted.ttlMs, services.ttl.tasks);
+      const ttlMs = ttlOf(ttlField, wanted.ttlMs, services.ttl.tasks);
       await context.get("begin")(wanted.queues.length + (wanted.kinds?.length ?? 0));
       const budget = services.budget(context);
       const caller = callerOf(context);
       const { namespace } = caller;
       const request = {
         ...wanted,
+        ttlMs,
         namespace,
         holder: processor,
         claimId: claimId ?? newLeaseId(env.random),
@@ -195,9 +196,9 @@ export function holderRoutes(app: App, services: Services): void {
     async (context) => {
       const { id } = context.req.valid("param");
       const { namespace } = callerOf(context);
-      const { leaseId, fencingToken, ttlMs, ttlField, progress, checkpoint } =
+      const { leaseId, fencingToken, ttlField, progress, checkpoint, ...asked } =
         context.req.valid("json");
-      checkTtl(ttlField, ttlMs, services.ttl.tasks);
+      const ttlMs = ttlOf(ttlField, asked.ttlMs, services.ttl.tasks);
       const grant = { namespace, id, leaseId, token: fencingToken };
       const outcome = await batchedTasks.heartbeat.submit(
         { ...grant, ttlMs, ...defined({ progress, checkpoint }) },
