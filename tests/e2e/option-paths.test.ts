@@ -249,7 +249,13 @@ describe("a schedule", () => {
 
 describe("once", () => {
   type Given = Required<Omit<OnceOptions, "waitMs" | "signal">>;
-  const GIVEN: Given = { ttlMs: 600_000, keepMs: 3_600_000, maxAttempts: 2, retryDelayMs: 60_000 };
+  const GIVEN: Given = {
+    ttlMs: 600_000,
+    marginMs: 100_000,
+    keepMs: 3_600_000,
+    maxAttempts: 2,
+    retryDelayMs: 60_000,
+  };
   const recordOf = (key: string) => stores.once?.get({ namespace: NAMESPACE, key });
   const leaseOf = async (key: string) =>
     (await stores.leases.get([{ namespace: NAMESPACE, resource: resourceOf(key) }]))[0];
@@ -273,7 +279,12 @@ describe("once", () => {
   ])("keeps each option: %s", async (path, client) => {
     const once: Leasehold["once"] = client().once.bind(client());
     const key = (what: string) => `${path}:${what}`;
-    const ttlMs = await once(key("done"), GIVEN, async () => (await leaseOf(key("done")))?.ttlMs);
+    let trustedMs = GIVEN.ttlMs;
+    const ttlMs = await once(key("done"), GIVEN, async (lease) => {
+      trustedMs = lease.remainingMs();
+      return (await leaseOf(key("done")))?.ttlMs;
+    });
+    expect(trustedMs).toBeLessThanOrEqual(GIVEN.ttlMs - GIVEN.marginMs);
     expect(ttlMs).toMatchObject({ ran: true, value: GIVEN.ttlMs });
     await expectKept(key("done"));
 

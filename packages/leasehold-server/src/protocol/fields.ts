@@ -86,7 +86,6 @@ export function withOptionalTtl<Body extends TtlFields>(
   return { ...rest, ttlMs: ttlMs ?? requestedMs, ttlField };
 }
 
-
 /** A time with a time zone and a year of four digits, converted to UTC. */
 export const Time = z.iso
   .datetime({ offset: true, error: "must be an ISO 8601 time with a time zone" })
