@@ -9,8 +9,8 @@ export const HTTP = [
     name: "revoke-sent-again",
     what: "A revoke whose answer was lost is repeated, and ends the grant that came after.",
     file: RETRYING,
-    find: "        repeatable: false,",
-    by: "        repeatable: true,",
+    find: "{ repeatable: false, evenPassedOn: true }",
+    by: "{ repeatable: true, evenPassedOn: true }",
     check: integration(
       "tests/faults/http-faults.test.ts",
       "a revocation whose answer is lost is not repeated",
