@@ -112,8 +112,8 @@ export const TASKS = [
     name: "report-given-up-at-its-first-failure",
     what: "A worker gives up a report at the first failure, and its task runs twice.",
     file: "packages/leasehold/src/tasks/completer.ts",
-    find: "if (!outcome.retryable) return onFault(outcome.error);",
-    by: "return onFault(outcome.error);",
+    find: "if (!outcome.retryable) return onFault(outcome);",
+    by: "return onFault(outcome);",
     check: unit(
       "packages/leasehold/src/tasks/worker.test.ts",
       "repeats a completion that has not arrived",

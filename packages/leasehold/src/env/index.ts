@@ -4,12 +4,10 @@ export { type Clock, sleep, systemClock, type Timer } from "./clock.js";
 export {
   classOf,
   describe,
-  entriesOf,
   isError,
   isInstance,
   propertyOf,
   reasonOf,
-  shown,
   storable,
 } from "./describe.js";
 export { formatDuration, parseDuration } from "./duration.js";
