@@ -337,7 +337,7 @@ export class Elector {
     try {
       await this.#leases.standBy(this.name, options, async (lease) => {
         held = lease;
-        if (await this.#handover.isAnothers(signal)) return;
+        if ((await this.#handover.othersForMs(signal)) > 0) return;
         // The term has already ended: do not start work only to stop it.
         if (signal.aborted || !lease.checkAlive()) return;
         this.#over = new Promise((resolve) => {

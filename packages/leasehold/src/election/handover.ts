@@ -11,6 +11,8 @@ export interface Announcement {
 }
 
 const POLL_MS = 250;
+/** Just after the expiry: an engine may take a while to notice it, and is not asked all the time until then. */
+const AFTER_EXPIRY_MS = 10;
 
 export class Handover {
   readonly #leases: LeaseClient;
@@ -51,22 +53,30 @@ export class Handover {
     env.logger.warn({ name, successor, handoverMs }, "the named successor did not take over");
   }
 
-  /** Whether a live announcement names another candidate; false if the store is unavailable. */
-  async isAnothers(signal: AbortSignal): Promise<boolean> {
+  /**
+   * How long a live announcement names another candidate, in milliseconds; 0: there is none, or the store is
+   * unavailable.
+   */
+  async othersForMs(signal: AbortSignal): Promise<number> {
     signal.throwIfAborted();
     const view = await this.#leases.get(this.#resource).catch(() => null);
     const successor = view?.state === "live" ? successorOf(view.metadata) : null;
-    return successor !== null && successor !== this.#leases.holder;
+    if (!view || successor === null || successor === this.#leases.holder) return 0;
+    return view.remainingMs + AFTER_EXPIRY_MS;
   }
 
   /** Resolves when no live announcement names another candidate. @throws the signal's reason */
   async standAside(signal: AbortSignal): Promise<void> {
     const { env } = this.#leases;
     const wakeup = new Wakeup();
+    // A store may notify of a resource with waiters alone, and this one has none: there, the polls find its release.
     const unlisten = this.#leases.listen(this.#resource, wakeup.set);
     try {
-      while (await this.isAnothers(signal)) {
-        await wakeup.wait(env, jittered(env.random, POLL_MS, 0.5), signal);
+      for (;;) {
+        const leftMs = await this.othersForMs(signal);
+        if (leftMs === 0) return;
+        const pollMs = jittered(env.random, POLL_MS, 0.5);
+        await wakeup.wait(env, Math.min(pollMs, leftMs), signal);
       }
     } finally {
       unlisten();

@@ -131,6 +131,25 @@ describe("resign", () => {
     expect(subscriptions.filter(({ aborted }) => !aborted)).toEqual([]);
   });
 
+  it.each([
+    ["its announcement is released", 0],
+    ["its announcement has just expired", 1_011],
+  ])("lets another candidate lead when %s, without a poll", async (_, afterMs) => {
+    const { clock, node } = electorsWorld();
+    const [a, b] = [node("a"), node("b")];
+    const announced = { ttlMs: 1_000, autoRenew: false, metadata: { successor: "c" } };
+    const announcement = await a.leases.acquire("cluster/successor", announced);
+    const leading = b.lead();
+    await clock.settle();
+    expect(b.elector.state).toBe("waiting");
+    if (afterMs === 0) await announcement.release();
+    await clock.advance(afterMs);
+    expect(b.elector.state).toBe("leading");
+    await b.leases.close();
+    await leading;
+    await a.leases.close();
+  });
+
   it("ends when the named successor leads, not before", async () => {
     const { clock, node } = electorsWorld();
     const [a, b] = [node("a"), node("b")];

@@ -85,6 +85,21 @@ it("moves only the shards of a member that leaves, whichever it is", async () =>
   await Promise.all([b.shards.close(), c.shards.close()]);
 });
 
+it("moves shards as soon as a plan is published, where the store notifies of that, without a poll", async () => {
+  const { clock, join, store, loads } = shardsWorld(4, {}, { pollIntervalMs: 600_000 });
+  const [a, b] = [join("a"), join("b")];
+  await clock.advance(100);
+  expect(loads()).toEqual({ a: 2, b: 2 });
+  const env = manualEnv();
+  const coordinator = new LeaseClient(store, { env, holder: "c" }, { close: undefined });
+  const before = (await readPlan(coordinator, "jobs/plan"))!;
+  const allocation = before.allocation.map(() => shortName("b"));
+  await publish(coordinator, { term: before.term + 1, allocation });
+  await clock.settle();
+  expect(loads()).toEqual({ b: 4 });
+  await Promise.all([a.shards.close(), b.shards.close()]);
+});
+
 it("works on no shard beyond its own count, whatever the plan says", async () => {
   const { clock, join, working } = shardsWorld(2);
   const { leases, shards } = join("a");

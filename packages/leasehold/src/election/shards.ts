@@ -4,7 +4,7 @@
  *   NAME/coordinator    elects one member (Elector)
  *   NAME/members/M      held by each member: it lives        │ list, every second and when one expires
  *   NAME/plan           ◀── who works on what ── coordinator ◀┘
- *      │ read by each member, every second and when notified
+ *      │ read by each member every second, and at once where the store notifies of resources without waiters
  *      ▼
  *   NAME/shards/N       held by the member that works on shard N (Singleton), for as long as it does
  *
