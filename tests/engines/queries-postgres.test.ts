@@ -348,4 +348,51 @@ describePostgres("in PostgreSQL", () => {
     const found = await Promise.all(left);
     expect(found.map((one) => one?.grantId ?? null)).toEqual([null, "new", "endless", null]);
   });
+
+  it("leases are listed by their holder, whose name is no beginning of another's", async () => {
+    const holders = ["b", "a", "ab", "A", "a"];
+    const requests = holders.map((holder, at) => ({
+      namespace: "holders",
+      resource: `r${at}`,
+      holder,
+      leaseId: newLeaseId(systemRandom),
+      ttlMs: 60_000,
+    }));
+    await database.leases.acquire(requests);
+    const listed = async (holder: string) => {
+      const { items } = await database.leases.list({ namespace: "holders", holder });
+      return items.map(({ resource }) => resource);
+    };
+    expect(await listed("a")).toEqual(["r1", "r4"]);
+    expect(await listed("ab")).toEqual(["r2"]);
+    expect(await listed("")).toEqual([]);
+  });
+
+  it("no statement of a collection deletes more than a thousand rows", async () => {
+    const tables = ["lease", "grant_history", "api_key"];
+    await admin.query("CREATE TABLE deletions (what text, rows int)");
+    await admin.query(`CREATE FUNCTION note_deletion() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+      INSERT INTO public.deletions SELECT TG_TABLE_NAME, count(*) FROM gone; RETURN NULL; END $$`);
+    for (const table of tables) {
+      await admin.query(`CREATE TRIGGER note_deletion AFTER DELETE ON leasehold.${table}
+        REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION note_deletion()`);
+    }
+    await admin.query(`INSERT INTO leasehold.lease (namespace, resource, lease_id, holder, token, ttl_ms,
+      granted_at, expires_at, ended) SELECT 'many', 'r' || n, 'l' || n, 'h', n, 1, ${OLD}, ${OLD}, 'released'
+      FROM generate_series(1, 1500) n`);
+    await admin.query(`INSERT INTO leasehold.grant_history (namespace, resource, grant_id, holder, token,
+      state, ttl_ms, expires_at, recorded_at) SELECT 'many', 'r', 'g' || n, 'h', n, 'released', 1, ${OLD}, ${OLD}
+      FROM generate_series(1, 1500) n`);
+    await admin.query(`INSERT INTO leasehold.api_key (id, namespace, name, role, prefixes, digest, created_at,
+      expires_at) SELECT 'k' || n, 'many', 'n', 'viewer', '[]', 'd', ${OLD}, ${OLD} FROM generate_series(1, 1500) n`);
+    const { leases, history, control } = database;
+    expect(await leases.collect(0)).toBeGreaterThanOrEqual(1_500);
+    expect(await history.collect(0)).toBeGreaterThanOrEqual(1_500);
+    expect(await control.keys.collect(0)).toBeGreaterThanOrEqual(1_500);
+    const { rows } = await admin.query(
+      "SELECT what, max(rows) AS most FROM deletions GROUP BY what ORDER BY what",
+    );
+    expect(rows).toEqual([...tables].sort().map((what) => ({ what, most: 1_000 })));
+    await admin.query("DROP FUNCTION note_deletion CASCADE");
+  });
 });

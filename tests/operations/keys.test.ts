@@ -373,6 +373,16 @@ for (const engine of CONTROL_ENGINES) {
       const after = { leases: null, tasks: 0, ratePerSecond: 0.5 };
       expect(await set({})).toEqual(after);
       expect(await control.limits.read("limited")).toEqual(after);
+      const changes = [{ leases: 6 }, { tasks: 7 }, { ratePerSecond: 8 }, { tasks: null }];
+      for (const [at, change] of changes.entries()) {
+        const before = await control.limits.read("limited");
+        expect(await set(change), `change ${at}`).toEqual({ ...before, ...change });
+      }
+      expect(await set({ ratePerSecond: null })).toEqual({
+        leases: 6,
+        tasks: null,
+        ratePerSecond: null,
+      });
     });
   });
 }

@@ -31,9 +31,9 @@ for (const engine of CONTROL_ENGINES) {
       target: name,
       reason: "freeze",
     });
-    const pause = (key: PauseKey, reason = "freeze") =>
+    const pause = (key: PauseKey, reason = "freeze", actor = "key:1") =>
       opened.control.perform(act(key, "pause"), async ({ pauses }) => ({
-        value: await pauses.set({ ...key, actor: "key:1", reason }),
+        value: await pauses.set({ ...key, actor, reason }),
         details: {},
       }));
     const resume = (key: PauseKey) =>
@@ -64,8 +64,10 @@ for (const engine of CONTROL_ENGINES) {
       for (const key of keys) await pause(key);
       const listed = await pauses.list("kept");
       expect(listed.map(({ kind }) => kind)).toEqual(["prefix", "queue", "resource"]);
-      const again = await pause(keys[0]!, "another reason");
-      expect(again).toEqual({ ...listed[2], reason: "another reason" });
+      const change = { actor: "key:2", reason: "another reason" };
+      const again = await pause(keys[0]!, change.reason, change.actor);
+      expect(again).toEqual({ ...listed[2], ...change });
+      expect(await pauses.list("kept")).toEqual([listed[0], listed[1], again]);
       expect(Date.parse(again.since)).toBeGreaterThan(Date.now() - 60_000);
       expect((await pauses.list(null)).length).toBeGreaterThanOrEqual(3);
       expect(await pauses.list("elsewhere")).toEqual([]);

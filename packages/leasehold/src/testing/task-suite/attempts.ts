@@ -134,6 +134,30 @@ export const attempts: Section = (test, expect) => {
     expect(view.heartbeatAt).toBe(null);
   });
 
+  test("begins each attempt anew in a claim from several queues, and of a key, too", async (fixture) => {
+    const concurrency = { key: "key", perKey: 1, order: "fifo" } as const;
+    const queues = ["queue", "another"];
+    for (const [task, claims] of [
+      [{}, { queues }],
+      [{ concurrency }, {}],
+      [{ concurrency }, { queues }],
+    ] as const) {
+      const first = await fixture.addAndHold(task, { ...claims, holder: "worker 1" });
+      await fixture.heartbeat(first, { progress: "half" });
+      await fixture.fail(first, { error: "no luck", retryInMs: 0 });
+      const second = await fixture.hold({ ...claims, holder: "worker 2" });
+      expect(second).toMatchObject({ id: first.id, attempt: 2, previousHolder: "worker 1" });
+      expect(second.token).toBeGreaterThan(first.token);
+      const view = await fixture.view(second);
+      expect(view).toMatchObject({ holder: "worker 2", progress: null, heartbeatAt: null });
+      expect(view.attempts).toMatchObject([
+        { holder: "worker 1", result: "failed", progress: "half" },
+        { holder: "worker 2", result: null, progress: null },
+      ]);
+      await fixture.complete(second);
+    }
+  });
+
   test("never shows a lease id", async (fixture) => {
     const first = await fixture.addAndHold();
     await fixture.fail(first, { retryInMs: 0 });
