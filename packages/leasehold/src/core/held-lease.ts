@@ -280,10 +280,9 @@ export class HeldLease implements Lease {
   }
 
   #notify(handler: LostHandler, reason: LostReason): void {
-    const { resource } = this;
     guarded(
       () => handler(reason),
-      (err) => this.#env.logger.error({ err, resource }, "an onLost handler threw"),
+      (err) => this.#env.logger.error({ err, resource: this.resource }, "an onLost handler threw"),
     );
   }
 

@@ -1,5 +1,6 @@
 import { type Clock, systemClock } from "./clock.js";
-import { guardedLogger, type Logger, silentLogger } from "./logger.js";
+import { guardedLogger } from "./guarded-logger.js";
+import { type Logger, silentLogger } from "./logger.js";
 import { type Random, systemRandom } from "./random.js";
 import { type Scope, systemScope } from "./scope.js";
 import { guardedTelemetry, type Telemetry } from "./telemetry.js";

@@ -14,6 +14,7 @@ export { formatDuration, parseDuration } from "./duration.js";
 export { type Env, envFrom, guardedEnv, systemEnv } from "./env.js";
 export { EventQueue, eventsUntil, type Resync } from "./event-queue.js";
 export { guarded } from "./guarded.js";
+export { guardedLogger } from "./guarded-logger.js";
 export { isHeldByOneTimer } from "./idle.js";
 export {
   claimDigestOf,
@@ -31,7 +32,7 @@ export {
 } from "./ids.js";
 export { isoTime } from "./iso-time.js";
 export { chunked, zip } from "./lists.js";
-export { guardedLogger, type Logger, silentLogger } from "./logger.js";
+export { type Logger, silentLogger } from "./logger.js";
 export {
   BOUNDARIES,
   type LabelsOf,
