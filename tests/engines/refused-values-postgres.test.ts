@@ -8,17 +8,30 @@ import {
   type Leasehold,
   migrate,
 } from "../../packages/leasehold/src/index.js";
-import { postgres } from "../../packages/leasehold/src/stores/postgres/index.js";
+import {
+  openPostgres,
+  planPostgres,
+  postgres,
+} from "../../packages/leasehold/src/stores/postgres/index.js";
+import { checkBuild, leasehold } from "../support/cli.js";
 import { describePostgres, freshDatabase } from "../support/postgres.js";
 
 const env = { ...systemEnv, logger: silentLogger };
 const REFUSED = { code: "INVALID_OPTION", retryable: false, outcome: "none" };
 
 describePostgres("a PostgreSQL database that is not in UTF8", () => {
+  beforeAll(checkBuild);
+
   it.each(["LATIN1", "SQL_ASCII", "EUC_JP"] as const)("is refused: %s", async (encoding) => {
     const { url, drop } = await freshDatabase(undefined, encoding);
     const error = { code: "STORE_MISCONFIGURED", retryable: false };
-    for (const open of [() => connect(postgres({ url }), { env }), () => migrate(url, { env })]) {
+    const source = { url };
+    const opens = [
+      () => connect(postgres(source), { env }),
+      () => migrate(url, { env }),
+      () => planPostgres(source, env),
+    ];
+    for (const open of opens) {
       const opened = open();
       await expect(opened).rejects.toMatchObject(error);
       await expect(opened).rejects.toThrow(`encoded in ${encoding}`);
@@ -26,22 +39,41 @@ describePostgres("a PostgreSQL database that is not in UTF8", () => {
     }
     await drop();
   });
+
+  it.each([
+    ["doctor", []],
+    ["migrate", ["--dry-run"]],
+    ["migrate", ["--sql"]],
+    ["migrate", ["--status"]],
+    ["migrate", []],
+  ])("is refused by leasehold %s %j", async (command, options) => {
+    const { url, drop } = await freshDatabase(undefined, "LATIN1");
+    const { code, stdout, stderr } = await leasehold([command, "--store", url, ...options]);
+    expect({ code, stdout }).toEqual({ code: 78, stdout: "" });
+    expect(stderr).toContain("encoded in LATIN1");
+    expect(stderr).toContain("ENCODING 'UTF8' TEMPLATE template0");
+    expect(stderr).not.toContain("try again");
+    await drop();
+  });
 });
 
 describePostgres("a value that PostgreSQL refuses for good", () => {
   let client: Leasehold;
+  let url: string;
   let drop: () => Promise<void>;
   const echo = defineTask<string>("echo");
 
   beforeAll(async () => {
     const database = await freshDatabase();
-    drop = database.drop;
+    ({ url, drop } = database);
     client = await connect(postgres({ url: database.url }), { env });
     await client.tasks.counts();
     const admin = new pg.Client({ connectionString: database.url });
     await admin.connect();
     await admin.query(`ALTER TABLE leasehold.task
       ADD CHECK (data NOT LIKE '%check%'), ADD CHECK (data NOT LIKE '%divide%' OR 1 / length(left(data, 0)) > 0),
+      ADD CHECK (state <> 'cancelled' OR data NOT LIKE '%kept%'),
+      ADD CHECK (state <> 'cancelled' OR data NOT LIKE '%zero%' OR 1 / (length(data) * 0) > 0),
       ADD CHECK (output NOT LIKE '%check%'), ADD CHECK (error NOT LIKE '%check\u00e9%')`);
     await admin.end();
   });
@@ -57,6 +89,53 @@ describePostgres("a value that PostgreSQL refuses for good", () => {
       const all = await Promise.allSettled(texts.map((text) => client.tasks.enqueue(echo, text)));
       expect(all.map(({ status }) => status === "fulfilled")).toEqual(texts.map((t) => t !== bad));
       await expect(client.tasks.enqueue(echo, bad)).rejects.toMatchObject(REFUSED);
+    },
+  );
+
+  it("rejects an enqueueAll as a whole, and adds none of its tasks", async () => {
+    const whole = defineTask<string>("whole");
+    for (const texts of [["a", "check", "b"], ["divide", "a"], ["check"]]) {
+      const tasks = texts.map((data) => ({ data }));
+      await expect(client.tasks.enqueueAll(whole, tasks)).rejects.toMatchObject(REFUSED);
+    }
+    const unlike = [{ data: "a" }, { data: "check", priority: 3 }];
+    await expect(client.tasks.enqueueAll(whole, unlike)).rejects.toMatchObject(REFUSED);
+    expect((await client.tasks.list({ kind: "whole" })).items).toEqual([]);
+  });
+
+  it("rejects it in the caller's transaction, which is rolled back", async () => {
+    const within = defineTask<string>("within");
+    const program = new pg.Client({ connectionString: url });
+    await program.connect();
+    await program.query("BEGIN");
+    await client.tasks.enqueue(within, "before", { client: program });
+    const tasks = [{ data: "a" }, { data: "check" }];
+    const added = client.tasks.enqueueAll(within, tasks, { client: program });
+    await expect(added).rejects.toMatchObject(REFUSED);
+    expect((await program.query("COMMIT")).command).toBe("ROLLBACK");
+    await program.end();
+    expect((await client.tasks.list({ kind: "within" })).items).toEqual([]);
+  });
+
+  it.each(["kept", "zero"])("rejects an audited action, and records none: %s", async (data) => {
+    const { control, close } = await openPostgres({ url }, env);
+    const { id } = await client.tasks.enqueue(echo, data);
+    const act = { namespace: "default", actor: "me", target: id, reason: null };
+    const cancelled = control.perform({ ...act, action: "task.cancel" }, async ({ tasks }) => {
+      return { value: await tasks.cancel([{ namespace: "default", id }]), details: {} };
+    });
+    await expect(cancelled).rejects.toMatchObject({ ...REFUSED, path: "the request" });
+    await expect(cancelled).rejects.not.toThrow("?options=");
+    expect((await control.audit.list({ namespace: "default" })).items).toEqual([]);
+    await close();
+  });
+
+  it.each(["statement_timeout%3Dsoon", "DateStyle%3Dnone", "no_such%3D1"])(
+    "is one of the URL while it connects: %s",
+    async (setting) => {
+      const opened = connect(`${url}?options=-c%20${setting}`, { env });
+      await expect(opened).rejects.toMatchObject({ code: "STORE_MISCONFIGURED" });
+      await expect(opened).rejects.toThrow("?options=");
     },
   );
 

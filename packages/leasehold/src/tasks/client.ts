@@ -166,7 +166,8 @@ export class Tasks {
 
   /**
    * Adds many tasks of one kind in one call of the store. The results are in the order of the tasks.
-   * @throws as `enqueue`; after STORE_UNAVAILABLE any of the tasks may have been added
+   * @throws as `enqueue`. After STORE_UNAVAILABLE any of the tasks may have been added. After INVALID_OPTION none has: also if
+   *   the store refuses one of them for good; a transaction of `client` must then be rolled back
    * @example
    * ```ts
    * import { connect, defineTask } from "leasehold";

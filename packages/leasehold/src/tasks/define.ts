@@ -74,7 +74,7 @@ export interface HandlerContext {
   readonly signal: AbortSignal;
   /**
    * Kept with the attempt and shown to people; travels with the next heartbeat. At most 64 KiB as
-   * JSON: it is sent again with every heartbeat.
+   * JSON: it is sent again with every heartbeat. What the store refuses for good is dropped, with a warning.
    * @throws InvalidOptionError for what JSON cannot say, and for more than that
    */
   readonly progress: (progress: Json) => void;
@@ -83,7 +83,8 @@ export interface HandlerContext {
    * `lastCheckpoint`. Resolves when the store has it, under the token of this attempt. It replaces the one before. At most
    * 64 KiB as JSON.
    * @throws LeaseLostError if the lease is lost: nothing was recorded; STORE_UNAVAILABLE: it may have been, and the next
-   *   heartbeat sends it again; InvalidOptionError for what JSON cannot say, and for more than 64 KiB
+   *   heartbeat sends it again; InvalidOptionError for what JSON cannot say, for more than 64 KiB, and for what the store
+   *   refuses for good, which is dropped with a warning
    */
   readonly checkpoint: (checkpoint: Json) => Promise<void>;
   /** The last checkpoint of an earlier attempt, as it was when the task was claimed; null if there was none. */

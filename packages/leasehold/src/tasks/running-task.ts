@@ -261,25 +261,34 @@ class RunningTask
 
   /** For the lease. */
   async renew(timeoutMs: number): Promise<RenewOutcome> {
-    const { completer, ttlMs } = this.#work;
-    const checkpoint = this.#checkpoint;
-    const progress = this.#progress;
-    const news = {
-      ...(progress !== undefined && { progress }),
-      ...(checkpoint && { checkpoint: checkpoint.value }),
-    };
-    const outcome = await completer.heartbeat({ ...this.#grant(), ttlMs, ...news }, timeoutMs);
-    if (outcome.status === "renewed" && this.#checkpoint === checkpoint)
-      this.#checkpoint = undefined;
-    // Sent again, it would be refused until the lease has expired.
-    if (isRefusedRequest(outcome)) {
-      if (this.#checkpoint === checkpoint) this.#checkpoint = undefined;
-      if (this.#progress === progress) this.#progress = undefined;
+    const [progress, checkpoint] = [this.#progress, this.#checkpoint];
+    const drop = (what: string, err: unknown) =>
+      this.log.warn({ err, id: this.#task.id, what }, "the store refuses what a handler reports");
+    let outcome = await this.#heartbeat(timeoutMs, checkpoint, progress);
+    // Sent again, what the store refuses would be refused until the lease has expired.
+    if (progress !== undefined && isRefusedRequest(outcome)) {
+      const { error } = outcome;
+      outcome = await this.#heartbeat(timeoutMs / 2, checkpoint);
+      if (outcome.status === "renewed") drop("progress", error);
+      if (outcome.status === "renewed" && this.#progress === progress) this.#progress = undefined;
     }
+    if (checkpoint && isRefusedRequest(outcome)) drop("checkpoint", outcome.error);
+    const isSettled = outcome.status === "renewed" || isRefusedRequest(outcome);
+    if (isSettled && this.#checkpoint === checkpoint) this.#checkpoint = undefined;
     // Our own report, whose answer is still to come, may be what has ended the grant: what
     // became of it is for the report to find out. Until then this renewal stays open.
     if (outcome.status === "lost" && this.#report !== "none") await this.whenEnded();
     return outcome;
+  }
+
+  #heartbeat(timeoutMs: number, checkpoint?: { value: Json }, progress?: Json) {
+    const request = {
+      ...this.#grant(),
+      ttlMs: this.#work.ttlMs,
+      ...(progress !== undefined && { progress }),
+      ...(checkpoint && { checkpoint: checkpoint.value }),
+    };
+    return this.#work.completer.heartbeat(request, timeoutMs);
   }
 
   /** For the lease. A reported task has ended with its report; any other goes back to the queue. */

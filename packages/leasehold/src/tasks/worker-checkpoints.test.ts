@@ -1,13 +1,14 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { echo, stepped, tasksWorld } from "../../../../tests/support/tasks-world.js";
-import { StoreUnavailableError } from "../core/index.js";
+import { InvalidOptionError, StoreUnavailableError } from "../core/index.js";
+import { type Logger, silentLogger } from "../env/index.js";
 import type { HeartbeatOutcome, HeartbeatRequest, TaskStore } from "./port.js";
 
 const TTL_MS = 3_000;
 
 /** A task whose handler runs, and the requests of its heartbeats. */
-async function running(heartbeat?: TaskStore["heartbeat"]) {
-  const world = tasksWorld();
+async function running(heartbeat?: TaskStore["heartbeat"], logger?: Logger) {
+  const world = tasksWorld(logger);
   const beats: HeartbeatRequest[][] = [];
   const tasks = world.client("me", {
     heartbeat(requests, options) {
@@ -105,5 +106,80 @@ describe("a checkpoint", () => {
       });
     }
     expect(beats).toHaveLength(1);
+  });
+});
+
+describe("what the store refuses for good of a handler's reports", () => {
+  const SAYS = "the store refuses what a handler reports";
+  const error = new InvalidOptionError("the request", "is refused for good");
+  const refused = { status: "failed", applied: "no", retryable: false, error } as const;
+
+  /** A task whose store refuses the word "bad". */
+  async function refusing() {
+    const warn = vi.fn();
+    const world: Awaited<ReturnType<typeof running>> = await running(
+      async (requests) => {
+        const all = requests.map(async (request) => {
+          if (JSON.stringify(request).includes("bad")) return refused;
+          const [outcome] = await world.store.heartbeat([request]);
+          return outcome as HeartbeatOutcome;
+        });
+        return Promise.all(all);
+      },
+      { ...silentLogger, warn },
+    );
+    const said = () => warn.mock.calls.filter(([, message]) => message === SAYS);
+    return { ...world, said };
+  }
+
+  it("is dropped: a checkpoint, and its call rejects", async () => {
+    const { tasks, id, run, beats, clock, said } = await refusing();
+    await run.context.checkpoint("good");
+    await expect(run.context.checkpoint({ row: "bad" })).rejects.toBe(error);
+    await clock.advance(2 * TTL_MS);
+    expect(run.context.signal.aborted).toBe(false);
+    expect((await tasks.get(id))?.checkpoint).toBe("good");
+    expect(beats.filter(([beat]) => beat && "checkpoint" in beat)).toHaveLength(2);
+    expect(said()).toEqual([[{ err: error, id, what: "checkpoint" }, SAYS]]);
+  });
+
+  it("is dropped: a progress, with a warning, and the lease is renewed", async () => {
+    const { tasks, id, run, beats, clock, said } = await refusing();
+    run.context.progress("bad");
+    await clock.advance(2 * TTL_MS);
+    expect(run.context.signal.aborted).toBe(false);
+    expect(beats.filter(([beat]) => beat && "progress" in beat)).toHaveLength(1);
+    expect(said()).toEqual([[{ err: error, id, what: "progress" }, SAYS]]);
+    run.context.progress("fine");
+    await clock.advance(TTL_MS);
+    expect((await tasks.get(id))?.attempts[0]?.progress).toBe("fine");
+  });
+
+  it.each([
+    ["a checkpoint beside a progress", "good", "bad"],
+    ["a progress beside a checkpoint", "bad", "good"],
+  ])("keeps the other one: %s", async (_, progress, checkpoint) => {
+    const { tasks, id, run, clock, said } = await refusing();
+    run.context.progress(progress);
+    const recorded = run.context.checkpoint(checkpoint);
+    if (checkpoint === "bad") await expect(recorded).rejects.toBe(error);
+    else await recorded;
+    await clock.advance(TTL_MS);
+    const task = await tasks.get(id);
+    expect(task?.attempts[0]?.progress ?? null).toBe(progress === "bad" ? null : progress);
+    expect(task?.checkpoint).toBe(checkpoint === "bad" ? null : checkpoint);
+    expect(said()).toHaveLength(1);
+  });
+
+  it("is dropped in turn if it is both", async () => {
+    const { run, clock, said } = await refusing();
+    run.context.progress("bad");
+    await expect(run.context.checkpoint("bad")).rejects.toBe(error);
+    await clock.advance(2 * TTL_MS);
+    expect(run.context.signal.aborted).toBe(false);
+    expect(said().map(([fields]) => (fields as { what: string }).what)).toEqual([
+      "checkpoint",
+      "progress",
+    ]);
   });
 });

@@ -15,7 +15,13 @@ import {
 } from "./connection.js";
 import { Demotions } from "./connection-demotions.js";
 import type { Notice, PgClient, PgPool, PgPoolClient } from "./connection-drivers.js";
-import { breaksConnection, isNotPrepared, isReadOnly, storeError } from "./failures.js";
+import {
+  breaksConnection,
+  connectError,
+  isNotPrepared,
+  isReadOnly,
+  storeError,
+} from "./failures.js";
 
 /** Above the needs of most clients; some statements have one text per number of queues. */
 const MOST_PREPARED = 200;
@@ -210,7 +216,7 @@ function withClient<T>(
     demotions.take(pool).then(run, (error) => {
       if (over) return;
       finish(false);
-      reject(storeError(error, false));
+      reject(connectError(error));
     });
   });
 }

@@ -11,7 +11,7 @@
  * refuses to write, and are closed.
  */
 import { StoreMisconfiguredError, StoreUnavailableError } from "../../core/index.js";
-import { storeError } from "./failures.js";
+import { connectError } from "./failures.js";
 
 /** Resolves if the server of the URL takes writes, and ends what it has opened. */
 export type Probe = (url: string, over: AbortSignal) => Promise<void>;
@@ -63,7 +63,7 @@ export class Primary {
   }
 
   #explained(errors: readonly unknown[]): Error {
-    const reasons = errors.map((error) => storeError(error, false));
+    const reasons = errors.map((error) => connectError(error));
     const permanent = reasons.find((reason) => reason instanceof StoreMisconfiguredError);
     if (permanent) return permanent;
     const each = reasons.map(

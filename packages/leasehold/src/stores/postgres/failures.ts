@@ -73,9 +73,6 @@ const AUTHORITY = {
   authority:
     "name the file of its authority by ?sslrootcert= of the URL, or set NODE_EXTRA_CA_CERTS to it",
 };
-/** What a server says of the parameters of the URL before any statement: classes 22 and 42. */
-const WRONG_PARAMETER = /^(22|42)/;
-
 /**
  * SQLSTATEs by which the server refuses the values of a statement: 22 data, 23 constraints, 54 sizes. A unique violation
  * is none: another statement was faster, and the statement can be repeated.
@@ -106,12 +103,6 @@ export function storeError(error: unknown, sent: boolean): LeaseholdError {
   const said = MISCONFIGURED_SAID.find(([pattern]) => pattern.test(message))?.[1];
   if (said !== undefined)
     return new StoreMisconfiguredError(`PostgreSQL: ${message}; ${said}`, error);
-  if (!sent && reported && WRONG_PARAMETER.test(reported.code)) {
-    return new StoreMisconfiguredError(
-      `PostgreSQL reported: ${message}; correct ?options= and the other parameters of the URL`,
-      error,
-    );
-  }
   if (reported && REFUSED_VALUE.test(reported.code)) {
     return refusedRequest(`PostgreSQL reported: ${reported.message} (${reported.code})`);
   }
@@ -129,6 +120,21 @@ export function storeError(error: unknown, sent: boolean): LeaseholdError {
     outcome: unknown ? "unknown" : "none",
     cause: error,
   });
+}
+
+/** What a server says of the parameters of the URL before any statement: classes 22 and 42. */
+const WRONG_PARAMETER = /^(22|42)/;
+
+/** As `storeError`, for a failure to connect: it is of no statement, so it is of the parameters of the URL. */
+export function connectError(error: unknown): LeaseholdError {
+  const known = storeError(error, false);
+  const reported = sqlErrorOf(error);
+  if (known === error || known instanceof StoreMisconfiguredError) return known;
+  if (!reported || !WRONG_PARAMETER.test(reported.code)) return known;
+  return new StoreMisconfiguredError(
+    `PostgreSQL reported: ${reported.message}; correct ?options= and the other parameters of the URL`,
+    error,
+  );
 }
 
 /** The transaction may not write. */

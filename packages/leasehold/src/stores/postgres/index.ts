@@ -34,7 +34,7 @@ import { migrate, planOf, stepsOf } from "./migrate.js";
 import { PostgresOnceStore } from "./once.js";
 import { PostgresScheduleStore } from "./schedules.js";
 import { inSchema, schemaNamed } from "./schema.js";
-import { checkSettings, checkWritable } from "./session-checks.js";
+import { checkEncoding, checkSettings, checkWritable } from "./session-checks.js";
 import type { Connections } from "./shared.js";
 import { PostgresLeaseStore } from "./store.js";
 import { PostgresTaskStore } from "./tasks.js";
@@ -240,6 +240,7 @@ async function planDatabase(
   }
   const backend = await openBackend(source, env, givenUp);
   try {
+    await checkEncoding(backend.general);
     return await planOf(backend.general, backend.schema);
   } finally {
     await backend.close();

@@ -34,7 +34,7 @@ export async function checkSettings(session: Asking): Promise<void> {
 
 /** @throws STORE_UNAVAILABLE by a replica, which may become the primary; STORE_MISCONFIGURED */
 export async function checkWritable(session: Asking): Promise<Settings> {
-  const [settings] = (await session.query<Settings>(SETTINGS)) as [Settings];
+  const settings = await settingsOf(session);
   if (settings.isReplica) {
     throw new StoreUnavailableError(
       "this PostgreSQL server is a read-only replica: connect to the primary, or name all servers, " +
@@ -42,15 +42,28 @@ export async function checkWritable(session: Asking): Promise<Settings> {
       { outcome: "none" },
     );
   }
-  if (settings.encoding !== "UTF8") {
-    throw new StoreMisconfiguredError(
-      `the database is encoded in ${settings.encoding}, which cannot keep every text, and leasehold needs UTF8: ` +
-        "CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0, and name that database in the URL",
-    );
-  }
+  refuseEncoding(settings);
   if (settings.readOnly !== "on") return settings;
   throw new StoreMisconfiguredError(
     "default_transaction_read_only is on, and leasehold writes: " +
       `ALTER ROLE ... SET default_transaction_read_only = off for its user ${CORRECT}`,
   );
+}
+
+/** @throws STORE_MISCONFIGURED */
+export async function checkEncoding(session: Asking): Promise<void> {
+  refuseEncoding(await settingsOf(session));
+}
+
+function refuseEncoding({ encoding }: Settings): void {
+  if (encoding === "UTF8") return;
+  throw new StoreMisconfiguredError(
+    `the database is encoded in ${encoding}, which cannot keep every text, and leasehold needs UTF8: ` +
+      "CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0, and name that database in the URL",
+  );
+}
+
+async function settingsOf(session: Asking): Promise<Settings> {
+  const [settings] = (await session.query<Settings>(SETTINGS)) as [Settings];
+  return settings;
 }

@@ -20,7 +20,7 @@ import {
   withTimeout,
 } from "../../env/index.js";
 import type { Backend, Subscription } from "./connection.js";
-import { storeError } from "./failures.js";
+import { connectError } from "./failures.js";
 
 /** `[topic, namespace, name]`, such as `["lease", "default", "report"]`. */
 export type Notification = readonly [
@@ -74,7 +74,7 @@ export class Listener {
       }
     } catch (error) {
       await listener.close();
-      throw storeError(error, false);
+      throw connectError(error);
     }
     env.logger.info({ store: backend.name }, "notifications do not arrive; polling instead");
     await listener.close();
