@@ -126,6 +126,8 @@ export const statistics: Section = (test, expect) => {
       expect(await grouped({ dueForMs: 24 * HOUR_MS })).toEqual([]);
       expect(await grouped({ kinds: ["early"], queues: ["another"] })).toEqual([]);
       expect(await grouped({ kinds: ["early"], queues: ["queue"] })).toHaveLength(1);
+      const some = await grouped({ limit: 2 });
+      expect(some.reduce((sum, { tasks }) => sum + tasks, 0)).toBe(2);
     },
     needsDueKinds,
   );
