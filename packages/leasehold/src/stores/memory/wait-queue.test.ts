@@ -1,6 +1,6 @@
 /** That a queue position costs the same however many waiters there are, and is the one that the rules state. */
 import { expect, it } from "vitest";
-import { acquireInTurn, type QueuedWaiter } from "../../core/index.js";
+import { acquireInTurn, LeaseClient, type QueuedWaiter } from "../../core/index.js";
 import { grantIdOf } from "../../env/index.js";
 import { manualEnv, seededRandom } from "../../testing/index.js";
 import { MemoryLeaseState, MemoryLeaseStore } from "./store.js";
@@ -95,4 +95,23 @@ it("wakes the next waiter when one withdraws that only expired ones are ahead of
   await env.clock.settle();
   signal.abort();
   expect(await next).toMatchObject({ value: { type: "changed", wakes: grantIdOf("second") } });
+});
+
+it("grants a resource to its waiter at the end of a pause, without a poll", async () => {
+  const env = manualEnv();
+  const store = new MemoryLeaseStore(new MemoryLeaseState(env.clock));
+  const leases = new LeaseClient(store, { env, namespace: "n", holder: "a" }, { close: undefined });
+  store.setPaused(KEY, true);
+  let token = 0;
+  const waiting = leases.acquire("r").then((lease) => {
+    token = lease.token;
+    return lease.release();
+  });
+  await env.clock.settle();
+  expect(token).toBe(0);
+  store.setPaused(KEY, false);
+  await env.clock.settle();
+  expect(token).toBe(1);
+  await waiting;
+  await leases.close();
 });
