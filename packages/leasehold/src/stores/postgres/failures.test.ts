@@ -1,6 +1,6 @@
 import { inspect } from "node:util";
 import { expect, it } from "vitest";
-import { connectError, storeError } from "./failures.js";
+import { breaksConnection, connectError, storeError } from "./failures.js";
 
 it("shows of the server's error only what the server reported", () => {
   const reported = Object.assign(new Error("no PostgreSQL user name specified"), {
@@ -38,3 +38,18 @@ it.each(["22021", "22P02", "23514", "54000"])(
     }
   },
 );
+
+it.each([
+  ["08006", true, "connection_failure"],
+  ["57P01", true, "admin_shutdown"],
+  ["25P03", true, "idle_in_transaction_session_timeout"],
+  ["25P04", true, "transaction_timeout, which ends the session too"],
+  ["25006", true, "read_only_sql_transaction"],
+  ["XX000", true, "internal_error"],
+  ["25P02", false, "in_failed_sql_transaction"],
+  ["57014", false, "query_canceled"],
+  ["23505", false, "unique_violation"],
+])("tells whether SQLSTATE %s breaks its connection: %s, %s", (code, isBroken) => {
+  const reported = Object.assign(new Error("reported"), { severity: "ERROR", code });
+  expect(breaksConnection(reported)).toBe(isBroken);
+});
