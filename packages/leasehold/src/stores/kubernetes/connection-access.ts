@@ -121,5 +121,10 @@ export class CurrentAccess {
 /** Requests in flight end on their connections, which then close. */
 function retire(agent: HttpAgent): void {
   agent.maxFreeSockets = 0;
+  closeIdle(agent);
+}
+
+/** Requests in flight stay. */
+export function closeIdle(agent: HttpAgent): void {
   for (const socket of Object.values(agent.freeSockets).flat()) socket?.destroy();
 }

@@ -2,14 +2,14 @@
  * Calls to the API server for the Lease objects of one Kubernetes namespace, over HTTP without a client
  * library. A request is sent once, except:
  *
- *   401 ──▶ rereads the credentials (the token was rotated) and sends the request again
+ *   401 ──▶ rereads the credentials (the token was rotated) and sends the request again, on another connection
  *   a read whose idle connection the server just closed ──▶ sends it on another connection
  */
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { ClosedError } from "../../core/index.js";
 import { type Clock, type Env, type Timer, untilAborted } from "../../env/index.js";
-import type { Access, Cluster } from "./connection-access.js";
+import { type Access, type Cluster, closeIdle } from "./connection-access.js";
 import {
   type Asked,
   connectionError,
@@ -214,8 +214,19 @@ export class KubernetesApi {
       request.once("error", reject);
       request.end(payload);
     });
+    if (saysOfServer(response.statusCode ?? 0)) {
+      // The address may lead to another server by now, and this one keeps its connections.
+      const { socket } = response;
+      response.once("end", () => socket.destroy());
+      closeIdle(agent);
+    }
     return { response, access };
   }
+}
+
+/** Another server may do better: this one cannot serve, or does not know the token yet. */
+function saysOfServer(status: number): boolean {
+  return status >= 500 || status === 401;
 }
 
 /** Statuses about versions and names. They are results, not failures. */
