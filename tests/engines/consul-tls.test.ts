@@ -78,7 +78,7 @@ describeConsul("three servers of Consul that ask for client certificates", () =>
     expect(await refusal(at({ cert, key }))).toMatchObject({
       code: "STORE_MISCONFIGURED",
       message: expect.stringMatching(
-        /its certificate is not trusted .*; set NODE_EXTRA_CA_CERTS to its authority, or name its file by \?cacert=/,
+        /its certificate is not trusted .*; name the file of its authority by \?cacert=/,
       ),
     });
   });

@@ -189,7 +189,7 @@ describeZooKeeper("a ZooKeeper that asks for client certificates", () => {
     expect(await refusal(at({ cert, key }))).toMatchObject({
       code: "STORE_MISCONFIGURED",
       message: expect.stringMatching(
-        /its certificate is not trusted .*; set NODE_EXTRA_CA_CERTS to its authority, or name its file by \?cacert=/,
+        /its certificate is not trusted .*; name the file of its authority by \?cacert=/,
       ),
     });
   });

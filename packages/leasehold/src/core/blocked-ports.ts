@@ -9,19 +9,22 @@ const BLOCKED: ReadonlySet<number> = new Set([
   6669, 6679, 6697, 10_080,
 ]);
 
-/** Why no server of HTTP should listen on the port; undefined if it may. */
-export function blockedPort(port: number): string | undefined {
+/**
+ * Why no server of HTTP should listen on the port; undefined if it may.
+ * @param usual port of such a server
+ */
+export function blockedPort(port: number, usual = 4040): string | undefined {
   if (!BLOCKED.has(port)) return undefined;
-  return `port ${port} is blocked by fetch, in browsers as in Node, because another protocol uses it: choose another port, such as 4040`;
+  return `port ${port} is blocked by fetch, in browsers as in Node, because another protocol uses it: choose another port, such as ${usual}`;
 }
 
 /**
  * Checks URLs that fetch is to connect to: its own error names no port, and looks like an outage.
  * @throws InvalidOptionError
  */
-export function checkFetchPorts(path: string, baseUrls: readonly string[]): void {
+export function checkFetchPorts(path: string, baseUrls: readonly string[], usual?: number): void {
   for (const baseUrl of baseUrls) {
-    const problem = blockedPort(Number(new URL(baseUrl).port));
+    const problem = blockedPort(Number(new URL(baseUrl).port), usual);
     if (problem) throw new InvalidOptionError(path, `cannot be reached: ${problem}`);
   }
 }

@@ -59,7 +59,9 @@ it.each([
 
 it("a certificate is blamed only where it is the problem", () => {
   const expired = certificateProblem(fetchFailed(of("DEPTH_ZERO_SELF_SIGNED_CERT")));
-  expect(expired).toMatch(/^its certificate is not trusted \(DEPTH_ZERO_\w+\); set NODE_EXTRA/);
+  expect(expired).toMatch(
+    /^its certificate is not trusted \(DEPTH_ZERO_\w+\); name the file of its authority by \?cacert=/,
+  );
   expect(certificateProblem(fetchFailed(of("ECONNRESET")))).toBeNull();
   expect(certificateProblem(undefined)).toBeNull();
 });

@@ -31,6 +31,13 @@ interface CertificateRemedies {
   readonly client?: string;
 }
 
+/** Those of a URL. */
+export const TLS_REMEDIES = {
+  authority:
+    "name the file of its authority by ?cacert= of the URL (a file that is named is of another one), or set NODE_EXTRA_CA_CERTS to it, which counts without ?cacert= alone",
+  client: "name one by ?cert= and ?key= of the URL",
+};
+
 /** Where another authority would not help, by a code of Node or a text of OpenSSL. */
 const CERTIFICATE_REMEDIES: readonly (readonly [RegExp, problem: string, remedy: string])[] = [
   [
@@ -64,9 +71,7 @@ export function untrusted(code: string, authority: string): string {
 /** What is wrong with the certificate of the server, or of the client; null if something else is. */
 export function certificateProblem(
   error: unknown,
-  { authority, client }: CertificateRemedies = {
-    authority: "set NODE_EXTRA_CA_CERTS to its authority",
-  },
+  { authority, client }: CertificateRemedies = TLS_REMEDIES,
 ): string | null {
   const inner = isError(error) ? (error.cause ?? error) : undefined;
   const code = isError(inner) ? codeOf(inner) : "";

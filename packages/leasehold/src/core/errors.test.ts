@@ -145,6 +145,12 @@ it.each([
     "; nothing has changed: check that a server runs there, or try again",
   ],
   [
+    "connect ENOENT /tmp/none/.s.PGSQL.5432",
+    "none",
+    "; nothing has changed: check that a server runs there, or try again",
+  ],
+  ["open ENOENT /tmp/none", "none", "; nothing has changed: try again"],
+  [
     "connect ECONNREFUSED 127.0.0.1:5432",
     "unknown",
     "; the call may have taken effect: check that, or repeat it",

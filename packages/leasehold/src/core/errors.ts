@@ -164,8 +164,8 @@ export class LeaseUnavailableError extends LeaseholdError {
   }
 }
 
-/** No server listens at the address, or no address has the name. */
-const UNREACHED = /\b(?:ECONNREFUSED|ENOTFOUND)\b/;
+/** No server listens at the address or the socket, or no address has the name. */
+const UNREACHED = /\b(?:ECONNREFUSED|ENOTFOUND|connect ENOENT)\b/;
 /** At the end of the message: what to do. */
 const ADVICE = {
   unreached: "; nothing has changed: check that a server runs there, or try again",

@@ -21,7 +21,7 @@ export async function openTls(
   const { ca, cert, key } = files ?? NO_FILES;
   const named = { ca: tls?.ca ? null : ca, ...(tls?.cert ? NO_PAIR : { cert, key }) };
   const given: TlsOptions = { ...(await readTls(named, engine)), ...withoutUndefined(tls ?? {}) };
-  return given.ca || given.cert ? secureContextOf(given, engine) : null;
+  return Object.keys(given).length > 0 ? secureContextOf(given, engine) : null;
 }
 
 const NO_PAIR = { cert: null, key: null };
@@ -52,6 +52,8 @@ async function contentOf(path: string, engine: string): Promise<string> {
   }
 }
 
+const CERTIFICATE = /-----BEGIN (X509 |TRUSTED )?CERTIFICATE-----/;
+
 export type SecureContext = ReturnType<typeof secureContextOf>;
 
 /**
@@ -62,8 +64,9 @@ function secureContextOf({ ca, cert, key }: TlsOptions, engine: string) {
   const { createSecureContext } = nodeModules()("tls");
   try {
     // Node takes an authority without a certificate for none.
-    if (ca !== undefined && !ca.includes("-----BEGIN "))
-      throw new Error("the authority is not PEM");
+    if (ca !== undefined && !CERTIFICATE.test(ca)) {
+      throw new Error("the authority must have a certificate in PEM");
+    }
     return createSecureContext({ ca, cert, key });
   } catch (error) {
     const message = reasonOf(error);

@@ -1,10 +1,12 @@
 /** Certificates of one's own, and a fetch that shows them, to a server that asks for one. */
 import { once } from "node:events";
-import { readFile } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { createServer, type Server } from "node:https";
 import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import type { TLSSocket } from "node:tls";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
 import { newAuthority } from "../../../../tests/support/certificates.js";
 import { endAll } from "../../../../tests/support/processes.js";
 import { checkTls, type TlsFiles, tlsFilesOf } from "./tls.js";
@@ -150,6 +152,22 @@ it("names what is wrong with the files, and quotes none of them", async () => {
   });
   const secret = await readFile(strangers.key, "utf8");
   expect(crossed.message).not.toContain(secret.split("\n")[1]);
+});
+
+it("refuses an authority without a certificate, which Node would take for none", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "leasehold-tls-"));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const [empty, text] = [join(folder, "empty.pem"), join(folder, "text.pem")];
+  await writeFile(empty, "");
+  await writeFile(text, "an authority\n");
+  const refused =
+    /^the certificates for X cannot be used: the authority must have a certificate in/;
+  for (const ca of [empty, text, files.key]) {
+    const opening = openTls(undefined, { ...NONE, ca }, "X");
+    await expect(opening).rejects.toMatchObject({ code: "STORE_MISCONFIGURED" });
+    await expect(opening).rejects.toThrow(refused);
+  }
+  await expect(openTls({ ca: "" }, NONE, "X")).rejects.toThrow(refused);
 });
 
 it.each<[Parameters<typeof checkTls>[0], TlsFiles | null, string]>([

@@ -40,12 +40,6 @@ export function asksForTls(url: string, scheme: string, query: string): boolean 
   return isSecure || tls === "" || tls === "true";
 }
 
-/** What to do about a certificate that is refused, for `certificateProblem`. */
-export const TLS_REMEDIES = {
-  authority: "set NODE_EXTRA_CA_CERTS to its authority, or name its file by ?cacert= of the URL",
-  client: "name one by ?cert= and ?key= of the URL",
-};
-
 /** @throws InvalidOptionError */
 export function tlsFilesOf(parameters: URLSearchParams): TlsFiles {
   const [ca, cert, key] = [parameters.get("cacert"), parameters.get("cert"), parameters.get("key")];

@@ -11,7 +11,6 @@ import {
   StoreUnavailableError,
   wasNotSent,
 } from "../../core/index.js";
-import { TLS_REMEDIES } from "../../core/tls.js";
 import { reasonOf } from "../../env/index.js";
 
 /** Remedies for permanent failures, by a part of Consul's message. Nothing was applied. */
@@ -64,7 +63,7 @@ export function parsed<T>(text: string): T {
 }
 
 export function connectionFailure(cause: unknown, origin: string): LeaseholdError {
-  const untrusted = certificateProblem(cause, TLS_REMEDIES);
+  const untrusted = certificateProblem(cause);
   if (untrusted !== null) return new StoreMisconfiguredError(`${origin}: ${untrusted}`, cause);
   return new StoreUnavailableError(`Consul failed: ${origin}: ${reasonOf(cause)}`, {
     outcome: wasNotSent(cause) ? "none" : "unknown",

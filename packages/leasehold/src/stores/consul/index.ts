@@ -64,7 +64,7 @@ export function consul(options: ConsulOptions): StoreSource {
     async open(env: Env, timeoutMs = DEFAULT_OPEN_TIMEOUT_MS): Promise<LeaseStores> {
       const secureContext = await openTls(options.tls, files, "Consul");
       const own = secureContext && fetchOver(secureContext);
-      if (isDirect && !own) checkFetchPorts("url", address.agents);
+      if (isDirect && !own) checkFetchPorts("url", address.agents, 8500);
       const fetch = own?.fetch ?? options.fetch ?? globalThis.fetch;
       const client = new ConsulClient({ ...address, fetch, env });
       const store = new ConsulLeaseStore(client);

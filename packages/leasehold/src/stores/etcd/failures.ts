@@ -11,7 +11,6 @@ import {
   StoreUnavailableError,
   wasNotSent,
 } from "../../core/index.js";
-import { TLS_REMEDIES } from "../../core/tls.js";
 import { reasonOf } from "../../env/index.js";
 import type { ErrorAnswer } from "./connection-api.js";
 
@@ -98,7 +97,7 @@ export function saidFailure(answer: ErrorAnswer): CallFailure {
 }
 
 export function connectionFailure(cause: unknown, origin: string): CallFailure {
-  const untrusted = certificateProblem(cause, TLS_REMEDIES);
+  const untrusted = certificateProblem(cause);
   if (untrusted !== null) {
     return new CallFailure(new StoreMisconfiguredError(`${origin}: ${untrusted}`, cause));
   }

@@ -4,8 +4,13 @@
  */
 import type * as Grpc from "@grpc/grpc-js";
 import type Protobuf from "protobufjs";
-import { driverError, driverPart, StoreMisconfiguredError, untrusted } from "../../core/index.js";
-import { TLS_REMEDIES } from "../../core/tls.js";
+import {
+  driverError,
+  driverPart,
+  StoreMisconfiguredError,
+  TLS_REMEDIES,
+  untrusted,
+} from "../../core/index.js";
 import type { SecureContext } from "../../core/tls-connections.js";
 import type { RequestContext, Transport } from "./connection.js";
 import type { Method, WatchMessage, WatchRequest } from "./connection-api.js";

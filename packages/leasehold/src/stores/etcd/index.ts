@@ -78,7 +78,7 @@ export function etcd(options: EtcdOptions): StoreSource {
     async open(env: Env, timeoutMs?: number): Promise<LeaseStores> {
       const secureContext = await openTls(tls, files, "etcd");
       const isFetched = wanted === "json" && !fetch && !secureContext;
-      if (isFetched) checkFetchPorts("url", place.endpoints);
+      if (isFetched) checkFetchPorts("url", place.endpoints, 2379);
       const transport = await openTransport(fetch ? "json" : wanted, {
         fetch: fetch ?? globalThis.fetch,
         secureContext,

@@ -84,6 +84,16 @@ describe("the URL of PostgreSQL", () => {
 });
 
 describe("a parameter of a PostgreSQL URL", () => {
+  it("is without effect where it is a query_timeout of zero, which pg would take for one", () => {
+    const timesOf = (query: string) => {
+      const { searchParams } = new URL(readAddress(`postgres://h/app?${query}`).urls[0]);
+      return [searchParams.get("query_timeout"), searchParams.get("statement_timeout")];
+    };
+    expect(timesOf("query_timeout=0&statement_timeout=0")).toEqual([null, "0"]);
+    expect(timesOf("query_timeout=00")).toEqual([null, null]);
+    expect(timesOf("query_timeout=5000")).toEqual(["5000", null]);
+  });
+
   it.each([
     // As pg 8 reads them, without its warning.
     ["sslmode=require", { sslmode: "verify-full" }],

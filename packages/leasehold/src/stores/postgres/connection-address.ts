@@ -12,7 +12,7 @@ import {
 } from "../../core/index.js";
 import type { TlsFiles } from "../../core/tls.js";
 import type { Address } from "../../env/index.js";
-import { DRIVER_PARAMETERS, OWN_PARAMETERS, settleTls } from "./url-parameters.js";
+import { DRIVER_PARAMETERS, OWN_PARAMETERS, settleTimes, settleTls } from "./url-parameters.js";
 
 export interface ServerAddress {
   /** One URL for each server, as pg reads it. */
@@ -47,6 +47,7 @@ export function readAddress(text: string): ServerAddress {
     throw new InvalidOptionError(`url: ?${name}`, "is named before the path too: remove one");
   }
   settleTls(parameters);
+  settleTimes(parameters);
   const [schema, watch] = [take(parameters, "schema"), take(parameters, "watch")];
   const hosts = hostsOf(authority, take(parameters, "host"), take(parameters, "port"));
   const rest = parameters.size === 0 ? "" : `?${parameters.toString()}`;

@@ -53,3 +53,33 @@ it.each([
   const reported = Object.assign(new Error("reported"), { severity: "ERROR", code });
   expect(breaksConnection(reported)).toBe(isBroken);
 });
+
+it.each([
+  [
+    "canceling statement due to statement timeout",
+    "57014",
+    /; raise \?statement_timeout of the URL/,
+  ],
+  ["canceling statement due to lock timeout", "55P03", /; raise \?lock_timeout of the URL/],
+  ["Query read timeout", undefined, /; raise \?query_timeout of the URL/],
+  [
+    "Client network socket disconnected before secure TLS connection was established",
+    undefined,
+    /; if the URL has \?sslnegotiation=direct, which needs PostgreSQL 17, remove it/,
+  ],
+])("names the parameter of the URL for %s", (message, code, remedy) => {
+  const failure = Object.assign(new Error(message), code ? { code, severity: "ERROR" } : {});
+  expect(storeError(failure, false)).toMatchObject({
+    code: "STORE_UNAVAILABLE",
+    message: expect.stringMatching(remedy) as string,
+  });
+  expect(storeError(failure, true).message).toMatch(remedy);
+});
+
+it("names no parameter for a statement that an administrator canceled", () => {
+  const canceled = Object.assign(new Error("canceling statement due to user request"), {
+    severity: "ERROR",
+    code: "57014",
+  });
+  expect(storeError(canceled, false).message).not.toContain("?");
+});

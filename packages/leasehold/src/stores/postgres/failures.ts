@@ -69,9 +69,22 @@ const MISCONFIGURED_SAID: readonly (readonly [RegExp, string])[] = [
 const TOO_MANY_CONNECTIONS = "53300";
 const CONNECTIONS_NEEDED =
   "each client needs 3 connections and uses up to 15: raise CONNECTION LIMIT of the role or database, or max_connections, or connect through PgBouncer";
+/** What to change if it happens again and again, by the message of the server or of pg. */
+const LIMITED_SAID: readonly (readonly [RegExp, string])[] = [
+  [
+    /statement timeout/,
+    "raise ?statement_timeout of the URL, or statement_timeout of the role or the database",
+  ],
+  [/lock timeout/, "raise ?lock_timeout of the URL, or lock_timeout of the role or the database"],
+  [/^Query read timeout/, "raise ?query_timeout of the URL"],
+  [
+    /before secure TLS connection was established/,
+    "if the URL has ?sslnegotiation=direct, which needs PostgreSQL 17, remove it",
+  ],
+];
 const AUTHORITY = {
   authority:
-    "name the file of its authority by ?sslrootcert= of the URL, or set NODE_EXTRA_CA_CERTS to it",
+    "name the file of its authority by ?sslrootcert= of the URL (a file that is named is of another one), or set NODE_EXTRA_CA_CERTS to it, which counts without ?sslrootcert= alone",
 };
 /**
  * SQLSTATEs by which the server refuses the values of a statement: 22 data, 23 constraints, 54 sizes. A unique violation
@@ -115,7 +128,9 @@ export function storeError(error: unknown, sent: boolean): LeaseholdError {
   }
   // The server rolls back a rejected statement; a statement whose session ended may be committed.
   const unknown = sent && (!reported || SESSION_ENDS.test(reported.code));
-  const limit = reported?.code === TOO_MANY_CONNECTIONS ? `; ${CONNECTIONS_NEEDED}` : "";
+  const known = reported?.code === TOO_MANY_CONNECTIONS ? CONNECTIONS_NEEDED : undefined;
+  const remedy = known ?? LIMITED_SAID.find(([pattern]) => pattern.test(message))?.[1];
+  const limit = remedy === undefined ? "" : `; ${remedy}`;
   return new StoreUnavailableError(`PostgreSQL failed: ${message}${limit}`, {
     outcome: unknown ? "unknown" : "none",
     cause: error,

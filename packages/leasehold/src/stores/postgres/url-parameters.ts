@@ -81,6 +81,11 @@ const OFF: readonly (string | null)[] = ["disable", "false", "0"];
 const UNVERIFIED: readonly (string | null)[] = ["no-verify"];
 const FILES = ["sslrootcert", "sslcert", "sslkey"] as const;
 
+/** Zero means no limit, as of the other times. pg would take the text for one. */
+export function settleTimes(parameters: URLSearchParams): void {
+  if (Number(parameters.get("query_timeout")) === 0) parameters.delete("query_timeout");
+}
+
 /**
  * Replaces what pg would read in another way than it is meant.
  *

@@ -3,7 +3,7 @@
  * it disables.
  */
 import { driverError, driverPart, InvalidOptionError } from "../../core/index.js";
-import { readTls } from "../../core/tls-connections.js";
+import { openTls, readTls } from "../../core/tls-connections.js";
 import type { Address, RedisAddress } from "./connection-address.js";
 
 /** One ioredis connection. */
@@ -84,6 +84,8 @@ async function importDriver() {
 /** @throws STORE_MISCONFIGURED */
 export async function driverByAddress(address: RedisAddress): Promise<Driver> {
   const { hosts, sentinel, username, password, database } = address;
+  // ioredis makes a context for each connection, and a mistake in the files would look like an outage.
+  await openTls(undefined, address.tls, "Redis");
   const tls = address.tls && (await readTls(address.tls, "Redis"));
   const Redis = driverPart("ioredis", (await importDriver()).Redis);
   const options = {

@@ -8,8 +8,8 @@ import {
   refusedRequest,
   StoreMisconfiguredError,
   StoreUnavailableError,
+  TLS_REMEDIES,
 } from "../../core/index.js";
-import { TLS_REMEDIES } from "../../core/tls.js";
 import { isError, propertyOf, reasonOf } from "../../env/index.js";
 
 /** The permissions of a user; for error messages and the README. */
@@ -28,6 +28,7 @@ const MISCONFIGURED: readonly (readonly [RegExp, string])[] = [
     /^ERR SELECT is not allowed in cluster mode/,
     "a cluster has only database 0: remove the number from the URL",
   ],
+  [/^ERR This instance has cluster support disabled/, "it is no cluster: name one server"],
 ];
 
 /** The same for what Sentinels say, which ioredis quotes. */
@@ -85,7 +86,7 @@ export function storeError(error: unknown, sent: boolean): LeaseholdError {
   if (error instanceof LeaseholdError) return error;
   if (isRefusal(error)) return refusal(error.message, sent, withoutCommand(error));
   const message = reasonOf(error);
-  const problem = certificateProblem(error, TLS_REMEDIES);
+  const problem = certificateProblem(error);
   if (problem !== null) return new StoreMisconfiguredError(`Redis: ${message}: ${problem}`, error);
   const said = SENTINEL_SAYS.exec(message)?.[1] ?? "";
   const remedy = MISCONFIGURED_SENTINEL.find(([pattern]) => pattern.test(said))?.[1];

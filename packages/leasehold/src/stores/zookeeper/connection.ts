@@ -6,7 +6,6 @@
  * connection-lifetime.ts). It also detects a silent server, which the driver does not.
  */
 import { certificateProblem, StoreMisconfiguredError } from "../../core/index.js";
-import { TLS_REMEDIES } from "../../core/tls.js";
 import { type Env, nextTurn, type Timer } from "../../env/index.js";
 import {
   type ClientOptions,
@@ -126,7 +125,7 @@ export class Link {
         } else if (state === STATES.disconnected || state === STATES.closed) {
           const cause = problem ?? connection.socket?.errored ?? undefined;
           const what = cause?.message ?? `${server} has closed the connection`;
-          const untrusted = certificateProblem(cause, TLS_REMEDIES);
+          const untrusted = certificateProblem(cause);
           if (untrusted !== null)
             fail(new StoreMisconfiguredError(`${server}: ${untrusted}`, cause));
           else fail(new Unanswered(what, false, cause));
