@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { connect, defineTask } from "../../packages/leasehold/src/index.js";
 import { checkBuild, endAll, leasehold, type Serving, serve } from "../support/cli.js";
-import { BROKEN_JSON, CHANGED_JSON } from "../support/json-texts.js";
+import { BROKEN_JSON, CHANGED_JSON, REPEATED_JSON } from "../support/json-texts.js";
 
 let server: Serving;
 const folder = mkdtempSync(join(tmpdir(), "leasehold-json-"));
@@ -42,9 +42,11 @@ const ROADS = {
   "kinds publish -": [(text: string) => run([...kinds, "-"], text), "the standard input"],
 } as const;
 
-const texts = [...CHANGED_JSON.slice(0, 2), ...CHANGED_JSON.slice(5, 10)].filter(
-  (_, index) => index % 2 === 0,
-);
+const texts = [
+  ...REPEATED_JSON.slice(0, 1),
+  ...CHANGED_JSON.slice(1, 2),
+  ...CHANGED_JSON.slice(5, 10),
+].filter((_, index) => index % 2 === 0);
 const broken = BROKEN_JSON.filter(([text]) => /^(\{'|hello|\ufeff|'\{)/.test(text));
 
 it.each(Object.entries(ROADS))("%s refuses the same texts", async (_, [command, what]) => {

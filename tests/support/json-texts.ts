@@ -9,11 +9,13 @@ export const ACCEPTED_JSON: readonly string[] = [
   '"hello"',
   "null",
   ' \n{"é": "\\u0001"}\t',
+  '[{"a":{"a":[{"a":1,"b:":":"},{"a":2}]},"A":3},{"a":4}]',
 ];
 
-const NOT_INTEGER = "beyond 9007199254740991, where numbers are rounded: send it as a string";
-const NOT_DIGITS = "and would be rounded to 17 significant digits: send it as a string";
-const NOT_DOUBLE = "beyond the range of a double: send it as a string";
+const REMEDY = "send another number, or a string where strings are allowed";
+const NOT_INTEGER = `beyond 9007199254740991, where numbers are rounded: ${REMEDY}`;
+const NOT_DIGITS = `and would be rounded to 17 significant digits: ${REMEDY}`;
+const NOT_DOUBLE = `beyond the range of a double: ${REMEDY}`;
 
 /** The text, the path of the number that would be changed, and the reason. */
 export const CHANGED_JSON: readonly (readonly [string, string, string])[] = [
@@ -29,6 +31,18 @@ export const CHANGED_JSON: readonly (readonly [string, string, string])[] = [
   ["[-1e400]", "0", `is -1e400, ${NOT_DOUBLE}`],
   ["[1e-400]", "0", `is 1e-400, ${NOT_DOUBLE}`],
 ];
+
+/** The text, the path of a name that its object has twice, and where it is again. */
+export const REPEATED_JSON: readonly (readonly [string, string, string])[] = [
+  ['{"id":1,"id":2}', "id", "column 9"],
+  ['[0,{"a":{"b":[1],"c":{"b":2},"b":null}}]', "1.a.b", "column 30"],
+  ['{"\\u0061":{"x":":"},"b":1,"a":{}}', "a", "column 27"],
+  ['{"__proto__":1,"__proto__":2}', "__proto__", "column 16"],
+].map(([text = "", path = "", place]) => [
+  text,
+  path,
+  `occurs twice in its object, again at line 1, ${place}: remove one`,
+]);
 
 /** The text, and where it stops being JSON. */
 export const BROKEN_JSON: readonly (readonly [string, string])[] = [

@@ -70,7 +70,7 @@ it("collects key=value, with the value as JSON or text", () => {
   expect(() => keyValue("a=2", options)).toThrow("a is given more than once");
   expect(keyValue('id="9007199254740993"', {})).toEqual({ id: "9007199254740993" });
   for (const text of ["id=9007199254740993", 'id={"of":[-9007199254740993]}']) {
-    expect(() => keyValue(text, {})).toThrow("where numbers are rounded: send it as a string");
+    expect(() => keyValue(text, {})).toThrow("where numbers are rounded: send another number");
   }
   for (const text of ["id={'of': 5}", "id=[1", 'id="a']) {
     expect(() => keyValue(text, {})).toThrow("id is not JSON: line 1, column ");

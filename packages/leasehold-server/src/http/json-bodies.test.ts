@@ -1,7 +1,12 @@
 /** Each text of users has the same verdict in the body of each route that takes their values. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Asked, openApp } from "../../../../tests/support/app.js";
-import { ACCEPTED_JSON, BROKEN_JSON, CHANGED_JSON } from "../../../../tests/support/json-texts.js";
+import {
+  ACCEPTED_JSON,
+  BROKEN_JSON,
+  CHANGED_JSON,
+  REPEATED_JSON,
+} from "../../../../tests/support/json-texts.js";
 
 let app: Asked;
 beforeAll(async () => {
@@ -29,6 +34,12 @@ test.each(ROADS)("%s %s with %s...%s refuses the same texts", async (...road) =>
     const errors = [{ path: expect.stringMatching(at), problem }];
     expect([text, status, body]).toMatchObject([text, 422, { code: "INVALID_REQUEST", errors }]);
   }
+  for (const [text, at] of REPEATED_JSON) {
+    const { status, body } = await app.ask(method, path, before + text + after);
+    const problem = expect.stringMatching(/^occurs twice in its object, again at line 1, column /);
+    const errors = [{ path: expect.stringMatching(at), problem }];
+    expect([text, status, body]).toMatchObject([text, 422, { code: "INVALID_REQUEST", errors }]);
+  }
   for (const [text] of BROKEN_JSON) {
     const { status, body } = await app.ask(method, path, before + text + after);
     expect([text, status, body.code]).toEqual([text, 400, "MALFORMED_JSON"]);
@@ -48,7 +59,7 @@ test("names the path in the body, with the index of the item", async () => {
   const answer = await app.ask("POST", "/api/tasks", body);
   expect(answer.body).toMatchObject({
     code: "INVALID_REQUEST",
-    errors: [{ path: "1.task_data.id", problem: expect.stringContaining("send it as a string") }],
+    errors: [{ path: "1.task_data.id", problem: expect.stringContaining("send another number") }],
   });
 });
 
@@ -57,6 +68,16 @@ test.each(ACCEPTED_JSON)("task data may be %s", async (text) => {
   expect(status).toBe(201);
   const stored = (await app.ask("GET", `/api/tasks/${body.id}`)).body.task_data;
   expect(JSON.stringify(stored)).toBe(JSON.stringify(JSON.parse(text)));
+});
+
+test.each([
+  ["POST", "/api/tasks", '{"priority":9007199254740993}', "priority"],
+  ["POST", "/api/tasks", '{"max_attempts":1e400}', "max_attempts"],
+  ["PUT", "/v1/kinds/k/1", '{"schema":{"maximum":9007199254740993}}', "schema.maximum"],
+])("%s %s %s names a remedy that the field allows", async (method, path, text, field) => {
+  const { body } = await app.ask(method, path, text);
+  const problem = expect.stringMatching(/: send another number, or a string where strings are/);
+  expect(body.errors).toEqual([{ path: field, problem }]);
 });
 
 test("a token beyond 2^53 is refused, not rounded to another grant's", async () => {

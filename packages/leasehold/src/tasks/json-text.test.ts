@@ -1,6 +1,11 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { ACCEPTED_JSON, BROKEN_JSON, CHANGED_JSON } from "../../../../tests/support/json-texts.js";
+import {
+  ACCEPTED_JSON,
+  BROKEN_JSON,
+  CHANGED_JSON,
+  REPEATED_JSON,
+} from "../../../../tests/support/json-texts.js";
 import { decodeJson, JsonTextError, readJson } from "./json-text.js";
 
 function refusal(read: () => unknown): JsonTextError {
@@ -19,6 +24,17 @@ test.each(ACCEPTED_JSON)("takes %s", (text) => {
 
 test.each(CHANGED_JSON)("refuses %s: of %j a double would be another number", (text, path, why) => {
   expect(refusal(() => readJson(text))).toMatchObject({ path, problem: why });
+});
+
+test.each(REPEATED_JSON)("refuses %s, whose %j would lose a value", (text, path, problem) => {
+  expect(refusal(() => readJson(text))).toMatchObject({ path, problem });
+});
+
+test("names the line of a name that occurs again, and takes deep nests", () => {
+  const text = '{"a":\n1,\n "a":2}';
+  expect(refusal(() => readJson(text, 3)).problem).toContain("line 5, column 2");
+  const deep = `${'{"a":['.repeat(20_000)}0${"]}".repeat(20_000)}`;
+  expect(readJson(deep)).toHaveProperty("a.0.a");
 });
 
 test.each(BROKEN_JSON)("refuses %s, which is not JSON", (text, why) => {
@@ -69,7 +85,7 @@ test("takes what programs write for doubles, and returns it unchanged", () => {
     fc.constantFrom(
       // C and many others; JavaScript, except for the integers that it writes as digits.
       value.toExponential(16),
-      value.toPrecision(17).includes("e") ? `${value}` : value.toExponential(),
+      /[.e]/.test(`${value}`) ? `${value}` : value.toExponential(),
     ),
   );
   fc.assert(
@@ -103,7 +119,7 @@ test("refuses exactly the texts that JSON.parse refuses, however they are broken
       }
       if (error === undefined) return isJson;
       const { path, message } = error as JsonTextError;
-      // Of JSON, only numbers are refused. Otherwise, the text stops before its end or at it, not for an unknown reason.
+      // Of JSON, only what would be changed is refused. Otherwise, the text stops before its end or at it, not for an unknown reason.
       return isJson
         ? path !== null
         : path === null && !message.includes("expected the end, found the end");

@@ -1,6 +1,6 @@
 /**
  * The one reader of JSON that people and programs write: arguments, files and lines of the command line, bodies of
- * requests. `JSON.parse` alone would round numbers silently, and its messages differ between runtimes.
+ * requests. `JSON.parse` alone would round numbers and drop members silently, and its messages differ between runtimes.
  */
 import type { Json } from "./port.js";
 
@@ -9,19 +9,19 @@ export class JsonTextError extends Error {
   override readonly name = "JsonTextError";
 
   constructor(
-    /** Of a number that would be rounded, such as `items.3.id`; empty: the whole text. Null: the text is not JSON. */
+    /** Of what would be changed, such as `items.3.id`; empty: the whole text. Null: the text is not JSON. */
     readonly path: string | null,
     readonly problem: string,
   ) {
-    super(path ? `has a number that would be changed: ${path} ${problem}` : problem);
+    super(path ? `would be changed: ${path} ${problem}` : problem);
   }
 }
 
 /**
- * Parses JSON whose numbers a double represents: no integers beyond 2^53, no more than 17 significant digits, and none
- * beyond a double's range.
+ * Parses JSON whose objects have no name twice, and whose numbers a double represents: no integers beyond 2^53, no more
+ * than 17 significant digits, and none beyond a double's range.
  * @param firstLine the number of the text's first line in what the user wrote
- * @throws JsonTextError that says where the text stops being JSON, or which number would be changed
+ * @throws JsonTextError that says where the text stops being JSON, or what would be changed
  */
 export function readJson(text: string, firstLine = 1): Json {
   let value: Json;
@@ -30,7 +30,8 @@ export function readJson(text: string, firstLine = 1): Json {
   } catch {
     throw notJson(whyNotJson(text, firstLine));
   }
-  checkNumbers(text);
+  const names = checkNumbers(text);
+  if (names > 1 && names !== countNames(value)) checkNames(text, firstLine);
   return value;
 }
 
@@ -65,12 +66,15 @@ function whyNotJson(text: string, firstLine: number): string {
   const scan = new Scan(text);
   while (scan.next());
   const { at, expected } = scan;
-  const lines = text.slice(0, at).split(/\r\n|\r|\n/);
-  const column = (lines.at(-1) ?? "").length + 1;
   const found = shown(text.codePointAt(at));
   const advice = QUOTABLE.test(found) ? "; names and texts need double quotes" : "";
-  const where = `line ${firstLine + lines.length - 1}, column ${column}`;
-  return `${where}: expected ${expected}, found ${found}${advice}`;
+  return `${placeOf(text, at, firstLine)}: expected ${expected}, found ${found}${advice}`;
+}
+
+function placeOf(text: string, at: number, firstLine: number): string {
+  const lines = text.slice(0, at).split(/\r\n|\r|\n/);
+  const column = (lines.at(-1) ?? "").length + 1;
+  return `line ${firstLine + lines.length - 1}, column ${column}`;
 }
 
 /** What is found where a user forgot double quotes, or used others. */
@@ -86,17 +90,62 @@ function shown(code: number | undefined): string {
 /**
  * In one pass over the characters, because most texts have no such number and may be large.
  * @param json must be valid
+ * @returns how many names its objects have
  * @throws JsonTextError
  */
-function checkNumbers(json: string): void {
+function checkNumbers(json: string): number {
+  let names = 0;
   for (let at = 0; at < json.length; at += 1) {
     const mark = json.charCodeAt(at);
     if (mark === QUOTE) at = endOfString(json, at + 1);
     else if (mark >= ZERO && mark <= NINE) at = checkNumber(json, at);
+    else if (mark === COLON) names += 1;
+  }
+  return names;
+}
+
+/** Those that have survived: of a name that an object has twice, `JSON.parse` keeps the last value. */
+function countNames(value: Json): number {
+  let names = 0;
+  // Not recursive, because texts may nest deeper than the stack.
+  const open: unknown[] = [value];
+  for (let each = open.pop(); each !== undefined; each = open.pop()) {
+    if (Array.isArray(each)) {
+      for (const item of each as readonly unknown[]) if (hasItems(item)) open.push(item);
+      continue;
+    }
+    const object = each as Readonly<Record<string, unknown>>;
+    for (const name in object) {
+      names += 1;
+      const item = object[name];
+      if (hasItems(item)) open.push(item);
+    }
+  }
+  return names;
+}
+
+function hasItems(value: unknown): boolean {
+  return typeof value === "object" && value !== null;
+}
+
+/** @throws JsonTextError for the first name that its object has already */
+function checkNames(json: string, firstLine: number): void {
+  const scan = new Scan(json);
+  const seen: Set<unknown>[] = [];
+  while (scan.next()) {
+    const depth = scan.path.length;
+    if (scan.token === "{") seen[depth] = new Set();
+    if (!scan.isName) continue;
+    const [names, name] = [seen[depth], scan.path.at(-1)];
+    if (names?.has(name)) {
+      const problem = `occurs twice in its object, again at ${placeOf(json, scan.at, firstLine)}: remove one`;
+      throw new JsonTextError(scan.path.join("."), problem);
+    }
+    names?.add(name);
   }
 }
 
-const [QUOTE, BACKSLASH] = [code('"'), code("\\")];
+const [QUOTE, BACKSLASH, COLON] = [code('"'), code("\\"), code(":")];
 const [ZERO, NINE] = [code("0"), code("9")];
 const [POINT, SPACE, COMMA, BRACKET, BRACE] = [
   code("."),
@@ -154,14 +203,17 @@ function problemOf(token: string): string | undefined {
   const digits = digitsOf(token);
   const shown = token.length > 40 ? `${token.slice(0, 40)}…` : token;
   if (!Number.isFinite(value) || (value === 0 && digits !== "")) {
-    return `is ${shown}, beyond the range of a double: send it as a string`;
+    return `is ${shown}, beyond the range of a double: ${REMEDY}`;
   }
   if (isBeyond && (/^-?\d+$/.test(token) || isRounded(value, digits))) {
-    return `is ${shown}, beyond ${Number.MAX_SAFE_INTEGER}, where numbers are rounded: send it as a string`;
+    return `is ${shown}, beyond ${Number.MAX_SAFE_INTEGER}, where numbers are rounded: ${REMEDY}`;
   }
   if (digits.length <= MOST_DIGITS) return undefined;
-  return `is ${shown}, and would be rounded to ${MOST_DIGITS} significant digits: send it as a string`;
+  return `is ${shown}, and would be rounded to ${MOST_DIGITS} significant digits: ${REMEDY}`;
 }
+
+/** For any field: strings are allowed where JSON is that of users. */
+const REMEDY = "send another number, or a string where strings are allowed";
 
 /** As many as programs need to write any double. */
 const MOST_DIGITS = 17;
@@ -218,6 +270,11 @@ class Scan {
 
   constructor(text: string) {
     this.#text = text;
+  }
+
+  /** Whether the token is a name of an object. */
+  get isName(): boolean {
+    return this.#state === "colon";
   }
 
   /** Goes to the next token; false: there is none. */
