@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { certificateProblem, wasNotSent } from "./connecting.js";
+import { certificateProblem, connectionReason, wasNotSent } from "./connecting.js";
 
 const of = (code: string, more: object = {}, message = "failed") =>
   Object.assign(new Error(message), { code, ...more });
@@ -74,4 +74,15 @@ it("a server that asks for a certificate of the client is named, with what to do
   expect(certificateProblem(of(code), { ...remedies, client: "set ?cert=" })).toBe(
     `${asks}; set ?cert=`,
   );
+});
+
+it.each([
+  ["https://a:1", 0, "; if it asks for a certificate of the client, name one by ?cert= and ?key="],
+  ["https://a:1", 9, "(UND_ERR_SOCKET)"],
+  ["http://a:1", 0, "(UND_ERR_SOCKET)"],
+])("the end of a connection to %s that had %i bytes names what to do", (origin, bytesRead, end) => {
+  const ended = of("UND_ERR_SOCKET", { socket: { bytesRead } }, "other side closed");
+  const reason = connectionReason(origin, fetchFailed(ended));
+  expect(reason.startsWith(`${origin}: fetch failed: other side closed`)).toBe(true);
+  expect(reason.replace(/ of the URL$/, "").endsWith(end)).toBe(true);
 });

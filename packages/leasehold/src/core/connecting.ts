@@ -82,6 +82,18 @@ export function certificateProblem(
   return UNTRUSTED.test(code) ? untrusted(code, authority) : null;
 }
 
+/**
+ * Why a request failed. A server that asks for a certificate of the client ends the connection of one that has none,
+ * before it has sent anything; fetch does not say why.
+ */
+export function connectionReason(origin: string, error: unknown): string {
+  const reason = `${origin}: ${reasonOf(error)}`;
+  const inner = isError(error) ? (error.cause ?? error) : undefined;
+  const isSilent = propertyOf(propertyOf(inner, "socket"), "bytesRead") === 0;
+  if (!isSilent || !origin.startsWith("https:")) return reason;
+  return `${reason}; if it asks for a certificate of the client, ${TLS_REMEDIES.client}`;
+}
+
 function isOfConnect(error: unknown): boolean {
   return propertyOf(error, "syscall") === "connect";
 }

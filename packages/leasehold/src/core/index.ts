@@ -23,7 +23,13 @@ export { Batcher, batched, failedMaybe, type Submission } from "./batching.js";
 export { blockedPort, checkFetchPorts } from "./blocked-ports.js";
 export { LeaseClient, type Owned, type RevokeResult, type TryRunResult } from "./client.js";
 export { KEEP_ENDED_MS, startCollector } from "./collector.js";
-export { certificateProblem, TLS_REMEDIES, untrusted, wasNotSent } from "./connecting.js";
+export {
+  certificateProblem,
+  connectionReason,
+  TLS_REMEDIES,
+  untrusted,
+  wasNotSent,
+} from "./connecting.js";
 export { cursorAfter, resourceOfCursor } from "./cursor.js";
 export { driverError, driverPart } from "./driver.js";
 export * from "./errors.js";

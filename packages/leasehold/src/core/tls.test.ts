@@ -6,9 +6,10 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TLSSocket } from "node:tls";
-import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
+import { afterAll, beforeAll, expect, it, onTestFinished, vi } from "vitest";
 import { newAuthority } from "../../../../tests/support/certificates.js";
 import { endAll } from "../../../../tests/support/processes.js";
+import { connectionReason } from "./connecting.js";
 import { checkTls, type TlsFiles, tlsFilesOf } from "./tls.js";
 import { fetchOver, openTls } from "./tls-connections.js";
 
@@ -117,6 +118,15 @@ it.each<[string, () => Partial<TlsFiles>, RegExp]>([
   const error: unknown = await fetch(url("/")).catch((error: unknown) => error);
   expect(error).toMatchObject({ code: expect.stringMatching(code) as string });
   close();
+});
+
+it("names the certificate of the client where a connection of fetch ends without a word", async () => {
+  vi.stubEnv("NODE_TLS_REJECT_UNAUTHORIZED", "0");
+  onTestFinished(() => void vi.unstubAllEnvs());
+  const error: unknown = await fetch(url("/")).catch((error: unknown) => error);
+  expect(connectionReason(url("/"), error)).toMatch(
+    /certificate of the client, name one by \?cert=/,
+  );
 });
 
 it("opens nothing without certificates, and reads no file that an option replaces", async () => {

@@ -4,6 +4,7 @@ import {
   asStoreError,
   ClosedError,
   certificateProblem,
+  connectionReason,
   type Failed,
   type LeaseholdError,
   refusedRequest,
@@ -11,7 +12,6 @@ import {
   StoreUnavailableError,
   wasNotSent,
 } from "../../core/index.js";
-import { reasonOf } from "../../env/index.js";
 
 /** Remedies for permanent failures, by a part of Consul's message. Nothing was applied. */
 const MISCONFIGURED: readonly (readonly [text: string, remedy: string])[] = [
@@ -65,7 +65,7 @@ export function parsed<T>(text: string): T {
 export function connectionFailure(cause: unknown, origin: string): LeaseholdError {
   const untrusted = certificateProblem(cause);
   if (untrusted !== null) return new StoreMisconfiguredError(`${origin}: ${untrusted}`, cause);
-  return new StoreUnavailableError(`Consul failed: ${origin}: ${reasonOf(cause)}`, {
+  return new StoreUnavailableError(`Consul failed: ${connectionReason(origin, cause)}`, {
     outcome: wasNotSent(cause) ? "none" : "unknown",
     cause,
   });

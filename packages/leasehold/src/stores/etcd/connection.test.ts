@@ -2,6 +2,7 @@
 import { expect, it } from "vitest";
 import { manualEnv } from "../../testing/index.js";
 import { EtcdClient } from "./connection.js";
+import { etcd } from "./index.js";
 import { JsonTransport } from "./json-transport.js";
 
 type Step = "silent" | "refused" | "reset" | { status: number; body?: object; afterMs?: number };
@@ -199,4 +200,20 @@ it("ends by JSON the connection to a member without a leader, by the next reques
   const call = () => client.call({ method: "Txn", body: {}, repeatable: true }).catch(String);
   for (let calls = 0; calls < 3; calls += 1) await call();
   expect(connections).toEqual([undefined, "close", undefined]);
+});
+
+it.each([
+  ["etcd://127.0.0.1:1?transport=grpc", "http://127.0.0.1:1: No connection established"],
+  ["etcd://127.0.0.1:4?transport=json", "http://127.0.0.1:4: fetch failed"],
+])("opening %s says why it failed, though loading took most of its time", async (url, said) => {
+  const env = manualEnv();
+  let reads = 0;
+  // The clock is read once before anything is loaded.
+  const monotonic = () => env.clock.monotonic() + (reads++ === 0 ? 0 : 4_999);
+  const opening = etcd({ url }).open({ ...env, clock: { ...env.clock, monotonic } }, 5_000);
+  const error: unknown = await opening.catch((thrown: unknown) => thrown);
+  expect(error).toMatchObject({ code: "STORE_UNAVAILABLE", outcome: "none" });
+  expect((error as Error).message).toContain(said);
+  expect((error as Error).message).toContain("ECONNREFUSED");
+  expect((error as Error).message).toContain("check that a server runs there");
 });

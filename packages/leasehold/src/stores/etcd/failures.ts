@@ -4,6 +4,7 @@ import {
   asStoreError,
   ClosedError,
   certificateProblem,
+  connectionReason,
   type Failed,
   type LeaseholdError,
   refusedRequest,
@@ -11,7 +12,6 @@ import {
   StoreUnavailableError,
   wasNotSent,
 } from "../../core/index.js";
-import { reasonOf } from "../../env/index.js";
 import type { ErrorAnswer } from "./connection-api.js";
 
 /** Why a call failed, besides the error for users. */
@@ -102,7 +102,7 @@ export function connectionFailure(cause: unknown, origin: string): CallFailure {
     return new CallFailure(new StoreMisconfiguredError(`${origin}: ${untrusted}`, cause));
   }
   const outcome = wasNotSent(cause) ? "none" : "unknown";
-  return unavailable(`${origin}: ${reasonOf(cause)}`, outcome, "unreachable", cause);
+  return unavailable(connectionReason(origin, cause), outcome, "unreachable", cause);
 }
 
 export function unavailable(

@@ -25,7 +25,7 @@ import {
 import { openTls } from "../../core/tls-connections.js";
 import type { Env } from "../../env/index.js";
 import type { LeaseStores, StoreSource } from "../source.js";
-import { type Connection, EtcdClient } from "./connection.js";
+import { type Connection, DEFAULT_TIMEOUT_MS, EtcdClient } from "./connection.js";
 import { COMPARE } from "./connection-api.js";
 import { diagnoseEtcd } from "./diagnose.js";
 import { EngineLeases } from "./engine-leases.js";
@@ -75,7 +75,8 @@ export function etcd(options: EtcdOptions): StoreSource {
     throw new InvalidOptionError("fetch", "is for the JSON gateway: remove it, or ?transport=grpc");
   }
   return {
-    async open(env: Env, timeoutMs?: number): Promise<LeaseStores> {
+    async open(env: Env, timeoutMs = DEFAULT_TIMEOUT_MS): Promise<LeaseStores> {
+      const deadlineMs = env.clock.monotonic() + timeoutMs;
       const secureContext = await openTls(tls, files, "etcd");
       const isFetched = wanted === "json" && !fetch && !secureContext;
       if (isFetched) checkFetchPorts("url", place.endpoints, 2379);
@@ -99,7 +100,8 @@ export function etcd(options: EtcdOptions): StoreSource {
       try {
         if (isDirect) await checkServer(expected);
         const probing = retrying.call((leftMs) => withStoreErrors(() => probe(leftMs)), {
-          timeoutMs,
+          // Loading gRPC takes its time. The caller of `connect` waits no longer, and would not learn why it failed.
+          timeoutMs: deadlineMs - env.clock.monotonic(),
         });
         const minMs = await (isDirect
           ? openServer(expected, env, probing, async () => {})

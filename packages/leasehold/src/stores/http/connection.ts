@@ -12,6 +12,7 @@
 import {
   ClosedError,
   certificateProblem,
+  connectionReason,
   type Failed,
   InvalidOptionError,
   LeaseholdError,
@@ -20,7 +21,7 @@ import {
   StoreUnavailableError,
   wasNotSent,
 } from "../../core/index.js";
-import { type Env, type OpenSpan, reasonOf } from "../../env/index.js";
+import type { Env, OpenSpan } from "../../env/index.js";
 import { ACTOR_HEADER, BUDGET_HEADER, type Problem, type ProblemCode } from "../../wire/index.js";
 import type { Servers } from "./connection-servers.js";
 
@@ -269,7 +270,7 @@ export function connectionFailure(cause: unknown, origin: string): Failed {
     return failed("no", new StoreMisconfiguredError(`${origin}: ${untrusted}`, cause));
   }
   const applied = wasNotSent(cause) ? "no" : "maybe";
-  return failed(applied, unavailable(applied, `${origin}: ${reasonOf(cause)}`, { cause }));
+  return failed(applied, unavailable(applied, connectionReason(origin, cause), { cause }));
 }
 
 export function readAnswer(response: Response, text: string): Answer | Failed {
