@@ -72,6 +72,17 @@ it("a schedule keeps no text that was meant as JSON, and a text has its own quot
   expect(JSON.parse(stdout)).toMatchObject({ task: { data: "ping" } });
 });
 
+it("a file that cannot be read is named", async () => {
+  for (const [file, why] of [
+    [folder, "EISDIR"],
+    [join(folder, "missing.json"), "ENOENT"],
+    [join(fileOf("{}"), "below"), "ENOTDIR"],
+  ] as const) {
+    const { code, stderr } = await run([...kinds, file]);
+    expect([code, stderr]).toEqual([64, expect.stringContaining(`${file} cannot be read: ${why}`)]);
+  }
+});
+
 it("lines and files in UTF-16 or Latin-1 are named as such", async () => {
   const utf16 = Buffer.from('\ufeff{"a":1}\n', "utf16le");
   expect((await run(["enqueue", "k", "-"], utf16)).stderr).toContain(

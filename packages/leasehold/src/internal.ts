@@ -109,6 +109,7 @@ export {
   SHORTEST_TTL_MS,
   startCollector,
   TIMES,
+  timeExpected,
   trustFrom,
   trustLeftMs,
   Wakeup,

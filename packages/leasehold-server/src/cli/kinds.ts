@@ -1,5 +1,4 @@
 /** The published kinds of tasks: their JSON Schemas by version, and how they are published and withdrawn. */
-import { readFile } from "node:fs/promises";
 import { buffer } from "node:stream/consumers";
 import type { Command } from "commander";
 import type { LeaseStores } from "leasehold";
@@ -13,6 +12,7 @@ import {
 } from "leasehold/internal";
 import { EXIT } from "./exit-codes.js";
 import { Exit, UsageError } from "./failures.js";
+import { readBytes } from "./files.js";
 import { jsonOf, jsonTextOf } from "./json-input.js";
 import { type ActionOptions, actOf, operatorOf, withOperatorAction } from "./operator-actions.js";
 import { controlWhereOf, integer, notBlank, tenantOf, withStores } from "./options.js";
@@ -121,7 +121,7 @@ async function schemaIn(file: string): Promise<unknown> {
   const [bytes, what] =
     file === "-"
       ? [await buffer(process.stdin), "the standard input"]
-      : [await readFile(file), file];
+      : [await readBytes(file), file];
   return jsonOf(jsonTextOf(bytes, what), what);
 }
 

@@ -58,7 +58,20 @@ it.each([
 ])("accepts %s if the HTTP API does", (text) => {
   const time = Time.safeParse(text);
   if (time.success) expect(moment(text).toISOString()).toBe(time.data);
-  else expect(() => moment(text)).toThrow("and a time zone");
+  else expect(() => moment(text)).toThrow(/and a time zone|2030-02-29 is not/);
+});
+
+it.each([
+  ["2030-02-30T00:00:00Z", "must be a time on a day of the calendar, which 2030-02-30 is not"],
+  ["2030-13-01T00:00:00+01:00", "must be a time on a day of the calendar, which 2030-13-01 is not"],
+  ["2030-04-31T00:00:00Z", "must be a time on a day of the calendar, which 2030-04-31 is not"],
+  ["+010000-01-01T00:00:00Z", "must be a time in the years 1 to 9999"],
+  ["-000001-01-01T00:00:00Z", "must be a time in the years 1 to 9999"],
+  ["12026-01-01T00:00:00Z", "must be a time in the years 1 to 9999"],
+  ["0000-01-01T00:00:00Z", "must be a time in the years 1 to 9999"],
+])("says the same of %s as the HTTP API", (text, problem) => {
+  expect(Time.safeParse(text).error?.issues[0]?.message).toBe(problem);
+  expect(() => moment(text)).toThrow(`It ${problem}`);
 });
 
 it("collects key=value, with the value as JSON or text", () => {

@@ -1,7 +1,7 @@
 /** Options that several commands share, and their parsers. */
 import { type Command, InvalidArgumentError, Option } from "commander";
 import type { Rate } from "leasehold";
-import { blockedPort, MOST_STARTS, parseDuration } from "leasehold/internal";
+import { blockedPort, isTime, MOST_STARTS, parseDuration, timeExpected } from "leasehold/internal";
 import { checkDirectories } from "./directories.js";
 import { EXIT } from "./exit-codes.js";
 import { UsageError } from "./failures.js";
@@ -295,6 +295,9 @@ export function decimal(min: number, max: number): (text: string) => number {
 const TIME =
   /^\d{4}-\d\d-(\d\d)T([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$/;
 
+const INSTANT =
+  "an ISO 8601 time with seconds and a time zone, such as 2030-01-31T12:00:00Z or 2030-01-31T12:00:00+01:00";
+
 /**
  * Parses a time with a time zone: without one, it would depend on the machine.
  * Accepts the same times as the HTTP API, whose schemas would delay the start of every command.
@@ -304,10 +307,8 @@ export function moment(text: string): Date {
   const [, day = ""] = TIME.exec(text) ?? [];
   // JavaScript takes the 31st of February for a day in March.
   const isDay = day !== "" && new Date(text.slice(0, 10)).getUTCDate() === Number(day);
-  if (!isDay || Number.isNaN(date.getTime())) {
-    throw new InvalidArgumentError(
-      "It must be an ISO 8601 time with seconds and a time zone, such as 2030-01-31T12:00:00Z or 2030-01-31T12:00:00+01:00.",
-    );
+  if (!isDay || !isTime(date.getTime())) {
+    throw new InvalidArgumentError(`It must be ${timeExpected(text, INSTANT)}.`);
   }
   return date;
 }

@@ -10,14 +10,12 @@
 
 import { X509Certificate } from "node:crypto";
 import { type FSWatcher, realpathSync, watch } from "node:fs";
-import { readFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import type { Env, Timer } from "leasehold";
 import { repeat } from "leasehold/internal";
-import { reasonOf } from "leasehold/internal/describe";
 import type { ClientCertificate, Listening, ServerTls } from "../http/index.js";
 import { type ClientKeys, keyIn, parseClientKeys } from "./client-keys.js";
-import { UsageError } from "./failures.js";
+import { readBytes } from "./files.js";
 
 export interface TlsPaths {
   readonly cert: string;
@@ -186,11 +184,7 @@ async function read(paths: TlsPaths): Promise<Texts> {
 }
 
 async function textOf(path: string): Promise<string> {
-  try {
-    return await readFile(path, "utf8");
-  } catch (error) {
-    throw new UsageError(`${path} cannot be read: ${reasonOf(error)}`);
-  }
+  return new TextDecoder().decode(await readBytes(path));
 }
 
 function keysIn({ clientKeys: path }: TlsPaths, { clientKeys: text }: Texts): ClientKeys {

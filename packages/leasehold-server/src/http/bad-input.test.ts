@@ -268,15 +268,11 @@ test("a body with another content type is 415", async () => {
   }
 });
 
-test("JSON may have a charset and repeated keys", async () => {
-  for (const [body, type] of [
-    ['{"task_data":1}', "application/json; charset=utf-8"],
-    ['{"task_data":2,"task_data":1}', "application/json"],
-  ] as const) {
-    const reply = await app.ask("POST", "/api/tasks", body, { headers: { "content-type": type } });
-    expect(reply.status).toBe(201);
-    expect((await app.ask("GET", `/api/tasks/${reply.body.id}`)).body.task_data).toBe(1);
-  }
+test("JSON may have a charset", async () => {
+  const headers = { "content-type": "application/json; charset=utf-8" };
+  const reply = await app.ask("POST", "/api/tasks", '{"task_data":1}', { headers });
+  expect(reply.status).toBe(201);
+  expect((await app.ask("GET", `/api/tasks/${reply.body.id}`)).body.task_data).toBe(1);
 });
 
 test("task data is returned as it was sent, unusual keys included", async () => {

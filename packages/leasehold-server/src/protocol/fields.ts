@@ -2,7 +2,14 @@
 import { z } from "@hono/zod-openapi";
 import { type ErrorCode, InvalidOptionError } from "leasehold";
 import type { Json } from "leasehold/internal";
-import { checkName, checkNewName, checkTaskId, isTime, TIMES } from "leasehold/internal";
+import {
+  checkName,
+  checkNewName,
+  checkTaskId,
+  isTime,
+  TIMES,
+  timeExpected,
+} from "leasehold/internal";
 import type * as wire from "leasehold/internal/wire";
 import { LIMITS } from "leasehold/internal/wire";
 import type { Same } from "./same.js";
@@ -88,7 +95,11 @@ export function withOptionalTtl<Body extends TtlFields>(
 
 /** A time with a time zone and a year of four digits, converted to UTC. */
 export const Time = z.iso
-  .datetime({ offset: true, error: "must be an ISO 8601 time with a time zone" })
+  .datetime({
+    offset: true,
+    error: ({ input }) =>
+      `must be ${timeExpected(String(input), "an ISO 8601 time with a time zone")}`,
+  })
   .refine((text) => isTime(Date.parse(text)), { error: `must be ${TIMES}` })
   .transform((text) => new Date(text).toISOString())
   .openapi({ type: "string", format: "date-time" });

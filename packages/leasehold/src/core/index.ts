@@ -65,6 +65,7 @@ export {
   RENEW_JITTER_RATIO,
   SHORTEST_TTL_MS,
   TIMES,
+  timeExpected,
   withoutUndefined,
 } from "./options.js";
 export { PAUSED_HOLDER } from "./paused-holder.js";

@@ -322,6 +322,22 @@ export function isTime(atMs: number): boolean {
   return atMs >= FIRST_MS && atMs <= LAST_MS;
 }
 
+const INSTANT =
+  /^([+-]?\d{4,6}-\d\d-(\d\d))T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/;
+
+/**
+ * What a text must be that is refused as a time.
+ * @param otherwise unless only its year or day is wrong
+ */
+export function timeExpected(text: string, otherwise: string): string {
+  const [, date = "", day] = INSTANT.exec(text) ?? [];
+  if (date === "") return otherwise;
+  if (!/^(?!0000)\d{4}-/.test(date)) return TIMES;
+  // JavaScript takes the 31st of February for a day in March.
+  const isDay = new Date(date).getUTCDate() === Number(day);
+  return isDay ? otherwise : `a time on a day of the calendar, which ${date} is not`;
+}
+
 /** @throws InvalidOptionError */
 export function checkTime(path: string, atMs: number): void {
   if (!isTime(atMs)) throw new InvalidOptionError(path, `must be ${TIMES}`);

@@ -72,7 +72,7 @@ it("says of which type an object is that has no JSON", () => {
   expect(() => toJson("data", { cause: new Error("x") })).toThrow(message);
 });
 
-it("refuses what refers to itself, and a deep nest, without an endless recursion", () => {
+it("refuses what refers to itself, without an endless recursion", () => {
   const cycle: { self?: unknown } = {};
   cycle.self = cycle;
   expect(() => toJson("data", cycle)).toThrow(expect.objectContaining({ path: "data.self" }));
@@ -82,9 +82,24 @@ it("refuses what refers to itself, and a deep nest, without an endless recursion
   expect(() => toJson("output", tree)).toThrow(
     "output.first.branches.1.up is circular, and JSON has no circular values",
   );
-  let deep: unknown = 1;
-  for (let level = 0; level < 200_000; level += 1) deep = [deep];
-  expect(() => toJson("data", deep)).toThrow(expect.objectContaining({ path: "data" }));
+});
+
+it.each([1_001, 5_000, 20_000, 200_000])("refuses arrays and objects of %d levels", (levels) => {
+  const problem = "output cannot be kept as JSON: it is nested more than 1000 levels deep";
+  const nests = [(item: unknown) => [item], (item: unknown) => ({ item })];
+  for (const nest of nests) {
+    let deep: unknown = 1;
+    for (let level = 0; level < levels; level += 1) deep = nest(deep);
+    expect(() => toJson("output", deep)).toThrow(
+      expect.objectContaining({ path: "output", message: problem }),
+    );
+  }
+});
+
+it("keeps 1,000 levels, and -0 as 0", () => {
+  let deep: unknown = -0;
+  for (let level = 0; level < 1_000; level += 1) deep = [deep];
+  expect(JSON.stringify(toJson("data", deep))).toBe(`${"[".repeat(1_000)}0${"]".repeat(1_000)}`);
 });
 
 it("keeps what JSON carries, and what says itself how it is carried", () => {

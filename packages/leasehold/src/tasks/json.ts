@@ -8,14 +8,14 @@ export const CHECKPOINT_BYTES = 64 * 1024;
 
 /**
  * The value as its JSON represents it, so that readers get exactly the stored value. Undefined is null, a
- * property that is undefined is absent, and an object with `toJSON`, such as a Date, is what that returns.
+ * property that is undefined is absent, and an object with `toJSON`, such as a Date, is what that returns. -0 is 0.
  * @throws InvalidOptionError for what JSON does not carry, with its path, such as `data.items.3.price`
  */
 export function toJson(path: string, value: unknown, longestBytes?: number): Json {
   if (value === null || value === undefined) return null;
   let text: string;
   try {
-    checkCarried(path, "", value);
+    checkCarried(path, "", value, DEEPEST);
     text = JSON.stringify(value) ?? "null";
   } catch (error) {
     if (error instanceof InvalidOptionError) throw error;
@@ -55,25 +55,31 @@ function notKept(path: string, error: unknown): InvalidOptionError {
   return new InvalidOptionError(path, `cannot be kept as JSON: ${reasonOf(error)}`);
 }
 
+/** As a server has it for the JSON of requests. */
 const DEEPEST = 1_000;
 
-function checkCarried(path: string, key: string, given: unknown): void {
+const TOO_DEEP = `it is nested more than ${DEEPEST} levels deep`;
+
+/** @param levels how many more arrays and objects may be within each other */
+function checkCarried(path: string, key: string, given: unknown, levels: number): void {
   // JSON has null for a date that is none, as for NaN.
   if (given instanceof Date && Number.isNaN(given.getTime()))
     throw notCarried(path, "an invalid Date");
   const value = hasToJson(given) ? given.toJSON(key) : given;
-  if (Array.isArray(value)) return checkItems(path, value);
+  // What refers to itself is deep too, and is named so by the caller.
+  if (levels === 0 && typeof value === "object" && value !== null) throw new RangeError(TOO_DEEP);
+  if (Array.isArray(value)) return checkItems(path, value, levels - 1);
   const type = typeof value;
   if (NEVER_CARRIED.has(type)) throw notCarried(path, `a ${type}`);
   if (type === "number" && !Number.isFinite(value)) throw notCarried(path, String(value));
-  if (typeof value === "object" && value !== null) checkProperties(path, value);
+  if (typeof value === "object" && value !== null) checkProperties(path, value, levels - 1);
 }
 
-function checkItems(path: string, items: readonly unknown[]): void {
+function checkItems(path: string, items: readonly unknown[], levels: number): void {
   for (let index = 0; index < items.length; index += 1) {
     const item = items[index];
     if (item === undefined) throw notCarried(`${path}.${index}`, "undefined in an array");
-    if (mayLose(item)) checkCarried(`${path}.${index}`, `${index}`, item);
+    if (mayLose(item)) checkCarried(`${path}.${index}`, `${index}`, item, levels);
   }
   // After the loop, an array has no holes: its indexes are its first keys.
   const name = Object.keys(items)[items.length];
@@ -88,7 +94,7 @@ function checkSymbols(path: string, object: object): void {
   if (symbol) throw notCarried(`${path}.${String(symbol)}`, "a property named by a symbol");
 }
 
-function checkProperties(path: string, object: object): void {
+function checkProperties(path: string, object: object, levels: number): void {
   const properties = Object.entries(object);
   const kind = Object.prototype.toString.call(object).slice("[object ".length, -1);
   const isEmpty = properties.length === 0 && !PLAIN.has(kind);
@@ -98,7 +104,7 @@ function checkProperties(path: string, object: object): void {
   // Afterwards, because Node marks promises by symbols while hooks watch them.
   checkSymbols(path, object);
   for (const [name, item] of properties) {
-    if (mayLose(item)) checkCarried(`${path}.${name}`, name, item);
+    if (mayLose(item)) checkCarried(`${path}.${name}`, name, item, levels);
   }
 }
 

@@ -27,6 +27,10 @@ describe("schemaText()", () => {
     [{ items: { $id: "https://example.com/a" } }, "schema.items.$id is allowed at the top only"],
     [{ items: { pattern: "(" } }, "schema.items.pattern must be a regular expression"],
     [{ patternProperties: { "[": true } }, "schema.patternProperties must be a regular"],
+    [{ type: "strnig" }, 'schema has the type "strnig": a type is one of array, boolean'],
+    [{ properties: { a: { type: ["null", "text"] } } }, 'schema has the type "text"'],
+    [{ items: { anyOf: [true, { type: "String" }] } }, 'schema has the type "String"'],
+    [{ $defs: { line: { type: 5 } } }, "schema has the type 5"],
     [{ pattern: "a".repeat(1_001) }, "schema.pattern must have at most 1000 characters"],
     [manyBelow("\u00e9".repeat(14_000)), "schema has too many members below long names"],
   ])("refuses %j", (schema, problem) => {
@@ -35,6 +39,22 @@ describe("schemaText()", () => {
 
   it("takes the longest pattern", () => {
     const schema = { pattern: "a".repeat(1_000) };
+    expect(JSON.parse(schemaText(schema))).toEqual(schema);
+  });
+
+  it("refuses a schema that is too deep for the stack", () => {
+    const levels = 20_000;
+    const deep: unknown = JSON.parse(`${'{"not":'.repeat(levels)}{}${"}".repeat(levels)}`);
+    expect(() => schemaText(deep)).toThrow("schema is nested too deeply");
+  });
+
+  it("takes members, requirements and values that are named type", () => {
+    const schema = {
+      type: ["object", "null"],
+      properties: { type: { type: "string" } },
+      dependentRequired: { type: ["a"] },
+      default: { type: "strnig" },
+    };
     expect(JSON.parse(schemaText(schema))).toEqual(schema);
   });
 

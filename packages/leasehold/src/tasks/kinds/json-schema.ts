@@ -44,7 +44,7 @@ export function schemaText(schema: unknown, path = "schema"): string {
   if (!isSchema) {
     throw new InvalidOptionError(path, `must be a JSON Schema, got ${kindOf(schema)}`);
   }
-  const text = JSON.stringify(schema);
+  const text = textOf(schema, path);
   if (new TextEncoder().encode(text).length > SCHEMA_BYTES) {
     throw new InvalidOptionError(path, `must have at most ${SCHEMA_BYTES} bytes as JSON`);
   }
@@ -52,6 +52,16 @@ export function schemaText(schema: unknown, path = "schema"): string {
   const { problem } = compiled(text);
   if (problem) throw new InvalidOptionError(path, problem);
   return text;
+}
+
+/** @throws InvalidOptionError if it overflows the stack */
+function textOf(schema: unknown, path: string): string {
+  try {
+    return JSON.stringify(schema);
+  } catch (error) {
+    if (error instanceof RangeError) throw new InvalidOptionError(path, "is nested too deeply");
+    throw error;
+  }
 }
 
 /**
@@ -116,8 +126,28 @@ function compiled(text: string): {
     // The validator has put the whole reference beside it.
     (node) => typeof node["$ref"] === "string" && !(String(node["__absolute_ref__"]) in lookup),
   );
-  const problem = missing && `refers to "${String(missing["$ref"])}", which it does not have`;
+  const problem = missing
+    ? `refers to "${String(missing["$ref"])}", which it does not have`
+    : nodes.map(typeProblem).find((found) => found !== undefined);
   return { validator: new Validator(schema, draftOf(schema)), problem };
+}
+
+const TYPES: readonly unknown[] = [
+  "array",
+  "boolean",
+  "integer",
+  "null",
+  "number",
+  "object",
+  "string",
+];
+
+/** The validator would refuse all data of a type that it does not know. */
+function typeProblem({ type }: Readonly<Record<string, unknown>>): string | undefined {
+  const types: readonly unknown[] = Array.isArray(type) ? type : [type];
+  const wrong = type === undefined ? undefined : types.find((each) => !TYPES.includes(each));
+  if (wrong === undefined) return undefined;
+  return `has the type ${JSON.stringify(wrong)}: a type is one of ${TYPES.join(", ")}`;
 }
 
 /**
