@@ -105,6 +105,7 @@ export { TimedOutError } from "./timed-out.js";
 export { type Instant, instant, type Trust, trustFrom, trustLeftMs } from "./trust.js";
 export {
   anyText,
+  checkExpanded,
   checkOneScheme,
   filePath,
   isEncoded,

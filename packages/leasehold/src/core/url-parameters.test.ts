@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import {
+  checkExpanded,
   checkOneScheme,
   filePath,
   oneOf,
@@ -160,5 +161,43 @@ describe("the scheme of a store's URL", () => {
     "http://a,.http://b",
   ])("is taken once: %s", (url) => {
     expect(() => checkOneScheme("source", url)).not.toThrow();
+  });
+});
+
+describe("a variable that was not expanded", () => {
+  it.each([
+    "memory:$NAME",
+    `memory:\${NAME}`,
+    `memory:app-\${NAME}`,
+    "redis://$HOST:6379",
+    "http://$HOST:4040",
+    "https://key@a:4040,$HOST:4040/base",
+    "etcd://etcd-$ZONE.example:2379",
+    "kubernetes:$NAMESPACE",
+    "postgres://u:p@host/$NAME",
+    `postgres://u:p@host/app_\${STAGE}?schema=a`,
+    `redis+sentinel://host/\${NAME}`,
+  ])("is refused in %s", (url) => {
+    expect(() => checkExpanded("source", url)).toThrow(
+      expect.objectContaining({
+        code: "INVALID_OPTION",
+        path: "source",
+        message: "source has a variable that was not expanded: write its value",
+      }),
+    );
+  });
+
+  it.each([
+    `postgres://$user:pa$$word\${x}@host/app`,
+    "postgres://host/%24app",
+    "postgres://host/app$1",
+    "redis://:$secret@host:6379/0",
+    "https://$key@host:4040",
+    "redis://host?format=$x",
+    "memory:a$b",
+    "memory:",
+    "pglite:./a/b",
+  ])("is not seen in %s", (url) => {
+    expect(() => checkExpanded("source", url)).not.toThrow();
   });
 });

@@ -114,6 +114,20 @@ export function checkOneScheme(path: string, url: string): void {
   throw wrong(path, `must have its scheme once, before the hosts: ${example}`);
 }
 
+/**
+ * Refuses `redis://$HOST:6379`, `memory:$NAME` and `postgres://host/${NAME}`, which only a shell or a template expands. A `$` of
+ * a user or a password stays allowed.
+ * @param path the option that has the URL
+ * @throws InvalidOptionError without the URL, which may have a password
+ */
+export function checkExpanded(path: string, url: string): void {
+  const [place = ""] = url
+    .replace(/^[a-z+]+:(\/\/.*@)?/is, (begin) => (begin.endsWith("@") ? "//" : ""))
+    .split(/[?#]/);
+  if (!/^\/\/[^/]*\$|^\/\/.*\/\$|^\$|\$\{/s.test(place)) return;
+  throw wrong(path, "has a variable that was not expanded: write its value");
+}
+
 /** The known name that was probably meant; undefined if none is near. */
 export function nearestOf(name: string, known: readonly string[]): string | undefined {
   const text = name.toLowerCase();

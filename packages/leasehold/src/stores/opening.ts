@@ -1,6 +1,7 @@
 /** From a URL to the stores behind it, by a table of engines. */
 import {
   anyText,
+  checkExpanded,
   checkNumber,
   checkOneScheme,
   detailsOf,
@@ -175,6 +176,7 @@ async function sourceOf(engines: Engines, source: Source, path: string): Promise
     throw new InvalidOptionError(path, "must not end with a space or a line break: remove it");
   }
   checkOneScheme(path, String(source));
+  checkExpanded(path, String(source));
   return engine(String(source));
 }
 

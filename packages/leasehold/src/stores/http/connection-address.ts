@@ -1,5 +1,6 @@
 /** Parses the addresses of servers from a URL: `https://KEY@a:4040,b:4040/base?cacert=/etc/ca.pem`. */
 import {
+  checkExpanded,
   checkOneScheme,
   InvalidOptionError,
   type ParameterTable,
@@ -24,6 +25,7 @@ const URL_SHAPE = /^([^/?#]*\/\/(?:[^/?#]*@)?)([^/?#]*)(.*)$/s;
  */
 export function addressOf(url: string | URL, tlsParameters: ParameterTable = {}): Address {
   checkOneScheme("url", String(url));
+  checkExpanded("url", String(url));
   const [, begin = "", hosts = "", end = ""] = URL_SHAPE.exec(String(url)) ?? [];
   const urls = hosts.split(",").map((host) => parsed(begin + host + end));
   const [{ protocol, username, password, hash, search }] = urls as [URL];
