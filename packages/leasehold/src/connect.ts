@@ -6,6 +6,7 @@ import {
   checkKnown,
   checkObject,
   checkOptional,
+  checkOutside,
   InvalidOptionError,
   LeaseClient,
   type LeaseStore,
@@ -315,7 +316,11 @@ function measured<Store extends object>(what: "leases" | "tasks", store: Store, 
   return env.telemetry?.measured(what, store, env.clock) ?? store;
 }
 
-/** The outside world of a client. Without a logger, warnings and errors are warnings of the process. */
+/**
+ * The outside world of a client. Without a logger, warnings and errors are warnings of the process.
+ * @throws InvalidOptionError
+ */
 export function envOf(options: Pick<ClientOptions, "logger" | "env">): Env {
+  checkOutside(options);
   return envFrom({ ...options, logger: options.logger ?? warningLogger() });
 }

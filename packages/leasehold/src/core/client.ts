@@ -9,7 +9,7 @@ import { HeldLease } from "./held-lease.js";
 import { HeldLeases } from "./held-leases.js";
 import { acquireInOrder, checkResources, type LeaseGroup } from "./lease-group.js";
 import { measureAcquire } from "./measure.js";
-import { checkName, checkNewName } from "./names.js";
+import { checkName, checkNewName, checkNotBlank } from "./names.js";
 import { isUnder, runUnder } from "./nesting.js";
 import {
   type AcquireOptions,
@@ -96,6 +96,7 @@ export class LeaseClient implements AsyncDisposable {
     const namespace = options.namespace ?? "default";
     const holder = options.holder ?? newHolder(env.random);
     checkName("namespace", namespace);
+    checkNotBlank("namespace", namespace);
     checkName("holder", holder);
     const { graceMs = 5_000 } = options;
     checkNumber("graceMs", graceMs, 0, Number.MAX_SAFE_INTEGER);

@@ -52,6 +52,7 @@ export {
   checkNumber,
   checkObject,
   checkOptional,
+  checkOutside,
   checkPage,
   checkSignal,
   checkTime,

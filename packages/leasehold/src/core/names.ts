@@ -41,6 +41,14 @@ export function checkNewName(path: string, name: unknown): asserts name is strin
   throw new InvalidOptionError(path, `must not contain invisible characters, such as U+${code}`);
 }
 
+/**
+ * Refuses a namespace of white space only, as the command line does: most often a variable was empty.
+ * @throws InvalidOptionError
+ */
+export function checkNotBlank(path: string, name: string): void {
+  if (!/\S/.test(name)) throw new InvalidOptionError(path, "must not be white space only");
+}
+
 /** A notification channel's name has at most 63 bytes, and `leasehold_` takes ten. */
 const LONGEST_SCHEMA = 53;
 

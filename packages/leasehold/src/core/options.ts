@@ -1,5 +1,5 @@
 /** Options of a client and of one lease: defaults, ranges and relations, checked once. */
-import type { Env } from "../env/index.js";
+import type { Env, Logger, Telemetry } from "../env/index.js";
 import { InvalidOptionError } from "./errors.js";
 import { encodeMetadata } from "./names.js";
 import type { Capabilities, LeaseState } from "./port.js";
@@ -26,6 +26,7 @@ export interface AcquireOptions {
   /**
    * Milliseconds between renewals, each moved by up to 10 % at random so that a fleet does not act
    * in step. Default a third of `ttlMs`: two renewals may fail before the lease is in danger.
+   * Has no effect with `autoRenew: false`.
    */
   renewIntervalMs?: number;
   /**
@@ -255,6 +256,38 @@ export function checkMethods(
   if (methods.every((name) => typeof Reflect.get(object, name) === "function")) return;
   throw new InvalidOptionError(path, `must be ${expected}, got ${kindOf(value)}`);
 }
+
+/**
+ * Checks what a caller passes of the outside world: what lacks a method would fail only at its first use.
+ * @throws InvalidOptionError
+ */
+export function checkOutside({ logger, env }: { logger?: unknown; env?: unknown }): void {
+  const within = Object(env) as { logger?: unknown; telemetry?: unknown };
+  const given = [
+    ["logger", logger, LOGGER_METHODS],
+    ["env.logger", within.logger, LOGGER_METHODS],
+    ["env.telemetry", within.telemetry, TELEMETRY_METHODS],
+  ] as const;
+  for (const [path, value, methods] of given) {
+    if (value === undefined) continue;
+    checkMethods(path, value, methods, `an object with the methods ${methods.join(", ")}`);
+  }
+}
+
+const LOGGER_METHODS = ["debug", "info", "warn", "error"] satisfies (keyof Logger)[];
+const TELEMETRY_METHODS = [
+  "measured",
+  "count",
+  "change",
+  "measure",
+  "observe",
+  "tally",
+  "span",
+  "here",
+  "within",
+  "outgoing",
+  "incoming",
+] satisfies (keyof Telemetry)[];
 
 /**
  * Checks those of the named options that are given.

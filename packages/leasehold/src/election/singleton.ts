@@ -196,7 +196,8 @@ export class Singleton implements AsyncDisposable {
         if (signal.aborted) return;
         // Lost: another node may have it already; contend again at once.
         if (this.#lease?.lostError) continue;
-        logger.error({ err: error, resource }, "the work failed");
+        // Loggers leave out a field that is undefined.
+        logger.error({ err: error ?? String(error), resource }, "the work failed");
       } finally {
         this.#lease = undefined;
       }

@@ -375,7 +375,8 @@ class RunningTask
   #failure(error: unknown): Failure | undefined {
     if (!this.#checkAlive() || this.#lease?.signal.aborted) return undefined;
     const { id, kind } = this.#task;
-    this.log.warn({ err: error, id, kind }, "task failed");
+    // Loggers leave out a field that is undefined.
+    this.log.warn({ err: error ?? String(error), id, kind }, "task failed");
     const final = isInstance(error, FinalTaskError);
     return { error: describe(error), retryInMs: null, final };
   }

@@ -49,11 +49,21 @@ it("takes an interval from 100 ms to 366 days, and a jitter up to a day", async 
     [{ everyMs: 100, catchUp: { most: 1_001 } }, "catchUp.most"],
     [{ everyMs: 100, catchUp: { most: 1, more: 2 } }, "more"],
     [{ everyMs: 100, catchUp: null }, "catchUp"],
+    [{ everyMs: 100, timeZone: "Europe/Zurich" }, "timeZone"],
+    [{ everyMs: 100, timeZone: "UTC" }, "timeZone"],
   ] as const) {
     const error = await declare(wrong).catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(InvalidOptionError);
     expect(error).toMatchObject({ path });
   }
+});
+
+it.each([3, "all", null, true])("names what catchUp may be, given %j", async (catchUp) => {
+  const options = { everyMs: 100, kind: "k", data: null, catchUp: catchUp as "last" };
+  await expect(declarationOf(options)).rejects.toMatchObject({
+    code: "INVALID_OPTION",
+    message: 'catchUp must be "none", "last" or { most: n }',
+  });
 });
 
 it("shows the next five fire times, none of them before the last one", async () => {

@@ -37,7 +37,7 @@ export interface ScheduleOptions<Input> extends TaskDefaults {
    * begins with `*`, both must match, otherwise one of them, as in crontab(5). Required without `everyMs`.
    */
   cron?: string;
-  /** The IANA time zone of `cron`, such as `Europe/Zurich`. Default `UTC`, whatever the machine says. */
+  /** The IANA time zone of `cron`, such as `Europe/Zurich`. Refused with `everyMs`. Default `UTC`, whatever the machine says. */
   timeZone?: string;
   /** An interval in milliseconds, from 100. The fire times are its multiples since 1970, whenever a process starts. Required without `cron`. */
   everyMs?: number;
@@ -48,11 +48,11 @@ export interface ScheduleOptions<Input> extends TaskDefaults {
   /**
    * Fire times that passed while no process ticked: `"none"` makes no task for those more than ten seconds old, `"last"` one
    * for the last of them, `{ most: n }` one for each of the last n, up to 1,000. Default `"last"`. With a short `everyMs`, every
-   * pause of the processes may miss some: choose a large `most` if each of them counts.
+   * pause of the processes may miss some: choose a large `most`, and not `overlap: "skip"`, if each of them counts.
    */
   catchUp?: CatchUp;
   /**
-   * While the last task of the schedule is pending or running: `"skip"` makes none, `"queue"` makes it when that one has
+   * While the last task of the schedule is pending or running: `"skip"` makes none, and one at most for all that `catchUp` makes up for, `"queue"` makes it when that one has
    * ended, `"allow"` makes it at once. Default `"skip"`.
    */
   overlap?: Overlap;
@@ -83,6 +83,12 @@ export async function declarationOf<Input>(
   options: ScheduleOptions<Input>,
 ): Promise<ScheduleDeclaration> {
   checkKnown(options, OPTIONS);
+  if (options.timeZone !== undefined && options.everyMs !== undefined) {
+    throw new InvalidOptionError(
+      "timeZone",
+      "belongs to cron, and has no effect on an interval: leave it out",
+    );
+  }
   const { cron, timeZone = "UTC", everyMs, kind, data, ...rest } = options;
   const { catchUp = "last", overlap = "skip", jitterMs = 0, ...overrides } = rest;
   const definition = typeof kind === "string" ? defineTask<Input>(kind) : kind;
@@ -134,7 +140,7 @@ export async function checkDeclaration(declaration: ScheduleDeclaration): Promis
 
 function checkCatchUp(catchUp: unknown): void {
   if (catchUp === "none" || catchUp === "last") return;
-  if (typeof catchUp === "string") {
+  if (typeof catchUp !== "object" || catchUp === null) {
     throw new InvalidOptionError("catchUp", 'must be "none", "last" or { most: n }');
   }
   checkObject("catchUp", catchUp);
