@@ -222,7 +222,7 @@ export class Leasehold<L extends AnyLease = Lease> implements AsyncDisposable {
    * ```
    */
   get(resource: string): Promise<LeaseView | null> {
-    return this.#parts.leases.get(resource);
+    return this.#parts.leases.read((leases) => leases.get(resource));
   }
 
   /**
@@ -240,7 +240,7 @@ export class Leasehold<L extends AnyLease = Lease> implements AsyncDisposable {
    * ```
    */
   list(query: Omit<ListQuery, "namespace"> = {}): Promise<Page<LeaseView>> {
-    return this.#parts.leases.list(query);
+    return this.#parts.leases.read((leases) => leases.list(query));
   }
 
   /**

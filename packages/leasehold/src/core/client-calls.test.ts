@@ -177,7 +177,11 @@ describe("revoke", () => {
       revoke: once("revoke", async () => [failed] as never),
     } as unknown as typeof store;
     const leases = new LeaseClient({ ...store, ...over }, { env }, { close: undefined });
-    const answers = Promise.all([leases.get("r"), leases.list(), leases.revoke("r")]);
+    const answers = Promise.all([
+      leases.read((all) => all.get("r")),
+      leases.read((all) => all.list()),
+      leases.revoke("r"),
+    ]);
     await clock.advance(1_000);
     expect(await answers).toEqual([null, { items: [], nextCursor: null }, { status: "notHeld" }]);
   });

@@ -225,15 +225,19 @@ export class LeaseClient implements AsyncDisposable {
   async get(resource: string): Promise<LeaseView | null> {
     this.#checkOpen();
     checkName("resource", resource);
-    const keys = [{ namespace: this.namespace, resource }];
-    const [view] = await this.#retrying.read(() => this.#store.get(keys));
+    const [view] = await this.#store.get([{ namespace: this.namespace, resource }]);
     return view ?? null;
   }
 
   async list(query: Omit<ListQuery, "namespace"> = {}): Promise<Page<LeaseView>> {
     this.#checkOpen();
     checkPage(query, { prefix: true, states: true, renewedOnly: true }, LEASE_STATES);
-    return this.#retrying.read(() => this.#store.list({ ...query, namespace: this.namespace }));
+    return this.#store.list({ ...query, namespace: this.namespace });
+  }
+
+  /** Tries a read again while the store fails for a moment. Loops that poll read once, and learn of a failure at once. */
+  read<T>(read: (leases: this) => Promise<T>): Promise<T> {
+    return this.#retrying.read(() => read(this));
   }
 
   async revoke(
