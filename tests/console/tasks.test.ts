@@ -164,7 +164,14 @@ describeChromium("the console's tasks", () => {
     await page.getByLabel("Max attempts").fill("3");
     await page.getByLabel("Not before").fill("2099-01-02T03:04:05");
     await button(page, "Add").click();
-    await page.getByRole("alert").filter({ hasText: "This is not valid JSON" }).waitFor();
+    await page.getByRole("alert").filter({ hasText: "This is not JSON: line 1, " }).waitFor();
+    for (const [text, why] of [
+      ['{"id": 9007199254740993}', "This would be changed: id is 9007199254740993, beyond"],
+      ['{"id": 1, "id": 2}', "This would be changed: id occurs twice"],
+    ] as const) {
+      await page.getByLabel("Data (JSON)").fill(text);
+      await page.getByRole("alert").filter({ hasText: why }).waitFor();
+    }
     await page.getByLabel("Data (JSON)").fill('{"pages": [1, 2]}');
     await button(page, "Add").click();
     await page.getByRole("heading", { level: 1, name: "report" }).waitFor();

@@ -1,6 +1,7 @@
 /** The dialog that adds a task. */
 import { useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
+import { readJson } from "leasehold/internal";
 import type { Enqueued, NewTask } from "leasehold/internal/wire";
 import { type SubmitEvent, useState } from "react";
 import { ApiError, api } from "../../data/api.js";
@@ -31,15 +32,14 @@ const DEFAULTS: Values = {
   maxAttempts: "10",
 };
 
-/** Why a text is not valid JSON; undefined if it is. */
+/** Why a text is refused; undefined if it is not. */
 function jsonProblem(text: string): string | undefined {
+  if (text.trim() === "") return "Enter JSON, or null for no data.";
   try {
-    JSON.parse(text);
+    readJson(text);
     return undefined;
   } catch (error) {
-    return text.trim() === ""
-      ? "Enter JSON, or null for no data."
-      : `This is not valid JSON: ${(error as Error).message}`;
+    return `This ${(error as Error).message}`;
   }
 }
 
@@ -160,7 +160,7 @@ const bodyOf = ({
 }: Values): NewTask => ({
   kind,
   queue,
-  task_data: JSON.parse(data) as NewTask["task_data"],
+  task_data: readJson(data),
   priority: Number(priority),
   maxAttempts: Number(maxAttempts),
   ...(dedupeKey !== "" && { dedupeKey }),
