@@ -128,7 +128,7 @@ describe("certificates", () => {
   });
 
   it("serve several servers, of which one is down", async () => {
-    const url = urlOf(files()).replace("localhost", `localhost:1,localhost:${ports[1]},localhost`);
+    const url = urlOf(files()).replace("localhost", `localhost:2,localhost:${ports[1]},localhost`);
     await expectServed(url);
   });
 });
@@ -194,7 +194,7 @@ describe("the command line", () => {
   it("takes them from the URL and the environment, and shows no key", async () => {
     const several = urlOf(files()).replace(
       "localhost",
-      `localhost:1,localhost:${ports[1]},localhost`,
+      `localhost:2,localhost:${ports[1]},localhost`,
     );
     const env = { ...process.env, LEASEHOLD_KEY: SECRET, LEASEHOLD_STORE: several };
     for (const args of [["ls"], ["doctor"], ["doctor", "--json"]]) {
