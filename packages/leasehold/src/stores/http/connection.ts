@@ -155,6 +155,7 @@ export class HttpClient {
         method: call.method,
         headers: {
           ...headers,
+          ...servers.headers,
           ...env.telemetry?.outgoing(),
           accept: "application/json",
           [BUDGET_HEADER]: `${leftMs}`,
@@ -168,6 +169,7 @@ export class HttpClient {
       span?.set({ "http.response.status_code": response.status });
       if (response.status >= 400) span?.fail();
       if (hasFailed(response)) servers.leave(baseUrl);
+      else servers.answered();
       return readAnswer(response, await response.text());
     };
     try {

@@ -137,7 +137,12 @@ class ServerStream {
       const response = await this.#within(
         DEFAULT_BUDGET_MS,
         fetch(`${this.server}${path}`, {
-          headers: { ...headers, accept: "text/event-stream", ...resuming },
+          headers: {
+            ...headers,
+            ...servers.headers,
+            accept: "text/event-stream",
+            ...resuming,
+          },
           redirect: "manual",
           signal: this.#cut.signal,
         }),
