@@ -34,7 +34,7 @@ describe("opening", () => {
     await env.clock.advance(1_000);
     await expect(failing).rejects.toMatchObject({
       code: "STORE_UNAVAILABLE",
-      message: expect.stringContaining("http://app:1: fetch failed (ECONNREFUSED)"),
+      message: expect.stringContaining("http://app:1: fetch failed: ECONNREFUSED"),
     });
   });
 

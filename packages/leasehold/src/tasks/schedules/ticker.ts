@@ -97,11 +97,11 @@ class Ticker {
     this.#leftOut.set(revision, this.#env.clock.monotonic() + forMs);
   }
 
-  #leaveOutForGood(schedule: DueSchedule, err: unknown, why: string): void {
-    const { namespace, name, revision } = schedule;
-    if (this.#leftOut.has(revision)) return;
+  /** @returns whether it was not left out yet, and is to be logged */
+  #leaveOutForGood(schedule: DueSchedule): boolean {
+    if (this.#leftOut.has(schedule.revision)) return false;
     this.#leaveOut(schedule, Number.POSITIVE_INFINITY);
-    this.#env.logger.warn({ err, namespace, schedule: name }, why);
+    return true;
   }
 
   /** @returns null: this process cannot read the schedule */
@@ -109,7 +109,10 @@ class Ticker {
     try {
       return stepOf(schedule, nowMs, await this.#timesOf(schedule.declaration));
     } catch (err) {
-      this.#leaveOutForGood(schedule, err, "a schedule cannot be read here");
+      if (this.#leaveOutForGood(schedule)) {
+        const { namespace, name } = schedule;
+        this.#env.logger.warn({ err, namespace, schedule: name }, "a schedule cannot be read here");
+      }
       return null;
     }
   }
@@ -139,7 +142,13 @@ class Ticker {
         this.#leaveOut(schedule, LEFT_OUT_MS);
         throw error;
       }
-      this.#leaveOutForGood(schedule, error, "the store refuses the task of a schedule");
+      if (this.#leaveOutForGood(schedule)) {
+        const { namespace, name } = schedule;
+        this.#env.logger.warn(
+          { err: error, namespace, schedule: name },
+          "the store refuses the task of a schedule",
+        );
+      }
       return step.dueAtMs;
     }
     if (outcome.status === "moved") return step.dueAtMs;
