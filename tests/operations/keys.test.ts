@@ -538,6 +538,7 @@ describePostgres("on the command line", () => {
     const made = await leasehold("keys", "create", ...args, "--expires", "90d");
     expect(made.out).toMatch(/^lh_[0-9a-f]{12}_[0-9a-f]{32}[0-9A-Za-z]{6}\n$/);
     expect(made.err).toContain("it cannot be shown again");
+    expect(made.err).not.toContain(made.out.trim().split("_")[2]);
     expect(made.err).toMatch(/, id [0-9a-f]{12}, expires at \d{4}-.*Z\)\n$/);
     const { id } = parseKeyText(made.out.trim()) ?? expect.fail("no key");
 

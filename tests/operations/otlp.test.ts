@@ -110,10 +110,8 @@ it("a collector that refuses what it is sent is reported, once for metrics and o
   expect(ran).toMatchObject({ code: 0, stdout: "" });
   const lines = ran.stderr.trim().split("\n").sort();
   expect(lines).toEqual([
-    expect.stringMatching(
-      /^leasehold: warning: the collector does not take metrics: .*HTTP 401\)$/,
-    ),
-    expect.stringMatching(/^leasehold: warning: the collector does not take traces: .*HTTP 401\)$/),
+    expect.stringMatching(/^leasehold: the collector does not take metrics: .*HTTP 401\)$/),
+    expect.stringMatching(/^leasehold: the collector does not take traces: .*HTTP 401\)$/),
   ]);
   const prometheus = { ...env, OTEL_METRICS_EXPORTER: "prometheus", OTEL_TRACES_EXPORTER: "NONE" };
   expect(await leasehold(run, { env: prometheus })).toMatchObject({ code: 0, stderr: "" });

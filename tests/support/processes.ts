@@ -104,6 +104,11 @@ export class Child {
     if (this.#child.connected) this.#child.send(message as object, () => {});
   }
 
+  /** Closes the IPC channel. */
+  disconnect(): void {
+    this.#child.disconnect();
+  }
+
   /** Calls back with each message that it sends over IPC. */
   onMessage(listener: (message: unknown) => void): void {
     this.#child.on("message", listener);

@@ -1,19 +1,48 @@
 /** When a command that connects says so, and when it gives up. */
+
+import type * as Library from "leasehold";
 import { StoreUnavailableError } from "leasehold";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { connecting } from "./connecting.js";
 import type { Notice } from "./notices.js";
+import { loadProgram } from "./program.js";
+
+/** What commands open a store with. */
+const opening = vi.hoisted(() => ({ open: (): Promise<never> => Promise.reject(new Error()) }));
+vi.mock("leasehold", async (original) => ({
+  ...(await original<typeof Library>()),
+  connect: () => opening.open(),
+}));
+vi.mock("leasehold/internal/open", async (original) => ({
+  ...(await original<object>()),
+  openBy: () => opening.open(),
+}));
+// It would listen until this process ends.
+vi.mock("./shutdown.js", () => ({
+  listenForShutdown: () => ({ signal: new AbortController().signal }),
+}));
 
 const URL = "redis://127.0.0.1:1";
 const down = () => new StoreUnavailableError("down", { outcome: "none" });
 
 let said: Notice[];
+let listeners: Map<string | symbol, unknown[]>;
 const notify = (notice: Notice) => void said.push(notice);
 beforeEach(() => {
   said = [];
   vi.useFakeTimers();
+  const names = process.eventNames();
+  listeners = new Map(names.map((name) => [name, process.listeners(name as "exit")]));
 });
-afterEach(() => void vi.useRealTimers());
+afterEach(() => {
+  vi.useRealTimers();
+  // Commands listen for signals until their process ends.
+  for (const name of process.eventNames()) {
+    for (const listener of process.listeners(name as "exit")) {
+      if (!listeners.get(name)?.includes(listener)) process.off(name, listener);
+    }
+  }
+});
 
 it("says nothing of a connection that a busy machine makes late", async () => {
   const open = () => new Promise((resolve) => setTimeout(() => resolve("opened"), 2_500));
@@ -63,3 +92,33 @@ it("ends with the signal, unless an embedded database is starting", async () => 
   await vi.advanceTimersByTimeAsync(100);
   expect(await embedded).toBe("opened");
 });
+
+it.each([["watch"], ["elect", "n", "--observe"], ["elect", "n"], ["run", "n", "--", "true"]])(
+  "%s tries for 30 s, even if the store refuses connections",
+  async (...args) => {
+    const write = vi.spyOn(process.stderr, "write").mockReturnValue(true);
+    const asked = new Promise<void>((resolve) => {
+      opening.open = async () => {
+        resolve();
+        throw down();
+      };
+    });
+    const words = [args[0] ?? "", "--store", URL, ...args.slice(1)];
+    const { program } = await loadProgram(words);
+    let isOver = false;
+    const ended = program.parseAsync(["node", "leasehold", ...words]).catch((error: unknown) => {
+      isOver = true;
+      return error;
+    });
+    const until = new Date(Date.now() + 30_000).toISOString();
+    await asked;
+    await vi.advanceTimersByTimeAsync(29_000);
+    expect(isOver).toBe(false);
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(await ended).toBeInstanceOf(StoreUnavailableError);
+    expect(write.mock.calls.map(([line]) => line)).toEqual([
+      expect.stringContaining(`retrying until ${until}`),
+    ]);
+    write.mockRestore();
+  },
+);

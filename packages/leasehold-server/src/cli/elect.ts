@@ -54,7 +54,7 @@ export function addElect(command: Command): void {
       const where = whereOf(command, { creates: !options.observe });
       const candidacy = options.observe ? undefined : new Signals();
       const signal = candidacy?.waiting ?? listenForShutdown(systemEnv.clock).signal;
-      const code = await measuring(options, async (telemetry) => {
+      const code = await measuring(options, where.notify, async (telemetry) => {
         const outage = new Outage(where.notify);
         const { logger } = outage;
         const client = { holder: options.holder, env: telemetry && { telemetry }, logger };
@@ -183,6 +183,8 @@ With --json, the reports are
   {"event":"retrying","message":...,"since":...}   the store is unavailable ("until" while it connects at the start)
   {"event":"refused","message":...,"since":...}   a server refuses by a limit
   {"event":"answering","message":...}   the store answers, or the server no longer refuses
+  {"event":"warning","message":...}   something has failed that does not stop "elect", such as the export of metrics
+  {"event":"metrics","url":...,"message":...}   where --metrics-port serves the metrics
   {"event":"exited","exitCode":...,"message":...}   the command itself ended with 64, 69, 74, 75, 76 or 78
   {"event":"lost","resource":...,"message":...}   without a command: this candidate no longer leads
 

@@ -1,7 +1,7 @@
 /** Reports when a collector stops taking what is sent to it: the exporters drop it silently. */
 import { reasonOf } from "leasehold/internal/describe";
 import type pino from "pino";
-import { say } from "./terminal.js";
+import type { Notify } from "./notices.js";
 
 export interface ExportNotice {
   readonly event: "export_failed" | "export_resumed";
@@ -10,9 +10,11 @@ export interface ExportNotice {
 }
 export type NotifyExport = (notice: ExportNotice) => void;
 
-/** On stderr, of a command without a log. */
-export const sayExport: NotifyExport = ({ message, err }) =>
-  say(`leasehold: warning: ${message}${err ? `: ${exportReason(err)}` : ""}`);
+/** For commands without a log. */
+export function exportsAsNotices(notify: Notify): NotifyExport {
+  return ({ message, err }) =>
+    notify({ event: "warning", message: err ? `${message}: ${exportReason(err)}` : message });
+}
 
 export function exportsTo(logger: pino.Logger): NotifyExport {
   return ({ event, message, err }) => {

@@ -104,7 +104,17 @@ export async function runUnder(
   const laterMs = (marginMs - graceMs) / 2;
   const withinMs = right.remainingMs() + laterMs;
   const { clock } = systemEnv;
-  const group = new ProcessGroup(command, args, { env, graceMs, withinMs, clock, onOutput });
+  const cannotStart = ({ message }: Error): never => {
+    notify({ event: "cannotStart", message });
+    throw new Exit(EXIT.notExecutable);
+  };
+  let group: ProcessGroup;
+  try {
+    group = new ProcessGroup(command, args, { env, graceMs, withinMs, clock, onOutput });
+  } catch (error) {
+    // Node throws some errors of the system, such as E2BIG, and emits others.
+    return cannotStart(error as Error);
+  }
   signals.forwardTo(group, right);
   const over = new AbortController();
   void followTrust(right, group, laterMs, over.signal);
@@ -116,10 +126,7 @@ export async function runUnder(
   if (right.signal.aborted) stop();
   else right.signal.addEventListener("abort", stop, { once: true });
   try {
-    return await group.exited.catch(({ message }: Error) => {
-      notify({ event: "cannotStart", message });
-      throw new Exit(EXIT.notExecutable);
-    });
+    return await group.exited.catch(cannotStart);
   } finally {
     right.signal.removeEventListener("abort", stop);
     over.abort();

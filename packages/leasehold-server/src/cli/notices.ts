@@ -36,6 +36,8 @@ export type Notice =
     }
   /** A PGlite directory has no database yet, and the command creates one. */
   | { readonly event: "creating"; readonly directory: string; readonly message: string }
+  /** Where Prometheus scrapes this process. */
+  | { readonly event: "metrics"; readonly url: string; readonly message: string }
   /** The store answers, or the server no longer refuses. */
   | { readonly event: "answering"; readonly message: string }
   /** The lease is held, and the command starts. */
@@ -86,6 +88,7 @@ function sentenceOf(notice: Notice): string | null {
     case "creating":
     case "answering":
     case "exited":
+    case "metrics":
     case "warning":
       return `leasehold: ${notice.message}`;
     // The command's own output follows, which needs no introduction.

@@ -15,8 +15,9 @@ import {
 } from "leasehold/internal";
 import { type OpenTelemetryOptions, openTelemetry, type Telemetry } from "leasehold/telemetry";
 import { collectorIsNamed, isSent } from "./collector.js";
-import { type NotifyExport, noticing, sayExport } from "./export-notices.js";
+import { exportsAsNotices, type NotifyExport, noticing } from "./export-notices.js";
 import { UsageError } from "./failures.js";
+import { notifier } from "./notices.js";
 import { type Announced, prometheusText } from "./prometheus.js";
 
 export interface Exporting {
@@ -51,7 +52,7 @@ export async function startOpenTelemetry(
   names: Pick<OpenTelemetryOptions, "prefixDepth" | "names"> = {},
   {
     collector = collectorIsNamed(),
-    notify = sayExport,
+    notify = exportsAsNotices(notifier(false)),
   }: { readonly collector?: boolean; readonly notify?: NotifyExport } = {},
 ): Promise<Exporting> {
   const reader = new ManualReader();

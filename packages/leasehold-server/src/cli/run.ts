@@ -51,7 +51,9 @@ export function addRun(command: Command): void {
     .action(async (resource: string, words: string[], options: Options, command: Command) => {
       const where = whereOf(command, { creates: true });
       throw new Exit(
-        await measuring(options, (telemetry) => run(where, resource, words, options, telemetry)),
+        await measuring(options, where.notify, (telemetry) =>
+          run(where, resource, words, options, telemetry),
+        ),
       );
     });
 }
@@ -127,11 +129,12 @@ However short --wait is, "run" makes one attempt to connect to the store. If the
 ends after 5s; PGlite starts in this process, and may take up to 2m.
 
 With --json, each message of "run" itself is one JSON object on stderr, among the lines of the command:
-  {"event":"waiting","resource":...,"holder":...,"remainingMs":...,"message":...}   another holder has the resource
+  {"event":"waiting","resource":...,"holder":...,"remainingMs":...,"message":...}   another holder has the resource ("until" with --wait)
   {"event":"retrying","message":...,"until":...}   the store is unavailable, and "run" tries again until --wait ends
   {"event":"refused","message":...,"since":...,"until":...}   a server refuses by a limit, and "run" tries again
   {"event":"answering","message":...}   the store answers, or the server no longer refuses
-  {"event":"warning","message":...}   something has failed that does not stop "run"
+  {"event":"warning","message":...}   something has failed that does not stop "run", such as the export of metrics
+  {"event":"metrics","url":...,"message":...}   where --metrics-port serves the metrics
   {"event":"acquired","resource":...,"holder":...,"token":...}   the command starts
   {"event":"stopping","resource":...,"message":...}   the lease is lost, and the command is stopped
   {"event":"exited","exitCode":...,"message":...}   the command itself ended with 64, 69, 74, 75, 76 or 78

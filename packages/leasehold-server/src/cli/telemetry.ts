@@ -8,10 +8,10 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { type Command, Option } from "commander";
 import type { Telemetry } from "leasehold/telemetry";
-import { type NotifyExport, sayExport } from "./export-notices.js";
+import { exportsAsNotices, type NotifyExport } from "./export-notices.js";
 import { UsageError } from "./failures.js";
+import type { Notify } from "./notices.js";
 import { integer, listeningPort, notBlank } from "./options.js";
-import { say } from "./terminal.js";
 
 /** Options of {@link withTelemetry} and {@link withMetricNames}. */
 export interface TelemetryOptions {
@@ -91,7 +91,7 @@ export interface StartedTelemetry {
  */
 export async function startTelemetry(
   options: TelemetryOptions,
-  notify: NotifyExport = sayExport,
+  notify: NotifyExport,
 ): Promise<StartedTelemetry> {
   const { metricsPort, metricsHost = "127.0.0.1" } = options;
   const { collectorIsNamed } = await import("./collector.js");
@@ -103,7 +103,7 @@ export async function startTelemetry(
     (error: unknown) => {
       if (!(error instanceof UsageError)) throw error;
       // The variables may be those of the whole machine: they must not stop work that is done under a lease.
-      say(`leasehold: warning: ${error.message}`);
+      notify({ event: "export_failed", message: error.message });
       return startOpenTelemetry(namesOf(options), { collector: false });
     },
   );
@@ -144,11 +144,14 @@ export async function startTelemetry(
 /** Does the work with the telemetry of a command without a log, which prints the address of its metrics. */
 export async function measuring<T>(
   options: TelemetryOptions,
+  notify: Notify,
   work: (telemetry: Telemetry | undefined) => Promise<T>,
 ): Promise<T> {
-  const exporting = await startTelemetry(options);
+  const exporting = await startTelemetry(options, exportsAsNotices(notify));
   const { telemetry, metricsUrl } = exporting;
-  if (metricsUrl !== undefined) say(`leasehold: metrics on ${metricsUrl}`);
+  if (metricsUrl !== undefined) {
+    notify({ event: "metrics", url: metricsUrl, message: `metrics on ${metricsUrl}` });
+  }
   try {
     return await work(telemetry);
   } finally {

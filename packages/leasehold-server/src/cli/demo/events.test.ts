@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
 import { type DemoEvent, Lines } from "./events.js";
 
@@ -66,4 +67,58 @@ it("reports counts and leaders only when they change", () => {
   expect(take({ type: "leads", leader: null }, 0)).toEqual(['generator.leads holder="" token=""']);
   // The final counts are always written.
   expect(take({ type: "stopped" }, 6_001)).toEqual([tasks(3), "demo.stopped"]);
+});
+
+it.each([
+  ["", '""'],
+  ["a b", '"a b"'],
+  ['a"b', '"a\\"b"'],
+  ["a=b", '"a=b"'],
+  ["a\u0007b", '"a\\u0007b"'],
+  ["a\u202eb", '"a\\u202eb"'],
+  ["a-b", "a-b"],
+])("writes the value %j as %s", (message, value) => {
+  const [line] = lines({ type: "log", level: "warn", message });
+  expect(line?.slice(25)).toBe(`log level=warn message=${value}`);
+});
+
+it("writes the events and keys that docs/cli.md lists, and no other", () => {
+  const page = readFileSync(new URL("../../../../../docs/cli.md", import.meta.url), "utf8");
+  const [, section = ""] = page.split("## demo --plain\n");
+  const [table = ""] = section.split("\n## ");
+  const rows = table.matchAll(/^\| ((?:`[a-z.]+`(?:, )?)+) \|(.*)\|$/gm);
+  const quotedIn = (text = "") => [...text.matchAll(/`([\w.]+)`/g)].map(([, word = ""]) => word);
+  const documented = [...rows].flatMap(([, events, keys]) =>
+    quotedIn(events).map((event) => [event, quotedIn(keys)]),
+  );
+  const claimed = { type: "claimed", ...grantee, queue: "q", remainingMs: 5 } as const;
+  const child = { name: "w", pid: 5 };
+  const all: DemoEvent[] = [
+    { type: "ready", url: "u", console: "c", store: "s" },
+    { type: "started", ...child, holder: "h" },
+    { type: "exited", ...child, code: 1, said: "", restartMs: 1 },
+    { type: "leads", leader: { holder: "g", token: 3, remainingMs: 5 } },
+    { type: "task", event: { ...claimed, previousHolder: "v" } },
+    { type: "task", event: { type: "completed", ...grantee, repeated: false } },
+    { type: "task", event: { type: "returned", ...grantee } },
+    {
+      type: "task",
+      event: { type: "failed", ...grantee, state: "dead", retryInMs: null, error: "e" },
+    },
+    { type: "task", event: { type: "expired", ...grantee, state: "pending" } },
+    {
+      type: "task",
+      event: { type: "refused", ...grantee, operation: "complete", reason: "taken" },
+    },
+    { type: "counts", counts: counts(1) },
+    { type: "log", level: "warn", message: "m" },
+    { type: "draining" },
+    { type: "stopped" },
+  ];
+  const written = lines(...all).map((line) => {
+    const [, event = ""] = line.split(" ");
+    return [event, [...line.matchAll(/ (\w+)=/g)].map(([, key = ""]) => key)];
+  });
+  const byName = (pairs: typeof written) => Object.fromEntries(pairs) as Record<string, string[]>;
+  expect(byName(written)).toEqual(byName(documented));
 });
