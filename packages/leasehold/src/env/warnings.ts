@@ -53,6 +53,7 @@ export const WARNING_CODES = {
   "the session has ended, with all its leases": "LEASEHOLD_W_SESSION_ENDED",
   "the store is unavailable: the work runs unfenced": "LEASEHOLD_W_UNFENCED",
   "the store refused a late report": "LEASEHOLD_W_REPORT_REFUSED",
+  "the store refuses the task of a schedule": "LEASEHOLD_W_SCHEDULE_REFUSED",
   "the store refuses what a handler reports": "LEASEHOLD_W_NEWS_REFUSED",
   "the telemetry threw": "LEASEHOLD_W_TELEMETRY_THREW",
   "the work does not stop": "LEASEHOLD_W_WORK_DOES_NOT_STOP",
