@@ -220,8 +220,8 @@ export const STRANGERS_2 = [
     name: "stranger-checkpoint-lost-behind-heartbeat",
     what: "A checkpoint that is written while a heartbeat is under way resolves but is never stored, so the next attempt begins from an older checkpoint or from none.",
     file: `${LEASEHOLD}/tasks/running-task.ts`,
-    find: '    if (outcome.status === "renewed" && this.#checkpoint === checkpoint)\n      this.#checkpoint = undefined;',
-    by: '    if (outcome.status === "renewed") this.#checkpoint = undefined;',
+    find: "if (isSettled && this.#checkpoint === checkpoint) this.#checkpoint = undefined;",
+    by: "if (isSettled) this.#checkpoint = undefined;",
   },
   {
     name: "stranger-claim-repeated-under-new-id",

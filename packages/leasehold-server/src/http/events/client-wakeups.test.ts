@@ -37,8 +37,14 @@ async function open() {
   const newId = taskIds(env.clock, env.random);
   const { tasks } = stores as { tasks: TaskStore };
   const claiming = (claimId: string, waitMs = 0) => ({
-    ...{ namespace, claimId: claimId.padStart(48, "0"), holder: "w", queues: ["q"], kinds: null },
-    ...{ limit: 1, ttlMs: 60_000, waitMs },
+    namespace,
+    claimId: claimId.padStart(48, "0"),
+    holder: "w",
+    queues: ["q"],
+    kinds: null,
+    limit: 1,
+    ttlMs: 60_000,
+    waitMs,
   });
   return {
     env,
@@ -77,7 +83,7 @@ test("a waiter is granted a lease at the notification of its release", async () 
 
 test("a claim that waits at the server gets a task at the notification of it", async () => {
   const { client, claiming, enqueue, until, asks } = await open();
-  const waiting = client.tasks!.claim(claiming("1", 10_000), { timeoutMs: 20_000 });
+  const waiting = client.tasks.claim(claiming("1", 10_000), { timeoutMs: 20_000 });
   await until(() => asks("/api/tasks/next") === 1);
   const id = await enqueue();
   expect(await waiting).toMatchObject({ status: "claimed", tasks: [{ id }] });
@@ -89,7 +95,7 @@ test("a wait for a result ends at the notification of it", async () => {
   const id = await enqueue();
   const claimed = await stores.tasks.claim(claiming("1"));
   const [grant] = claimed.status === "claimed" ? claimed.tasks : [];
-  const waits = new ResultWaits(client.tasks!, namespace, env);
+  const waits = new ResultWaits(client.tasks, namespace, env);
   onTestFinished(() => waits.close());
   const waiting = waits.of(id);
   await until(() => sent("resync") === 1 && asks("/v1/tasks/results") > 0);
