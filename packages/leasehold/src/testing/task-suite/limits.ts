@@ -234,7 +234,10 @@ export const limits: Section = (test, expect) => {
         // A repeated claim takes no second permit.
         expect(ids(await fixture.claim(request))).toEqual(added.slice(0, 2));
         for (const held of first) await fixture.complete(held);
-        expect(ids(await fixture.claim(own))).toEqual(added.slice(2, 3));
+        const third = ids(await fixture.claim(own));
+        // The window has ended meanwhile.
+        if (third.length > 1) return false;
+        expect(third).toEqual(added.slice(2, 3));
         const outcome = await fixture.store.claim(fixture.claimRequest(own));
         if (outcome.status === "failed") throw outcome.error;
         if (outcome.tasks.length > 0) return false;
@@ -271,7 +274,9 @@ export const limits: Section = (test, expect) => {
         const first = await fixture.claim({ ...own, limit: 1 });
         expect(ids(first)).toEqual(added.slice(0, 1));
         await fixture.complete(first[0] as Held);
-        expect(ids(await fixture.claim(own))).toEqual([added[1], added[5]]);
+        const second = ids(await fixture.claim(own));
+        if (second.length > 2) return false;
+        expect(second).toEqual([added[1], added[5]]);
         if ((await fixture.claim(own)).length > 0) return false;
         const only = { queue, kind: "kind", key: "a" };
         const { namespace, store } = fixture;
