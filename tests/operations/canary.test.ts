@@ -260,7 +260,7 @@ it("keeps secrets out of what the client library and its worker log and throw", 
   const none = `lh_${randomHex(random, 6)}_${randomHex(random, 16)}`;
   const brief = { env, connectTimeoutMs: 200 };
   await fails(() => connect(withKey(none), brief));
-  await fails(() => connect(`http://${none}@127.0.0.1:1`, brief));
+  await fails(() => connect(`http://${none}@127.0.0.1:2`, brief));
   await fails(() => connect(`http://${none}@127.0.0.1:x/`, brief));
   await fails(() => connect(`nothing://${none}@127.0.0.1/`, brief));
   await fails(() => connect(`postgres://user:${none}@127.0.0.1:1/db`, brief));
@@ -339,7 +339,7 @@ it("keeps secrets out of what the command line prints and logs", async () => {
   await cli.until(({ err }) => err.find((line) => line.includes('"keys_required"')));
   const withKey = url.replace("//", `//${key}@`);
   const wrongKey = url.replace("//", `//${key.slice(0, -1)}x@`);
-  const asked = [withKey, wrongKey, `http://${key}@127.0.0.1:1`];
+  const asked = [withKey, wrongKey, `http://${key}@127.0.0.1:2`];
   const ended = await Promise.all(asked.map((store) => leasehold(["ls", "--store", store])));
   expect(ended.map(({ code }) => code === 0)).toEqual([true, false, false]);
   for (const { stdout, stderr } of ended) all.push(stdout, stderr);

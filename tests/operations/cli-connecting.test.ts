@@ -6,7 +6,7 @@ import { afterEach, beforeAll, describe, expect, it, onTestFinished } from "vite
 import { Cli, checkBuild, endAll, leasehold, serve } from "../support/cli.js";
 
 const HANDLERS = fileURLToPath(new URL("../support/cli-handlers.js", import.meta.url));
-const DEAD = "http://127.0.0.1:1";
+const DEAD = "http://127.0.0.1:2";
 
 beforeAll(() => checkBuild());
 afterEach(() => endAll());

@@ -15,7 +15,7 @@ it.each([
   [["nope", "--json"], "unknown command 'nope'"],
   [["tasks", "retry", "--json"], "required option '--reason <text>' not specified"],
   [["acquire", "r", "--ttl", "1x", "--json"], "option '--ttl <duration>' argument '1x' is invalid"],
-  [["migrate", "--json", "--store", "http://127.0.0.1:1"], "http://127.0.0.1:1 is a server"],
+  [["migrate", "--json", "--store", "http://127.0.0.1:2"], "http://127.0.0.1:2 is a server"],
 ])("%j prints its mistake as JSON", async (args, message) => {
   const { code, stdout, stderr } = await leasehold(args);
   expect({ code, stdout }).toEqual({ code: 64, stdout: "" });

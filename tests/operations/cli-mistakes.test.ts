@@ -150,7 +150,7 @@ it("audit list gives details as JSON", async () => {
   for (const { details } of entries) expect(details).toEqual(expect.any(Object));
 });
 
-it.each(["http://127.0.0.1:1", "etcd://127.0.0.1:1"])(
+it.each(["http://127.0.0.1:2", "etcd://127.0.0.1:1"])(
   "says that it tries %s again, and until when",
   async (url) => {
     const cli = new Cli(["ls", "--store", url]);

@@ -96,7 +96,7 @@ describe("the tenant", SLOW, () => {
         expect(wrong.stderr).toContain('must be "shop"');
       }
       // The key goes to each of several servers, of which the first is down.
-      const several = { ...env, LEASEHOLD_STORE: url.replace("//", "//127.0.0.1:1,") };
+      const several = { ...env, LEASEHOLD_STORE: url.replace("//", "//127.0.0.1:2,") };
       expect(await leasehold(["ls"], { env: several })).toMatchObject({ code: 0 });
       const client = await connect(database.url, { namespace: "shop" });
       expect((await client.list()).items.map(({ resource }) => resource)).toContain("of-shop");

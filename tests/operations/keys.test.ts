@@ -596,7 +596,7 @@ describePostgres("on the command line", () => {
     }
     const holder = await leasehold(...create, "--role", "holder");
     expect(holder.err).toContain("--prefix '' means any resource");
-    const { code, err } = await leasehold("audit", "export", "--control", "http://127.0.0.1:1");
+    const { code, err } = await leasehold("audit", "export", "--control", "http://127.0.0.1:2");
     expect({ code, err }).toMatchObject({ code: 64, err: expect.stringContaining("--control") });
   });
 

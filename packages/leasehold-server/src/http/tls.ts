@@ -42,6 +42,13 @@ function contextOf({ cert, key, clientCa }: ServerTls) {
 
 /** @throws InvalidOptionError if they cannot be used together */
 function checkTls(tls: ServerTls): void {
+  // OpenSSL takes an empty text for none, and would refuse each handshake later.
+  if (!tls.cert.includes("CERTIFICATE-----")) {
+    throw new InvalidOptionError("tls.cert", "must have a certificate in PEM");
+  }
+  if (!tls.key.includes("PRIVATE KEY-----")) {
+    throw new InvalidOptionError("tls.key", "must have a private key in PEM");
+  }
   try {
     createSecureContext(contextOf(tls));
   } catch (error) {

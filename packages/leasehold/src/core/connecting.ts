@@ -5,7 +5,7 @@ import { isError, propertyOf, reasonOf } from "../env/index.js";
 const NOT_SENT = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "UND_ERR_CONNECT_TIMEOUT"]);
 /** Codes of a server without TLS, or of another version of it. */
 const NO_TLS = /^(ERR_SSL_|ERR_TLS_|EPROTO$)/;
-const UNTRUSTED = /CERT|SELF_SIGNED|SIGNATURE|ALTNAME|^UNABLE_TO_/;
+const UNTRUSTED = /CERT|SELF_SIGNED|SIGNATURE|ALTNAME|INVALID_PURPOSE|^UNABLE_TO_/;
 /** The same as a server says it of the client. */
 const REFUSED_CERTIFICATE = /_ALERT_(\w*CERTIFICATE\w*|UNKNOWN_CA)$/;
 
@@ -54,6 +54,11 @@ const CERTIFICATE_REMEDIES: readonly (readonly [RegExp, problem: string, remedy:
     /CERT_NOT_YET_VALID|certificate is not yet valid/,
     "its certificate is not valid yet",
     "correct the clock of this machine",
+  ],
+  [
+    /INVALID_PURPOSE|unsuitable certificate purpose/,
+    "its certificate is not one of a server",
+    "give the server a certificate whose extended key usage has serverAuth",
   ],
 ];
 

@@ -53,6 +53,13 @@ async function contentOf(path: string, engine: string): Promise<string> {
 }
 
 const CERTIFICATE = /-----BEGIN (X509 |TRUSTED )?CERTIFICATE-----/;
+const KEY = /-----BEGIN (\w+ )*PRIVATE KEY-----/;
+
+/** Node takes a text without any for none. */
+function checkHas(what: string, pem: RegExp, name: string, text: string | undefined): void {
+  if (text === undefined || pem.test(text)) return;
+  throw new Error(`${name} must have ${what} in PEM`);
+}
 
 export type SecureContext = ReturnType<typeof secureContextOf>;
 
@@ -63,10 +70,9 @@ export type SecureContext = ReturnType<typeof secureContextOf>;
 function secureContextOf({ ca, cert, key }: TlsOptions, engine: string) {
   const { createSecureContext } = nodeModules()("tls");
   try {
-    // Node takes an authority without a certificate for none.
-    if (ca !== undefined && !CERTIFICATE.test(ca)) {
-      throw new Error("the authority must have a certificate in PEM");
-    }
+    checkHas("a certificate", CERTIFICATE, "the authority", ca);
+    checkHas("a certificate", CERTIFICATE, "the file of cert", cert);
+    checkHas("a private key", KEY, "the file of key", key);
     return createSecureContext({ ca, cert, key });
   } catch (error) {
     const message = reasonOf(error);

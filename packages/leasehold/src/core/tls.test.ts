@@ -164,7 +164,7 @@ it("names what is wrong with the files, and quotes none of them", async () => {
   expect(crossed.message).not.toContain(secret.split("\n")[1]);
 });
 
-it("refuses an authority without a certificate, which Node would take for none", async () => {
+it("refuses an authority without a certificate, and a pair without one of both, which Node would take for none", async () => {
   const folder = await mkdtemp(join(tmpdir(), "leasehold-tls-"));
   onTestFinished(() => rm(folder, { recursive: true }));
   const [empty, text] = [join(folder, "empty.pem"), join(folder, "text.pem")];
@@ -178,6 +178,16 @@ it("refuses an authority without a certificate, which Node would take for none",
     await expect(opening).rejects.toThrow(refused);
   }
   await expect(openTls({ ca: "" }, NONE, "X")).rejects.toThrow(refused);
+  const { cert, key } = files;
+  const pairs = [
+    [{ cert: empty, key }, "the file of cert must have a certificate in PEM"],
+    [{ cert, key: empty }, "the file of key must have a private key in PEM"],
+    [{ cert: empty, key: empty }, "the file of cert must have a certificate in PEM"],
+    [{ cert: key, key: cert }, "the file of cert must have a certificate in PEM"],
+  ] as const;
+  for (const [pair, problem] of pairs) {
+    await expect(openTls(undefined, { ...NONE, ...pair }, "X")).rejects.toThrow(problem);
+  }
 });
 
 it.each<[Parameters<typeof checkTls>[0], TlsFiles | null, string]>([

@@ -6,6 +6,7 @@ export {
   describe,
   isError,
   isInstance,
+  loggable,
   propertyOf,
   reasonOf,
   storable,

@@ -89,15 +89,18 @@ describe("what a worker shows", () => {
     expect(info.mock.calls).toEqual([[{}, "the store answers again"]]);
   });
 
-  it.each([undefined, null])("logs %s where a handler throws it", async (thrown) => {
-    const warn = vi.fn();
-    const { clock, client } = tasksWorld({ ...silentLogger, warn });
-    const tasks = client("me");
-    const { id } = await tasks.enqueue(echo, null);
-    tasks.work([echo.handle(vi.fn().mockRejectedValue(thrown))]);
-    await clock.advance(400);
-    expect(warn.mock.calls).toEqual([[{ err: String(thrown), id, kind: "echo" }, "task failed"]]);
-  });
+  it.each([undefined, null, Symbol("s"), "text"])(
+    "logs %s where a handler throws it",
+    async (thrown) => {
+      const warn = vi.fn();
+      const { clock, client } = tasksWorld({ ...silentLogger, warn });
+      const tasks = client("me");
+      const { id } = await tasks.enqueue(echo, null);
+      tasks.work([echo.handle(vi.fn().mockRejectedValue(thrown))]);
+      await clock.advance(400);
+      expect(warn.mock.calls).toEqual([[{ err: String(thrown), id, kind: "echo" }, "task failed"]]);
+    },
+  );
 
   it("claims again soon after an outage, however many there were before", async () => {
     const { clock, client, store } = tasksWorld();
