@@ -212,7 +212,7 @@ const OPTIONS: readonly [path: string, cause: () => Promise<unknown>][] = [
   ),
   ["source", () => refusal(() => connect("mysql://localhost"))],
   ["url", () => refusal(() => connect("http://user:secret@localhost"))],
-  ["watch", () => refusal(() => connect("postgres://localhost/app?watch=push"))],
+  ["url: ?watch", () => refusal(() => connect("postgres://localhost/app?watch=push"))],
   ["connectTimeoutMs", () => refusal(() => connect("memory:", { connectTimeoutMs: 0 }))],
   ["closeOnSignals", () => refusal(() => connect("memory:", { closeOnSignals: bad(["SIGKILL"]) }))],
   ["namespace", () => refusal(() => connect("memory:", { namespace: "" }))],

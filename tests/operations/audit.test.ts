@@ -210,7 +210,7 @@ for (const engine of SQL_ENGINES) {
       await query(
         `ALTER TABLE leasehold.audit ADD CONSTRAINT refused CHECK (target <> '${resource}')`,
       );
-      await expect(revoke(control, resource)).rejects.toMatchObject({ code: "STORE_UNAVAILABLE" });
+      await expect(revoke(control, resource)).rejects.toMatchObject({ code: "INVALID_OPTION" });
       await query("ALTER TABLE leasehold.audit DROP CONSTRAINT refused");
       expect(await stateOf(leases, resource)).toBe("live");
       expect(await entriesOf(control, resource)).toEqual([]);
@@ -234,7 +234,7 @@ for (const engine of SQL_ENGINES) {
         await actors.leases.revoke([{ namespace, resource: "NUL \0", free: "now" }]);
         return { value: "unaware", details: {} };
       });
-      await expect(failing).rejects.toMatchObject({ code: "STORE_UNAVAILABLE" });
+      await expect(failing).rejects.toMatchObject({ code: "INVALID_OPTION" });
       expect(await stateOf(leases, resource)).toBe("live");
       expect(await entriesOf(control, resource)).toEqual([]);
       expect(await query("SELECT 1 AS one")).toEqual([{ one: 1 }]);

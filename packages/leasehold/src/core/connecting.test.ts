@@ -51,7 +51,7 @@ it.each([
   ["ERR_TLS_CERT_ALTNAME_INVALID", "its certificate is not for the host", "name a host of the"],
   ["CERT_HAS_EXPIRED", "its certificate has expired", "renew it"],
   ["CERT_NOT_YET_VALID", "its certificate is not valid yet", "correct the clock"],
-  ["INVALID_PURPOSE", "its certificate is not one of a server", "has serverAuth"],
+  ["INVALID_PURPOSE", "its certificate is not one of a server", "give the server a"],
 ])("a certificate with %s has its own remedy", (code, problem, remedy) => {
   const found = certificateProblem(fetchFailed(of(code)), { authority: "set ?cacert=" });
   expect(found?.startsWith(problem)).toBe(true);

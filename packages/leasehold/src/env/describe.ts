@@ -126,7 +126,8 @@ function stackOf(error: Error): string {
   const [name, message, stack] = [classOf(error), messageOf(error), propertyOf(error, "stack")];
   const head = withCode(message === "" ? name : `${name}: ${message}`, error);
   if (typeof stack !== "string" || stack === "") return head;
-  if (stack.includes(head)) return stack;
+  // The second is of an error that was made without a stack.
+  if (stack.includes(head) || stack === message) return stack;
   const frames = stack.indexOf("\n    at ");
   return frames === -1 ? `${head}\n${stack}` : `${head}${stack.slice(frames)}`;
 }

@@ -67,7 +67,7 @@ function exercise(open: () => Promise<PostgresDatabase>) {
       await session.query("CREATE TABLE undone (n int)");
       await session.query("SELECT 1/0");
     });
-    await expect(failing).rejects.toMatchObject({ code: "STORE_UNAVAILABLE", outcome: "none" });
+    await expect(failing).rejects.toMatchObject({ code: "INVALID_OPTION", outcome: "none" });
     expect(await general.query("SELECT to_regclass('undone')::text AS t")).toEqual([{ t: null }]);
   });
 
