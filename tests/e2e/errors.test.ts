@@ -356,7 +356,7 @@ const CASES: Readonly<Record<ErrorCode, readonly [name: string, expected: Expect
       kind: InvalidOptionError,
       retryable: false,
       outcome: "none",
-      message: new RegExp(`^${path} \\S`),
+      message: new RegExp(`^${path.replace("?", "\\?")} \\S`),
       fields: { path },
     },
   ]),
