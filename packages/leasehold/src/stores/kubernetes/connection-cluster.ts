@@ -64,7 +64,9 @@ export async function inCluster(
     }
   };
   const account = new Reread<Credentials>(clock, async () => {
-    const [ca, token] = await Promise.all([read("ca.crt"), read("token")]);
+    // One after the other, so that the error is always about the first that is missing.
+    const ca = await read("ca.crt");
+    const token = await read("token");
     return { tls: { ca }, headers: { authorization: `Bearer ${token}` } };
   });
   const current = new CurrentAccess(async (again) => [await account.get(again)]);
