@@ -129,7 +129,7 @@ However short --wait is, "run" makes one attempt to connect to the store. If the
 ends after 5s; PGlite starts in this process, and may take up to 2m.
 
 With --json, each message of "run" itself is one JSON object on stderr, among the lines of the command:
-  {"event":"waiting","resource":...,"holder":...,"remainingMs":...,"message":...}   another holder has it ("until" with --wait)
+  {"event":"waiting","resource":...,"holder":...,"remainingMs":...,"message":...}   it is held ("until" with --wait)
   {"event":"retrying","message":...,"until":...}   the store is unavailable, and "run" tries again until --wait ends
   {"event":"refused","message":...,"since":...,"until":...}   a server refuses by a limit, and "run" tries again
   {"event":"answering","message":...}   the store answers, or the server no longer refuses
