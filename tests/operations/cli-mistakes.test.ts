@@ -71,7 +71,7 @@ it("enqueue refuses a line of stdin that is not UTF-8, naming it", async () => {
   const { code, stderr } = await leasehold(["enqueue", "k", "-", "--store", server.url], { input });
   expect({ code, stderr }).toEqual({
     code: 64,
-    stderr: expect.stringContaining("line 3 is not UTF-8"),
+    stderr: expect.stringContaining("line 3 is not JSON: it is not UTF-8"),
   });
   const good = lines.subarray(0, -1);
   const added = await leasehold(["enqueue", "k", "-", "--store", server.url], { input: good });
