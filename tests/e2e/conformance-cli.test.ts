@@ -208,7 +208,9 @@ describe.concurrent("what cannot be tested is said in a sentence", () => {
     const { code, stderr } = await conformance("--store", url);
     expect({ code, stderr }).toEqual({
       code: 64,
-      stderr: `leasehold: the suite needs its own namespaces, and the store behind ${url} supports only one: test the engine itself`,
+      stderr: expect.stringContaining(
+        `leasehold: the suite needs its own namespaces, and the store behind ${url} supports only one: test the engine itself`,
+      ),
     });
   });
 
