@@ -243,7 +243,7 @@ export function forgetBody({ req }: Context<AppEnv>): void {
   Reflect.deleteProperty(req, "json");
 }
 
-/** Of bodies that the validators parse. */
+/** Matches the content types of the bodies that the validators parse. */
 const JSON_TYPE = /^application\/([\w.-]+\+)?json\s*(;|$)/i;
 
 /**

@@ -31,7 +31,7 @@ interface CertificateRemedies {
   readonly client?: string;
 }
 
-/** Those of a URL. */
+/** The remedies for a store that is named by a URL. */
 export const TLS_REMEDIES = {
   authority:
     "name the file of its authority by ?cacert= of the URL (a file that is named is of another one), or set NODE_EXTRA_CA_CERTS to it, which counts without ?cacert= alone",

@@ -27,7 +27,7 @@ export interface RetryOptions {
 }
 
 /**
- * Of an operator's action that another one could come between: tried again unless it may have been applied.
+ * For an operator's action that another one could come between: it is tried again unless it may have been applied.
  */
 export const UNLESS_APPLIED: RetryOptions = { repeatable: false, evenPassedOn: true };
 

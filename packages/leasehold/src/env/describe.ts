@@ -7,9 +7,9 @@
 
 /** Far more than a person reads, and far less than the limit of any store. */
 const LONGEST_TEXT = 64 * 1024;
-/** Of the causes and members of one error. */
+/** How many causes and members of one error are described. */
 const MOST_ERRORS = 20;
-/** Of the items and properties of one value. */
+/** How many items and properties of one value are shown. */
 const MOST_VALUES = 200;
 const LONGEST_STRING = 1_000;
 const LONGEST_STACK = 16 * 1024;
@@ -167,14 +167,14 @@ function causeOf(error: Error): unknown {
   return propertyOf(error, "cause") ?? undefined;
 }
 
-/** Of a value that is no error. */
+/** Describes a value that is no error. */
 function textOf(value: unknown): string {
   if (value === "") return "an empty string";
   if (typeof value === "string") return value;
   const own = read(() => (hasText(value) ? String(value) : ""), "");
   if (own !== "" && !own.startsWith("[object ")) return own;
   const isPlain = read(() => Object.getPrototypeOf(value) === Object.prototype, false);
-  // Of the event of a failed WebSocket, for one.
+  // The event of a failed WebSocket has one, for example.
   const message = propertyOf(value, "message");
   return !isPlain && typeof message === "string" && message !== "" ? message : shown(value);
 }

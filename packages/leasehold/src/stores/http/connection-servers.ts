@@ -19,7 +19,7 @@ export class Servers {
     return this.baseUrls[this.#at] as string;
   }
 
-  /** Of the next request. */
+  /** The headers that the next request must have. */
   get headers(): Readonly<Record<string, string>> {
     return this.#isDoubted ? { connection: "close" } : {};
   }
