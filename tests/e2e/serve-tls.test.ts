@@ -1,7 +1,9 @@
 /** `leasehold serve` with certificates of openssl: what it says, files that change, doctor and health checks. */
+import { execFile } from "node:child_process";
 import { copyFile, mkdir, readFile, rename, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { type Authority, type Certificate, newAuthority } from "../support/certificates.js";
 import { Cli, checkBuild, leasehold } from "../support/cli.js";
@@ -94,6 +96,26 @@ it("says the https address, and serves the doctor and the image's health check",
   expect((await health({})).code).toBe(1);
   const { code } = await cli.end("SIGTERM");
   expect(code).toBe(0);
+});
+
+it("warns of a certificate that every client refuses: of a later time, or not of a server", async () => {
+  const own = { certificate: join(await temporaryFolder(), "later.crt"), key: first.key };
+  const made = `req -x509 -new -days 2 -subj /CN=later -key ${own.key} -out ${own.certificate}`;
+  await promisify(execFile)("faketime", ["-f", "+2d", "openssl", ...made.split(" ")]);
+  const later = await start(...pair(own.certificate, own.key));
+  expect(await logged(later.cli, "tls_unusable")).toMatchObject({
+    msg: "the certificate is not valid yet, so clients refuse it: correct the clock, or replace its files",
+  });
+  const uses = ["extendedKeyUsage=clientAuth"];
+  const other = await authority.sign("other", ["127.0.0.1"], "/CN=other", uses);
+  const wrong = await start(...pair(other.certificate, other.key));
+  expect(await logged(wrong.cli, "tls_unusable")).toMatchObject({
+    msg: expect.stringContaining("give it the extended key usage serverAuth"),
+  });
+  const both = ["extendedKeyUsage=clientAuth,serverAuth"];
+  const right = await authority.sign("both", ["127.0.0.1"], "/CN=both", both);
+  const { cli } = await start(...pair(right.certificate, right.key));
+  expect(linesOf(cli).filter(({ event }) => event === "tls_unusable")).toEqual([]);
 });
 
 it("uses changed files, as Kubernetes replaces them, and keeps the former ones if they are wrong", async () => {

@@ -213,7 +213,8 @@ describe("changed certificates", () => {
     const headers = { authorization: `Bearer ${(await newKey()).text}` };
     const statusOf = async (client?: ServerTls) =>
       (await askHttps(urlOf("/v1/whoami"), { ca, ...client, headers })).status;
-    await expect(statusOf(worker)).rejects.toThrow();
+    // Their certificates count for nothing until then, and cut no client off.
+    expect([await statusOf(worker), await statusOf()]).toEqual([401, 401]);
     server.changeTls({ ...first, clientCa: ca });
     expect([await statusOf(worker), await statusOf()]).toEqual([200, 401]);
     await expect(statusOf(stranger)).rejects.toThrow();
@@ -225,6 +226,10 @@ describe("changed certificates", () => {
       [{ cert: second.cert, key: first.key }, "the key is not that of the certificate"],
       [{ cert: second.cert.slice(0, 200), key: second.key }, "tls cannot be used"],
       [{ ...second, clientCa: "none" }, "clientCa"],
+      [
+        { ...second, clientCa: `${ca}${ca.slice(0, 300)}` },
+        "tls.clientCa its certificate 2 is damaged",
+      ],
     ] as const) {
       expect(() => server.changeTls(tls)).toThrow(message);
       await expect(open({ tls })).rejects.toMatchObject({ code: "INVALID_OPTION" });
@@ -309,6 +314,15 @@ describe("certificates of clients", () => {
     expect(await logged("handshakes_failed")).toMatchObject({
       reason: expect.stringMatching(/UNABLE_TO_VERIFY|SELF_SIGNED|UNABLE_TO_GET_ISSUER/) as string,
     });
+  });
+
+  it("are ignored where no authority of clients is named", async () => {
+    const { newKey, urlOf } = await open();
+    const headers = { authorization: `Bearer ${(await newKey()).text}` };
+    for (const client of [worker, stranger]) {
+      const answer = await askHttps(urlOf("/v1/whoami"), { ca, ...client, headers });
+      expect(answer.status).toBe(200);
+    }
   });
 
   it("are no credential of web pages of other origins", async () => {

@@ -26,27 +26,43 @@ export interface Authority {
    * @param name the common name, such as that of a user
    * @param hosts the DNS names and addresses of a server
    * @param subject default: the common name alone
+   * @param extensions further ones, as openssl writes them, such as `basicConstraints=CA:TRUE` of an authority below this one
    */
-  sign(name: string, hosts?: readonly string[], subject?: string): Promise<Certificate>;
+  sign(
+    name: string,
+    hosts?: readonly string[],
+    subject?: string,
+    extensions?: readonly string[],
+  ): Promise<Certificate>;
 }
 
 export async function newAuthority(): Promise<Authority> {
   const folder = await temporaryFolder();
-  const file = (name: string) => join(folder, name);
-  const [own, ownKey] = [file("authority.crt"), file("authority.key")];
+  const [certificate, key] = [join(folder, "authority.crt"), join(folder, "authority.key")];
   await openssl("req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=authority", {
-    keyout: ownKey,
-    out: own,
+    keyout: key,
+    out: certificate,
   });
+  return authorityOf({ certificate, key });
+}
+
+/** @param own of an authority: self-signed, or signed by another one */
+export async function authorityOf({
+  certificate: own,
+  key: ownKey,
+}: Certificate): Promise<Authority> {
+  const folder = await temporaryFolder();
+  const file = (name: string) => join(folder, name);
   return {
     certificate: own,
-    async sign(name, hosts = [], subject = `/CN=${name}`) {
+    async sign(name, hosts = [], subject = `/CN=${name}`, more = []) {
       const [key, request, certificate] = ["key", "csr", "crt"].map((end) =>
         file(`${name}.${end}`),
       ) as [string, string, string];
       const names = hosts.map((host) => `${isIP(host) ? "IP" : "DNS"}:${host}`).join(",");
       const extensions = file(`${name}.ext`);
-      await writeFile(extensions, names === "" ? "" : `subjectAltName=${names}\n`);
+      const lines = [...(names === "" ? [] : [`subjectAltName=${names}`]), ...more];
+      await writeFile(extensions, lines.map((line) => `${line}\n`).join(""));
       await openssl(`req -newkey rsa:2048 -nodes -subj ${subject}`, {
         keyout: key,
         out: request,

@@ -32,6 +32,9 @@ const READ_EVERY_MS = 60_000;
 const EXPIRES_SOON_MS = 14 * 24 * 3_600_000;
 const WARN_EVERY_MS = 24 * 3_600_000;
 
+/** serverAuth, and any use, by their object identifiers in RFC 5280, section 4.2.1.12. */
+const FOR_SERVERS: ReadonlySet<string> = new Set(["1.3.6.1.5.5.7.3.1", "2.5.29.37.0"]);
+
 type Texts = ServerTls & { readonly clientKeys?: string };
 
 export class TlsFiles {
@@ -146,7 +149,30 @@ export class TlsFiles {
     const expiresAt = new Date(this.#expiresMs()).toISOString();
     const fields = { event: "tls_certificate", expiresAt, subject, fingerprint: fingerprint256 };
     this.#env.logger.info(fields, message);
+    this.#warnOfUse();
     this.#warnOfExpiry();
+  }
+
+  /** Clients refuse such certificates, and the server learns nothing of it. */
+  #warnOfUse(): void {
+    const { clock, logger } = this.#env;
+    const certificate = certificateIn(this.#texts);
+    const { validFrom } = certificate;
+    // Node leaves it out if a certificate has none, and is then for any use.
+    const uses = certificate.keyUsage as readonly string[] | undefined;
+    const fields = { event: "tls_unusable", validFrom: new Date(validFrom).toISOString() };
+    if (Date.parse(validFrom) > clock.wall()) {
+      logger.warn(
+        fields,
+        "the certificate is not valid yet, so clients refuse it: correct the clock, or replace its files",
+      );
+    }
+    if (uses !== undefined && !uses.some((use) => FOR_SERVERS.has(use))) {
+      logger.warn(
+        fields,
+        "the certificate is not one of a server, so clients refuse it: give it the extended key usage serverAuth",
+      );
+    }
   }
 
   #warnOfExpiry(): void {

@@ -2,6 +2,7 @@
  * TLS of the server itself.
  *
  *   connection ──▶ handshake ─┬─ a certificate that no authority of ours has signed ──▶ cut off
+ *                             │    (without authorities, certificates of clients do not count)
  *                             ├─ plain HTTP ──▶ 400, which says that this port needs https
  *                             ├─ nothing for 10 s ──▶ cut off
  *                             └─ done ──▶ requests, as without TLS
@@ -13,6 +14,7 @@ import { createServer, type Server } from "node:https";
 import type { Socket } from "node:net";
 import { createSecureContext, type TLSSocket } from "node:tls";
 import { type Clock, InvalidOptionError, type Logger } from "leasehold";
+import { damagedCertificate } from "leasehold/internal";
 import { Sampler } from "./limits/sampler.js";
 import { ProblemError } from "./problems.js";
 import { rawAnswer } from "./raw-answer.js";
@@ -37,7 +39,16 @@ const NO_RENEGOTIATION = 2 ** 30;
 function contextOf({ cert, key, clientCa }: ServerTls) {
   const secureOptions = NO_RENEGOTIATION;
   const minVersion = "TLSv1.2" as const;
-  return { cert, key, minVersion, secureOptions, ...(clientCa && { ca: clientCa }) };
+  // Without authorities of its own, Node would accept clients' certificates of public ones.
+  return { cert, key, minVersion, secureOptions, ca: clientCa ?? [] };
+}
+
+/** Those whose pair names authorities of clients. */
+const withAuthorities = new WeakSet<Server>();
+
+function keepWhether(server: Server, { clientCa }: ServerTls): void {
+  if (clientCa === undefined) withAuthorities.delete(server);
+  else withAuthorities.add(server);
 }
 
 /** @throws InvalidOptionError if they cannot be used together */
@@ -58,15 +69,25 @@ function checkTls(tls: ServerTls): void {
     throw new InvalidOptionError("tls", `cannot be used: ${problem}`);
   }
   // Without one, OpenSSL would trust none, and say nothing.
-  if (tls.clientCa !== undefined && !tls.clientCa.includes("-----BEGIN CERTIFICATE-----")) {
+  if (tls.clientCa === undefined) return;
+  if (!tls.clientCa.includes("-----BEGIN CERTIFICATE-----")) {
     throw new InvalidOptionError("tls.clientCa", "must have a certificate in PEM");
+  }
+  const { X509Certificate } = process.getBuiltinModule("crypto");
+  const damaged = damagedCertificate(tls.clientCa, X509Certificate);
+  if (damaged !== null) {
+    const remedy = "copy it whole, with its first and last line";
+    throw new InvalidOptionError(
+      "tls.clientCa",
+      `its certificate ${damaged} is damaged: ${remedy}`,
+    );
   }
 }
 
 /** @throws InvalidOptionError */
 export function createTlsServer(tls: ServerTls, options: ServerOptions): Server {
   checkTls(tls);
-  return createServer({
+  const server = createServer({
     ...options,
     ...contextOf(tls),
     handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
@@ -75,6 +96,8 @@ export function createTlsServer(tls: ServerTls, options: ServerOptions): Server 
     // The handshake would also refuse clients without a certificate.
     rejectUnauthorized: false,
   });
+  keepWhether(server, tls);
+  return server;
 }
 
 /**
@@ -85,6 +108,7 @@ export function createTlsServer(tls: ServerTls, options: ServerOptions): Server 
 export function changeTls(server: Server, tls: ServerTls): void {
   checkTls(tls);
   server.setSecureContext(contextOf(tls));
+  keepWhether(server, tls);
 }
 
 /** Connections whose handshake is not done. Node's server closes those only that have sent a request. */
@@ -114,7 +138,8 @@ export class Handshakes {
     });
     server.on("secureConnection", (socket: TLSSocket) => {
       this.#open.delete(idOf(socket) ?? "");
-      if (socket.authorized || socket.getPeerX509Certificate() === undefined) return;
+      if (socket.authorized || !withAuthorities.has(server)) return;
+      if (socket.getPeerX509Certificate() === undefined) return;
       this.#log(`${socket.authorizationError}`, socket.remoteAddress);
       socket.destroy();
     });
