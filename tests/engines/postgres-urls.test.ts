@@ -90,7 +90,7 @@ describePostgres("a PostgreSQL server", () => {
     ],
     [
       "?sslrootcert=FOLDER/text",
-      /the certificates for PostgreSQL cannot be used: the authority is not PEM/,
+      /the certificates for PostgreSQL cannot be used: the authority must have a certificate in PEM/,
     ],
     ["?sslcert=FOLDER/text&sslkey=FOLDER/text", /the certificates for PostgreSQL cannot be used/],
   ])("refuses %s for good", async (parameters, message) => {

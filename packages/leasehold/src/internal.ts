@@ -80,6 +80,7 @@ export {
   checkNewName,
   checkNumber,
   cursorAfter,
+  damagedCertificate,
   defaultTtlMs,
   type Failed,
   failedMaybe,

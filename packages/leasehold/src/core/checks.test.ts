@@ -140,6 +140,13 @@ it("arrays, functions and signals are checked", () => {
     refused("list", "list must be an array, got an object"),
   );
   expect(() => checkFunction("work", "x")).toThrow(refused("work", /got a string/));
+  // A call of these runs nothing, and looks like success.
+  for (const work of [function* () {}, async function* () {}]) {
+    expect(() => checkFunction("work", work)).toThrow(refused("work", /got a generator function/));
+  }
+  const { proxy, revoke } = Proxy.revocable(() => {}, {});
+  revoke();
+  checkFunction("work", proxy);
   expect(() => checkSignal({ aborted: false })).toThrow(refused("signal", /got an object/));
 });
 

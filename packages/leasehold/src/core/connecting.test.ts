@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { certificateProblem, connectionReason, wasNotSent } from "./connecting.js";
+import { connectionReason, serverProblem, wasNotSent } from "./connecting.js";
 
 const of = (code: string, more: object = {}, message = "failed") =>
   Object.assign(new Error(message), { code, ...more });
@@ -53,26 +53,26 @@ it.each([
   ["CERT_NOT_YET_VALID", "its certificate is not valid yet", "correct the clock"],
   ["INVALID_PURPOSE", "its certificate is not one of a server", "give the server a"],
 ])("a certificate with %s has its own remedy", (code, problem, remedy) => {
-  const found = certificateProblem(fetchFailed(of(code)), { authority: "set ?cacert=" });
+  const found = serverProblem(fetchFailed(of(code)), { authority: "set ?cacert=" });
   expect(found?.startsWith(problem)).toBe(true);
   expect(found).toContain(`(${code}); ${remedy}`);
 });
 
 it("a certificate is blamed only where it is the problem", () => {
-  const expired = certificateProblem(fetchFailed(of("DEPTH_ZERO_SELF_SIGNED_CERT")));
+  const expired = serverProblem(fetchFailed(of("DEPTH_ZERO_SELF_SIGNED_CERT")));
   expect(expired).toMatch(
     /^its certificate is not trusted \(DEPTH_ZERO_\w+\); name the file of its authority by \?cacert=/,
   );
-  expect(certificateProblem(fetchFailed(of("ECONNRESET")))).toBeNull();
-  expect(certificateProblem(undefined)).toBeNull();
+  expect(serverProblem(fetchFailed(of("ECONNRESET")))).toBeNull();
+  expect(serverProblem(undefined)).toBeNull();
 });
 
 it("a server that asks for a certificate of the client is named, with what to do about it", () => {
   const code = "ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED";
   const asks = `it asks for a certificate of the client that it trusts (${code})`;
   const remedies = { authority: "set ?cacert=" };
-  expect(certificateProblem(of(code), remedies)).toBe(asks);
-  expect(certificateProblem(of(code), { ...remedies, client: "set ?cert=" })).toBe(
+  expect(serverProblem(of(code), remedies)).toBe(asks);
+  expect(serverProblem(of(code), { ...remedies, client: "set ?cert=" })).toBe(
     `${asks}; set ?cert=`,
   );
 });

@@ -6,8 +6,10 @@ const NOT_SENT = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "UND_ERR_CON
 /** Codes of a server without TLS, or of another version of it. */
 const NO_TLS = /^(ERR_SSL_|ERR_TLS_|EPROTO$)/;
 const UNTRUSTED = /CERT|SELF_SIGNED|SIGNATURE|ALTNAME|INVALID_PURPOSE|^UNABLE_TO_/;
+/** What OpenSSL says, among codes and files of its own. */
+const OPENSSL = /SSL routines:[^:]*:([^:]+)/;
 /** The same as a server says it of the client. */
-const REFUSED_CERTIFICATE = /_ALERT_(\w*CERTIFICATE\w*|UNKNOWN_CA)$/;
+const REFUSED_CERTIFICATE = /_ALERT_(\w*CERTIFICATE\w*|UNKNOWN_CA)/;
 
 /**
  * Whether the connection failed before the request was sent, so that it has had no effect.
@@ -62,29 +64,107 @@ const CERTIFICATE_REMEDIES: readonly (readonly [RegExp, problem: string, remedy:
   ],
 ];
 
+/** Where the authority may be named, and the chain of certificates has a gap. */
+const GAPS: readonly (readonly [RegExp, remedy: string])[] = [
+  [
+    /UNABLE_TO_VERIFY_LEAF_SIGNATURE|unable to verify the first certificate/,
+    "if its authority is named, let the server send the certificates of intermediate authorities after its own",
+  ],
+  [
+    /UNABLE_TO_GET_ISSUER_CERT$|unable to get issuer certificate$/,
+    "the file needs the authority at the root: an intermediate one alone is not enough",
+  ],
+];
+
 /**
  * What is wrong with the certificate of a server, and what to do.
  * @param code of Node, or the text of an error
  * @param authority what to do if its authority is not trusted
  */
-export function untrusted(code: string, authority: string): string {
+function untrusted(code: string, authority: string): string {
   const found = CERTIFICATE_REMEDIES.find(([pattern]) => pattern.test(code));
-  const [, problem, remedy] = found ?? [null, "its certificate is not trusted", authority];
-  return `${problem} (${code}); ${remedy}`;
+  if (found) return `${found[1]} (${code}); ${found[2]}`;
+  const gap = GAPS.find(([pattern]) => pattern.test(code))?.[1];
+  const remedies = gap === undefined ? authority : `${authority}; ${gap}`;
+  return `its certificate is not trusted (${code}); ${remedies}`;
 }
 
-/** What is wrong with the certificate of the server, or of the client; null if something else is. */
-export function certificateProblem(
+/** In PEM, each with what follows it, which may be a comment. */
+const CERTIFICATES = /-----BEGIN (?:X509 |TRUSTED )?CERTIFICATE-----[^]*?(?=-----BEGIN |$)/g;
+
+/**
+ * The number, from 1, of the first certificate of a text in PEM that cannot be read; null if all of them can. Node leaves
+ * out such an authority, and says nothing.
+ * @param X509Certificate of Node, which is not everywhere
+ */
+export function damagedCertificate(
+  text: string,
+  X509Certificate: new (pem: string) => object,
+): number | null {
+  const at = (text.match(CERTIFICATES) ?? []).findIndex((certificate) => {
+    try {
+      return !new X509Certificate(certificate);
+    } catch {
+      return true;
+    }
+  });
+  return at === -1 ? null : at + 1;
+}
+
+/** Where the address leads to another kind of server, by a code of Node or a text of OpenSSL. */
+const OTHER_SERVERS: readonly (readonly [RegExp, problem: string, remedy: string])[] = [
+  [
+    /UNSUPPORTED_PROTOCOL|PROTOCOL_VERSION|NO_PROTOCOLS_AVAILABLE/,
+    "it has no version of TLS that Node accepts",
+    "enable TLS 1.2 or 1.3 at the server",
+  ],
+  [
+    /WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG|UNKNOWN_PROTOCOL/,
+    "it answers without TLS",
+    "name its port for TLS, or use a URL without TLS",
+  ],
+  [
+    /^HPE_INVALID_(CONSTANT|VERSION)$|\(EXPECTED_HTTP\//,
+    "it does not answer as HTTP does",
+    "check the host and the port of the URL",
+  ],
+];
+
+/**
+ * What is wrong with the server that an address leads to, until it is corrected: its certificate, that of the
+ * client, its TLS, or its protocol. Null if something else is wrong.
+ */
+export function serverProblem(
   error: unknown,
-  { authority, client }: CertificateRemedies = TLS_REMEDIES,
+  remedies: CertificateRemedies = TLS_REMEDIES,
 ): string | null {
   const inner = isError(error) ? (error.cause ?? error) : undefined;
-  const code = isError(inner) ? codeOf(inner) : "";
+  if (!isError(inner)) return null;
+  const code = codeOf(inner);
+  // Of several codes of OpenSSL, Node makes this one, and leaves the text. The parser of newer fetches has no code.
+  const isText = code === "EPROTO" || (code === "" && inner.name === "HTTPParserError");
+  return serverProblemOf(isText ? reasonOf(inner) : code, remedies);
+}
+
+/** As {@link serverProblem}, by the code of Node or the text of OpenSSL. */
+export function serverProblemOf(
+  text: string,
+  { authority, client }: CertificateRemedies = TLS_REMEDIES,
+): string | null {
+  const said = OPENSSL.exec(text)?.[1] ?? text;
+  const code = said.replaceAll(" ", "_").toUpperCase();
   if (REFUSED_CERTIFICATE.test(code)) {
-    const refused = `it asks for a certificate of the client that it trusts (${code})`;
+    const refused = `it asks for a certificate of the client that it trusts (${said})`;
     return client === undefined ? refused : `${refused}; ${client}`;
   }
-  return UNTRUSTED.test(code) ? untrusted(code, authority) : null;
+  if (/ALERT_HANDSHAKE_FAILURE/.test(code)) {
+    const asked =
+      client === undefined ? "" : `; if it asks for a certificate of the client, ${client}`;
+    return `it refuses the handshake of TLS (${said}); allow the ciphers of TLS 1.2 or 1.3 at the server${asked}`;
+  }
+  const other = OTHER_SERVERS.find(([pattern]) => pattern.test(code));
+  if (other) return `${other[1]} (${said}); ${other[2]}`;
+  return UNTRUSTED.test(code) ? untrusted(said, authority) : null;
 }
 
 /**

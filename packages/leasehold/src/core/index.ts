@@ -24,10 +24,11 @@ export { blockedPort, checkFetchPorts } from "./blocked-ports.js";
 export { LeaseClient, type Owned, type RevokeResult, type TryRunResult } from "./client.js";
 export { KEEP_ENDED_MS, startCollector } from "./collector.js";
 export {
-  certificateProblem,
   connectionReason,
+  damagedCertificate,
+  serverProblem,
+  serverProblemOf,
   TLS_REMEDIES,
-  untrusted,
   wasNotSent,
 } from "./connecting.js";
 export { cursorAfter, resourceOfCursor } from "./cursor.js";

@@ -1,5 +1,5 @@
 /** Options of a client and of one lease: defaults, ranges and relations, checked once. */
-import type { Env, Logger, Telemetry } from "../env/index.js";
+import { type Env, type Logger, propertyOf, type Telemetry } from "../env/index.js";
 import { InvalidOptionError } from "./errors.js";
 import { encodeMetadata } from "./names.js";
 import type { Capabilities, LeaseState } from "./port.js";
@@ -224,10 +224,13 @@ export function checkArray(path: string, value: unknown): asserts value is reado
   throw new InvalidOptionError(path, `must be an array, got ${kindOf(value)}`);
 }
 
-/** @throws InvalidOptionError */
+/** @throws InvalidOptionError, also for a generator function: its call would run nothing, and look like success */
 export function checkFunction(path: string, value: unknown): void {
-  if (typeof value === "function") return;
-  throw new InvalidOptionError(path, `must be a function, got ${kindOf(value)}`);
+  const tag = propertyOf(value, Symbol.toStringTag);
+  const isGenerator = tag === "GeneratorFunction" || tag === "AsyncGeneratorFunction";
+  if (typeof value === "function" && !isGenerator) return;
+  const got = isGenerator ? "a generator function: write async () => {...}" : kindOf(value);
+  throw new InvalidOptionError(path, `must be a function, got ${got}`);
 }
 
 /** @throws InvalidOptionError */
@@ -253,8 +256,10 @@ export function checkMethods(
   expected: string,
 ): void {
   const object = Object(value) as object;
-  if (methods.every((name) => typeof Reflect.get(object, name) === "function")) return;
-  throw new InvalidOptionError(path, `must be ${expected}, got ${kindOf(value)}`);
+  const missing = methods.filter((name) => typeof Reflect.get(object, name) !== "function");
+  if (missing.length === 0) return;
+  const without = missing.length < methods.length ? ` without ${missing.join(", ")}` : "";
+  throw new InvalidOptionError(path, `must be ${expected}, got ${kindOf(value)}${without}`);
 }
 
 /**

@@ -3,6 +3,7 @@
  * also run elsewhere may import this file.
  */
 import { reasonOf } from "../env/index.js";
+import { damagedCertificate } from "./connecting.js";
 import { StoreMisconfiguredError } from "./errors.js";
 import { withoutUndefined } from "./options.js";
 import type { TlsFiles, TlsOptions } from "./tls.js";
@@ -61,6 +62,16 @@ function checkHas(what: string, pem: RegExp, name: string, text: string | undefi
   throw new Error(`${name} must have ${what} in PEM`);
 }
 
+/** Node leaves out an authority that it cannot read, and would say of each server that its certificate is of another one. */
+function checkReadable(name: string, text: string | undefined): void {
+  const damaged =
+    text === undefined ? null : damagedCertificate(text, nodeModules()("crypto").X509Certificate);
+  if (damaged === null) return;
+  throw new Error(
+    `${name}: its certificate ${damaged} is damaged; copy it whole, with its first and last line`,
+  );
+}
+
 export type SecureContext = ReturnType<typeof secureContextOf>;
 
 /**
@@ -71,6 +82,7 @@ function secureContextOf({ ca, cert, key }: TlsOptions, engine: string) {
   const { createSecureContext } = nodeModules()("tls");
   try {
     checkHas("a certificate", CERTIFICATE, "the authority", ca);
+    checkReadable("the authority", ca);
     checkHas("a certificate", CERTIFICATE, "the file of cert", cert);
     checkHas("a private key", KEY, "the file of key", key);
     return createSecureContext({ ca, cert, key });

@@ -28,11 +28,6 @@ export function describe(thrown: unknown): string {
   return storable(whole(thrown, new Set()));
 }
 
-/** What was thrown, for the field `err` of a log: loggers leave out undefined, symbols and functions. */
-export function loggable(thrown: unknown): unknown {
-  return typeof thrown === "object" && thrown !== null ? thrown : reasonOf(thrown);
-}
-
 /** Any value in the manner of JSON, as far as it can be read, with a bounded number of its parts. */
 export function shown(value: unknown): string {
   return storable(show(value, new Set(), { left: MOST_VALUES }));
@@ -53,9 +48,9 @@ export function isInstance<T>(
 }
 
 /** A property of any value; undefined if it has none, or it cannot be read. */
-export function propertyOf(value: unknown, name: string): unknown {
+export function propertyOf(value: unknown, name: PropertyKey): unknown {
   return read(
-    () => (value as Readonly<Record<string, unknown>> | null | undefined)?.[name],
+    () => (value as Readonly<Record<PropertyKey, unknown>> | null | undefined)?.[name],
     undefined,
   );
 }

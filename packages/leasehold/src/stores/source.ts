@@ -99,6 +99,7 @@ export interface StoreSource<Opened extends LeaseStores = LeaseStores> {
 
 /**
  * Names a store: a URL (`memory:NAME`, `pglite:DIR`, `postgres://...`, `redis://...`, `http://...`), or
- * the result of an engine's function (`postgres({ pool })`, `memory()`).
+ * the result of an engine's function (`postgres({ pool })`, `memory()`). `memory:` and `pglite:` without a name keep
+ * everything in this process, for tests.
  */
 export type Source = string | URL | StoreSource;

@@ -3,13 +3,13 @@
 import {
   asStoreError,
   ClosedError,
-  certificateProblem,
   connectionReason,
   type Failed,
   type LeaseholdError,
   refusedRequest,
   StoreMisconfiguredError,
   StoreUnavailableError,
+  serverProblem,
   wasNotSent,
 } from "../../core/index.js";
 
@@ -63,8 +63,8 @@ export function parsed<T>(text: string): T {
 }
 
 export function connectionFailure(cause: unknown, origin: string): LeaseholdError {
-  const untrusted = certificateProblem(cause);
-  if (untrusted !== null) return new StoreMisconfiguredError(`${origin}: ${untrusted}`, cause);
+  const problem = serverProblem(cause);
+  if (problem !== null) return new StoreMisconfiguredError(`${origin}: ${problem}`, cause);
   return new StoreUnavailableError(`Consul failed: ${connectionReason(origin, cause)}`, {
     outcome: wasNotSent(cause) ? "none" : "unknown",
     cause,

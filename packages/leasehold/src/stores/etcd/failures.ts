@@ -3,13 +3,13 @@
 import {
   asStoreError,
   ClosedError,
-  certificateProblem,
   connectionReason,
   type Failed,
   type LeaseholdError,
   refusedRequest,
   StoreMisconfiguredError,
   StoreUnavailableError,
+  serverProblem,
   wasNotSent,
 } from "../../core/index.js";
 import type { ErrorAnswer } from "./connection-api.js";
@@ -81,7 +81,8 @@ export function saidFailure(answer: ErrorAnswer): CallFailure {
   const message = `etcd says: ${said}`;
   const remedy = MISCONFIGURED.find(([text]) => said.includes(text))?.[1];
   if (remedy) return new CallFailure(new StoreMisconfiguredError(`${message}; ${remedy}`));
-  if (says(["request is too large"])) return new CallFailure(refusedRequest(message, TOO_LARGE));
+  if (says(["request is too large", "received message larger than max"]))
+    return new CallFailure(refusedRequest(message, TOO_LARGE));
   if (says(UNAUTHENTICATED)) return unavailable(said, "none", "unauthenticated");
   if (says(["requested lease not found"])) return unavailable(said, "none", "noLease");
   if (says(["required revision has been compacted"])) return unavailable(said, "none", "compacted");
@@ -97,9 +98,9 @@ export function saidFailure(answer: ErrorAnswer): CallFailure {
 }
 
 export function connectionFailure(cause: unknown, origin: string): CallFailure {
-  const untrusted = certificateProblem(cause);
-  if (untrusted !== null) {
-    return new CallFailure(new StoreMisconfiguredError(`${origin}: ${untrusted}`, cause));
+  const problem = serverProblem(cause);
+  if (problem !== null) {
+    return new CallFailure(new StoreMisconfiguredError(`${origin}: ${problem}`, cause));
   }
   const outcome = wasNotSent(cause) ? "none" : "unknown";
   return unavailable(connectionReason(origin, cause), outcome, "unreachable", cause);

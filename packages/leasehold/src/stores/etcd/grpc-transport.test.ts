@@ -90,6 +90,7 @@ it("tells apart what etcd says, with the gRPC code that the connection's own fai
     [11, "etcdserver: mvcc: required revision has been compacted", { reason: "compacted" }],
     [16, "etcdserver: invalid auth token", { reason: "unauthenticated" }],
     [7, "etcdserver: permission denied", { error: { code: "STORE_MISCONFIGURED" } }],
+    [8, "grpc: received message larger than max (3 vs. 2)", { error: { retryable: false } }],
     [14, "a proxy's own words", { reason: "unreachable", error: { outcome: "unknown" } }],
   ] as const;
   for (const [at, [status, message, expected]] of said.entries()) {

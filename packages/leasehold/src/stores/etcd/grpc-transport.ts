@@ -8,8 +8,7 @@ import {
   driverError,
   driverPart,
   StoreMisconfiguredError,
-  TLS_REMEDIES,
-  untrusted,
+  serverProblemOf,
 } from "../../core/index.js";
 import type { SecureContext } from "../../core/tls-connections.js";
 import type { RequestContext, Transport } from "./connection.js";
@@ -191,7 +190,10 @@ export class GrpcTransport implements Transport {
 
 function failureOf(error: Grpc.ServiceError, endpoint: string): CallFailure {
   const { code, details } = error;
-  if (details.startsWith("etcdserver:")) return saidFailure({ code, message: details });
+  // The second comes from its library, which reads no message that is far larger than the limit.
+  if (/^(etcdserver:|grpc: received message larger)/.test(details)) {
+    return saidFailure({ code, message: details });
+  }
   const status = /^Received HTTP status code (\d+)/.exec(details)?.[1];
   if (status) return answeredFailure(Number(status), "", endpoint);
   const said = `${endpoint}: ${details}`;
@@ -204,18 +206,13 @@ function failureOf(error: Grpc.ServiceError, endpoint: string): CallFailure {
       error,
     );
   }
-  const problem = certificateProblemIn(details);
+  const problem = serverProblemIn(details);
   if (problem === null) return unavailable(said, "none", "unreachable", error);
   return new CallFailure(new StoreMisconfiguredError(`${endpoint}: ${problem}`));
 }
 
-/** As `certificateProblem`: grpc-js reports the text of an error, without its code. */
-function certificateProblemIn(details: string): string | null {
-  const refused = /\balert (bad certificate|certificate \w+|unknown ca)\b/.exec(details)?.[1];
-  if (refused !== undefined) {
-    return `it asks for a certificate of the client that it trusts (${refused}); ${TLS_REMEDIES.client}`;
-  }
-  const last = /Last error: (?:Error: )?(.*certificate.*)\. Resolution note/i.exec(details)?.[1];
-  if (last === undefined) return null;
-  return untrusted(last, TLS_REMEDIES.authority);
+/** grpc-js reports the text of an error, without its code. */
+function serverProblemIn(details: string): string | null {
+  const last = /Last error: (?:Error: )?(.*?)(?:\. Resolution note|\s*$)/is.exec(details)?.[1];
+  return last === undefined ? null : serverProblemOf(last);
 }

@@ -11,7 +11,6 @@
 
 import {
   ClosedError,
-  certificateProblem,
   connectionReason,
   type Failed,
   InvalidOptionError,
@@ -19,6 +18,7 @@ import {
   refusedRequest,
   StoreMisconfiguredError,
   StoreUnavailableError,
+  serverProblem,
   wasNotSent,
 } from "../../core/index.js";
 import type { Env, OpenSpan } from "../../env/index.js";
@@ -267,9 +267,9 @@ export function unavailable(
 }
 
 export function connectionFailure(cause: unknown, origin: string): Failed {
-  const untrusted = certificateProblem(cause);
-  if (untrusted !== null) {
-    return failed("no", new StoreMisconfiguredError(`${origin}: ${untrusted}`, cause));
+  const problem = serverProblem(cause);
+  if (problem !== null) {
+    return failed("no", new StoreMisconfiguredError(`${origin}: ${problem}`, cause));
   }
   const applied = wasNotSent(cause) ? "no" : "maybe";
   return failed(applied, unavailable(applied, connectionReason(origin, cause), { cause }));

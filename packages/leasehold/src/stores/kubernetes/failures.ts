@@ -1,13 +1,13 @@
 /** Maps failures of the API server to outcomes: did the write take effect, and can a retry help? */
 
 import {
-  certificateProblem,
   LeaseholdError,
   refusedRequest,
   StoreMisconfiguredError,
   StoreUnavailableError,
+  serverProblem,
 } from "../../core/index.js";
-import { propertyOf, reasonOf } from "../../env/index.js";
+import { reasonOf } from "../../env/index.js";
 
 export type Verb = "get" | "list" | "watch" | "create" | "update";
 
@@ -63,22 +63,12 @@ export function refusalError({ status, body }: Refusal, asked: Asked): Leasehold
 
 const AUTHORITY =
   "check its address and the cluster's certificate authority (certificate-authority of the kubeconfig, or ca.crt of the pod)";
-/** Node's error codes for servers without TLS, or with another version of it. */
-const TLS = /^(ERR_TLS_|ERR_SSL_|EPROTO$)/;
-
 /** @param sent whether the request may have reached the server */
 export function connectionError(cause: unknown, sent: boolean, asked: Asked): LeaseholdError {
   if (cause instanceof LeaseholdError) return cause;
-  const problem = certificateProblem(cause, { authority: AUTHORITY });
+  const problem = serverProblem(cause, { authority: AUTHORITY });
   if (problem !== null) {
     return new StoreMisconfiguredError(`the API server at ${asked.server}: ${problem}`, cause);
-  }
-  const code = propertyOf(cause, "code");
-  if (typeof code === "string" && TLS.test(code)) {
-    return new StoreMisconfiguredError(
-      `no secure connection to the API server at ${asked.server}: ${reasonOf(cause)}; check its address and the cluster's certificate authority`,
-      cause,
-    );
   }
   return unavailable(asked.verb, `${asked.server}: ${reasonOf(cause)}`, sent, cause);
 }

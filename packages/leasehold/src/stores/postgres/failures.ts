@@ -3,12 +3,12 @@
 import {
   asStoreError,
   ClosedError,
-  certificateProblem,
   type Failed,
   LeaseholdError,
   refusedRequest,
   StoreMisconfiguredError,
   StoreUnavailableError,
+  serverProblem,
   sqlErrorOf,
 } from "../../core/index.js";
 import { isError, reasonOf } from "../../env/index.js";
@@ -119,9 +119,9 @@ export function storeError(error: unknown, sent: boolean): LeaseholdError {
   if (reported && REFUSED_VALUE.test(reported.code)) {
     return refusedRequest(`PostgreSQL reported: ${reported.message} (${reported.code})`);
   }
-  const untrusted = certificateProblem(error, AUTHORITY);
-  if (untrusted !== null) {
-    return new StoreMisconfiguredError(`PostgreSQL: ${message}: ${untrusted}`, error);
+  const problem = serverProblem(error, AUTHORITY);
+  if (problem !== null) {
+    return new StoreMisconfiguredError(`PostgreSQL: ${message}: ${problem}`, error);
   }
   if (message === "Cannot use a pool after calling end on the pool") {
     return new ClosedError("the PostgreSQL store");

@@ -2,12 +2,12 @@
 
 import {
   asStoreError,
-  certificateProblem,
   type Failed,
   LeaseholdError,
   refusedRequest,
   StoreMisconfiguredError,
   StoreUnavailableError,
+  serverProblem,
   TLS_REMEDIES,
 } from "../../core/index.js";
 import { isError, propertyOf, reasonOf } from "../../env/index.js";
@@ -81,13 +81,22 @@ export function withoutCertificate(error: unknown): unknown {
 /** ioredis reports this for a command that it never wrote, because the connection was closing. */
 const UNWRITTEN = /^Stream isn't writeable/;
 
+/** What ioredis says of an answer that is not in the protocol of Redis, such as that of a server of HTTP. */
+const NOT_REDIS = /^(Protocol error, got |Unknown RESP type )/;
+
 /** @param sent whether the command may have reached the server */
 export function storeError(error: unknown, sent: boolean): LeaseholdError {
   if (error instanceof LeaseholdError) return error;
   if (isRefusal(error)) return refusal(error.message, sent, withoutCommand(error));
   const message = reasonOf(error);
-  const problem = certificateProblem(error);
+  const problem = serverProblem(error);
   if (problem !== null) return new StoreMisconfiguredError(`Redis: ${message}: ${problem}`, error);
+  if (NOT_REDIS.test(message)) {
+    return new StoreMisconfiguredError(
+      `Redis: ${message}: this is no server of Redis; check the host and the port of the URL`,
+      error,
+    );
+  }
   const said = SENTINEL_SAYS.exec(message)?.[1] ?? "";
   const remedy = MISCONFIGURED_SENTINEL.find(([pattern]) => pattern.test(said))?.[1];
   if (remedy !== undefined) {

@@ -5,7 +5,7 @@
  * A small request every twelfth of the session keeps its certain lifetime up to date (see
  * connection-lifetime.ts). It also detects a silent server, which the driver does not.
  */
-import { certificateProblem, StoreMisconfiguredError } from "../../core/index.js";
+import { StoreMisconfiguredError, serverProblem } from "../../core/index.js";
 import { type Env, nextTurn, type Timer } from "../../env/index.js";
 import {
   type ClientOptions,
@@ -125,9 +125,8 @@ export class Link {
         } else if (state === STATES.disconnected || state === STATES.closed) {
           const cause = problem ?? connection.socket?.errored ?? undefined;
           const what = cause?.message ?? `${server} has closed the connection`;
-          const untrusted = certificateProblem(cause);
-          if (untrusted !== null)
-            fail(new StoreMisconfiguredError(`${server}: ${untrusted}`, cause));
+          const lasting = serverProblem(cause);
+          if (lasting !== null) fail(new StoreMisconfiguredError(`${server}: ${lasting}`, cause));
           else fail(new Unanswered(what, false, cause));
         }
       });
