@@ -21,7 +21,7 @@ import {
   type Lease,
   type LeaseClient,
 } from "../core/index.js";
-import { jittered, loggable, sleep } from "../env/index.js";
+import { jittered, sleep } from "../env/index.js";
 import { Drain } from "./drain.js";
 import { markedAs } from "./leadership.js";
 
@@ -196,7 +196,7 @@ export class Singleton implements AsyncDisposable {
         if (signal.aborted) return;
         // Lost: another node may have it already; contend again at once.
         if (this.#lease?.lostError) continue;
-        logger.error({ err: loggable(error), resource }, "the work failed");
+        logger.error({ err: error, resource }, "the work failed");
       } finally {
         this.#lease = undefined;
       }

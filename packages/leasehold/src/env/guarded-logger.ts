@@ -17,10 +17,14 @@ export function guardedLogger(logger: Logger): Logger {
   const guard = (level: keyof Logger) => (fields: object, message: string) => {
     const failed = (err: unknown) => {
       fallback ??= warningLogger();
-      fallback.warn({ err, line: message }, "the logger threw");
+      fallback.warn(withReason({ err, line: message }), "the logger threw");
     };
     const again = () => guarded(() => logger[level](plain(fields), reasonOf(message)), failed);
-    guarded(() => logger[level](fields, message), again);
+    guarded(
+      () =>
+        logger[level](level === "debug" || level === "info" ? fields : withReason(fields), message),
+      again,
+    );
   };
   const made: Logger = {
     debug: guard("debug"),
@@ -31,6 +35,13 @@ export function guardedLogger(logger: Logger): Logger {
   GUARDED.set(logger, made);
   GUARDED.set(made, made);
   return made;
+}
+
+/** Loggers leave out undefined, symbols and functions. Code may have thrown them, and the line is about what it threw. */
+function withReason(fields: object): object {
+  if (!Object.hasOwn(fields, "err")) return fields;
+  const { err } = fields as { readonly err: unknown };
+  return typeof err === "object" && err !== null ? fields : { ...fields, err: reasonOf(err) };
 }
 
 /** Each field as a text or a number, which no logger fails to write. */

@@ -6,7 +6,6 @@ export {
   describe,
   isError,
   isInstance,
-  loggable,
   propertyOf,
   reasonOf,
   storable,

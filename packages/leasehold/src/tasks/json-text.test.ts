@@ -80,6 +80,20 @@ test.each([
   expect(refusal(() => readJson(decodeJson(bytes))).message).toContain(why);
 });
 
+test.each(["3e-324", "-3e-324", "1.234567e-320", "0.3e-323", "4.94065645841246e-324"])(
+  "refuses %s, of which a double keeps fewer digits than it has",
+  (text) => {
+    const shown = `a.0 is ${text}, beyond the range of a double`;
+    expect(refusal(() => readJson(`{"a":[${text}]}`)).message).toContain(shown);
+  },
+);
+
+test("takes the smallest doubles as programs write them", () => {
+  for (const text of ["5e-324", "4.9406564584124654e-324", "2.2250738585072014e-308", "0e-400"]) {
+    expect(readJson(text)).toBe(Number(text));
+  }
+});
+
 test("takes what programs write for doubles, and returns it unchanged", () => {
   const written = fc.double({ noNaN: true, noDefaultInfinity: true }).chain((value) =>
     fc.constantFrom(

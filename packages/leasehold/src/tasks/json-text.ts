@@ -198,11 +198,13 @@ export function endOfString(json: string, start: number): number {
 function problemOf(token: string): string | undefined {
   const value = Number(token);
   const isBeyond = Math.abs(value) > Number.MAX_SAFE_INTEGER;
+  const isTiny = Math.abs(value) < SMALLEST_WHOLE;
   // One character is the point.
-  if (token.length <= MOST_DIGITS + 1 && !isBeyond && value !== 0) return undefined;
+  if (token.length <= MOST_DIGITS + 1 && !isBeyond && !isTiny) return undefined;
   const digits = digitsOf(token);
   const shown = token.length > 40 ? `${token.slice(0, 40)}…` : token;
-  if (!Number.isFinite(value) || (value === 0 && digits !== "")) {
+  const isLost = value === 0 ? digits !== "" : isTiny && isRounded(value, digits);
+  if (!Number.isFinite(value) || isLost) {
     return `is ${shown}, beyond the range of a double: ${REMEDY}`;
   }
   if (isBeyond && (/^-?\d+$/.test(token) || isRounded(value, digits))) {
@@ -214,6 +216,9 @@ function problemOf(token: string): string | undefined {
 
 /** For any field: strings are allowed where JSON is that of users. */
 const REMEDY = "send another number, or a string where strings are allowed";
+
+/** Doubles that are closer to zero have fewer digits. */
+const SMALLEST_WHOLE = 2 ** -1022;
 
 /** As many as programs need to write any double. */
 const MOST_DIGITS = 17;

@@ -32,7 +32,6 @@ import {
   isInstance,
   type LeaseId,
   type Logger,
-  loggable,
   type OpenSpan,
   type TraceContext,
 } from "../env/index.js";
@@ -376,7 +375,7 @@ class RunningTask
   #failure(error: unknown): Failure | undefined {
     if (!this.#checkAlive() || this.#lease?.signal.aborted) return undefined;
     const { id, kind } = this.#task;
-    this.log.warn({ err: loggable(error), id, kind }, "task failed");
+    this.log.warn({ err: error, id, kind }, "task failed");
     const final = isInstance(error, FinalTaskError);
     return { error: describe(error), retryInMs: null, final };
   }
