@@ -13,6 +13,7 @@ import { loadProgram } from "../../packages/leasehold-server/src/cli/program.js"
 import { Cli, type CliOptions, checkBuild, endAll, leasehold, serve } from "../support/cli.js";
 import { freshPglite } from "../support/pglite.js";
 import { describePostgres, type FreshDatabase, freshDatabase } from "../support/postgres.js";
+import { describeRedis, startRedis } from "../support/redis-engine.js";
 
 const SLOW = { timeout: 60_000 };
 const PATIENT = { timeout: 30_000, interval: 50 };
@@ -259,5 +260,42 @@ describe("run", SLOW, () => {
     expect(code).toBe(69);
     const lines = stderr.split("\n").map((line) => JSON.parse(line) as object);
     expect(lines).toMatchObject([{ event: "retrying" }, { error: { code: "STORE_UNAVAILABLE" } }]);
+  });
+
+  it.each([["2s"], ["0"]])(
+    "acquire waits for the store as long as --wait %s says",
+    async (wait) => {
+      const args = [
+        "acquire",
+        "r",
+        "--store",
+        "postgres://127.0.0.1:1/x",
+        "--wait",
+        wait,
+        "--json",
+      ];
+      const { code, stderr } = await leasehold(args);
+      expect(code).toBe(69);
+      const lines = stderr.split("\n").map((line) => JSON.parse(line) as { until?: string });
+      expect(lines.at(-1)).toMatchObject({ error: { code: "STORE_UNAVAILABLE" } });
+      const untilMs = lines.flatMap(({ until }) => (until ? [Date.parse(until)] : []));
+      // What it says of its end counts, and not how long a busy machine takes.
+      for (const each of untilMs) expect(each - Date.now()).toBeLessThan(2_500);
+      expect(untilMs).toHaveLength(wait === "0" ? 0 : 1);
+    },
+  );
+});
+
+describeRedis("a password that Redis does not ask for", () => {
+  it("is one notice, in JSON with --json, though the driver warns at each connection", async () => {
+    const server = await startRedis();
+    onTestFinished(() => server.remove());
+    const store = `redis://:unused@127.0.0.1:${server.port}`;
+    const { code, stderr } = await leasehold(["acquire", "r", "--store", store, "--json"]);
+    expect(code).toBe(0);
+    const lines = stderr.split("\n").map((line) => JSON.parse(line) as object);
+    expect(lines).toEqual([
+      { event: "warning", message: expect.stringContaining("a password was supplied") as string },
+    ]);
   });
 });

@@ -26,7 +26,7 @@ import {
   whereOf,
   withStore,
 } from "./options.js";
-import { Outage } from "./outage.js";
+import { leftOf, Outage } from "./outage.js";
 import { print, saying, write } from "./output.js";
 import { withPauses } from "./pauses.js";
 import { resourceName } from "./resource.js";
@@ -51,9 +51,8 @@ export function addAcquire(command: Command): void {
     .addOption(ttlOption())
     .option(
       "--wait <duration>",
-      "how long to wait while another holder has the resource; 0 means do not wait",
+      "how long to wait for a held resource or an unavailable store; 0 means do not wait, beyond one attempt to connect of up to 5s (default: 0, for the store 30s)",
       duration,
-      0,
     )
     .option("--holder <name>", "name of the holder (default: HOST-PID-RANDOM)", notBlank)
     .addOption(conflictOption())
@@ -74,7 +73,7 @@ export function addAcquire(command: Command): void {
 
 interface AcquireOptions extends Common {
   readonly ttl?: number;
-  readonly wait: number;
+  readonly wait?: number;
   readonly holder?: string;
   readonly conflictExitCode: number;
   readonly verbose?: boolean;
@@ -86,14 +85,18 @@ async function acquire(
   resource: string,
   { ttl, wait, holder, json }: AcquireOptions,
 ): Promise<void> {
+  const { clock } = systemEnv;
+  const beganMs = clock.monotonic();
   const outage = new Outage(where.notify);
-  const leases = await connectTo(where, { graceMs: 0, holder, logger: outage.logger });
-  outage.watch(leases, resource, wait);
+  const client = { graceMs: 0, holder, logger: outage.logger };
+  const leases = await connectTo(where, client, { waitMs: wait, isPatient: wait !== undefined });
+  const waitMs = leftOf(wait ?? 0, clock.monotonic() - beganMs);
+  outage.watch(leases, resource, waitMs);
   try {
     if (leases.capabilities.grants === "bound") throw new UsageError(BOUND);
     const lease = await leases.acquire(resource, {
       ...(ttl !== undefined && { ttlMs: ttl }),
-      waitMs: wait,
+      waitMs,
       autoRenew: false,
     });
     outage.end();
@@ -111,7 +114,10 @@ async function acquire(
     // Otherwise closing the client would release the lease.
     keepUntilExpiry(lease);
   } catch (error) {
-    throw await withPauses(error, where, leases.namespace);
+    if (!(error instanceof LeaseUnavailableError)) throw error;
+    // What was left of the wait after connecting says nothing to the user.
+    const asked = new LeaseUnavailableError(resource, wait ?? 0, error.holder);
+    throw await withPauses(asked, where, leases.namespace);
   } finally {
     outage.end();
     await leases.close();

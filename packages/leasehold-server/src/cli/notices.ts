@@ -78,6 +78,20 @@ export function warningsTo(notify: Notify): Logger {
   return { ...silentLogger, warn, error: warn };
 }
 
+/**
+ * Drivers warn on the console, once for each connection, as ioredis does of a password that Redis does not ask for. Here a
+ * warning becomes one notice, so that stderr has JSON alone with --json.
+ */
+export function driversWarnTo(notify: Notify): void {
+  const said = new Set<string>();
+  console.warn = (...parts: readonly unknown[]) => {
+    const message = parts.map(reasonOf).join(" ");
+    if (said.has(message)) return;
+    said.add(message);
+    notify({ event: "warning", message });
+  };
+}
+
 function sentenceOf(notice: Notice): string | null {
   switch (notice.event) {
     case "waiting":

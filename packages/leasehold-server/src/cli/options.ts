@@ -6,7 +6,7 @@ import { checkDirectories } from "./directories.js";
 import { EXIT } from "./exit-codes.js";
 import { UsageError } from "./failures.js";
 import { jsonOrText } from "./json-input.js";
-import { type Notify, notifier } from "./notices.js";
+import { driversWarnTo, type Notify, notifier } from "./notices.js";
 
 /** The store of `serve` and `demo` unless another is named: in their working directory. */
 export const EMBEDDED = "pglite:.leasehold";
@@ -117,6 +117,7 @@ export function ownWhereOf(
 ): Where {
   const { store, control } = urlsOf(command);
   if (store === undefined) throw new UsageError(NO_STORE);
+  driversWarnTo(notify);
   return { store, control, namespace: namespaceOf(command), notify };
 }
 
@@ -131,6 +132,7 @@ export function controlWhereOf(
   const { store, control = store } = urlsOf(command);
   if (control === undefined) throw new UsageError(NO_STORE);
   checkShared(control);
+  driversWarnTo(notify);
   const namespace = namespaceOf(command);
   return checked({ store: control, control: undefined, namespace, notify }, creates);
 }

@@ -93,7 +93,7 @@ export function withOptionalTtl<Body extends TtlFields>(
   return { ...rest, ttlMs: ttlMs ?? requestedMs, ttlField };
 }
 
-/** A time with a time zone and a year of four digits, converted to UTC. */
+/** A time with a time zone and a year of four digits, converted to UTC and milliseconds, as all times of the store. */
 export const Time = z.iso
   .datetime({
     offset: true,
@@ -102,7 +102,11 @@ export const Time = z.iso
   })
   .refine((text) => isTime(Date.parse(text)), { error: `must be ${TIMES}` })
   .transform((text) => new Date(text).toISOString())
-  .openapi({ type: "string", format: "date-time" });
+  .openapi({
+    type: "string",
+    format: "date-time",
+    description: "Counts to the millisecond: further digits are cut.",
+  });
 
 /** Any JSON value, except for deep nesting and numbers that are not finite. */
 export const JsonValue = (z.unknown() as z.ZodType<Json, Json>)
