@@ -35,7 +35,7 @@ async function operate(store: string): Promise<void> {
   expect(refused.code).toBe(64);
   expect(refused.stderr).toContain('schema.$ref must begin with "#"');
   await writeFile(file, "{");
-  expect((await publish()).stderr).toContain("has no JSON");
+  expect((await publish()).stderr).toContain("is not JSON: line 1, column 2");
   const withdraw = () =>
     run("kinds", "withdraw", "invoice", "2", "--reason", "replaced", "--actor", "eve");
   expect((await withdraw()).stdout).toBe('"invoice" version 2 is withdrawn');

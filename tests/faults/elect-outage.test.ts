@@ -27,11 +27,11 @@ describeRedis("elect, whose Redis is killed", () => {
     await observer.until(({ out }) => out[1] === "leader unknown: the store does not answer");
     const lost = await asJson.until(({ out }) => out[1]);
     expect(JSON.parse(lost)).toMatchObject({ leader: null, unavailable: true });
-    await server.start();
-    for (const cli of [leader, observer]) await cli.until(({ err }) => err.includes(BACK));
     // A slow start is reported in the same way, with the time until which it is tried.
     const notice = await asJson.until(({ err }) => err.find((line) => line.includes('"since"')));
     expect(JSON.parse(notice)).toMatchObject({ event: "retrying", since: expect.any(String) });
+    await server.start();
+    for (const cli of [leader, observer]) await cli.until(({ err }) => err.includes(BACK));
     await asJson.until(({ err }) => err.some((line) => line.includes('"answering"')));
     await observer.until(({ out }) => out.at(-1)?.startsWith("a leads, token "));
     // Each outage is reported once.

@@ -9,6 +9,7 @@ import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { finished } from "node:stream/promises";
 import { setTimeout as delay } from "node:timers/promises";
 import { clockEnvironment, type FakeClock, forgetClock } from "./fake-clock.js";
 
@@ -106,6 +107,12 @@ export class Child {
 
   /** Closes the IPC channel. */
   disconnect(): void {
+    const { stdout, stderr } = this.#child;
+    // Node 20 emits no "close" for a process whose channel its parent has closed.
+    this.#child.once("exit", (code, signal) => {
+      const outputs = [stdout, stderr].flatMap((stream) => (stream ? [finished(stream)] : []));
+      void Promise.allSettled(outputs).then(() => this.#child.emit("close", code, signal));
+    });
     this.#child.disconnect();
   }
 

@@ -12,6 +12,8 @@ export interface Counts {
   unreachable: number;
   /** By reset(), or after an answer that was dropped. */
   resets: number;
+  /** That a client or a server reset, which takes with it what is held. */
+  broken: number;
   halfCloses: PerDirection;
   forwardedBytes: PerDirection;
   /** In a blackhole, or after a half-close. */
@@ -185,6 +187,8 @@ export class ProxiedConnection implements TcpFaults {
     from.on("data", take);
     from.on("end", () => take(null));
     from.on("error", () => {
+      this.#wiring.counts.broken += 1;
+      this.#wiring.changed();
       if (!this.#queues[direction].blackholed) resetNow(to);
     });
     from.on("close", () => {

@@ -51,6 +51,7 @@ export async function openTcpProxy(options: TcpProxyOptions): Promise<TcpProxy> 
     connections: 0,
     unreachable: 0,
     resets: 0,
+    broken: 0,
     answersDropped: 0,
     duplicatedBytes: 0,
     duplicatesAnsweredBytes: 0,

@@ -39,7 +39,7 @@ export interface ZooKeeperServer {
   /** After kill9(): the same data on the same port. Resolves when it serves. */
   start(): Promise<void>;
   kill9(): Promise<void>;
-  /** `leader`, `follower` or `standalone`. */
+  /** `leader`, `follower`, `standalone`, or `read-only`; empty while it does not serve. */
   mode(): Promise<string>;
   remove(): Promise<void>;
 }
@@ -57,17 +57,21 @@ export async function startZooKeeper(
   return server;
 }
 
-/** Servers that elect a leader among them. Resolves when all of them serve. */
+/**
+ * Servers that elect a leader among them. Resolves when all of them serve.
+ * @param properties of Java, such as `readonlymode.enabled=true`, by which a server without a leader serves reads
+ */
 export async function startEnsemble(
   size = 3,
   tls?: ZooKeeperTls,
+  properties: readonly string[] = [],
 ): Promise<readonly ZooKeeperServer[]> {
   const ids = Array.from({ length: size }, (_, at) => at + 1);
   const peers: string[] = [];
   for (const id of ids) {
     peers.push(`server.${id}=127.0.0.1:${await freePort()}:${await freePort()}`);
   }
-  const servers = await Promise.all(ids.map((id) => prepare({ id, peers, tls })));
+  const servers = await Promise.all(ids.map((id) => prepare({ id, peers, tls, properties })));
   await Promise.all(servers.map((server) => server.start()));
   return servers;
 }
@@ -77,11 +81,13 @@ async function prepare({
   peers = [],
   settings = {},
   tls,
+  properties = [],
 }: {
   id?: number;
   peers?: readonly string[];
   settings?: Readonly<Record<string, number>>;
   tls?: ZooKeeperTls | undefined;
+  properties?: readonly string[];
 }): Promise<ZooKeeperServer> {
   const folder = await temporaryFolder();
   const data = join(folder, "data");
@@ -112,10 +118,10 @@ async function prepare({
     // The class data archive and the simplest compiler: it is to start soon, on a small machine.
     const options = ["-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto"];
     // A killed process loses nothing by that, only a machine would.
-    const fast = "-Dzookeeper.forceSync=no";
+    const fast = ["zookeeper.forceSync=no", ...properties].map((property) => `-D${property}`);
     process = new Child(
       "java",
-      [...options, fast, "-cp", [JAR, LOGGING, ...NETTY].join(":"), main, config],
+      [...options, ...fast, "-cp", [JAR, LOGGING, ...NETTY].join(":"), main, config],
       {
         cwd: folder,
       },
@@ -175,7 +181,7 @@ function modeOf(port: number): Promise<string> {
     // While it starts it may take the question and never answer.
     socket.setTimeout(500, () => socket.destroy());
     socket.on("error", () => {});
-    socket.on("close", () => resolve(/^Mode: (\w+)/m.exec(said)?.[1] ?? ""));
+    socket.on("close", () => resolve(/^Mode: ([\w-]+)/m.exec(said)?.[1] ?? ""));
   });
 }
 

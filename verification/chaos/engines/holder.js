@@ -110,7 +110,7 @@ const telemetry = {
   change: nothing,
   measure: nothing,
   observe: () => nothing,
-  blame: nothing,
+  tally: nothing,
   span: (_name, _options, work) => work({ rename: nothing, set: nothing, fail: nothing }),
   here: () => ({}),
   within: (_contexts, work) => work(),
