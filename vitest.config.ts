@@ -1,14 +1,16 @@
+import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 import { sourceAliases } from "./scripts/support/sources.js";
 import { LongestFirst } from "./tests/support/longest-first.js";
 import { temporaryFolder } from "./tests/support/temporary-folder.js";
+import { TIERS, type Tier, testsByTier } from "./tests/support/tiers.js";
 
 // For everything that tests make and start.
 process.env["TMPDIR"] = temporaryFolder();
 
 const common = {
   globalSetup: ["tests/support/postgres-setup.ts", "tests/support/pglite-setup.ts"],
-  setupFiles: ["tests/support/running.ts", "tests/support/leaks.ts"],
+  setupFiles: ["tests/support/running.ts", "tests/support/cpu-time.ts", "tests/support/leaks.ts"],
   // A PGlite starts in a second or two, and on a machine with much else to do in a minute.
   testTimeout: 120_000,
   hookTimeout: 180_000,
@@ -26,6 +28,28 @@ const ALONE = [
   "verification/model/model.test.ts",
 ];
 
+const tests = testsByTier(fileURLToPath(new URL(".", import.meta.url)));
+
+/** Where a machine that is busy for a moment may fail a test of processes, CI repeats it once, and names it. */
+const REPEATED: readonly Tier[] = ["engines", "processes", "browser", "docs"];
+const isCi = process.env["CI"] === "true";
+
+/** A project for each tier, and one more for those of its tests that share nothing. */
+const projects = TIERS.flatMap((tier) => {
+  const retry = isCi && REPEATED.includes(tier) ? 1 : 0;
+  const test = { ...common, retry, env: { TEST_TIER: tier } };
+  const isAlone = (path: string) => ALONE.includes(path);
+  const alone = tests[tier].filter(isAlone);
+  // They share what they import: to load it for each file anew took a quarter of the time.
+  const shared = { ...test, name: tier, include: tests[tier].filter((path) => !isAlone(path)) };
+  return [
+    { extends: true as const, test: { ...shared, isolate: false } },
+    ...(alone.length === 0
+      ? []
+      : [{ extends: true as const, test: { ...test, name: `${tier}-alone`, include: alone } }]),
+  ];
+});
+
 export default defineConfig({
   resolve: { alias: sourceAliases() },
   test: {
@@ -39,21 +63,16 @@ export default defineConfig({
     // processors, the servers that they start are too slow for the deadlines of their clients.
     maxWorkers: 3,
     sequence: { sequencer: LongestFirst },
-    coverage: { include: ["packages/*/src/**/*.ts"], exclude: ["**/*.test.ts"] },
-    projects: [
+    tags: [
       {
-        extends: true,
-        test: {
-          ...common,
-          name: "shared",
-          include: ["{packages,apps,verification,tests}/**/*.test.ts"],
-          // The templates have tests for Node's own runner.
-          exclude: [...ALONE, "**/node_modules/**", "**/dist/**", "**/templates/**"],
-          // They share what they import: to load it for each file anew took a quarter of the time.
-          isolate: false,
-        },
+        name: "safety",
+        description:
+          "tests whose failure may be two holders, a smaller token, a lost task or a wrong history: never repeated",
+        retry: 0,
+        priority: 1,
       },
-      { extends: true, test: { ...common, name: "alone", include: ALONE } },
     ],
+    coverage: { include: ["packages/*/src/**/*.ts"], exclude: ["**/*.test.ts"] },
+    projects,
   },
 });

@@ -35,7 +35,7 @@ const steps = [
     "knip",
     () => ["--production", "--exclude", "unlisted", "--tags=-internal"],
   ],
-  ["layers, packages, hygiene", "vitest", () => ["run", "tests/packaging"]],
+  ["tests of the repository", "vitest", () => ["run", "--project=repository"]],
   [
     "pack",
     "npm",
@@ -70,6 +70,9 @@ for (const [name, command, args] of steps) {
   });
   const seconds = ((performance.now() - begin) / 1_000).toFixed(1);
   console.log(`${status === 0 ? "ok    " : "FAILED"} ${name} (${seconds} s)`);
+  // The counts of tests, which whoever calls this adds up.
+  const counts = /^\d+ passed, \d+ failed, \d+ skipped$/m.exec(stdout ?? "");
+  if (status === 0 && counts) console.log(counts[0]);
   if (status === 0) continue;
   failed.push(name);
   console.log([stdout, stderr, error].filter(Boolean).join("\n"));

@@ -8,6 +8,7 @@ import { exerciseKindStore } from "../../packages/leasehold/src/testing/index.js
 import { openHttpHarness, openTwice } from "../support/http-harness.js";
 import { freshPglite } from "../support/pglite.js";
 import { describePostgres, freshDatabase } from "../support/postgres.js";
+import { runsIn } from "../support/suite-tier.js";
 
 const vitest = { afterAll, beforeAll, describe, expect, it };
 
@@ -16,59 +17,69 @@ function opened({ kinds: store }: Pick<Stores, "kinds">, close: () => Promise<vo
   return { store, close };
 }
 
-exerciseKindStore({
-  name: "memory",
-  vitest,
-  async open() {
-    const stores = await memory().open(systemEnv);
-    return opened(stores, () => stores.close());
-  },
-});
+if (runsIn("contract")) {
+  exerciseKindStore({
+    name: "memory",
+    vitest,
+    async open() {
+      const stores = await memory().open(systemEnv);
+      return opened(stores, () => stores.close());
+    },
+  });
+}
 
-exerciseKindStore({
-  name: "PGlite",
-  vitest,
-  async open() {
-    const { directory, remove } = await freshPglite();
-    const database = await openPostgres({ directory }, systemEnv);
-    return opened(database, async () => {
-      await database.close();
-      await remove();
-    });
-  },
-});
+if (runsIn("engines")) {
+  exerciseKindStore({
+    name: "PGlite",
+    vitest,
+    async open() {
+      const { directory, remove } = await freshPglite();
+      const database = await openPostgres({ directory }, systemEnv);
+      return opened(database, async () => {
+        await database.close();
+        await remove();
+      });
+    },
+  });
+}
 
-exerciseKindStore({
-  name: "PostgreSQL",
-  vitest: { ...vitest, describe: describePostgres },
-  async open() {
-    const { url, drop } = await freshDatabase();
-    const database = await openPostgres({ url }, systemEnv);
-    return opened(database, async () => {
-      await database.close();
-      await drop();
-    });
-  },
-});
+if (runsIn("engines")) {
+  exerciseKindStore({
+    name: "PostgreSQL",
+    vitest: { ...vitest, describe: describePostgres },
+    async open() {
+      const { url, drop } = await freshDatabase();
+      const database = await openPostgres({ url }, systemEnv);
+      return opened(database, async () => {
+        await database.close();
+        await drop();
+      });
+    },
+  });
+}
 
-exerciseKindStore({
-  name: "http over memory",
-  vitest,
-  async open() {
-    const stores = await openHttpHarness([await memory().open(systemEnv)]);
-    return opened(stores, () => stores.close());
-  },
-});
+if (runsIn("engines")) {
+  exerciseKindStore({
+    name: "http over memory",
+    vitest,
+    async open() {
+      const stores = await openHttpHarness([await memory().open(systemEnv)]);
+      return opened(stores, () => stores.close());
+    },
+  });
+}
 
-exerciseKindStore({
-  name: "http over PostgreSQL",
-  vitest: { ...vitest, describe: describePostgres },
-  async open() {
-    const { url, drop } = await freshDatabase();
-    const stores = await openHttpHarness(await openTwice(url));
-    return opened(stores, async () => {
-      await stores.close();
-      await drop();
-    });
-  },
-});
+if (runsIn("engines")) {
+  exerciseKindStore({
+    name: "http over PostgreSQL",
+    vitest: { ...vitest, describe: describePostgres },
+    async open() {
+      const { url, drop } = await freshDatabase();
+      const stores = await openHttpHarness(await openTwice(url));
+      return opened(stores, async () => {
+        await stores.close();
+        await drop();
+      });
+    },
+  });
+}

@@ -7,12 +7,14 @@ import {
   type LeaseHarness,
   manualEnv,
 } from "../../packages/leasehold/src/testing/index.js";
+import { runsIn } from "../support/suite-tier.js";
 
 const vitest = { afterAll, beforeAll, describe, expect, it };
 
-const HARNESSES: readonly LeaseHarness[] = [
+const HARNESSES: readonly (LeaseHarness & { readonly tier: "contract" | "engines" })[] = [
   {
     name: "memory",
+    tier: "contract",
     vitest,
     async open() {
       const env = manualEnv({ seed: 11 });
@@ -32,6 +34,7 @@ const HARNESSES: readonly LeaseHarness[] = [
   },
   {
     name: "memory in real time",
+    tier: "engines",
     vitest,
     async open() {
       const stores = await memory({ name: "conformance" }).open(systemEnv);
@@ -40,4 +43,4 @@ const HARNESSES: readonly LeaseHarness[] = [
   },
 ];
 
-for (const harness of HARNESSES) exerciseLeaseStore(harness);
+for (const { tier, ...harness } of HARNESSES) if (runsIn(tier)) exerciseLeaseStore(harness);

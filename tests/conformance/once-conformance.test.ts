@@ -7,76 +7,87 @@ import { exerciseOnceStore, manualEnv } from "../../packages/leasehold/src/testi
 import { openHttpHarness, openTwice } from "../support/http-harness.js";
 import { freshPglite } from "../support/pglite.js";
 import { describePostgres, freshDatabase } from "../support/postgres.js";
+import { runsIn } from "../support/suite-tier.js";
 
 const vitest = { afterAll, beforeAll, describe, expect, it };
 
-exerciseOnceStore({
-  name: "memory",
-  vitest,
-  async open() {
-    const env = manualEnv({ seed: 31 });
-    const { once, close } = await memory().open(env);
-    if (!once) throw new Error("memory keeps the records of once");
-    return { store: once, advance: (ms) => env.clock.advance(ms), close };
-  },
-});
+if (runsIn("contract")) {
+  exerciseOnceStore({
+    name: "memory",
+    vitest,
+    async open() {
+      const env = manualEnv({ seed: 31 });
+      const { once, close } = await memory().open(env);
+      if (!once) throw new Error("memory keeps the records of once");
+      return { store: once, advance: (ms) => env.clock.advance(ms), close };
+    },
+  });
+}
 
-exerciseOnceStore({
-  name: "PGlite",
-  vitest,
-  async open() {
-    const { directory, remove } = await freshPglite();
-    const database = await openPostgres({ directory }, systemEnv);
-    return {
-      store: database.once,
-      async close() {
-        await database.close();
-        await remove();
-      },
-    };
-  },
-});
+if (runsIn("engines")) {
+  exerciseOnceStore({
+    name: "PGlite",
+    vitest,
+    async open() {
+      const { directory, remove } = await freshPglite();
+      const database = await openPostgres({ directory }, systemEnv);
+      return {
+        store: database.once,
+        async close() {
+          await database.close();
+          await remove();
+        },
+      };
+    },
+  });
+}
 
-exerciseOnceStore({
-  name: "PostgreSQL",
-  vitest: { ...vitest, describe: describePostgres },
-  async open() {
-    const { url, drop } = await freshDatabase();
-    const database = await openPostgres({ url }, systemEnv);
-    return {
-      store: database.once,
-      async close() {
-        await database.close();
-        await drop();
-      },
-    };
-  },
-});
+if (runsIn("engines")) {
+  exerciseOnceStore({
+    name: "PostgreSQL",
+    vitest: { ...vitest, describe: describePostgres },
+    async open() {
+      const { url, drop } = await freshDatabase();
+      const database = await openPostgres({ url }, systemEnv);
+      return {
+        store: database.once,
+        async close() {
+          await database.close();
+          await drop();
+        },
+      };
+    },
+  });
+}
 
-exerciseOnceStore({
-  name: "http over memory",
-  vitest,
-  async open() {
-    const env = manualEnv({ seed: 32 });
-    const { once, close } = await openHttpHarness([await memory().open(env)]);
-    if (!once) throw new Error("memory keeps the records of once");
-    return { store: once, advance: (ms) => env.clock.advance(ms), close };
-  },
-});
+if (runsIn("engines")) {
+  exerciseOnceStore({
+    name: "http over memory",
+    vitest,
+    async open() {
+      const env = manualEnv({ seed: 32 });
+      const { once, close } = await openHttpHarness([await memory().open(env)]);
+      if (!once) throw new Error("memory keeps the records of once");
+      return { store: once, advance: (ms) => env.clock.advance(ms), close };
+    },
+  });
+}
 
-exerciseOnceStore({
-  name: "http over PostgreSQL",
-  vitest: { ...vitest, describe: describePostgres },
-  async open() {
-    const { url, drop } = await freshDatabase();
-    const { once, close } = await openHttpHarness(await openTwice(url));
-    if (!once) throw new Error("PostgreSQL keeps the records of once");
-    return {
-      store: once,
-      async close() {
-        await close();
-        await drop();
-      },
-    };
-  },
-});
+if (runsIn("engines")) {
+  exerciseOnceStore({
+    name: "http over PostgreSQL",
+    vitest: { ...vitest, describe: describePostgres },
+    async open() {
+      const { url, drop } = await freshDatabase();
+      const { once, close } = await openHttpHarness(await openTwice(url));
+      if (!once) throw new Error("PostgreSQL keeps the records of once");
+      return {
+        store: once,
+        async close() {
+          await close();
+          await drop();
+        },
+      };
+    },
+  });
+}

@@ -8,6 +8,7 @@ import { exerciseScheduleStore, manualEnv } from "../../packages/leasehold/src/t
 import { openHttpHarness, openTwice } from "../support/http-harness.js";
 import { freshPglite } from "../support/pglite.js";
 import { describePostgres, freshDatabase } from "../support/postgres.js";
+import { runsIn } from "../support/suite-tier.js";
 
 const vitest = { afterAll, beforeAll, describe, expect, it };
 
@@ -35,70 +36,80 @@ function withoutTicks<Opened extends Pick<Stores, "schedules">>(stores: Opened):
   return { ...stores, schedules: still };
 }
 
-exerciseScheduleStore({
-  name: "memory",
-  vitest,
-  async open() {
-    const env = manualEnv({ seed: 41 });
-    const stores = await memory().open(env);
-    return {
-      ...opened(stores, () => stores.close()),
-      advance: (ms) => env.clock.advance(ms),
-    };
-  },
-});
+if (runsIn("contract")) {
+  exerciseScheduleStore({
+    name: "memory",
+    vitest,
+    async open() {
+      const env = manualEnv({ seed: 41 });
+      const stores = await memory().open(env);
+      return {
+        ...opened(stores, () => stores.close()),
+        advance: (ms) => env.clock.advance(ms),
+      };
+    },
+  });
+}
 
-exerciseScheduleStore({
-  name: "PGlite",
-  vitest,
-  async open() {
-    const { directory, remove } = await freshPglite();
-    const database = await openPostgres({ directory }, systemEnv);
-    return opened(database, async () => {
-      await database.close();
-      await remove();
-    });
-  },
-});
+if (runsIn("engines")) {
+  exerciseScheduleStore({
+    name: "PGlite",
+    vitest,
+    async open() {
+      const { directory, remove } = await freshPglite();
+      const database = await openPostgres({ directory }, systemEnv);
+      return opened(database, async () => {
+        await database.close();
+        await remove();
+      });
+    },
+  });
+}
 
-exerciseScheduleStore({
-  name: "PostgreSQL",
-  vitest: { ...vitest, describe: describePostgres },
-  async open() {
-    const { url, drop } = await freshDatabase();
-    const database = await openPostgres({ url }, systemEnv);
-    return opened(database, async () => {
-      await database.close();
-      await drop();
-    });
-  },
-});
+if (runsIn("engines")) {
+  exerciseScheduleStore({
+    name: "PostgreSQL",
+    vitest: { ...vitest, describe: describePostgres },
+    async open() {
+      const { url, drop } = await freshDatabase();
+      const database = await openPostgres({ url }, systemEnv);
+      return opened(database, async () => {
+        await database.close();
+        await drop();
+      });
+    },
+  });
+}
 
-exerciseScheduleStore({
-  name: "http over memory",
-  vitest,
-  async open() {
-    const env = manualEnv({ seed: 42 });
-    const behind = await memory().open(env);
-    const stores = await openHttpHarness([withoutTicks(behind)]);
-    return {
-      ...opened(stores, () => stores.close(), behind),
-      advance: (ms) => env.clock.advance(ms),
-    };
-  },
-});
+if (runsIn("engines")) {
+  exerciseScheduleStore({
+    name: "http over memory",
+    vitest,
+    async open() {
+      const env = manualEnv({ seed: 42 });
+      const behind = await memory().open(env);
+      const stores = await openHttpHarness([withoutTicks(behind)]);
+      return {
+        ...opened(stores, () => stores.close(), behind),
+        advance: (ms) => env.clock.advance(ms),
+      };
+    },
+  });
+}
 
-exerciseScheduleStore({
-  name: "http over PostgreSQL",
-  vitest: { ...vitest, describe: describePostgres },
-  async open() {
-    const { url, drop } = await freshDatabase();
-    const databases = await openTwice(url);
-    const stores = await openHttpHarness(databases.map(withoutTicks));
-    const close = async () => {
-      await stores.close();
-      await drop();
-    };
-    return opened(stores, close, databases[0]);
-  },
-});
+if (runsIn("engines")) {
+  exerciseScheduleStore({
+    name: "http over PostgreSQL",
+    vitest: { ...vitest, describe: describePostgres },
+    async open() {
+      const { url, drop } = await freshDatabase();
+      const databases = await openTwice(url);
+      const stores = await openHttpHarness(databases.map(withoutTicks));
+      const close = async () => {
+        await stores.close();
+        await drop();
+      };
+      return opened(stores, close, databases[0]);
+    },
+  });
+}

@@ -7,64 +7,73 @@ import { exerciseTaskStore, manualEnv } from "../../packages/leasehold/src/testi
 import { lockTask } from "../support/locks.js";
 import { freshPglite } from "../support/pglite.js";
 import { describePostgres, freshDatabase } from "../support/postgres.js";
+import { runsIn } from "../support/suite-tier.js";
 
 const vitest = { afterAll, beforeAll, describe, expect, it };
 
-exerciseTaskStore({
-  name: "memory",
-  vitest,
-  async open() {
-    const env = manualEnv({ seed: 12 });
-    const stores = await memory().open(env);
-    return {
-      store: stores.tasks,
-      generator: stores.generator,
-      advance: (ms) => env.clock.advance(ms),
-      close: () => stores.close(),
-    };
-  },
-});
+if (runsIn("contract")) {
+  exerciseTaskStore({
+    name: "memory",
+    vitest,
+    async open() {
+      const env = manualEnv({ seed: 12 });
+      const stores = await memory().open(env);
+      return {
+        store: stores.tasks,
+        generator: stores.generator,
+        advance: (ms) => env.clock.advance(ms),
+        close: () => stores.close(),
+      };
+    },
+  });
+}
 
-exerciseTaskStore({
-  name: "memory in real time",
-  vitest,
-  async open() {
-    const stores = await memory().open(systemEnv);
-    return { store: stores.tasks, generator: stores.generator, close: () => stores.close() };
-  },
-});
+if (runsIn("engines")) {
+  exerciseTaskStore({
+    name: "memory in real time",
+    vitest,
+    async open() {
+      const stores = await memory().open(systemEnv);
+      return { store: stores.tasks, generator: stores.generator, close: () => stores.close() };
+    },
+  });
+}
 
-exerciseTaskStore({
-  name: "PGlite",
-  vitest,
-  async open() {
-    const { directory, remove } = await freshPglite();
-    const database = await openPostgres({ directory }, systemEnv);
-    return {
-      store: database.tasks,
-      generator: database.generator,
-      async close() {
-        await database.close();
-        await remove();
-      },
-    };
-  },
-});
+if (runsIn("contract")) {
+  exerciseTaskStore({
+    name: "PGlite",
+    vitest,
+    async open() {
+      const { directory, remove } = await freshPglite();
+      const database = await openPostgres({ directory }, systemEnv);
+      return {
+        store: database.tasks,
+        generator: database.generator,
+        async close() {
+          await database.close();
+          await remove();
+        },
+      };
+    },
+  });
+}
 
-exerciseTaskStore({
-  name: "PostgreSQL",
-  vitest: { ...vitest, describe: describePostgres },
-  async open() {
-    const { url, drop } = await freshDatabase();
-    const database = await openPostgres({ url }, systemEnv);
-    return {
-      store: database.tasks,
-      generator: database.generator,
-      lockRow: (task) => lockTask(url, task),
-      async close() {
-        await database.close();
-        await drop();
-      },
-    };
-  },
-});
+if (runsIn("engines")) {
+  exerciseTaskStore({
+    name: "PostgreSQL",
+    vitest: { ...vitest, describe: describePostgres },
+    async open() {
+      const { url, drop } = await freshDatabase();
+      const database = await openPostgres({ url }, systemEnv);
+      return {
+        store: database.tasks,
+        generator: database.generator,
+        lockRow: (task) => lockTask(url, task),
+        async close() {
+          await database.close();
+          await drop();
+        },
+      };
+    },
+  });
+}

@@ -1,4 +1,7 @@
-/** Holders whose event loop is blocked, as real processes: with and without a renewal thread. */
+/**
+ * Holders whose event loop is blocked, as real processes: with and without a renewal thread.
+ * @module-tag safety
+ */
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";

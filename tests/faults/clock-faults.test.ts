@@ -2,6 +2,7 @@
  * The clock of a lease's holder or database runs slow or fast, or is set. The tests read the machine's
  * own clock, which all processes share, to check that trust ends before the next grant. A lease whose
  * `driftRatio` is too small must overlap with the next one, and the fence must refuse its writes.
+ * @module-tag safety
  */
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
 import { missingClocks, REAL_STEP_MS, realMs } from "../support/fake-clock.js";

@@ -1,4 +1,7 @@
-/** Leases in Consul under faults: what every engine does, what becomes of sessions, and its clusters. */
+/**
+ * Leases in Consul under faults: what every engine does, what becomes of sessions, and its clusters.
+ * @module-tag safety
+ */
 import { afterEach, beforeEach, expect, it } from "vitest";
 import type { AcquireOutcome, LeaseStore } from "../../packages/leasehold/src/core/index.js";
 import { systemEnv } from "../../packages/leasehold/src/env/index.js";

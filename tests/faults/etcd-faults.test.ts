@@ -1,4 +1,7 @@
-/** Leases in etcd under faults: what every engine does, what its watches do, and its clusters. */
+/**
+ * Leases in etcd under faults: what every engine does, what its watches do, and its clusters.
+ * @module-tag safety
+ */
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { AcquireRequest } from "../../packages/leasehold/src/core/index.js";
 import { systemEnv } from "../../packages/leasehold/src/env/index.js";

@@ -1,6 +1,7 @@
 /**
  * The failure modes of distributed locks, one test each, named as the article on a lock service names them:
  * what goes wrong is shown first, then what stands against it. On PostgreSQL, with real processes.
+ * @module-tag safety
  */
 import { once } from "node:events";
 import pg from "pg";

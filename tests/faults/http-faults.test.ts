@@ -2,6 +2,7 @@
  * The HTTP client under network and server faults: answers are lost after the server has acted,
  * requests arrive twice, servers die and come back. The tests read the effect from the store behind
  * the server.
+ * @module-tag safety
  */
 import { describe, expect, it } from "vitest";
 import { grantIdOf, systemEnv } from "../../packages/leasehold/src/env/index.js";

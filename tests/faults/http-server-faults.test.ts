@@ -1,6 +1,7 @@
 /**
  * The HTTP client when servers die and come back, and when event streams are cut. The tests read the
  * effect from the store behind the server.
+ * @module-tag safety
  */
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";

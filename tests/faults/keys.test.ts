@@ -2,6 +2,7 @@
  * Tasks with a concurrency key, on PostgreSQL, while their workers are killed: the history of all leases shows that never more
  * of a key were live than its limit, and that they began in the order of the tasks. With TEST_FULL=1: 1,000 keys and 20,000
  * tasks.
+ * @module-tag safety
  */
 import { setTimeout as delay } from "node:timers/promises";
 import pg from "pg";

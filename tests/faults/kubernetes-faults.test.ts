@@ -1,6 +1,7 @@
 /**
  * Leases in Kubernetes under faults: what every engine does, answers that are lost to one request of several,
  * and administrators who delete objects. With KUBECONFIG set, on a real API server; that one is not killed.
+ * @module-tag safety
  */
 import { once } from "node:events";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";

@@ -2,6 +2,7 @@
  * Tasks of limited kinds, on PostgreSQL, while their workers are killed: the history of all leases shows that never more of
  * a kind were live than its limit, and that never more started in a window than its rate lets. With TEST_FULL=1: ten times as
  * many tasks and five times as many kills.
+ * @module-tag safety
  */
 import { setTimeout as delay } from "node:timers/promises";
 import pg from "pg";

@@ -1,6 +1,7 @@
 /**
  * The work of a key succeeds at most once, with processes that are killed and paused in the middle of it: on PostgreSQL, with the
  * effect in the database that keeps the records. With TEST_FULL=1: 20 processes and 500 keys; with TEST_PROCESSES=200 so many.
+ * @module-tag safety
  */
 import { setTimeout as delay } from "node:timers/promises";
 import pg from "pg";

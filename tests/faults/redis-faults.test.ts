@@ -1,4 +1,7 @@
-/** Leases in Redis under faults: what every engine does, and what ioredis by itself would not. */
+/**
+ * Leases in Redis under faults: what every engine does, and what ioredis by itself would not.
+ * @module-tag safety
+ */
 import { Redis } from "ioredis";
 import { expect, it } from "vitest";
 import { only } from "../../packages/leasehold/src/testing/calls.js";

@@ -1,4 +1,7 @@
-/** What breaks or ends again and again on every engine: the last time is like the first, and nothing piles up. */
+/**
+ * What breaks or ends again and again on every engine: the last time is like the first, and nothing piles up.
+ * @module-tag safety
+ */
 import { getEventListeners, once } from "node:events";
 import { describe, expect, it } from "vitest";
 import { LeaseClient } from "../../packages/leasehold/src/core/index.js";

@@ -1,6 +1,7 @@
 /**
  * A fire time makes one task, with processes that tick and are killed and paused: on PostgreSQL, in real time. The tasks are
  * deleted at once, so that nothing but the row of the schedule can tell what was made. With TEST_FULL=1: 500 fire times.
+ * @module-tag safety
  */
 import { setTimeout as delay } from "node:timers/promises";
 import pg from "pg";

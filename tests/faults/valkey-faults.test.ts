@@ -1,4 +1,7 @@
-/** Leases in Valkey under faults: what every engine does. */
+/**
+ * Leases in Valkey under faults: what every engine does.
+ * @module-tag safety
+ */
 import { VALKEY } from "../support/faults/engines.js";
 import { leaseFaults } from "../support/faults/lease-suite.js";
 import { sharedServer } from "../support/faults/server.js";

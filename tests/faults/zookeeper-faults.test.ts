@@ -1,4 +1,7 @@
-/** Leases in ZooKeeper under faults: what every engine does, and what becomes of sessions. */
+/**
+ * Leases in ZooKeeper under faults: what every engine does, and what becomes of sessions.
+ * @module-tag safety
+ */
 import { expect, it } from "vitest";
 import type { AcquireOutcome, LeaseStore } from "../../packages/leasehold/src/core/index.js";
 import { systemEnv } from "../../packages/leasehold/src/env/index.js";

@@ -12,7 +12,7 @@ import { describePostgres, startPostgres } from "./postgres.js";
 
 const vitest = { afterAll, beforeAll, describe, expect, it };
 
-const pgliteHarness: LeaseHarness = {
+export const pgliteHarness: LeaseHarness = {
   name: "PGlite",
   vitest,
   async open() {
@@ -33,7 +33,7 @@ const pgliteHarness: LeaseHarness = {
   },
 };
 
-const postgresHarness: LeaseHarness = {
+export const postgresHarness: LeaseHarness = {
   name: "PostgreSQL",
   vitest: { ...vitest, describe: describePostgres },
   async open() {
@@ -58,5 +58,3 @@ const postgresHarness: LeaseHarness = {
     };
   },
 };
-
-export const postgresHarnesses: readonly LeaseHarness[] = [pgliteHarness, postgresHarness];

@@ -1,11 +1,20 @@
 import type { Reporter, SerializedError, TestModule } from "vitest/node";
 
+/** How many files are named. */
+const SLOWEST = 5;
+
 /**
- * Ends a run with `N passed, N failed, N skipped` alone on its line, for programs that read logs. A file
+ * Ends a run with its seconds, its slowest files, and `N passed, N failed, N skipped` alone on its line, for programs that read logs. A file
  * that does not load and an error that no test caught count as failed, so `0 failed` means that the run
- * succeeded. The lines before it say why tests were skipped.
+ * succeeded. The lines before it say why tests were skipped, and which passed only when they were repeated: `flaky: NAME`.
  */
 export default class SummaryReporter implements Reporter {
+  #beganMs = 0;
+
+  onTestRunStart(): void {
+    this.#beganMs = performance.now();
+  }
+
   onTestRunEnd(modules: readonly TestModule[], unhandled: readonly SerializedError[]): void {
     const counts = { passed: 0, failed: unhandled.length, skipped: 0 };
     const reasons = new Map<string, number>();
@@ -13,6 +22,9 @@ export default class SummaryReporter implements Reporter {
       const before = counts.failed;
       for (const test of module.children.allTests()) {
         const result = test.result();
+        if (test.diagnostic()?.flaky) {
+          process.stdout.write(`flaky: ${module.relativeModuleId} > ${test.fullName}\n`);
+        }
         // One that never ended, because the run was stopped, did not pass. Those of a file that is skipped as a whole
         // never begin.
         const never = module.state() === "skipped" ? "skipped" : "failed";
@@ -23,7 +35,19 @@ export default class SummaryReporter implements Reporter {
       if (module.state() === "failed" && counts.failed === before) counts.failed++;
     }
     for (const [reason, count] of reasons) process.stdout.write(`skipped ${count}: ${reason}\n`);
+    const seconds = Math.round((performance.now() - this.#beganMs) / 1_000);
+    process.stdout.write(`${modules.length} files in ${seconds} s. The most CPU time:\n`);
+    for (const { name, cpuMs } of slowestOf(modules)) {
+      process.stdout.write(`${(cpuMs / 1_000).toFixed(1).padStart(7)} s  ${name}\n`);
+    }
     const { passed, failed, skipped } = counts;
     process.stdout.write(`${passed} passed, ${failed} failed, ${skipped} skipped\n`);
   }
+}
+
+function slowestOf(modules: readonly TestModule[]): { name: string; cpuMs: number }[] {
+  return modules
+    .map((module) => ({ name: module.relativeModuleId, cpuMs: module.meta().cpuMs ?? 0 }))
+    .sort((a, b) => b.cpuMs - a.cpuMs)
+    .slice(0, SLOWEST);
 }

@@ -1,6 +1,7 @@
 /**
  * Chaos on one engine for as long as a test may take: `npm run chaos` does the same for longer, on all
  * of them. CHAOS_SEED repeats the plan of a run's faults; what they hit is up to the machine.
+ * @module-tag safety
  */
 import { randomInt } from "node:crypto";
 import { expect, it } from "vitest";

@@ -1,6 +1,7 @@
 /**
  * What is lost when a second server takes over: `npm run chaos -- --scenario all` runs all of them, these
  * tests the shortest one.
+ * @module-tag safety
  */
 import { readFile } from "node:fs/promises";
 import { afterAll, describe, expect, it } from "vitest";

@@ -11,6 +11,7 @@
  *
  * CHAOS_SEED repeats the plan of a run: its tasks and the order of its faults. What they hit is up
  * to the machine.
+ * @module-tag safety
  */
 import { randomInt } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";

@@ -1,4 +1,7 @@
-/** A share of `npm run histories -- --target redis`, and so on: small ones, with the same faults. */
+/**
+ * A share of `npm run histories -- --target redis`, and so on: small ones, with the same faults.
+ * @module-tag safety
+ */
 import { afterAll, describe, it } from "vitest";
 import { describeConsul } from "../../tests/support/consul-engine.js";
 import { describeEtcd } from "../../tests/support/etcd-engine.js";

@@ -1,4 +1,7 @@
-/** A share of `npm run histories`: small ones, on each store, with the same faults. */
+/**
+ * A share of `npm run histories`: small ones, on each store, with the same faults.
+ * @module-tag safety
+ */
 
 import { systemEnv } from "leasehold/internal";
 import { memory } from "leasehold/stores/memory";

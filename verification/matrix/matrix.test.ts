@@ -1,4 +1,7 @@
-/** Part of the matrix of features, engines and faults, and its table. `npm run test:matrix` runs the whole. */
+/**
+ * Part of the matrix of features, engines and faults, and its table. `npm run test:matrix` runs the whole.
+ * @module-tag safety
+ */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { compile } from "../../tests/support/compile.js";
 import { describePostgres, freshDatabase } from "../../tests/support/postgres.js";

@@ -1,4 +1,7 @@
-/** A share of the soak: too short to be judged, long enough to see that everything is measured. */
+/**
+ * A share of the soak: too short to be judged, long enough to see that everything is measured.
+ * @module-tag safety
+ */
 import { expect, it, vi } from "vitest";
 import { checkBuild } from "../../tests/support/cli.js";
 import { describePostgres, freshDatabase } from "../../tests/support/postgres.js";

@@ -26,7 +26,7 @@ npm run spin
 \`\`\`
 
 It needs SPIN and a C compiler; on Debian, the packages \`spin\`, \`gcc\` and \`libc6-dev\`. \`npm run spin -- --page\` also writes this page, and
-\`npm test\` explores the smallest configuration and three variants.
+\`npm run test:processes\` explores the smallest configuration and three variants.
 
 **In ${total.toLocaleString("en-US")} states, every property of the protocol holds. Each of ${variants.length} broken variants breaks the property that it must.** The run was on
 ${date.slice(0, 10)} at commit \`${commit}\`, on ${machine}.
