@@ -70,7 +70,7 @@ for (const [name, command, args] of steps) {
   });
   const seconds = ((performance.now() - begin) / 1_000).toFixed(1);
   console.log(`${status === 0 ? "ok    " : "FAILED"} ${name} (${seconds} s)`);
-  // The counts of tests, which whoever calls this adds up.
+  // The counts of tests, for the sum of all tiers.
   const counts = /^\d+ passed, \d+ failed, \d+ skipped$/m.exec(stdout ?? "");
   if (status === 0 && counts) console.log(counts[0]);
   if (status === 0) continue;

@@ -37,7 +37,7 @@ const REPORTS = /^verification\/(mutants|planted-bugs|reliability)\//;
  * @param path from the root of the repository
  * @param text of the test
  */
-export function tierOf(path: string, text: string): Tier {
+function tierOf(path: string, text: string): Tier {
   const starts = STARTS.test(text);
   if (path.startsWith("tests/packaging/") || REPORTS.test(path)) return "repository";
   if (path.startsWith("tests/docs/")) return starts ? "docs" : "repository";
