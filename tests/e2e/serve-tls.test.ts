@@ -112,10 +112,38 @@ it("warns of a certificate that every client refuses: of a later time, or not of
   expect(await logged(wrong.cli, "tls_unusable")).toMatchObject({
     msg: expect.stringContaining("give it the extended key usage serverAuth"),
   });
+  const ended = join(await temporaryFolder(), "ended.crt");
+  const long = `req -x509 -new -days 2 -subj /CN=ended -key ${first.key} -out ${ended}`;
+  await promisify(execFile)("faketime", ["-f", "-9d", "openssl", ...long.split(" ")]);
+  const old = await start(...pair(first.certificate, first.key), "--tls-client-ca", ended);
+  expect(await logged(old.cli, "tls_expires")).toMatchObject({
+    subject: "CN=ended",
+    msg: expect.stringContaining("an authority of clients has expired"),
+  });
   const both = ["extendedKeyUsage=clientAuth,serverAuth"];
   const right = await authority.sign("both", ["127.0.0.1"], "/CN=both", both);
   const { cli } = await start(...pair(right.certificate, right.key));
   expect(linesOf(cli).filter(({ event }) => event === "tls_unusable")).toEqual([]);
+});
+
+it("names an empty option, a key with a passphrase, and a damaged certificate", async () => {
+  const folder = await temporaryFolder();
+  const locked = join(folder, "locked.key");
+  const sealed = ["pkey", "-in", first.key, "-aes256", "-passout", "pass:secret", "-out", locked];
+  await promisify(execFile)("openssl", sealed);
+  const joined = join(folder, "joined.crt");
+  await writeFile(joined, `${ca.trimEnd()}${ca}`);
+  const own = pair(first.certificate, first.key);
+  for (const [args, said] of [
+    [pair("", first.key), "--tls-cert (or its variable) is empty"],
+    [pair(first.certificate, ""), "--tls-key (or its variable) is empty"],
+    [pair(first.certificate, locked), "tls.key has a passphrase"],
+    [[...own, "--tls-client-ca", joined], "tls.clientCa certificate 1 is damaged"],
+  ] as const) {
+    const refused = await leasehold(["serve", "--port", "0", "--store", "memory:", ...args]);
+    expect(refused.code).toBe(64);
+    expect(refused.stderr).toContain(said);
+  }
 });
 
 it("uses changed files, as Kubernetes replaces them, and keeps the former ones if they are wrong", async () => {

@@ -224,11 +224,12 @@ describe("changed certificates", () => {
     const { server, urlOf } = await open();
     for (const [tls, message] of [
       [{ cert: second.cert, key: first.key }, "the key is not that of the certificate"],
-      [{ cert: second.cert.slice(0, 200), key: second.key }, "tls cannot be used"],
+      [{ cert: second.cert.slice(0, 200), key: second.key }, "tls.cert certificate 1 is damaged"],
+      [{ cert: `${second.cert} ${ca}`, key: second.key }, "tls.cert certificate 2 is damaged"],
       [{ ...second, clientCa: "none" }, "clientCa"],
       [
         { ...second, clientCa: `${ca}${ca.slice(0, 300)}` },
-        "tls.clientCa its certificate 2 is damaged",
+        "tls.clientCa certificate 2 is damaged",
       ],
     ] as const) {
       expect(() => server.changeTls(tls)).toThrow(message);

@@ -15,6 +15,7 @@ import type { Env, Timer } from "leasehold";
 import { repeat } from "leasehold/internal";
 import type { ClientCertificate, Listening, ServerTls } from "../http/index.js";
 import { type ClientKeys, keyIn, parseClientKeys } from "./client-keys.js";
+import { UsageError } from "./failures.js";
 import { readBytes } from "./files.js";
 
 export interface TlsPaths {
@@ -32,6 +33,7 @@ const READ_EVERY_MS = 60_000;
 const EXPIRES_SOON_MS = 14 * 24 * 3_600_000;
 const WARN_EVERY_MS = 24 * 3_600_000;
 
+const CERTIFICATES = /^-----BEGIN [^]*?^-----END .*$/gm;
 /** serverAuth, and any use, by their object identifiers in RFC 5280, section 4.2.1.12. */
 const FOR_SERVERS: ReadonlySet<string> = new Set(["1.3.6.1.5.5.7.3.1", "2.5.29.37.0"]);
 
@@ -150,6 +152,7 @@ export class TlsFiles {
     const fields = { event: "tls_certificate", expiresAt, subject, fingerprint: fingerprint256 };
     this.#env.logger.info(fields, message);
     this.#warnOfUse();
+    this.#warnOfAuthorities();
     this.#warnOfExpiry();
   }
 
@@ -171,6 +174,20 @@ export class TlsFiles {
       logger.warn(
         fields,
         "the certificate is not one of a server, so clients refuse it: give it the extended key usage serverAuth",
+      );
+    }
+  }
+
+  /** A client whose authority has expired is cut off, as if its own certificate had. */
+  #warnOfAuthorities(): void {
+    const { clock, logger } = this.#env;
+    for (const pem of this.#texts.clientCa?.match(CERTIFICATES) ?? []) {
+      const { subject, validTo } = new X509Certificate(pem);
+      if (Date.parse(validTo) > clock.wall()) continue;
+      const fields = { event: "tls_expires", subject, expiresAt: new Date(validTo).toISOString() };
+      logger.warn(
+        fields,
+        "an authority of clients has expired, so they are cut off: replace its file",
       );
     }
   }
@@ -202,14 +219,16 @@ function certificateIn({ cert }: Texts): X509Certificate {
 async function read(paths: TlsPaths): Promise<Texts> {
   const { cert, key, clientCa, clientKeys } = paths;
   return {
-    cert: await textOf(cert),
-    key: await textOf(key),
-    ...(clientCa !== undefined && { clientCa: await textOf(clientCa) }),
-    ...(clientKeys !== undefined && { clientKeys: await textOf(clientKeys) }),
+    cert: await textOf(cert, "--tls-cert"),
+    key: await textOf(key, "--tls-key"),
+    ...(clientCa !== undefined && { clientCa: await textOf(clientCa, "--tls-client-ca") }),
+    ...(clientKeys !== undefined && { clientKeys: await textOf(clientKeys, "--tls-client-keys") }),
   };
 }
 
-async function textOf(path: string): Promise<string> {
+/** The variables of the environment are named after the options. */
+async function textOf(path: string, option: string): Promise<string> {
+  if (path === "") throw new UsageError(`${option} (or its variable) is empty: name a file`);
   return new TextDecoder().decode(await readBytes(path));
 }
 

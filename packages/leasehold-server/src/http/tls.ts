@@ -60,28 +60,35 @@ function checkTls(tls: ServerTls): void {
   if (!tls.key.includes("PRIVATE KEY-----")) {
     throw new InvalidOptionError("tls.key", "must have a private key in PEM");
   }
+  checkWhole("tls.cert", tls.cert);
+  if (/ENCRYPTED/.test(tls.key)) {
+    throw new InvalidOptionError("tls.key", "has a passphrase: remove it with openssl pkey");
+  }
   try {
     createSecureContext(contextOf(tls));
   } catch (error) {
     const { message } = error as Error;
     const isOther = message.includes("key values mismatch");
-    const problem = isOther ? "the key is not that of the certificate" : message;
+    const problem = isOther
+      ? "the key is not that of the certificate, which must come first in cert"
+      : message;
     throw new InvalidOptionError("tls", `cannot be used: ${problem}`);
   }
   // Without one, OpenSSL would trust none, and say nothing.
   if (tls.clientCa === undefined) return;
-  if (!tls.clientCa.includes("-----BEGIN CERTIFICATE-----")) {
+  if (!/BEGIN [A-Z0-9 ]*CERTIFICATE/.test(tls.clientCa)) {
     throw new InvalidOptionError("tls.clientCa", "must have a certificate in PEM");
   }
+  checkWhole("tls.clientCa", tls.clientCa);
+}
+
+/** @throws InvalidOptionError */
+function checkWhole(path: string, pem: string): void {
   const { X509Certificate } = process.getBuiltinModule("crypto");
-  const damaged = damagedCertificate(tls.clientCa, X509Certificate);
-  if (damaged !== null) {
-    const remedy = "copy it whole, with its first and last line";
-    throw new InvalidOptionError(
-      "tls.clientCa",
-      `its certificate ${damaged} is damaged: ${remedy}`,
-    );
-  }
+  const damaged = damagedCertificate(pem, X509Certificate);
+  if (damaged === null) return;
+  const remedy = "copy it whole, with its first and last line, and a line break after each";
+  throw new InvalidOptionError(path, `certificate ${damaged} is damaged: ${remedy}`);
 }
 
 /** @throws InvalidOptionError */

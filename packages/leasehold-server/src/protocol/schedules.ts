@@ -75,6 +75,12 @@ export const DeclareScheduleBody = z
     jitterMs: JitterMs.default(0),
     task: ScheduledTask,
   })
+  .superRefine(({ everyMs, timeZone }, context) => {
+    // The client names the default.
+    if (everyMs === null || timeZone === "UTC") return;
+    const message = "belongs to cron, and has no effect on an interval: leave it out";
+    context.addIssue({ code: "custom", path: ["timeZone"], message });
+  })
   .openapi("DeclareScheduleRequest");
 true satisfies Same<z.input<typeof DeclareScheduleBody>, wire.DeclareScheduleRequest>;
 export const ScheduleDeclared = z

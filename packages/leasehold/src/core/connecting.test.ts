@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { connectionReason, serverProblem, wasNotSent } from "./connecting.js";
+import { connectionReason, damagedCertificate, serverProblem, wasNotSent } from "./connecting.js";
 
 const of = (code: string, more: object = {}, message = "failed") =>
   Object.assign(new Error(message), { code, ...more });
@@ -49,7 +49,7 @@ describe("a request", () => {
 it.each([
   ["SELF_SIGNED_CERT_IN_CHAIN", "its certificate is not trusted", "set ?cacert="],
   ["ERR_TLS_CERT_ALTNAME_INVALID", "its certificate is not for the host", "name a host of the"],
-  ["CERT_HAS_EXPIRED", "its certificate has expired", "renew it"],
+  ["CERT_HAS_EXPIRED", "its certificate has expired, or that of its authority", "renew it"],
   ["CERT_NOT_YET_VALID", "its certificate is not valid yet", "correct the clock"],
   ["INVALID_PURPOSE", "its certificate is not one of a server", "give the server a"],
 ])("a certificate with %s has its own remedy", (code, problem, remedy) => {
@@ -85,5 +85,34 @@ it.each([
   const ended = of("UND_ERR_SOCKET", { socket: { bytesRead } }, "other side closed");
   const reason = connectionReason(origin, fetchFailed(ended));
   expect(reason.startsWith(`${origin}: fetch failed: other side closed`)).toBe(true);
-  expect(reason.replace(/ of the URL$/, "").endsWith(end)).toBe(true);
+  expect(reason.replace(/ of the URL, which .*$/, "").endsWith(end)).toBe(true);
+});
+
+describe("a certificate in PEM", () => {
+  /** Reads whatever has a body, as OpenSSL does. */
+  class Readable {
+    constructor(pem: string) {
+      const isWhole = /^-----BEGIN [A-Z0-9 ]+-----\n[a-z]+\n-----END [A-Z0-9 ]+-----$/.test(pem);
+      if (!isWhole) throw new Error("not in PEM");
+    }
+  }
+  const one = "-----BEGIN CERTIFICATE-----\nabc\n-----END CERTIFICATE-----";
+  const key = "-----BEGIN PRIVATE KEY-----\n";
+  it.each([
+    ["one", one, null],
+    ["two", `${one}\n${one}\n`, null],
+    ["two with comments and a key", `# own\n${one}\n# other\n${one}\n${key}`, null],
+    ["a trusted one", one.replaceAll("CERTIFICATE", "TRUSTED CERTIFICATE"), null],
+    ["two without a line break between them", `${one}${one}`, 1],
+    ["one behind a space", ` ${one}`, 1],
+    ["one behind a label", `ca: ${one}`, 1],
+    ["a second one behind a space", `${one}\n ${one}`, 2],
+    ["a second one whose first line has four dashes", `${one}\n${one.slice(1)}`, 2],
+    ["a second one without its first line", `${one}\n${one.slice(one.indexOf("\n") + 1)}`, 2],
+    ["one without its last line", one.slice(0, -26), 1],
+    ["a second one without its last line", `${one}\n${one.slice(0, -26)}`, 2],
+    ["one with another body", one.replace("abc", "***"), 1],
+  ])("%s is whole, or its number is said", (_, text, damaged) => {
+    expect(damagedCertificate(text, Readable)).toBe(damaged);
+  });
 });

@@ -37,7 +37,8 @@ interface CertificateRemedies {
 export const TLS_REMEDIES = {
   authority:
     "name the file of its authority by ?cacert= of the URL (a file that is named is of another one), or set NODE_EXTRA_CA_CERTS to it, which counts without ?cacert= alone",
-  client: "name one by ?cert= and ?key= of the URL",
+  client:
+    "name one by ?cert= and ?key= of the URL, which is valid now, for clients, and of an authority that the server trusts",
 };
 
 /** Where another authority would not help, by a code of Node or a text of OpenSSL. */
@@ -49,8 +50,8 @@ const CERTIFICATE_REMEDIES: readonly (readonly [RegExp, problem: string, remedy:
   ],
   [
     /CERT_HAS_EXPIRED|certificate has expired/,
-    "its certificate has expired",
-    "renew it, or correct the clock of this machine",
+    "its certificate has expired, or that of its authority",
+    "renew it (?cacert= of the URL names the authority), or correct the clock of this machine",
   ],
   [
     /CERT_NOT_YET_VALID|certificate is not yet valid/,
@@ -89,8 +90,11 @@ function untrusted(code: string, authority: string): string {
   return `its certificate is not trusted (${code}); ${remedies}`;
 }
 
-/** In PEM, each with what follows it, which may be a comment. */
-const CERTIFICATES = /-----BEGIN (?:X509 |TRUSTED )?CERTIFICATE-----[^]*?(?=-----BEGIN |$)/g;
+/** The end of a certificate in PEM, as a person would recognize it, and as OpenSSL does. */
+const LAST_LINE = /-*END [A-Z0-9 ]*CERTIFICATE-*/;
+const STRICT_END = /^-----END (?:X509 |TRUSTED )?CERTIFICATE-----$/;
+/** OpenSSL ignores a first line that has anything before it or behind it. */
+const STRICT_BEGIN = /^-----BEGIN (?:X509 |TRUSTED )?CERTIFICATE-----[ \t\r]*$/m;
 
 /**
  * The number, from 1, of the first certificate of a text in PEM that cannot be read; null if all of them can. Node leaves
@@ -101,14 +105,25 @@ export function damagedCertificate(
   text: string,
   X509Certificate: new (pem: string) => object,
 ): number | null {
-  const at = (text.match(CERTIFICATES) ?? []).findIndex((certificate) => {
-    try {
-      return !new X509Certificate(certificate);
-    } catch {
-      return true;
-    }
-  });
-  return at === -1 ? null : at + 1;
+  let rest = text;
+  for (let at = 1; ; at += 1) {
+    const end = LAST_LINE.exec(rest);
+    // What follows the last one may be a key or a comment.
+    if (!end) return /BEGIN [A-Z0-9 ]*CERTIFICATE/.test(rest) ? at : null;
+    const begin = STRICT_BEGIN.exec(rest)?.index ?? Number.POSITIVE_INFINITY;
+    const isWhole = begin < end.index && STRICT_END.test(end[0]) && rest[end.index - 1] === "\n";
+    const through = end.index + end[0].length;
+    if (!isWhole || !isReadable(rest.slice(begin, through), X509Certificate)) return at;
+    rest = rest.slice(through);
+  }
+}
+
+function isReadable(pem: string, X509Certificate: new (pem: string) => object): boolean {
+  try {
+    return Boolean(new X509Certificate(pem));
+  } catch {
+    return false;
+  }
 }
 
 /** Where the address leads to another kind of server, by a code of Node or a text of OpenSSL. */

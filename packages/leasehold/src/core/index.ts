@@ -113,6 +113,7 @@ export {
   isEncoded,
   nearestOf,
   oneOf,
+  originOf,
   type ParameterTable,
   pathProblem,
   readParameters,

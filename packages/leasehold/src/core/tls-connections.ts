@@ -68,7 +68,7 @@ function checkReadable(name: string, text: string | undefined): void {
     text === undefined ? null : damagedCertificate(text, nodeModules()("crypto").X509Certificate);
   if (damaged === null) return;
   throw new Error(
-    `${name}: its certificate ${damaged} is damaged; copy it whole, with its first and last line`,
+    `${name}: its certificate ${damaged} is damaged; copy it whole, with its first and last line, and a line break after each`,
   );
 }
 

@@ -157,3 +157,26 @@ function distance(one: string, other: string): number {
 function wrong(path: string, problem: string): InvalidOptionError {
   return new InvalidOptionError(path, problem);
 }
+
+/** A host of a list in a URL, with or without its port. */
+const HOST = /^(?:\[[\da-f:.]+\]|[^\s:/\\?#@[\]]+)(?::([1-9]\d{0,4}))?$/i;
+
+/**
+ * The origin of one host of a list, which `new URL` would take for another one if it has a backslash or port 0.
+ * @throws InvalidOptionError
+ */
+export function originOf(host: string, scheme: "http" | "https", defaultPort: number): string {
+  const found = HOST.exec(host);
+  const port = Number(found?.[1] ?? defaultPort);
+  const text = `${scheme}://${host}`;
+  if (!found || port > 65_535 || !URL.canParse(text)) {
+    throw wrong(
+      "url",
+      `must name hosts like host:${defaultPort}, separated by commas, with ports from 1 to 65535`,
+    );
+  }
+  const url = new URL(text);
+  // URL drops the default port of the scheme itself.
+  if (found[1] === undefined) url.port = String(defaultPort);
+  return url.origin;
+}

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { systemEnv } from "../env/index.js";
+import { connect } from "../index.js";
 import { manualEnv } from "../testing/index.js";
 import { ENGINES } from "./open.js";
 import { openBy } from "./opening.js";
@@ -104,6 +105,12 @@ describe("a URL that would name another store than it seems to", () => {
     ["redis:///0", "write redis://"],
     ["redis+sentinel:a/name", "write redis+sentinel://"],
     ["etcd:host", "must be like etcd://"],
+    ["etcd://127.0.0.1:9\\shop", "must name hosts like host:2379"],
+    ["etcd://127.0.0.1:0", "with ports from 1 to 65535"],
+    ["etcds://127.0.0.1:9,[::1]:65536", "with ports from 1 to 65535"],
+    ["consul://127.0.0.1:9\\shop", "must name hosts like host:8500"],
+    ["consul://127.0.0.1:0", "with ports from 1 to 65535"],
+    ["consuls://127.0.0.1:9,a b", "must name hosts like host:8501"],
     ["consul:host", "must be like consul://"],
     ["zookeeper:host", "write zookeeper://"],
     ["http:host", "must be like http://host:port"],
@@ -114,6 +121,14 @@ describe("a URL that would name another store than it seems to", () => {
       code: expect.stringMatching(/^(INVALID_OPTION|STORE_MISCONFIGURED)$/) as string,
       message: expect.stringContaining(remedy) as string,
     });
+  });
+
+  it("is the same as a URL object that is made of it", async () => {
+    const text = "memory:prüfung mit Leerzeichen";
+    const [first, second] = [await connect(text), await connect(new URL(text))];
+    await first.acquire("r", { autoRenew: false });
+    expect(await second.tryAcquire("r")).toBeNull();
+    await Promise.all([first.close(), second.close()]);
   });
 
   it("is refused as an option, too", () => {

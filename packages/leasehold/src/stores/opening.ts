@@ -161,7 +161,8 @@ export async function planBy(
 async function sourceOf(engines: Engines, source: Source, path: string): Promise<StoreSource> {
   if (isOpenable(source)) return source;
   if (typeof source !== "string" && !(source instanceof URL)) throw wrongSource(path, source);
-  if (source === "") throw wrongSource(path, source);
+  const text = textOf(source);
+  if (text === "") throw wrongSource(path, source);
   const scheme = schemeOf(source);
   const engine = Object.hasOwn(engines, scheme) ? engines[scheme] : undefined;
   if (!engine) {
@@ -169,15 +170,27 @@ async function sourceOf(engines: Engines, source: Source, path: string): Promise
     const listed = known.map((name) => `${name}:`).join(", ");
     throw new InvalidOptionError(
       path,
-      `must begin with one of ${listed}; ${wrongBeginning(String(source), known)}`,
+      `must begin with one of ${listed}; ${wrongBeginning(text, known)}`,
     );
   }
-  if (/\s$/.test(String(source))) {
+  if (/\s$/.test(text)) {
     throw new InvalidOptionError(path, "must not end with a space or a line break: remove it");
   }
-  checkOneScheme(path, String(source));
-  checkExpanded(path, String(source));
-  return engine(String(source));
+  checkOneScheme(path, text);
+  checkExpanded(path, text);
+  return engine(text);
+}
+
+/** A URL has encoded the name of a store in this process or its folder, which are taken as they are written. */
+function textOf(source: string | URL): string {
+  const text = String(source);
+  if (typeof source === "string" || !/^(memory|pglite):/i.test(text)) return text;
+  const [place = "", ...rest] = text.split(/(?=\?)/);
+  try {
+    return [decodeURIComponent(place), ...rest].join("");
+  } catch {
+    return text;
+  }
 }
 
 /**

@@ -119,6 +119,8 @@ describe("schedules", () => {
     [{ cron: "0 25 * * *", task: HOURLY.task }, "cron"],
     [{ cron: "0 2 * * *", timeZone: "Mars/Olympus", task: HOURLY.task }, "timeZone"],
     [{ ...HOURLY, everyMs: 10 }, "everyMs"],
+    [{ ...HOURLY, timeZone: "Europe/Zurich" }, "timeZone"],
+    [{ ...HOURLY, timeZone: "Mars/Olympus" }, "timeZone"],
     [{ ...HOURLY, catchUp: { most: 1_001 } }, "catchUp"],
     [{ ...HOURLY, overlap: "wait" }, "overlap"],
     [{ ...HOURLY, jitterMs: -1 }, "jitterMs"],

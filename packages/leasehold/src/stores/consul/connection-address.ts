@@ -3,6 +3,7 @@ import {
   anyText,
   InvalidOptionError,
   oneOf,
+  originOf,
   type ParameterTable,
   readParameters,
   wholeNumber,
@@ -56,7 +57,8 @@ export function addressOf(url: string): Address {
     );
   }
   const isTls = asksForTls(url, "consuls", query);
-  const agents = hosts.split(",").map((host) => originOf(host, isTls ? "https" : "http"));
+  const [web, port] = isTls ? (["https", 8501] as const) : (["http", 8500] as const);
+  const agents = hosts.split(",").map((host) => originOf(host, web, port));
   const known = isTls ? { ...PARAMETERS, ...TLS_PARAMETERS } : PARAMETERS;
   const parameters = readParameters("consul:", query, known);
   return {
@@ -72,18 +74,6 @@ export function addressOf(url: string): Address {
 /** As Consul's own programs do. Browsers have no environment. */
 function tokenOfEnvironment(): string | null {
   return globalThis.process?.env?.CONSUL_HTTP_TOKEN || null;
-}
-
-function originOf(host: string, scheme: "http" | "https"): string {
-  let url: URL;
-  try {
-    url = new URL(`${scheme}://${host}`);
-  } catch {
-    throw new InvalidOptionError("url", "must name hosts like host:8500, separated by commas");
-  }
-  // The default port is Consul's. URL drops the scheme's own default port.
-  if (!/:\d+$/.test(host)) url.port = scheme === "https" ? "8501" : "8500";
-  return url.origin;
 }
 
 function decoded(text: string): string {

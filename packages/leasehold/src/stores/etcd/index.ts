@@ -9,6 +9,7 @@ import {
   InvalidOptionError,
   oneOf,
   openServer,
+  originOf,
   Retrying,
   readParameters,
   retryingLeases,
@@ -154,7 +155,8 @@ function placeOf(url: string): Place {
     throw new InvalidOptionError("url", "must be like etcd://host:2379,host2:2379/path");
   }
   const isTls = asksForTls(url, "etcds", query);
-  const endpoints = hosts.split(",").map((host) => originOf(host, isTls ? "https" : "http"));
+  const web = isTls ? "https" : "http";
+  const endpoints = hosts.split(",").map((host) => originOf(host, web, 2_379));
   const parameters = readParameters("etcd:", query, {
     ...TLS_SWITCH,
     transport: oneOf(...TRANSPORTS),
@@ -168,19 +170,6 @@ function placeOf(url: string): Place {
     prefix: folder === "" ? "" : `${folder}/`,
     transport: TRANSPORTS.find((name) => name === parameters.get("transport")) ?? null,
   };
-}
-
-function originOf(host: string, scheme: "http" | "https"): string {
-  let url: URL;
-  try {
-    url = new URL(`${scheme}://${host}`);
-  } catch {
-    throw new InvalidOptionError("url", "must name hosts like host:2379, separated by commas");
-  }
-  // The default port is etcd's. URL drops the scheme's own default port.
-  const named = /:\d+$/.test(host);
-  if (!named) url.port = "2379";
-  return url.origin;
 }
 
 function userOf(login: string | undefined): Connection["user"] {

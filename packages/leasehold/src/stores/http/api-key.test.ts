@@ -6,6 +6,7 @@ import { connect } from "../../index.js";
 import { manualEnv } from "../../testing/index.js";
 import { memory } from "../memory/index.js";
 import type { Stores } from "../source.js";
+import { RefusedKeyError } from "./connection.js";
 import { type HttpOptions, http } from "./index.js";
 
 const closing: (() => Promise<void>)[] = [];
@@ -161,4 +162,10 @@ test("the audit records an operator's reason for a revocation", async () => {
   ]);
   const page = await stores.control?.audit.list({ namespace: "a", actions: ["lease.revoke"] });
   expect(page?.items[0]).toMatchObject({ target: "r", reason: "it hangs" });
+});
+
+test("a server that requires a client certificate asks for one, and not for another key", () => {
+  const { message } = new RefusedKeyError(401, "this server requires a client certificate");
+  expect(message).toContain("name one by ?cert= and ?key= of the URL");
+  expect(message).not.toContain("LEASEHOLD_KEY");
 });

@@ -19,6 +19,7 @@ import {
   StoreMisconfiguredError,
   StoreUnavailableError,
   serverProblem,
+  TLS_REMEDIES,
   wasNotSent,
 } from "../../core/index.js";
 import type { Env, OpenSpan } from "../../env/index.js";
@@ -231,7 +232,8 @@ export class RefusedKeyError extends StoreMisconfiguredError {
   ) {
     const [code, remedy] = REFUSED_KEY[status];
     // A server says by itself which roles may do it.
-    const advice = /: use an? (key|identity) of /.test(detail) ? "" : `; ${remedy}`;
+    const own = /client certificate/.test(detail) ? TLS_REMEDIES.client : remedy;
+    const advice = /: use an? (key|identity) of /.test(detail) ? "" : `; ${own}`;
     const refused = status === 403 ? "refused this caller" : "rejected the key";
     super(`the server ${refused} (${code}): ${detail}${advice}`);
     this.name = "StoreMisconfiguredError";

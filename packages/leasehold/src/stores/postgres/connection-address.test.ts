@@ -56,6 +56,9 @@ describe("the URL of PostgreSQL", () => {
     "postgres:/host/app",
     "postgres:///app",
     "postgres://u:secret@/app",
+    // A password with a slash, of which the user would be taken for the host.
+    "postgres://u:/secret@a:5432/app",
+    "postgres://u:9/secret@a/app",
     "postgres://:5432/app",
     "postgres://a,,b/app",
     "postgres://a,:5433/app",
@@ -109,6 +112,8 @@ describe("a parameter of a PostgreSQL URL", () => {
     ["ssl=true&sslmode=require", { ssl: "true", sslmode: "verify-full" }],
     ["ssl=no-verify", { ssl: "no-verify" }],
     ["sslmode=require&uselibpqcompat=true", { sslmode: "require", uselibpqcompat: "true" }],
+    // pg would take it for verify-full.
+    ["sslmode=allow&uselibpqcompat=true", { sslmode: "prefer", uselibpqcompat: "true" }],
     ["sslrootcert=system", { sslmode: "verify-full" }],
     ["sslmode=verify-full&sslrootcert=system", { sslmode: "verify-full" }],
     ["options=-c%20work_mem%3D1MB", { options: "-c work_mem=1MB" }],

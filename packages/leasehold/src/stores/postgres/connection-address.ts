@@ -28,7 +28,7 @@ export interface ServerAddress {
   readonly first: Address | null;
 }
 
-const URL_SHAPE = /^(postgres(?:ql)?:\/\/)([^/?#]*@)?([^/?#@]*)(\/[^?#]*)?(?:\?([^#]*))?$/i;
+const URL_SHAPE = /^(postgres(?:ql)?:\/\/)([^/?#]*@)?([^/?#@]*)(\/[^?#@]*)?(?:\?([^#]*))?$/i;
 
 /** No message contains the password. @throws STORE_MISCONFIGURED, INVALID_OPTION */
 export function readAddress(text: string): ServerAddress {

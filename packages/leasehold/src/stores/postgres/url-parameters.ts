@@ -134,6 +134,8 @@ export function settleTls(parameters: URLSearchParams): void {
     parameters.set("sslmode", "disable");
     parameters.delete("ssl");
   } else if (isVerified && !isCompatible) parameters.set("sslmode", "verify-full");
+  // pg takes the first for verify-full. The second differs in what is tried first.
+  else if (mode === "allow") parameters.set("sslmode", "prefer");
 }
 
 function contradiction(one: string, other: string): InvalidOptionError {

@@ -86,9 +86,8 @@ export function redis(
       const address = addressOf(String(source.url));
       const format = formatOf(source.format ?? address.format ?? undefined);
       const servers = new Servers(await driverByAddress(address), env);
-      const isAnonymous = address.tls !== null && address.tls.cert === null;
       const opening = openRedis(servers, timeoutMs, format).catch((error: unknown) => {
-        throw isAnonymous ? withoutCertificate(error) : error;
+        throw address.tls === null ? error : withoutCertificate(error);
       });
       const expected = expectedAt(address);
       const close = (late: LeaseStores) => late.close();

@@ -37,6 +37,10 @@ it.each([
 
 it.each([
   ["zookeeper://a:x", "servers"],
+  // At these ports the driver would end the process.
+  ["zookeeper://a:65536", "servers"],
+  ["zookeeper://a,b:99999", "servers"],
+  ["zookeeper://a\\b", "servers"],
   ["zookeeper://[::1]:2181", "servers"],
   ["zookeeper://a/../b", "chroot"],
   ["zookeeper://a//b", "chroot"],

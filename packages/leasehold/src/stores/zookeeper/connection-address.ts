@@ -95,6 +95,9 @@ function parametersOf(
   };
 }
 
+/** A host, with or without its port. */
+const SERVER = /^[^:\s,/\\]+(?::([1-9]\d{0,4}))?$/;
+
 /** @throws INVALID_OPTION */
 export function checkOptions(options: ZooKeeperOptions): void {
   const { servers, chroot = "", sessionTimeoutMs = DEFAULT_SESSION_TIMEOUT_MS, auth } = options;
@@ -102,10 +105,12 @@ export function checkOptions(options: ZooKeeperOptions): void {
   if (servers.length === 0)
     throw new InvalidOptionError("servers", "must contain at least one server");
   for (const server of servers) {
-    if (!/^[^:\s,/]+(:[1-9]\d{0,4})?$/.test(server)) {
+    const found = SERVER.exec(server);
+    // The driver would throw at such a port outside of any call.
+    if (!found || Number(found[1] ?? 0) > 65_535) {
       throw new InvalidOptionError(
         "servers",
-        "must each be a host name or IPv4 address, and :port",
+        "must each be a host name or IPv4 address, and :port from 1 to 65535",
       );
     }
   }
