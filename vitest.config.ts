@@ -1,3 +1,5 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 import { sourceAliases } from "./scripts/support/sources.js";
@@ -22,13 +24,15 @@ const ALONE = [
   "packages/leasehold-server/src/http/native/waiting-bodies.test.ts",
   // It looks at globals that another file's server would replace.
   "packages/leasehold-server/src/http/node.test.ts",
-  // It replaces a module.
-  "packages/leasehold-server/src/cli/held-command.test.ts",
   // Promises take several times as long where another file has installed hooks that watch them.
   "verification/model/model.test.ts",
 ];
 
-const tests = testsByTier(fileURLToPath(new URL(".", import.meta.url)));
+const root = fileURLToPath(new URL(".", import.meta.url));
+const tests = testsByTier(root);
+/** Those that replace modules, which another file may have loaded before, are alone as well. */
+const isAlone = (path: string) =>
+  ALONE.includes(path) || readFileSync(join(root, path), "utf8").includes("vi.mock(");
 
 /** Where a machine that is busy for a moment may fail a test of processes, CI repeats it once, and names it. */
 const REPEATED: readonly Tier[] = ["engines", "processes", "browser", "docs"];
@@ -38,7 +42,6 @@ const isCi = process.env["CI"] === "true";
 const projects = TIERS.flatMap((tier) => {
   const retry = isCi && REPEATED.includes(tier) ? 1 : 0;
   const test = { ...common, retry, env: { TEST_TIER: tier } };
-  const isAlone = (path: string) => ALONE.includes(path);
   const alone = tests[tier].filter(isAlone);
   // They share what they import: to load it for each file anew took a quarter of the time.
   const shared = { ...test, name: tier, include: tests[tier].filter((path) => !isAlone(path)) };
