@@ -3,6 +3,7 @@ import { InvalidOptionError } from "../../core/index.js";
 
 /** An expression that the cron library reads without an error. */
 export interface CronExpression {
+  /** Six fields or a nickname. If it names times of day, second, minute and hour are lists of values. */
   readonly text: string;
   /** Whether a day must match both day of month and day of week, instead of one of them. */
   readonly needsBothDays: boolean;
@@ -56,9 +57,12 @@ const FIELDS: readonly Field[] = [
       ", or FRI#2 or FRIL for the second or last Friday of the month, whose last day is the day of month L",
   },
 ];
+const HOUR = 2;
 const DAY_OF_MONTH = 3;
 const DAY_OF_WEEK = 5;
 const ELEMENT = /^(\*|[^-/]*)(?:-([^-/]+))?(?:\/(.*))?$/;
+/** An hour field of an expression that follows the elapsed hours. Every other one names times of day. */
+const HOURLY = /^\*(\/\d+)?$/;
 const NICKNAME = /^@(yearly|annually|monthly|weekly|daily|midnight|hourly)$/i;
 const LONGEST = 256;
 
@@ -103,7 +107,26 @@ export function readCron(written: string): CronExpression {
       if (problem !== null) refuse(`: ${field.name} "${element}" ${problem}${aside}`);
     }
   }
-  return { text, needsBothDays: /^[*?]/.test(dayOfMonth) || /^[*?+]/.test(dayOfWeek) };
+  if (!HOURLY.test(fields[HOUR] ?? "")) {
+    for (const [index, field] of FIELDS.slice(0, HOUR + 1).entries()) {
+      fields[index] = valuesOf(field, fields[index] ?? "").join();
+    }
+  }
+  return {
+    text: fields.join(" "),
+    needsBothDays: /^[*?]/.test(dayOfMonth) || /^[*?+]/.test(dayOfWeek),
+  };
+}
+
+/** The numbers that a list of a field without names has. */
+function valuesOf({ min, max }: Field, list: string): number[] {
+  const values = new Set<number>();
+  for (const element of list.split(",")) {
+    const [, first = "", last = first, step = "1"] = ELEMENT.exec(element) ?? [];
+    const [from, to] = first === "*" ? [min, max] : [Number(first), Number(last)];
+    for (let value = from; value <= to; value += Number(step)) values.add(value);
+  }
+  return [...values];
 }
 
 function codeOf(character: string): string {

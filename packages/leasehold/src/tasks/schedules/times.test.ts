@@ -1,4 +1,4 @@
-/** When schedules fire, around both changes of the clocks of three time zones. */
+/** When schedules fire, around both changes of the clocks of several time zones. */
 import { describe, expect, it } from "vitest";
 import { nextTimes } from "./rules.js";
 import { timesOf } from "./times.js";
@@ -82,6 +82,79 @@ const CASES: readonly Case[] = [
     cron: "*/15 * * * *",
     after: "2026-04-04T14:40Z",
     fires: ["2026-04-04T14:45Z", "2026-04-04T15:00Z", "2026-04-04T15:15Z", "2026-04-04T15:30Z"],
+  },
+  ...["0,30 2 28 3 *", "*/15 2 28 3 *", "*/20 2-2 28 3 *"].map((cron) => ({
+    zone: "Europe/Zurich",
+    change: "forward at 2027-03-28T01:00Z: several times that are left out fire once",
+    cron,
+    after: "2027-03-01T00:00Z",
+    fires: ["2027-03-28T01:00Z", "2028-03-28T00:00Z"],
+  })),
+  {
+    zone: "Europe/Zurich",
+    change: "forward: one of two times is left out",
+    cron: "0 2,14 28 3 *",
+    after: "2027-03-01T00:00Z",
+    fires: ["2027-03-28T01:00Z", "2027-03-28T12:00Z", "2028-03-28T00:00Z"],
+  },
+  {
+    zone: "Europe/Zurich",
+    change: "forward: a time at the end of the gap fires once with one that is left out",
+    cron: "0 2-3 * * *",
+    after: "2027-03-27T12:00Z",
+    fires: ["2027-03-28T01:00Z", "2027-03-29T00:00Z", "2027-03-29T01:00Z"],
+  },
+  {
+    zone: "Europe/Zurich",
+    change: "forward: every second hour leaves out the hour that is left out",
+    cron: "0 */2 * * *",
+    after: "2027-03-27T22:30Z",
+    fires: ["2027-03-27T23:00Z", "2027-03-28T02:00Z", "2027-03-28T04:00Z"],
+  },
+  {
+    zone: "Europe/Zurich",
+    change: "back: of two times of day, one comes twice",
+    cron: "0 2,14 * * *",
+    after: "2026-10-24T12:30Z",
+    fires: ["2026-10-25T00:00Z", "2026-10-25T13:00Z", "2026-10-26T01:00Z"],
+  },
+  {
+    zone: "Europe/Zurich",
+    change: "back: the times of a step come twice",
+    cron: "*/15 2 * * *",
+    after: "2026-10-24T12:00Z",
+    fires: [
+      ...["2026-10-25T00:00Z", "2026-10-25T00:15Z", "2026-10-25T00:30Z", "2026-10-25T00:45Z"],
+      "2026-10-26T01:00Z",
+    ],
+  },
+  {
+    zone: "Europe/Zurich",
+    change: "back: every second hour fires in both",
+    cron: "0 */2 * * *",
+    after: "2026-10-24T21:00Z",
+    fires: ["2026-10-24T22:00Z", "2026-10-25T00:00Z", "2026-10-25T01:00Z", "2026-10-25T03:00Z"],
+  },
+  {
+    zone: "America/New_York",
+    change: "back: of two times of day, one comes twice",
+    cron: "0 1,13 * * *",
+    after: "2026-10-31T18:00Z",
+    fires: ["2026-11-01T05:00Z", "2026-11-01T18:00Z", "2026-11-02T06:00Z"],
+  },
+  {
+    zone: "America/Havana",
+    change: "back at 2026-11-01T05:00Z: midnight comes twice",
+    cron: "0 0,12 * * *",
+    after: "2026-10-31T17:00Z",
+    fires: ["2026-11-01T04:00Z", "2026-11-01T17:00Z", "2026-11-02T05:00Z"],
+  },
+  {
+    zone: "Africa/Cairo",
+    change: "forward at 2026-04-23T22:00Z: midnight is left out",
+    cron: "0 0,12 * * *",
+    after: "2026-04-23T12:00Z",
+    fires: ["2026-04-23T22:00Z", "2026-04-24T09:00Z", "2026-04-24T21:00Z"],
   },
 ];
 

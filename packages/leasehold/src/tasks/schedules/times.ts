@@ -7,8 +7,8 @@ import { everyTimes, type FireTimes } from "./rules.js";
 type Timing = Pick<ScheduleDeclaration, "cron" | "everyMs" | "timeZone">;
 
 /**
- * Where clocks are put forward, a fire time that is left out becomes the end of the gap; where they are put back, a time
- * of day fires once, and what fires every hour or more often does so in both hours.
+ * Where clocks are put forward, a time of day that is left out becomes the end of the gap; where they are put back, it
+ * fires once. An hourly expression fires in the hours that elapse: in none that is left out, and in both of a repeated one.
  * @throws INVALID_OPTION for a cron expression or a time zone that is none
  */
 export async function timesOf({ cron, everyMs, timeZone }: Timing): Promise<FireTimes> {
@@ -19,6 +19,8 @@ export async function timesOf({ cron, everyMs, timeZone }: Timing): Promise<Fire
   const parsed = new Cron(text, {
     timezone: timeZone,
     domAndDow: needsBothDays,
+    // A list is a time of day. The library takes `*` and steps for hourly, so times of day come without them.
+    fixedTimeRule: "no-wildcard",
     mode: "5-or-6-parts",
     paused: true,
   });
