@@ -66,6 +66,45 @@ it.each([3, "all", null, true])("names what catchUp may be, given %j", async (ca
   });
 });
 
+const daily = { cron: "0 9 * * *", kind: "k", data: null };
+
+it.each(["BST", "IST", "AST", "PST", "CST", "ACT", "EST", "ist", "MST7MDT", "Singapore"])(
+  "refuses the time zone %s, which has no area and city",
+  async (timeZone) => {
+    await expect(declarationOf({ ...daily, timeZone })).rejects.toMatchObject({
+      code: "INVALID_OPTION",
+      path: "timeZone",
+      message: `timeZone must be UTC or an IANA time zone such as Europe/London: "${timeZone}" is ambiguous`,
+    });
+  },
+);
+
+it.each([
+  ["Europe/Bern", '"Europe/Bern"'],
+  ["", "an empty string"],
+  [null, "null"],
+  [2, "the number 2"],
+])("refuses the time zone %j, and says what it got", async (timeZone, got) => {
+  await expect(declarationOf({ ...daily, timeZone: timeZone as string })).rejects.toMatchObject({
+    code: "INVALID_OPTION",
+    message: `timeZone must be an IANA time zone, such as "Europe/Zurich", got ${got}`,
+  });
+});
+
+it.each(["UTC", "utc", "GMT", "Etc/UTC", "Etc/GMT+3", "US/Eastern", "America/Indiana/Knox"])(
+  "takes the time zone %s",
+  async (timeZone) => {
+    await expect(declarationOf({ ...daily, timeZone })).resolves.toMatchObject({ timeZone });
+  },
+);
+
+it("still shows when a stored schedule in an ambiguous time zone fires", async () => {
+  const declaration = await declarationOf(daily);
+  const stored = { ...declaration, timeZone: "IST", paused: null, lastFireAt: "2020-01-01T00:00Z" };
+  const [first] = await nextFireTimes(stored as ScheduleView, 0);
+  expect(first).toBe("2020-01-01T03:30:00.000Z");
+});
+
 it("shows the next five fire times, none of them before the last one", async () => {
   const declaration = await declarationOf({ everyMs: HOUR_MS, kind: "k", data: null });
   const noon = "2020-01-01T12:00:00.000Z";

@@ -28,7 +28,7 @@ import {
   type ScheduleView,
 } from "./port.js";
 import { nextTimes } from "./rules.js";
-import { timesOf } from "./times.js";
+import { checkUnambiguous, timesOf } from "./times.js";
 
 /** A schedule of tasks: `cron` or `everyMs`, and what its tasks are. */
 export interface ScheduleOptions<Input> extends TaskDefaults {
@@ -37,7 +37,7 @@ export interface ScheduleOptions<Input> extends TaskDefaults {
    * begins with `*`, both must match, otherwise one of them, as in crontab(5). Required without `everyMs`.
    */
   cron?: string;
-  /** The IANA time zone of `cron`, such as `Europe/Zurich`. Refused with `everyMs`. Default `UTC`, whatever the machine says. */
+  /** The time zone of `cron`: an IANA name with a slash, such as `Europe/Zurich`, or `UTC`. Refused with `everyMs`. Default `UTC`, whatever the machine says. */
   timeZone?: string;
   /** An interval in milliseconds, from 100. The fire times are its multiples since 1970, whenever a process starts. Required without `cron`. */
   everyMs?: number;
@@ -117,7 +117,7 @@ export async function declarationOf<Input>(
  * @throws INVALID_OPTION
  */
 export async function checkDeclaration(declaration: ScheduleDeclaration): Promise<void> {
-  const { cron, everyMs, catchUp, overlap, jitterMs, task } = declaration;
+  const { cron, timeZone, everyMs, catchUp, overlap, jitterMs, task } = declaration;
   if ((cron === null) === (everyMs === null)) {
     throw new InvalidOptionError("cron", "or everyMs must be given, and not both");
   }
@@ -132,6 +132,7 @@ export async function checkDeclaration(declaration: ScheduleDeclaration): Promis
   checkCatchUp(catchUp);
   toJson("data", task.data, SCHEDULE_DATA_BYTES);
   const times = await timesOf(declaration);
+  if (cron !== null) checkUnambiguous(timeZone);
   if (times.next(0) === null) {
     const problem = `${JSON.stringify(cron)} never fires: no date has this day and this month`;
     throw new InvalidOptionError("cron", problem);

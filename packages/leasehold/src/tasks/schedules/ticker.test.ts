@@ -225,6 +225,16 @@ it("warns once of a schedule that it cannot read, and moves the others on", asyn
   await ticker.stop();
 });
 
+it("moves a stored schedule on in an ambiguous time zone, which a declaration may no longer have", async () => {
+  const stored = due("s", { cron: "* * * * *", everyMs: null, timeZone: "IST" });
+  const { clock, warn, ticking, ticker, settle } = world([stored]);
+  await settle();
+  await clock.advance(1_000);
+  expect(ticking.fire).toHaveBeenCalled();
+  expect(warn).not.toHaveBeenCalled();
+  await ticker.stop();
+});
+
 const refused = (retryable: boolean): FireOutcome => ({
   status: "failed",
   applied: "no",

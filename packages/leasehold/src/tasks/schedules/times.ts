@@ -1,5 +1,5 @@
 /** The fire times of a declaration. The cron library is loaded when the first one needs it. */
-import { InvalidOptionError } from "../../core/index.js";
+import { InvalidOptionError, kindOf } from "../../core/index.js";
 import { readCron } from "./cron.js";
 import type { ScheduleDeclaration } from "./port.js";
 import { everyTimes, type FireTimes } from "./rules.js";
@@ -37,5 +37,18 @@ function checkTimeZone(timeZone: unknown): void {
   } catch {
     // Falls through to the error below.
   }
-  throw new InvalidOptionError("timeZone", 'must be an IANA time zone, such as "Europe/Zurich"');
+  const got = typeof timeZone === "string" && timeZone ? `"${timeZone}"` : kindOf(timeZone);
+  const problem = `must be an IANA time zone, such as "Europe/Zurich", got ${got}`;
+  throw new InvalidOptionError("timeZone", problem);
+}
+
+/**
+ * `Intl` reads BST as the time of Bangladesh, and IST as that of India. Only declarations are checked for this, because a
+ * schedule that is stored already goes on.
+ * @throws INVALID_OPTION
+ */
+export function checkUnambiguous(timeZone: string): void {
+  if (timeZone.includes("/") || /^(UTC|GMT)$/i.test(timeZone)) return;
+  const problem = `must be UTC or an IANA time zone such as Europe/London: "${timeZone}" is ambiguous`;
+  throw new InvalidOptionError("timeZone", problem);
 }
