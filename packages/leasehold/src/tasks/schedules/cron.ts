@@ -107,6 +107,10 @@ export function readCron(written: string): CronExpression {
       if (problem !== null) refuse(`: ${field.name} "${element}" ${problem}${aside}`);
     }
   }
+  // The cron library drops an L from a list, and takes `*` alone for no condition on the day of month.
+  if (dayOfMonth.includes(",")) {
+    fields[DAY_OF_MONTH] = dayOfMonth.replace(/(?<=^|,)\*(?=,|$)/g, "*/1");
+  }
   if (!HOURLY.test(fields[HOUR] ?? "")) {
     for (const [index, field] of FIELDS.slice(0, HOUR + 1).entries()) {
       fields[index] = valuesOf(field, fields[index] ?? "").join();
