@@ -74,7 +74,7 @@ it.each(["BST", "IST", "AST", "PST", "CST", "ACT", "EST", "ist", "MST7MDT", "Sin
     await expect(declarationOf({ ...daily, timeZone })).rejects.toMatchObject({
       code: "INVALID_OPTION",
       path: "timeZone",
-      message: `timeZone must be UTC or an IANA time zone such as Europe/London: "${timeZone}" is ambiguous`,
+      message: `timeZone must be UTC, or an IANA time zone with area and city, such as Europe/London, got "${timeZone}"`,
     });
   },
 );

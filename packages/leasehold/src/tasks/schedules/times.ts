@@ -49,6 +49,6 @@ function checkTimeZone(timeZone: unknown): void {
  */
 export function checkUnambiguous(timeZone: string): void {
   if (timeZone.includes("/") || /^(UTC|GMT)$/i.test(timeZone)) return;
-  const problem = `must be UTC or an IANA time zone such as Europe/London: "${timeZone}" is ambiguous`;
+  const problem = `must be UTC, or an IANA time zone with area and city, such as Europe/London, got "${timeZone}"`;
   throw new InvalidOptionError("timeZone", problem);
 }
