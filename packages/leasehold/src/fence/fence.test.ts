@@ -121,6 +121,56 @@ describe("fence on PGlite", () => {
     expect(() => sqlGuard(db as never)).toThrow(/transaction must be a function/);
   });
 
+  it("refuses a transaction that has not run the work, or keeps its result", async () => {
+    await db.exec(FENCE_TABLE);
+    type Transaction = (work: (tx: SqlTransaction) => Promise<unknown>) => unknown;
+    const open: Promise<unknown>[] = [];
+    const wrappers: readonly (readonly [Transaction, string])[] = [
+      [(work) => void open.push(db.transaction(work)), "returned before the work had ended"],
+      [async () => {}, "returned before the work had ended"],
+      [async (work) => void (await db.transaction(work)), "returned something else"],
+      [async (work) => [await db.transaction(work)], "returned something else"],
+    ];
+    for (const [transaction, problem] of wrappers) {
+      const guarded = sqlGuard(transaction as never).guard(RESOURCE, 1, () => "written");
+      await expect(guarded).rejects.toMatchObject({
+        code: "INVALID_OPTION",
+        path: "transaction",
+        message: expect.stringMatching(
+          `must run the work and return its result, but it ${problem}`,
+        ) as string,
+      });
+      await Promise.all(open);
+    }
+  });
+
+  it("rejects with what the work threw, also if the transaction swallowed it", async () => {
+    await db.exec(FENCE_TABLE);
+    const guard = sqlGuard<SqlTransaction>((work) =>
+      db.transaction(work).catch(() => undefined as never),
+    );
+    const failed = new Error("the work failed");
+    await expect(guard.guard(RESOURCE, 2, () => Promise.reject(failed))).rejects.toBe(failed);
+    await guard.guard(RESOURCE, 2, () => {});
+    await expect(guard.guard(RESOURCE, 1, () => "written")).rejects.toMatchObject({
+      code: "STALE_TOKEN",
+    });
+  });
+
+  it("takes the last run of a transaction that runs the work again", async () => {
+    await db.exec(FENCE_TABLE);
+    const guard = sqlGuard<SqlTransaction>((work) =>
+      db.transaction(work).catch(() => db.transaction(work)),
+    );
+    let runs = 0;
+    const work = () => {
+      runs += 1;
+      if (runs === 1) throw new Error("serialization failure");
+      return runs;
+    };
+    expect(await guard.guard(RESOURCE, 3, work)).toBe(2);
+  });
+
   it("guards in its own namespace and schema, and in no other one", async () => {
     await db.exec(FENCE_TABLE);
     const other = FENCE_TABLE.replaceAll("leasehold.", "elsewhere.");

@@ -21,7 +21,7 @@ import {
   StoreMisconfiguredError,
   sqlErrorOf,
 } from "../core/index.js";
-import type { Telemetry } from "../env/index.js";
+import { guardedTelemetry, type Telemetry } from "../env/index.js";
 import { checkFenced, type Guard, type GuardOptions, Refusals } from "./guard.js";
 
 /** Options of `fence`. */
@@ -130,7 +130,7 @@ export async function fence(
   const check = `SELECT "${schema}".check_fence($1::text, $2::bigint, $3::text)::text`;
   await client.query(check, [resource, token, namespace]).catch((error: unknown) => {
     const stale = staleTokenError(error);
-    if (stale) telemetry?.count("leasehold.fence.refusals", {});
+    if (stale && telemetry) guardedTelemetry(telemetry).count("leasehold.fence.refusals", {});
     throw stale ?? asMisconfigured(error, schema);
   });
 }
@@ -172,6 +172,11 @@ function asMisconfigured(error: unknown, schema: string): unknown {
   );
 }
 
+function wrongTransaction(hasRun: boolean): string {
+  const problem = hasRun ? "returned something else" : "returned before the work had ended";
+  return `must run the work and return its result, but it ${problem}: write (work) => db.transaction(work)`;
+}
+
 /** A guard whose work runs in a transaction that holds the resource's row. */
 export interface SqlGuard<Tx> extends Guard {
   guard<T>(resource: string, token: number, work: (tx: Tx) => T | PromiseLike<T>): Promise<T>;
@@ -198,9 +203,7 @@ export function sqlGuard<Tx extends SqlTransaction>(
   transaction: <T>(work: (tx: Tx) => Promise<T>) => Promise<T>,
   options: GuardOptions & Pick<FenceOptions, "schema"> = {},
 ): SqlGuard<Tx> {
-  if (typeof transaction !== "function") {
-    throw new InvalidOptionError("transaction", "must be a function that runs a transaction");
-  }
+  checkFunction("transaction", transaction);
   const refusals = new Refusals(options, { schema: true });
   const { namespace } = refusals;
   const { schema = "leasehold" } = options;
@@ -211,13 +214,26 @@ export function sqlGuard<Tx extends SqlTransaction>(
     async guard(resource, token, work) {
       checkFenced(namespace, resource, token);
       checkFunction("work", work);
-      return transaction(async (tx) => {
-        await fence(tx, resource, token, { namespace, schema }).catch((error: unknown) => {
-          if (!(error instanceof StaleTokenError)) throw error;
-          throw refusals.refuse(resource, token, error.lastToken);
-        });
-        return work(tx);
+      // Of the last run: after a serialization failure, a wrapper may run the work again.
+      const run: { end?: PromiseSettledResult<unknown> | undefined } = {};
+      const returned = await transaction(async (tx) => {
+        run.end = undefined;
+        try {
+          await fence(tx, resource, token, { namespace, schema }).catch((error: unknown) => {
+            if (!(error instanceof StaleTokenError)) throw error;
+            throw refusals.refuse(resource, token, error.lastToken);
+          });
+          const value = await work(tx);
+          run.end = { status: "fulfilled", value };
+          return value;
+        } catch (reason) {
+          run.end = { status: "rejected", reason };
+          throw reason;
+        }
       });
+      if (run.end?.status === "rejected") throw run.end.reason;
+      if (run.end && Object.is(returned, run.end.value)) return returned;
+      throw new InvalidOptionError("transaction", wrongTransaction(run.end !== undefined));
     },
   };
 }
