@@ -8,6 +8,30 @@ import {
 } from "../../../../tests/support/redis-engine.js";
 import { type RedisGuard, type Refusal, redisGuard } from "./index.js";
 
+it.each<[unknown, string]>([
+  ["QUEUED", "got QUEUED"],
+  [undefined, "got undefined"],
+  [null, "got null"],
+  [1, "got the number 1"],
+  [new Error("aborted"), "got an object"],
+  [[null, [1, "OK"]], "got an array"],
+  [[], "got an array"],
+])("names send, which answers %j instead of the reply of the script", async (answer, got) => {
+  const guard = redisGuard(async () => answer);
+  const message = expect.stringContaining(`${got}: pass (...args) => redis.call(...args)`);
+  await expect(guard.write("r", 1, { script: "return 1" })).rejects.toEqual(
+    expect.objectContaining({ code: "INVALID_OPTION", path: "send", message }),
+  );
+  expect(guard.refusals).toBe(0);
+});
+
+it.each([
+  [[1, "OK"], "OK"],
+  [["1"], undefined],
+])("takes the reply %j of a client", async (answer, value) => {
+  expect(await redisGuard(async () => answer).write("r", 1, { script: "" })).toBe(value);
+});
+
 describeRedis("the guard of Redis", () => {
   let server: RedisServer;
   let guard: RedisGuard;

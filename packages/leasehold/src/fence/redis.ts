@@ -1,5 +1,12 @@
 /** The guard of data in Redis. One script checks the token and writes, so the two are atomic. */
-import { checkArray, checkKnown, checkObject, InvalidOptionError } from "../core/index.js";
+import {
+  checkArray,
+  checkFunction,
+  checkKnown,
+  checkObject,
+  InvalidOptionError,
+  kindOf,
+} from "../core/index.js";
 import { checkFenced, type GuardOptions, Refusals } from "./guard.js";
 
 /** A write that a guard runs together with its check. */
@@ -42,9 +49,7 @@ export function redisGuard(
   send: (command: string, ...args: string[]) => Promise<unknown>,
   options: GuardOptions = {},
 ): RedisGuard {
-  if (typeof send !== "function") {
-    throw new InvalidOptionError("send", "must be a function that sends a command");
-  }
+  checkFunction("send", send);
   const refusals = new Refusals(options);
   const { namespace } = refusals;
   return {
@@ -64,12 +69,27 @@ export function redisGuard(
         String(token),
         ...args.map(String),
       );
-      const [passed, value] = answer as [number | string, unknown];
-      // Clients differ: one returns this reply as a number, another as a string.
-      if (Number(passed) === 1) return value;
+      const [passed, value] = answerOf(answer);
+      if (passed) return value;
       throw refusals.refuse(resource, token, Number(value));
     },
   };
+}
+
+/**
+ * The script's reply. Within MULTI, Redis answers `QUEUED`, and clients answer a pipeline with themselves.
+ * @throws InvalidOptionError for what is no reply of the script: whether it has written is unknown
+ */
+function answerOf(answer: unknown): [passed: boolean, value: unknown] {
+  if (Array.isArray(answer)) {
+    const [passed, value] = answer as unknown[];
+    // Clients differ: one returns this reply as a number, another as a string, and an empty write shortens it.
+    if (Number(passed) === 1) return [true, value];
+    if (Number(passed) === 0 && Number(value) >= 1) return [false, value];
+  }
+  const remedy = "pass (...args) => redis.call(...args) of a client outside of MULTI and pipelines";
+  const got = answer === "QUEUED" ? "QUEUED" : kindOf(answer);
+  throw new InvalidOptionError("send", `must return the reply of Redis, got ${got}: ${remedy}`);
 }
 
 /** The script stores the token before it writes, so an argument that it cannot use is refused here. */
