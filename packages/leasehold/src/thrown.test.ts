@@ -1,7 +1,8 @@
 /** Code of the program throws any value: handlers, work, listeners, loggers, telemetry. What called it goes on. */
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { revoked, THROWN, unreadable } from "../../../tests/support/thrown.js";
-import type { Logger, Telemetry } from "./env/index.js";
+import { guardedTelemetry, type Logger, type Telemetry } from "./env/index.js";
+import { fencing, type GuardOptions, memoryGuard } from "./fence/index.js";
 import { connect, defineTask } from "./index.js";
 import { manualEnv } from "./testing/index.js";
 
@@ -268,6 +269,68 @@ describe("a logger that throws", () => {
     expect(second?.checkAlive()).toBe(true);
     // It waits for the holder of the second for its grace of 5 s.
     await Promise.all([leasehold.close(), env.clock.advance(5_000)]);
+  });
+});
+
+describe("a callback that must not be async", () => {
+  const rejects = async () => {
+    throw new Error("rejected");
+  };
+  /** As promises of other libraries. */
+  const rejectsOddly = () => ({
+    // biome-ignore lint/suspicious/noThenProperty: the test is about objects with this method.
+    // oxlint-disable-next-line unicorn/no-thenable
+    then: (_: unknown, reject: (error: Error) => void) => reject(new Error("rejected")),
+  });
+  const count = rejects as unknown as Telemetry["count"];
+
+  it.each<[string, GuardOptions]>([
+    ["callback", { onRefused: rejects }],
+    ["callback, oddly,", { onRefused: rejectsOddly }],
+    ["telemetry", { telemetry: { count } as Telemetry }],
+  ])("changes no refusal of a guard whose %s rejects", async (_, options) => {
+    const guard = memoryGuard(options);
+    await guard.guard("r", 2, () => {});
+    await expect(guard.guard("r", 1, () => {})).rejects.toMatchObject({ code: "STALE_TOKEN" });
+  });
+
+  it.each<[string, () => unknown]>([
+    ["rejects", rejects],
+    ["resolves", async () => "name"],
+    ["rejects oddly", rejectsOddly],
+  ])("names no resource and no concurrency key if it %s", async (_, callback) => {
+    const resource = callback as () => string;
+    const refused = (path: string) =>
+      expect.objectContaining({
+        code: "INVALID_OPTION",
+        path,
+        message: expect.stringContaining("but it returned a promise") as string,
+      }) as unknown;
+    const { fastify } = fencing({ store: memoryGuard(), resource });
+    const reply = { raw: { closed: true, once: () => {} } } as never;
+    await expect(fastify({ headers: { "fencing-token": "1" } }, reply)).rejects.toEqual(
+      refused("resource"),
+    );
+    const keyed = defineTask("keyed", { concurrencyKey: resource });
+    const leasehold = await connect("memory:");
+    await expect(leasehold.tasks.enqueue(keyed, null)).rejects.toEqual(refused("concurrencyKey"));
+    await leasehold.close();
+  });
+
+  it("gives no JSON Schema", () => {
+    const jsonSchema = { input: rejects };
+    const schema = { "~standard": { version: 1, vendor: "v", validate: () => ({}), jsonSchema } };
+    expect(() => defineTask("published", { schema: schema as never, publish: true })).toThrow(
+      /^publish needs a JSON Schema.*it returned a promise/,
+    );
+  });
+
+  it("gives no context of telemetry", async () => {
+    const methods = { here: rejects, outgoing: rejects, incoming: rejects };
+    const telemetry = guardedTelemetry(methods as unknown as Telemetry);
+    expect(telemetry.here()).toEqual({});
+    expect(telemetry.outgoing()).toEqual({});
+    expect(telemetry.incoming(() => null)).toEqual({});
   });
 });
 

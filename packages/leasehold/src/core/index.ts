@@ -50,6 +50,7 @@ export {
   checkInteger,
   checkKnown,
   checkMethods,
+  checkNotPromise,
   checkNumber,
   checkObject,
   checkOptional,

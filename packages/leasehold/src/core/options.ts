@@ -1,5 +1,5 @@
 /** Options of a client and of one lease: defaults, ranges and relations, checked once. */
-import { type Env, type Logger, propertyOf, type Telemetry } from "../env/index.js";
+import { type Env, isPromise, type Logger, propertyOf, type Telemetry } from "../env/index.js";
 import { InvalidOptionError } from "./errors.js";
 import { encodeMetadata } from "./names.js";
 import type { Capabilities, LeaseState } from "./port.js";
@@ -231,6 +231,18 @@ export function checkFunction(path: string, value: unknown): void {
   if (typeof value === "function" && !isGenerator) return;
   const got = isGenerator ? "a generator function: write async () => {...}" : kindOf(value);
   throw new InvalidOptionError(path, `must be a function, got ${got}`);
+}
+
+/**
+ * Checks what a function of the caller has returned, which nothing awaits.
+ * @param what what it must return
+ * @throws InvalidOptionError for a promise. Its rejection is ignored: unhandled, it would end the process.
+ */
+export function checkNotPromise(path: string, returned: unknown, what: string): void {
+  if (!isPromise(returned)) return;
+  Promise.resolve(returned).catch(() => {});
+  const remedy = "write a function that is not async";
+  throw new InvalidOptionError(path, `must return ${what}, but it returned a promise: ${remedy}`);
 }
 
 /** @throws InvalidOptionError */

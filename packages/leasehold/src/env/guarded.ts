@@ -1,4 +1,5 @@
 /** Calls code of the program: listeners, handlers, loggers, telemetry. Its errors must not fail or stop what calls it. */
+import { propertyOf } from "./describe.js";
 
 /**
  * Calls it now.
@@ -7,9 +8,14 @@
  */
 export function guarded(call: () => unknown, onError: (error: unknown) => void): void {
   try {
-    const result = call() as PromiseLike<unknown> | undefined;
-    if (typeof result?.then === "function") Promise.resolve(result).catch(onError);
+    const result = call();
+    if (isPromise(result)) Promise.resolve(result).catch(onError);
   } catch (error) {
     onError(error);
   }
+}
+
+/** Whether it is what an async function returns. */
+export function isPromise(value: unknown): value is PromiseLike<unknown> {
+  return typeof propertyOf(value, "then") === "function";
 }

@@ -13,7 +13,7 @@ export {
 export { formatDuration, parseDuration } from "./duration.js";
 export { type Env, envFrom, guardedEnv, systemEnv } from "./env.js";
 export { EventQueue, eventsUntil, type Resync } from "./event-queue.js";
-export { guarded } from "./guarded.js";
+export { guarded, isPromise } from "./guarded.js";
 export { guardedLogger } from "./guarded-logger.js";
 export { isHeldByOneTimer } from "./idle.js";
 export {

@@ -4,7 +4,7 @@
  * test of an absent property.
  */
 import type { Clock } from "./clock.js";
-import { guarded } from "./guarded.js";
+import { guarded, isPromise } from "./guarded.js";
 import type { LabelsOf, MetricName, MetricOf } from "./metrics.js";
 import { warningLogger } from "./warnings.js";
 
@@ -110,14 +110,16 @@ export function guardedTelemetry(telemetry: Telemetry): Telemetry {
   if (known) return known;
   const logger = warningLogger();
   const failed = (err: unknown) => logger.warn({ err }, "the telemetry threw");
-  const did = (call: () => void) => guarded(call, failed);
+  const did = (call: () => unknown) => guarded(call, failed);
   const asked = <T>(call: () => T, otherwise: T): T => {
-    try {
-      return call();
-    } catch (error) {
-      failed(error);
-      return otherwise;
-    }
+    let answer = otherwise;
+    did(() => {
+      const given = call();
+      // A method that should not be async has one: its answer comes too late.
+      if (isPromise(given)) return given;
+      answer = given;
+    });
+    return answer;
   };
   const made: Telemetry = {
     measured: (what, store, clock, options) =>

@@ -14,10 +14,9 @@ import {
   checkInteger,
   checkKnown,
   checkName,
-  InvalidOptionError,
   StaleTokenError,
 } from "../core/index.js";
-import type { Telemetry } from "../env/index.js";
+import { guarded, guardedTelemetry, type Telemetry } from "../env/index.js";
 
 /** A refused write: its holder has lost the lease, and a newer holder has written. */
 export interface Refusal {
@@ -33,7 +32,7 @@ export interface Refusal {
 export interface GuardOptions {
   /** The namespace of the leases. Default `default`. */
   namespace?: string;
-  /** Called for every refusal, for example to log it. Errors that it throws are ignored. Default: no callback. */
+  /** Called for every refusal, for example to log it. Its errors are ignored, also those of an async function. Default: no callback. */
   onRefused?: (refusal: Refusal) => void;
   /** Counts the refusals: a value from `leasehold/telemetry`. Default: they are not counted. */
   telemetry?: Telemetry;
@@ -75,15 +74,15 @@ export function checkFenced(namespace: string, resource: string, token: number):
 export class Refusals {
   #count = 0;
   readonly #options: GuardOptions;
+  readonly #telemetry: Telemetry | undefined;
 
   /** @param more the options of this kind of guard beside those of all guards */
   constructor(options: GuardOptions, more: Readonly<Record<string, true>> = {}) {
     checkKnown(options, { namespace: true, onRefused: true, telemetry: true, ...more });
     const { onRefused } = options;
-    if (onRefused !== undefined && typeof onRefused !== "function") {
-      throw new InvalidOptionError("onRefused", "must be a function");
-    }
+    if (onRefused !== undefined) checkFunction("onRefused", onRefused);
     this.#options = options;
+    this.#telemetry = options.telemetry && guardedTelemetry(options.telemetry);
   }
 
   get namespace(): string {
@@ -97,12 +96,12 @@ export class Refusals {
   /** Returns the error to throw, even if the callback throws. */
   refuse(resource: string, token: number, lastToken: number): StaleTokenError {
     this.#count += 1;
-    this.#options.telemetry?.count("leasehold.fence.refusals", {});
-    try {
-      this.#options.onRefused?.({ namespace: this.namespace, resource, token, lastToken });
-    } catch {
-      // An error of the callback must not mask the refusal.
-    }
+    this.#telemetry?.count("leasehold.fence.refusals", {});
+    const report = () => {
+      return this.#options.onRefused?.({ namespace: this.namespace, resource, token, lastToken });
+    };
+    // An error of the callback must not mask the refusal.
+    guarded(report, () => {});
     return new StaleTokenError(resource, token, lastToken);
   }
 }

@@ -207,6 +207,7 @@ describe("fencing", () => {
   it.each([
     [undefined, "it returned undefined"],
     ["", "it returned an empty string"],
+    [Object.create(null), "it returned an object"],
   ])("names the option if the resource of a request is %j", async (resource, problem) => {
     const { express, fastify, node } = fencing({
       store: memoryGuard(),

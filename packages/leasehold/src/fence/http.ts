@@ -3,7 +3,13 @@
  * returns 412 for a stale token and 428 if the token is missing. While a handler works, requests of newer
  * holders for the same resource wait until its response is sent or its client disconnects.
  */
-import { InvalidOptionError, StaleTokenError } from "../core/index.js";
+import {
+  checkFunction,
+  checkNotPromise,
+  InvalidOptionError,
+  kindOf,
+  StaleTokenError,
+} from "../core/index.js";
 import { guardedLogger, type Logger, warningLogger } from "../env/index.js";
 import type { Guard } from "./guard.js";
 
@@ -162,9 +168,7 @@ export function fencing<Request>(options: FencingOptions<Request>): Fencing<Requ
   const { store, resource } = options;
   const logger = guardedLogger(options.logger ?? warningLogger());
   if (typeof store?.guard !== "function") throw new InvalidOptionError("store", "must be a guard");
-  if (typeof resource !== "function") {
-    throw new InvalidOptionError("resource", "must be a function from the request to its resource");
-  }
+  checkFunction("resource", resource);
   const enter = (
     request: Request,
     header: Header,
@@ -274,10 +278,10 @@ function pass(
 /** @throws INVALID_OPTION */
 function nameIn(resource: unknown): string {
   if (typeof resource === "string" && resource !== "") return resource;
-  const returned = typeof resource === "string" ? "an empty string" : String(resource);
+  checkNotPromise("resource", resource, "the name of the lease");
   throw new InvalidOptionError(
     "resource",
-    `must return the name of the lease for every request; it returned ${returned}`,
+    `must return the name of the lease for every request; it returned ${kindOf(resource)}`,
   );
 }
 

@@ -1,5 +1,11 @@
 /** The concurrency keys of a kind, as `defineTask` takes them. */
-import { checkFunction, checkInteger, checkName, InvalidOptionError } from "../core/index.js";
+import {
+  checkFunction,
+  checkInteger,
+  checkName,
+  checkNotPromise,
+  InvalidOptionError,
+} from "../core/index.js";
 import { checkRate } from "./limit-client.js";
 import type { Concurrency, Rate } from "./port.js";
 
@@ -59,6 +65,7 @@ export function concurrencyOf<Input>({
   return (data) => {
     const key = concurrencyKey(data);
     if (key === undefined || key === null) return undefined;
+    checkNotPromise("concurrencyKey", key, "the key");
     checkName("concurrencyKey", key);
     return { key, perKey: perKey ?? 1, order: order ?? "fifo", ...(rate && { rate }) };
   };

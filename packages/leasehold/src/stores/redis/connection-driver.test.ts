@@ -12,6 +12,15 @@ function client() {
   return { made: made as unknown as RedisClient, overrides };
 }
 
+it("refuses an async natMap, whose rejection would be unhandled", () => {
+  const natMap = () => Promise.reject(new Error("no address"));
+  const { made } = client();
+  const cluster = { isCluster: true, options: { natMap }, nodes: () => [made] };
+  expect(() => driverByClient(cluster).open({ host: "10.0.0.1", port: 6_379 })).toThrow(
+    /^natMap must return the address of the node, but it returned a promise/,
+  );
+});
+
 it("opens nodes by the client's settings, and by its host where a cluster names none", () => {
   const { made, overrides } = client();
   const natMap = { "10.0.0.1:6379": { host: "public", port: 7_000 } };

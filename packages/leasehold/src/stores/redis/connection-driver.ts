@@ -2,7 +2,7 @@
  * The interface to ioredis: the parts that the store uses, how it opens connections, and which features
  * it disables.
  */
-import { driverError, driverPart, InvalidOptionError } from "../../core/index.js";
+import { checkNotPromise, driverError, driverPart, InvalidOptionError } from "../../core/index.js";
 import { openTls, readTls } from "../../core/tls-connections.js";
 import type { Address, RedisAddress } from "./connection-address.js";
 
@@ -163,6 +163,7 @@ function natMapOf(map: unknown): (address: Address) => Address {
       typeof map === "function"
         ? (map as (key: string) => Address | null | undefined)(key)
         : (map as Readonly<Record<string, Address>> | null | undefined)?.[key];
+    checkNotPromise("natMap", found, "the address of the node");
     return found ?? address;
   };
 }

@@ -4,6 +4,7 @@ import type { StandardSchemaV1 } from "@standard-schema/spec";
 import {
   checkFunction,
   checkInteger,
+  checkNotPromise,
   checkOptional,
   InvalidOptionError,
   kindOf,
@@ -102,7 +103,9 @@ function jsonSchemaOf(schema: StandardSchemaV1 | JsonSchema | undefined): unknow
     );
   }
   try {
-    return input.call(converter, { target: "draft-2020-12" }) as unknown;
+    const converted = input.call(converter, { target: "draft-2020-12" }) as unknown;
+    checkNotPromise("jsonSchema", converted, "a JSON Schema");
+    return converted;
   } catch (error) {
     throw new InvalidOptionError(
       "publish",
