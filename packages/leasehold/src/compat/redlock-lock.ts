@@ -2,6 +2,7 @@
 import { EventEmitter } from "node:events";
 import {
   checkKnown,
+  checkNumber,
   InvalidOptionError,
   LeaseUnavailableError,
   NoTokenError,
@@ -35,23 +36,34 @@ export const DEFAULTS: Settings = {
   automaticExtensionThreshold: 500,
 };
 
-const KNOWN: Readonly<Record<keyof Settings, true>> = {
-  driftFactor: true,
-  retryCount: true,
-  retryDelay: true,
-  retryJitter: true,
-  automaticExtensionThreshold: true,
+/** What each setting may be. */
+const RANGES: Readonly<Record<keyof Settings, readonly [min: number, max: number]>> = {
+  driftFactor: [0, 0.5],
+  retryCount: [-1, Number.POSITIVE_INFINITY],
+  retryDelay: [0, Number.MAX_SAFE_INTEGER],
+  retryJitter: [0, Number.MAX_SAFE_INTEGER],
+  automaticExtensionThreshold: [0, Number.MAX_SAFE_INTEGER],
 };
 
 /**
  * As in node-redlock, a setting that is not a number takes its default.
- * @throws INVALID_OPTION for a name that is no setting
+ * @throws INVALID_OPTION for a name that is no setting, and for a number outside of its range
  */
 export function given(settings: Partial<Settings>): Partial<Settings> {
-  checkKnown(settings, KNOWN, "settings");
-  return Object.fromEntries(
-    Object.entries(settings).filter(([, value]) => typeof value === "number"),
-  );
+  checkKnown(settings, RANGES, "settings");
+  const numbers = Object.entries(settings).filter(([, value]) => typeof value === "number");
+  for (const [name, value] of numbers) {
+    checkNumber(name, value, ...RANGES[name as keyof Settings]);
+    if (name !== "retryCount" || value === -1 || value >= 0) continue;
+    throw new InvalidOptionError(name, `must be -1, which waits for ever, or from 0, not ${value}`);
+  }
+  return Object.fromEntries(numbers);
+}
+
+/** How long a call waits for a held resource. */
+export function waitMsOf({ retryCount, retryDelay }: Settings): number {
+  const isEndless = retryCount === -1 || retryCount === Number.POSITIVE_INFINITY;
+  return isEndless ? Number.POSITIVE_INFINITY : retryCount * retryDelay;
 }
 
 /** The outcome of one attempt: there is one client, so one vote. */

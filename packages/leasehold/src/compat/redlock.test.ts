@@ -30,6 +30,46 @@ it("refuses a setting that does not exist, and names those that do", async () =>
   await redlock.quit();
 });
 
+it.each<[keyof Settings, number, string]>([
+  ["retryDelay", -1, "must be from 0"],
+  ["retryDelay", Number.NaN, "must be a number"],
+  ["retryCount", Number.NaN, "must be a number"],
+  ["retryCount", -2, "must be from -1"],
+  ["retryCount", -0.5, "must be -1, which waits for ever, or from 0"],
+  ["retryJitter", Number.POSITIVE_INFINITY, "must be from 0"],
+  ["driftFactor", 1, "must be from 0 to 0.5"],
+  ["automaticExtensionThreshold", Number.NaN, "must be a number"],
+])("names the setting %s that is %d, of its own and of a call", async (path, value, problem) => {
+  const settings = { [path]: value };
+  const message = expect.stringContaining(`${path} ${problem}`) as string;
+  const refused = expect.objectContaining({ code: "INVALID_OPTION", path, message }) as unknown;
+  expect(() => new Redlock(["memory:"], settings)).toThrow(refused);
+  const redlock = new Redlock(["memory:"]);
+  await expect(redlock.acquire(["a"], 1_000, settings)).rejects.toEqual(refused);
+  const using = redlock.using(["a"], 1_000, settings, async () => "ran");
+  await expect(using).rejects.toEqual(refused);
+  await redlock.quit();
+});
+
+it.each([
+  ["a generator function", function* () {}],
+  ["an async generator function", async function* () {}],
+])("refuses %s as a routine: its call would run nothing", async (_, generator) => {
+  const redlock = new Redlock(["memory:"]);
+  const routine = generator as never;
+  const refused = { code: "INVALID_OPTION", path: "routine" };
+  await expect(redlock.using(["a"], 1_000, routine)).rejects.toMatchObject(refused);
+  await expect(redlock.using(["a"], 1_000, {}, routine)).rejects.toMatchObject(refused);
+  await redlock.quit();
+});
+
+it("waits for ever by an endless retryCount, whatever the delay", async () => {
+  const client = fakeClient();
+  const redlock = new Redlock([client], { retryCount: Number.POSITIVE_INFINITY, retryDelay: 0 });
+  await redlock.acquire(["a"], 1_000);
+  expect(client.asked).toMatchObject([{ waitMs: Number.POSITIVE_INFINITY }]);
+});
+
 it("leaves no lock behind if the renewal after an acquire of several resources fails", async () => {
   const redlock = new Redlock(["memory:"]);
   const error = new InvalidOptionError("ttlMs", "cannot be renewed");

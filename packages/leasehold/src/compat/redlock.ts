@@ -2,7 +2,12 @@
  * The API of node-redlock 5 on Leasehold: change the import, and locks have fencing tokens, a fair queue and any
  * store. What differs is in docs/compat-redlock.md.
  */
-import { ClosedError, InvalidOptionError, StoreUnavailableError } from "../core/index.js";
+import {
+  ClosedError,
+  checkFunction,
+  InvalidOptionError,
+  StoreUnavailableError,
+} from "../core/index.js";
 import {
   guarded,
   isError,
@@ -31,6 +36,7 @@ import {
   type Settings,
   statsOf,
   voteOf,
+  waitMsOf,
 } from "./redlock-lock.js";
 
 export type { Client } from "./redlock-client.js";
@@ -83,7 +89,7 @@ export default class Redlock extends Emitter {
    *   `"postgres://localhost/app"`, or one client that `connect()` returned
    * @param settings see each; default: those of node-redlock
    * @param scripts must be left out: the store has its own
-   * @throws INVALID_OPTION for none or several clients, for scripts, and for a setting that does not exist
+   * @throws INVALID_OPTION for none or several clients, for scripts, and for a setting that does not exist or is out of range
    */
   constructor(
     clients: Iterable<Client>,
@@ -222,8 +228,7 @@ export default class Redlock extends Emitter {
   ): Promise<T> {
     const isRoutine = typeof settingsOrRoutine === "function";
     const routine = isRoutine ? settingsOrRoutine : last;
-    if (typeof routine !== "function")
-      throw new InvalidOptionError("routine", "must be a function");
+    checkFunction("routine", routine);
     const settings = this.#with(isRoutine ? {} : settingsOrRoutine);
     checkDuration(duration);
     const extensionMs = duration - settings.automaticExtensionThreshold;
@@ -256,9 +261,8 @@ export default class Redlock extends Emitter {
     keep: { autoRenew: boolean; renewIntervalMs?: number },
   ): Promise<Lock> {
     checkDuration(duration);
-    const { retryCount, retryDelay, driftFactor } = settings;
-    const waitMs = retryCount === -1 ? Number.POSITIVE_INFINITY : retryCount * retryDelay;
-    const options = { ttlMs: duration, waitMs, driftRatio: driftFactor, ...keep };
+    const waitMs = waitMsOf(settings);
+    const options = { ttlMs: duration, waitMs, driftRatio: settings.driftFactor, ...keep };
     const { value, attempts } = await this.#execute({ ...settings, retryCount: 0 }, async () => {
       const client = await this.#connection.open();
       const leases = await client.acquireAll(resources, options);

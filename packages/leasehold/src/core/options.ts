@@ -174,7 +174,7 @@ export function checkTtl(ttlMs: number, { minMs, maxMs }: Capabilities["ttl"]): 
  */
 export function checkKnown(
   options: unknown,
-  known: Readonly<Record<string, true>>,
+  known: Readonly<Record<string, unknown>>,
   path = "options",
 ): asserts options is object {
   checkObject(path, options);
@@ -225,7 +225,10 @@ export function checkArray(path: string, value: unknown): asserts value is reado
 }
 
 /** @throws InvalidOptionError, also for a generator function: its call would run nothing, and look like success */
-export function checkFunction(path: string, value: unknown): void {
+export function checkFunction(
+  path: string,
+  value: unknown,
+): asserts value is (...args: never) => unknown {
   const tag = propertyOf(value, Symbol.toStringTag);
   const isGenerator = tag === "GeneratorFunction" || tag === "AsyncGeneratorFunction";
   if (typeof value === "function" && !isGenerator) return;
