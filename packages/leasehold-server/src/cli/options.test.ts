@@ -10,6 +10,8 @@ import {
   listeningPort,
   moment,
   ownWhereOf,
+  positiveDuration,
+  rateOf,
   tenantOf,
   whereOf,
   withDatabase,
@@ -34,11 +36,29 @@ it.each([
   [integer(1, 10), ["0", "11", "1.5", "1e1", "", "x", " 1"]],
   [decimal(0, 1), ["-0.1", "1.1", "", "x", "1e-1", "0x1"]],
   [duration, ["2"]],
+  [positiveDuration, ["0", "0s"]],
   [moment, ["tomorrow", "12:00", "2030-13-01", "2030-02-31", "2030-02-30T10:00:00Z"]],
   [keyValue, ["x", "=x", ""]],
   [listeningPort, ["-1", "65536", "6000", "10080", "1", "6667", "2049"]],
 ])("%# refuses %j %j", (parse, texts) => {
   for (const text of texts) expect(() => parse(text), text).toThrow();
+});
+
+it.each([
+  [duration, "5000000000d", "It must be at most 1000000d."],
+  [duration, "1000001d", "It must be at most 1000000d."],
+  [duration, `${"9".repeat(400)}d`, "It must be at most 1000000d."],
+  [positiveDuration, "24000001h", "It must be at most 1000000d."],
+  [rateOf, "100/1000001d", "It must be at most 1000000d."],
+  [duration, "0.4ms", "It must be 0 or at least 1ms."],
+  [duration, "0.0009s", "It must be 0 or at least 1ms."],
+  [positiveDuration, "0.9ms", "It must be 0 or at least 1ms."],
+])("%# says of %s %s what it must be", (parse, text, problem) => {
+  expect(() => parse(text)).toThrow(problem);
+});
+
+it("takes the longest duration, and a whole millisecond", () => {
+  expect([duration("1000000d"), duration("1ms")]).toEqual([86_400_000_000_000, 1]);
 });
 
 it.each([

@@ -11,6 +11,10 @@ import { driversWarnTo, type Notify, notifier } from "./notices.js";
 /** The store of `serve` and `demo` unless another is named: in their working directory. */
 export const EMBEDDED = "pglite:.leasehold";
 
+/** From now, it ends in a year of four digits, as all our times do. Timers and the stores take it, too. */
+const LONGEST_DAYS = 1_000_000;
+const LONGEST_MS = LONGEST_DAYS * 24 * 60 * 60 * 1_000;
+
 const ENGINES =
   "postgres://..., pglite:DIR, redis://..., etcd://..., zookeeper://..., consul://..., kubernetes:NAMESPACE, a server's http://...";
 
@@ -254,12 +258,14 @@ export function positiveDuration(text: string): number {
   return ms;
 }
 
-/** Parses a duration to milliseconds. */
+/** Parses a duration to whole milliseconds. */
 export function duration(text: string): number {
   const ms = parseDuration(text);
   if (ms === null) {
     throw new InvalidArgumentError("A duration is a number and a unit: 500ms, 30s, 5m, 2h, 90d.");
   }
+  if (ms > 0 && ms < 1) throw new InvalidArgumentError("It must be 0 or at least 1ms.");
+  if (ms > LONGEST_MS) throw new InvalidArgumentError(`It must be at most ${LONGEST_DAYS}d.`);
   return ms;
 }
 
@@ -337,5 +343,5 @@ export function rateOf(text: string): Rate {
   if (count === "" || perMs === null || perMs < 1) {
     throw new InvalidArgumentError("It must be a number and a duration: 100/1m");
   }
-  return { limit: integer(1, MOST_STARTS)(count), perMs };
+  return { limit: integer(1, MOST_STARTS)(count), perMs: duration(time) };
 }

@@ -9,6 +9,10 @@ it.each([
   ["1.5m", 90_000],
   ["2h", 7_200_000],
   ["90d", 7_776_000_000],
+  ["0.0s", 0],
+  ["1.4ms", 1],
+  ["0.4ms", 0.4],
+  ["0.9ms", 0.9],
 ])("reads %s", (text, ms) => expect(parseDuration(text)).toBe(ms));
 
 it.each(["", "5", "s", "-5s", "5 s", "5sec", "1m30s", "1e3ms", "Infinity", "NaNs", ".5s", "5s "])(
