@@ -260,6 +260,19 @@ describe("a schema that is meant to harm", () => {
     expect((await enqueue({ kind: "another", task_data: 1 })).status).toBe(201);
   });
 
+  it.each([
+    ["an enum that is no list", { enum: "a" }, 1],
+    ["required names that are no list", { required: 1 }, {}],
+  ])("is refused for a schema that is not valid: %s", async (_, schema, data) => {
+    const { publish, enqueue } = await opened();
+    expect((await publish(schema)).status).toBe(200);
+    const refused = await enqueue(invoice(data));
+    expectProblem(refused, 422, "INVALID_REQUEST");
+    expect(refused.body.errors[0].problem).toMatch(
+      /^cannot be checked: the schema of its kind is not valid \(.+\): correct the schema$/,
+    );
+  });
+
   it("runs no code", async () => {
     const { publish, enqueue } = await opened();
     const code = '"});globalThis.harmed=true;({"';

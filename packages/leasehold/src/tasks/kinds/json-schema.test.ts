@@ -122,6 +122,16 @@ describe("the check of data", () => {
     expect(found?.problem).toMatch(problem);
   });
 
+  it.each([
+    [{ enum: "a" }, 1, "the schema of its kind is not valid ("],
+    [{ required: 1 }, {}, "the schema of its kind is not valid ("],
+    [{ $ref: "#" }, 1, "the schema of its kind refers to itself"],
+  ])("says why it cannot be made by %j", (schema, data, problem) => {
+    const found = checkOf(schema)(data);
+    expect(found).toMatchObject({ path: "" });
+    expect(found?.problem).toContain(`cannot be checked: ${problem}`);
+  });
+
   it("shows no more than the beginning of a long problem", () => {
     const found = checkOf({ required: ["a".repeat(400)] })({});
     expect(found?.problem).toMatch(/^does not match the schema: .{300}…$/);

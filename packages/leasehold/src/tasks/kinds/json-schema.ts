@@ -11,9 +11,11 @@ import {
   type SchemaDraft,
   schemaArrayKeyword,
   schemaMapKeyword,
+  type ValidationResult,
   Validator,
 } from "@cfworker/json-schema";
 import { InvalidOptionError, kindOf } from "../../core/index.js";
+import { reasonOf } from "../../env/index.js";
 import type { Json } from "../values.js";
 import { SCHEMA_BYTES } from "./port.js";
 
@@ -64,20 +66,29 @@ function textOf(schema: unknown, path: string): string {
   }
 }
 
-/**
- * The check of data against a schema, which {@link schemaText} has returned.
- * @throws an error of the validator, if the schema refers to itself without end
- */
+/** The check of data against a schema, which {@link schemaText} has returned. */
 export function compileSchema(text: string): SchemaCheck {
   const { validator } = compiled(text);
   return (data) => {
-    const { valid, errors } = validator.validate(data);
+    const result = resultOf(() => validator.validate(data));
+    if (typeof result === "string") return { path: "", problem: `cannot be checked: ${result}` };
+    const { valid, errors } = result;
     if (valid) return null;
     const found = errors.find(({ keyword }) => !CONTAINERS.has(keyword)) ?? errors.at(-1);
     if (!found) return { path: "", problem: "does not match the schema" };
     const path = pathOf(found.instanceLocation);
     return { path, problem: problemOf(found.keyword, found.error) };
   };
+}
+
+/** What the validator finds, or why it throws. It overflows the stack where a schema refers to itself without end. */
+function resultOf(validate: () => ValidationResult): ValidationResult | string {
+  try {
+    return validate();
+  } catch (error) {
+    if (error instanceof RangeError) return "the schema of its kind refers to itself";
+    return `the schema of its kind is not valid (${cut(reasonOf(error))}): correct the schema`;
+  }
 }
 
 /** Keywords whose error only says that another one, which follows, has failed. */
@@ -99,10 +110,12 @@ const CONTAINERS: ReadonlySet<string> = new Set([
 
 function problemOf(keyword: string, error: string): string {
   if (keyword === "false") return "is not allowed by the schema";
-  const text = error.replace(/\.$/, "");
+  return `does not match the schema: ${cut(error.replace(/\.$/, ""))}`;
+}
+
+function cut(text: string): string {
   const LONGEST = 300;
-  const shown = text.length > LONGEST ? `${text.slice(0, LONGEST)}…` : text;
-  return `does not match the schema: ${shown}`;
+  return text.length > LONGEST ? `${text.slice(0, LONGEST)}…` : text;
 }
 
 function pathOf(pointer: string): string {
