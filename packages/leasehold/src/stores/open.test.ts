@@ -217,6 +217,23 @@ describe("the directory of PGlite", () => {
   });
 });
 
+it.each([
+  [1_000, 1_000],
+  [Number.MAX_SAFE_INTEGER, 2 ** 31 - 1],
+  [2 ** 31, 2 ** 31 - 1],
+])("a driver that may take %d ms gets %d, the longest time of Node's timers", async (ms, gets) => {
+  const asked: unknown[] = [];
+  const stores = { close: async () => {} } as LeaseStores;
+  const source = {
+    open: async (_: unknown, timeoutMs?: number) => {
+      asked.push(timeoutMs);
+      return stores;
+    },
+  };
+  expect(await openBy(ENGINES, source, manualEnv(), ms)).toBe(stores);
+  expect(asked).toEqual([gets]);
+});
+
 describe("a PGlite that starts slowly", () => {
   it("is waited for, however its source is written", async () => {
     const env = manualEnv();

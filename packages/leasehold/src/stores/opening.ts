@@ -23,6 +23,9 @@ export type Engines = Readonly<Record<string, Engine>>;
 /** Of a store that does not name its own. */
 const CONNECT_TIMEOUT_MS = 5_000;
 
+/** 24 days. Drivers pass it to a timer of Node, which fires at once for more. */
+const LONGEST_CONNECT_MS = 2 ** 31 - 1;
+
 /**
  * Opens what the source names; SQL stores are migrated to this version's tables.
  * @param connectTimeoutMs gives up after this long; default 5,000, for PGlite 60,000
@@ -39,7 +42,8 @@ export async function openBy(
     checkNumber("connectTimeoutMs", connectTimeoutMs, 1, Number.MAX_SAFE_INTEGER);
   }
   const found = await sourceOf(engines, source, path);
-  const timeoutMs = connectTimeoutMs ?? found.connectTimeoutMs ?? CONNECT_TIMEOUT_MS;
+  const wantedMs = connectTimeoutMs ?? found.connectTimeoutMs ?? CONNECT_TIMEOUT_MS;
+  const timeoutMs = Math.min(wantedMs, LONGEST_CONNECT_MS);
   const opening = found.open(env, timeoutMs);
   const opened = withTimeout(env.clock, timeoutMs, opening, () => {
     // It may still open: close it then, or it would leak.
