@@ -60,7 +60,31 @@ const STRANGE: readonly (readonly [string, unknown, string])[] = [
   ["an array", [1, "a"], '[1,"a"]'],
   ["a function", () => 1, "[function]"],
   ["a URL", new URL("http://localhost/a"), "http://localhost/a"],
-  ["a Map", new Map([[1, 2]]), "[Map]"],
+  [
+    "a Map",
+    new Map<unknown, unknown>([
+      [1, 2],
+      ["a", { b: 3n }],
+    ]),
+    'Map {1 => 2,"a" => {"b":3n}}',
+  ],
+  ["an empty Map", new Map(), "Map {}"],
+  ["a Set", { in: new Set(["a", [1]]) }, '{"in":Set {"a",[1]}}'],
+  ["a RegExp", { in: /a+/g }, '{"in":/a+/g}'],
+  ["an invalid Date", new Date(Number.NaN), "Invalid Date"],
+  [
+    "a Response",
+    new Response("body", { status: 429, statusText: "Too Many Requests" }),
+    "Response 429 Too Many Requests",
+  ],
+  ["a Response without a text", { in: new Response(null, { status: 503 }) }, '{"in":Response 503}'],
+  ["what only says that it is a Map", { [Symbol.toStringTag]: "Map", a: 1 }, '{"a":1}'],
+  [
+    "a Response that cannot be read",
+    Object.defineProperty(new Response(), "status", { get: thrower }),
+    "[Response]",
+  ],
+  ["a Map with a revoked proxy", new Map([[revoked(), 1]]), "[a value that cannot be read] => 1"],
 ];
 
 describe("any value", () => {
@@ -86,6 +110,12 @@ describe("any value", () => {
     let deep: unknown = 1;
     for (let depth = 0; depth < 100_000; depth += 1) deep = [deep];
     expect(shown(deep).length).toBeLessThan(10_000);
+    expect(shown(new Map(wide.entries())).length).toBeLessThan(10_000);
+    expect(shown(new Set(wide)).length).toBeLessThan(10_000);
+    expect(shown(new Set(wide)).endsWith(",…}")).toBe(true);
+    const own = new Map<unknown, unknown>();
+    own.set(own, [own]);
+    expect(shown(own)).toBe("Map {[circular] => [[circular]]}");
     const circle: Record<string, unknown> = { a: 1 };
     circle.self = circle;
     expect(shown(circle)).toBe('{"a":1,"self":[circular]}');
@@ -143,6 +173,30 @@ describe("an error", () => {
     expect(reasonOf(new AggregateError([new Error("::1"), new Error("127.0.0.1")]))).toBe(
       "::1; 127.0.0.1",
     );
+  });
+
+  it("brings both of a SuppressedError: of the disposal, and what came before", () => {
+    // As TypeScript makes it where the engine has none.
+    const suppressed = (error: unknown, before: unknown, message = "") =>
+      Object.assign(new Error(message), {
+        name: "SuppressedError",
+        error,
+        suppressed: before,
+      });
+    const both = suppressed(new Error("close failed"), new TypeError("work failed"), "suppressed");
+    expect(reasonOf(both)).toBe("suppressed: close failed; work failed");
+    expect(describeValue(both)).toMatch(
+      /SuppressedError: suppressed[^]*one of its errors: Error: close failed[^]*: TypeError: work failed/,
+    );
+    expect(reasonOf(suppressed("third", suppressed("second", undefined)))).toBe(
+      "third; second; undefined",
+    );
+    const odd = suppressed(1, 2);
+    for (const name of ["error", "suppressed"]) {
+      Object.defineProperty(odd, name, { get: thrower });
+    }
+    expect(reasonOf(odd)).toBe("undefined");
+    expect(reasonOf(suppressed(both, odd, "x".repeat(5)))).toContain("close failed");
   });
 
   it("brings a code of Node that the message lacks, but none of another kind", () => {

@@ -23,7 +23,7 @@ export function reasonOf(thrown: unknown): string {
   return storable(reason(thrown, new Set()));
 }
 
-/** What was thrown, with its stack, its causes and the members of an AggregateError. For records, which outlive the log. */
+/** What was thrown, with its stack, its causes, and the members of an AggregateError or a SuppressedError. For records, which outlive the log. */
 export function describe(thrown: unknown): string {
   return storable(whole(thrown, new Set()));
 }
@@ -35,8 +35,12 @@ export function shown(value: unknown): string {
 
 /** Whether it is an Error, of another realm too, as in Jest. */
 export function isError(value: unknown): value is Error {
-  const tag = () => Object.prototype.toString.call(value);
-  return isInstance(value, Error) || read(tag, "") === "[object Error]";
+  return isInstance(value, Error) || tagOf(value) === "Error";
+}
+
+/** What kind of built-in object it says it is, of another realm too; empty if that cannot be read. */
+function tagOf(value: unknown): string {
+  return read(() => Object.prototype.toString.call(value).slice("[object ".length, -1), "");
 }
 
 /** As `instanceof`, which throws for a revoked proxy. */
@@ -151,7 +155,11 @@ function withCode(text: string, error: Error): string {
   return text === "" || text.includes(code) ? text : `${text} (${code})`;
 }
 
+/** Those of an AggregateError. Of a SuppressedError, what a disposal threw, and what was thrown before. */
 function membersOf(error: Error): readonly unknown[] {
+  if (classOf(error) === "SuppressedError") {
+    return [propertyOf(error, "error"), propertyOf(error, "suppressed")];
+  }
   const members = propertyOf(error, "errors");
   const slice = (): readonly unknown[] =>
     Array.isArray(members) ? (members as unknown[]).slice(0, MOST_ERRORS) : [];
@@ -199,6 +207,8 @@ function showObject(value: object, above: Set<unknown>, budget: { left: number }
     const items = value.slice(0, budget.left).map((item) => show(item, above, budget));
     return `[${items.join(",")}${value.length > items.length ? ",…" : ""}]`;
   }
+  const content = read(() => contentOf(value, above, budget), undefined);
+  if (content !== undefined) return content;
   const toJson = propertyOf(value, "toJSON");
   if (typeof toJson === "function") return show(toJson.call(value, ""), above, budget);
   const names = Object.keys(value);
@@ -210,9 +220,37 @@ function showObject(value: object, above: Set<unknown>, budget: { left: number }
     return `${JSON.stringify(name)}:${item}`;
   });
   if (names.length > properties.length) properties.push("…");
-  // The content of a Map or a Promise is not in its properties.
+  // The content of a Promise is not in its properties.
   const kind = propertyOf(propertyOf(value, "constructor"), "name");
   const isNamed =
     names.length === 0 && typeof kind === "string" && kind !== "Object" && kind !== "";
   return isNamed ? `[${kind}]` : `{${properties.join(",")}}`;
+}
+
+/** Of objects whose content is not in their properties; undefined for any other. */
+function contentOf(
+  value: object,
+  above: Set<unknown>,
+  budget: { left: number },
+): string | undefined {
+  const kind = tagOf(value);
+  if (kind === "RegExp") return RegExp.prototype.toString.call(value).slice(0, LONGEST_STRING);
+  if (kind === "Response") {
+    const { status, statusText } = value as { status?: unknown; statusText?: unknown };
+    return [kind, status, statusText].filter(Boolean).join(" ").slice(0, LONGEST_STRING);
+  }
+  if (kind !== "Map" && kind !== "Set") return undefined;
+  const items: string[] = [];
+  // Methods of a subclass could do anything.
+  const entries: Iterable<unknown> =
+    kind === "Map" ? Map.prototype.entries.call(value) : Set.prototype.values.call(value);
+  for (const entry of entries) {
+    if (budget.left <= 0) {
+      items.push("…");
+      break;
+    }
+    const parts = kind === "Map" ? (entry as readonly unknown[]) : [entry];
+    items.push(parts.map((part) => show(part, above, budget)).join(" => "));
+  }
+  return `${kind} {${items.join(",")}}`;
 }

@@ -8,6 +8,14 @@ it.each([
   [null, "null"],
   ["a text", "a text"],
   [() => {}, "[function]"],
+  [new Map([["code", 5]]), 'Map {"code" => 5}'],
+  [/a+/g, "/a+/g"],
+  [new Date(Number.NaN), "Invalid Date"],
+  [{ code: 5 }, '{"code":5}'],
+  [
+    new Response(null, { status: 429, statusText: "Too Many Requests" }),
+    "Response 429 Too Many Requests",
+  ],
 ])("a line about thrown %s has it as text, which loggers do not leave out", (thrown, text) => {
   const lines: object[] = [];
   const write = (fields: object) => void lines.push(fields);

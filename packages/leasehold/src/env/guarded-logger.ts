@@ -1,4 +1,4 @@
-import { entriesOf, reasonOf, shown } from "./describe.js";
+import { entriesOf, isError, reasonOf, shown } from "./describe.js";
 import { guarded } from "./guarded.js";
 import { type Logger, silentLogger } from "./logger.js";
 import { warningLogger } from "./warnings.js";
@@ -37,11 +37,14 @@ export function guardedLogger(logger: Logger): Logger {
   return made;
 }
 
-/** Loggers leave out undefined, symbols and functions. Code may have thrown them, and the line is about what it threw. */
+/**
+ * Code can throw anything, and the line is about what it threw. Loggers leave out undefined, symbols and functions, and write a
+ * Response or a Map as `{}`. Of errors they print the stack.
+ */
 function withReason(fields: object): object {
   if (!Object.hasOwn(fields, "err")) return fields;
   const { err } = fields as { readonly err: unknown };
-  return typeof err === "object" && err !== null ? fields : { ...fields, err: reasonOf(err) };
+  return isError(err) ? fields : { ...fields, err: reasonOf(err) };
 }
 
 /** Each field as a text or a number, which no logger fails to write. */
