@@ -11,7 +11,10 @@ import { toJson } from "../tasks/json.js";
 import type { Json } from "../tasks/port.js";
 import { type OnceStore, resourceOf, type SucceedOutcome, VALUE_BYTES } from "./port.js";
 
-/** What the work of `once` is given: the lease on its key. */
+/**
+ * What the work of `once` is given: the lease on its key. It ends with the work, whose outcome is recorded under it: here
+ * `release()` and the disposal do nothing.
+ */
 export interface OnceLease extends Lease {
   /** How often the work of this key has failed before. */
   readonly failures: number;
@@ -56,7 +59,7 @@ export interface Recording {
 }
 
 /**
- * The lease with `succeed`: the lease itself stays what it is for the client that renews it.
+ * The lease with `succeed`, and without its end: the lease itself stays what it is for the client that renews it.
  * @param onJoined called when a transaction has the record, before it commits
  */
 export function onceLease(
@@ -66,8 +69,12 @@ export function onceLease(
   onJoined: () => void,
 ): OnceLease {
   const { store, namespace, key, keepMs } = recording;
-  const own: Pick<OnceLease, "failures" | "succeed"> = {
+  // Released by the work, the key would be free for another caller before its outcome is recorded.
+  const keep = async () => {};
+  const own: Pick<OnceLease, "failures" | "succeed" | "release" | typeof Symbol.asyncDispose> = {
     failures,
+    release: keep,
+    [Symbol.asyncDispose]: keep,
     async succeed(value, options) {
       const { client } = options ?? {};
       if (client === undefined) {

@@ -4,6 +4,7 @@ import { onceWith, onceWorld } from "../../../../tests/support/once-world.js";
 import { connect, LeaseLostError, openStores, StoreUnavailableError } from "../index.js";
 import { memory } from "../stores/memory/index.js";
 import { manualEnv } from "../testing/index.js";
+import type { OnceLease } from "./lease.js";
 import type { OnceOptions } from "./once.js";
 
 /** Work that goes on until its end is called. */
@@ -50,6 +51,31 @@ describe("once", () => {
     const { token } = (await a.get("once:bill")) ?? { token: 0 };
     await b.once("bill", () => 2);
     expect((await a.get("once:bill"))?.token).toBe(token);
+  });
+
+  it.each<[string, (lease: OnceLease) => PromiseLike<void>]>([
+    ["releases", (lease) => lease.release()],
+    ["disposes of", (lease) => lease[Symbol.asyncDispose]()],
+  ])("keeps the lease that the work %s until its outcome is recorded", async (_, release) => {
+    const { a, b, view } = await onceWorld();
+    const failing = a.once("bill", async (lease) => {
+      try {
+        throw new Error("real reason");
+      } finally {
+        await release(lease);
+      }
+    });
+    await expect(failing).rejects.toThrow("real reason");
+    expect(await view("bill")).toMatchObject({ state: "failing", failures: 1 });
+    const answer = await a.once("bill", async (lease) => {
+      await release(lease);
+      expect(lease.checkAlive()).toBe(true);
+      expect(await b.tryAcquire("once:bill")).toBe(null);
+      return "billed";
+    });
+    expect(answer).toEqual({ ran: true, value: "billed" });
+    expect(await b.once("bill", () => "never")).toMatchObject({ ran: false, value: "billed" });
+    expect(await a.get("once:bill")).not.toMatchObject({ state: "live" });
   });
 
   it("wakes all waiters when the key is done, not one after the other", async () => {

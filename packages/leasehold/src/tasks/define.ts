@@ -68,7 +68,10 @@ export interface TaskOptions<
 export interface HandlerContext {
   /** The task as it was claimed: id, attempt, failures, crashes... */
   readonly task: Omit<ClaimedTask, "leaseId" | "data" | "checkpoint">;
-  /** The lease on it. Pass `lease.token` to what you write to; ask `lease.checkAlive()` before. */
+  /**
+   * The lease on it. Pass `lease.token` to what you write to; ask `lease.checkAlive()` before. The worker releases it when
+   * the handler has ended: here `release()` and the disposal do nothing.
+   */
   readonly lease: Lease;
   /** Aborts when the lease is lost or the worker can wait no longer: stop then. */
   readonly signal: AbortSignal;

@@ -11,7 +11,7 @@
  */
 import {
   type GrantActions,
-  HeldLease,
+  type HeldLease,
   type Instant,
   isRefusedRequest,
   type KeepOptions,
@@ -30,7 +30,6 @@ import {
   describe,
   type Env,
   isInstance,
-  type LeaseId,
   type Logger,
   type OpenSpan,
   type TraceContext,
@@ -49,6 +48,7 @@ import type {
   TaskGrant,
   TaskStore,
 } from "./port.js";
+import { TaskLease } from "./task-lease.js";
 import { FIRST_VERSION } from "./values.js";
 
 /** See AcquireOptions: the same numbers for the same reasons. */
@@ -163,7 +163,7 @@ class ClaimTrust implements ScheduledLease {
 class RunningTask
   implements HandlerContext, GrantActions<HeldLease>, Submission<CompleteRequest, CompleteOutcome>
 {
-  #lease: HeldLease | undefined;
+  #lease: TaskLease | undefined;
   readonly #work: TasksAtWork;
   readonly #task: ClaimedTask;
   /** Among those that run. */
@@ -193,14 +193,9 @@ class RunningTask
     this.place = place;
   }
 
-  get lease(): HeldLease {
+  get lease(): TaskLease {
     if (this.#lease) return this.#lease;
-    const { env, holder, keep, scheduler } = this.#work;
-    const { id, leaseId, token, remainingMs } = this.#task;
-    const { sent } = this.claim;
-    const resource = `task:${id}`;
-    const granted = { resource, holder, sent, leaseId: leaseId as LeaseId, token, remainingMs };
-    this.#lease = new HeldLease(granted, keep, this, scheduler, env);
+    this.#lease = new TaskLease(this.#work, this.#task, this.claim.sent, this);
     if (this.#report === "accepted") this.#lease.finish();
     return this.#lease;
   }
@@ -358,7 +353,11 @@ class RunningTask
   }
 
   #reported(accepted: boolean): void {
-    if (!accepted) return void this.lease[Symbol.asyncDispose]().then(() => this.#leave());
+    if (!accepted) {
+      // The store takes no report: requeued, the task would run again at once, and no count would grow. So it expires.
+      if (this.#report === "sent") this.lease.finish();
+      return void this.lease.end().then(() => this.#leave());
+    }
     this.#report = "accepted";
     this.#lease?.finish();
     this.#leave();

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { echo, stepped, tasksWorld } from "../../../../tests/support/tasks-world.js";
 import type { Logger } from "../env/index.js";
+import { defineTask, type HandlerContext } from "./define.js";
 
 const TTL_MS = 3_000;
 
@@ -92,6 +93,60 @@ describe("the leases of handlers that never ask for them", () => {
     expect(runs[0]?.context.lease.checkAlive()).toBe(false);
     expect(runs[0]?.context.lease.remainingMs()).toBe(0);
     expect(clock.pendingTimers).toBe(timers);
+    await worker.close();
+  });
+});
+
+describe("the lease of a handler that releases it", () => {
+  type Release = (lease: HandlerContext["lease"]) => PromiseLike<void>;
+  const ways: [string, Release][] = [
+    ["releases", (lease) => lease.release()],
+    ["disposes of", (lease) => lease[Symbol.asyncDispose]()],
+    [
+      "releases twice",
+      async (lease) => void (await Promise.all([lease.release(), lease.release()])),
+    ],
+    ["leaves the block of", async (lease) => void (await using(lease))],
+  ];
+
+  async function using(own: HandlerContext["lease"]) {
+    await using lease = own;
+    return lease.token;
+  }
+
+  it.each(ways)("stays its worker's when it %s it and throws", async (_, release) => {
+    const { tasks, clock } = tasksWorld();
+    const flaky = defineTask("flaky", { maxAttempts: 2 });
+    const { id } = await tasks.enqueue(flaky, null);
+    const alive: boolean[] = [];
+    const handler = flaky.handle(async (_data, { lease }) => {
+      try {
+        throw new Error("real reason");
+      } finally {
+        await release(lease);
+        alive.push(lease.checkAlive());
+      }
+    });
+    const worker = tasks.work([handler], { ttlMs: TTL_MS });
+    await clock.advance(20_000);
+    expect(alive).toEqual([true, true]);
+    const error = expect.stringContaining("real reason") as string;
+    expect(await tasks.get(id)).toMatchObject({ state: "dead", failures: 2, attempt: 2, error });
+    await worker.close();
+    await tasks.close();
+    expect(clock.pendingTimers).toBe(0);
+  });
+
+  it.each(ways)("stays its worker's when it %s it and returns", async (_, release) => {
+    const { tasks, clock } = tasksWorld();
+    const { id } = await tasks.enqueue(echo, null);
+    const handler = echo.handle(async (_data, { lease }) => {
+      await release(lease);
+      return "done";
+    });
+    const worker = tasks.work([handler], { ttlMs: TTL_MS });
+    await clock.advance(10);
+    expect(await tasks.get(id)).toMatchObject({ state: "done", output: "done", attempt: 1 });
     await worker.close();
   });
 });

@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from "vitest";
 import { recordedTelemetry } from "../../../../tests/support/recorded-telemetry.js";
 import { echo, stepped, tasksWorld } from "../../../../tests/support/tasks-world.js";
-import { StoreUnavailableError } from "../core/index.js";
+import { StoreMisconfiguredError, StoreUnavailableError } from "../core/index.js";
 import { silentLogger } from "../env/index.js";
 import type { Failed, TaskStore } from "./port.js";
 
@@ -44,6 +44,29 @@ describe("a worker whose reports the store does not take", () => {
     expect(worker.running).toBe(0);
     expect(await tasks.counts()).toMatchObject({ running: 4, pending: 6 });
   });
+
+  it.each([
+    ["an output", () => "done"],
+    ["a failure", () => expect.fail("no")],
+  ])(
+    "runs a task again only when its lease has expired, and counts that, if no repetition brings %s to the store",
+    async (_, run) => {
+      const { clock, client } = tasksWorld();
+      const error = new StoreMisconfiguredError("no permission");
+      const forbid = async (requests: readonly unknown[]) =>
+        requests.map((): Failed => ({ ...UNAVAILABLE, retryable: false, error }));
+      const tasks = client("me", { complete: forbid, fail: forbid });
+      const { id } = await tasks.enqueue(echo, null, { crashLimit: 2 });
+      const handled = vi.fn<() => string>(run);
+      const worker = tasks.work([echo.handle(handled)], { ttlMs: TTL_MS });
+      await clock.advance(TTL_MS - 1);
+      expect(handled).toHaveBeenCalledTimes(1);
+      await clock.advance(3 * TTL_MS);
+      expect(handled).toHaveBeenCalledTimes(2);
+      expect(await tasks.get(id)).toMatchObject({ state: "dead", crashes: 2 });
+      await worker.close();
+    },
+  );
 
   it("requeues the tasks when it closes, without a complaint about handlers", async () => {
     const error = vi.fn();

@@ -245,7 +245,7 @@ export class Worker implements AsyncDisposable {
     const { clock, logger } = this.#context.env;
     const [handlers, graceMs] = [this.#work.handling, this.#graceMs];
     if (handlers > 0) logger.error({ handlers, graceMs }, "the work does not stop");
-    const requeued = this.#work.running.map(({ lease }) => lease[Symbol.asyncDispose]());
+    const requeued = this.#work.running.map(({ lease }) => lease.end());
     await withTimeout(clock, GIVE_BACK_MS, Promise.all(requeued), () => {});
   }
 
