@@ -12,7 +12,7 @@ import {
   type Lease,
   withoutUndefined,
 } from "../core/index.js";
-import { isInstance, type Logger, reasonOf } from "../env/index.js";
+import { isError, isInstance, type Logger, propertyOf, reasonOf } from "../env/index.js";
 import { concurrencyOf, KEY_OPTIONS, type KeyOptions } from "./concurrency.js";
 import { toJson } from "./json.js";
 import {
@@ -233,10 +233,16 @@ async function upgraded(
   try {
     return await upgrade();
   } catch (cause) {
-    if (isInstance(cause, FinalTaskError)) throw cause;
+    if (isFinal(cause)) throw cause;
     const what = `the upgrade of "${kind}" from version ${from} to ${version} failed`;
     throw new Error(`${what}: ${reasonOf(cause)}`, { cause });
   }
+}
+
+/** Of another copy of the package too: a handler has that of its program, and the command line that runs it has its own. */
+export function isFinal(error: unknown): boolean {
+  if (isInstance(error, FinalTaskError)) return true;
+  return isError(error) && propertyOf(error, "name") === "FinalTaskError";
 }
 
 /** @throws InvalidOptionError unless it is what {@link defineTask} returns */

@@ -26,16 +26,9 @@ import {
   trustFrom,
   trustLeftMs,
 } from "../core/index.js";
-import {
-  describe,
-  type Env,
-  isInstance,
-  type Logger,
-  type OpenSpan,
-  type TraceContext,
-} from "../env/index.js";
+import { describe, type Env, type Logger, type OpenSpan, type TraceContext } from "../env/index.js";
 import { Completer, reportTimeoutMs } from "./completer.js";
-import { FinalTaskError, type HandlerContext, type TaskHandler } from "./define.js";
+import { type HandlerContext, isFinal, type TaskHandler } from "./define.js";
 import { handlerContext } from "./handler-context.js";
 import { CHECKPOINT_BYTES, toJson } from "./json.js";
 import type {
@@ -375,8 +368,7 @@ class RunningTask
     if (!this.#checkAlive() || this.#lease?.signal.aborted) return undefined;
     const { id, kind } = this.#task;
     this.log.warn({ err: error, id, kind }, "task failed");
-    const final = isInstance(error, FinalTaskError);
-    return { error: describe(error), retryInMs: null, final };
+    return { error: describe(error), retryInMs: null, final: isFinal(error) };
   }
 
   /** As `lease.remainingMs()`. */

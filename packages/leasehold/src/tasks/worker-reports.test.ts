@@ -3,6 +3,7 @@ import { recordedTelemetry } from "../../../../tests/support/recorded-telemetry.
 import { echo, stepped, tasksWorld } from "../../../../tests/support/tasks-world.js";
 import { StoreMisconfiguredError, StoreUnavailableError } from "../core/index.js";
 import { silentLogger } from "../env/index.js";
+import { defineTask, FinalTaskError } from "./define.js";
 import type { Failed, TaskStore } from "./port.js";
 
 const TTL_MS = 3_000;
@@ -80,6 +81,37 @@ describe("a worker whose reports the store does not take", () => {
     await closed;
     expect(await tasks.get(id)).toMatchObject({ state: "pending", failures: 0, crashes: 0 });
     expect(error).not.toHaveBeenCalled();
+  });
+});
+
+describe("a worker of one copy of the package", () => {
+  it("gives up at once on a final error of another copy, but not on what it causes", async () => {
+    vi.resetModules();
+    const other = await import("./define.js");
+    expect(other.FinalTaskError).not.toBe(FinalTaskError);
+    const { tasks, clock } = tasksWorld();
+    const final = new other.FinalTaskError("no such user");
+    const upgrade = () => {
+      throw final;
+    };
+    const upgraded = defineTask("upgraded", { version: 2, upgrade });
+    const caused = defineTask("caused");
+    const ids = await Promise.all([
+      tasks.enqueue(echo, null),
+      tasks.enqueue(defineTask("upgraded"), null),
+      tasks.enqueue(caused, null),
+    ]);
+    const fail = (error: Error) => () => {
+      throw error;
+    };
+    tasks.work([
+      echo.handle(fail(final)),
+      upgraded.handle(() => null),
+      caused.handle(fail(new Error("failed", { cause: final }))),
+    ]);
+    await clock.advance(100);
+    const states = await Promise.all(ids.map(async ({ id }) => (await tasks.get(id))?.state));
+    expect(states).toEqual(["dead", "dead", "pending"]);
   });
 });
 
