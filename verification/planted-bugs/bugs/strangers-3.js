@@ -166,8 +166,8 @@ export const STRANGERS_3 = [
     name: "stranger-aborted-handler-counts-as-failed",
     what: "A handler that throws because its worker closes and its signal has aborted counts as a failed attempt, so a deployment uses up a task's attempts and may leave it dead.",
     file: `${LEASEHOLD}/tasks/running-task.ts`,
-    find: "    if (!this.#checkAlive() || this.#lease?.signal.aborted) return undefined;",
-    by: "    if (!this.#checkAlive()) return undefined;",
+    find: "    if (!this.#checkAlive() || this.#lease?.signal.aborted) {",
+    by: "    if (!this.#checkAlive()) {",
   },
   {
     name: "stranger-handler-begins-after-close",

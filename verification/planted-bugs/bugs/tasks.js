@@ -134,8 +134,8 @@ export const TASKS = [
     name: "cancelled-handler-has-failed",
     what: "A handler that stopped on request is reported as failed.",
     file: RUNNING,
-    find: "if (!this.#checkAlive() || this.#lease?.signal.aborted) return undefined;",
-    by: "",
+    find: "if (!this.#checkAlive() || this.#lease?.signal.aborted) {",
+    by: "if (!id) {",
     check: unit("packages/leasehold/src/tasks/worker-close.test.ts"),
   },
   {

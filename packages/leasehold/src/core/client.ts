@@ -51,6 +51,7 @@ import {
 } from "./run.js";
 import { NestedRunError } from "./run-errors.js";
 import type { RenewalThread } from "./thread.js";
+import { lossOr } from "./thrown-late.js";
 import { type Held, LocalQueue, Notifications } from "./waiter.js";
 
 /** The result of `tryRun`: what the work returned, or who holds the resource. */
@@ -369,7 +370,7 @@ export class LeaseClient implements AsyncDisposable {
       if (lease.lostError) throw lease.lostError;
       return value;
     } catch (error) {
-      throw lease.lostError ?? error;
+      throw lossOr(error, lease, this.env.logger);
     } finally {
       await lease[Symbol.asyncDispose]();
     }

@@ -105,7 +105,8 @@ const LOST_BECAUSE: Readonly<Record<LostReason, string>> = {
 
 /**
  * The lease ended before its work did. It is the reason of `lease.signal`, and `leasehold.run` rejects with it. Stop
- * the work; acquire again if it is still wanted. `reason` says why, `resource` what, `cause` why renewals failed.
+ * the work; acquire again if it is still wanted. `reason` says why, `resource` what, `cause` why renewals failed, or what the
+ * work of `run` threw.
  * @example
  * ```ts
  * import { connect, LeaseLostError } from "leasehold";

@@ -104,6 +104,7 @@ export { sqlErrorOf } from "./sql-errors.js";
 export { checkInTransaction, type SqlTransaction } from "./sql-transaction.js";
 export { asStoreError, detailsOf, isRefusedRequest, refusedRequest } from "./store-errors.js";
 export type * from "./thread.js";
+export { logThrownLate, lossOr } from "./thrown-late.js";
 export { TimedOutError } from "./timed-out.js";
 export { type Instant, instant, type Trust, trustFrom, trustLeftMs } from "./trust.js";
 export {

@@ -39,6 +39,8 @@ import {
   InvalidOptionError,
   type Lease,
   type LeaseClient,
+  logThrownLate,
+  lossOr,
   NotLeaderError,
   StaleTokenError,
 } from "../core/index.js";
@@ -271,7 +273,7 @@ export class Elector {
         return value;
       } catch (error) {
         if (options.leaderWrite && error instanceof StaleTokenError) lease.lose("taken");
-        throw lease.lostError ?? error;
+        throw lossOr(error, lease, this.#leases.env.logger);
       }
     })();
     this.#running.add(running);
@@ -351,7 +353,7 @@ export class Elector {
             if (!lease.signal.aborted) hasReturned = true;
           } catch (error) {
             // Work that was asked to stop may end by throwing.
-            if (lease.signal.aborted) return;
+            if (lease.signal.aborted) return logThrownLate(this.#leases.env.logger, lease, error);
             failure = { error };
             throw error;
           } finally {

@@ -20,6 +20,7 @@ import {
   HOLDING,
   type Lease,
   type LeaseClient,
+  logThrownLate,
 } from "../core/index.js";
 import { jittered, sleep } from "../env/index.js";
 import { Drain } from "./drain.js";
@@ -187,7 +188,12 @@ export class Singleton implements AsyncDisposable {
           this.#lease = lease;
           if (signal.aborted) return;
           startedAtMs = clock.monotonic();
-          await this.#drain.watch(lease, () => this.#work(lease));
+          try {
+            await this.#drain.watch(lease, () => this.#work(lease));
+          } catch (error) {
+            if (!lease.signal.aborted) throw error;
+            logThrownLate(logger, lease, error);
+          }
         });
         if (signal.aborted || this.#leases.closing.aborted) return;
         logger.warn({ resource }, "the work ended by itself");

@@ -59,6 +59,7 @@ export const WARNING_CODES = {
   "the work does not stop": "LEASEHOLD_W_WORK_DOES_NOT_STOP",
   "the work ended by itself": "LEASEHOLD_W_WORK_ENDED",
   "the work failed": "LEASEHOLD_W_WORK_FAILED",
+  "the work threw after it was asked to stop": "LEASEHOLD_W_WORK_THREW_LATE",
   "this member no longer coordinates": "LEASEHOLD_W_SHARDS_FAILED",
   "too many published kinds": "LEASEHOLD_W_KIND_UNPUBLISHED",
   "waiting for a lease of this very client: a run within a run waits for ever":

@@ -15,6 +15,7 @@ import {
   type Instant,
   isRefusedRequest,
   type KeepOptions,
+  logThrownLate,
   RENEW_JITTER_RATIO,
   type ReleaseOutcome,
   RenewalScheduler,
@@ -365,8 +366,11 @@ class RunningTask
 
   /** Undefined if the handler stopped because its signal aborted: it has not failed. */
   #failure(error: unknown): Failure | undefined {
-    if (!this.#checkAlive() || this.#lease?.signal.aborted) return undefined;
     const { id, kind } = this.#task;
+    if (!this.#checkAlive() || this.#lease?.signal.aborted) {
+      logThrownLate(this.log, this.lease, error, { id, kind });
+      return undefined;
+    }
     this.log.warn({ err: error, id, kind }, "task failed");
     return { error: describe(error), retryInMs: null, final: isFinal(error) };
   }
