@@ -66,8 +66,8 @@ export const KIND_BUGS = [
     name: "upgrade-final",
     what: "A task whose upgrade throws is dead at once.",
     file: DEFINE,
-    find: "    throw new Error(`${what}: ${reasonOf(cause)}`, { cause });",
-    by: "    throw new FinalTaskError(`${what}: ${reasonOf(cause)}`, { cause });",
+    find: "    throw new Error(`${what} failed: ${reasonOf(cause)}`, { cause });",
+    by: "    throw new FinalTaskError(`${what} failed: ${reasonOf(cause)}`, { cause });",
     check: library("fails an attempt whose upgrade throws"),
   },
   {

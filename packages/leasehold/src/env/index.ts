@@ -8,6 +8,7 @@ export {
   isInstance,
   propertyOf,
   reasonOf,
+  shown,
   storable,
 } from "./describe.js";
 export { formatDuration, parseDuration } from "./duration.js";

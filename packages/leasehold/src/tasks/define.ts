@@ -183,7 +183,7 @@ export function defineTask(
   });
   const { schema, limit, concurrencyKey, perKey, order, rate, ...rest } = options;
   const { version, upgrade, publish, jsonSchema, ...defaults } = rest;
-  const checked = schema === undefined ? undefined : schemaOf(schema);
+  const checked = schema === undefined ? undefined : schemaOf(schema, kind);
   const contract = contractOf(schema, withoutUndefined({ version, upgrade, publish, jsonSchema }));
   checkDefaults(defaults);
   const concurrency = concurrencyOf({ concurrencyKey, perKey, order, rate });
@@ -230,13 +230,19 @@ async function upgraded(
   upgrade: () => unknown,
   from: number,
 ): Promise<unknown> {
+  const what = `the upgrade of "${kind}" from version ${from} to ${version}`;
+  let data: unknown;
   try {
-    return await upgrade();
+    data = await upgrade();
   } catch (cause) {
     if (isFinal(cause)) throw cause;
-    const what = `the upgrade of "${kind}" from version ${from} to ${version} failed`;
-    throw new Error(`${what}: ${reasonOf(cause)}`, { cause });
+    throw new Error(`${what} failed: ${reasonOf(cause)}`, { cause });
   }
+  // JSON is never undefined: it has changed the data in place, or forgotten to return it.
+  if (data === undefined) {
+    throw new FinalTaskError(`${what} returned undefined: upgrade must return the data`);
+  }
+  return data;
 }
 
 /** Of another copy of the package too: a handler has that of its program, and the command line that runs it has its own. */
@@ -352,7 +358,8 @@ function checkOptional(path: string, value: number | undefined, min: number, max
   if (value !== undefined) checkInteger(path, value, min, max);
 }
 
-/** Data that does not fit its schema will not fit it next time either. */
+/** Data that does not fit its schema will not fit it next time either. A schema that cannot check it may be corrected. */
 function asFinal(error: unknown): never {
-  throw error instanceof InvalidOptionError ? new FinalTaskError(error.message) : error;
+  const isOfData = error instanceof InvalidOptionError && error.path !== "schema";
+  throw isOfData ? new FinalTaskError(error.message) : error;
 }

@@ -8,7 +8,7 @@ const standard = (result: unknown, more: object = {}) =>
   ({
     "~standard": { version: 1, vendor: "own", validate: () => result, ...more },
   }) as unknown as StandardSchemaV1;
-const refusedWith = (...issues: Issue[]) => schemaOf(standard({ issues })).validate({});
+const refusedWith = (...issues: Issue[]) => schemaOf(standard({ issues }), "invoice").validate({});
 
 it.each<[string, Issue[], string, string]>([
   ["the data", [{ message: "is odd" }], "data", "is odd"],
@@ -26,11 +26,37 @@ it.each<[string, Issue[], string, string]>([
 });
 
 it("gives what a library's schema makes of the data", async () => {
-  expect(await schemaOf(standard({ value: 7 })).validate("7")).toBe(7);
+  expect(await schemaOf(standard({ value: 7 }), "invoice").validate("7")).toBe(7);
+});
+
+it.each<[unknown, string]>([
+  [false, "false"],
+  [true, "true"],
+  ["ok", '"ok"'],
+  [{}, "{}"],
+  [undefined, "undefined"],
+  [null, "null"],
+  [{ issues: "odd" }, '{"issues":"odd"}'],
+  [Promise.resolve(7), "7"],
+])("refuses a library's schema that returns neither value nor issues: %o", async (result, text) => {
+  const schema = schemaOf(standard(result), "invoice");
+  await expect(schema.validate({})).rejects.toMatchObject({
+    code: "INVALID_OPTION",
+    path: "schema",
+    message: `schema of "invoice" is no Standard Schema: its validate returned ${text}, and must return { value } or { issues }`,
+  });
+});
+
+it("takes undefined for what a library's schema makes of the data, if it says so", async () => {
+  const result = { value: undefined, issues: undefined };
+  expect(await schemaOf(standard(result), "invoice").validate(null)).toBe(undefined);
 });
 
 it("checks data by a JSON Schema, names the member, and gives the data as it is", async () => {
-  const schema = schemaOf({ type: "object", properties: { cents: { type: "integer" } } });
+  const schema = schemaOf(
+    { type: "object", properties: { cents: { type: "integer" } } },
+    "invoice",
+  );
   const data = { cents: 1 };
   expect(await schema.validate(data)).toBe(data);
   await expect(schema.validate({ cents: "1" })).rejects.toMatchObject({ path: "data.cents" });
@@ -39,7 +65,7 @@ it("checks data by a JSON Schema, names the member, and gives the data as it is"
 
 it.each([[null], [[]], ["schema"], [undefined]])("refuses %j as a schema", (schema) => {
   const wrong = expect.objectContaining({ code: "INVALID_OPTION", path: "schema" });
-  expect(() => schemaOf(schema as never)).toThrow(wrong);
+  expect(() => schemaOf(schema as never, "invoice")).toThrow(wrong);
 });
 
 it("publishes the JSON Schema that is given, or that the library gives", () => {

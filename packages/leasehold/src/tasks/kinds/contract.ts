@@ -9,7 +9,7 @@ import {
   InvalidOptionError,
   kindOf,
 } from "../../core/index.js";
-import { reasonOf } from "../../env/index.js";
+import { reasonOf, shown } from "../../env/index.js";
 import { FIRST_VERSION, type Json, LARGEST_VERSION } from "../values.js";
 
 /** A JSON Schema: an object of its keywords. */
@@ -54,9 +54,12 @@ export interface DataSchema {
   validate(data: unknown): Promise<unknown>;
 }
 
-/** @throws InvalidOptionError */
-export function schemaOf(schema: StandardSchemaV1 | JsonSchema): DataSchema {
-  if (isStandard(schema)) return { validate: (data) => validateStandard(schema, data) };
+/**
+ * @param kind whose data it checks
+ * @throws InvalidOptionError
+ */
+export function schemaOf(schema: StandardSchemaV1 | JsonSchema, kind: string): DataSchema {
+  if (isStandard(schema)) return { validate: (data) => validateStandard(schema, kind, data) };
   if (typeof schema !== "object" || schema === null || Array.isArray(schema)) {
     const needed = "must be a Standard Schema or a JSON Schema";
     throw new InvalidOptionError("schema", `${needed}, got ${kindOf(schema)}`);
@@ -133,10 +136,21 @@ function isStandard(schema: unknown): schema is StandardSchemaV1 {
   return typeof (standard as { validate?: unknown } | undefined)?.validate === "function";
 }
 
-async function validateStandard(schema: StandardSchemaV1, data: unknown): Promise<unknown> {
+async function validateStandard(
+  schema: StandardSchemaV1,
+  kind: string,
+  data: unknown,
+): Promise<unknown> {
   const result = await schema["~standard"].validate(data);
-  if (!result.issues) return result.value;
-  const [issue] = result.issues;
+  const { issues } = (result ?? {}) as Partial<StandardSchemaV1.FailureResult>;
+  if (!issues && "value" in Object(result)) return Reflect.get(Object(result), "value");
+  if (!Array.isArray(issues)) {
+    throw new InvalidOptionError(
+      "schema",
+      `of "${kind}" is no Standard Schema: its validate returned ${shown(result)}, and must return { value } or { issues }`,
+    );
+  }
+  const [issue] = issues as StandardSchemaV1.FailureResult["issues"];
   const steps = issue?.path?.map((step) => (typeof step === "object" ? step.key : step)) ?? [];
   throw new InvalidOptionError(
     ["data", ...steps.map(String)].join("."),

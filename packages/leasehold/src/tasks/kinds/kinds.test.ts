@@ -212,6 +212,43 @@ describe("a handler of a later version", () => {
     await tasks.close();
   });
 
+  it.each<[string, (data: Json) => unknown]>([
+    ["changes the data in place", (data) => void Object.assign(data as object, { cents: 300 })],
+    ["does so after a pause", async (data) => void Object.assign(data as object, { cents: 300 })],
+  ])("refuses for good an upgrade that returns no data: it %s", async (_, upgrade) => {
+    const { tasks, clock } = tasksWorld();
+    const forgetful = defineTask("invoice", { version: 2, upgrade });
+    const { id } = await tasks.enqueue(first, { euros: 3 });
+    const handled = vi.fn<() => null>(() => null);
+    const worker = tasks.work([forgetful.handle(handled)]);
+    await clock.advance(100);
+    expect(handled).not.toHaveBeenCalled();
+    const problem =
+      'the upgrade of "invoice" from version 1 to 2 returned undefined: upgrade must return the data';
+    const error = expect.stringContaining(problem) as string;
+    expect(await tasks.get(id)).toMatchObject({ state: "dead", failures: 1, error });
+    await worker.close();
+    await tasks.close();
+  });
+
+  it("tries a task again whose schema cannot check its data, and says what that returned", async () => {
+    const { tasks, clock } = tasksWorld();
+    const validate = vi
+      .fn<() => unknown>()
+      .mockReturnValueOnce(false)
+      .mockReturnValue({ value: 7 });
+    const schema = { "~standard": { version: 1, vendor: "own", validate } } as never;
+    const { id } = await tasks.enqueue(first, { euros: 3 });
+    const worker = tasks.work([defineTask("invoice", { schema }).handle((data) => data)]);
+    await clock.advance(100);
+    const error = expect.stringContaining("its validate returned false") as string;
+    expect(await tasks.get(id)).toMatchObject({ state: "pending", failures: 1, error });
+    await clock.advance(5_000);
+    expect(await tasks.get(id)).toMatchObject({ state: "done", output: 7 });
+    await worker.close();
+    await tasks.close();
+  });
+
   it("gives a schedule's tasks the version of their kind", async () => {
     await using leasehold = await connect("memory:");
     const { tasks } = leasehold;
