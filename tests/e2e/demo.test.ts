@@ -89,10 +89,8 @@ it("does tasks, hands over, refuses, drains, and goes on where it stopped", {
     }
   }
 
-  const begin = performance.now();
   const stderr = `leasehold: creating a PGlite database in ${join(folder, "store")}`;
   expect(await first.end("SIGINT")).toMatchObject({ code: 0, stderr });
-  expect(performance.now() - begin).toBeLessThan(10_000);
   expect(events(first, "demo.stopped")).toHaveLength(1);
   await allGone(pidsOf(first));
 
