@@ -17,8 +17,14 @@ describe("a URL of Consul", () => {
       "consul://token@a",
       "url must be like consul://host:8500/prefix, with an ACL token as ?token= and not before the host",
     ],
-    ["consul://a:x", "url must name hosts like host:8500, separated by commas"],
-    ["consul://a,,b", "url must name hosts like host:8500, separated by commas"],
+    [
+      "consul://a:x",
+      "url must name hosts like host:8500, separated by commas, with ports from 1 to 65535",
+    ],
+    [
+      "consul://a,,b",
+      "url must name hosts like host:8500, separated by commas, with ports from 1 to 65535",
+    ],
     ["consul://a/%zz", "url must have its path percent-encoded"],
     ["consul://a?tls=maybe", 'url: ?tls must be "true" or "false"'],
     ["consul://a?format=consul", 'url: ?format must be "consul-lock"'],

@@ -26,8 +26,14 @@ async function refusal(url: string, timeoutMs = 1_000): Promise<{ code: string; 
 describe("a URL of etcd", () => {
   it.each([
     ["etcd://", "url must be like etcd://host:2379,host2:2379/path"],
-    ["etcd://a:x", "url must name hosts like host:2379, separated by commas"],
-    ["etcd://a,,b", "url must name hosts like host:2379, separated by commas"],
+    [
+      "etcd://a:x",
+      "url must name hosts like host:2379, separated by commas, with ports from 1 to 65535",
+    ],
+    [
+      "etcd://a,,b",
+      "url must name hosts like host:2379, separated by commas, with ports from 1 to 65535",
+    ],
     ["etcd://alice@a", "url must name a user as user:password@"],
     [
       "etcd://a?ttl=3",

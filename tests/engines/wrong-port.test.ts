@@ -76,7 +76,7 @@ describeRedis("a URL with the port of another kind of server", () => {
       "PostgreSQL",
       / answers as PostgreSQL, not as Redis: correct host and port$/,
     ],
-    ["redis://u:secret@", "HTTP", / answers as HTTP, not as Redis: /],
+    ["redis://u:secret@", "HTTP", /this is no server of Redis; check the host and the port/],
     ["redis://u:secret@", "TLS", / answers as TLS, not as Redis: write rediss:\/\/ for TLS$/],
     [
       "rediss://u:secret@",
