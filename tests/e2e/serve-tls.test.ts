@@ -120,9 +120,22 @@ it("warns of a certificate that every client refuses: of a later time, or not of
     subject: "CN=ended",
     msg: expect.stringContaining("an authority of clients has expired"),
   });
+  const leaf = await start(
+    ...pair(first.certificate, first.key),
+    "--tls-client-ca",
+    client.certificate,
+  );
+  expect(await logged(leaf.cli, "tls_unusable")).toMatchObject({
+    subject: "CN=worker",
+    msg: expect.stringContaining("is none of an authority"),
+  });
   const both = ["extendedKeyUsage=clientAuth,serverAuth"];
   const right = await authority.sign("both", ["127.0.0.1"], "/CN=both", both);
-  const { cli } = await start(...pair(right.certificate, right.key));
+  const { cli } = await start(
+    ...pair(right.certificate, right.key),
+    "--tls-client-ca",
+    authority.certificate,
+  );
   expect(linesOf(cli).filter(({ event }) => event === "tls_unusable")).toEqual([]);
 });
 

@@ -178,11 +178,19 @@ export class TlsFiles {
     }
   }
 
-  /** A client whose authority has expired is cut off, as if its own certificate had. */
+  /** Clients of such an authority are cut off, as if their own certificates were wrong. */
   #warnOfAuthorities(): void {
     const { clock, logger } = this.#env;
     for (const pem of this.#texts.clientCa?.match(CERTIFICATES) ?? []) {
-      const { subject, validTo } = new X509Certificate(pem);
+      const { subject, issuer, validTo, ca } = new X509Certificate(pem);
+      // One that has signed itself may be named alone, for the client that has it.
+      if (!ca && subject !== issuer) {
+        const fields = { event: "tls_unusable", subject };
+        logger.warn(
+          fields,
+          "a certificate of --tls-client-ca is none of an authority, so clients are cut off: name the file of their authority",
+        );
+      }
       if (Date.parse(validTo) > clock.wall()) continue;
       const fields = { event: "tls_expires", subject, expiresAt: new Date(validTo).toISOString() };
       logger.warn(

@@ -149,7 +149,8 @@ export class Connection {
       if (this.#client === client) this.#client = undefined;
     };
     client.on("error", (error: Error) => {
-      problem ??= error;
+      // The choice of a database fails for a wrong password too, and its failure may come first.
+      if (!problem || /^NOAUTH/.test(problem.message)) problem = error;
     });
     // An idle connection does not keep the process alive. A call in flight does, by its timer.
     client.on("connect", () => streamOf(client)?.unref?.());

@@ -335,6 +335,14 @@ describeRedis("leases in Redis", () => {
       expect(JSON.stringify(error)).not.toContain("secret");
     });
 
+    it.each(["", "/", "/2"])("a wrong password before the database %j", async (path) => {
+      await server.ask("config", "set", "requirepass", "right");
+      const error = await refusal({ url: `redis://:secret@127.0.0.1:${server.port}${path}` });
+      await server.ask("config", "set", "requirepass", "");
+      expect(error.code).toBe("STORE_MISCONFIGURED");
+      expect(error.message).toMatch(/WRONGPASS .*; check the user and password of the URL$/);
+    });
+
     it("a server that wants a password", async () => {
       await server.ask("config", "set", "requirepass", "secret");
       const error = await refusal({ url: server.url });
