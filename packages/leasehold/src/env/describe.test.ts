@@ -59,6 +59,8 @@ const STRANGE: readonly (readonly [string, unknown, string])[] = [
   ["null", null, "null"],
   ["an array", [1, "a"], '[1,"a"]'],
   ["a function", () => 1, "[function]"],
+  ["a class", class CardDeclined extends Error {}, "[function CardDeclined]"],
+  ["a class of Node", TypeError, "[function TypeError]"],
   ["a URL", new URL("http://localhost/a"), "http://localhost/a"],
   [
     "a Map",

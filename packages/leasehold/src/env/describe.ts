@@ -192,13 +192,19 @@ function show(value: unknown, above: Set<unknown>, budget: { left: number }): st
   budget.left -= 1;
   if (typeof value === "string") return JSON.stringify(value.slice(0, LONGEST_STRING));
   if (typeof value === "bigint") return `${value}n`;
-  if (typeof value === "function") return "[function]";
+  // A class that was thrown without `new` has nothing else to tell.
+  if (typeof value === "function") return `[${["function", nameOf(value)].join(" ").trimEnd()}]`;
   if (typeof value !== "object" || value === null) return String(value);
   if (above.has(value)) return "[circular]";
   above.add(value);
   const text = read(() => showObject(value, above, budget), UNREADABLE);
   above.delete(value);
   return text;
+}
+
+function nameOf(value: unknown): string {
+  const name = propertyOf(value, "name");
+  return typeof name === "string" ? name.slice(0, LONGEST_STRING) : "";
 }
 
 function showObject(value: object, above: Set<unknown>, budget: { left: number }): string {

@@ -173,6 +173,10 @@ describe("one call", () => {
     ]) {
       await expect(scripted(step).send()).rejects.toMatchObject({ code: "STORE_MISCONFIGURED" });
     }
+    const wrongPath = scripted({ status: 404, body: { code: "UNKNOWN_ROUTE", detail: "see x" } });
+    await expect(wrongPath.send()).rejects.toThrow(
+      /no such route \(see x\): remove or correct the path/,
+    );
     const page = scripted({ status: 200, body: "<html>" });
     expect(await page.send()).toMatchObject({
       status: "failed",

@@ -327,6 +327,10 @@ export function checked(answer: Answer): Answer {
       `is too large for the server, which takes ${detail ?? "less"}: its limit is bodyBytes`,
     );
   }
+  if (code === "UNKNOWN_ROUTE") {
+    const remedy = "remove or correct the path of its URL, or upgrade a server that is older";
+    throw new StoreMisconfiguredError(`the server has no such route (${detail}): ${remedy}`);
+  }
   throw misconfigured(detail ?? `status ${status}`);
 }
 
