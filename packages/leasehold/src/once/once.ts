@@ -260,7 +260,7 @@ class Once<T> {
 
   async #succeed(lease: HeldLease, value: T): Promise<void> {
     let json: Json = null;
-    let unkept: Error | undefined;
+    let unkept: InvalidOptionError | undefined;
     try {
       json = toJson("value", value, VALUE_BYTES);
     } catch (error) {
@@ -274,7 +274,11 @@ class Once<T> {
     this.#isRecorded = true;
     lease.finish();
     // The work is done, and counts. Its caller learns that the others will not get the value.
-    if (unkept) throw unkept;
+    if (unkept) {
+      const { path, message } = unkept;
+      const problem = message.slice(path.length + 1);
+      throw new InvalidOptionError(path, `${problem}; the key counts as done, without a value`);
+    }
   }
 
   async #fail(lease: HeldLease, error: unknown): Promise<void> {

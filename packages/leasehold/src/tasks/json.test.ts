@@ -68,8 +68,15 @@ it("refuses a revoked proxy by its path", () => {
 });
 
 it("says of which type an object is that has no JSON", () => {
-  const message = "an object of the type Error";
-  expect(() => toJson("data", { cause: new Error("x") })).toThrow(message);
+  expect(() => toJson("data", { cause: new Map() })).toThrow("an object of the type Map");
+});
+
+it.each([
+  [new Error("SMTP 550"), "SMTP 550"],
+  [new TypeError("fetch failed", { cause: new Error("reset") }), "fetch failed: reset"],
+])("keeps the reason of an Error that is returned instead of thrown: %s", (error, reason) => {
+  const message = `output must be a value of JSON, not an Error: throw it, or convert it (${reason})`;
+  expect(() => toJson("output", error)).toThrow(message);
 });
 
 it("refuses what refers to itself, without an endless recursion", () => {

@@ -1,6 +1,6 @@
 /** What task data, output and progress may be: only what JSON carries, because the rest would be lost silently. */
 import { InvalidOptionError } from "../core/index.js";
-import { reasonOf } from "../env/index.js";
+import { isError, reasonOf } from "../env/index.js";
 import type { Json } from "./port.js";
 
 /** Of progress and of a checkpoint, as JSON: they travel with heartbeats, in one request with those of other tasks. */
@@ -98,7 +98,11 @@ function checkProperties(path: string, object: object, levels: number): void {
   const properties = Object.entries(object);
   const kind = Object.prototype.toString.call(object).slice("[object ".length, -1);
   const isEmpty = properties.length === 0 && !PLAIN.has(kind);
-  if (isEmpty || object instanceof Error || ArrayBuffer.isView(object)) {
+  if (isError(object)) {
+    const problem = `must be a value of JSON, not an Error: throw it, or convert it (${reasonOf(object)})`;
+    throw new InvalidOptionError(path, problem);
+  }
+  if (isEmpty || ArrayBuffer.isView(object)) {
     throw notCarried(path, `an object of the type ${kind}`);
   }
   // Afterwards, because Node marks promises by symbols while hooks watch them.

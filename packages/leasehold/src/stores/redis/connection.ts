@@ -150,7 +150,7 @@ export class Connection {
     };
     client.on("error", (error: Error) => {
       // The choice of a database fails for a wrong password too, and its failure may come first.
-      if (!problem || /^NOAUTH/.test(problem.message)) problem = error;
+      if (!problem || problem.message.startsWith("NOAUTH")) problem = error;
     });
     // An idle connection does not keep the process alive. A call in flight does, by its timer.
     client.on("connect", () => streamOf(client)?.unref?.());
