@@ -3,7 +3,7 @@ import { afterAll, beforeEach } from "vitest";
 
 declare module "vitest" {
   interface TaskMeta {
-    /** Of the worker, from the import of the file to its last hook. Without its child processes. */
+    /** What the worker took from the import of the file to its last hook, without its child processes. */
     cpuMs?: number;
   }
 }

@@ -23,7 +23,7 @@ export const TIERS = [
 ] as const;
 export type Tier = (typeof TIERS)[number];
 
-/** Of which a part is in the tier contract: see suite-tier.ts. */
+/** A part of these files is in the tier contract: see suite-tier.ts. */
 const SUITES = /^tests\/conformance\/(memory|postgres|(tasks|once|schedules|kinds)-conformance)\./;
 /** Imports of what starts a process, a server or a database. */
 const STARTS =

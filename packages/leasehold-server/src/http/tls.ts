@@ -43,12 +43,12 @@ function contextOf({ cert, key, clientCa }: ServerTls) {
   return { cert, key, minVersion, secureOptions, ca: clientCa ?? [] };
 }
 
-/** Those whose pair names authorities of clients. */
-const withAuthorities = new WeakSet<Server>();
+/** The servers that verify certificates of clients, because their pair names authorities. */
+const verifying = new WeakSet<Server>();
 
-function keepWhether(server: Server, { clientCa }: ServerTls): void {
-  if (clientCa === undefined) withAuthorities.delete(server);
-  else withAuthorities.add(server);
+function noteAuthorities(server: Server, { clientCa }: ServerTls): void {
+  if (clientCa === undefined) verifying.delete(server);
+  else verifying.add(server);
 }
 
 /** @throws InvalidOptionError if they cannot be used together */
@@ -103,7 +103,7 @@ export function createTlsServer(tls: ServerTls, options: ServerOptions): Server 
     // The handshake would also refuse clients without a certificate.
     rejectUnauthorized: false,
   });
-  keepWhether(server, tls);
+  noteAuthorities(server, tls);
   return server;
 }
 
@@ -115,7 +115,7 @@ export function createTlsServer(tls: ServerTls, options: ServerOptions): Server 
 export function changeTls(server: Server, tls: ServerTls): void {
   checkTls(tls);
   server.setSecureContext(contextOf(tls));
-  keepWhether(server, tls);
+  noteAuthorities(server, tls);
 }
 
 /** Connections whose handshake is not done. Node's server closes those only that have sent a request. */
@@ -145,7 +145,7 @@ export class Handshakes {
     });
     server.on("secureConnection", (socket: TLSSocket) => {
       this.#open.delete(idOf(socket) ?? "");
-      if (socket.authorized || !withAuthorities.has(server)) return;
+      if (socket.authorized || !verifying.has(server)) return;
       if (socket.getPeerX509Certificate() === undefined) return;
       this.#log(`${socket.authorizationError}`, socket.remoteAddress);
       socket.destroy();

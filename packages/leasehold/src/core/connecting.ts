@@ -156,7 +156,7 @@ export function serverProblem(
   const inner = isError(error) ? (error.cause ?? error) : undefined;
   if (!isError(inner)) return null;
   const code = codeOf(inner);
-  // Of several codes of OpenSSL, Node makes this one, and leaves the text. The parser of newer fetches has no code.
+  // Node makes this one of several codes of OpenSSL, and leaves the text. The parser of newer fetches has no code.
   const isText = code === "EPROTO" || (code === "" && inner.name === "HTTPParserError");
   return serverProblemOf(isText ? reasonOf(inner) : code, remedies);
 }

@@ -155,7 +155,7 @@ function withCode(text: string, error: Error): string {
   return text === "" || text.includes(code) ? text : `${text} (${code})`;
 }
 
-/** Those of an AggregateError. Of a SuppressedError, what a disposal threw, and what was thrown before. */
+/** Returns the errors of an AggregateError, or what a disposal threw and what was thrown before it: a SuppressedError. */
 function membersOf(error: Error): readonly unknown[] {
   if (classOf(error) === "SuppressedError") {
     return [propertyOf(error, "error"), propertyOf(error, "suppressed")];
@@ -233,7 +233,7 @@ function showObject(value: object, above: Set<unknown>, budget: { left: number }
   return isNamed ? `[${kind}]` : `{${properties.join(",")}}`;
 }
 
-/** Of objects whose content is not in their properties; undefined for any other. */
+/** Describes an object whose content is not in its properties; undefined for any other. */
 function contentOf(
   value: object,
   above: Set<unknown>,

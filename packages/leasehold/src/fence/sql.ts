@@ -214,7 +214,7 @@ export function sqlGuard<Tx extends SqlTransaction>(
     async guard(resource, token, work) {
       checkFenced(namespace, resource, token);
       checkFunction("work", work);
-      // Of the last run: after a serialization failure, a wrapper may run the work again.
+      // The last run counts: after a serialization failure, a wrapper may run the work again.
       const run: { end?: PromiseSettledResult<unknown> | undefined } = {};
       const returned = await transaction(async (tx) => {
         run.end = undefined;

@@ -245,7 +245,7 @@ async function upgraded(
   return data;
 }
 
-/** Of another copy of the package too: a handler has that of its program, and the command line that runs it has its own. */
+/** An error of another copy of the package counts too: a handler has that of its program, and the command line its own. */
 export function isFinal(error: unknown): boolean {
   if (isInstance(error, FinalTaskError)) return true;
   return isError(error) && propertyOf(error, "name") === "FinalTaskError";
