@@ -2,11 +2,13 @@ import type { Reporter, SerializedError, TestModule } from "vitest/node";
 
 /** How many files are named. */
 const SLOWEST = 5;
+const MOST_OF_REASON = 300;
 
 /**
- * Ends a run with its seconds, its slowest files, and `N passed, N failed, N skipped` alone on its line, for programs that read logs. A file
- * that does not load and an error that no test caught count as failed, so `0 failed` means that the run
- * succeeded. The lines before it say why tests were skipped, and which passed only when they were repeated: `flaky: NAME`.
+ * Ends a run with its seconds, its slowest files, and `N passed, N failed, N skipped` alone on its line, for programs that
+ * read logs. A file that does not load, a hook that fails and an error that no test caught count as failed, so `0 failed`
+ * means that the run succeeded. The lines before it say why tests were skipped, what failed (`failed: NAME: REASON`), and
+ * what passed only when it was repeated (`flaky: NAME`).
  */
 export default class SummaryReporter implements Reporter {
   #beganMs = 0;
@@ -29,12 +31,20 @@ export default class SummaryReporter implements Reporter {
         // never begin.
         const never = module.state() === "skipped" ? "skipped" : "failed";
         counts[result.state === "pending" ? never : result.state]++;
+        if (result.state === "failed") printFailed(module, test.fullName, result.errors);
         if (result.state !== "skipped" || result.note === undefined) continue;
         reasons.set(result.note, (reasons.get(result.note) ?? 0) + 1);
+      }
+      for (const suite of [module, ...module.children.allSuites()]) {
+        if (suite.errors().length === 0) continue;
+        const name = suite.type === "suite" ? suite.fullName : "the file";
+        printFailed(module, name, suite.errors());
       }
       if (module.state() === "failed" && counts.failed === before) counts.failed++;
     }
     for (const [reason, count] of reasons) process.stdout.write(`skipped ${count}: ${reason}\n`);
+    for (const { message } of unhandled)
+      process.stdout.write(`failed: outside of tests: ${firstLine(message)}\n`);
     const seconds = Math.round((performance.now() - this.#beganMs) / 1_000);
     process.stdout.write(`${modules.length} files in ${seconds} s. The most CPU time:\n`);
     for (const { name, cpuMs } of slowestOf(modules)) {
@@ -43,6 +53,15 @@ export default class SummaryReporter implements Reporter {
     const { passed, failed, skipped } = counts;
     process.stdout.write(`${passed} passed, ${failed} failed, ${skipped} skipped\n`);
   }
+}
+
+function printFailed(module: TestModule, name: string, errors: readonly SerializedError[]): void {
+  const reason = firstLine(errors[0]?.message ?? "");
+  process.stdout.write(`failed: ${module.relativeModuleId} > ${name}: ${reason}\n`);
+}
+
+function firstLine(text: string): string {
+  return text.split("\n", 1)[0]?.slice(0, MOST_OF_REASON) ?? "";
 }
 
 function slowestOf(modules: readonly TestModule[]): { name: string; cpuMs: number }[] {
