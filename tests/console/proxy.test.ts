@@ -1,13 +1,14 @@
 /** The console behind nginx with a path prefix, which passes paths on decoded or as they are. */
+
 import { execFileSync } from "node:child_process";
 import { writeFile } from "node:fs/promises";
-import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import type { BrowserContext } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { connect } from "../../packages/leasehold/src/index.js";
 import { describeChromium, launchChromium } from "../support/chromium.js";
 import { endAll, serve } from "../support/cli.js";
+import { freePort } from "../support/free-port.js";
 import { Child, temporaryFolder } from "../support/processes.js";
 
 const hasNginx = (() => {
@@ -18,14 +19,6 @@ const hasNginx = (() => {
     return false;
   }
 })();
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await new Promise((resolve) => server.once("listening", resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
 
 /** nginx in front of the server: /decoded/ and /exact/. */
 async function startNginx(url: string): Promise<string> {

@@ -1,11 +1,11 @@
 /** Servers behind nginx and Caddy, with the configurations of deploy/: leases, streams, waits, addresses, sizes. */
+
 import { execFileSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import type { IncomingMessage } from "node:http";
 import { connect as connectHttp2 } from "node:http2";
 import { request } from "node:https";
-import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
@@ -14,6 +14,7 @@ import { connect, type Leasehold } from "../../packages/leasehold/src/index.js";
 import { http } from "../../packages/leasehold/src/stores/http/node.js";
 import { type Authority, type Certificate, newAuthority } from "../support/certificates.js";
 import { Cli, checkBuild } from "../support/cli.js";
+import { freePort } from "../support/free-port.js";
 import { askHttps, type HttpsReply } from "../support/https.js";
 import { describeWherePossible } from "../support/postgres.js";
 import { Child, endAll, temporaryFolder } from "../support/processes.js";
@@ -77,15 +78,6 @@ function missing(program: string, argument: string): string | null {
   } catch {
     return `${program} is not installed`;
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, "close");
-  return port;
 }
 
 interface Served {

@@ -7,12 +7,12 @@ import pg from "pg";
 import { afterEach, beforeAll, beforeEach, expect, it } from "vitest";
 import { checkBuild, ownEnvironment } from "../support/cli.js";
 import { typescript } from "../support/compile.js";
+import { freePort } from "../support/free-port.js";
 import { quickPglite } from "../support/pglite.js";
 import {
   describePostgres,
   describeUnless,
   type FreshDatabase,
-  freePort,
   freshDatabase,
 } from "../support/postgres.js";
 import { Child, endAll } from "../support/processes.js";

@@ -8,7 +8,8 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { APART, PARTS } from "../../docs/.vitepress/navigation.js";
 import { type Browser, launchChromium } from "../support/chromium.js";
 import { axe, overflows, PHONE } from "../support/console.js";
-import { describeWherePossible, freePort } from "../support/postgres.js";
+import { freePort } from "../support/free-port.js";
+import { describeWherePossible } from "../support/postgres.js";
 import { Child, endAll } from "../support/processes.js";
 import { deadLinksOf } from "../support/site-links.js";
 

@@ -38,8 +38,9 @@ import { http } from "../../packages/leasehold/src/stores/http/index.js";
 import { manualEnv } from "../../packages/leasehold/src/testing/index.js";
 import { openTestApp } from "../support/app.js";
 import { newKey } from "../support/console.js";
+import { freePort } from "../support/free-port.js";
 import { openPglite } from "../support/pglite.js";
-import { describePostgres, freePort, freshDatabase } from "../support/postgres.js";
+import { describePostgres, freshDatabase } from "../support/postgres.js";
 
 /** What the error of a call must be, besides its code. */
 interface Expected {

@@ -6,7 +6,7 @@ import { consul } from "../../packages/leasehold/src/stores/consul/index.js";
 import { until } from "../../packages/leasehold/src/testing/waiting.js";
 import { type Certificate, newAuthority } from "../support/certificates.js";
 import { type ConsulServer, describeConsul, startConsulCluster } from "../support/consul-engine.js";
-import { freePort } from "../support/postgres.js";
+import { freePort } from "../support/free-port.js";
 import { endAll } from "../support/processes.js";
 import { refusal, works } from "../support/reached-stores.js";
 import { expectNoSecrets, expectWithout, keepingLogger } from "../support/secrets.js";

@@ -8,7 +8,7 @@ import { connect } from "../../packages/leasehold/src/index.js";
 import { etcd } from "../../packages/leasehold/src/stores/etcd/index.js";
 import { TRANSPORTS } from "../../packages/leasehold/src/stores/etcd/open-transport.js";
 import { describeEtcd, type EtcdServer, startEtcd } from "../support/etcd-engine.js";
-import { freePort } from "../support/postgres.js";
+import { freePort } from "../support/free-port.js";
 import { endAll } from "../support/processes.js";
 import { requestOf } from "../support/queue-site.js";
 

@@ -15,7 +15,7 @@ import {
   startEtcd,
   startEtcdCluster,
 } from "../support/etcd-engine.js";
-import { freePort } from "../support/postgres.js";
+import { freePort } from "../support/free-port.js";
 import { Child, endAll } from "../support/processes.js";
 import { refusal } from "../support/reached-stores.js";
 import { expectNoSecrets, expectWithout, keepingLogger } from "../support/secrets.js";

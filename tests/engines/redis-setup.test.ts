@@ -7,7 +7,7 @@ import { redis } from "../../packages/leasehold/src/stores/redis/index.js";
 import { until } from "../../packages/leasehold/src/testing/waiting.js";
 import { type Certificate, newAuthority } from "../support/certificates.js";
 import { checkBuild, leasehold } from "../support/cli.js";
-import { freePort } from "../support/postgres.js";
+import { freePort } from "../support/free-port.js";
 import { endAll } from "../support/processes.js";
 import { refusal, works } from "../support/reached-stores.js";
 import {

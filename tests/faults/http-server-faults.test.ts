@@ -36,7 +36,8 @@ import {
   viewOf,
   type World,
 } from "../support/faults/http-world.js";
-import { describePostgres, freePort, freshDatabase } from "../support/postgres.js";
+import { freePort } from "../support/free-port.js";
+import { describePostgres, freshDatabase } from "../support/postgres.js";
 import { TEST_LIMITS } from "../support/test-limits.js";
 
 httpWorlds();

@@ -1,9 +1,11 @@
 /** What commands say while they connect for the first time, and how a signal ends them then. */
+
 import { once } from "node:events";
 import { createServer } from "node:net";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { Cli, checkBuild, endAll, leasehold, serve } from "../support/cli.js";
+import { freePort } from "../support/free-port.js";
 
 const HANDLERS = fileURLToPath(new URL("../support/cli-handlers.js", import.meta.url));
 const DEAD = "http://127.0.0.1:2";
@@ -45,15 +47,6 @@ describe("SIGTERM", () => {
 });
 
 describe("a store that answers later", () => {
-  async function freePort(): Promise<number> {
-    const server = createServer().listen(0, "127.0.0.1");
-    await once(server, "listening");
-    const { port } = server.address() as { port: number };
-    server.close();
-    await once(server, "close");
-    return port;
-  }
-
   it("is reported by commands that wait and by those that do not", async () => {
     const port = await freePort();
     const url = `http://127.0.0.1:${port}`;

@@ -7,7 +7,8 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import type { Certificate } from "./certificates.js";
-import { describeWherePossible, freePort } from "./postgres.js";
+import { freePort } from "./free-port.js";
+import { describeWherePossible } from "./postgres.js";
 import { Child, type Ended, temporaryFolder } from "./processes.js";
 
 const FETCHED = fileURLToPath(new URL("../../.servers/consul", import.meta.url));

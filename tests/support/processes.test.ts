@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { afterEach, expect, it } from "vitest";
 import { compile } from "./compile.js";
-import { freePort } from "./postgres.js";
+import { freePort } from "./free-port.js";
 import { Child, endAll, isAlive, stateOf, temporaryFolder } from "./processes.js";
 
 afterEach(() => endAll());

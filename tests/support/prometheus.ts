@@ -3,7 +3,7 @@ import { spawnSync } from "node:child_process";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { freePort } from "./postgres.js";
+import { freePort } from "./free-port.js";
 import { Child, temporaryFolder } from "./processes.js";
 
 const POLL_MS = 100;

@@ -10,7 +10,8 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { ConnectionOptions } from "node:tls";
 import { fileURLToPath } from "node:url";
 import { Redis } from "ioredis";
-import { describeUnless, describeWherePossible, freePort } from "./postgres.js";
+import { freePort } from "./free-port.js";
+import { describeUnless, describeWherePossible } from "./postgres.js";
 import { Child, temporaryFolder } from "./processes.js";
 
 const FETCHED = fileURLToPath(new URL("../../.servers/valkey-server", import.meta.url));
@@ -175,8 +176,18 @@ const SLOTS = 16_384;
 
 /** Of primaries alone, the slots spread evenly. Resolves when all of them take every slot for served. */
 export async function startRedisCluster(size = 3): Promise<RedisCluster> {
-  const settings = { "cluster-enabled": "yes", "cluster-node-timeout": "2000" };
-  const nodes = await Promise.all(Array.from({ length: size }, () => startRedis(settings)));
+  const started = Array.from({ length: size }, async () => {
+    // By default the nodes talk at their port + 10,000, which may be the port of any client on the machine.
+    const busPort = await freePort();
+    const settings = {
+      "cluster-enabled": "yes",
+      "cluster-node-timeout": "2000",
+      "cluster-port": `${busPort}`,
+    };
+    return { node: await startRedis(settings), busPort };
+  });
+  const all = await Promise.all(started);
+  const nodes = all.map(({ node }) => node);
   const [first] = nodes;
   if (!first) throw new Error("a cluster has a node");
   for (const [index, node] of nodes.entries()) {
@@ -186,7 +197,9 @@ export async function startRedisCluster(size = 3): Promise<RedisCluster> {
     // Else all would begin with the same one, and find that out the slow way.
     await node.ask("cluster", "set-config-epoch", index + 1);
   }
-  for (const node of nodes.slice(1)) await node.ask("cluster", "meet", "127.0.0.1", first.port);
+  for (const { node, busPort } of all.slice(1)) {
+    await first.ask("cluster", "meet", "127.0.0.1", node.port, busPort);
+  }
   for (const node of nodes) {
     while (!/cluster_state:ok/.test(String(await node.ask("cluster", "info")))) await delay(20);
     while ((await slotsOf(node)).length < size) await delay(20);

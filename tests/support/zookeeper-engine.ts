@@ -5,7 +5,8 @@ import { connect } from "node:net";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Certificate } from "./certificates.js";
-import { describeUnless, freePort } from "./postgres.js";
+import { freePort } from "./free-port.js";
+import { describeUnless } from "./postgres.js";
 import { Child, temporaryFolder } from "./processes.js";
 
 const JAR = "/usr/share/java/zookeeper.jar";

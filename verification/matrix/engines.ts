@@ -4,13 +4,14 @@ import { join } from "node:path";
 import { openStores } from "leasehold";
 import { missingConsul, startConsul } from "../../tests/support/consul-engine.js";
 import { missingEtcd, startEtcd } from "../../tests/support/etcd-engine.js";
+import { freePort } from "../../tests/support/free-port.js";
 import {
   ownKubeconfig,
   REAL_CLUSTER,
   startKubernetes,
   writeKubeconfig,
 } from "../../tests/support/kubernetes-engine.js";
-import { findEngine, freePort, startPostgres } from "../../tests/support/postgres-engine.js";
+import { findEngine, startPostgres } from "../../tests/support/postgres-engine.js";
 import { Child, temporaryFolder } from "../../tests/support/processes.js";
 import { missingRedis, startRedis } from "../../tests/support/redis-engine.js";
 import { missingZooKeeper, startZooKeeper } from "../../tests/support/zookeeper-engine.js";

@@ -9,7 +9,7 @@
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { seededRandom } from "leasehold/testing";
-import { freePort } from "../../tests/support/postgres-engine.js";
+import { freePort } from "../../tests/support/free-port.js";
 import { endAll } from "../../tests/support/processes.js";
 import { openTcpProxy } from "../../tests/support/tcp-proxy.js";
 import { beside, closeAll } from "./beside.js";

@@ -5,13 +5,14 @@ import { compile } from "../compile.js";
 import { describeConsul, startConsul } from "../consul-engine.js";
 import { describeEtcd, startEtcd } from "../etcd-engine.js";
 import { LONG_MS, TTL_MS } from "../fault-site.js";
+import { freePort } from "../free-port.js";
 import {
   ownKubeconfig,
   REAL_CLUSTER,
   startKubernetes,
   writeKubeconfig,
 } from "../kubernetes-engine.js";
-import { describePostgres, freePort, startPostgres } from "../postgres.js";
+import { describePostgres, startPostgres } from "../postgres.js";
 import { Child, temporaryFolder } from "../processes.js";
 import {
   describeRedis,

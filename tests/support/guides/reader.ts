@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { ownEnvironment } from "../cli.js";
-import { freePort } from "../postgres.js";
+import { freePort } from "../free-port.js";
 import { ENGINES, type Started } from "./engines.js";
 import type { Step, Walk } from "./page.js";
 import { misordered, type Pair } from "./printed.js";

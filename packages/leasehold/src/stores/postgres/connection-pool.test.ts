@@ -2,10 +2,10 @@ import { randomBytes } from "node:crypto";
 import { inspect } from "node:util";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { freePort } from "../../../../../tests/support/free-port.js";
 import {
   describePostgres,
   type FreshDatabase,
-  freePort,
   freshDatabase,
   type PostgresServer,
   startPostgres,

@@ -4,9 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { freePort } from "../../../../../tests/support/free-port.js";
 import {
   describePostgres,
-  freePort,
   type PostgresServer,
   startPostgres,
 } from "../../../../../tests/support/postgres.js";

@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { compile } from "../../../../../tests/support/compile.js";
 import { CuratorClient } from "../../../../../tests/support/curator-client.js";
-import { freePort } from "../../../../../tests/support/postgres.js";
+import { freePort } from "../../../../../tests/support/free-port.js";
 import { Child, endAll } from "../../../../../tests/support/processes.js";
 import {
   describeZooKeeper,
