@@ -97,6 +97,7 @@ export {
   type LiveWorker,
   LONGEST_WAITER_MS,
   liveWorkers,
+  notingFailures,
   PAUSED_HOLDER,
   RESERVED_MS,
   type ReleaseOutcome,

@@ -20,8 +20,8 @@ export const HTTP = [
     name: "last-try-decides",
     what: "If a retry is refused, the call reports that nothing was done, although an earlier attempt may have been applied.",
     file: RETRYING,
-    find: 'const maybe = before && isFailed(before) && before.applied === "maybe";',
-    by: 'const maybe = before && isFailed(before) && failed.applied === "maybe";',
+    find: 'const applied = before.applied === "maybe" ? "maybe" : failed.applied;',
+    by: "const { applied } = failed;",
     check: unit("packages/leasehold/src/core/retrying.test.ts"),
   },
   {

@@ -2,8 +2,9 @@
 
 import type * as Library from "leasehold";
 import { StoreUnavailableError } from "leasehold";
+import { silentLogger } from "leasehold/internal";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { connecting } from "./connecting.js";
+import { connecting, type Open } from "./connecting.js";
 import type { Notice } from "./notices.js";
 import { loadProgram } from "./program.js";
 
@@ -63,6 +64,19 @@ it("says that it retries and until when, and that it has connected", async () =>
       { event: "answering", message: `connected to ${URL}` },
     ],
   ]);
+});
+
+it.each([
+  ["no connection", down()],
+  ["no access", new StoreUnavailableError("too many", { outcome: "none", refusedBy: "rate" })],
+])("says why there is %s yet", async (what, err) => {
+  const open: Open<never> = (_, noting) => {
+    noting(silentLogger).debug({ err }, "the store failed; asking it again");
+    return new Promise(() => {});
+  };
+  void connecting([URL], open, notify, { waitMs: 20_000 });
+  await vi.advanceTimersByTimeAsync(3_000);
+  expect(said).toMatchObject([{ message: `${what} to ${URL} yet: ${err.message}` }]);
 });
 
 it("retries what fails at once only for a command that waits", async () => {

@@ -6,8 +6,8 @@
  *                           ├── the time has passed ──▶ the error
  *                           └── the signal aborts ──▶ its reason
  */
-import { type Logger, StoreUnavailableError } from "leasehold";
-import { Aborting, sleep, systemClock } from "leasehold/internal";
+import { type LeaseholdError, type Logger, StoreUnavailableError } from "leasehold";
+import { Aborting, notingFailures, sleep, systemClock } from "leasehold/internal";
 import type { Notify } from "./notices.js";
 import { shownUrl } from "./shown-url.js";
 
@@ -64,33 +64,24 @@ export async function connecting<Opened>(
   const stopping = remote.length === urls.length ? signal : undefined;
   const shown = remote.map((url) => shownUrl(url)).join(" and ");
   let said = false;
-  let isOpening = true;
-  let answer: StoreUnavailableError | undefined;
+  let last: LeaseholdError | undefined;
   const say = (message: string, giveUpMs: number) => {
     if (said) return;
     said = true;
     const until = new Date(clock.wall() + giveUpMs - clock.monotonic()).toISOString();
     notify({ event: "retrying", message, until });
   };
-  const timer = clock.timer(SAY_AFTER_MS, () =>
-    say(
-      answer ? `no access to ${shown} yet: ${answer.message}` : `no connection to ${shown} yet`,
-      firstUntilMs,
-    ),
-  );
+  const timer = clock.timer(SAY_AFTER_MS, () => {
+    const what = isRefusal(last) ? "no access" : "no connection";
+    say(`${what} to ${shown} yet${last ? `: ${last.message}` : ""}`, firstUntilMs);
+  });
   // PGlite starts in this process, which takes a while and never fails for a while.
   const isShort = waitMs === 0 || firstUntilMs - clock.monotonic() <= SAY_AFTER_MS;
   if (isShort || remote.length === 0) timer.cancel();
-  const noting = (own: Logger): Logger => ({
-    debug(fields, message) {
-      const { err } = fields as { err?: unknown };
-      if (isOpening && isRefusal(err)) answer = err;
-      own.debug(fields, message);
-    },
-    info: (fields, message) => own.info(fields, message),
-    warn: (fields, message) => own.warn(fields, message),
-    error: (fields, message) => own.error(fields, message),
-  });
+  const noting = (own: Logger) =>
+    notingFailures(own, (error) => {
+      last = error;
+    });
   try {
     for (let endMs = firstUntilMs; ; endMs = untilMs) {
       try {
@@ -109,12 +100,11 @@ export async function connecting<Opened>(
       await sleep(clock, CONNECT_AGAIN_MS, stopping && { signal: stopping });
     }
   } finally {
-    isOpening = false;
     timer.cancel();
   }
 }
 
 /** A server has answered, and refused. */
-function isRefusal(error: unknown): error is StoreUnavailableError {
+function isRefusal(error: LeaseholdError | undefined): boolean {
   return error instanceof StoreUnavailableError && error.refusedBy !== undefined;
 }

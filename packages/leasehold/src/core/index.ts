@@ -85,7 +85,13 @@ export {
   waiterOf,
 } from "./queue.js";
 export { RenewalScheduler, type Scheduled, type ScheduledLease } from "./renewal-scheduler.js";
-export { asReadError, Retrying, retryingLeases, UNLESS_APPLIED } from "./retrying.js";
+export {
+  asReadError,
+  notingFailures,
+  Retrying,
+  retryingLeases,
+  UNLESS_APPLIED,
+} from "./retrying.js";
 export type { ReusableLease } from "./reusable-lease.js";
 export {
   allDiffer,

@@ -21,7 +21,7 @@ export interface ExpectedServer {
  */
 export function openServer<Opened>(
   expected: ExpectedServer,
-  { clock }: Env,
+  { clock, logger }: Env,
   opening: Promise<Opened>,
   close: (late: Opened) => Promise<unknown>,
   abandon: () => void = () => {},
@@ -45,8 +45,9 @@ export function openServer<Opened>(
       },
       async (error: unknown) => {
         timer.cancel();
-        const isTransient = error instanceof LeaseholdError && error.retryable;
-        const found = isTransient ? await problem() : null;
+        if (!(error instanceof LeaseholdError && error.retryable)) return reject(error);
+        logger.debug({ err: error }, "no connection; asking what answers at the address");
+        const found = await problem();
         reject(found === null ? error : new StoreMisconfiguredError(found, error));
       },
     );

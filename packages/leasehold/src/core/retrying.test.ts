@@ -1,5 +1,5 @@
 import { describe, expect, test, vi } from "vitest";
-import { silentLogger } from "../env/index.js";
+import { silentLogger, sleep } from "../env/index.js";
 import { manualEnv } from "../testing/index.js";
 import { ClosedError, InvalidOptionError, StoreUnavailableError } from "./errors.js";
 import type { AcquireRequest, Failed, LeaseStore, RevokeRequest } from "./port.js";
@@ -184,6 +184,36 @@ describe("a batch", () => {
     await ended(retrying.batch(["a"], send));
     expect(tries[0]?.timeoutMs).toBe(5_000);
     expect(tries.at(-1)?.atMs).toBeGreaterThan(4_000);
+  });
+});
+
+describe("a try that the time ends", () => {
+  const refused = new StoreUnavailableError("connect ECONNREFUSED", { outcome: "none" });
+  const reason: Failed = { status: "failed", applied: "no", retryable: true, error: refused };
+  /** Fails at once but for the last try, which answers when its time is over. */
+  function cut(last: Failed) {
+    const { env, retrying, ended } = scripted();
+    let tries = 0;
+    const send = async (_: readonly string[], timeoutMs: number): Promise<Outcome[]> => {
+      if (tries++ === 0) return [reason];
+      await sleep(env.clock, timeoutMs);
+      return [last];
+    };
+    return ended(retrying.batch(["a"], send, { timeoutMs: 1_000 }));
+  }
+
+  test("does not hide why the one before it failed", async () => {
+    expect(await cut(failed("no"))).toEqual([reason]);
+  });
+
+  test("may have been applied all the same", async () => {
+    const [outcome] = await cut(failed("maybe"));
+    expect(outcome).toMatchObject({ applied: "maybe", error: { outcome: "unknown" } });
+    expect((outcome as Failed).error.message).toContain("ECONNREFUSED");
+  });
+
+  test("is reported if it was refused for good", async () => {
+    expect(await cut(closed)).toEqual([closed]);
   });
 });
 

@@ -7,7 +7,7 @@
  *
  * Once any try may have been applied, the request as a whole may have been.
  */
-import { Backoff, type Env, sleep, zip } from "../env/index.js";
+import { Backoff, type Env, type Logger, sleep, zip } from "../env/index.js";
 import { LeaseholdError, StoreUnavailableError } from "./errors.js";
 import type { Failed, LeaseStore } from "./port.js";
 import { detailsOf } from "./store-errors.js";
@@ -30,6 +30,20 @@ export interface RetryOptions {
  * For an operator's action that another one could come between: it is tried again unless it may have been applied.
  */
 export const UNLESS_APPLIED: RetryOptions = { repeatable: false, evenPassedOn: true };
+
+/** The logger, and beside it a listener for the errors that a store only logs, because it tries something else. */
+export function notingFailures(own: Logger, note: (error: LeaseholdError) => void): Logger {
+  return {
+    debug(fields, message) {
+      const { err } = fields as { err?: unknown };
+      if (err instanceof LeaseholdError) note(err);
+      own.debug(fields, message);
+    },
+    info: (fields, message) => own.info(fields, message),
+    warn: (fields, message) => own.warn(fields, message),
+    error: (fields, message) => own.error(fields, message),
+  };
+}
 
 /** The tries of one store. Each is given the time that is left, in milliseconds. */
 export class Retrying {
@@ -65,11 +79,12 @@ export class Retrying {
     for (;;) {
       const asked = open.map((at) => requests[at] as Request);
       const answers = await send(asked, deadlineMs - clock.monotonic());
+      const wasCut = clock.monotonic() >= deadlineMs;
       let retryAfterMs = 0;
       let err: LeaseholdError | undefined;
       const again: number[] = [];
       for (const [at, answer] of zip(open, answers)) {
-        const outcome = isFailed(answer) ? afterAll(outcomes[at], answer) : answer;
+        const outcome = isFailed(answer) ? afterAll(outcomes[at], answer, wasCut) : answer;
         outcomes[at] = outcome;
         if (!isFailed(outcome) || !outcome.retryable) continue;
         if (outcome.passedOn && !evenPassedOn) continue;
@@ -185,13 +200,21 @@ function isFailed<Outcome extends { readonly status: string }>(
   return outcome.status === "failed";
 }
 
-/** An earlier try may have been applied although this one was not. */
-function afterAll(before: { readonly status: string } | undefined, failed: Failed): Failed {
-  const maybe = before && isFailed(before) && before.applied === "maybe";
-  if (!maybe || failed.applied === "maybe") return failed;
-  const { error } = failed;
-  const known = error instanceof StoreUnavailableError ? asUnknown(error) : error;
-  return { ...failed, applied: "maybe", error: known };
+/**
+ * An earlier try may have been applied although this one was not. And where the time ended this one, the earlier one says
+ * more of the reason.
+ */
+function afterAll(
+  before: { readonly status: string } | undefined,
+  failed: Failed,
+  wasCut: boolean,
+): Failed {
+  if (!before || !isFailed(before)) return failed;
+  const applied = before.applied === "maybe" ? "maybe" : failed.applied;
+  const { error } = wasCut && failed.retryable ? before : failed;
+  if (applied === failed.applied && error === failed.error) return failed;
+  const isSure = error instanceof StoreUnavailableError && error.outcome === "none";
+  return { ...failed, applied, error: applied === "maybe" && isSure ? asUnknown(error) : error };
 }
 
 /** The error of a call that had no effect, after one that may have had. What else it says still counts. */

@@ -2,13 +2,14 @@ import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { systemEnv } from "../env/index.js";
+import { type LeaseholdError, Retrying, StoreUnavailableError } from "../core/index.js";
+import { type Env, systemEnv } from "../env/index.js";
 import { connect } from "../index.js";
 import { manualEnv } from "../testing/index.js";
 import { ENGINES } from "./open.js";
-import { openBy } from "./opening.js";
+import { type Engines, openBy } from "./opening.js";
 import { openPostgres, pglite } from "./postgres/index.js";
-import type { LeaseStores } from "./source.js";
+import type { LeaseStores, Source } from "./source.js";
 
 let directory: string;
 beforeAll(async () => {
@@ -250,6 +251,58 @@ describe("a PGlite that starts slowly", () => {
     await env.clock.advance(59_000);
     start(stores);
     expect(await opening).toBe(stores);
+  });
+});
+
+describe("an opening whose time is over while an attempt is under way", () => {
+  /** Fails as often as it is asked before the time is over, and then answers no more. */
+  const failing = (first: LeaseholdError) => ({
+    async open(env: Env, timeoutMs = 0) {
+      let asked = 0;
+      await new Retrying(env).call(
+        () => (asked++ === 0 ? Promise.reject(first) : new Promise<never>(() => {})),
+        { timeoutMs },
+      );
+      return {} as LeaseStores;
+    },
+  });
+  const failed = async (source: Source, engines: Engines = ENGINES) => {
+    const env = manualEnv();
+    const error = openBy(engines, source, env, 1_000).catch((error: unknown) => error as Error);
+    await env.clock.advance(1_000);
+    return error;
+  };
+
+  it("says why the attempts before it failed", async () => {
+    const first = new StoreUnavailableError("certificate has expired", { outcome: "none" });
+    expect(await failed(failing(first))).toMatchObject({
+      message:
+        "no connection within connectTimeoutMs = 1000: certificate has expired; nothing has changed: try again",
+      cause: first,
+    });
+  });
+
+  it("keeps what a server asked for", async () => {
+    const first = new StoreUnavailableError("too many", {
+      outcome: "none",
+      refusedBy: "rate",
+      retryAfterMs: 70,
+    });
+    expect(await failed(failing(first))).toMatchObject({ refusedBy: "rate", retryAfterMs: 70 });
+  });
+
+  it.each([
+    ["slow://a:1,b/app?x=1", " to a:1,b"],
+    ["slow://me:p/w@d@host:1/app", " to host:1"],
+    // What may be a part of a password is not shown.
+    ["slow://me:p?w@host:1/app", ""],
+    ["slow:///app?host=/run", ""],
+    ["slow:name", ""],
+  ])("names the hosts of %s alone", async (url, hosts) => {
+    const engines = { slow: async () => ({ open: () => new Promise<never>(() => {}) }) };
+    expect(await failed(url, engines)).toMatchObject({
+      message: `no connection${hosts} within connectTimeoutMs = 1000; nothing has changed: try again`,
+    });
   });
 });
 

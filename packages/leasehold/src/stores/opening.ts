@@ -7,7 +7,9 @@ import {
   detailsOf,
   InvalidOptionError,
   kindOf,
+  type LeaseholdError,
   nearestOf,
+  notingFailures,
   readParameters,
   StoreUnavailableError,
 } from "../core/index.js";
@@ -44,14 +46,31 @@ export async function openBy(
   const found = await sourceOf(engines, source, path);
   const wantedMs = connectTimeoutMs ?? found.connectTimeoutMs ?? CONNECT_TIMEOUT_MS;
   const timeoutMs = Math.min(wantedMs, LONGEST_CONNECT_MS);
-  const opening = found.open(env, timeoutMs);
+  // An attempt may be under way when the time is over: what the ones before it said is the reason.
+  let cause: LeaseholdError | undefined;
+  const logger = notingFailures(env.logger, (error) => {
+    cause = error;
+  });
+  const opening = found.open({ ...env, logger }, timeoutMs);
   const opened = withTimeout(env.clock, timeoutMs, opening, () => {
     // It may still open: close it then, or it would leak.
     void opening.then((stores) => stores.close()).catch(() => {});
-    const what = `no connection within connectTimeoutMs = ${timeoutMs}`;
-    throw new StoreUnavailableError(what, { outcome: "none" });
+    const what = `no connection${toHosts(source)} within connectTimeoutMs = ${timeoutMs}`;
+    const known = cause instanceof StoreUnavailableError ? detailsOf(cause) : {};
+    const message = cause ? `${what}: ${cause.message}` : what;
+    throw new StoreUnavailableError(message, { outcome: "none", cause, ...known });
   });
   return opened.catch(nothingChanged);
+}
+
+/** ` to HOST:PORT`; nothing where the source names no host, or what looks like one may be a part of a password. */
+function toHosts(source: Source): string {
+  if (typeof source !== "string" && !(source instanceof URL)) return "";
+  const [, place = "", query = ""] = /^[a-z+]+:\/\/([^?#]*)(.*)$/is.exec(String(source)) ?? [];
+  const at = place.lastIndexOf("@");
+  if (at < 0 && query.includes("@")) return "";
+  const [hosts = ""] = place.slice(at + 1).split("/");
+  return hosts && ` to ${hosts}`;
 }
 
 /** Opening asks and prepares, and can be repeated: whatever failed, no call of the caller's took effect. */
