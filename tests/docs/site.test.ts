@@ -104,16 +104,20 @@ describeWherePossible(without, "the site", () => {
   ];
   const pages = ["index", ...PARTS.flatMap((part) => Object.keys(part.pages)), ...OF_A_KIND];
   const paths = [...new Set(pages)].map((page) => `/${page.replace(/(^|\/)index$/, "$1")}`);
-  it.each(paths)("%s fits a phone, and has no findings of axe in either theme", async (path) => {
-    const page = await open(path, PHONE);
-    expect(await overflows(page)).toBe(false);
-    await page.setViewportSize(WIDE);
-    expect(await axe(page), "light").toEqual([]);
-    await page.emulateMedia({ colorScheme: "dark" });
-    await page.locator("html.dark").waitFor({ state: "attached" });
-    expect(await axe(page), "dark").toEqual([]);
-    await page.close();
-  });
+  // Side by side: each page waits for its network more than it computes.
+  it.concurrent.each(paths)(
+    "%s fits a phone, and has no findings of axe in either theme",
+    async (path) => {
+      const page = await open(path, PHONE);
+      expect(await overflows(page)).toBe(false);
+      await page.setViewportSize(WIDE);
+      expect(await axe(page), "light").toEqual([]);
+      await page.emulateMedia({ colorScheme: "dark" });
+      await page.locator("html.dark").waitFor({ state: "attached" });
+      expect(await axe(page), "dark").toEqual([]);
+      await page.close();
+    },
+  );
 
   it.each([
     ["beside the page", WIDE],

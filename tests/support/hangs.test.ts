@@ -8,7 +8,7 @@ import { ownEnvironment } from "./cli.js";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 /** Instead of the minutes that a busy machine may need. */
-const SHORT = { HANG_OUTSIDE_MS: "30000", HANG_HOOKS_MS: "10000", HANG_ALLOWANCE_MS: "1000" };
+const SHORT = { HANG_OUTSIDE_MS: "10000", HANG_HOOKS_MS: "5000", HANG_ALLOWANCE_MS: "1000" };
 
 function outcome(command: string, args: readonly string[], env: Readonly<Record<string, string>>) {
   return new Promise<{ code: number; output: string }>((resolve) => {
