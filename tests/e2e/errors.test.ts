@@ -327,7 +327,7 @@ const CASES: Readonly<Record<ErrorCode, readonly [name: string, expected: Expect
       {
         ...misconfigured,
         cause: () => refusal(() => connect("postgres://app:secret@host:port/app")),
-        message: /^the PostgreSQL URL is invalid: write postgres:\/\/user/,
+        message: /^the PostgreSQL URL is invalid: a host is missing; write postgres:\/\/user/,
       },
     ],
     [

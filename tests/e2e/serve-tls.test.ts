@@ -212,9 +212,11 @@ it("takes the list of client keys, and its changes", async () => {
   };
   const whoami = () => askHttps(`${url}/v1/whoami`, own);
   expect((await whoami()).status).toBe(401);
+  expect(await logged(cli, "client_keys")).not.toHaveProperty("keyId");
   // The token of the first key is no key of the certificate, so it needs one that is assigned: none is yet.
   await writeFile(list, "dns:worker-1.example 0123456789ab\n");
-  await logged(cli, "tls_certificate", cli.err.length);
+  const unknown = await logged(cli, "client_keys", cli.err.length);
+  expect(unknown).toMatchObject({ level: 40, keyId: "0123456789ab" });
   const body = JSON.stringify({ name: "me", role: "admin" });
   const token = await cli.until(({ out }) => out.find((line) => line.startsWith("lh_bootstrap")));
   const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };

@@ -22,16 +22,41 @@ const TTL = { ttlMs: 60_000 };
 
 describe("a URL of Redis", () => {
   it.each([
-    ["redis+sentinel://a,b", "the Redis URL is invalid: write redis+sentinel://"],
-    ["redis+sentinel://me:secret@a/name/x", "the Redis URL is invalid: write redis+sentinel://"],
-    ["redis://me:secret@a/x", "the Redis URL is invalid: write redis://"],
-    ["redis://me:secret@a/16x", "the Redis URL is invalid: write redis://"],
-    ["redis://me:secret@a/0x1", "the Redis URL is invalid: write redis://"],
-    ["redis://me:secret@:6379", "the Redis URL is invalid: write redis://"],
-    ["redis:///0", "the Redis URL is invalid: write redis://"],
-    ["redis://a,,b", "the Redis URL is invalid: write redis://"],
-    ["redis://a:0", "the Redis URL is invalid: write redis://"],
-    ["redis://me:sec?secret@a/0", "the Redis URL is invalid: write redis://"],
+    [
+      "redis+sentinel://a,b",
+      "the Redis URL is invalid: it has no name of a primary; write redis+sentinel://",
+    ],
+    [
+      "redis+sentinel://me:secret@a/name/x",
+      "the Redis URL is invalid: the database must be a number, such as /1; write redis+sentinel://",
+    ],
+    [
+      "redis://me:secret@a/x",
+      "the Redis URL is invalid: the database must be a number, such as /1; write redis://",
+    ],
+    [
+      "redis://me:secret@a/16x",
+      "the Redis URL is invalid: the database must be a number, such as /1; write redis://",
+    ],
+    [
+      "redis://me:secret@a/0x1",
+      "the Redis URL is invalid: the database must be a number, such as /1; write redis://",
+    ],
+    [
+      "redis://me:secret@:6379",
+      "the Redis URL is invalid: a host, a port or an escape is wrong; write redis://",
+    ],
+    ["redis:///0", "the Redis URL is invalid: a host is missing, or a port is 0; write redis://"],
+    ["redis://a,,b", "the Redis URL is invalid: a host is missing, or a port is 0; write redis://"],
+    ["redis://a:0", "the Redis URL is invalid: a host is missing, or a port is 0; write redis://"],
+    [
+      "redis://me:sec?secret@a/0",
+      "the Redis URL is invalid: a host, a port or an escape is wrong; write redis://",
+    ],
+    ["redis://a/-1", "the Redis URL is invalid: the database must be a number"],
+    ["redis://a/ 1", "the Redis URL is invalid: the database must be a number"],
+    ["redis://a#1", "source must not have a fragment: remove #"],
+    ["redis://me:secret#secret@a", "source must not have a fragment: remove #"],
     ["redis://a?format=redlok", 'url: ?format must be "redlock" or'],
     ["rediss://a?ssl=false", "url: ?ssl is not a parameter of rediss: URLs"],
     ["rediss://a?cacert=~/ca.pem", "url: ?cacert must not begin with ~"],

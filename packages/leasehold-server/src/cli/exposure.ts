@@ -13,6 +13,10 @@ export interface Exposure {
   readonly insecureNoKeys?: boolean;
   /** Whose tokens are accepted beside keys. */
   readonly oidcIssuer?: string;
+  /** The authorities of client certificates, and the list that assigns keys to these. */
+  readonly tlsClientCa?: string;
+  readonly tlsClientKeys?: string;
+  readonly tlsClientOptional?: boolean;
 }
 
 export interface Access {
@@ -64,7 +68,7 @@ export function accessFor(
 /** Logs who may use a server that has begun to listen, if callers with keys are not all who may. */
 export function logAccess(
   logger: Logger,
-  { host, oidcIssuer }: Exposure,
+  { host, oidcIssuer, tlsClientCa, tlsClientKeys, tlsClientOptional = false }: Exposure,
   keys: KeysState,
   { bootstrapToken }: Access,
 ): void {
@@ -79,19 +83,24 @@ export function logAccess(
     return;
   }
   if (keys === "valid") return;
-  if (keys === "ended") {
-    const remedy = "create one on the store with leasehold keys create";
+  // Where certificates are optional, a caller without one is as any caller is.
+  const needsCertificate = tlsClientCa !== undefined && !tlsClientOptional;
+  const certified = needsCertificate ? " with a certificate of --tls-client-ca" : "";
+  if (keys === "ended" || (needsCertificate && tlsClientKeys !== undefined)) {
+    const why =
+      keys === "ended" ? "all API keys have ended" : "no API key that a certificate can have";
     logger.warn(
       { event: "no_valid_key" },
-      `all API keys have ended, so no caller has access: ${remedy}`,
+      `${why}, so no caller has access: create one on the store with leasehold keys create`,
     );
   } else if (isLoopback(host)) {
     logger.info(
       {},
-      "no API key: any program on this machine may do everything, other machines have no access",
+      `no API key: any program on this machine${certified} may do everything, other machines have no access`,
     );
   } else {
-    logger.warn({ host }, "no API key: any caller that reaches this address may do everything");
+    const caller = `any caller${certified} that reaches this address`;
+    logger.warn({ host }, `no API key: ${caller} may do everything`);
   }
 }
 

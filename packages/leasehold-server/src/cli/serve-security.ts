@@ -1,6 +1,6 @@
 /** Options of a server about TLS, certificates of clients, and networks. */
 import { type Command, InvalidArgumentError, Option } from "commander";
-import { type Env, InvalidOptionError } from "leasehold";
+import { type Env, InvalidOptionError, type Stores } from "leasehold";
 import {
   type AddressList,
   type AllowedFrom,
@@ -101,8 +101,11 @@ export interface Security {
     readonly tls: ServerTls | undefined;
     readonly hstsMaxAgeMs: number | undefined;
   };
-  /** Follows the files of certificates. Returns a function that ends it. */
-  follow(server: Pick<Listening, "changeTls">): () => Promise<void>;
+  /** Follows the files of certificates and of their keys. Returns a function that ends it. */
+  follow(
+    server: Pick<Listening, "changeTls">,
+    stores: Pick<Stores, "control">,
+  ): () => Promise<void>;
 }
 
 /** @throws UsageError for options that exclude or need each other, and for files that cannot be used */
@@ -118,7 +121,7 @@ export async function securityOf(options: SecurityOptions, env: Env): Promise<Se
       allowedFrom: allowed && ((tenant) => allowed.get(tenant) ?? allowed.get(OTHERS)),
     },
     connections: { tls: files?.tls, hstsMaxAgeMs: hsts },
-    follow: (server) => files?.follow(server) ?? (async () => {}),
+    follow: (server, { control }) => files?.follow(server, control?.keys) ?? (async () => {}),
   };
 }
 

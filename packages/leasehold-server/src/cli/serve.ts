@@ -150,7 +150,9 @@ async function serve(command: Command, options: Options): Promise<void> {
       auditDenials: options.auditDenials,
       auditReads: options.auditReads,
       twoPersonRevoke,
-      trustedHosts: options.insecureNoKeys ? "any" : [...LOOPBACK_HOSTS, options.host],
+      trustedHosts: options.insecureNoKeys
+        ? "any"
+        : [...new Set([...LOOPBACK_HOSTS, options.host])],
       ...(options.limits && { limits: options.limits }),
       metrics,
       console: files,
@@ -169,7 +171,7 @@ async function serve(command: Command, options: Options): Promise<void> {
     const directory = directoryOf(where.store);
     const placed = directory === undefined ? {} : { directory };
     logger.info({ url: server.url, ...page, store, ...placed, ...control }, message);
-    const unfollow = security.follow(server);
+    const unfollow = security.follow(server, stores);
     logAccess(logger, options, keys, access);
     logSessions(logger, options);
     warnOfNoEffect(logger, options, stores, keys);

@@ -12,7 +12,7 @@ import { X509Certificate } from "node:crypto";
 import { type FSWatcher, realpathSync, watch } from "node:fs";
 import { dirname } from "node:path";
 import type { Env, Timer } from "leasehold";
-import { repeat } from "leasehold/internal";
+import { type KeyStore, repeat } from "leasehold/internal";
 import type { ClientCertificate, Listening, ServerTls } from "../http/index.js";
 import { type ClientKeys, keyIn, parseClientKeys } from "./client-keys.js";
 import { UsageError } from "./failures.js";
@@ -25,6 +25,9 @@ export interface TlsPaths {
   /** The list that assigns keys to certificates of clients. */
   readonly clientKeys?: string | undefined;
 }
+
+/** Where the keys are that the list assigns; undefined: the store keeps none. */
+type Keys = Pick<KeyStore, "find"> | undefined;
 
 /** Files that change together are read together. */
 const SETTLE_MS = 500;
@@ -76,23 +79,26 @@ export class TlsFiles {
    * Follows the files from now on.
    * @returns a function that ends it
    */
-  follow(server: Pick<Listening, "changeTls">): () => Promise<void> {
+  follow(server: Pick<Listening, "changeTls">, keys: Keys): () => Promise<void> {
     const { clock, logger } = this.#env;
     this.#describe("serving with this certificate");
+    void this.#warnOfKeys(keys);
     let settling: Timer | undefined;
     const later = () => {
       settling?.cancel();
-      settling = clock.timer(SETTLE_MS, () => void this.#readAgain(server), { background: true });
+      settling = clock.timer(SETTLE_MS, () => void this.#readAgain(server, keys), {
+        background: true,
+      });
     };
     const watchers = this.#watch(later);
     const reading = repeat(this.#env, "read the certificates", READ_EVERY_MS, async () => {
       this.#warnOfExpiry();
-      await this.#readAgain(server);
+      await this.#readAgain(server, keys);
     });
     this.#onHangUp = () => {
       logger.info({ event: "tls_reload" }, "SIGHUP: reading the certificates again");
       this.#failure = "";
-      void this.#readAgain(server);
+      void this.#readAgain(server, keys);
     };
     return async () => {
       this.#onHangUp = () => {};
@@ -124,7 +130,7 @@ export class TlsFiles {
     this.#env.logger.warn({ folder, err }, message);
   }
 
-  async #readAgain(server: Pick<Listening, "changeTls">): Promise<void> {
+  async #readAgain(server: Pick<Listening, "changeTls">, keyStore: Keys): Promise<void> {
     const { logger } = this.#env;
     try {
       const texts = await read(this.#paths);
@@ -137,6 +143,7 @@ export class TlsFiles {
       this.#failure = "";
       this.#warnedMs = -Infinity;
       this.#describe("the certificates have changed: new connections use them");
+      await this.#warnOfKeys(keyStore);
     } catch (error) {
       const { message } = error as Error;
       if (message === this.#failure) return;
@@ -196,6 +203,31 @@ export class TlsFiles {
       logger.warn(
         fields,
         "an authority of clients has expired, so they are cut off: replace its file",
+      );
+    }
+  }
+
+  /** Certificates without a key have no access, and nobody but their clients would learn it. */
+  async #warnOfKeys(store: Keys): Promise<void> {
+    const { logger } = this.#env;
+    if (this.#paths.clientKeys === undefined) return;
+    const ids = [...new Set(this.#keys.values())];
+    if (ids.length === 0) {
+      logger.warn(
+        { event: "client_keys" },
+        "--tls-client-keys has no line, so no certificate has access: add one for each certificate",
+      );
+    }
+    for (const keyId of ids) {
+      try {
+        if (await store?.find(keyId)) continue;
+      } catch (err) {
+        logger.debug({ err, keyId }, "whether a key of --tls-client-keys exists is not known");
+        continue;
+      }
+      logger.warn(
+        { event: "client_keys", keyId },
+        "a key of --tls-client-keys does not exist, so its certificates have no access: correct the line, or create the key with leasehold keys create and write its id",
       );
     }
   }

@@ -116,6 +116,7 @@ export { type Instant, instant, type Trust, trustFrom, trustLeftMs } from "./tru
 export {
   anyText,
   checkExpanded,
+  checkNoFragment,
   checkOneScheme,
   filePath,
   isEncoded,

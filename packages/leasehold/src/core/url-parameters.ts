@@ -128,6 +128,16 @@ export function checkExpanded(path: string, url: string): void {
   throw wrong(path, "has a variable that was not expanded: write its value");
 }
 
+/**
+ * Refuses a fragment in the URL of a server, which would be lost: it may be the rest of a password.
+ * @param path the option that has the URL
+ * @throws InvalidOptionError without the URL, which may have a password
+ */
+export function checkNoFragment(path: string, url: string): void {
+  if (!/^[a-z+]+:\/\/[^#]*#/i.test(url)) return;
+  throw wrong(path, "must not have a fragment: remove #, or write it as %23 in a password");
+}
+
 /** The known name that was probably meant; undefined if none is near. */
 export function nearestOf(name: string, known: readonly string[]): string | undefined {
   const text = name.toLowerCase();

@@ -2,6 +2,7 @@
 import {
   anyText,
   checkExpanded,
+  checkNoFragment,
   checkNumber,
   checkOneScheme,
   detailsOf,
@@ -201,6 +202,7 @@ async function sourceOf(engines: Engines, source: Source, path: string): Promise
   }
   checkOneScheme(path, text);
   checkExpanded(path, text);
+  checkNoFragment(path, text);
   return engine(text);
 }
 

@@ -164,6 +164,26 @@ test("the audit records an operator's reason for a revocation", async () => {
   expect(page?.items[0]).toMatchObject({ target: "r", reason: "it hangs" });
 });
 
+test.each([
+  ["no API key is assigned to this client certificate", /; assign an existing key to it in/],
+  ["the key of this client certificate does not exist", /; assign an existing key to it in/],
+  ["the client certificate of this connection has expired", /; name one by \?cert= and \?key=/],
+  ["no such key", /; pass a valid key in the option apiKey/],
+  // What the server says already is not contradicted.
+  ["no such key: this server requires no API key. Send none", /Send none$/],
+  ["the token is bound to a key of its client: get one that is not", /is not$/],
+] as const)("401 with %j has its own remedy", (detail, message) => {
+  expect(new RefusedKeyError(401, detail).message).toMatch(message);
+});
+
+test.each([
+  ["without a key, requests must use localhost, not 0.0.0.0", /0\.0\.0\.0$/],
+  ["the tenant may not be used from 10.0.0.1: the operator allows other networks", /networks$/],
+  ['not resources that begin with "b": this key is limited to "a"', /; use a key or an identity/],
+] as const)("403 with %j has its own remedy", (detail, message) => {
+  expect(new RefusedKeyError(403, detail).message).toMatch(message);
+});
+
 test("a server that requires a client certificate asks for one, and not for another key", () => {
   const { message } = new RefusedKeyError(401, "this server requires a client certificate");
   expect(message).toContain("name one by ?cert= and ?key= of the URL");

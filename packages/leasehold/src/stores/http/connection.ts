@@ -213,13 +213,24 @@ export function misconfigured(what: string): StoreMisconfiguredError {
   return new StoreMisconfiguredError(`${what}: is this the URL of a Leasehold server?`);
 }
 
-const REFUSED_KEY = {
+/** What to do, by the first words that the server's own fit; nothing where these say it themselves. */
+const REFUSED_KEY: Readonly<Record<401 | 403, readonly (readonly [RegExp, remedy: string])[]>> = {
   401: [
-    "UNAUTHENTICATED",
-    "pass a valid key in the option apiKey, as http://KEY@host, or on the command line in LEASEHOLD_KEY, or a valid token in the option token",
+    [
+      /(assigned to|key of) this client certificate/,
+      "assign an existing key to it in the file of --tls-client-keys of the server",
+    ],
+    [/client certificate/, TLS_REMEDIES.client],
+    [/Send none|: use that key|: get one/, ""],
+    [
+      /^/,
+      "pass a valid key in the option apiKey, as http://KEY@host, or on the command line in LEASEHOLD_KEY, or a valid token in the option token",
+    ],
   ],
-  403: ["FORBIDDEN", "use a key or an identity of another role, or with other prefixes"],
-} as const;
+  403: [
+    [/ limited to |^status /, "use a key or an identity of another role, or with other prefixes"],
+  ],
+};
 
 /** The server rejected the key or the token, or its caller may not do that. A retry cannot succeed without another one. */
 export class RefusedKeyError extends StoreMisconfiguredError {
@@ -230,12 +241,10 @@ export class RefusedKeyError extends StoreMisconfiguredError {
     readonly status: 401 | 403,
     detail = `status ${status}`,
   ) {
-    const [code, remedy] = REFUSED_KEY[status];
-    // A server says by itself which roles may do it.
-    const own = /client certificate/.test(detail) ? TLS_REMEDIES.client : remedy;
-    const advice = /: use an? (key|identity) of /.test(detail) ? "" : `; ${own}`;
-    const refused = status === 403 ? "refused this caller" : "rejected the key";
-    super(`the server ${refused} (${code}): ${detail}${advice}`);
+    const refused =
+      status === 403 ? "refused this caller (FORBIDDEN)" : "rejected the key (UNAUTHENTICATED)";
+    const remedy = REFUSED_KEY[status].find(([words]) => words.test(detail))?.[1];
+    super(`the server ${refused}: ${detail}${remedy ? `; ${remedy}` : ""}`);
     this.name = "StoreMisconfiguredError";
   }
 }

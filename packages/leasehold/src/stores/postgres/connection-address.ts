@@ -34,7 +34,8 @@ const URL_SHAPE = /^(postgres(?:ql)?:\/\/)([^/?#]*@)?([^/?#@]*)(\/[^?#@]*)?(?:\?
 export function readAddress(text: string): ServerAddress {
   const [, scheme, login = "", authority = "", path = "", query = ""] =
     URL_SHAPE.exec(text.trim()) ?? [];
-  if (scheme === undefined || !isEncoded(login + authority + path)) throw invalid();
+  if (scheme === undefined) throw invalid("its form is wrong");
+  if (!isEncoded(login + authority + path)) throw invalid("a % begins no escape: write it as %25");
   const parameters = readParameters("postgres:", query, OWN_PARAMETERS, DRIVER_PARAMETERS);
   const before = {
     host: authority !== "",
@@ -92,7 +93,8 @@ function inAuthority(host: string): string {
 
 function parsed(text: string): URL {
   const url = URL.canParse(text) ? new URL(text) : null;
-  if (!url?.hostname || url.port === "0") throw invalid();
+  if (!url || url.port === "0") throw invalid("a host or a port is wrong");
+  if (!url.hostname) throw invalid("a host is missing");
   return url;
 }
 
@@ -103,8 +105,8 @@ function locate({ hostname, port }: URL): Address | null {
 }
 
 /** Without the cause, which quotes the URL with the password. */
-function invalid(): StoreMisconfiguredError {
+function invalid(problem: string): StoreMisconfiguredError {
   return new StoreMisconfiguredError(
-    "the PostgreSQL URL is invalid: write postgres://user:password@host:port/database, or ?host=/folder in place of the host for a socket, and percent-encode special characters of the password",
+    `the PostgreSQL URL is invalid: ${problem}; write postgres://user:password@host:port/database, or ?host=/folder in place of the host for a socket, and percent-encode special characters of the password`,
   );
 }

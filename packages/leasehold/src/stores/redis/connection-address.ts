@@ -58,7 +58,7 @@ export function addressOf(url: string): RedisAddress {
   const isTls = scheme.toLowerCase() === "rediss";
   const [name = "", database = ""] = isSentinel ? path.split(/\/(.*)/s) : ["", path];
   try {
-    if (scheme === "") throw new Error("no scheme");
+    if (scheme === "") throw new Wrong("its form is wrong");
     const [username = "", password = ""] = auth.split(/:(.*)/s).map(decodeURIComponent);
     const port = isSentinel ? SENTINEL_PORT : REDIS_PORT;
     const addresses = hosts.split(",").map((host) => hostOf(host, port));
@@ -79,16 +79,21 @@ export function addressOf(url: string): RedisAddress {
   } catch (error) {
     if (error instanceof InvalidOptionError) throw error;
     // Omits the cause, which quotes the URL with the password.
+    const problem = error instanceof Wrong ? error.message : "a host, a port or an escape is wrong";
+    const form = isSentinel
+      ? "redis+sentinel://user:password@sentinel:port,sentinel2:port/name/database, with the name that the Sentinels monitor"
+      : "redis://user:password@host:port/database, separate the nodes of a cluster by commas";
     throw new StoreMisconfiguredError(
-      isSentinel
-        ? "the Redis URL is invalid: write redis+sentinel://user:password@sentinel:port,sentinel2:port/name/database, with the name that the Sentinels monitor, and percent-encode special characters of the password"
-        : "the Redis URL is invalid: write redis://user:password@host:port/database, separate the nodes of a cluster by commas, and percent-encode special characters of the password",
+      `the Redis URL is invalid: ${problem}; write ${form}, and percent-encode special characters of the password`,
     );
   }
 }
 
+/** What is wrong with a URL, without a part of it. */
+class Wrong extends Error {}
+
 function sentinelOf(name: string, parameters: URLSearchParams): Sentinel {
-  if (name === "") throw new Error("no name");
+  if (name === "") throw new Wrong("it has no name of a primary");
   const [username, password] = [
     parameters.get("sentinelUsername"),
     parameters.get("sentinelPassword"),
@@ -98,11 +103,12 @@ function sentinelOf(name: string, parameters: URLSearchParams): Sentinel {
 
 function hostOf(text: string, defaultPort: number): Address {
   const { hostname, port } = new URL(`redis://${text}`);
-  if (hostname === "" || Number(port || defaultPort) === 0) throw new Error("no address");
+  if (hostname === "" || Number(port || defaultPort) === 0)
+    throw new Wrong("a host is missing, or a port is 0");
   return { host: hostname.replace(/^\[|\]$/g, ""), port: Number(port || defaultPort) };
 }
 
 function databaseOf(text: string): number {
-  if (!/^\d*$/.test(text)) throw new Error("no number");
+  if (!/^\d*$/.test(text)) throw new Wrong("the database must be a number, such as /1");
   return Number(text);
 }

@@ -295,7 +295,10 @@ describeRedis("leases in Redis", () => {
     afterEach(() => server.ask("acl", "deluser", "limited"));
 
     it.each([
-      ["redis://[::1", /is invalid: write redis:\/\/user:password@host:port\/database/],
+      [
+        "redis://[::1",
+        /is invalid: a host, a port or an escape is wrong; write redis:\/\/user:password@host:port\/database/,
+      ],
       ["redis://user:secret@host:port", /URL is invalid/],
       ["redis://host/name", /URL is invalid/],
     ])("%s", async (url, message) => {

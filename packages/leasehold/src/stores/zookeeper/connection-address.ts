@@ -71,7 +71,7 @@ export function optionsOf(url: string): ZooKeeperAddress {
     if (error instanceof InvalidOptionError) throw error;
     // Omits the cause, which quotes the URL with the password.
     throw new StoreMisconfiguredError(
-      "the ZooKeeper URL is invalid: write zookeeper://a:2181,b:2181,c:2181/chroot, with user:password@ before the servers where needed",
+      "the ZooKeeper URL is invalid: a server is missing, or an escape or its form is wrong; write zookeeper://a:2181,b:2181,c:2181/chroot, with user:password@ before the servers where needed",
     );
   }
 }
