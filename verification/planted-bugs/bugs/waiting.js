@@ -69,8 +69,8 @@ export const WAITING = [
     name: "cli-second-outage-not-reported",
     what: "A waiting command reports only the first outage of its store.",
     file: "packages/leasehold-server/src/cli/outage.ts",
-    find: "      await sleep(systemEnv.clock, POLL_MS, { signal }).catch(() => {});\n    }\n    this.#isPolling = false;\n",
-    by: "      await sleep(systemEnv.clock, POLL_MS, { signal }).catch(() => {});\n    }\n",
+    find: "      await sleep(this.#clock, POLL_MS, { signal }).catch(() => {});\n    }\n    this.#isPolling = false;\n",
+    by: "      await sleep(this.#clock, POLL_MS, { signal }).catch(() => {});\n    }\n",
     check: unit("packages/leasehold-server/src/cli/outage.test.ts", "says of each outage"),
   },
 ];

@@ -1,31 +1,39 @@
 /** What a waiting command says of a store that stops answering. */
-import { once } from "node:events";
 import { StoreMisconfiguredError, StoreUnavailableError } from "leasehold";
+import { manualClock } from "leasehold/testing";
 import { expect, it, vi } from "vitest";
 import type { Notice } from "./notices.js";
 import { Outage } from "./outage.js";
 
+/** How often a command asks a store that has not answered. */
+const POLL_MS = 1_000;
+/** How long a lease is held before a command says so. */
+const HELD_MS = 1_000;
+
 it("says of each outage when it began, and that the store answers again", async () => {
   const said: Notice["event"][] = [];
-  const outage = new Outage(({ event }) => void said.push(event));
+  const clock = manualClock();
+  const outage = new Outage(({ event }) => void said.push(event), undefined, clock);
   let answers = true;
   const get = async () => {
     if (!answers) throw new Error("connection refused");
     return null;
   };
   outage.watch({ get }, "nightly");
-  const saidBy = (count: number) =>
-    vi.waitFor(() => expect(said).toHaveLength(count), { timeout: 60_000, interval: 5 });
   for (let outages = 1; outages <= 2; outages += 1) {
     answers = false;
     // The library warns of each retry.
     for (let tries = 0; tries < 3; tries += 1) outage.logger.warn({ err: "no answer" }, "retrying");
-    await saidBy(2 * outages - 1);
+    await clock.settle();
+    expect(said).toHaveLength(2 * outages - 1);
     answers = true;
-    await saidBy(2 * outages);
+    await clock.advance(POLL_MS);
+    expect(said).toHaveLength(2 * outages);
   }
   expect(said).toEqual(["retrying", "answering", "retrying", "answering"]);
   outage.end();
+  await clock.settle();
+  expect(clock.pendingTimers).toBe(0);
 });
 
 it("says nothing of a store that answers by the time it is asked", async () => {
@@ -43,12 +51,13 @@ it("says nothing of a store that answers by the time it is asked", async () => {
 /** A command that waits, and what it says. */
 function waiting({ patienceMs, waitMs }: { patienceMs?: number; waitMs?: number } = {}) {
   const said: Notice[] = [];
-  const outage = new Outage((notice) => void said.push(notice), patienceMs);
+  const clock = manualClock();
+  const outage = new Outage((notice) => void said.push(notice), patienceMs, clock);
   const get = vi.fn(async (): Promise<null> => {
     throw new StoreUnavailableError("down", { outcome: "none" });
   });
   outage.watch({ get }, "nightly", waitMs);
-  return { said, outage, get };
+  return { said, outage, get, clock };
 }
 
 const refusal = (refusedBy: "limit" | "rate" | "load") =>
@@ -61,7 +70,9 @@ it("says once of a server that refuses since when, and that it no longer does", 
   expect(said).toEqual([
     {
       event: "refused",
-      message: expect.stringMatching(/^the server has refused since 20.*: the limit is reached/),
+      message: expect.stringMatching(
+        /^the server has refused since 2020-01-01T12:00:00.000Z: the limit is reached/,
+      ),
       since: expect.any(String),
     },
     { event: "answering", message: "the server no longer refuses" },
@@ -89,30 +100,34 @@ it("is hopeless at a limit of the tenant without an end of the wait, and at a re
 });
 
 it("is hopeless when the store has not answered for as long as the command is patient", async () => {
-  const { said, outage } = waiting({ patienceMs: 50 });
+  const { said, outage, clock } = waiting({ patienceMs: 60_000 });
   outage.logger.warn({ err: "no answer" }, "retrying");
-  await once(outage.hopeless, "abort");
+  await clock.advance(59_999);
+  expect(outage.hopeless.aborted).toBe(false);
+  await clock.advance(1);
   expect(outage.hopeless.reason).toMatchObject({ code: "STORE_UNAVAILABLE" });
-  expect(said).toMatchObject([{ event: "retrying", until: expect.any(String) }]);
+  expect(said).toMatchObject([{ event: "retrying", until: "2020-01-01T12:01:00.000Z" }]);
   outage.end();
 });
 
 it("says once who holds the lease that is waited for, and who has paused it", async () => {
   for (const [holder, message] of [
-    ["web-3", /^"r" is held by web-3 for another \d.*, unless it renews it$/],
+    ["web-3", /^"r" is held by web-3 for another 29s, unless it renews it$/],
     ["paused", /^"r" is paused by an operator$/],
   ] as const) {
-    const { said, outage } = waiting({ waitMs: 60_000 });
+    const { said, outage, clock } = waiting({ waitMs: 60_000 });
     const remainingMs = holder === "paused" ? null : 30_000;
     for (let tries = 0; tries < 2; tries += 1) {
       outage.logger.debug({ resource: "r", holder, remainingMs }, "the lease is held");
     }
-    await vi.waitFor(() => expect(said).not.toEqual([]), { timeout: 60_000, interval: 5 });
+    await clock.advance(HELD_MS - 1);
+    expect(said).toEqual([]);
+    await clock.advance(1);
     expect(said).toEqual([
       expect.objectContaining({
         event: "waiting",
         message: expect.stringMatching(message),
-        until: expect.any(String),
+        until: "2020-01-01T12:01:00.000Z",
       }),
     ]);
     outage.end();

@@ -10,12 +10,13 @@
 
 import {
   type AnyLease,
+  type Clock,
   type Leasehold,
   LeaseholdError,
   type Logger,
   StoreUnavailableError,
 } from "leasehold";
-import { formatDuration, silentLogger, sleep, systemEnv } from "leasehold/internal";
+import { formatDuration, silentLogger, sleep, systemClock } from "leasehold/internal";
 import { reasonOf } from "leasehold/internal/describe";
 import { PAUSED_HOLDER } from "leasehold/port";
 import type { Notify } from "./notices.js";
@@ -40,6 +41,7 @@ export function leftOf(waitMs: number, passedMs: number): number {
 export class Outage {
   readonly #notify: Notify;
   readonly #patienceMs: number;
+  readonly #clock: Clock;
   /** When the wait ends, by the wall clock. */
   #untilMs = Number.POSITIVE_INFINITY;
   readonly #ended = new AbortController();
@@ -56,9 +58,10 @@ export class Outage {
    * @param patienceMs how long the command waits for a store that does not answer; it does not wait for a limit.
    *   Default: for ever
    */
-  constructor(notify: Notify, patienceMs = Number.POSITIVE_INFINITY) {
+  constructor(notify: Notify, patienceMs = Number.POSITIVE_INFINITY, clock: Clock = systemClock) {
     this.#notify = notify;
     this.#patienceMs = patienceMs;
+    this.#clock = clock;
   }
 
   /** For the client that is watched. */
@@ -94,7 +97,7 @@ export class Outage {
     resource: string,
     waitMs = Number.POSITIVE_INFINITY,
   ): void {
-    this.#untilMs = systemEnv.clock.wall() + waitMs;
+    this.#untilMs = this.#clock.wall() + waitMs;
     this.#poll = () => leasehold.get(resource);
   }
 
@@ -109,7 +112,7 @@ export class Outage {
     const trouble = isRefusal(error) ? "refused" : "unanswered";
     if (this.#sinceMs === undefined) this.#begin();
     if (this.#reported === trouble || this.#giveUp(error)) return;
-    const nowMs = systemEnv.clock.wall();
+    const nowMs = this.#clock.wall();
     const untilMs = Math.min(this.#untilMs, (this.#sinceMs ?? nowMs) + this.#patienceMs);
     // The command tries no more, and its error says why.
     if (untilMs <= nowMs) return;
@@ -142,7 +145,7 @@ export class Outage {
   }
 
   #begin(): void {
-    const { clock } = systemEnv;
+    const clock = this.#clock;
     const sinceMs = clock.wall();
     this.#sinceMs = sinceMs;
     if (!Number.isFinite(this.#patienceMs)) return;
@@ -179,7 +182,7 @@ export class Outage {
         break;
       }
       this.failed(failure);
-      await sleep(systemEnv.clock, POLL_MS, { signal }).catch(() => {});
+      await sleep(this.#clock, POLL_MS, { signal }).catch(() => {});
     }
     this.#isPolling = false;
   }
@@ -187,7 +190,7 @@ export class Outage {
   #held({ resource, holder, remainingMs }: HeldFields): void {
     if (this.#isHeldReported) return;
     this.#isHeldReported = true;
-    const { clock } = systemEnv;
+    const clock = this.#clock;
     const atMs = clock.monotonic();
     const report = () => {
       const leftMs =

@@ -1,3 +1,4 @@
+import { BUDGET_HEADER } from "leasehold/internal/wire";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { openTestApp } from "../../../../tests/support/app.js";
 import { TEST_LIMITS } from "../../../../tests/support/test-limits.js";
@@ -43,7 +44,9 @@ test("so is a refusal before the app", async () => {
   onTestFinished(() => server.close());
   void ask("POST", "/api/tasks", { task_data: 1 });
   await vi.waitUntil(() => asked.mock.calls.length === 1);
-  const refused = await fetch(`${server.url}/v1/locks`);
+  // An overloaded server keeps a caller waiting for half of its budget, and for 2 s at most.
+  const headers = { [BUDGET_HEADER]: "2" };
+  const refused = await fetch(`${server.url}/v1/locks`, { headers });
   expect(refused.status).toBe(429);
   expect(refused.headers.get("cache-control")).toBe("no-store");
   expect(refused.headers.get("x-content-type-options")).toBe("nosniff");

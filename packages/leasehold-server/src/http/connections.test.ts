@@ -1,11 +1,18 @@
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { once } from "node:events";
 import { createConnection, type Socket } from "node:net";
-import { createKey, systemEnv } from "leasehold/internal";
+import { createKey, systemEnv, taskIds } from "leasehold/internal";
 import { memory } from "leasehold/stores/memory";
-import { expect, it, onTestFinished } from "vitest";
+import { expect, it, onTestFinished, vi } from "vitest";
+import { newTaskOf } from "../../../leasehold/src/testing/task-suite/new-task.js";
 import { createApp, type ListenOptions, listen } from "./index.js";
 
 type Line = Record<string, unknown>;
+
+/** How long a connection without a caller may be idle. */
+const IDLE_MS = 5_000;
+/** After an idle time that Node announces, it waits for as much longer, because a request may be on its way. */
+const NODE_ADDS_MS = 1_000;
 
 async function open(options: Partial<ListenOptions> = {}) {
   const stores = await memory().open(systemEnv);
@@ -32,6 +39,16 @@ async function open(options: Partial<ListenOptions> = {}) {
     await once(socket, "connect");
     return socket;
   };
+  const accepted = new Set<Socket>();
+  const onAccepted = (message: unknown) => accepted.add((message as { socket: Socket }).socket);
+  subscribe("net.server.socket", onAccepted);
+  onTestFinished(() => void unsubscribe("net.server.socket", onAccepted));
+  /** The other end of a connection, which has the timeouts of the server. */
+  const otherEnd = ({ localPort }: Socket): Socket => {
+    const found = [...accepted].find(({ remotePort }) => remotePort === localPort);
+    if (!found) throw new Error("the server has not accepted this connection");
+    return found;
+  };
   const logged = async (count: number) => {
     while (lines.length < count) {
       await new Promise<void>((resolve) => {
@@ -51,7 +68,7 @@ async function open(options: Partial<ListenOptions> = {}) {
     const by = { actor: "test", reason: null };
     return (await createKey(control, systemEnv.random, order, by)).text;
   };
-  return { server, dial, logged, newKey };
+  return { stores, dial, otherEnd, logged, newKey };
 }
 
 /** Sends a request on a connection that is kept, and returns the head of the response. */
@@ -123,7 +140,7 @@ it("says that there are as many connections as there may be", async () => {
 });
 
 it("keeps an idle connection of a caller for longer than one without", async () => {
-  const { dial, newKey } = await open();
+  const { dial, otherEnd, newKey } = await open();
   const key = `authorization: Bearer ${await newKey()}\r\n`;
   const [anonymous, wrong, caller, pipelined] = [
     await dial(),
@@ -139,24 +156,33 @@ it("keeps an idle connection of a caller for longer than one without", async () 
   expect(await ask(caller, "/healthz")).toMatch(/keep-alive: timeout=65\r\n/i);
   const two = `/healthz HTTP/1.1\r\nhost: a\r\n\r\nGET /v1/locks`;
   await ask(pipelined, two, key);
-  await Promise.all([closed(anonymous), closed(wrong)]);
+  for (const socket of [anonymous, wrong]) {
+    await vi.waitUntil(() => otherEnd(socket).timeout === IDLE_MS, { timeout: 60_000 });
+    // Node's own timers of sockets cannot be advanced.
+    otherEnd(socket).emit("timeout");
+    await closed(socket);
+  }
   for (const socket of [caller, pipelined]) {
+    const isLong = () => otherEnd(socket).timeout === 65_000 + NODE_ADDS_MS;
+    await vi.waitUntil(isLong, { timeout: 60_000 });
     expect(await ask(socket, "/v1/locks", key)).toContain("HTTP/1.1 200");
   }
-}, 30_000);
+});
 
 it("does not cut off a request that takes longer than a connection without a caller may be idle", async () => {
-  const { dial, newKey } = await open();
+  const { stores, dial, otherEnd, newKey } = await open();
   const key = `authorization: Bearer ${await newKey()}\r\ncontent-type: application/json\r\n`;
   const socket = await dial();
   await ask(socket, "/healthz");
-  const body = JSON.stringify({ processor: "w", waitMs: 7_000 });
+  await vi.waitUntil(() => otherEnd(socket).timeout === IDLE_MS, { timeout: 60_000 });
+  const newId = taskIds(systemEnv.clock, systemEnv.random);
+  const claim = vi.spyOn(stores.tasks, "claim");
+  const body = JSON.stringify({ processor: "w", waitMs: 30_000 });
   const head = `POST /api/tasks/next HTTP/1.1\r\nhost: a\r\n${key}content-length: ${body.length}`;
-  let answer = "";
-  socket.on("data", (data) => {
-    answer += data.toString();
-  });
+  const answered = once(socket, "data");
   socket.write(`${head}\r\n\r\n${body}`);
-  await once(socket, "data");
-  expect(answer).toContain("HTTP/1.1 204");
-}, 30_000);
+  await vi.waitUntil(() => claim.mock.calls.length > 0, { timeout: 60_000 });
+  expect(otherEnd(socket).timeout).toBe(0);
+  await stores.tasks.enqueue([newTaskOf({ namespace: "n", id: newId() }, { queue: "default" })]);
+  expect(String(await answered)).toContain("HTTP/1.1 200");
+});

@@ -45,6 +45,16 @@ describe("a timer of the system", () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
+  it("holds the process open, unless it is in the background", () => {
+    const set = vi.spyOn(globalThis, "setTimeout");
+    const timers = [true, false].map((background) =>
+      systemClock.timer(1_000, called, { background }),
+    );
+    expect(set.mock.results.map(({ value }) => value.hasRef())).toEqual([false, true]);
+    for (const timer of timers) timer.cancel();
+    set.mockRestore();
+  });
+
   it("never fires for an endless delay", () => {
     const endless = systemClock.timer(Infinity, called);
     vi.advanceTimersByTime(100 * DAY_MS);

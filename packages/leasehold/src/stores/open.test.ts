@@ -127,8 +127,10 @@ describe("a URL that would name another store than it seems to", () => {
   it("is the same as a URL object that is made of it", async () => {
     const text = "memory:prüfung mit Leerzeichen";
     const [first, second] = [await connect(text), await connect(new URL(text))];
-    await first.acquire("r", { autoRenew: false });
+    const lease = await first.acquire("r", { autoRenew: false });
     expect(await second.tryAcquire("r")).toBeNull();
+    // Otherwise close() waits for it.
+    await lease.release();
     await Promise.all([first.close(), second.close()]);
   });
 
