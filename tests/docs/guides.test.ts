@@ -5,7 +5,7 @@
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { checkBuild, endAll } from "../support/cli.js";
 import { readBlocks, type Snippet, snippetsOf, walksOf } from "../support/guides/page.js";
 import { compare, misordered } from "../support/guides/printed.js";
@@ -31,18 +31,20 @@ const pages = await Promise.all(
 );
 
 beforeAll(checkBuild);
-afterEach(() => endAll());
 afterAll(() => endAll());
 
-for (const { path, blocks } of pages) {
-  for (const walk of walksOf(blocks)) {
-    const missing = walk.leftOut ?? missingFor(walk);
-    const where = walk.leftOut || isOptional(missing) ? describeWherePossible : describeUnless;
-    where(missing, `docs/${path}${walk.alternative && `, ${walk.alternative}`}`, () => {
-      it("does what it says", { timeout: 300_000 }, () => follow(walk));
-    });
+// Most of a walk is waiting: for leases to expire, and for processes to end.
+describe.concurrent("a walk", () => {
+  for (const { path, blocks } of pages) {
+    for (const walk of walksOf(blocks)) {
+      const missing = walk.leftOut ?? missingFor(walk);
+      const where = walk.leftOut || isOptional(missing) ? describeWherePossible : describeUnless;
+      where(missing, `docs/${path}${walk.alternative && `, ${walk.alternative}`}`, () => {
+        it("does what it says", { timeout: 300_000 }, () => follow(walk));
+      });
+    }
   }
-}
+});
 
 const snippets = pages.map(({ path, blocks }) => ({ path, found: snippetsOf(blocks) }));
 
