@@ -4,7 +4,7 @@ import { systemEnv } from "../../packages/leasehold/src/env/index.js";
 import type { Stores } from "../../packages/leasehold/src/index.js";
 import { memory } from "../../packages/leasehold/src/stores/memory/index.js";
 import { openPostgres } from "../../packages/leasehold/src/stores/postgres/index.js";
-import { exerciseKindStore } from "../../packages/leasehold/src/testing/index.js";
+import { exerciseKindStore, manualEnv } from "../../packages/leasehold/src/testing/index.js";
 import { openHttpHarness, openTwice } from "../support/http-harness.js";
 import { freshPglite } from "../support/pglite.js";
 import { describePostgres, freshDatabase } from "../support/postgres.js";
@@ -22,7 +22,7 @@ if (runsIn("contract")) {
     name: "memory",
     vitest,
     async open() {
-      const stores = await memory().open(systemEnv);
+      const stores = await memory().open(manualEnv({ seed: 51 }));
       return opened(stores, () => stores.close());
     },
   });
@@ -63,7 +63,7 @@ if (runsIn("engines")) {
     name: "http over memory",
     vitest,
     async open() {
-      const stores = await openHttpHarness([await memory().open(systemEnv)]);
+      const stores = await openHttpHarness([await memory().open(manualEnv({ seed: 52 }))]);
       return opened(stores, () => stores.close());
     },
   });

@@ -28,17 +28,6 @@ if (runsIn("contract")) {
   });
 }
 
-if (runsIn("engines")) {
-  exerciseTaskStore({
-    name: "memory in real time",
-    vitest,
-    async open() {
-      const stores = await memory().open(systemEnv);
-      return { store: stores.tasks, generator: stores.generator, close: () => stores.close() };
-    },
-  });
-}
-
 if (runsIn("contract")) {
   exerciseTaskStore({
     name: "PGlite",
