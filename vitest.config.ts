@@ -12,10 +12,17 @@ process.env["TMPDIR"] = temporaryFolder();
 
 const common = {
   globalSetup: ["tests/support/postgres-setup.ts", "tests/support/pglite-setup.ts"],
-  setupFiles: ["tests/support/running.ts", "tests/support/cpu-time.ts", "tests/support/leaks.ts"],
+  setupFiles: [
+    "tests/support/running.ts",
+    "tests/support/cpu-time.ts",
+    "tests/support/leaks.ts",
+    "tests/support/patience.ts",
+  ],
   // A PGlite starts in a second or two, and on a machine with much else to do in a minute.
   testTimeout: 120_000,
   hookTimeout: 180_000,
+  // As tests/support/patience.ts for other conditions.
+  expect: { poll: { timeout: 60_000 } },
   // Tests provoke these by the hundred. Those of the warnings themselves start processes of their own.
   execArgv: ["--disable-warning=LeaseholdWarning"],
 };

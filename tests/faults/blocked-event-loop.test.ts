@@ -2,13 +2,15 @@
  * Holders whose event loop is blocked, as real processes: with and without a renewal thread.
  * @module-tag safety
  */
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { connect, type Leasehold } from "../../packages/leasehold/src/index.js";
 import { checkBuild, ownEnvironment } from "../support/cli.js";
 import { describePostgres, freshDatabase } from "../support/postgres.js";
-import { Child, endAll } from "../support/processes.js";
+import { Child, endAll, temporaryFolder } from "../support/processes.js";
 import { describeRedis, type RedisServer, startRedis } from "../support/redis-engine.js";
 
 const TTL_MS = 1_000;
@@ -47,7 +49,9 @@ const IDLE = `
 
 /** Holds again after its last lease, and says what was logged in more than maxBlockedMs. */
 const TWICE = `
-  import { setTimeout as delay } from "node:timers/promises";
+  import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
   import { connect } from "leasehold";
   const logged = [];
   const log = (_, message) => logged.push(message);
@@ -110,14 +114,19 @@ function behave(open: () => Promise<{ url: string; remove(): Promise<unknown> }>
   it("loses its lease when it blocks for longer than maxBlockedMs", async () => {
     const holder = new Holder(source.url, { renewIn: "thread", maxBlockedMs: 2 * TTL_MS });
     const { token } = await holder.says("token");
-    holder.process.say(`block ${6 * TTL_MS}`);
+    const before = await other.get("r");
+    const file = join(await temporaryFolder(), "go-on");
+    holder.process.say(`block-until ${file}`);
     await holder.says("blocked");
-    const sinceMs = performance.now();
+    // It is blocked all the while.
     const lease = await other.acquire("r", { ttlMs: TTL_MS });
-    const waitedMs = performance.now() - sinceMs;
-    expect(waitedMs).toBeGreaterThan(1.5 * TTL_MS);
-    expect(waitedMs).toBeLessThan(5 * TTL_MS);
     expect(lease.token).toBeGreaterThan(Number(token));
+    const { grantedAt } = (await other.get("r")) ?? {};
+    await writeFile(file, "");
+    // By the store's times. Without a renewal meanwhile, it were a TTL and little more.
+    const renewedAt = before?.renewedAt ?? before?.grantedAt;
+    const keptMs = Date.parse(grantedAt ?? "") - Date.parse(renewedAt ?? "");
+    expect(keptMs).toBeGreaterThan(1.5 * TTL_MS);
     expect(await holder.says("alive")).toEqual({ alive: false, aborted: true, remainingMs: 0 });
     expect(await holder.says("lost")).toEqual({ lost: "expired" });
     await holder.process.until(() => holder.logged.length > 1);

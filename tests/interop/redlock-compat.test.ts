@@ -138,9 +138,10 @@ function behaves(clientOf: () => Client, urlOf: () => string) {
       )
       .toBe("held");
     await new Promise((resolve) => setTimeout(resolve, 500));
+    const releasedMs = Date.now();
     await held.release();
     const lock = await waiting;
-    expect(lock.expiration).toBeGreaterThan(Date.now() + 1_700);
+    expect(lock.expiration).toBeGreaterThan(releasedMs + 1_700);
     await lock.release();
   });
 
@@ -159,10 +160,11 @@ function behaves(clientOf: () => Client, urlOf: () => string) {
   it("extends by another duration, into a lock that replaces the old one", async () => {
     const resource = fresh();
     const before = await ours.acquire([resource], 1_000);
+    const beganMs = Date.now();
     const lock = await before.extend(LONG_MS);
     expect(lock.value).toBe(before.value);
     expect(before.expiration).toBe(0);
-    expect(lock.expiration).toBeGreaterThan(Date.now() + LONG_MS * 0.9);
+    expect(lock.expiration).toBeGreaterThan(beganMs + LONG_MS * 0.9);
     await expect(before.extend(LONG_MS)).rejects.toThrow(/has ended/);
     await refusalOf(theirs.acquire([resource], LONG_MS, { retryCount: 6, retryDelay: 200 }));
     expect(lock.expiration).toBeGreaterThan(Date.now());
@@ -254,7 +256,8 @@ function behaves(clientOf: () => Client, urlOf: () => string) {
     const redlock = new Redlock([leasehold]);
     const resource = fresh();
     const lock = await redlock.acquire([resource], 1_000);
-    expect((await lock.extend(LONG_MS)).expiration).toBeGreaterThan(Date.now() + LONG_MS / 2);
+    const beganMs = Date.now();
+    expect((await lock.extend(LONG_MS)).expiration).toBeGreaterThan(beganMs + LONG_MS / 2);
     await lock.release();
     await redlock.quit();
     await expect(leasehold.get(resource)).rejects.toMatchObject({ code: "CLOSED" });

@@ -247,8 +247,10 @@ it("counts the time that it takes to connect towards --wait", async () => {
   const late: Fault = async ({ forward, answer }) => {
     const sinceMs = performance.now();
     await delay(1_000);
-    answer(await forward());
+    const response = await forward();
+    // Before the client can have the answer.
     delayedMs = performance.now() - sinceMs;
+    answer(response);
   };
   proxy.next(late);
   const waiting = run(resource, ["--wait", "5s"], "true", { url: proxy.url });

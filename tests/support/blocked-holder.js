@@ -1,7 +1,8 @@
 /**
  * A holder that blocks its event loop: `node blocked-holder.js SOURCE OPTIONS TTL`. It obeys the lines of its stdin
- * (`block MS`, `check`, `end-threads`, `close`) and prints JSON.
+ * (`block MS`, `block-until FILE`, `check`, `end-threads`, `close`) and prints JSON.
  */
+import { existsSync } from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
 import { createInterface } from "node:readline";
 import threads from "node:worker_threads";
@@ -27,13 +28,20 @@ const lease = await leasehold.acquire("r", { ttlMs: Number(ttlMs) });
 lease.onLost((reason) => say({ lost: reason }));
 say({ token: lease.token });
 
+const block = (isOver) => {
+  say({ blocked: true });
+  while (!isOver());
+  // In the same turn: no timer has run, and no message has arrived.
+  const alive = lease.checkAlive();
+  say({ alive, aborted: lease.signal.aborted, remainingMs: lease.remainingMs() });
+};
 const commands = {
   block(ms) {
-    say({ blocked: true });
-    for (const untilMs = Date.now() + Number(ms); Date.now() < untilMs; );
-    // In the same turn: no timer has run, and no message has arrived.
-    const alive = lease.checkAlive();
-    say({ alive, aborted: lease.signal.aborted, remainingMs: lease.remainingMs() });
+    const untilMs = Date.now() + Number(ms);
+    block(() => Date.now() >= untilMs);
+  },
+  "block-until"(file) {
+    block(() => existsSync(file));
   },
   check() {
     say({ checked: lease.checkAlive(), aborted: lease.signal.aborted });

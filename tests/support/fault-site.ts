@@ -16,7 +16,7 @@ export const TTL_MS = 2_000;
 /** For leases that must not expire while the machine is slow. */
 export const LONG_MS = 60_000;
 /** How long after the ttl a waiter may take over, on a slow machine. */
-export const TAKEOVER_MS = 10_000;
+const TAKEOVER_MS = 10_000;
 
 const closing: (() => Promise<unknown>)[] = [];
 /** Closes it when the test ends. */

@@ -15,8 +15,6 @@ import { type NodeProcess, Nodes } from "../../verification/matrix/nodes.js";
 const FEATURES = ["elector"] as const;
 /** Of a machine that is too slow for the shortest ttl: with two, four, eight times of it. */
 const TRIES = 4;
-/** How long after the end of a dead leader's lease another one may take over, on a slow machine. */
-const TAKEOVER_MS = 20_000;
 
 export interface StoryEngine {
   readonly engine: Engine;
@@ -72,7 +70,6 @@ export function tellStories(open: () => StoryEngine): void {
       if (left?.token === first.token && left.expiresAt && grantedAt) {
         const waitedMs = Date.parse(grantedAt) - Date.parse(left.expiresAt);
         expect(waitedMs).toBeGreaterThanOrEqual(0);
-        expect(waitedMs).toBeLessThan(TAKEOVER_MS);
       }
       expect(next).toMatchObject({ node: "b", alive: true, wrote: "written" });
       expect(next.token).toBeGreaterThan(first.token);

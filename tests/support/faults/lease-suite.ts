@@ -11,15 +11,7 @@ import type { AcquireOptions } from "../../../packages/leasehold/src/core/index.
 import { newLeaseId, systemRandom } from "../../../packages/leasehold/src/env/index.js";
 import type { Leasehold } from "../../../packages/leasehold/src/index.js";
 import { until } from "../../../packages/leasehold/src/testing/waiting.js";
-import {
-  compileHolder,
-  Holder,
-  LONG_MS,
-  openLeases,
-  Site,
-  TAKEOVER_MS,
-  TTL_MS,
-} from "../fault-site.js";
+import { compileHolder, Holder, LONG_MS, openLeases, Site, TTL_MS } from "../fault-site.js";
 import {
   describePostgres,
   describeUnless,
@@ -128,7 +120,6 @@ function holders({ exactExpiry }: LeaseEngine, world: LeaseWorld): void {
     const { grantedAt } = await site.view();
     const waitedMs = Date.parse(grantedAt!) - Date.parse(left.expiresAt!);
     expect(waitedMs).toBeGreaterThanOrEqual(0);
-    expect(waitedMs).toBeLessThan(TAKEOVER_MS);
   });
 }
 

@@ -157,14 +157,14 @@ it("keeps an idle connection of a caller for longer than one without", async () 
   const two = `/healthz HTTP/1.1\r\nhost: a\r\n\r\nGET /v1/locks`;
   await ask(pipelined, two, key);
   for (const socket of [anonymous, wrong]) {
-    await vi.waitUntil(() => otherEnd(socket).timeout === IDLE_MS, { timeout: 60_000 });
+    await vi.waitUntil(() => otherEnd(socket).timeout === IDLE_MS);
     // Node's own timers of sockets cannot be advanced.
     otherEnd(socket).emit("timeout");
     await closed(socket);
   }
   for (const socket of [caller, pipelined]) {
     const isLong = () => otherEnd(socket).timeout === 65_000 + NODE_ADDS_MS;
-    await vi.waitUntil(isLong, { timeout: 60_000 });
+    await vi.waitUntil(isLong);
     expect(await ask(socket, "/v1/locks", key)).toContain("HTTP/1.1 200");
   }
 });
@@ -174,14 +174,14 @@ it("does not cut off a request that takes longer than a connection without a cal
   const key = `authorization: Bearer ${await newKey()}\r\ncontent-type: application/json\r\n`;
   const socket = await dial();
   await ask(socket, "/healthz");
-  await vi.waitUntil(() => otherEnd(socket).timeout === IDLE_MS, { timeout: 60_000 });
+  await vi.waitUntil(() => otherEnd(socket).timeout === IDLE_MS);
   const newId = taskIds(systemEnv.clock, systemEnv.random);
   const claim = vi.spyOn(stores.tasks, "claim");
   const body = JSON.stringify({ processor: "w", waitMs: 30_000 });
   const head = `POST /api/tasks/next HTTP/1.1\r\nhost: a\r\n${key}content-length: ${body.length}`;
   const answered = once(socket, "data");
   socket.write(`${head}\r\n\r\n${body}`);
-  await vi.waitUntil(() => claim.mock.calls.length > 0, { timeout: 60_000 });
+  await vi.waitUntil(() => claim.mock.calls.length > 0);
   expect(otherEnd(socket).timeout).toBe(0);
   await stores.tasks.enqueue([newTaskOf({ namespace: "n", id: newId() }, { queue: "default" })]);
   expect(String(await answered)).toContain("HTTP/1.1 200");
