@@ -5,7 +5,7 @@ import { createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
+import { afterAll, beforeAll, it as each, expect, type TestContext } from "vitest";
 import { connect } from "../../packages/leasehold/src/index.js";
 import {
   Cli,
@@ -18,7 +18,8 @@ import {
   serve,
 } from "../support/cli.js";
 
-const SLOW = { timeout: 120_000 };
+// Each has names of its own on the server, and most of them wait for a process: one of them for 30 s.
+const it = each.concurrent;
 
 let server: Serving;
 beforeAll(async () => {
@@ -36,7 +37,49 @@ async function refuses(args: readonly string[], why: string): Promise<void> {
   expect({ args, code, stderr }).toEqual({ args, code: 64, stderr: expect.stringContaining(why) });
 }
 
-it("refuses an empty namespace, and names where it comes from", SLOW, async () => {
+/** Accepts connections and never answers, until the end of the test. */
+async function hanging({ onTestFinished }: TestContext): Promise<{ port: number }> {
+  const sockets: Socket[] = [];
+  const server = createServer((socket) => {
+    sockets.push(socket);
+    socket.on("error", () => {});
+  });
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", () => resolve()));
+  const { port } = server.address() as { port: number };
+  return { port };
+}
+
+// It begins first, because it takes the longest.
+it("retries a Redis that hangs until the time that it announced", async (context) => {
+  const { port } = await hanging(context);
+  const cli = new Cli(["ls", "--store", `redis://127.0.0.1:${port}`]);
+  const line = await cli.until(({ err }) => err.find((text) => text.includes("retrying until")));
+  const until = Date.parse(/until (.*Z)$/.exec(line)?.[1] ?? "");
+  const { code } = await cli.ended;
+  expect({ code, early: Date.now() < until - 1_000 }).toEqual({ code: 69, early: false });
+});
+
+it("run --wait 0 tries a store that hangs once, and announces no retry", async (context) => {
+  const { port } = await hanging(context);
+  const store = `redis://127.0.0.1:${port}`;
+  const { code, stderr } = await leasehold([
+    "run",
+    "r",
+    "--wait",
+    "0",
+    "--store",
+    store,
+    "--",
+    "true",
+  ]);
+  expect({ code, stderr }).toEqual({ code: 69, stderr: expect.not.stringContaining("retrying") });
+});
+
+it("refuses an empty namespace, and names where it comes from", async () => {
   const commands = ["ls", "why r", "show r", "audit list", "keys list", "limits show", "tasks"];
   for (const words of [...commands, "pause --list"]) {
     await refuses([...words.split(" "), "--namespace", ""], "--namespace is empty");
@@ -294,79 +337,36 @@ it("refuses an empty host, which would be every address of the machine", async (
 it("watch refuses a poll interval of 0", async () =>
   refuses(["watch", "--every", "0"], "greater than 0"));
 
-it(
-  "commands that only read refuse a directory without a database, and create none",
-  SLOW,
-  async () => {
-    const cwd = await mkdtemp(join(tmpdir(), "leasehold-cli-"));
-    onTestFinished(() => rm(cwd, { recursive: true }));
-    const { leaseId } = JSON.parse((await run("acquire", "r", "--json")).stdout) as {
-      leaseId: string;
-    };
-    const commands = ["ls", "show r", "why r", "watch", "tasks", "audit list", "audit verify"]
-      .concat("audit export", "keys list", "limits show", "pause --list", "revoke r --reason r")
-      .map((words) => words.split(" "));
-    const measuring = [["doctor"], ["conformance"]];
-    for (const words of [...commands, ...measuring, ["renew", leaseId], ["release", leaseId]]) {
-      const { code, stderr } = await leasehold([...words, "--store", "pglite:mistyped"], { cwd });
-      expect({ words, code, stderr }).toEqual({
-        words,
-        code: 64,
-        stderr: expect.stringContaining(join(cwd, "mistyped")),
-      });
-    }
-    expect(await readdir(cwd)).toEqual([]);
-    const made = await leasehold(["enqueue", "k", "--store", "pglite:new"], { cwd });
-    expect(made).toMatchObject({
-      code: 0,
-      stderr: expect.stringContaining(`creating a PGlite database in ${join(cwd, "new")}`),
+it("commands that only read refuse a directory without a database, and create none", async ({
+  onTestFinished,
+}) => {
+  const cwd = await mkdtemp(join(tmpdir(), "leasehold-cli-"));
+  onTestFinished(() => rm(cwd, { recursive: true }));
+  const { leaseId } = JSON.parse((await run("acquire", "r", "--json")).stdout) as {
+    leaseId: string;
+  };
+  const commands = ["ls", "show r", "why r", "watch", "tasks", "audit list", "audit verify"]
+    .concat("audit export", "keys list", "limits show", "pause --list", "revoke r --reason r")
+    .map((words) => words.split(" "));
+  const measuring = [["doctor"], ["conformance"]];
+  for (const words of [...commands, ...measuring, ["renew", leaseId], ["release", leaseId]]) {
+    const { code, stderr } = await leasehold([...words, "--store", "pglite:mistyped"], { cwd });
+    expect({ words, code, stderr }).toEqual({
+      words,
+      code: 64,
+      stderr: expect.stringContaining(join(cwd, "mistyped")),
     });
-    const verified = await leasehold(["audit", "verify", "--store", "pglite:new"], { cwd });
-    expect(verified).toMatchObject({
-      code: 0,
-      stderr: "",
-      stdout: expect.stringContaining("no entries: is this the right store?"),
-    });
-  },
-);
-
-/** Accepts connections and never answers, until the end of the test. */
-async function hanging(): Promise<{ port: number }> {
-  const sockets: Socket[] = [];
-  const server = createServer((socket) => {
-    sockets.push(socket);
-    socket.on("error", () => {});
+  }
+  expect(await readdir(cwd)).toEqual([]);
+  const made = await leasehold(["enqueue", "k", "--store", "pglite:new"], { cwd });
+  expect(made).toMatchObject({
+    code: 0,
+    stderr: expect.stringContaining(`creating a PGlite database in ${join(cwd, "new")}`),
   });
-  onTestFinished(() => {
-    for (const socket of sockets) socket.destroy();
-    server.close();
+  const verified = await leasehold(["audit", "verify", "--store", "pglite:new"], { cwd });
+  expect(verified).toMatchObject({
+    code: 0,
+    stderr: "",
+    stdout: expect.stringContaining("no entries: is this the right store?"),
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", () => resolve()));
-  const { port } = server.address() as { port: number };
-  return { port };
-}
-
-it("retries a Redis that hangs until the time that it announced", SLOW, async () => {
-  const { port } = await hanging();
-  const cli = new Cli(["ls", "--store", `redis://127.0.0.1:${port}`]);
-  const line = await cli.until(({ err }) => err.find((text) => text.includes("retrying until")));
-  const until = Date.parse(/until (.*Z)$/.exec(line)?.[1] ?? "");
-  const { code } = await cli.ended;
-  expect({ code, early: Date.now() < until - 1_000 }).toEqual({ code: 69, early: false });
-});
-
-it("run --wait 0 tries a store that hangs once, and announces no retry", SLOW, async () => {
-  const { port } = await hanging();
-  const store = `redis://127.0.0.1:${port}`;
-  const { code, stderr } = await leasehold([
-    "run",
-    "r",
-    "--wait",
-    "0",
-    "--store",
-    store,
-    "--",
-    "true",
-  ]);
-  expect({ code, stderr }).toEqual({ code: 69, stderr: expect.not.stringContaining("retrying") });
 });
