@@ -327,7 +327,8 @@ const CASES: Readonly<Record<ErrorCode, readonly [name: string, expected: Expect
       {
         ...misconfigured,
         cause: () => refusal(() => connect("postgres://app:secret@host:port/app")),
-        message: /^the PostgreSQL URL is invalid: a host is missing; write postgres:\/\/user/,
+        message:
+          /^the PostgreSQL URL is invalid: a host or a port is wrong; write postgres:\/\/user/,
       },
     ],
     [

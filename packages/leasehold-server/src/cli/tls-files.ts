@@ -207,7 +207,7 @@ export class TlsFiles {
     }
   }
 
-  /** Certificates without a key have no access, and nobody but their clients would learn it. */
+  /** Certificates without a key have no access, which only their clients would learn. */
   async #warnOfKeys(store: Keys): Promise<void> {
     const { logger } = this.#env;
     if (this.#paths.clientKeys === undefined) return;
