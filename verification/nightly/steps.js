@@ -72,7 +72,7 @@ export const STEPS = [
   },
   {
     name: "planted-bugs",
-    what: "known mistakes, each of which a check must catch",
+    what: "known mistakes, each of which a test must catch",
     parts: BUGS_BY_PART.map(({ name, minutes, areas }) => ({
       name: `planted-bugs-${name}`,
       minutes,

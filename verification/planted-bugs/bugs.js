@@ -25,13 +25,11 @@ import { STRANGERS_3 } from "./bugs/strangers-3.js";
 import { STRANGERS_4 } from "./bugs/strangers-4.js";
 import { TASKS } from "./bugs/tasks.js";
 import { WAITING } from "./bugs/waiting.js";
-import { anyNear } from "./checks.js";
 
-const filesOf = ({ file, also = [] }) => [
+/** Those that it changes. */
+const sourcesOf = ({ file, also = [] }) => [
   ...new Set([file, ...also.map((line) => line.file ?? file)]),
 ];
-
-const nearby = (bug) => ({ ...bug, check: anyNear(filesOf(bug)) });
 
 const BY_AREA = {
   rules: RULES,
@@ -57,14 +55,13 @@ const BY_AREA = {
   access: ACCESS,
   "lines that agree": PAIRS,
   checkers: CHECKERS,
-  "strangers 1": STRANGERS_1.map(nearby),
-  "strangers 2": STRANGERS_2.map(nearby),
-  "strangers 3": STRANGERS_3.map(nearby),
-  "strangers 4": STRANGERS_4.map(nearby),
+  "strangers 1": STRANGERS_1,
+  "strangers 2": STRANGERS_2,
+  "strangers 3": STRANGERS_3,
+  "strangers 4": STRANGERS_4,
 };
 
 export const AREAS = Object.keys(BY_AREA);
 export const BUGS = Object.entries(BY_AREA).flatMap(([area, bugs]) =>
-  bugs.map((bug) => ({ area, ...bug })),
+  bugs.map((bug) => ({ area, sources: sourcesOf(bug), ...bug })),
 );
-export const KINDS = [...new Set(BUGS.map(({ check }) => check.kind))];

@@ -98,15 +98,20 @@ export class Copy {
   }
 
   /**
-   * Runs those tests of some files whose names are as `pattern` says; default: all.
-   * @returns which one failed first, or null, its file, and the tests and files that passed
+   * Runs those tests of some files whose names are as `pattern` says; default: all. A file of two tiers runs that part of it
+   * which is in the tiers of `npm test`, or the other one.
+   * @returns which one failed first, or null, its file and tier, and the files that passed
    */
-  async test(path, pattern, timeoutMs = TIMEOUT_MS) {
-    const paths = [path].flat();
-    if (paths.length === 0) return { failed: null, file: null, passed: [], passedFiles: [] };
+  async test(paths, { pattern, inNpmTest, timeoutMs }) {
     this.#tester ??= await this.#startTester();
     const tester = this.#tester;
-    tester.send({ paths, pattern, isSpoilt: this.#bug !== null, changed: [...this.#changed] });
+    tester.send({
+      paths,
+      pattern,
+      inNpmTest,
+      isSpoilt: this.#bug !== null,
+      changed: [...this.#changed],
+    });
     this.#changed.clear();
     const over = new AbortController();
     const { signal } = over;

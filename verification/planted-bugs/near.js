@@ -4,6 +4,7 @@
  *   beside       in its folder, those that are named after it before the others
  *   of its part  in the folders above it up to that of its layer, those that import it, and those of what a store keeps
  *   of its store the conformance suites, the tests of the engine and of its faults, and those that run on several engines
+ *   of the world the simulation's share of `npm test`, of what does not depend on an engine
  *
  * Not among them are tests that would fail with any change, and so prove nothing: those that run the built command line,
  * which refuse a build that is older than the sources, and those that compare a text with a copy of it.
@@ -15,6 +16,9 @@ import { fileURLToPath } from "node:url";
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const OF_STORES = ["tests/conformance", "tests/engines", "tests/faults", "tests/operations"];
 const OF_SEVERAL_ENGINES = /support\/control-engines\.js/;
+const SIMULATION = "verification/simulation/simulation.test.ts";
+/** What the simulation runs in its place, or not at all. */
+const NOT_SIMULATED = /\/src\/(stores\/(?!memory|http)|testing\/|instrumentation\/)/;
 /** The engines of those. */
 const SEVERAL = ["postgres", "memory", "http"];
 const FAILS_WITH_ANY_CHANGE = /support\/(cli|golden)\.js|expectNoSecrets|UPDATE_GOLDEN/;
@@ -52,13 +56,16 @@ function imports(test, source) {
 
 /** @returns the tests of each step */
 function stepsFor(source) {
+  const own = basename(source).replace(/\.(ts|js)$/, "");
+  const isNamedAfter = (test) => basename(test).startsWith(own);
+  const beside = testsIn(dirname(source));
+  const first = [beside.filter(isNamedAfter), beside];
+  // Programs of the verification have no layers.
+  if (!source.startsWith("packages/")) return [...first, [], [], []];
   const [, name, ...path] = source.slice(0, -".ts".length).split("/");
   const src = `packages/${name}/src`;
   const [layer, ...inner] = path.slice(1, -1);
   const folders = inner.map((_, at) => [src, layer, ...inner.slice(0, at)].join("/")).reverse();
-  const own = path.at(-1);
-  const beside = testsIn(dirname(source));
-  const isNamedAfter = (test) => basename(test).startsWith(own);
   const store = layer === "stores" ? inner[0] : undefined;
   const kept = store && KEPT_IN[wordsOf(own)[0]];
   const words = new Set(wordsOf(path.join("/")));
@@ -69,14 +76,14 @@ function stepsFor(source) {
     return about.every((word) => words.has(word));
   };
   return [
-    beside.filter(isNamedAfter),
-    beside,
+    ...first,
     [
       ...folders.flatMap((folder) => testsIn(folder)),
       ...testsIn(src, true).filter((test) => imports(test, source)),
       ...(kept ? testsIn(`${src}/${kept}`) : []),
     ],
     OF_STORES.flatMap((folder) => testsIn(folder).filter(concerns)),
+    NOT_SIMULATED.test(source) ? [] : [SIMULATION],
   ];
 }
 

@@ -1,41 +1,79 @@
-/** What a check says without a bug, and with one. */
+/** Plants a bug, and what catches it must pass without the bug. */
+import { runStep, stepsOf } from "./checks.js";
 
-/** Of a check that has run. */
+/** Of a bug with which every step has passed. */
 export const UNNOTICED = "nothing noticed";
 
-/** Without a bug; what fails then would catch anything. */
-export async function control(copy, checks) {
-  const beganMs = performance.now();
-  const [first] = checks;
-  const problem = await first.control(copy, checks).catch((error) => error.message);
-  return { check: first.what, problem, seconds: secondsSince(beganMs) };
+/** Runs without a bug what has caught one, each once: what fails then would catch anything. */
+export class Controls {
+  #running = new Map();
+  #tried;
+
+  /**
+   * @param passed those of a run that this one continues
+   * @param tried is called with each that has run, for the report
+   */
+  constructor(passed = [], tried = () => {}) {
+    for (const one of passed) this.#running.set(one.check, Promise.resolve(one));
+    this.#tried = tried;
+  }
+
+  /** @returns what failed without a bug, or null */
+  async problemOf(copy, { name, control }) {
+    if (!this.#running.has(name)) this.#running.set(name, this.#run(copy, name, control));
+    const { problem } = await this.#running.get(name);
+    return problem;
+  }
+
+  async #run(copy, check, step) {
+    const beganMs = performance.now();
+    let problem;
+    try {
+      problem = (await runStep(copy, step))?.killedBy ?? null;
+    } catch (error) {
+      problem = error.message;
+    }
+    const tried = { check, problem, seconds: secondsSince(beganMs) };
+    this.#tried(tried);
+    return tried;
+  }
 }
 
-/**
- * @param controls of the checks: where one has failed its bugs are not planted, and nothing has caught them
- * @returns for the report; `problem` says why `killedBy` is null
- */
+/** @returns for the report; `problem` says why `killedBy` is null */
 export async function plant(copy, bug, controls) {
-  const { name, area, file, what, firstMissed, check } = bug;
-  const shown = { name, area, file, what, firstMissed, kind: check.kind, check: check.what };
-  const failed = controls.find((one) => one.check === check.what && one.problem !== null);
-  if (failed) {
-    const problem = `not planted, the check fails without it: ${failed.problem}`;
-    return { ...shown, killedBy: null, problem, seconds: 0 };
-  }
+  const { name, area, file, what, firstMissed } = bug;
   const beganMs = performance.now();
-  let [killedBy, problem] = [null, UNNOTICED];
-  try {
-    killedBy = await copy.with(bug, () => check.run(copy));
-  } catch (error) {
-    problem = error.message;
+  let caught = null;
+  let problem = UNNOTICED;
+  for (const step of stepsOf(bug)) {
+    try {
+      caught = await tryStep(copy, bug, step, controls);
+    } catch (error) {
+      problem = error.message;
+    }
+    if (caught) break;
   }
-  return {
-    ...shown,
-    killedBy,
-    problem: killedBy ? null : problem,
-    seconds: secondsSince(beganMs),
-  };
+  const { tier = null, killedBy = null } = caught ?? {};
+  const seconds = secondsSince(beganMs);
+  const shown = { name, area, file, what, firstMissed, tier, killedBy };
+  return { ...shown, problem: caught ? null : problem, seconds };
+}
+
+/** A file that fails without the bug, too, is left out. Rejects if nothing else caught the bug. */
+async function tryStep(copy, bug, step, controls) {
+  let broken = null;
+  for (let rest = step; ; ) {
+    const failed = await copy.with(bug, () => runStep(copy, rest));
+    if (failed === null) break;
+    const problem = await controls.problemOf(copy, failed);
+    if (problem === null) return failed;
+    broken = `${failed.name} fails without the bug, too: ${problem}`;
+    const others = rest.paths?.filter((path) => !failed.control.paths.includes(path)) ?? [];
+    if (others.length === 0) break;
+    rest = { ...rest, paths: others };
+  }
+  if (broken) throw new Error(broken);
+  return null;
 }
 
 const secondsSince = (ms) => (performance.now() - ms) / 1_000;

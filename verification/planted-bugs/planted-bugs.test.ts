@@ -18,7 +18,7 @@ interface Bug {
   readonly by: string;
   readonly what: string;
   readonly also?: readonly { readonly file?: string; readonly find: string; readonly by: string }[];
-  readonly check: { readonly what: string };
+  readonly check?: { readonly path?: string };
 }
 const { BUGS } = (await import(script("bugs.js"))) as { readonly BUGS: readonly Bug[] };
 
@@ -40,7 +40,7 @@ it("names texts that stand in one place each, and other ones for them", () => {
 });
 
 it("is caught by tests that there are", () => {
-  const files = BUGS.flatMap(({ check }) => /`(\S+\.test\.ts)`/.exec(check.what)?.[1] ?? []);
+  const files = BUGS.flatMap(({ check }) => check?.path ?? []);
   expect(files.filter((file) => !existsSync(new URL(file, root)))).toEqual([]);
 });
 
@@ -58,7 +58,7 @@ describe("the tests near a source", () => {
   });
 
   it("are those of its engine, too", () => {
-    expect(testsNear([`${SOURCES}/stores/etcd/decide.ts`]).at(-1)).toEqual(
+    expect(testsNear([`${SOURCES}/stores/etcd/decide.ts`])[3]).toEqual(
       expect.arrayContaining([
         "tests/conformance/etcd.test.ts",
         "tests/engines/etcd-queue.test.ts",
@@ -67,8 +67,14 @@ describe("the tests near a source", () => {
     );
   });
 
+  it("end with the simulation's share of `npm test`, unless that runs another store", () => {
+    const simulation = "verification/simulation/simulation.test.ts";
+    expect(testsNear([`${SOURCES}/core/rules.ts`]).at(-1)).toEqual([simulation]);
+    expect(testsNear([`${SOURCES}/stores/etcd/decide.ts`]).at(-1)).toEqual([]);
+  });
+
   it("stand in one step each, and would not fail with any change", () => {
-    const sources = BUGS.filter(({ area }) => area.startsWith("strangers")).map(({ file }) => file);
+    const sources = [...new Set(BUGS.map(({ file }) => file))];
     const tests = testsNear(sources).flat();
     expect(tests).toEqual([...new Set(tests)]);
     expect(tests).not.toContain(`${SOURCES}/stores/redis/scripts.test.ts`);
@@ -78,107 +84,126 @@ describe("the tests near a source", () => {
   });
 });
 
-const { anyNear } = (await import(script("checks.js"))) as {
-  anyNear(sources: readonly string[]): { run(copy: unknown): Promise<string | null> };
-};
-
-it.each([
-  ["fails again when its file runs alone", true, "it is so"],
-  ["fails only once", false, null],
-])("a test near a source that %s catches: %j", async (_, again, caught) => {
-  const files: (string | string[])[] = [];
-  const copy = {
-    async test(paths: string | string[]) {
-      files.push(paths);
-      const [file = ""] = [paths].flat();
-      const fails = files.length === 1 || (files.length === 2 && again);
-      return { file: fails ? file : null, failed: fails ? "it is so" : null, passedFiles: [] };
+interface Order {
+  readonly paths: readonly string[];
+  readonly inNpmTest: boolean;
+  readonly isSpoilt: boolean;
+}
+type Answer = { file?: string; failed: string | null; tier?: string; passedFiles: string[] };
+/** A copy in which `fails` says what fails, and all orders that it was given. */
+function copyWhere(fails: (order: Order, at: number) => string | null) {
+  const orders: Order[] = [];
+  let isSpoilt = false;
+  return {
+    orders,
+    async with<Result>(_bug: unknown, use: () => Promise<Result>) {
+      isSpoilt = true;
+      return use().finally(() => {
+        isSpoilt = false;
+      });
+    },
+    async test(paths: string[], { inNpmTest }: { inNpmTest: boolean }): Promise<Answer> {
+      const order = { paths, inNpmTest, isSpoilt };
+      const failed = fails(order, orders.push(order));
+      const [file = ""] = paths;
+      const tier = inNpmTest ? "unit" : "engines";
+      return failed === null
+        ? { failed, passedFiles: paths }
+        : { file, failed, tier, passedFiles: [] };
     },
     run: async () => ({ status: 0, stdout: '{"of":10,"failures":[]}', stderr: "" }),
   };
-  const source = `${SOURCES}/stores/memory/task-index.ts`;
-  const own = source.replace(".ts", ".test.ts");
-  expect(await anyNear([source]).run(copy)).toBe(caught && `${own}: ${caught}`);
-  expect(files.slice(0, 2)).toEqual([[own], own]);
-});
+}
 
 interface Tried {
-  readonly name: string;
+  readonly tier: string | null;
   readonly killedBy: string | null;
-  readonly problem: string | null;
 }
 interface Control {
   readonly check: string;
   readonly problem: string | null;
 }
-interface Check {
-  readonly kind: string;
-  readonly what: string;
-  run(): Promise<string | null>;
-  control(): Promise<string | null>;
-}
-/** A bug, planted so many times, and what the table shows of it. */
-interface Case extends Pick<Check, "run" | "control"> {
-  readonly when: string;
-  readonly planted?: number;
-  readonly killedBy: string | null;
-  readonly cell?: string;
-}
-const { control, plant } = (await import(script("plant.js"))) as {
-  control(copy: unknown, checks: readonly Check[]): Promise<Control>;
-  plant(copy: unknown, bug: unknown, controls: readonly Control[]): Promise<Tried>;
+const { Controls, plant } = (await import(script("plant.js"))) as {
+  Controls: new (passed: readonly Control[], tried?: (control: Control) => void) => object;
+  plant(copy: unknown, bug: unknown, controls: unknown): Promise<Tried>;
 };
-const { markdown } = (await import(script("report.js"))) as { markdown(report: object): string };
+const { markdown, shares } = (await import(script("report.js"))) as {
+  markdown(report: object): string;
+  shares(bugs: readonly object[]): string[];
+};
 
 describe("a bug", () => {
-  const noticed = async () => "seed 1";
-  const well = async () => null;
-  const cases: readonly Case[] = [
-    { when: "its check fails with it alone", run: noticed, control: well, killedBy: "seed 1" },
+  const file = `${SOURCES}/stores/memory/task-index.ts`;
+  const own = file.replace(".ts", ".test.ts");
+  const slow = "tests/faults/once.test.ts";
+  const bug = { name: "a-bug", area: "tasks", file, sources: [file], what: "It is wrong." };
+  const cases: readonly {
+    readonly when: string;
+    readonly check?: object;
+    readonly fails: (order: Order, at: number) => string | null;
+    readonly expected: string;
+  }[] = [
     {
-      when: "its check passes with it",
-      run: well,
-      control: well,
-      killedBy: null,
-      cell: "**not caught**: nothing noticed",
+      when: "its own check fails with it alone",
+      check: { path: slow },
+      fails: ({ inNpmTest, isSpoilt }) => (!inNpmTest && isSpoilt ? "it is so" : null),
+      expected: `engines | \`${slow}\`: it is so`,
     },
     {
-      when: "its check fails without it, too",
-      run: noticed,
-      control: noticed,
-      planted: 0,
-      killedBy: null,
-      cell: "**not caught**: not planted, the check fails without it: seed 1",
+      when: "a test near its source fails with it, before its own check",
+      check: { path: slow },
+      fails: ({ paths, isSpoilt }) => (isSpoilt && paths.includes(own) ? "it is so" : null),
+      expected: `unit | \`${own}\`: it is so`,
     },
     {
-      when: "its check cannot run without it",
-      run: noticed,
-      planted: 0,
-      killedBy: null,
-      control: () => Promise.reject(new Error("no engine\nat all")),
-      cell: "**not caught**: not planted, the check fails without it: no engine",
+      when: "a test near its source fails only once",
+      fails: (_, at) => (at === 1 ? "too late" : null),
+      expected: " | **not caught**: nothing noticed",
+    },
+    { when: "all pass with it", fails: () => null, expected: " | **not caught**: nothing noticed" },
+    {
+      when: "a test fails without it, too",
+      fails: ({ paths, inNpmTest }) => (inNpmTest && paths.includes(own) ? "no engine" : null),
+      expected: ` | **not caught**: \`${own}\` (unit) fails without the bug, too: \`${own}\`: no engine`,
     },
   ];
-  it.each(cases)(
-    "is caught by $killedBy when $when",
-    async ({ run, control: alone, planted = 1, killedBy, cell = killedBy }) => {
-      let times = 0;
-      const copy = {
-        with(_bug: unknown, use: () => unknown) {
-          times += 1;
-          return use();
-        },
-      };
-      const check: Check = { kind: "unit", what: "`a.test.ts`", run, control: alone };
-      const bug = { name: "a-bug", area: "rules", file: "a.ts", what: "It is wrong.", check };
-      const controls = [await control(copy, [check])];
-      const tried = await plant(copy, bug, controls);
-      expect(tried).toMatchObject({ name: "a-bug", killedBy });
-      expect(times).toBe(planted);
-      const origin = { date: "2026-01-01T00:00", commit: "", node: "", machine: "" };
-      expect(markdown({ ...origin, controls, bugs: [tried] })).toContain(`| ${cell} | 0 |`);
-    },
-  );
+  it.each(cases)("is reported as $expected when $when", async ({ check, fails, expected }) => {
+    const ran: Control[] = [];
+    const copy = copyWhere(fails);
+    const tried = await plant(copy, { ...bug, check }, new Controls([], (one) => ran.push(one)));
+    const origin = { date: "2026-01-01T00:00", commit: "", node: "", machine: "" };
+    const page = markdown({ ...origin, controls: ran, bugs: [tried] });
+    expect(page).toContain(`| ${expected} | 0 |`);
+    expect(tried.tier === null).toBe(tried.killedBy === null);
+  });
+
+  it("is not tried again without, where a run before has passed", async () => {
+    const copy = copyWhere(({ isSpoilt }) => (isSpoilt ? "it is so" : null));
+    const controls = new Controls([{ check: `\`${own}\` (unit)`, problem: null }]);
+    expect(await plant(copy, { ...bug, check: { path: own } }, controls)).toMatchObject({
+      killedBy: `\`${own}\`: it is so`,
+    });
+    expect(copy.orders).toEqual([{ paths: [own], inNpmTest: true, isSpoilt: true }]);
+  });
+});
+
+it("says where `npm test` catches fewer than it should", () => {
+  const [tier, other] = ["contract", "engines"];
+  const engine = { area: "redis", file: `${SOURCES}/stores/redis/scripts.ts` };
+  const stranger = { area: "strangers 1", file: `${SOURCES}/core/acquire.ts` };
+  const rule = { area: "rules", file: `${SOURCES}/core/rules.ts` };
+  expect(
+    shares([
+      { ...engine, tier: other },
+      { ...rule, tier },
+      { ...stranger, tier: null },
+    ]),
+  ).toEqual([
+    "all areas: 1 of 3, 33 %",
+    "the groups below: 1 of 2, 50 %, **less than the goal of 85 %**",
+    "rules: 1 of 1, 100 %",
+    "waiting: 0 of 1, 0 %, **less than the goal of 85 %**",
+  ]);
 });
 
 it("finds nothing in seeds without a bug, also where the real code waits for turns of the event loop", () => {

@@ -1,20 +1,18 @@
-// Plants one bug after the other in a copy of the project and shows which check catches it. A bug that
-// nothing catches is a check that is missing: the command then fails.
+// Plants one bug after the other in a copy of the project and shows which test catches it, of which tier. A bug that
+// nothing catches is a test that is missing: the command then fails.
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { INTERRUPTED, interruption } from "../support/interrupt.js";
 import { provenance } from "../support/provenance.js";
-import { AREAS, BUGS, KINDS } from "./bugs.js";
+import { AREAS, BUGS } from "./bugs.js";
 import { Copy } from "./copy.js";
-import { control, plant, UNNOTICED } from "./plant.js";
-import { markdown } from "./report.js";
+import { Controls, plant, UNNOTICED } from "./plant.js";
+import { markdown, shares } from "./report.js";
 
 const HELP = `Usage: npm run planted-bugs -- [NAME ...] [options]
 
   --area AREA        only those of ${AREAS.join(", ")}
-  --kind KIND        only those that are caught by ${KINDS.join(", ")}
   --jobs N           so many copies at a time (default 1)
-  --no-control       do not run the checks without a bug first
   --json FILE        writes the whole report, after each bug
   --resume           goes on with what FILE has from before
   --markdown FILE    writes the table
@@ -25,8 +23,9 @@ Examples:
   npm run planted-bugs -- deadline-from-receipt
   npm run planted-bugs -- --area redis --jobs 2
 
-Where a check fails without a bug, its bugs are not planted: it has caught nothing.
-Ends with 1 if a bug was caught by nothing, or a check fails without one. Ctrl-C ends it with 130 after it has
+Each bug is first tried against the tests of npm test that are near the changed source, then against the check that is
+named for it. What has caught a bug must pass without one, otherwise it has caught nothing.
+Ends with 1 if a bug was caught by nothing, or what caught one fails without it. Ctrl-C ends it with 130 after it has
 reported what was tried by then, a second one at once.
 `;
 
@@ -34,9 +33,7 @@ const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
     area: { type: "string", multiple: true, default: AREAS },
-    kind: { type: "string", multiple: true, default: KINDS },
     jobs: { type: "string", default: "1" },
-    "no-control": { type: "boolean", default: false },
     json: { type: "string" },
     resume: { type: "boolean", default: false },
     markdown: { type: "string" },
@@ -45,15 +42,14 @@ const { values, positionals } = parseArgs({
   },
 });
 const jobs = Number(values.jobs);
+const isLong = ({ check }) => (check?.scenario ? 1 : 0);
+// Those that only seeds may show come last, because they take longest.
 const bugs = BUGS.filter(
-  ({ name, area, check }) =>
-    (positionals.length === 0 || positionals.includes(name)) &&
-    values.area.includes(area) &&
-    values.kind.includes(check.kind),
-);
+  ({ name, area }) =>
+    (positionals.length === 0 || positionals.includes(name)) && values.area.includes(area),
+).toSorted((a, b) => isLong(a) - isLong(b));
 const unknown = [
   ...values.area.filter((area) => !AREAS.includes(area)),
-  ...values.kind.filter((kind) => !KINDS.includes(kind)),
   ...positionals.filter((wanted) => !BUGS.some(({ name }) => name === wanted)),
 ];
 const wrong = [
@@ -77,13 +73,9 @@ const order = new Map(BUGS.map(({ name }, at) => [name, at]));
 const report = { kind: "planted-bugs", ...provenance(), controls: [], bugs: [] };
 if (values.resume && existsSync(values.json)) {
   const { controls, bugs } = JSON.parse(readFileSync(values.json, "utf8"));
-  // Checks that have failed without a bug, or could not run with one, are tried again.
+  // What has failed without a bug, or could not run with one, is tried again.
   report.controls = controls.filter(({ problem }) => problem === null);
-  const passed = new Set(report.controls.map(({ check }) => check));
-  for (const { check } of bugs) if (passed.has(check.what)) check.passed?.();
-  report.bugs = bugs.filter(
-    ({ check, killedBy, problem }) => passed.has(check) && (killedBy || problem === UNNOTICED),
-  );
+  report.bugs = bugs.filter(({ killedBy, problem }) => killedBy || problem === UNNOTICED);
 }
 const copies = Array.from({ length: jobs }, () => new Copy());
 let ended = false;
@@ -111,24 +103,24 @@ function say(text) {
 }
 
 /** What was cut short says nothing. */
-async function tryControl(copy, checks) {
-  const tried = await control(copy, checks);
+const controls = new Controls(report.controls, (tried) => {
   if (ended) return;
   report.controls.push(tried);
   write();
   const { check, problem } = tried;
   const verdict = problem === null ? "passes" : "FAILS ";
   say(`${verdict}  ${check} without a bug${problem ? `: ${problem}` : ""}`);
-}
+});
 
 async function tryBug(copy, bug) {
-  const tried = await plant(copy, bug, report.controls);
+  const tried = await plant(copy, bug, controls);
   if (ended) return;
   report.bugs.push(tried);
   write();
-  const { name, check, killedBy, problem, seconds } = tried;
+  const { name, tier, killedBy, problem, seconds } = tried;
   const verdict = killedBy ? "caught" : "MISSED";
-  say(`${verdict}  ${name.padEnd(36)} ${check}: ${killedBy ?? problem} (${seconds.toFixed(0)} s)`);
+  const found = killedBy ? `${tier}, ${killedBy}` : problem;
+  say(`${verdict}  ${name.padEnd(36)} ${found} (${seconds.toFixed(0)} s)`);
 }
 
 /** Also writes the reports after an interrupt, of the bugs tried by then. */
@@ -139,9 +131,11 @@ async function finish() {
   if (values.markdown) writeFileSync(values.markdown, markdown(report));
   const caught = report.bugs.filter(({ killedBy }) => killedBy).length;
   const broken = report.controls.filter(({ problem }) => problem).length;
-  process.stdout.write(
-    `${caught} of ${bugs.length} bugs caught, ${report.controls.length - broken} of ${report.controls.length} checks pass without one\n`,
+  say(
+    `${caught} of ${bugs.length} bugs caught, ${report.controls.length - broken} of the ${report.controls.length} files and seeds that caught one pass without`,
   );
+  say("npm test catches");
+  for (const share of shares(report.bugs)) say(`  ${share}`);
   process.exitCode = caught < bugs.length || broken > 0 ? 1 : 0;
 }
 
@@ -149,12 +143,6 @@ interruption().addEventListener("abort", () => {
   if (!ended) void finish().then(() => process.exit(INTERRUPTED));
 });
 try {
-  if (!values["no-control"]) {
-    const checks = new Map(bugs.map(({ check }) => [check.what, []]));
-    for (const { check } of bugs) checks.get(check.what).push(check);
-    for (const { check } of report.controls) checks.delete(check);
-    await each([...checks.values()], tryControl);
-  }
   const tried = new Set(report.bugs.map(({ name }) => name));
   await each(
     bugs.filter(({ name }) => !tried.has(name)),

@@ -2,10 +2,11 @@
  * Runs test files as its parent asks for them, in one vitest: to start one for each bug takes longer than
  * most tests do, and the engines that all tests share are started once.
  *
- *   { paths, pattern, isSpoilt, changed } ──▶ { failed, file, passed, passedFiles } or { problem }
+ *   { paths, pattern, inNpmTest, isSpoilt, changed } ──▶ { failed, file, tier, passedFiles } or { problem }
  */
 import { createVitest } from "vitest/node";
 import { CLOSE_MS, leave } from "./orphan.js";
+import { isInNpmTest } from "./report.js";
 
 let vitest;
 let closed;
@@ -36,7 +37,10 @@ vitest = await createVitest("test", {
 });
 await vitest.standalone();
 
-async function run({ paths, pattern, isSpoilt, changed }) {
+/** The projects are named by their tier. */
+const tierOf = ({ name }) => name.replace(/-alone$/, "");
+
+async function run({ paths, pattern, inNpmTest, isSpoilt, changed }) {
   // Many a bug makes a test hang; without one, a test may take long on a busy machine.
   for (const { config } of vitest.projects) config.testTimeout = isSpoilt ? 60_000 : 120_000;
   // What a failed test has left behind is no news.
@@ -48,12 +52,14 @@ async function run({ paths, pattern, isSpoilt, changed }) {
   for (const known of [state.filesMap, state.idMap, state.errorsSet]) known.clear();
   if (pattern) vitest.setGlobalTestNamePattern(new RegExp(pattern));
   else vitest.resetGlobalTestNamePattern();
-  const specifications = await vitest.globTestSpecifications(paths);
+  const specifications = (await vitest.globTestSpecifications(paths)).filter(
+    ({ project }) => isInNpmTest(tierOf(project)) === inNpmTest,
+  );
+  if (specifications.length === 0) return { failed: null, passedFiles: [] };
   const { testModules, unhandledErrors } = await vitest.runTestSpecifications(specifications);
   const tests = testModules.flatMap((module) => [...module.children.allTests()]);
-  const ended = (state) => tests.filter((test) => test.result().state === state);
   const named = ({ fullName }) => fullName.replaceAll(" > ", " ").replace(/\s+/g, " ").trim();
-  const [first] = ended("failed");
+  const first = tests.find((test) => test.result().state === "failed");
   const failed = first ? named(first) : null;
   // A file that cannot be loaded, or an engine that does not start, has found nothing.
   const errors = [...testModules.flatMap((module) => module.errors()), ...unhandledErrors]
@@ -64,7 +70,7 @@ async function run({ paths, pattern, isSpoilt, changed }) {
   const passedFiles = testModules
     .filter((module) => module.state() === "passed")
     .map((module) => module.relativeModuleId);
-  return { failed, file, passed: ended("passed").map(named), passedFiles };
+  return { failed, file, tier: first && tierOf(first.project), passedFiles };
 }
 
 process.on("message", (order) => {

@@ -1,5 +1,5 @@
 /** Keys, tenants and roles. */
-import { integration, unit } from "../checks.js";
+import { tested } from "../checks.js";
 
 const CALLER = "packages/leasehold-server/src/http/auth/caller.ts";
 
@@ -10,7 +10,7 @@ export const ACCESS = [
     file: "packages/leasehold-server/src/http/compat/grants.ts",
     find: "leases.get([{ namespace, resource }])",
     by: 'leases.get([{ namespace: namespace && "default", resource }])',
-    check: integration("tests/operations/access.test.ts"),
+    check: tested("tests/operations/access.test.ts"),
   },
   {
     name: "key-compared-by-its-beginning",
@@ -18,7 +18,7 @@ export const ACCESS = [
     file: "packages/leasehold/src/control/keys.ts",
     find: "for (let at = 0; at < a.length; at += 1) different",
     by: "for (let at = 0; at < 8; at += 1) different",
-    check: unit(
+    check: tested(
       "packages/leasehold/src/control/keys.test.ts",
       "digests are equal only when all of their digits are",
     ),
@@ -29,7 +29,7 @@ export const ACCESS = [
     file: CALLER,
     find: "prefixes.some((own) => prefix.startsWith(own));",
     by: "prefixes.some((own) => prefix.startsWith(own) || own.startsWith(prefix));",
-    check: integration("tests/operations/tenants.test.ts"),
+    check: tested("tests/operations/tenants.test.ts"),
   },
   {
     name: "first-of-a-batch-is-checked",
@@ -37,7 +37,7 @@ export const ACCESS = [
     file: CALLER,
     find: "const forbidden = resources.find((resource) => !covers(caller, resource));",
     by: "const forbidden = resources.slice(0, 1).find((resource) => !covers(caller, resource));",
-    check: integration(
+    check: tested(
       "tests/operations/tenants.test.ts",
       "refuses a batch with one resource outside of the prefixes",
     ),
@@ -48,7 +48,7 @@ export const ACCESS = [
     file: "packages/leasehold-server/src/http/auth/authenticate.ts",
     find: "if (revoked) throw",
     by: "if (revoked && remainingMs === 0) throw",
-    check: unit("packages/leasehold-server/src/http/auth/authenticate.test.ts"),
+    check: tested("packages/leasehold-server/src/http/auth/authenticate.test.ts"),
   },
   {
     name: "key-found-so-let-in",
@@ -56,7 +56,7 @@ export const ACCESS = [
     file: "packages/leasehold-server/src/http/auth/authenticate.ts",
     find: "if (!record || !equalDigests(record.value.digest, named.digest)) {",
     by: "if (!record || equalDigests(record.value.digest, '')) {",
-    check: unit("packages/leasehold-server/src/http/auth/authenticate.test.ts"),
+    check: tested("packages/leasehold-server/src/http/auth/authenticate.test.ts"),
   },
   {
     name: "metric-names-never-refilled",
@@ -64,7 +64,7 @@ export const ACCESS = [
     file: "packages/leasehold/src/instrumentation/top-names.ts",
     find: "this.#refilledAtMs += passed * NEW_EVERY_MS;",
     by: "this.#refilledAtMs = this.#clock.monotonic();",
-    check: unit(
+    check: tested(
       "packages/leasehold/src/instrumentation/top-names.test.ts",
       "however often it is read",
     ),

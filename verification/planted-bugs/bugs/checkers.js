@@ -1,5 +1,5 @@
 /** The checkers that verify everything else: each with a property that it does not report. */
-import { unit } from "../checks.js";
+import { tested } from "../checks.js";
 
 const SIMULATION = "verification/simulation";
 const GRANTS = `${SIMULATION}/checkers/grants.ts`;
@@ -9,12 +9,12 @@ const TASKS = "verification/chaos/tasks/checks.ts";
 const STRIKE = "verification/matrix/strike.ts";
 const SOAK = "verification/soak/judge.ts";
 
-const ofGrants = unit(`${SIMULATION}/checkers/checkers.test.ts`);
-const ofHistories = unit(`${HISTORY}/properties.test.ts`);
-const ofChaos = unit("verification/chaos/engines/checks.test.ts");
-const ofTasks = unit("verification/chaos/tasks/checks.test.ts");
-const ofMatrix = unit("verification/matrix/judge.test.ts");
-const ofSoak = unit("verification/soak/judge.test.ts", "each claim fails alone");
+const ofGrants = tested(`${SIMULATION}/checkers/checkers.test.ts`);
+const ofHistories = tested(`${HISTORY}/properties.test.ts`);
+const ofChaos = tested("verification/chaos/engines/checks.test.ts");
+const ofTasks = tested("verification/chaos/tasks/checks.test.ts");
+const ofMatrix = tested("verification/matrix/judge.test.ts");
+const ofSoak = tested("verification/soak/judge.test.ts", "each claim fails alone");
 
 export const CHECKERS = [
   {
@@ -247,7 +247,7 @@ export const CHECKERS = [
     file: "verification/histories/campaign.ts",
     find: 'const wrong = violations.length > 0 || verdict === "not";',
     by: 'const wrong = verdict === "not";',
-    check: unit("verification/histories/campaign.test.ts"),
+    check: tested("verification/histories/campaign.test.ts"),
   },
   {
     name: "checker-chaos-tokens",
@@ -295,7 +295,7 @@ export const CHECKERS = [
     file: "verification/chaos/scenarios/claims.ts",
     find: 'return claim === "none" ? 0 : seen[claim];',
     by: 'return claim === "none" ? seen.lostGrants : seen[claim];',
-    check: unit("verification/chaos/scenarios/claims.test.ts"),
+    check: tested("verification/chaos/scenarios/claims.test.ts"),
   },
   {
     name: "checker-task-attempts",
@@ -367,7 +367,7 @@ export const CHECKERS = [
     file: "verification/overload/judge.js",
     find: "if (lost > 0) return",
     by: "if (lost > refused) return",
-    check: unit("verification/overload/judge.test.ts"),
+    check: tested("verification/overload/judge.test.ts"),
   },
   {
     name: "checker-fuzz-key",
@@ -375,6 +375,6 @@ export const CHECKERS = [
     file: "verification/fuzz/judge.ts",
     find: "if (this.#secrets.some((secret) => text.includes(secret)))",
     by: "if (this.#secrets.some((secret) => text === secret))",
-    check: unit("verification/fuzz/judge.test.ts"),
+    check: tested("verification/fuzz/judge.test.ts"),
   },
 ];

@@ -1,5 +1,5 @@
 /** Leaders, singletons and shards. */
-import { simulated, unit } from "../checks.js";
+import { simulated, tested } from "../checks.js";
 
 const ELECTOR = "packages/leasehold/src/election/elector.ts";
 const DRAIN = "packages/leasehold/src/election/drain.ts";
@@ -12,7 +12,7 @@ export const ELECTOR_BUGS = [
     file: ELECTOR,
     find: 'if (this.#state !== "idle") {',
     by: 'if (this.#state === "stopping") {',
-    check: unit("packages/leasehold/src/election/elector.test.ts", "refuses a second campaign"),
+    check: tested("packages/leasehold/src/election/elector.test.ts", "refuses a second campaign"),
   },
   {
     name: "work-begins-when-the-term-is-over",
@@ -36,7 +36,7 @@ export const ELECTOR_BUGS = [
     file: ELECTOR,
     find: "await this.#drain.until(over);",
     by: "void this.#drain.until(over);",
-    check: unit("packages/leasehold/src/election/resign.test.ts"),
+    check: tested("packages/leasehold/src/election/resign.test.ts"),
   },
   {
     name: "leaders-own-writes-not-waited-for",
@@ -44,7 +44,7 @@ export const ELECTOR_BUGS = [
     file: ELECTOR,
     find: "await Promise.allSettled(this.#running);",
     by: "",
-    check: unit(
+    check: tested(
       "packages/leasehold/src/election/elector.test.ts",
       "delay the release of the term until they end",
     ),
@@ -55,7 +55,7 @@ export const ELECTOR_BUGS = [
     file: ELECTOR,
     find: 'this.#state === "leading" && lease.checkAlive() ? lease : undefined;',
     by: 'this.#state === "leading" && lease.isHeld ? lease : undefined;',
-    check: unit("packages/leasehold/src/election/elector.test.ts", "notice a suspended machine"),
+    check: tested("packages/leasehold/src/election/elector.test.ts", "notice a suspended machine"),
   },
   {
     name: "observer-goes-back-in-time",
@@ -63,7 +63,7 @@ export const ELECTOR_BUGS = [
     file: "packages/leasehold/src/election/observer.ts",
     find: "const isOld = (change.token ?? 0) < (last?.token ?? 0);",
     by: "const isOld = (change.token ?? 0) < 0;",
-    check: unit("packages/leasehold/src/election/observer.test.ts"),
+    check: tested("packages/leasehold/src/election/observer.test.ts"),
   },
   {
     name: "stale-leader-does-not-step-down",
@@ -71,7 +71,7 @@ export const ELECTOR_BUGS = [
     file: ELECTOR,
     find: 'if (options.leaderWrite && error instanceof StaleTokenError) lease.lose("taken");',
     by: "",
-    check: unit(
+    check: tested(
       "packages/leasehold/src/election/elector.test.ts",
       "step down when a guard has seen a newer leader",
     ),
@@ -82,7 +82,7 @@ export const ELECTOR_BUGS = [
     file: "packages/leasehold/src/election/drain.ts",
     find: '      await work();\n    } finally {\n      telemetry?.change("leasehold.election.leading", term, -1);\n',
     by: '      await work();\n      telemetry?.change("leasehold.election.leading", term, -1);\n    } finally {\n',
-    check: unit(
+    check: tested(
       "packages/leasehold/src/election/observed.test.ts",
       "counts no leader after work that throws",
     ),
@@ -96,7 +96,7 @@ export const SINGLETONS = [
     file: "packages/leasehold/src/core/client.ts",
     find: "lease.isWorkedUnder = true;",
     by: "lease.isWorkedUnder = false;",
-    check: unit(
+    check: tested(
       "packages/leasehold/src/election/singleton.test.ts",
       "keeps the lease from a client that closes before the work has stopped",
     ),
@@ -107,7 +107,7 @@ export const SINGLETONS = [
     file: DRAIN,
     find: "    lease.letExpire();\n",
     by: "",
-    check: unit(
+    check: tested(
       "packages/leasehold/src/election/singleton.test.ts",
       "does not release under work that does not stop",
     ),
@@ -137,7 +137,7 @@ export const SHARDS_BUGS = [
     file: SHARDS,
     find: "const work = (lease: Lease) => this.#work(shard, lease);",
     by: 'const work = (lease: Lease) => {\n        const lost = new Promise<void>((resolve) => lease.signal.addEventListener("abort", () => resolve()));\n        return Promise.race([this.#work(shard, lease), lost]);\n      };',
-    check: unit(
+    check: tested(
       "packages/leasehold/src/election/shards.test.ts",
       "waits for the drain before a shard is handed over",
     ),
@@ -148,7 +148,7 @@ export const SHARDS_BUGS = [
     file: SHARDS,
     find: 'const query = { prefix, states: ["live"] as const, limit: 1_000 };',
     by: 'const query = { prefix, states: ["live", "expired"] as const, limit: 1_000 };',
-    check: unit(
+    check: tested(
       "packages/leasehold/src/election/shards.test.ts",
       "gives the shards of a dead member to others",
     ),
@@ -159,7 +159,7 @@ export const SHARDS_BUGS = [
     file: SHARDS,
     find: "      unlisten();\n      this.#adopt([]);",
     by: "      unlisten();",
-    check: unit("packages/leasehold/src/election/shards.test.ts"),
+    check: tested("packages/leasehold/src/election/shards.test.ts"),
   },
   {
     name: "shard-taken-up-while-it-drains",
@@ -167,7 +167,7 @@ export const SHARDS_BUGS = [
     file: SHARDS,
     find: "if (!isOwn(shard) || this.#working.has(shard) || this.#leaving.has(shard)) continue;",
     by: "if (!isOwn(shard) || this.#working.has(shard)) continue;",
-    check: unit("packages/leasehold/src/election/shards.test.ts", "and not itself before it has"),
+    check: tested("packages/leasehold/src/election/shards.test.ts", "and not itself before it has"),
   },
   {
     name: "every-shard-moves-when-one-joins",
@@ -175,6 +175,6 @@ export const SHARDS_BUGS = [
     file: "packages/leasehold/src/election/allocation.ts",
     find: "if (own) own.push(shard);",
     by: "if (own && own.length < 0) own.push(shard);",
-    check: unit("packages/leasehold/src/election/allocation.test.ts"),
+    check: tested("packages/leasehold/src/election/allocation.test.ts"),
   },
 ];

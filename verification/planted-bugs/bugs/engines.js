@@ -1,8 +1,8 @@
 /** The transactions of etcd, ZooKeeper and Kubernetes. */
-import { conformance, integration, unit } from "../checks.js";
+import { tested } from "../checks.js";
 
 const PARTS = "packages/leasehold/src/stores/etcd/transactions-parts.ts";
-const etcdSuite = (name) => conformance("tests/conformance/etcd.test.ts", name);
+const etcdSuite = (name) => tested("tests/conformance/etcd.test.ts", name);
 
 export const ETCD = [
   {
@@ -19,7 +19,7 @@ export const ETCD = [
     file: "packages/leasehold/src/stores/etcd/records.ts",
     find: ": emptyRange(below(place.locks)),\n  ];",
     by: ": emptyRange(below(place.locks)),\n  ].slice(0, 1) as Compare[];",
-    check: integration("tests/interop/etcd-interop.test.ts"),
+    check: tested("tests/interop/etcd-interop.test.ts"),
   },
   {
     name: "etcd-lock-without-lease",
@@ -43,7 +43,7 @@ export const ETCD = [
     file: "packages/leasehold/src/stores/etcd/records.ts",
     find: "return entry.owner !== null && entry.owner.createRevision === entry.record?.token;",
     by: "return entry.owner !== null && entry.record !== null;",
-    check: integration("tests/interop/etcd-interop.test.ts"),
+    check: tested("tests/interop/etcd-interop.test.ts"),
   },
   {
     name: "etcd-queue-by-name",
@@ -67,7 +67,7 @@ export const ETCD = [
     file: "packages/leasehold/src/stores/etcd/engine-leases.ts",
     find: "endsMs: sentMs + grantedMs }",
     by: "endsMs: this.#clock.monotonic() + grantedMs }",
-    check: unit("packages/leasehold/src/stores/etcd/engine-leases.test.ts"),
+    check: tested("packages/leasehold/src/stores/etcd/engine-leases.test.ts"),
   },
 ];
 
@@ -78,7 +78,7 @@ export const ZOOKEEPER = [
     file: "packages/leasehold/src/stores/zookeeper/keys.ts",
     find: ".sort((a, b) => (a.place < b.place ? -1 : 1))\n    .map(({ name }) => name);",
     by: ".sort((a, b) => (a.name < b.name ? -1 : 1))\n    .map(({ name }) => name);",
-    check: unit("packages/leasehold/src/stores/zookeeper/keys.test.ts"),
+    check: tested("packages/leasehold/src/stores/zookeeper/keys.test.ts"),
   },
   {
     name: "zookeeper-renewal-over-a-mark",
@@ -86,7 +86,7 @@ export const ZOOKEEPER = [
     file: "packages/leasehold/src/stores/zookeeper/decide.ts",
     find: "const stat = await talk.link.setData(node.path, data, node.version, talk.deadlineMs);",
     by: "const stat = await talk.link.setData(node.path, data, -1, talk.deadlineMs);",
-    check: conformance(
+    check: tested(
       "tests/conformance/zookeeper.test.ts",
       "is refused after a revoke, before and after others take over",
     ),
@@ -97,7 +97,7 @@ export const ZOOKEEPER = [
     file: "packages/leasehold/src/stores/zookeeper/connection-lifetime.ts",
     find: "return (reported?.sentMs ?? Number.NEGATIVE_INFINITY) + this.sessionTimeoutMs;",
     by: "return (reported?.answeredMs ?? Number.NEGATIVE_INFINITY) + this.sessionTimeoutMs;",
-    check: unit(
+    check: tested(
       "packages/leasehold/src/stores/zookeeper/connection.test.ts",
       "computes the session's lifetime",
     ),
@@ -108,7 +108,7 @@ export const ZOOKEEPER = [
     file: "packages/leasehold/src/stores/zookeeper/wait-queue.ts",
     find: "    if (known) known.untilMs = Math.max(known.untilMs, untilMs);\n    else {\n",
     by: "    if (!known) {\n",
-    check: conformance(
+    check: tested(
       "tests/conformance/zookeeper.test.ts",
       "keeps the position of a waiter that attempts again",
     ),
@@ -122,7 +122,7 @@ export const KUBERNETES = [
     file: "packages/leasehold/src/stores/kubernetes/observations.ts",
     find: "receivedMs: last && isLast ? last.receivedMs : nowMs,",
     by: "receivedMs: nowMs,",
-    check: conformance("tests/conformance/kubernetes.test.ts"),
+    check: tested("tests/conformance/kubernetes.test.ts"),
   },
   {
     name: "kubernetes-conflict-unnoticed",
@@ -130,11 +130,11 @@ export const KUBERNETES = [
     file: "packages/leasehold/src/stores/kubernetes/transactions.ts",
     find: "if (answer.status >= 300) return false;",
     by: "if (answer.status >= 500) return false;",
-    check: conformance("tests/conformance/kubernetes.test.ts", "one wins"),
+    check: tested("tests/conformance/kubernetes.test.ts", "one wins"),
   },
 ];
 
-const consulSuite = (name) => conformance("tests/conformance/consul.test.ts", name);
+const consulSuite = (name) => tested("tests/conformance/consul.test.ts", name);
 
 export const CONSUL = [
   {
@@ -143,7 +143,7 @@ export const CONSUL = [
     file: "packages/leasehold/src/stores/consul/decide.ts",
     find: 'return { verb: "cas", key: place.record, index: recordIndex, value: encodeRecord(record) };',
     by: 'return { verb: "set" as "cas", key: place.record, value: encodeRecord(record) };',
-    check: integration("tests/faults/consul-faults.test.ts", "does not overwrite another"),
+    check: tested("tests/faults/consul-faults.test.ts", "does not overwrite another"),
   },
   {
     name: "consul-grant-read-before-its-end",
@@ -151,7 +151,7 @@ export const CONSUL = [
     file: "packages/leasehold/src/stores/consul/decide-acquire.ts",
     find: "if (world.own(place, record.identity)) return { outcome: outcome() };",
     by: "if (entry) return { outcome: outcome() };",
-    check: unit("packages/leasehold/src/stores/consul/store.test.ts"),
+    check: tested("packages/leasehold/src/stores/consul/store.test.ts"),
   },
   {
     name: "consul-anybodys-lock-is-ours",
@@ -159,7 +159,7 @@ export const CONSUL = [
     file: "packages/leasehold/src/stores/consul/records.ts",
     find: "return entry.owner !== null && entry.owner.index === entry.record?.token;",
     by: "return entry.owner !== null && entry.record !== null;",
-    check: integration("tests/interop/consul-interop.test.ts"),
+    check: tested("tests/interop/consul-interop.test.ts"),
   },
   {
     name: "consul-expiry-left-to-the-session",
@@ -183,7 +183,7 @@ export const CONSUL = [
     file: "packages/leasehold/src/stores/consul/connection-session.ts",
     find: "this.#id = id;\n    this.#lastsUntilMs = sentMs + sessionTtlMs;",
     by: "this.#id = id;\n    this.#lastsUntilMs = env.clock.monotonic() + sessionTtlMs;",
-    check: unit("packages/leasehold/src/stores/consul/connection-session.test.ts"),
+    check: tested("packages/leasehold/src/stores/consul/connection-session.test.ts"),
   },
   {
     name: "consul-session-with-checks",
@@ -191,7 +191,7 @@ export const CONSUL = [
     file: "packages/leasehold/src/stores/consul/connection-session.ts",
     find: '      LockDelay: "0s",\n      NodeChecks: [],\n',
     by: '      LockDelay: "0s",\n',
-    check: integration("tests/faults/consul-faults.test.ts", "only an operator ends"),
+    check: tested("tests/faults/consul-faults.test.ts", "only an operator ends"),
   },
   {
     name: "consul-session-of-the-agent",
@@ -199,7 +199,7 @@ export const CONSUL = [
     file: "packages/leasehold/src/stores/consul/connection-session.ts",
     find: "      Node: NODE,\n      TTL",
     by: "      TTL",
-    check: integration("tests/faults/consul-faults.test.ts", "removes a dead server"),
+    check: tested("tests/faults/consul-faults.test.ts", "removes a dead server"),
   },
   {
     name: "consul-default-lock-delay",
@@ -207,7 +207,7 @@ export const CONSUL = [
     file: "packages/leasehold/src/stores/consul/connection-session.ts",
     find: '      LockDelay: "0s",\n      NodeChecks: [],\n',
     by: "      NodeChecks: [],\n",
-    check: integration("tests/faults/consul-faults.test.ts", "a session that an operator destroys"),
+    check: tested("tests/faults/consul-faults.test.ts", "a session that an operator destroys"),
   },
   {
     name: "consul-stale-reads",
@@ -215,7 +215,7 @@ export const CONSUL = [
     file: "packages/leasehold/src/stores/consul/connection.ts",
     find: 'query: writes ? {} : { consistent: "" },',
     by: "query: {},",
-    check: integration("tests/faults/consul-faults.test.ts", "confirms no renewal, and no grant"),
+    check: tested("tests/faults/consul-faults.test.ts", "confirms no renewal, and no grant"),
   },
   {
     name: "consul-silent-agent-kept",
@@ -223,7 +223,7 @@ export const CONSUL = [
     file: "packages/leasehold/src/stores/consul/connection.ts",
     find: "if (this.#at === at && (isOverdue || error instanceof StoreUnavailableError)) {",
     by: "if (this.#at === at && error instanceof StoreUnavailableError) {",
-    check: unit("packages/leasehold/src/stores/consul/connection.test.ts"),
+    check: tested("packages/leasehold/src/stores/consul/connection.test.ts"),
   },
   {
     name: "consul-write-sent-again",
@@ -231,7 +231,7 @@ export const CONSUL = [
     file: "packages/leasehold/src/stores/consul/connection.ts",
     find: 'if (error.outcome === "unknown" && !call.repeatable) throw error;',
     by: "",
-    check: unit("packages/leasehold/src/stores/consul/connection.test.ts"),
+    check: tested("packages/leasehold/src/stores/consul/connection.test.ts"),
   },
   {
     name: "consul-release-by-name",
@@ -247,7 +247,7 @@ export const CONSUL = [
     file: "packages/leasehold/src/stores/consul/connection-api.ts",
     find: 'replaceAll(\'"Flags":"lock"\', `"Flags":${LOCK_FLAGS}`)',
     by: 'replaceAll(\'"Flags":"lock"\', `"Flags":${Number(LOCK_FLAGS)}`)',
-    check: integration("tests/interop/consul-interop.test.ts"),
+    check: tested("tests/interop/consul-interop.test.ts"),
   },
   {
     name: "consul-semaphore-unnoticed",
@@ -255,7 +255,7 @@ export const CONSUL = [
     file: "packages/leasehold/src/stores/consul/records.ts",
     find: "const isSemaphore = pair?.Flags === SEMAPHORE_FLAGS;",
     by: "const isSemaphore = false;",
-    check: integration("tests/interop/consul-interop.test.ts", "a semaphore of"),
+    check: tested("tests/interop/consul-interop.test.ts", "a semaphore of"),
   },
   {
     name: "consul-ending-grant-brought-back",
@@ -263,7 +263,7 @@ export const CONSUL = [
     file: "packages/leasehold/src/stores/consul/store.ts",
     find: "    one.isEnding = true;\n",
     by: "",
-    check: unit("packages/leasehold/src/stores/consul/store.test.ts", "has begun to end"),
+    check: tested("packages/leasehold/src/stores/consul/store.test.ts", "has begun to end"),
   },
   {
     name: "consul-late-grant-brought-back",
@@ -271,7 +271,7 @@ export const CONSUL = [
     file: "packages/leasehold/src/stores/consul/own-grants.ts",
     find: "return isEnding || untilMs <= atMs;",
     by: "return untilMs <= atMs;",
-    check: unit("packages/leasehold/src/stores/consul/store.test.ts", "after this client looked"),
+    check: tested("packages/leasehold/src/stores/consul/store.test.ts", "after this client looked"),
   },
   {
     name: "consul-look-ends-what-is-acquired",
@@ -279,7 +279,7 @@ export const CONSUL = [
     file: "packages/leasehold/src/stores/consul/store.ts",
     find: "if (known.size === 0) return settle(some);",
     by: "if (known.size >= 0) return settle(some);",
-    check: unit("packages/leasehold/src/stores/consul/store.test.ts", "an acquire waits"),
+    check: tested("packages/leasehold/src/stores/consul/store.test.ts", "an acquire waits"),
   },
   {
     name: "consul-doubt-revives-an-ending-grant",
@@ -287,7 +287,7 @@ export const CONSUL = [
     file: "packages/leasehold/src/stores/consul/store.ts",
     find: "one.isEnding = known?.isEnding ?? false;",
     by: "one.isEnding = false;",
-    check: unit(
+    check: tested(
       "packages/leasehold/src/stores/consul/store.test.ts",
       "another of its answers was lost",
     ),

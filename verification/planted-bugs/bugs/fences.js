@@ -1,5 +1,5 @@
 /** Guards of what leases protect. */
-import { integration, unit } from "../checks.js";
+import { tested } from "../checks.js";
 
 const SQL = "packages/leasehold/src/fence/sql.ts";
 const GUARD = "packages/leasehold/src/fence/guard.ts";
@@ -12,7 +12,7 @@ export const FENCES = [
     file: SQL,
     find: "    WHERE f.token <= excluded.token;\n  IF NOT FOUND",
     by: "    WHERE (SELECT g.token FROM leasehold.fence g WHERE g.namespace = f.namespace AND g.resource = f.resource) <= excluded.token;\n  IF NOT FOUND",
-    check: integration("packages/leasehold/src/fence/fence.test.ts", "fence on PostgreSQL"),
+    check: tested("packages/leasehold/src/fence/fence.test.ts", "fence on PostgreSQL"),
   },
   {
     name: "fence-refuses-the-same-grant",
@@ -20,7 +20,10 @@ export const FENCES = [
     file: SQL,
     find: "    WHERE f.token <= excluded.token;\n  IF NOT FOUND",
     by: "    WHERE f.token < excluded.token;\n  IF NOT FOUND",
-    check: unit("packages/leasehold/src/fence/fence.test.ts", "accepts a newer and an equal token"),
+    check: tested(
+      "packages/leasehold/src/fence/fence.test.ts",
+      "accepts a newer and an equal token",
+    ),
   },
   {
     name: "fence-accepts-a-missing-token",
@@ -28,7 +31,7 @@ export const FENCES = [
     file: SQL,
     find: ") RETURNS void LANGUAGE plpgsql VOLATILE AS $$",
     by: ") RETURNS void LANGUAGE plpgsql VOLATILE STRICT AS $$",
-    check: unit("packages/leasehold/src/fence/fence.test.ts", "is a function in the database"),
+    check: tested("packages/leasehold/src/fence/fence.test.ts", "is a function in the database"),
   },
   {
     name: "fence-of-all-tenants",
@@ -36,7 +39,10 @@ export const FENCES = [
     file: SQL,
     find: "await client.query(check, [resource, token, namespace])",
     by: 'await client.query(check, [resource, token, namespace && "default"])',
-    check: unit("packages/leasehold/src/fence/fence.test.ts", "accepts a newer and an equal token"),
+    check: tested(
+      "packages/leasehold/src/fence/fence.test.ts",
+      "accepts a newer and an equal token",
+    ),
   },
   {
     name: "tokens-compared-as-strings",
@@ -44,7 +50,7 @@ export const FENCES = [
     file: REDIS,
     find: "if last and tonumber(last) > tonumber(ARGV[1]) then return {0, last} end",
     by: "if last and last > ARGV[1] then return {0, last} end",
-    check: integration("packages/leasehold/src/fence/redis.test.ts"),
+    check: tested("packages/leasehold/src/fence/redis.test.ts"),
   },
   {
     name: "token-kept-after-the-write",
@@ -52,7 +58,7 @@ export const FENCES = [
     file: REDIS,
     find: "redis.call('SET', KEYS[1], ARGV[1])\nreturn {1, write({unpack(KEYS, 2)}, {unpack(ARGV, 2)})}`;",
     by: "local value = write({unpack(KEYS, 2)}, {unpack(ARGV, 2)})\nredis.call('SET', KEYS[1], ARGV[1])\nreturn {1, value}`;",
-    check: integration(
+    check: tested(
       "packages/leasehold/src/fence/redis.test.ts",
       "keeps the token of a write that failed half-way",
     ),
@@ -63,7 +69,7 @@ export const FENCES = [
     file: GUARD,
     find: "      const running = place.busy.then(() => {\n        if (token < place.lastToken) throw refusals.refuse(resource, token, place.lastToken);",
     by: "      if (token < place.lastToken) throw refusals.refuse(resource, token, place.lastToken);\n      const running = place.busy.then(() => {",
-    check: unit(
+    check: tested(
       "packages/leasehold/src/fence/guard.test.ts",
       "keeps a newer holder waiting while an older one writes",
     ),
@@ -74,7 +80,7 @@ export const FENCES = [
     file: "packages/leasehold/src/fence/http.ts",
     find: '      return new Promise<void>((leave) => {\n        over.addEventListener("abort", () => leave(), { once: true });\n      });\n',
     by: "",
-    check: integration(
+    check: tested(
       "packages/leasehold/src/fence/http.test.ts",
       "lets a newer holder in when the older one's answer is done",
     ),

@@ -1,5 +1,5 @@
 /** Acquiring a lease, trusting it, renewing it, and releasing it. */
-import { simulated, unit } from "../checks.js";
+import { simulated, tested } from "../checks.js";
 
 const ACQUIRE = "packages/leasehold/src/core/acquire.ts";
 const HELD = "packages/leasehold/src/core/held-lease.ts";
@@ -20,7 +20,7 @@ export const HOLDING = [
     file: HELD,
     find: "const trust = trustFrom(sent, outcome.remainingMs, this.#options);",
     by: "const trust = trustFrom(instant(this.#env.clock), outcome.remainingMs, this.#options);",
-    check: unit(
+    check: tested(
       "packages/leasehold/src/core/held-lease.test.ts",
       "counts from before a renewal, too",
     ),
@@ -47,7 +47,7 @@ export const HOLDING = [
     file: "packages/leasehold/src/core/trust.ts",
     find: "return trust.untilMonotonicMs - monotonicMs - gainedMs(trust, aheadMs);",
     by: "return trust.untilMonotonicMs - clock.monotonic();",
-    check: unit(
+    check: tested(
       "packages/leasehold/src/core/held-lease.test.ts",
       "ends when the wall clock runs ahead",
     ),
@@ -66,7 +66,7 @@ export const HOLDING = [
     file: ACQUIRE,
     find: 'unknown ||= outcome.applied === "maybe";',
     by: 'contender.leaseId = newLeaseId(random);\n          unknown ||= outcome.applied === "maybe";',
-    check: unit(
+    check: tested(
       "packages/leasehold/src/core/client.test.ts",
       "answers the same grant when the first answer was lost",
     ),
@@ -77,7 +77,7 @@ export const HOLDING = [
     file: ACQUIRE,
     find: "giveUp(context, { namespace, resource, leaseId: contender.leaseId }, answer);\n",
     by: "",
-    check: unit("packages/leasehold/src/core/client.test.ts", "frees what it gave up on"),
+    check: tested("packages/leasehold/src/core/client.test.ts", "frees what it gave up on"),
   },
   {
     name: "abort-after-the-answer",
@@ -85,7 +85,7 @@ export const HOLDING = [
     file: ACQUIRE,
     find: "      abort.throwIfAborted();\n      maybe = false;",
     by: "      maybe = false;\n      abort.throwIfAborted();",
-    check: unit(
+    check: tested(
       "packages/leasehold/src/core/client.test.ts",
       "frees the grant of a second attempt whenever the abort comes",
     ),
@@ -96,7 +96,7 @@ export const HOLDING = [
     file: HELD,
     find: 'if (outcome.status === "lost") return this.lose(outcome.reason);',
     by: 'if (outcome.status === "lost") return;',
-    check: unit("packages/leasehold/src/core/held-lease.test.ts", "ends at once when refused"),
+    check: tested("packages/leasehold/src/core/held-lease.test.ts", "ends at once when refused"),
   },
   {
     name: "judged-before-the-thread-is-asked",
@@ -104,7 +104,7 @@ export const HOLDING = [
     file: HELD,
     find: "checkAlive(): boolean {\n    this.#readThread();",
     by: "checkAlive(): boolean {",
-    check: unit(THREAD_TEST, "leaves the judgement to the timers"),
+    check: tested(THREAD_TEST, "leaves the judgement to the timers"),
   },
   {
     name: "hung-work-renewed-for-ever",
@@ -112,7 +112,7 @@ export const HOLDING = [
     file: "packages/leasehold/src/renewal-thread/renewals.ts",
     find: "if (this.#isBlocked()) return BLOCKED;\n",
     by: "",
-    check: unit(THREAD_TEST, "renews no more after maxBlockedMs"),
+    check: tested(THREAD_TEST, "renews no more after maxBlockedMs"),
   },
   {
     name: "one-failed-renewal-is-the-last",
@@ -120,7 +120,7 @@ export const HOLDING = [
     file: HELD,
     find: "this.#renewAtMs = clock.monotonic() + jittered(random, delayMs, 0.5);",
     by: "this.#renewAtMs = clock.monotonic() + 4 * delayMs + leftMs;",
-    check: unit("packages/leasehold/src/core/held-lease.test.ts"),
+    check: tested("packages/leasehold/src/core/held-lease.test.ts"),
   },
   {
     name: "trust-outlives-the-release",
@@ -128,7 +128,7 @@ export const HOLDING = [
     file: HELD,
     find: "    this.#endTrust();\n    if (!this.#isLeftBehind) {",
     by: "    queueMicrotask(() => this.#endTrust());\n    if (!this.#isLeftBehind) {",
-    check: unit(
+    check: tested(
       "packages/leasehold/src/core/held-lease.test.ts",
       "ends trust before the store is called",
     ),
@@ -139,7 +139,7 @@ export const HOLDING = [
     file: "packages/leasehold/src/core/renewal-scheduler.ts",
     find: "if (!this.#timer || atMs < this.#timerAtMs) this.#arm();",
     by: "if (!this.#timer) this.#arm();",
-    check: unit("packages/leasehold/src/core/renewal-scheduler.test.ts"),
+    check: tested("packages/leasehold/src/core/renewal-scheduler.test.ts"),
   },
   {
     name: "sent-after-its-caller-has-gone",
@@ -147,7 +147,7 @@ export const HOLDING = [
     file: "packages/leasehold/src/core/batching.ts",
     find: "if (deadlineMs > nowMs) return true;",
     by: "if (deadlineMs > -nowMs) return true;",
-    check: unit("packages/leasehold/src/core/batching.test.ts", "drops unsent what waited"),
+    check: tested("packages/leasehold/src/core/batching.test.ts", "drops unsent what waited"),
   },
   {
     name: "hung-call-stops-renewals",
@@ -155,7 +155,7 @@ export const HOLDING = [
     file: "packages/leasehold/src/core/batching.ts",
     find: "if (!Number.isFinite(timeoutMs)) return answer;",
     by: "if (timeoutMs > 0) return answer;",
-    check: unit(
+    check: tested(
       "packages/leasehold/src/core/batching.test.ts",
       "answers `maybe` for a call that never settles",
     ),
@@ -166,6 +166,6 @@ export const HOLDING = [
     file: "packages/leasehold/src/core/rounds.ts",
     find: "if (isSame) return outcome;",
     by: "return outcome;",
-    check: unit("packages/leasehold/src/core/rounds.test.ts", "after a grant: held by it"),
+    check: tested("packages/leasehold/src/core/rounds.test.ts", "after a grant: held by it"),
   },
 ];

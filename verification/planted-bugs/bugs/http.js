@@ -1,5 +1,5 @@
 /** The HTTP client and the server: retries, time limits, ids. */
-import { conformance, integration, unit } from "../checks.js";
+import { tested } from "../checks.js";
 
 const CLIENT = "packages/leasehold/src/stores/http/connection.ts";
 const RETRYING = "packages/leasehold/src/core/retrying.ts";
@@ -11,7 +11,7 @@ export const HTTP = [
     file: RETRYING,
     find: "{ repeatable: false, evenPassedOn: true }",
     by: "{ repeatable: true, evenPassedOn: true }",
-    check: integration(
+    check: tested(
       "tests/faults/http-faults.test.ts",
       "a revocation whose answer is lost is not repeated",
     ),
@@ -22,7 +22,7 @@ export const HTTP = [
     file: RETRYING,
     find: 'const applied = before.applied === "maybe" ? "maybe" : failed.applied;',
     by: "const { applied } = failed;",
-    check: unit("packages/leasehold/src/core/retrying.test.ts"),
+    check: tested("packages/leasehold/src/core/retrying.test.ts"),
   },
   {
     name: "server-error-means-not-done",
@@ -30,7 +30,7 @@ export const HTTP = [
     file: CLIENT,
     find: 'if (status !== 429 && status !== 503) return failed("maybe", unavailable("maybe", detail));',
     by: 'if (status !== 429 && status !== 503) return failed("no", unavailable("no", detail));',
-    check: unit("packages/leasehold/src/stores/http/connection.test.ts"),
+    check: tested("packages/leasehold/src/stores/http/connection.test.ts"),
   },
   {
     name: "reset-connection-means-not-sent",
@@ -38,7 +38,7 @@ export const HTTP = [
     file: CLIENT,
     find: 'const applied = wasNotSent(cause) ? "no" : "maybe";',
     by: 'const applied = code !== "" || wasNotSent(cause) ? "no" : "maybe";',
-    check: integration("tests/faults/http-faults.test.ts"),
+    check: tested("tests/faults/http-faults.test.ts"),
   },
   {
     name: "retry-after-ignored",
@@ -46,7 +46,7 @@ export const HTTP = [
     file: RETRYING,
     find: "const pauseMs = retryAfterMs + backoff.nextMs();",
     by: "const pauseMs = 0 * retryAfterMs + backoff.nextMs();",
-    check: unit("packages/leasehold/src/core/retrying.test.ts"),
+    check: tested("packages/leasehold/src/core/retrying.test.ts"),
   },
   {
     name: "server-chooses-another-lease-id",
@@ -54,7 +54,7 @@ export const HTTP = [
     file: "packages/leasehold-server/src/http/compat/grants.ts",
     find: "return chosen?.leaseId ?? newLeaseId(services.env.random);",
     by: "return chosen && newLeaseId(services.env.random).length === 0 ? chosen.leaseId : newLeaseId(services.env.random);",
-    check: integration("packages/leasehold-server/src/http/compat/locks.test.ts"),
+    check: tested("packages/leasehold-server/src/http/compat/locks.test.ts"),
   },
   {
     name: "batch-order-lost",
@@ -62,7 +62,7 @@ export const HTTP = [
     file: "packages/leasehold/src/stores/http/batch.ts",
     find: "    for (const outcome of outcomesOf<Outcome>(answer, count)) outcomes.push(outcome);",
     by: "    for (const outcome of outcomesOf<Outcome>(answer, count)) outcomes.unshift(outcome);",
-    check: conformance(
+    check: tested(
       "tests/conformance/http.test.ts",
       "http over memory: lease store ... answer in the order of the requests",
     ),
@@ -73,7 +73,7 @@ export const HTTP = [
     file: "packages/leasehold/src/stores/http/batch.ts",
     find: "if (count > 1) {",
     by: "if (count > 1_000_000) {",
-    check: unit("packages/leasehold/src/stores/http/connection.test.ts"),
+    check: tested("packages/leasehold/src/stores/http/connection.test.ts"),
   },
   {
     name: "audit-verify-stuck-after-failure",
@@ -81,7 +81,7 @@ export const HTTP = [
     file: "packages/leasehold-server/src/http/operations/verifying.ts",
     find: "    const verdict = this.#last.then(begin).finally(() => this.#tenants.delete(namespace));\n",
     by: "    const verdict = this.#last.then(begin);\n    verdict.then(() => this.#tenants.delete(namespace), () => {});\n",
-    check: integration("packages/leasehold-server/src/http/operations/verifying.test.ts"),
+    check: tested("packages/leasehold-server/src/http/operations/verifying.test.ts"),
   },
   {
     name: "large-renewals-wait-for-a-flood",
@@ -89,6 +89,6 @@ export const HTTP = [
     file: "packages/leasehold-server/src/http/limits/request-turns.ts",
     find: " && this.#clock.monotonic() < untilMs",
     by: "",
-    check: unit("packages/leasehold-server/src/http/limits/request-turns.test.ts", "flood"),
+    check: tested("packages/leasehold-server/src/http/limits/request-turns.test.ts", "flood"),
   },
 ];

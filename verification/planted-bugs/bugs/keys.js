@@ -1,11 +1,11 @@
 /** Tasks with a concurrency key: the rules, their index in memory, and the SQL of claims. */
-import { conformance, integration, simulated } from "../checks.js";
+import { simulated, tested } from "../checks.js";
 
 const RULES = "packages/leasehold/src/tasks/keys.ts";
 const SQL = "packages/leasehold/src/stores/postgres/task-key-statements.ts";
 const STEP = "packages/leasehold/src/stores/postgres/baseline-task-limits.ts";
 const suite = (store, name) =>
-  conformance("tests/conformance/tasks-conformance.test.ts", `${store}: task store ... ${name}`);
+  tested("tests/conformance/tasks-conformance.test.ts", `${store}: task store ... ${name}`);
 
 export const KEYS = [
   {
@@ -38,7 +38,7 @@ export const KEYS = [
     file: SQL,
     find: "    UPDATE leasehold.task_key o SET claimed_at = c.now FROM found f CROSS JOIN clock c\n    WHERE o.ctid = f.at\n    RETURNING o.namespace, o.queue, o.kind, o.key\n",
     by: "    SELECT f.namespace, f.queue, f.kind, f.key FROM found f\n",
-    check: integration("tests/engines/keys-postgres.test.ts", "do not count leases by a snapshot"),
+    check: tested("tests/engines/keys-postgres.test.ts", "do not count leases by a snapshot"),
   },
   {
     name: "key-left-over-forgotten",

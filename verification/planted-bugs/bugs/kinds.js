@@ -1,5 +1,5 @@
 /** Kinds: who gets a task of a version, what it is checked against, and what that may cost. */
-import { conformance, simulated, unit } from "../checks.js";
+import { simulated, tested } from "../checks.js";
 
 const VALUES = "packages/leasehold/src/tasks/values.ts";
 const DEFINE = "packages/leasehold/src/tasks/define.ts";
@@ -12,11 +12,11 @@ const CHECKS = "packages/leasehold-server/src/http/native/kind-checks.ts";
 const ROUTES = "packages/leasehold-server/src/http/native/schedules-routes.ts";
 
 const versions = (name) =>
-  conformance("tests/conformance/tasks-conformance.test.ts", `PGlite: task store ... ${name}`);
+  tested("tests/conformance/tasks-conformance.test.ts", `PGlite: task store ... ${name}`);
 const kinds = (name) =>
-  conformance("tests/conformance/kinds-conformance.test.ts", `PGlite: kinds ... ${name}`);
-const server = (name) => unit("packages/leasehold-server/src/http/native/kinds.test.ts", name);
-const library = (name) => unit("packages/leasehold/src/tasks/kinds/kinds.test.ts", name);
+  tested("tests/conformance/kinds-conformance.test.ts", `PGlite: kinds ... ${name}`);
+const server = (name) => tested("packages/leasehold-server/src/http/native/kinds.test.ts", name);
+const library = (name) => tested("packages/leasehold/src/tasks/kinds/kinds.test.ts", name);
 
 export const KIND_BUGS = [
   {
@@ -49,7 +49,7 @@ export const KIND_BUGS = [
     file: "packages/leasehold/src/stores/memory/task-index.ts",
     find: "first.version <= versionTaken(wanted, first.kind)",
     by: "versionTaken(wanted, first.kind) > 0",
-    check: conformance(
+    check: tested(
       "tests/conformance/tasks-conformance.test.ts",
       "memory: task store ... lets the head of a key wait",
     ),
@@ -124,7 +124,7 @@ export const KIND_BUGS = [
     file: SCHEMA,
     find: 'if (path.length > 1 && typeof node["$id"] === "string") {',
     by: 'if (path.length > 99 && typeof node["$id"] === "string") {',
-    check: unit("packages/leasehold/src/tasks/kinds/json-schema.test.ts", "refuses"),
+    check: tested("packages/leasehold/src/tasks/kinds/json-schema.test.ts", "refuses"),
   },
   {
     name: "drain-waits-for-later-versions",
@@ -132,7 +132,7 @@ export const KIND_BUGS = [
     file: "packages/leasehold/src/tasks/worker.ts",
     find: "const { versions = {} } = this.#work.versions;",
     by: "const versions = Object.fromEntries(kinds.map((kind) => [kind, 99]));",
-    check: unit("packages/leasehold/src/tasks/draining.test.ts", "of a later version"),
+    check: tested("packages/leasehold/src/tasks/draining.test.ts", "of a later version"),
   },
   {
     name: "drain-by-sql-of-any-version",
@@ -148,7 +148,7 @@ export const KIND_BUGS = [
     file: "packages/leasehold/src/tasks/unhandled.ts",
     find: "version <= versionTaken(claim, kind),",
     by: "version <= versionTaken(claim, kind) + 99,",
-    check: unit("packages/leasehold/src/tasks/unhandled.test.ts", "are later versions too"),
+    check: tested("packages/leasehold/src/tasks/unhandled.test.ts", "are later versions too"),
   },
   {
     name: "later-version-left-in-silence",
@@ -156,7 +156,7 @@ export const KIND_BUGS = [
     file: "packages/leasehold/src/tasks/unhandled.ts",
     find: "if (version <= taken || reported.has(name)) continue;",
     by: "if (version <= taken + 1 || reported.has(name)) continue;",
-    check: unit(
+    check: tested(
       "packages/leasehold/src/tasks/unhandled-versions.test.ts",
       "names each later version",
     ),

@@ -1,5 +1,5 @@
 /** Limits of kinds and queues, and rates: the rules, their index in memory, and the SQL of claims. */
-import { conformance, integration, simulated, unit } from "../checks.js";
+import { simulated, tested } from "../checks.js";
 
 const RULES = "packages/leasehold/src/tasks/limits.ts";
 const MEMORY = "packages/leasehold/src/stores/memory/task-limits.ts";
@@ -7,7 +7,7 @@ const SQL = "packages/leasehold/src/stores/postgres/task-limited-claim.ts";
 const KEYS = "packages/leasehold/src/stores/postgres/task-key-statements.ts";
 const STEP = "packages/leasehold/src/stores/postgres/baseline-task-limits.ts";
 const suite = (store, name) =>
-  conformance("tests/conformance/tasks-conformance.test.ts", `${store}: task store ... ${name}`);
+  tested("tests/conformance/tasks-conformance.test.ts", `${store}: task store ... ${name}`);
 
 export const LIMIT_BUGS = [
   {
@@ -40,10 +40,7 @@ export const LIMIT_BUGS = [
     file: SQL,
     find: "FROM open o WHERE o.at = o.locked",
     by: "FROM open o WHERE o.at IS NOT NULL",
-    check: integration(
-      "tests/engines/limits-postgres.test.ts",
-      "do not count leases by a snapshot",
-    ),
+    check: tested("tests/engines/limits-postgres.test.ts", "do not count leases by a snapshot"),
   },
   {
     name: "limit-row-unchanged",
@@ -51,10 +48,7 @@ export const LIMIT_BUGS = [
     file: SQL,
     find: "WHERE o.ctid = s.at AND s.started > 0",
     by: "WHERE o.ctid = s.at AND s.started > 0 AND s.permits IS NOT NULL",
-    check: integration(
-      "tests/engines/limits-postgres.test.ts",
-      "do not count leases by a snapshot",
-    ),
+    check: tested("tests/engines/limits-postgres.test.ts", "do not count leases by a snapshot"),
   },
   {
     name: "limit-of-the-queue-forgotten",
@@ -94,7 +88,10 @@ export const LIMIT_BUGS = [
     file: "packages/leasehold/src/tasks/worker.ts",
     find: "if (this.#limits) await declareAll",
     by: "if (this.#limits) void declareAll",
-    check: unit("packages/leasehold/src/tasks/limit-client.test.ts", "declares its limits before"),
+    check: tested(
+      "packages/leasehold/src/tasks/limit-client.test.ts",
+      "declares its limits before",
+    ),
   },
   {
     name: "limit-oldest-declaration-counts",

@@ -1,17 +1,14 @@
 /** Work that succeeds at most once: its client, and the SQL of its records. */
-import { conformance, integration, simulated, unit } from "../checks.js";
+import { simulated, tested } from "../checks.js";
 
 const ONCE = "packages/leasehold/src/once/once.ts";
 const SQL = "packages/leasehold/src/stores/postgres/once-statements.ts";
 const STORE = "packages/leasehold/src/stores/postgres/once.ts";
 const MEMORY = "packages/leasehold/src/stores/memory/once.ts";
-const once = (name) => unit("packages/leasehold/src/once/once.test.ts", name);
-const transactions = (name) => unit("packages/leasehold/src/once/transactions.test.ts", name);
+const once = (name) => tested("packages/leasehold/src/once/once.test.ts", name);
+const transactions = (name) => tested("packages/leasehold/src/once/transactions.test.ts", name);
 const suite = (store, name) =>
-  conformance(
-    "tests/conformance/once-conformance.test.ts",
-    `${store}: records of once ... ${name}`,
-  );
+  tested("tests/conformance/once-conformance.test.ts", `${store}: records of once ... ${name}`);
 
 export const ONCE_BUGS = [
   {
@@ -52,7 +49,7 @@ export const ONCE_BUGS = [
     file: STORE,
     find: "return row?.recorded ? RECORDED : await settledBy(session, request);\n      } catch",
     by: "return RECORDED;\n      } catch",
-    check: integration("tests/faults/once.test.ts", "records each key once"),
+    check: tested("tests/faults/once.test.ts", "records each key once"),
   },
   {
     name: "once-record-without-lease",

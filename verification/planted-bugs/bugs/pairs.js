@@ -2,7 +2,7 @@
  * The same mistake in several lines that must agree: a rule that two statements state, both clocks of a holder, the
  * check before a change and the change. A test that compares the one with the other finds nothing.
  */
-import { conformance, simulated, unit } from "../checks.js";
+import { simulated, tested } from "../checks.js";
 
 const STORES = "packages/leasehold/src/stores";
 const RULES = "packages/leasehold/src/core/rules.ts";
@@ -14,15 +14,12 @@ const REDIS = `${STORES}/redis/scripts.ts`;
 const ETCD = `${STORES}/etcd/decide.ts`;
 const KEYS = "packages/leasehold/src/tasks/keys.ts";
 
-const onMemory = (name) => conformance("tests/conformance/memory.test.ts", name);
-const onPostgres = (name) => conformance("tests/conformance/postgres.test.ts", name);
-const onRedis = (name) => conformance("tests/conformance/redis.test.ts", name);
-const onEtcd = (name) => conformance("tests/conformance/etcd.test.ts", name);
+const onMemory = (name) => tested("tests/conformance/memory.test.ts", name);
+const onPostgres = (name) => tested("tests/conformance/postgres.test.ts", name);
+const onRedis = (name) => tested("tests/conformance/redis.test.ts", name);
+const onEtcd = (name) => tested("tests/conformance/etcd.test.ts", name);
 const onceOnPostgres = (name) =>
-  conformance(
-    "tests/conformance/once-conformance.test.ts",
-    `PostgreSQL: records of once ... ${name}`,
-  );
+  tested("tests/conformance/once-conformance.test.ts", `records of once ... ${name}`);
 
 const WRONG_SECRET = "refuses the grant id of a live grant with a wrong secret";
 const IN_ORDER = "serves waiters in the order of their arrival";
@@ -40,7 +37,7 @@ export const PAIRS = [
         by: 'return record.ended !== "released" && nowMs <= record.expiresAtMs;',
       },
     ],
-    check: unit("packages/leasehold/src/core/rules.test.ts"),
+    check: tested("packages/leasehold/src/core/rules.test.ts"),
   },
   {
     name: "pair-secret-ignored-by-rules",

@@ -1,5 +1,5 @@
 /** The SQL of leases and tasks. */
-import { conformance, inHistories, integration, unit } from "../checks.js";
+import { tested } from "../checks.js";
 
 const LEASES = "packages/leasehold/src/stores/postgres/lease-statements.ts";
 const ROWS = "packages/leasehold/src/stores/postgres/lease-rows.ts";
@@ -9,17 +9,16 @@ const CLAIM = "packages/leasehold/src/stores/postgres/task-claim-statements.ts";
 const LEAN = "packages/leasehold/src/stores/postgres/task-lean-statements.ts";
 const LEAN_LEASES = "packages/leasehold/src/stores/postgres/lease-lean-statements.ts";
 const leanLeases = (name) =>
-  integration("packages/leasehold/src/stores/postgres/lease-lean.test.ts", name);
+  tested("packages/leasehold/src/stores/postgres/lease-lean.test.ts", name);
 const LEAN_OUTCOMES = "packages/leasehold/src/stores/postgres/task-lean-outcomes.ts";
-const lean = (name) => unit("packages/leasehold/src/stores/postgres/task-lean.test.ts", name);
+const lean = (name) => tested("packages/leasehold/src/stores/postgres/task-lean.test.ts", name);
 const QUEUE = "packages/leasehold/src/stores/postgres/wait-queue.ts";
 const VIEWS = "packages/leasehold/src/stores/postgres/views.ts";
-const leases = (name) => integration("tests/engines/leases-postgres.test.ts", name);
-const queries = (name) => integration("tests/engines/queries-postgres.test.ts", name);
-const suite = (name) =>
-  conformance("tests/conformance/postgres.test.ts", `PostgreSQL: lease store ... ${name}`);
+const leases = (name) => tested("tests/engines/leases-postgres.test.ts", name);
+const queries = (name) => tested("tests/engines/queries-postgres.test.ts", name);
+const suite = (name) => tested("tests/conformance/postgres.test.ts", `lease store ... ${name}`);
 const taskSuite = (name) =>
-  conformance("tests/conformance/tasks-conformance.test.ts", `PostgreSQL: task store ... ${name}`);
+  tested("tests/conformance/tasks-conformance.test.ts", `task store ... ${name}`);
 
 export const POSTGRES = [
   {
@@ -28,10 +27,7 @@ export const POSTGRES = [
     file: ROWS,
     find: "      FOR NO KEY UPDATE OF l SKIP LOCKED\n",
     by: "      FOR NO KEY UPDATE OF l\n",
-    check: integration(
-      "packages/leasehold/src/stores/postgres/store.test.ts",
-      "never waits for locks",
-    ),
+    check: tested("packages/leasehold/src/stores/postgres/store.test.ts", "never waits for locks"),
   },
   {
     name: "sql-renewal-revives",
@@ -63,10 +59,7 @@ export const POSTGRES = [
     file: LEASES,
     find: "(row) => `${row}.lease_id = s.asked_id AND ${row}.ended IS DISTINCT FROM 'released'`,",
     by: "(row) => `${row}.ended IS DISTINCT FROM 'released'`,",
-    check: inHistories(
-      "verification/histories/histories.test.ts",
-      "are right through the fault proxy",
-    ),
+    check: tested("verification/histories/histories.test.ts", "are right through the fault proxy"),
   },
   {
     name: "sql-ended-grant-answered-again",
@@ -298,9 +291,6 @@ export const POSTGRES = [
     file: "packages/leasehold/src/stores/postgres/lease-statements.ts",
     find: "SET token = greatest(f.token, excluded.token)",
     by: "SET token = excluded.token",
-    check: integration(
-      "packages/leasehold/src/stores/postgres/store.test.ts",
-      "never lowers the floor",
-    ),
+    check: tested("packages/leasehold/src/stores/postgres/store.test.ts", "never lowers the floor"),
   },
 ];

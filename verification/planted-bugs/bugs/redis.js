@@ -1,11 +1,11 @@
 /** The Lua of leases in Redis. */
-import { conformance, inHistories, integration } from "../checks.js";
+import { tested } from "../checks.js";
 
 const SCRIPTS = "packages/leasehold/src/stores/redis/scripts.ts";
 const LINE = "packages/leasehold/src/stores/redis/wait-queue.ts";
 const FORMATS = "packages/leasehold/src/stores/redis/compatibility-scripts.ts";
-const formats = (name) => integration("tests/interop/redis-formats.test.ts", name);
-const suite = (name) => conformance("tests/conformance/redis.test.ts", name);
+const formats = (name) => tested("tests/interop/redis-formats.test.ts", name);
+const suite = (name) => tested("tests/conformance/redis.test.ts", name);
 
 export const REDIS = [
   {
@@ -14,7 +14,7 @@ export const REDIS = [
     file: SCRIPTS,
     find: "  if r.leaseId ~= id then\n    withdraw(",
     by: "  if r.leaseId == '' then\n    withdraw(",
-    check: inHistories("verification/histories/histories-engines.test.ts", "histories on redis"),
+    check: tested("verification/histories/histories-engines.test.ts", "histories on redis"),
   },
   {
     name: "lua-delete-their-lock",
@@ -22,7 +22,7 @@ export const REDIS = [
     file: FORMATS,
     find: "if not r or r.leaseId ~= a then return {'notHeld'} end",
     by: "if not r then return {'notHeld'} end",
-    check: integration(
+    check: tested(
       "tests/interop/redis-interop.test.ts",
       "are not ended by a late release of the former holder",
     ),
@@ -57,7 +57,7 @@ export const REDIS = [
     file: SCRIPTS,
     find: "if r and r.token >= now then",
     by: "if r and r.token == now then",
-    check: integration(
+    check: tested(
       "packages/leasehold/src/stores/redis/store.test.ts",
       "grow by one while the clock is behind",
     ),
@@ -68,7 +68,7 @@ export const REDIS = [
     file: SCRIPTS,
     find: "local at = math.ceil(untilUs / 1000) + ${KEPT_MS}",
     by: "local at = math.ceil(untilUs / 1000)",
-    check: integration(
+    check: tested(
       "packages/leasehold/src/stores/redis/store.test.ts",
       "expire long after their lease",
     ),
@@ -87,7 +87,7 @@ export const REDIS = [
     file: LINE,
     find: "    removeExpired(r)\n    wakeFirst(channel)",
     by: "    wakeFirst(channel)",
-    check: integration("tests/engines/redis-queue.test.ts", "the first living waiter"),
+    check: tested("tests/engines/redis-queue.test.ts", "the first living waiter"),
   },
   {
     name: "lua-format-revoked-again",
@@ -119,7 +119,7 @@ export const REDIS = [
     file: SCRIPTS,
     find: "if isHeld or now >= r.expiresAt and left > 0 then",
     by: "if isHeld or left > 0 then",
-    check: integration("tests/engines/redis-queue.test.ts", "reserve nothing while the clock"),
+    check: tested("tests/engines/redis-queue.test.ts", "reserve nothing while the clock"),
   },
   {
     name: "lua-part-of-a-waiter",
@@ -127,7 +127,7 @@ export const REDIS = [
     file: LINE,
     find: "return string.match(redis.call('ZRANGE', queue, 1, 1)[1] or '', ' (.*)') or ''",
     by: "return string.match(redis.call('ZRANGE', queue, 1, 1)[1], ' (.*)')",
-    check: integration("tests/engines/redis-queue.test.ts", "leave nothing that keeps others out"),
+    check: tested("tests/engines/redis-queue.test.ts", "leave nothing that keeps others out"),
   },
   {
     name: "lua-position-without-waiter",
@@ -135,7 +135,7 @@ export const REDIS = [
     file: LINE,
     find: "  if position then redis.call('ZREMRANGEBYSCORE', queue, position, position) end\n",
     by: "  redis.call('ZREMRANGEBYSCORE', queue, position, position)\n",
-    check: integration("tests/engines/redis-queue.test.ts", "leave nothing that keeps others out"),
+    check: tested("tests/engines/redis-queue.test.ts", "leave nothing that keeps others out"),
   },
   {
     name: "redis-wait-queue-expires-under-waiters",

@@ -1,5 +1,5 @@
 /** The rules of leases and of waiting, by which every store decides. */
-import { conformance, simulated, unit } from "../checks.js";
+import { simulated, tested } from "../checks.js";
 
 const FILE = "packages/leasehold/src/core/rules.ts";
 const QUEUE = "packages/leasehold/src/core/queue.ts";
@@ -11,7 +11,7 @@ export const RULES = [
     file: FILE,
     find: 'if (nowMs >= record.expiresAtMs) return lost("expired");',
     by: 'if (nowMs > record.expiresAtMs) return lost("expired");',
-    check: unit("packages/leasehold/src/core/rules.test.ts"),
+    check: tested("packages/leasehold/src/core/rules.test.ts"),
   },
   {
     name: "renewal-revives",
@@ -27,7 +27,7 @@ export const RULES = [
     file: FILE,
     find: "expiresAtMs: Math.max(record.expiresAtMs, nowMs + request.ttlMs),",
     by: "expiresAtMs: nowMs + request.ttlMs,",
-    check: conformance("tests/conformance/memory.test.ts", "never shortens a grant"),
+    check: tested("tests/conformance/memory.test.ts", "never shortens a grant"),
   },
   {
     name: "renewal-of-what-was-revoked",
@@ -35,7 +35,7 @@ export const RULES = [
     file: FILE,
     find: 'if (record.ended === "revoked") return lost("revoked");',
     by: "",
-    check: conformance(
+    check: tested(
       "tests/conformance/memory.test.ts",
       "is refused after a revoke, before and after others take over",
     ),
@@ -54,7 +54,7 @@ export const RULES = [
     file: FILE,
     find: "const token = Math.max(last + 1, floor + 1, clock);",
     by: "const token = Math.max(floor + 1, clock);",
-    check: unit("packages/leasehold/src/core/rules.test.ts", "lies above the last token"),
+    check: tested("packages/leasehold/src/core/rules.test.ts", "lies above the last token"),
   },
   {
     name: "token-reset",
@@ -78,7 +78,7 @@ export const RULES = [
     file: FILE,
     find: 'if (!isLive(record, nowMs)) return { record, outcome: { status: "ended" } };',
     by: 'if (!isLive(record, nowMs)) return acquire({ ...record, leaseId: "", ended: "released" }, request, nowMs, token);',
-    check: conformance(
+    check: tested(
       "tests/conformance/memory.test.ts",
       "answers `ended` to a repeated request after a revoke that freed the key",
     ),
@@ -89,7 +89,7 @@ export const RULES = [
     file: FILE,
     find: "if (request.expectedToken !== undefined && request.expectedToken !== record.token) {",
     by: "if (request.expectedToken !== undefined && request.expectedToken > record.token) {",
-    check: unit("packages/leasehold/src/core/rules.test.ts"),
+    check: tested("packages/leasehold/src/core/rules.test.ts"),
   },
   {
     name: "revoked-is-free-at-once",
@@ -97,7 +97,7 @@ export const RULES = [
     file: FILE,
     find: 'expiresAtMs: request.free === "now" ? nowMs : record.expiresAtMs,',
     by: "expiresAtMs: nowMs,",
-    check: conformance(
+    check: tested(
       "tests/conformance/memory.test.ts",
       "at expiry refuses the holder but keeps others out while it may still trust its lease",
     ),
@@ -108,7 +108,7 @@ export const RULES = [
     file: QUEUE,
     find: "return waiters.with(at, { ...waiter, expiresAtMs: longer });",
     by: "return [...waiters.filter((one) => one.leaseId !== leaseId), { ...waiter, expiresAtMs: longer }];",
-    check: unit(
+    check: tested(
       "packages/leasehold/src/core/queue.test.ts",
       "keeps its queue position when it polls",
     ),
@@ -119,7 +119,7 @@ export const RULES = [
     file: "packages/leasehold/src/stores/memory/wait-queue.ts",
     find: "if (nowMs < next.waiter.expiresAtMs) return;",
     by: "if (nowMs < next.waiter.expiresAtMs + 3_600_000) return;",
-    check: conformance(
+    check: tested(
       "tests/conformance/memory.test.ts",
       "drops the position of a waiter that stops polling",
     ),
@@ -130,6 +130,6 @@ export const RULES = [
     file: QUEUE,
     find: "const keptMs = isRepeated ? 0 : reservedMs(record, ahead, nowMs);",
     by: "const keptMs = isRepeated ? 0 : reservedMs(record, 0 * ahead, nowMs);",
-    check: unit("packages/leasehold/src/core/queue.test.ts", "a free resource"),
+    check: tested("packages/leasehold/src/core/queue.test.ts", "a free resource"),
   },
 ];

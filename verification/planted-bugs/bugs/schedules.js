@@ -1,13 +1,13 @@
 /** Schedules: when they fire, and that a fire time makes one task. */
-import { conformance, simulated, unit } from "../checks.js";
+import { simulated, tested } from "../checks.js";
 
 const RULES = "packages/leasehold/src/tasks/schedules/rules.ts";
 const TIMES = "packages/leasehold/src/tasks/schedules/times.ts";
 const MEMORY = "packages/leasehold/src/stores/memory/schedules.ts";
 const SQL = "packages/leasehold/src/stores/postgres/schedule-statements.ts";
-const rules = (name) => unit("packages/leasehold/src/tasks/schedules/rules.test.ts", name);
+const rules = (name) => tested("packages/leasehold/src/tasks/schedules/rules.test.ts", name);
 const suite = (store, name) =>
-  conformance("tests/conformance/schedules-conformance.test.ts", `${store}: schedules ... ${name}`);
+  tested("tests/conformance/schedules-conformance.test.ts", `${store}: schedules ... ${name}`);
 
 export const SCHEDULE_BUGS = [
   {
@@ -64,6 +64,6 @@ export const SCHEDULE_BUGS = [
     file: TIMES,
     find: "timezone: timeZone,",
     by: 'timezone: "UTC",',
-    check: unit("packages/leasehold/src/tasks/schedules/times.test.ts", "New_York"),
+    check: tested("packages/leasehold/src/tasks/schedules/times.test.ts", "New_York"),
   },
 ];

@@ -1,12 +1,12 @@
 /** The rules of tasks, workers, and claims that wait. */
-import { conformance, simulated, unit } from "../checks.js";
+import { simulated, tested } from "../checks.js";
 
 const RULES = "packages/leasehold/src/tasks/rules.ts";
 const WORKER = "packages/leasehold/src/tasks/worker.ts";
 const RUNNING = "packages/leasehold/src/tasks/running-task.ts";
 const READY = "packages/leasehold/src/tasks/ready.ts";
 const suite = (name) =>
-  conformance("tests/conformance/tasks-conformance.test.ts", `memory: task store ... ${name}`);
+  tested("tests/conformance/tasks-conformance.test.ts", `memory: task store ... ${name}`);
 
 export const TASKS = [
   {
@@ -55,7 +55,7 @@ export const TASKS = [
     file: WORKER,
     find: '"could not claim tasks");\n',
     by: '"could not claim tasks");\n      claimId = newLeaseId(env.random);\n',
-    check: unit(
+    check: tested(
       "packages/leasehold/src/tasks/worker.test.ts",
       "repeats a claim whose answer was lost",
     ),
@@ -106,7 +106,7 @@ export const TASKS = [
     file: RUNNING,
     find: "if (handler && this.#checkAlive() && !work.stopping.aborted) {",
     by: "if (handler && !work.stopping.aborted) {",
-    check: unit("packages/leasehold/src/tasks/worker.test.ts"),
+    check: tested("packages/leasehold/src/tasks/worker.test.ts"),
   },
   {
     name: "report-given-up-at-its-first-failure",
@@ -114,7 +114,7 @@ export const TASKS = [
     file: "packages/leasehold/src/tasks/completer.ts",
     find: "if (!outcome.retryable) return onFault(outcome);",
     by: "return onFault(outcome);",
-    check: unit(
+    check: tested(
       "packages/leasehold/src/tasks/worker.test.ts",
       "repeats a completion that has not arrived",
     ),
@@ -125,7 +125,7 @@ export const TASKS = [
     file: WORKER,
     find: "this.#concurrency - this.#work.handling,",
     by: "this.#concurrency,",
-    check: unit(
+    check: tested(
       "packages/leasehold/src/tasks/worker.test.ts",
       "runs no more than `concurrency` at once",
     ),
@@ -136,7 +136,7 @@ export const TASKS = [
     file: RUNNING,
     find: "if (!this.#checkAlive() || this.#lease?.signal.aborted) {",
     by: "if (!id) {",
-    check: unit("packages/leasehold/src/tasks/worker-close.test.ts"),
+    check: tested("packages/leasehold/src/tasks/worker-close.test.ts"),
   },
   {
     name: "notification-lost-before-the-wait",
@@ -144,6 +144,6 @@ export const TASKS = [
     file: READY,
     find: "if (!end) group.notified = true;",
     by: "if (!end) continue;",
-    check: unit("packages/leasehold/src/tasks/ready.test.ts"),
+    check: tested("packages/leasehold/src/tasks/ready.test.ts"),
   },
 ];

@@ -1,5 +1,5 @@
 /** Waiting for a lease: the local queue, queue positions, notifications. */
-import { unit } from "../checks.js";
+import { tested } from "../checks.js";
 
 export const WAITING = [
   {
@@ -8,7 +8,7 @@ export const WAITING = [
     file: "packages/leasehold/src/core/waiter.ts",
     find: "    const { clock, random } = this.#env;\n    this.#ahead = last?.ahead ?? 0;",
     by: "    const { clock, random } = this.#env;\n    this.#notified = false;\n    this.#ahead = last?.ahead ?? 0;",
-    check: unit(
+    check: tested(
       "packages/leasehold/src/core/waiter.test.ts",
       "notices a notification that came during its attempt",
     ),
@@ -19,7 +19,7 @@ export const WAITING = [
     file: "packages/leasehold/src/core/waiter.ts",
     find: "        queue.splice(queue.indexOf(queued), 1);\n",
     by: "",
-    check: unit(
+    check: tested(
       "packages/leasehold/src/core/client.test.ts",
       "passes the head of the local queue on when its caller aborts",
     ),
@@ -30,7 +30,7 @@ export const WAITING = [
     file: "packages/leasehold/src/core/waiter.ts",
     find: "const next = this.#queues.get(resource)?.shift();",
     by: "const next = this.#queues.get(resource)?.pop();",
-    check: unit(
+    check: tested(
       "packages/leasehold/src/core/client.test.ts",
       "serves waiters of one client first in, first out",
     ),
@@ -41,7 +41,7 @@ export const WAITING = [
     file: "packages/leasehold/src/core/waiter.ts",
     find: 'this.#env.logger.warn({ err: error }, "watch broke; subscribing again");',
     by: 'this.#env.logger.warn({ err: error }, "watch broke");\n        return;',
-    check: unit(
+    check: tested(
       "packages/leasehold/src/core/client.test.ts",
       "is woken though the watch has broken before",
     ),
@@ -52,7 +52,7 @@ export const WAITING = [
     file: "packages/leasehold/src/core/acquire.ts",
     find: "if (isQueued && capabilities.queue) giveUp(context, { namespace, resource, leaseId });",
     by: "if (!isQueued && capabilities.queue) giveUp(context, { namespace, resource, leaseId });",
-    check: unit(
+    check: tested(
       "packages/leasehold/src/core/client-close.test.ts",
       "closes the store only when a waiter's position in the queue has been released",
     ),
@@ -63,7 +63,7 @@ export const WAITING = [
     file: "packages/leasehold/src/core/waiter.ts",
     find: "if (wakes === undefined || wakes === grantIdOf(this.leaseId)) {",
     by: "if (wakes === undefined || wakes !== grantIdOf(this.leaseId)) {",
-    check: unit("packages/leasehold/src/core/acquire.test.ts", "one attempt per handover"),
+    check: tested("packages/leasehold/src/core/acquire.test.ts", "one attempt per handover"),
   },
   {
     name: "cli-second-outage-not-reported",
@@ -71,6 +71,6 @@ export const WAITING = [
     file: "packages/leasehold-server/src/cli/outage.ts",
     find: "      await sleep(this.#clock, POLL_MS, { signal }).catch(() => {});\n    }\n    this.#isPolling = false;\n",
     by: "      await sleep(this.#clock, POLL_MS, { signal }).catch(() => {});\n    }\n",
-    check: unit("packages/leasehold-server/src/cli/outage.test.ts", "says of each outage"),
+    check: tested("packages/leasehold-server/src/cli/outage.test.ts", "says of each outage"),
   },
 ];
