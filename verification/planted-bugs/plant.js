@@ -26,14 +26,13 @@ export class Controls {
   }
 
   async #run(copy, check, step) {
-    const beganMs = performance.now();
     let problem;
     try {
       problem = (await runStep(copy, step))?.killedBy ?? null;
     } catch (error) {
       problem = error.message;
     }
-    const tried = { check, problem, seconds: secondsSince(beganMs) };
+    const tried = { check, problem };
     this.#tried(tried);
     return tried;
   }
@@ -54,7 +53,7 @@ export async function plant(copy, bug, controls) {
     if (caught) break;
   }
   const { tier = null, killedBy = null } = caught ?? {};
-  const seconds = secondsSince(beganMs);
+  const seconds = (performance.now() - beganMs) / 1_000;
   const shown = { name, area, file, what, firstMissed, tier, killedBy };
   return { ...shown, problem: caught ? null : problem, seconds };
 }
@@ -75,5 +74,3 @@ async function tryStep(copy, bug, step, controls) {
   if (broken) throw new Error(broken);
   return null;
 }
-
-const secondsSince = (ms) => (performance.now() - ms) / 1_000;

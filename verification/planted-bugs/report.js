@@ -61,8 +61,8 @@ export function setsOfStrangers(bugs) {
 export function markdown({ date, commit, node, machine, controls, bugs }) {
   const killed = bugs.filter((bug) => bug.killedBy !== null);
   const passed = controls.filter(({ problem }) => problem === null).length;
-  // Each one's own time: a run that continues another one has not spent that of the first.
-  const seconds = [...controls, ...bugs].reduce((sum, one) => sum + one.seconds, 0);
+  // Each one's own time, with what ran without it: a run that continues another one has not spent that of the first.
+  const seconds = bugs.reduce((sum, one) => sum + one.seconds, 0);
   const tiers = [...new Set(killed.map(({ tier }) => tier))].map(
     (tier) => `${killed.filter((bug) => bug.tier === tier).length} ${tier}`,
   );
