@@ -50,8 +50,11 @@ it.each([
   ["SELF_SIGNED_CERT_IN_CHAIN", "its certificate is not trusted", "set ?cacert="],
   ["ERR_TLS_CERT_ALTNAME_INVALID", "its certificate is not for the host", "name a host of the"],
   ["CERT_HAS_EXPIRED", "its certificate has expired, or that of its authority", "renew it"],
-  ["CERT_NOT_YET_VALID", "its certificate is not valid yet", "correct the clock"],
-  ["INVALID_PURPOSE", "its certificate is not one of a server", "give the server a"],
+  ["CERT_NOT_YET_VALID", "its certificate is not valid yet, or that of", "correct the clock"],
+  ["INVALID_PURPOSE", "its certificate is not one of a server, or that of an", "give the server a"],
+  ["INVALID_CA", "the certificate of an authority may not sign others", "let the server send"],
+  ["PATH_LENGTH_EXCEEDED", "the certificate of an authority may not sign", "let the server send"],
+  ["UNSPECIFIED", "its certificate is not trusted", "set ?cacert="],
 ])("a certificate with %s has its own remedy", (code, problem, remedy) => {
   const found = serverProblem(fetchFailed(of(code)), { authority: "set ?cacert=" });
   expect(found?.startsWith(problem)).toBe(true);

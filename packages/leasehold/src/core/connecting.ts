@@ -5,7 +5,8 @@ import { isError, propertyOf, reasonOf } from "../env/index.js";
 const NOT_SENT = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "UND_ERR_CONNECT_TIMEOUT"]);
 /** Codes of a server without TLS, or of another version of it. */
 const NO_TLS = /^(ERR_SSL_|ERR_TLS_|EPROTO$)/;
-const UNTRUSTED = /CERT|SELF_SIGNED|SIGNATURE|ALTNAME|INVALID_PURPOSE|^UNABLE_TO_/;
+const UNTRUSTED =
+  /CERT|SELF_SIGNED|SIGNATURE|ALTNAME|INVALID_(PURPOSE|CA$)|PATH_LENGTH|^UNABLE_TO_|^UNSPECIFIED$/;
 /** What OpenSSL says, among codes and files of its own. */
 const OPENSSL = /SSL routines:[^:]*:([^:]+)/;
 /** The same as a server says it of the client. */
@@ -55,13 +56,18 @@ const CERTIFICATE_REMEDIES: readonly (readonly [RegExp, problem: string, remedy:
   ],
   [
     /CERT_NOT_YET_VALID|certificate is not yet valid/,
-    "its certificate is not valid yet",
+    "its certificate is not valid yet, or that of its authority",
     "correct the clock of this machine",
   ],
   [
     /INVALID_PURPOSE|unsuitable certificate purpose/,
-    "its certificate is not one of a server",
-    "give the server a certificate whose extended key usage has serverAuth",
+    "its certificate is not one of a server, or that of an authority may not sign such",
+    "give the server a certificate whose extended key usage has serverAuth, of authorities that may sign it (CA:TRUE), also in the file of ?cacert= of the URL",
+  ],
+  [
+    /INVALID_CA$|invalid CA|PATH_LENGTH|path length/,
+    "the certificate of an authority may not sign others",
+    "let the server send certificates of authorities that may sign (CA:TRUE, pathlen)",
   ],
 ];
 
