@@ -1,4 +1,4 @@
-/** The HTTP client, over several stores, against the suite that holds every lease store to the same rules. */
+/** Client, HTTP and server together, over several stores, against what the suite of lease stores says of them. */
 import { exerciseLeaseStore } from "../../packages/leasehold/src/testing/index.js";
 import { httpHarnesses } from "../support/http-harness.js";
 

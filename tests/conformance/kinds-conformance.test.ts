@@ -4,11 +4,13 @@ import { systemEnv } from "../../packages/leasehold/src/env/index.js";
 import type { Stores } from "../../packages/leasehold/src/index.js";
 import { memory } from "../../packages/leasehold/src/stores/memory/index.js";
 import { openPostgres } from "../../packages/leasehold/src/stores/postgres/index.js";
-import { exerciseKindStore, manualEnv } from "../../packages/leasehold/src/testing/index.js";
+import { exerciseKindStore } from "../../packages/leasehold/src/testing/index.js";
+import { onlyTests } from "../support/chosen-tests.js";
 import { openHttpHarness, openTwice } from "../support/http-harness.js";
 import { freshPglite } from "../support/pglite.js";
 import { describePostgres, freshDatabase } from "../support/postgres.js";
 import { runsIn } from "../support/suite-tier.js";
+import { KIND_WIRE, KINDS_OF_SEVERAL_SERVERS } from "../support/wire-tests.js";
 
 const vitest = { afterAll, beforeAll, describe, expect, it };
 
@@ -22,7 +24,7 @@ if (runsIn("contract")) {
     name: "memory",
     vitest,
     async open() {
-      const stores = await memory().open(manualEnv({ seed: 51 }));
+      const stores = await memory().open(systemEnv);
       return opened(stores, () => stores.close());
     },
   });
@@ -61,9 +63,9 @@ if (runsIn("engines")) {
 if (runsIn("engines")) {
   exerciseKindStore({
     name: "http over memory",
-    vitest,
+    vitest: onlyTests(vitest, KIND_WIRE),
     async open() {
-      const stores = await openHttpHarness([await memory().open(manualEnv({ seed: 52 }))]);
+      const stores = await openHttpHarness([await memory().open(systemEnv)]);
       return opened(stores, () => stores.close());
     },
   });
@@ -72,7 +74,7 @@ if (runsIn("engines")) {
 if (runsIn("engines")) {
   exerciseKindStore({
     name: "http over PostgreSQL",
-    vitest: { ...vitest, describe: describePostgres },
+    vitest: onlyTests({ ...vitest, describe: describePostgres }, KINDS_OF_SEVERAL_SERVERS),
     async open() {
       const { url, drop } = await freshDatabase();
       const stores = await openHttpHarness(await openTwice(url));

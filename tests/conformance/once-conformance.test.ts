@@ -4,10 +4,12 @@ import { systemEnv } from "../../packages/leasehold/src/env/index.js";
 import { memory } from "../../packages/leasehold/src/stores/memory/index.js";
 import { openPostgres } from "../../packages/leasehold/src/stores/postgres/index.js";
 import { exerciseOnceStore, manualEnv } from "../../packages/leasehold/src/testing/index.js";
+import { onlyTests } from "../support/chosen-tests.js";
 import { openHttpHarness, openTwice } from "../support/http-harness.js";
 import { freshPglite } from "../support/pglite.js";
 import { describePostgres, freshDatabase } from "../support/postgres.js";
 import { runsIn } from "../support/suite-tier.js";
+import { ONCE_OF_SEVERAL_SERVERS, ONCE_WIRE } from "../support/wire-tests.js";
 
 const vitest = { afterAll, beforeAll, describe, expect, it };
 
@@ -63,7 +65,7 @@ if (runsIn("engines")) {
 if (runsIn("engines")) {
   exerciseOnceStore({
     name: "http over memory",
-    vitest,
+    vitest: onlyTests(vitest, ONCE_WIRE),
     async open() {
       const env = manualEnv({ seed: 32 });
       const { once, close } = await openHttpHarness([await memory().open(env)]);
@@ -76,7 +78,7 @@ if (runsIn("engines")) {
 if (runsIn("engines")) {
   exerciseOnceStore({
     name: "http over PostgreSQL",
-    vitest: { ...vitest, describe: describePostgres },
+    vitest: onlyTests({ ...vitest, describe: describePostgres }, ONCE_OF_SEVERAL_SERVERS),
     async open() {
       const { url, drop } = await freshDatabase();
       const { once, close } = await openHttpHarness(await openTwice(url));

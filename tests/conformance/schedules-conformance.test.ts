@@ -5,10 +5,12 @@ import type { Stores } from "../../packages/leasehold/src/index.js";
 import { memory } from "../../packages/leasehold/src/stores/memory/index.js";
 import { openPostgres } from "../../packages/leasehold/src/stores/postgres/index.js";
 import { exerciseScheduleStore, manualEnv } from "../../packages/leasehold/src/testing/index.js";
+import { onlyTests } from "../support/chosen-tests.js";
 import { openHttpHarness, openTwice } from "../support/http-harness.js";
 import { freshPglite } from "../support/pglite.js";
 import { describePostgres, freshDatabase } from "../support/postgres.js";
 import { runsIn } from "../support/suite-tier.js";
+import { SCHEDULE_WIRE, SCHEDULES_OF_SEVERAL_SERVERS } from "../support/wire-tests.js";
 
 const vitest = { afterAll, beforeAll, describe, expect, it };
 
@@ -84,7 +86,7 @@ if (runsIn("engines")) {
 if (runsIn("engines")) {
   exerciseScheduleStore({
     name: "http over memory",
-    vitest,
+    vitest: onlyTests(vitest, SCHEDULE_WIRE),
     async open() {
       const env = manualEnv({ seed: 42 });
       const behind = await memory().open(env);
@@ -100,7 +102,7 @@ if (runsIn("engines")) {
 if (runsIn("engines")) {
   exerciseScheduleStore({
     name: "http over PostgreSQL",
-    vitest: { ...vitest, describe: describePostgres },
+    vitest: onlyTests({ ...vitest, describe: describePostgres }, SCHEDULES_OF_SEVERAL_SERVERS),
     async open() {
       const { url, drop } = await freshDatabase();
       const databases = await openTwice(url);

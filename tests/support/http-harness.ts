@@ -24,16 +24,18 @@ import {
   type Listening,
   listen,
 } from "../../packages/leasehold-server/src/http/index.js";
+import { onlyTests } from "./chosen-tests.js";
 import { lockLease } from "./locks.js";
 import { describePostgres, freshDatabase } from "./postgres.js";
 import { TEST_LIMITS } from "./test-limits.js";
+import { LEASE_WIRE, LEASES_OF_SEVERAL_SERVERS } from "./wire-tests.js";
 
 const vitest = { afterAll, beforeAll, describe, expect, it };
 
 export const httpHarnesses: readonly LeaseHarness[] = [
   {
     name: "http over memory",
-    vitest,
+    vitest: onlyTests(vitest, LEASE_WIRE),
     async open() {
       const env = manualEnv({ seed: 12 });
       const { leases, close } = await openHttpHarness([await memory().open(env)]);
@@ -42,7 +44,7 @@ export const httpHarnesses: readonly LeaseHarness[] = [
   },
   {
     name: "http over PostgreSQL",
-    vitest: { ...vitest, describe: describePostgres },
+    vitest: onlyTests({ ...vitest, describe: describePostgres }, LEASES_OF_SEVERAL_SERVERS),
     async open() {
       const { url, drop } = await freshDatabase();
       const { leases, close } = await openHttpHarness(await openTwice(url));
