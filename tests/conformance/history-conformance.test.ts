@@ -4,8 +4,7 @@ import type { GrantHistory, HistoryQuery } from "../../packages/leasehold/src/co
 import type { LeaseView } from "../../packages/leasehold/src/core/index.js";
 import { systemEnv } from "../../packages/leasehold/src/env/index.js";
 import { memory } from "../../packages/leasehold/src/stores/memory/index.js";
-import { openPostgres } from "../../packages/leasehold/src/stores/postgres/index.js";
-import { describePostgres, freshDatabase } from "../support/postgres.js";
+import { PGLITE, POSTGRES, type SuiteEngine } from "../support/suite-engines.js";
 
 interface Opened {
   readonly history: GrantHistory;
@@ -14,11 +13,29 @@ interface Opened {
   close(): Promise<void>;
 }
 
-const ENGINES: readonly {
-  name: string;
-  describe: (name: string, tests: () => void) => void;
+interface Engine extends Pick<SuiteEngine, "name" | "describe"> {
   open(): Promise<Opened>;
-}[] = [
+}
+
+const historyOn = (engine: SuiteEngine): Engine => ({
+  name: engine.name,
+  describe: engine.describe,
+  async open() {
+    const { stores, openOther, close } = await engine.open();
+    const other = (await openOther?.()) ?? stores;
+    if (!stores.history || !other.history) throw new Error(`${engine.name} has a history`);
+    return {
+      history: stores.history,
+      other: other.history,
+      async close() {
+        if (other !== stores) await other.close();
+        await close();
+      },
+    };
+  },
+});
+
+const ENGINES: readonly Engine[] = [
   {
     name: "memory",
     describe,
@@ -30,31 +47,8 @@ const ENGINES: readonly {
       return { history, other, close };
     },
   },
-  {
-    name: "PGlite",
-    describe,
-    async open() {
-      const { history, close } = await openPostgres({ directory: "" }, systemEnv);
-      return { history, other: history, close };
-    },
-  },
-  {
-    name: "PostgreSQL",
-    describe: describePostgres,
-    async open() {
-      const database = await freshDatabase();
-      const first = await openPostgres({ url: database.url }, systemEnv);
-      const second = await openPostgres({ url: database.url }, systemEnv);
-      return {
-        history: first.history,
-        other: second.history,
-        async close() {
-          await Promise.all([first.close(), second.close()]);
-          await database.drop();
-        },
-      };
-    },
-  },
+  historyOn(PGLITE),
+  historyOn(POSTGRES),
 ];
 
 let spaces = 0;

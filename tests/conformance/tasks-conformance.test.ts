@@ -2,11 +2,8 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { systemEnv } from "../../packages/leasehold/src/env/index.js";
 import { memory } from "../../packages/leasehold/src/stores/memory/index.js";
-import { openPostgres } from "../../packages/leasehold/src/stores/postgres/index.js";
 import { exerciseTaskStore, manualEnv } from "../../packages/leasehold/src/testing/index.js";
-import { lockTask } from "../support/locks.js";
-import { freshPglite } from "../support/pglite.js";
-import { describePostgres, freshDatabase } from "../support/postgres.js";
+import { PGLITE, POSTGRES, tasksOn } from "../support/suite-engines.js";
 import { runsIn } from "../support/suite-tier.js";
 
 const vitest = { afterAll, beforeAll, describe, expect, it };
@@ -28,41 +25,17 @@ if (runsIn("contract")) {
   });
 }
 
-if (runsIn("contract")) {
+if (runsIn("engines")) {
   exerciseTaskStore({
-    name: "PGlite",
+    name: "memory in real time",
     vitest,
     async open() {
-      const { directory, remove } = await freshPglite();
-      const database = await openPostgres({ directory }, systemEnv);
-      return {
-        store: database.tasks,
-        generator: database.generator,
-        async close() {
-          await database.close();
-          await remove();
-        },
-      };
+      const stores = await memory().open(systemEnv);
+      return { store: stores.tasks, generator: stores.generator, close: () => stores.close() };
     },
   });
 }
 
-if (runsIn("engines")) {
-  exerciseTaskStore({
-    name: "PostgreSQL",
-    vitest: { ...vitest, describe: describePostgres },
-    async open() {
-      const { url, drop } = await freshDatabase();
-      const database = await openPostgres({ url }, systemEnv);
-      return {
-        store: database.tasks,
-        generator: database.generator,
-        lockRow: (task) => lockTask(url, task),
-        async close() {
-          await database.close();
-          await drop();
-        },
-      };
-    },
-  });
+for (const engine of [PGLITE, POSTGRES]) {
+  exerciseTaskStore(tasksOn(engine));
 }

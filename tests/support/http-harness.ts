@@ -3,13 +3,10 @@
  * suites use many, so each namespace gets an app and a client of its own, over the same stores; a
  * listener tells them apart by a header.
  */
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { LeaseStore } from "../../packages/leasehold/src/core/index.js";
 import { systemEnv } from "../../packages/leasehold/src/env/index.js";
 import type { OnceStore } from "../../packages/leasehold/src/once/index.js";
 import { http } from "../../packages/leasehold/src/stores/http/index.js";
-import { memory } from "../../packages/leasehold/src/stores/memory/index.js";
-import { openPostgres } from "../../packages/leasehold/src/stores/postgres/index.js";
 import type { Stores } from "../../packages/leasehold/src/stores/source.js";
 import type {
   GeneratorState,
@@ -18,53 +15,12 @@ import type {
   TaskLimits,
   TaskStore,
 } from "../../packages/leasehold/src/tasks/index.js";
-import { type LeaseHarness, manualEnv } from "../../packages/leasehold/src/testing/index.js";
 import {
   createApp,
   type Listening,
   listen,
 } from "../../packages/leasehold-server/src/http/index.js";
-import { onlyTests } from "./chosen-tests.js";
-import { lockLease } from "./locks.js";
-import { describePostgres, freshDatabase } from "./postgres.js";
 import { TEST_LIMITS } from "./test-limits.js";
-import { LEASE_WIRE, LEASES_OF_SEVERAL_SERVERS } from "./wire-tests.js";
-
-const vitest = { afterAll, beforeAll, describe, expect, it };
-
-export const httpHarnesses: readonly LeaseHarness[] = [
-  {
-    name: "http over memory",
-    vitest: onlyTests(vitest, LEASE_WIRE),
-    async open() {
-      const env = manualEnv({ seed: 12 });
-      const { leases, close } = await openHttpHarness([await memory().open(env)]);
-      return { store: leases, advance: (ms) => env.clock.advance(ms), close };
-    },
-  },
-  {
-    name: "http over PostgreSQL",
-    vitest: onlyTests({ ...vitest, describe: describePostgres }, LEASES_OF_SEVERAL_SERVERS),
-    async open() {
-      const { url, drop } = await freshDatabase();
-      const { leases, close } = await openHttpHarness(await openTwice(url));
-      return {
-        store: leases,
-        lockRow: (key) => lockLease(url, key),
-        async close() {
-          await close();
-          await drop();
-        },
-      };
-    },
-  },
-];
-
-/** What two servers on one database work with. */
-export async function openTwice(url: string): Promise<Stores[]> {
-  // The first one makes the tables.
-  return [await openPostgres({ url }, systemEnv), await openPostgres({ url }, systemEnv)];
-}
 
 const HEADER = "x-test-namespace";
 
