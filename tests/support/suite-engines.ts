@@ -36,6 +36,7 @@ import {
   VALKEY as VALKEY_SERVER,
 } from "./redis-engine.js";
 import { runsIn } from "./suite-tier.js";
+import { waitingTogether } from "./waiting-together.js";
 import * as wire from "./wire-tests.js";
 import { describeZooKeeper, startZooKeeper } from "./zookeeper-engine.js";
 
@@ -48,7 +49,9 @@ export interface SuiteEngine {
   /** The suites that run in the tier `contract`. The others are in `engines`. */
   readonly contract?: readonly Part[];
   /** The tests of a suite that say something of this engine, where others prove the rest. Default: all. */
-  readonly chosen?: Readonly<Record<Part, Chosen>>;
+  readonly chosen?: Partial<Readonly<Record<Part, Chosen>>>;
+  /** Whether its tests of leases wait at the same time: grants last for seconds at least, and do not share a session. */
+  readonly waits?: boolean;
   open(): Promise<OpenedEngine>;
 }
 
@@ -195,6 +198,7 @@ export const VALKEY: SuiteEngine = {
 const etcdBy = (transport: "grpc" | "json"): SuiteEngine => ({
   name: `etcd, ${transport}`,
   describe: describeEtcd,
+  waits: true,
   async open() {
     const engine = await startEtcd();
     const source = etcd({ url: `${engine.url}?transport=${transport}` });
@@ -202,7 +206,10 @@ const etcdBy = (transport: "grpc" | "json"): SuiteEngine => ({
   },
 });
 export const ETCD = etcdBy("grpc");
-export const ETCD_GATEWAY = etcdBy("json");
+export const ETCD_GATEWAY: SuiteEngine = {
+  ...etcdBy("json"),
+  chosen: { leases: wire.LEASES_BY_GATEWAY },
+};
 
 /** Sessions of a minute, which do not end while a machine is slow. */
 const [SESSION_MS, OPEN_WITHIN_MS] = [60_000, 30_000];
@@ -290,8 +297,9 @@ function framed(engine: SuiteEngine, part: Part): { name: string; vitest: TestFr
     expect,
     it,
   };
+  const framework = engine.waits ? waitingTogether(vitest) : vitest;
   const chosen = engine.chosen?.[part];
-  return { name: engine.name, vitest: chosen ? onlyTests(vitest, chosen) : vitest };
+  return { name: engine.name, vitest: chosen ? onlyTests(framework, chosen) : framework };
 }
 
 function kept<Name extends keyof LeaseStores>(
