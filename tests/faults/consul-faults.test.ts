@@ -2,7 +2,7 @@
  * Leases in Consul under faults: what every engine does, what becomes of sessions, and its clusters.
  * @module-tag safety
  */
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { afterAll, expect, it } from "vitest";
 import type { AcquireOutcome, LeaseStore } from "../../packages/leasehold/src/core/index.js";
 import { systemEnv } from "../../packages/leasehold/src/env/index.js";
 import { consul } from "../../packages/leasehold/src/stores/consul/index.js";
@@ -191,27 +191,29 @@ CONSUL.describe("faults of Consul", () => {
 });
 
 describeConsul("a cluster of Consul", () => {
-  let servers: ConsulServer[];
-  beforeEach(async () => {
-    servers = await startConsulCluster(3);
-  });
-  afterEach(() => endAll());
+  afterAll(() => endAll());
   const open = async (later: Later, some: readonly ConsulServer[]) => {
     const hosts = some.map(({ port }) => `127.0.0.1:${port}`).join(",");
     const url = `consul://${hosts}/faults?sessionTtlMs=90000`;
     return later(await consul({ url }).open(systemEnv, 20_000)).leases;
   };
-  const leader = async (): Promise<ConsulServer> => {
-    for (const server of servers) if (await server.isLeader()) return server;
+  /** Three servers until the test ends: the leader, and the others. */
+  const start = async (later: Later) => {
+    const servers = await startConsulCluster(3);
+    for (const { remove } of servers) later({ close: remove });
+    for (const led of servers) {
+      if (await led.isLeader()) return { led, others: servers.filter((server) => server !== led) };
+    }
     throw new Error("there is no leader");
   };
 
   it.for(["SIGKILL", "SIGSTOP"] as const)(
     "whose leader gets %s goes on, with its grants and growing tokens",
     async (signal, context) => {
-      const led = await leader();
+      const later = laterIn(context);
+      const { led, others } = await start(later);
       // The one that is asked first leads.
-      const store = await open(laterIn(context), [led, ...servers.filter((one) => one !== led)]);
+      const store = await open(later, [led, ...others]);
       const asked = request(30_000);
       const first = await acquired(store, asked);
       if (signal === "SIGKILL") await led.kill9();
@@ -226,10 +228,23 @@ describeConsul("a cluster of Consul", () => {
     },
   );
 
-  it("removes a dead server from the catalog, and no session of ours with it", async (context) => {
-    const led = await leader();
-    const others = servers.filter((one) => one !== led);
+  it("whose leader has lost the others confirms no renewal, and no grant", async (context) => {
     const later = laterIn(context);
+    const { led, others } = await start(later);
+    const alone = await open(later, [led]);
+    const asked = request(30_000);
+    await acquired(alone, asked);
+    for (const { process } of others) await process?.stop();
+    expect(only(await alone.renew([asked], BRIEF))).toMatchObject({ status: "failed" });
+    expect(only(await alone.acquire([request()], BRIEF))).toMatchObject({ status: "failed" });
+    for (const { process } of others) process?.cont();
+    expect(await settled(() => alone.renew([asked]))).toMatchObject({ status: "renewed" });
+  });
+
+  // Both wait for most of their time, on clusters of their own.
+  it.concurrent("removes a dead server from the catalog, and no session of ours with it", async (context) => {
+    const later = laterIn(context);
+    const { led, others } = await start(later);
     const store = await open(later, [led, ...others]);
     const rival = await open(later, others);
     const asked = request(30_000);
@@ -246,23 +261,9 @@ describeConsul("a cluster of Consul", () => {
     expect(refused).toMatchObject({ status: "held", holder: asked.holder });
   });
 
-  it("whose leader has lost the others confirms no renewal, and no grant", async (context) => {
-    const led = await leader();
-    const alone = await open(laterIn(context), [led]);
-    const asked = request(30_000);
-    await acquired(alone, asked);
-    const others = servers.filter((server) => server !== led);
-    for (const { process } of others) await process?.stop();
-    expect(only(await alone.renew([asked], BRIEF))).toMatchObject({ status: "failed" });
-    expect(only(await alone.acquire([request()], BRIEF))).toMatchObject({ status: "failed" });
-    for (const { process } of others) process?.cont();
-    expect(await settled(() => alone.renew([asked]))).toMatchObject({ status: "renewed" });
-  });
-
-  it("frees what a dead client held after its session, also under a new leader", async (context) => {
-    const led = await leader();
-    const others = servers.filter((one) => one !== led);
+  it.concurrent("frees what a dead client held after its session, also under a new leader", async (context) => {
     const later = laterIn(context);
+    const { led, others } = await start(later);
     const store = await open(later, others);
     // This client cannot renew any more when its only agent is dead.
     const url = `consul://127.0.0.1:${led.port}/faults?sessionTtlMs=10000`;

@@ -65,6 +65,11 @@ export interface StoreEngine extends LeaseEngine {
   readonly answers: number;
   /** A TTL at which a client soon leaves a connection that has fallen silent. */
   readonly silentTtlMs: number;
+  /**
+   * A TTL at which each acquire soon needs another answer of the server first. Without that answer the client knows that
+   * nothing has been done. Default: such a TTL is not needed.
+   */
+  readonly askingTtlMs?: number;
   /** Whether an acquire is known not to have been applied as soon as the server is dead. */
   readonly knowsDeadAtOnce: boolean;
 }
@@ -147,6 +152,8 @@ export const CONSUL: StoreEngine = {
   repeats: ["acquire", "renew", "release"],
   answers: 1,
   silentTtlMs: LONG_MS,
+  // Of the shortest session: the longest lease of it needs a renewal of the session after a quarter of its time.
+  askingTtlMs: TTL_MS,
   knowsDeadAtOnce: false,
   exactExpiry: false,
   acquiresAtOnce: false,

@@ -80,7 +80,7 @@ export function storeFaults(engine: StoreEngine, sharedServer: () => FaultyServe
         expect(only(await store.acquire([asked], BRIEF))).toMatchObject(NOT_APPLIED);
         await server.start();
       } else {
-        const behind = await openBehind(server, later);
+        const behind = await openBehind(server, later, engine.askingTtlMs);
         await server.kill9();
         // The outcome is unknown until the client knows that its connection is gone.
         await until(expect, "a failure that changes nothing", async () => {
