@@ -6,9 +6,7 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
  */
 const LONG = [
   "examples",
-  "http-conformance",
   "tasks-conformance",
-  "conformance/http",
   "operations/cli",
   "console/simulator",
   "http-faults",
@@ -19,10 +17,12 @@ const LONG = [
   "console/tasks",
   "consul-faults",
   "conformance/consul",
+  "http-conformance",
   "conformance/etcd",
   "conformance/postgres",
   "conformance/kubernetes",
   "conformance/zookeeper",
+  "conformance/http",
   "operations/fuzz",
   "simulation",
   "console/overview",
