@@ -1,8 +1,7 @@
 /** Every store that keeps published kinds against the suite that holds all of them to the same rules. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { systemEnv } from "../../packages/leasehold/src/env/index.js";
 import { memory } from "../../packages/leasehold/src/stores/memory/index.js";
-import { exerciseKindStore } from "../../packages/leasehold/src/testing/index.js";
+import { exerciseKindStore, manualEnv } from "../../packages/leasehold/src/testing/index.js";
 import {
   HTTP_OVER_MEMORY,
   HTTP_OVER_POSTGRES,
@@ -19,7 +18,7 @@ if (runsIn("contract")) {
     name: "memory",
     vitest,
     async open() {
-      const { kinds: store, close } = await memory().open(systemEnv);
+      const { kinds: store, close } = await memory().open(manualEnv({ seed: 51 }));
       if (!store) throw new Error("memory keeps kinds");
       return { store, close };
     },

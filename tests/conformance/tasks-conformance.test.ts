@@ -1,6 +1,5 @@
 /** Every task store against the suite that holds all of them to the same rules. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { systemEnv } from "../../packages/leasehold/src/env/index.js";
 import { memory } from "../../packages/leasehold/src/stores/memory/index.js";
 import { exerciseTaskStore, manualEnv } from "../../packages/leasehold/src/testing/index.js";
 import { PGLITE, POSTGRES, tasksOn } from "../support/suite-engines.js";
@@ -21,17 +20,6 @@ if (runsIn("contract")) {
         advance: (ms) => env.clock.advance(ms),
         close: () => stores.close(),
       };
-    },
-  });
-}
-
-if (runsIn("engines")) {
-  exerciseTaskStore({
-    name: "memory in real time",
-    vitest,
-    async open() {
-      const stores = await memory().open(systemEnv);
-      return { store: stores.tasks, generator: stores.generator, close: () => stores.close() };
     },
   });
 }

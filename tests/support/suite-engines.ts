@@ -73,7 +73,7 @@ export interface OpenedEngine {
 export const PGLITE: SuiteEngine = {
   name: "PGlite",
   describe,
-  contract: ["leases", "tasks"],
+  contract: ["leases", "tasks", "once", "schedules"],
   async open() {
     const { directory, remove } = await freshPglite();
     const open = () => openPostgres({ directory }, systemEnv);
