@@ -38,11 +38,11 @@ export const queueing: Section = (test, expect) => {
         // A store may decide a request that comes by itself in another way.
         const newcomer = t.request(t.key());
         const alone = await t.acquire(newcomer);
-        // On a slower machine the reservation may have passed, and either outcome is right.
-        if (systemClock.monotonic() - sinceMs < SOON_MS) {
-          for (const outcome of [...early, alone])
-            expect(outcome).toMatchObject({ status: "held" });
-        }
+        const outcomes = [...early, alone];
+        // On a slower machine the reservation may have passed, and another waiter may have the key.
+        const wasSlow = systemClock.monotonic() - sinceMs >= SOON_MS;
+        if (wasSlow && outcomes.some(isAcquired)) return;
+        for (const outcome of outcomes) expect(outcome).toMatchObject({ status: "held" });
         held = { ...next, answer: t.expectAcquired(await t.acquire(next)), sentMs: 0 };
       }
     },
