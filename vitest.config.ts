@@ -3,25 +3,25 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 import { sourceAliases } from "./scripts/support/sources.js";
-import { LongestFirst } from "./tests/support/longest-first.js";
-import { temporaryFolder } from "./tests/support/temporary-folder.js";
-import { TIERS, type Tier, testsByTier } from "./tests/support/tiers.js";
+import { LongestFirst } from "./tests/support/runner/longest-first.js";
+import { temporaryFolder } from "./tests/support/runner/temporary-folder.js";
+import { TIERS, type Tier, testsByTier } from "./tests/support/runner/tiers.js";
 
 // For everything that tests make and start.
 process.env["TMPDIR"] = temporaryFolder();
 
 const common = {
-  globalSetup: ["tests/support/postgres-setup.ts", "tests/support/pglite-setup.ts"],
+  globalSetup: ["tests/support/engines/postgres-setup.ts", "tests/support/engines/pglite-setup.ts"],
   setupFiles: [
-    "tests/support/running.ts",
-    "tests/support/cpu-time.ts",
-    "tests/support/leaks.ts",
-    "tests/support/patience.ts",
+    "tests/support/runner/running.ts",
+    "tests/support/runner/cpu-time.ts",
+    "tests/support/runner/leaks.ts",
+    "tests/support/runner/patience.ts",
   ],
   // A PGlite starts in a second or two, and on a machine with much else to do in a minute.
   testTimeout: 120_000,
   hookTimeout: 180_000,
-  // As tests/support/patience.ts for other conditions.
+  // As tests/support/runner/patience.ts for other conditions.
   expect: { poll: { timeout: 60_000 } },
   // Tests provoke these by the hundred. Those of the warnings themselves start processes of their own.
   execArgv: ["--disable-warning=LeaseholdWarning"],
@@ -65,9 +65,9 @@ export default defineConfig({
   test: {
     reporters: [
       "default",
-      "./tests/support/slow-reporter.ts",
-      "./tests/support/hang-reporter.ts",
-      "./tests/support/summary-reporter.ts",
+      "./tests/support/runner/slow-reporter.ts",
+      "./tests/support/runner/hang-reporter.ts",
+      "./tests/support/runner/summary-reporter.ts",
     ],
     // The tests spend much of their time waiting for leases to expire and processes to end. With more than this, on two
     // processors, the servers that they start are too slow for the deadlines of their clients.

@@ -27,21 +27,21 @@ export class Engines {
   /** A superuser's URL. The databases of contenders are beside it: see freshDatabase(). */
   postgres() {
     return this.#url("postgres", async (load) => {
-      const { startPostgres } = await load("/tests/support/postgres-engine.ts");
+      const { startPostgres } = await load("/tests/support/engines/postgres-engine.ts");
       return startPostgres({ settings: POSTGRES_SETTINGS });
     });
   }
 
   redis() {
     return this.#url("redis", async (load) => {
-      const { startRedis } = await load("/tests/support/redis-engine.ts");
+      const { startRedis } = await load("/tests/support/engines/redis-engine.ts");
       return startRedis();
     });
   }
 
   etcd() {
     return this.#url("etcd", async (load) => {
-      const { startEtcd } = await load("/tests/support/etcd-engine.ts");
+      const { startEtcd } = await load("/tests/support/engines/etcd-engine.ts");
       return startEtcd({ settings: ETCD_SETTINGS });
     });
   }

@@ -29,7 +29,7 @@ export function sourceAliases(condition = "node", from = root) {
 
 /**
  * Loads the project's TypeScript, including that of the tests; Vite compiles it on the way.
- * `load("/tests/support/x.ts")` returns a module; `close()` ends the compiler.
+ * `load("/tests/support/ROOM/x.ts")` returns a module; `close()` ends the compiler.
  */
 export async function openSources() {
   const vite = await createServer({

@@ -1,5 +1,5 @@
 /** Consul against the suite that holds every lease store to the same rules. */
 import { exerciseLeaseStore } from "../../packages/leasehold/src/testing/index.js";
-import { CONSUL, leasesOn } from "../support/suite-engines.js";
+import { CONSUL, leasesOn } from "../support/suites/suite-engines.js";
 
 exerciseLeaseStore(leasesOn(CONSUL));

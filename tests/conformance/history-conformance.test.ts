@@ -4,7 +4,7 @@ import type { GrantHistory, HistoryQuery } from "../../packages/leasehold/src/co
 import type { LeaseView } from "../../packages/leasehold/src/core/index.js";
 import { systemEnv } from "../../packages/leasehold/src/env/index.js";
 import { memory } from "../../packages/leasehold/src/stores/memory/index.js";
-import { PGLITE, POSTGRES, type SuiteEngine } from "../support/suite-engines.js";
+import { PGLITE, POSTGRES, type SuiteEngine } from "../support/suites/suite-engines.js";
 
 interface Opened {
   readonly history: GrantHistory;

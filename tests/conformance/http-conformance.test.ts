@@ -3,8 +3,8 @@ import { readFileSync } from "node:fs";
 import { dirname, posix } from "node:path";
 import { expect, it } from "vitest";
 import { exerciseTaskStore } from "../../packages/leasehold/src/testing/index.js";
-import { readModule } from "../support/modules.js";
-import { HTTP_OVER_MEMORY, HTTP_OVER_POSTGRES, tasksOn } from "../support/suite-engines.js";
+import { readModule } from "../support/documents/modules.js";
+import { HTTP_OVER_MEMORY, HTTP_OVER_POSTGRES, tasksOn } from "../support/suites/suite-engines.js";
 
 for (const engine of [HTTP_OVER_MEMORY, HTTP_OVER_POSTGRES]) exerciseTaskStore(tasksOn(engine));
 

@@ -8,8 +8,8 @@ import {
   kindsOn,
   PGLITE,
   POSTGRES,
-} from "../support/suite-engines.js";
-import { runsIn } from "../support/suite-tier.js";
+} from "../support/suites/suite-engines.js";
+import { runsIn } from "../support/suites/suite-tier.js";
 
 const vitest = { afterAll, beforeAll, describe, expect, it };
 

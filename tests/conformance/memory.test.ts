@@ -6,7 +6,7 @@ import { memory } from "../../packages/leasehold/src/stores/memory/index.js";
 import { exerciseLeaseStore, manualEnv } from "../../packages/leasehold/src/testing/index.js";
 import { newTaskOf } from "../../packages/leasehold/src/testing/task-suite/new-task.js";
 import { until } from "../../packages/leasehold/src/testing/waiting.js";
-import { runsIn } from "../support/suite-tier.js";
+import { runsIn } from "../support/suites/suite-tier.js";
 
 if (runsIn("contract")) {
   exerciseLeaseStore({

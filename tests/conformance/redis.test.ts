@@ -1,6 +1,6 @@
 /** Redis against the suite that holds every lease store to the same rules. */
 import { exerciseLeaseStore } from "../../packages/leasehold/src/testing/index.js";
-import { leasesOn, REDIS, VALKEY } from "../support/suite-engines.js";
+import { leasesOn, REDIS, VALKEY } from "../support/suites/suite-engines.js";
 
 exerciseLeaseStore(leasesOn(REDIS));
 exerciseLeaseStore(leasesOn(VALKEY));

@@ -2,8 +2,8 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { memory } from "../../packages/leasehold/src/stores/memory/index.js";
 import { exerciseTaskStore, manualEnv } from "../../packages/leasehold/src/testing/index.js";
-import { PGLITE, POSTGRES, tasksOn } from "../support/suite-engines.js";
-import { runsIn } from "../support/suite-tier.js";
+import { PGLITE, POSTGRES, tasksOn } from "../support/suites/suite-engines.js";
+import { runsIn } from "../support/suites/suite-tier.js";
 
 const vitest = { afterAll, beforeAll, describe, expect, it };
 

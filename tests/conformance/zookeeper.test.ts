@@ -1,5 +1,5 @@
 /** ZooKeeper against the suite that holds every lease store to the same rules. */
 import { exerciseLeaseStore } from "../../packages/leasehold/src/testing/index.js";
-import { leasesOn, ZOOKEEPER } from "../support/suite-engines.js";
+import { leasesOn, ZOOKEEPER } from "../support/suites/suite-engines.js";
 
 exerciseLeaseStore(leasesOn(ZOOKEEPER));

@@ -5,10 +5,17 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import type { AuditLog } from "../../packages/leasehold/src/control/index.js";
 import { systemEnv } from "../../packages/leasehold/src/env/index.js";
 import { memory } from "../../packages/leasehold/src/stores/memory/index.js";
-import { describeChromium } from "../support/chromium.js";
-import { axe, type Console, newKey, openConsole, overflows, PHONE } from "../support/console.js";
-import { button, openedPages, waitForCount } from "../support/pages.js";
-import { taskWorld } from "../support/task-world.js";
+import { describeChromium } from "../support/browser/chromium.js";
+import {
+  axe,
+  type Console,
+  newKey,
+  openConsole,
+  overflows,
+  PHONE,
+} from "../support/browser/console.js";
+import { button, openedPages, waitForCount } from "../support/browser/pages.js";
+import { taskWorld } from "../support/server/task-world.js";
 
 describeChromium("the console's audit", () => {
   let console: Console;

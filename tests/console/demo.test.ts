@@ -1,10 +1,10 @@
 /** Every view of the console on what a running demo does: real processes on PGlite, over HTTP. */
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { type Browser, describeChromium, launchChromium } from "../support/chromium.js";
-import { Cli, checkBuild, endAll } from "../support/cli.js";
-import { overflows, PHONE } from "../support/console.js";
-import { freshPglite } from "../support/pglite.js";
+import { type Browser, describeChromium, launchChromium } from "../support/browser/chromium.js";
+import { overflows, PHONE } from "../support/browser/console.js";
+import { freshPglite } from "../support/engines/pglite.js";
+import { Cli, checkBuild, endAll } from "../support/processes/cli.js";
 
 const PATIENCE_MS = 60_000;
 

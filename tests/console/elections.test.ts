@@ -1,8 +1,8 @@
 /** The console's elections and shards, in a browser, as leaders come and go. */
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { connect, type Leasehold } from "../../packages/leasehold/src/index.js";
-import { describeChromium } from "../support/chromium.js";
-import { axe, type Console, openConsole, overflows, PHONE } from "../support/console.js";
+import { describeChromium } from "../support/browser/chromium.js";
+import { axe, type Console, openConsole, overflows, PHONE } from "../support/browser/console.js";
 
 const SHARDS = 6;
 /** Works until its signal aborts. */

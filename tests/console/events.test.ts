@@ -3,12 +3,12 @@ import type { Page } from "playwright-core";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { newLeaseId, systemRandom } from "../../packages/leasehold/src/env/index.js";
 import { toWireLeaseId } from "../../packages/leasehold/src/wire/index.js";
-import { describeChromium } from "../support/chromium.js";
-import { axe, type Console, openConsole, overflows, PHONE } from "../support/console.js";
-import { leaseCalls } from "../support/lease-calls.js";
-import { button, forgiveComplaints, openedPages, waitForCount } from "../support/pages.js";
-import { taskWorld } from "../support/task-world.js";
-import { openTcpProxy } from "../support/tcp-proxy.js";
+import { describeChromium } from "../support/browser/chromium.js";
+import { axe, type Console, openConsole, overflows, PHONE } from "../support/browser/console.js";
+import { button, forgiveComplaints, openedPages, waitForCount } from "../support/browser/pages.js";
+import { openTcpProxy } from "../support/faults/tcp-proxy.js";
+import { leaseCalls } from "../support/server/lease-calls.js";
+import { taskWorld } from "../support/server/task-world.js";
 
 describeChromium("the console's events", () => {
   let console: Console;

@@ -3,11 +3,11 @@ import { readFileSync } from "node:fs";
 import type { Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { newLeaseId, systemRandom } from "../../packages/leasehold/src/env/index.js";
-import { describeChromium } from "../support/chromium.js";
-import { axe, type Console, openConsole, overflows, PHONE } from "../support/console.js";
-import { leaseCalls } from "../support/lease-calls.js";
+import { describeChromium } from "../support/browser/chromium.js";
+import { axe, type Console, openConsole, overflows, PHONE } from "../support/browser/console.js";
+import { leaseCalls } from "../support/server/lease-calls.js";
 
-const IN_PAGE = readFileSync(new URL("../support/page-watch.js", import.meta.url), "utf8");
+const IN_PAGE = readFileSync(new URL("../support/browser/page-watch.js", import.meta.url), "utf8");
 const MANY = 10_000;
 const AT_ONCE = 1_000;
 /** The rows in view, some beyond them, and the head. */

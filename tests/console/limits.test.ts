@@ -2,9 +2,9 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { connect, defineTask, type Leasehold } from "../../packages/leasehold/src/index.js";
 import { http } from "../../packages/leasehold/src/stores/http/index.js";
-import { describeChromium } from "../support/chromium.js";
-import { axe, type Console, openConsole, overflows, PHONE } from "../support/console.js";
-import { openedPages } from "../support/pages.js";
+import { describeChromium } from "../support/browser/chromium.js";
+import { axe, type Console, openConsole, overflows, PHONE } from "../support/browser/console.js";
+import { openedPages } from "../support/browser/pages.js";
 
 describeChromium("the console's limits and keys of tasks", () => {
   let console: Console;

@@ -2,9 +2,9 @@
 import type { Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { connect, defineTask } from "../../packages/leasehold/src/index.js";
-import { describeChromium } from "../support/chromium.js";
-import { axe, type Console, openConsole, overflows, PHONE } from "../support/console.js";
-import { leaseCalls } from "../support/lease-calls.js";
+import { describeChromium } from "../support/browser/chromium.js";
+import { axe, type Console, openConsole, overflows, PHONE } from "../support/browser/console.js";
+import { leaseCalls } from "../support/server/lease-calls.js";
 
 /** The text of a figure: its name, its value, its note. */
 const figure = (page: Page, name: string) =>

@@ -6,10 +6,10 @@ import { join } from "node:path";
 import type { BrowserContext } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { connect } from "../../packages/leasehold/src/index.js";
-import { describeChromium, launchChromium } from "../support/chromium.js";
-import { endAll, serve } from "../support/cli.js";
-import { freePort } from "../support/free-port.js";
-import { Child, temporaryFolder } from "../support/processes.js";
+import { describeChromium, launchChromium } from "../support/browser/chromium.js";
+import { freePort } from "../support/engines/free-port.js";
+import { endAll, serve } from "../support/processes/cli.js";
+import { Child, temporaryFolder } from "../support/processes/processes.js";
 
 const hasNginx = (() => {
   try {

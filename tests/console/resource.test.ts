@@ -1,9 +1,16 @@
 /** The console's page of one resource: holders over time, late calls, and operator actions. */
 import type { Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
-import { describeChromium } from "../support/chromium.js";
-import { axe, type Console, newKey, openConsole, overflows, PHONE } from "../support/console.js";
-import { leaseCalls } from "../support/lease-calls.js";
+import { describeChromium } from "../support/browser/chromium.js";
+import {
+  axe,
+  type Console,
+  newKey,
+  openConsole,
+  overflows,
+  PHONE,
+} from "../support/browser/console.js";
+import { leaseCalls } from "../support/server/lease-calls.js";
 
 const pathOf = (resource: string) => `/leases/${encodeURIComponent(resource)}`;
 const grant = (page: Page, name: string) =>

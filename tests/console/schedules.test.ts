@@ -3,9 +3,16 @@ import type { Locator, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { connect, type Leasehold } from "../../packages/leasehold/src/index.js";
 import { http } from "../../packages/leasehold/src/stores/http/index.js";
-import { describeChromium } from "../support/chromium.js";
-import { axe, type Console, newKey, openConsole, overflows, PHONE } from "../support/console.js";
-import { button, openedPages } from "../support/pages.js";
+import { describeChromium } from "../support/browser/chromium.js";
+import {
+  axe,
+  type Console,
+  newKey,
+  openConsole,
+  overflows,
+  PHONE,
+} from "../support/browser/console.js";
+import { button, openedPages } from "../support/browser/pages.js";
 
 describeChromium("the console's page of schedules", () => {
   let console: Console;

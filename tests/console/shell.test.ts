@@ -2,8 +2,15 @@
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { consoleFiles } from "../../packages/leasehold-server/src/http/index.js";
-import { describeChromium } from "../support/chromium.js";
-import { axe, type Console, newKey, openConsole, overflows, PHONE } from "../support/console.js";
+import { describeChromium } from "../support/browser/chromium.js";
+import {
+  axe,
+  type Console,
+  newKey,
+  openConsole,
+  overflows,
+  PHONE,
+} from "../support/browser/console.js";
 
 const PAGES = ["Overview", "Leases", "Tasks", "Workers", "Once", "Elections", "Events", "Audit"];
 const MOST_FIRST_LOAD_BYTES = 250_000;

@@ -4,8 +4,8 @@ import type { AddressInfo } from "node:net";
 import type { Locator, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { consoleFiles } from "../../packages/leasehold-server/src/http/index.js";
-import { describeChromium } from "../support/chromium.js";
-import { axe, type Console, openConsole, overflows, PHONE } from "../support/console.js";
+import { describeChromium } from "../support/browser/chromium.js";
+import { axe, type Console, openConsole, overflows, PHONE } from "../support/browser/console.js";
 
 const TTL_MS = 10_000;
 const RENEW_EVERY_MS = 3_300;

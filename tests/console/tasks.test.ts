@@ -5,10 +5,17 @@ import { LeaseClient } from "../../packages/leasehold/src/core/index.js";
 import { systemEnv } from "../../packages/leasehold/src/env/index.js";
 import { memory } from "../../packages/leasehold/src/stores/memory/index.js";
 import { Generator } from "../../packages/leasehold/src/tasks/generator.js";
-import { describeChromium } from "../support/chromium.js";
-import { axe, type Console, newKey, openConsole, overflows, PHONE } from "../support/console.js";
-import { button, forgiveComplaints, openedPages, waitForCount } from "../support/pages.js";
-import { taskWorld } from "../support/task-world.js";
+import { describeChromium } from "../support/browser/chromium.js";
+import {
+  axe,
+  type Console,
+  newKey,
+  openConsole,
+  overflows,
+  PHONE,
+} from "../support/browser/console.js";
+import { button, forgiveComplaints, openedPages, waitForCount } from "../support/browser/pages.js";
+import { taskWorld } from "../support/server/task-world.js";
 
 describeChromium("the console's tasks", () => {
   let console: Console;

@@ -1,9 +1,16 @@
 /** Leases that need a second person in the console, and its page of keys. */
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
-import { describeChromium } from "../support/chromium.js";
-import { axe, type Console, newKey, openConsole, overflows, PHONE } from "../support/console.js";
-import { button, forgiveComplaints, openedPages, waitForCount } from "../support/pages.js";
+import { describeChromium } from "../support/browser/chromium.js";
+import {
+  axe,
+  type Console,
+  newKey,
+  openConsole,
+  overflows,
+  PHONE,
+} from "../support/browser/console.js";
+import { button, forgiveComplaints, openedPages, waitForCount } from "../support/browser/pages.js";
 
 const RESOURCE = { namespace: "default", resource: "pay/eu" };
 const PATH = `/leases/${encodeURIComponent(RESOURCE.resource)}`;

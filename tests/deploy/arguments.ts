@@ -1,5 +1,5 @@
 /** The command lines in what is deployed. */
-import { leasehold } from "../support/cli.js";
+import { leasehold } from "../support/processes/cli.js";
 
 /** The commands of one line: `run ... -- leasehold migrate` has two. */
 export function argumentsOf(args: readonly string[]): (readonly string[])[] {

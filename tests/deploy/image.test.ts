@@ -8,8 +8,8 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { describeWherePossible } from "../support/postgres.js";
-import { endAll, temporaryFolder } from "../support/processes.js";
+import { describeWherePossible } from "../support/engines/postgres.js";
+import { endAll, temporaryFolder } from "../support/processes/processes.js";
 
 const run = promisify(execFile);
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));

@@ -4,9 +4,9 @@ import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, it } from "vitest";
 import { parseAllDocuments } from "yaml";
-import { leasehold } from "../support/cli.js";
-import { describeWherePossible } from "../support/postgres.js";
-import { endAll, temporaryFolder } from "../support/processes.js";
+import { describeWherePossible } from "../support/engines/postgres.js";
+import { leasehold } from "../support/processes/cli.js";
+import { endAll, temporaryFolder } from "../support/processes/processes.js";
 import { argumentsOf, optionsOf } from "./arguments.js";
 
 const here = fileURLToPath(new URL(".", import.meta.url));

@@ -12,12 +12,12 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import { connect, type Leasehold } from "../../packages/leasehold/src/index.js";
 import { http } from "../../packages/leasehold/src/stores/http/node.js";
-import { type Authority, type Certificate, newAuthority } from "../support/certificates.js";
-import { Cli, checkBuild } from "../support/cli.js";
-import { freePort } from "../support/free-port.js";
-import { askHttps, type HttpsReply } from "../support/https.js";
-import { describeWherePossible } from "../support/postgres.js";
-import { Child, endAll, temporaryFolder } from "../support/processes.js";
+import { freePort } from "../support/engines/free-port.js";
+import { describeWherePossible } from "../support/engines/postgres.js";
+import { Cli, checkBuild } from "../support/processes/cli.js";
+import { Child, endAll, temporaryFolder } from "../support/processes/processes.js";
+import { type Authority, type Certificate, newAuthority } from "../support/server/certificates.js";
+import { askHttps, type HttpsReply } from "../support/server/https.js";
 
 const root = fileURLToPath(new URL("../../deploy/", import.meta.url));
 

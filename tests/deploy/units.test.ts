@@ -4,9 +4,9 @@ import { cp, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, expect, it } from "vitest";
-import { endAll } from "../support/cli.js";
-import { describeWherePossible } from "../support/postgres.js";
-import { temporaryFolder } from "../support/processes.js";
+import { describeWherePossible } from "../support/engines/postgres.js";
+import { endAll } from "../support/processes/cli.js";
+import { temporaryFolder } from "../support/processes/processes.js";
 import { argumentsOf, optionsOf } from "./arguments.js";
 
 const UNITS = fileURLToPath(new URL("../../deploy/systemd/", import.meta.url));

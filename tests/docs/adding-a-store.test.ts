@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { afterAll, expect, it } from "vitest";
-import { Cli, checkBuild, endAll, leasehold } from "../support/cli.js";
-import { typescript } from "../support/compile.js";
+import { Cli, checkBuild, endAll, leasehold } from "../support/processes/cli.js";
+import { typescript } from "../support/processes/compile.js";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const page = await readFile(join(root, "docs/adding-a-store.md"), "utf8");

@@ -16,11 +16,16 @@ import {
   commandTree,
 } from "../../packages/leasehold-server/src/cli/command-tree.js";
 import { loadProgram } from "../../packages/leasehold-server/src/cli/program.js";
-import { blocksOf, type CodeBlock, inlineCommands, wrongCommands } from "../support/blocks.js";
-import { checkBuild } from "../support/cli.js";
-import { GRANTED_TO_PAGES, MY_STORE } from "../support/guides/granted.js";
-import { compileSnippets } from "../support/guides/snippets.js";
-import { openPglite } from "../support/pglite.js";
+import {
+  blocksOf,
+  type CodeBlock,
+  inlineCommands,
+  wrongCommands,
+} from "../support/documents/blocks.js";
+import { GRANTED_TO_PAGES, MY_STORE } from "../support/documents/guides/granted.js";
+import { compileSnippets } from "../support/documents/guides/snippets.js";
+import { openPglite } from "../support/engines/pglite.js";
+import { checkBuild } from "../support/processes/cli.js";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const run = promisify(execFile);

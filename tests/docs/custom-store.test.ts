@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { LeaseStore } from "../../packages/leasehold/src/core/index.js";
 import { exerciseLeaseStore } from "../../packages/leasehold/src/testing/index.js";
-import { Cli, checkBuild, endAll } from "../support/cli.js";
+import { Cli, checkBuild, endAll } from "../support/processes/cli.js";
 
 interface Cell {
   readonly folder: string;
@@ -109,7 +109,7 @@ describe("the compare-and-swap beneath it", () => {
 
   it("loses nothing that it has confirmed when processes are killed in the middle", async () => {
     const cell = await opened();
-    const script = fileURLToPath(new URL("../support/cell-adder.js", import.meta.url));
+    const script = fileURLToPath(new URL("../support/processes/cell-adder.js", import.meta.url));
     const start = () => new Cli([cell.folder, "1000000"], { script });
     const adders = [start(), start(), start()];
     for (let kills = 0; kills < 6; kills += 1) {

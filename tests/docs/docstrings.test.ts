@@ -8,9 +8,9 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { PGlite } from "@electric-sql/pglite";
 import { parseSync } from "oxc-parser";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { checkBuild } from "../support/cli.js";
-import { typescript } from "../support/compile.js";
-import { quickPglite } from "../support/pglite.js";
+import { quickPglite } from "../support/engines/pglite.js";
+import { checkBuild } from "../support/processes/cli.js";
+import { typescript } from "../support/processes/compile.js";
 import { entriesOf, namesOf, type PublicName, plain } from "./public-names.js";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
@@ -102,7 +102,7 @@ beforeAll(async () => {
   writeFileSync(join(folder, "tsconfig.json"), JSON.stringify(config));
   await typescript(folder);
   vi.stubEnv("TEST_PGLITE", (await quickPglite())["TEST_PGLITE"]);
-  await import("../support/pglite-preload.js");
+  await import("../support/engines/pglite-preload.js");
 }, 120_000);
 afterAll(() => {
   vi.unstubAllEnvs();

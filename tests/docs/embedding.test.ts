@@ -13,8 +13,8 @@ import { systemEnv } from "../../packages/leasehold/src/env/index.js";
 import type { Stores } from "../../packages/leasehold/src/stores/source.js";
 import { until } from "../../packages/leasehold/src/testing/waiting.js";
 import type { ServerApp } from "../../packages/leasehold-server/src/http/index.js";
-import { checkBuild } from "../support/cli.js";
-import { countClaims, exerciseGuest, sender } from "../support/guest.js";
+import { checkBuild } from "../support/processes/cli.js";
+import { countClaims, exerciseGuest, sender } from "../support/server/guest.js";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const text = await readFile(join(root, "docs/embedding.md"), "utf8");

@@ -5,10 +5,10 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { checkBuild, endAll, ownEnvironment, serve } from "../support/cli.js";
-import { quickPglite } from "../support/pglite.js";
-import { describePostgres, freshDatabase } from "../support/postgres.js";
-import { describeRedis, startRedis } from "../support/redis-engine.js";
+import { quickPglite } from "../support/engines/pglite.js";
+import { describePostgres, freshDatabase } from "../support/engines/postgres.js";
+import { describeRedis, startRedis } from "../support/engines/redis-engine.js";
+import { checkBuild, endAll, ownEnvironment, serve } from "../support/processes/cli.js";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 /** The machine may be slow; each takes seconds. */

@@ -8,7 +8,7 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import { connect, type Tasks } from "../../packages/leasehold/src/index.js";
 import type { TaskView } from "../../packages/leasehold/src/tasks/index.js";
-import { Cli, checkBuild, endAll, serve } from "../support/cli.js";
+import { Cli, checkBuild, endAll, serve } from "../support/processes/cli.js";
 
 const run = promisify(execFile);
 const root = fileURLToPath(new URL("../..", import.meta.url));

@@ -5,17 +5,17 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import pg from "pg";
 import { afterEach, beforeAll, beforeEach, expect, it } from "vitest";
-import { checkBuild, ownEnvironment } from "../support/cli.js";
-import { typescript } from "../support/compile.js";
-import { freePort } from "../support/free-port.js";
-import { quickPglite } from "../support/pglite.js";
+import { freePort } from "../support/engines/free-port.js";
+import { quickPglite } from "../support/engines/pglite.js";
 import {
   describePostgres,
   describeUnless,
   type FreshDatabase,
   freshDatabase,
-} from "../support/postgres.js";
-import { Child, endAll } from "../support/processes.js";
+} from "../support/engines/postgres.js";
+import { checkBuild, ownEnvironment } from "../support/processes/cli.js";
+import { typescript } from "../support/processes/compile.js";
+import { Child, endAll } from "../support/processes/processes.js";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const node = (args: readonly string[], env: NodeJS.ProcessEnv = {}, cwd = root) =>

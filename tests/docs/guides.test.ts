@@ -1,17 +1,17 @@
 /**
  * The pages that begin with code to paste are followed as a reader follows them: files are saved, commands are run, and
- * print what the page shows. Code that is not run is compiled. tests/support/guides has how.
+ * print what the page shows. Code that is not run is compiled. tests/support/documents/guides has how.
  */
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { checkBuild, endAll } from "../support/cli.js";
-import { readBlocks, type Snippet, snippetsOf, walksOf } from "../support/guides/page.js";
-import { compare, misordered } from "../support/guides/printed.js";
-import { follow, isOptional, missingFor } from "../support/guides/reader.js";
-import { compileSnippets, lackedBy, ofDocs } from "../support/guides/snippets.js";
-import { describeUnless, describeWherePossible } from "../support/postgres.js";
+import { readBlocks, type Snippet, snippetsOf, walksOf } from "../support/documents/guides/page.js";
+import { compare, misordered } from "../support/documents/guides/printed.js";
+import { follow, isOptional, missingFor } from "../support/documents/guides/reader.js";
+import { compileSnippets, lackedBy, ofDocs } from "../support/documents/guides/snippets.js";
+import { describeUnless, describeWherePossible } from "../support/engines/postgres.js";
+import { checkBuild, endAll } from "../support/processes/cli.js";
 
 const docs = fileURLToPath(new URL("../../docs", import.meta.url));
 const FOLDERS = ["start", "learn", "choose", "guides", "articles"];

@@ -7,8 +7,8 @@ import {
   readHttpDocument,
   readProblemTable,
   readRouteTables,
-} from "../support/http-document.js";
-import { type LiveServer, openLiveServer, play } from "../support/http-story.js";
+} from "../support/server/http-document.js";
+import { type LiveServer, openLiveServer, play } from "../support/server/http-story.js";
 
 const markdown = readFileSync(new URL("../../docs/http.md", import.meta.url), "utf8");
 const sections = readHttpDocument(markdown).filter(({ steps }) => steps.length > 0);

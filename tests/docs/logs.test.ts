@@ -6,7 +6,7 @@ import { describe, expect, it } from "vitest";
 import { WARNING_CODES } from "../../packages/leasehold/src/env/warnings.js";
 import { logLeaseEvent, logTaskEvent } from "../../packages/leasehold-server/src/cli/events-log.js";
 import type { LeaseEvent } from "../../packages/leasehold-server/src/http/index.js";
-import { loggedBy } from "../support/logged.js";
+import { loggedBy } from "../support/documents/logged.js";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const read = (path: string) => readFileSync(join(root, path), "utf8");

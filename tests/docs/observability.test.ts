@@ -2,7 +2,7 @@
 import { readFile } from "node:fs/promises";
 import { expect, it } from "vitest";
 import { METRICS, type MetricName } from "../../packages/leasehold/src/env/index.js";
-import { prometheusBase } from "../support/metrics.js";
+import { prometheusBase } from "../support/server/metrics.js";
 
 it("has a row for each metric", async () => {
   const page = await readFile(new URL("../../docs/observability.md", import.meta.url), "utf8");

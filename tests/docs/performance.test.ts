@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeEach, describe, expect, it } from "vitest";
-import { Child, type Ended, endAll } from "../support/processes.js";
+import { Child, type Ended, endAll } from "../support/processes/processes.js";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const NEEDED = ["bench/page", "bench/rows.js", "bench/measure.js", "verification/support"];

@@ -9,13 +9,17 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import pg from "pg";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { connect } from "../../packages/leasehold/src/index.js";
-import { Cli, checkBuild, endAll, ownEnvironment } from "../support/cli.js";
-import { typescript } from "../support/compile.js";
-import { describePostgres, type FreshDatabase, freshDatabase } from "../support/postgres.js";
-import { Child } from "../support/processes.js";
+import {
+  describePostgres,
+  type FreshDatabase,
+  freshDatabase,
+} from "../support/engines/postgres.js";
+import { Cli, checkBuild, endAll, ownEnvironment } from "../support/processes/cli.js";
+import { typescript } from "../support/processes/compile.js";
+import { Child } from "../support/processes/processes.js";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
-const script = fileURLToPath(new URL("../support/readme.js", import.meta.url));
+const script = fileURLToPath(new URL("../support/documents/readme.js", import.meta.url));
 const readme = await readFile(join(root, "README.md"), "utf8");
 const section = (title: string) =>
   readme.split(/^## /m).find((text) => text.startsWith(title)) ?? "";

@@ -6,12 +6,12 @@ import { fileURLToPath } from "node:url";
 import type { Locator, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { APART, PARTS } from "../../docs/.vitepress/navigation.js";
-import { type Browser, launchChromium } from "../support/chromium.js";
-import { axe, overflows, PHONE } from "../support/console.js";
-import { freePort } from "../support/free-port.js";
-import { describeWherePossible } from "../support/postgres.js";
-import { Child, endAll } from "../support/processes.js";
-import { deadLinksOf } from "../support/site-links.js";
+import { type Browser, launchChromium } from "../support/browser/chromium.js";
+import { axe, overflows, PHONE } from "../support/browser/console.js";
+import { deadLinksOf } from "../support/documents/site-links.js";
+import { freePort } from "../support/engines/free-port.js";
+import { describeWherePossible } from "../support/engines/postgres.js";
+import { Child, endAll } from "../support/processes/processes.js";
 
 const DOCS = fileURLToPath(new URL("../../docs", import.meta.url));
 const BUILD_MS = 600_000;

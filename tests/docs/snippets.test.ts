@@ -7,8 +7,8 @@ import { tmpdir } from "node:os";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { checkBuild, endAll, ownEnvironment } from "../support/cli.js";
-import { Child } from "../support/processes.js";
+import { checkBuild, endAll, ownEnvironment } from "../support/processes/cli.js";
+import { Child } from "../support/processes/processes.js";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const BLOCK = /^```(?:js|ts)\b[^\n]*\n([^]*?)^```$/gm;

@@ -6,10 +6,14 @@ import { Kysely, PostgresDialect } from "kysely";
 import pg from "pg";
 import { DataSource, EntitySchema } from "typeorm";
 import { afterAll, beforeAll, describe, it } from "vitest";
-import { checkBuild } from "../support/cli.js";
-import { describePostgres, type FreshDatabase, freshDatabase } from "../support/postgres.js";
-import { exerciseAdapter, type Library } from "../support/transactions/adapter-suite.js";
-import { compileBlocks, type Page } from "../support/transactions/page.js";
+import { exerciseAdapter, type Library } from "../support/documents/transactions/adapter-suite.js";
+import { compileBlocks, type Page } from "../support/documents/transactions/page.js";
+import {
+  describePostgres,
+  type FreshDatabase,
+  freshDatabase,
+} from "../support/engines/postgres.js";
+import { checkBuild } from "../support/processes/cli.js";
 
 /** Opens each library on a database of the test. */
 const LIBRARIES: Readonly<Record<string, (url: string) => Promise<Library>>> = {

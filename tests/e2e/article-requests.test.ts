@@ -3,7 +3,7 @@
  * docs/http.md says of the lock service, the lease service and the task processor.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { bash, type LiveServer, openLiveServer } from "../support/http-story.js";
+import { bash, type LiveServer, openLiveServer } from "../support/server/http-story.js";
 
 let server: LiveServer;
 beforeAll(async () => {

@@ -6,9 +6,9 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { connect, type Leasehold, openStores } from "../../packages/leasehold/src/index.js";
 import { createApp, nodeHandler } from "../../packages/leasehold-server/src/http/index.js";
 // What it adds to the global object.
-import type {} from "../support/browser-page.js";
-import { type Bundle, bundle } from "../support/bundle.js";
-import { describeChromium, launchChromium } from "../support/chromium.js";
+import type {} from "../support/browser/browser-page.js";
+import { type Bundle, bundle } from "../support/browser/bundle.js";
+import { describeChromium, launchChromium } from "../support/browser/chromium.js";
 
 /**
  * As gzip, for all that a page can load of the client: leases, elections, shards, tasks and the checks of their arguments
@@ -31,7 +31,7 @@ function exercise() {
   const ends: (() => Promise<unknown>)[] = [];
 
   beforeAll(async () => {
-    made = await bundle(new URL("../support/browser-page.ts", import.meta.url));
+    made = await bundle(new URL("../support/browser/browser-page.ts", import.meta.url));
     const stores = await openStores("memory:browser");
     ends.push(() => stores.close());
     operator = await connect("memory:browser");

@@ -16,7 +16,7 @@ import {
   type Serving,
   serve,
   stateOf,
-} from "../support/cli.js";
+} from "../support/processes/cli.js";
 
 /** Processes start slowly while the machine is busy. */
 const SLOW = { timeout: 60_000 };
@@ -185,7 +185,7 @@ describe("run", SLOW, () => {
 });
 
 describe("serve, worker, enqueue, tasks, generate", SLOW, () => {
-  const HANDLERS = fileURLToPath(new URL("../support/cli-handlers.js", import.meta.url));
+  const HANDLERS = fileURLToPath(new URL("../support/processes/cli-handlers.js", import.meta.url));
   let tasks: Tasks;
   beforeAll(async () => {
     const client = await connect(server.url);

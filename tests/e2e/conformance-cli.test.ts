@@ -1,8 +1,8 @@
 /** `leasehold conformance` by real processes: on stores of the package, and on stores that are broken. */
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { Cli, checkBuild, endAll, leasehold, serve } from "../support/cli.js";
-import { freshPglite } from "../support/pglite.js";
+import { freshPglite } from "../support/engines/pglite.js";
+import { Cli, checkBuild, endAll, leasehold, serve } from "../support/processes/cli.js";
 
 beforeAll(checkBuild);
 afterAll(() => endAll());

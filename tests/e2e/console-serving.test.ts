@@ -1,6 +1,6 @@
 /** `leasehold serve` with the console that was built, and without. */
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { checkBuild, checkFresh, endAll, serve } from "../support/cli.js";
+import { checkBuild, checkFresh, endAll, serve } from "../support/processes/cli.js";
 
 beforeAll(() => {
   checkBuild();

@@ -1,8 +1,8 @@
 /** Without --ttl, every command that takes one asks the store for what it allows. */
 import { connect, defineTask } from "leasehold";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { Cli, checkBuild, leasehold, type Serving, serve } from "../support/cli.js";
-import { endAll } from "../support/processes.js";
+import { Cli, checkBuild, leasehold, type Serving, serve } from "../support/processes/cli.js";
+import { endAll } from "../support/processes/processes.js";
 
 const TIMEOUT_MS = 120_000;
 

@@ -4,8 +4,8 @@ import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, expect, it, vi } from "vitest";
-import { Cli, checkBuild, endAll, isAlive, leasehold } from "../support/cli.js";
-import { describePostgres, freshDatabase } from "../support/postgres.js";
+import { describePostgres, freshDatabase } from "../support/engines/postgres.js";
+import { Cli, checkBuild, endAll, isAlive, leasehold } from "../support/processes/cli.js";
 
 let folder: string;
 beforeAll(async () => {

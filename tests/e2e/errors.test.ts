@@ -36,11 +36,11 @@ import {
 } from "../../packages/leasehold/src/index.js";
 import { http } from "../../packages/leasehold/src/stores/http/index.js";
 import { manualEnv } from "../../packages/leasehold/src/testing/index.js";
-import { openTestApp } from "../support/app.js";
-import { newKey } from "../support/console.js";
-import { freePort } from "../support/free-port.js";
-import { openPglite } from "../support/pglite.js";
-import { describePostgres, freshDatabase } from "../support/postgres.js";
+import { newKey } from "../support/browser/console.js";
+import { freePort } from "../support/engines/free-port.js";
+import { openPglite } from "../support/engines/pglite.js";
+import { describePostgres, freshDatabase } from "../support/engines/postgres.js";
+import { openTestApp } from "../support/server/app.js";
 
 /** What the error of a call must be, besides its code. */
 interface Expected {

@@ -2,8 +2,8 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeAll, expect, it } from "vitest";
-import { checkBuild, leasehold, serve } from "../support/cli.js";
-import { endAll, temporaryFolder } from "../support/processes.js";
+import { checkBuild, leasehold, serve } from "../support/processes/cli.js";
+import { endAll, temporaryFolder } from "../support/processes/processes.js";
 
 beforeAll(checkBuild);
 afterEach(() => endAll());

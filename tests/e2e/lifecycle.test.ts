@@ -7,11 +7,15 @@ import { fileURLToPath } from "node:url";
 import pg from "pg";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { connect, type Leasehold } from "../../packages/leasehold/src/index.js";
-import { Cli, checkBuild, endAll, type Serving, serve } from "../support/cli.js";
-import { freshPglite } from "../support/pglite.js";
-import { describePostgres, type FreshDatabase, freshDatabase } from "../support/postgres.js";
+import { freshPglite } from "../support/engines/pglite.js";
+import {
+  describePostgres,
+  type FreshDatabase,
+  freshDatabase,
+} from "../support/engines/postgres.js";
+import { Cli, checkBuild, endAll, type Serving, serve } from "../support/processes/cli.js";
 
-const script = fileURLToPath(new URL("../support/lifecycle.js", import.meta.url));
+const script = fileURLToPath(new URL("../support/processes/lifecycle.js", import.meta.url));
 const program = (name: string, source: string) => new Cli([name, source], { script });
 const hasSaid = (line: string) => (cli: Cli) => cli.out.some((said) => said.startsWith(line));
 

@@ -5,7 +5,7 @@ import { createInterface } from "node:readline";
 import { newLeaseId, systemRandom } from "leasehold/internal";
 import { toWireLeaseId } from "leasehold/internal/wire";
 import { beforeAll, expect, it, onTestFinished } from "vitest";
-import { checkBuild, MAIN, ownEnvironment } from "../support/cli.js";
+import { checkBuild, MAIN, ownEnvironment } from "../support/processes/cli.js";
 
 beforeAll(() => checkBuild());
 

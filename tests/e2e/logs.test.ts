@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import { grantIdOf, newLeaseId, systemRandom } from "../../packages/leasehold/src/env/index.js";
 import { fromWireLeaseId, toWireLeaseId } from "../../packages/leasehold/src/wire/index.js";
-import { checkBuild, endAll, type Serving, serve } from "../support/cli.js";
+import { checkBuild, endAll, type Serving, serve } from "../support/processes/cli.js";
 
 type Line = Record<string, unknown>;
 // The answers of the server are looked into; a wrong guess fails the test.

@@ -1,9 +1,13 @@
 /** `leasehold once` as people call it: real processes, one after the other and at once, on a PGlite directory and PostgreSQL. */
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
-import { Cli, checkBuild, leasehold, serve } from "../support/cli.js";
-import { describePostgres, type FreshDatabase, freshDatabase } from "../support/postgres.js";
-import { endAll, temporaryFolder } from "../support/processes.js";
+import {
+  describePostgres,
+  type FreshDatabase,
+  freshDatabase,
+} from "../support/engines/postgres.js";
+import { Cli, checkBuild, leasehold, serve } from "../support/processes/cli.js";
+import { endAll, temporaryFolder } from "../support/processes/processes.js";
 
 beforeAll(checkBuild);
 afterEach(() => endAll());

@@ -2,7 +2,7 @@
 import { describe, expect, it, onTestFinished } from "vitest";
 import { connect } from "../../packages/leasehold/src/index.js";
 import { http } from "../../packages/leasehold/src/stores/http/index.js";
-import { openTestApp } from "../support/app.js";
+import { openTestApp } from "../support/server/app.js";
 
 type Options = Parameters<typeof openTestApp>[0];
 

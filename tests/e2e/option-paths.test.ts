@@ -19,8 +19,8 @@ import { toWireLeaseId } from "leasehold/internal/wire";
 import { pglite } from "leasehold/stores/postgres";
 import { createApp, type Listening, listen } from "leasehold-server";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
-import { Cli, checkBuild, endAll, leasehold } from "../support/cli.js";
-import { openPglite } from "../support/pglite.js";
+import { openPglite } from "../support/engines/pglite.js";
+import { Cli, checkBuild, endAll, leasehold } from "../support/processes/cli.js";
 
 const TIMEOUT_MS = 120_000;
 const NAMESPACE = "default";

@@ -1,8 +1,8 @@
 /** `leasehold schedules` as people call it, on a PGlite directory and on a server that ticks. */
 import { join } from "node:path";
 import { afterEach, beforeAll, expect, it } from "vitest";
-import { checkBuild, leasehold, serve } from "../support/cli.js";
-import { endAll, temporaryFolder } from "../support/processes.js";
+import { checkBuild, leasehold, serve } from "../support/processes/cli.js";
+import { endAll, temporaryFolder } from "../support/processes/processes.js";
 
 beforeAll(checkBuild);
 afterEach(() => endAll());

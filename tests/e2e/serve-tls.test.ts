@@ -5,10 +5,10 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
-import { type Authority, type Certificate, newAuthority } from "../support/certificates.js";
-import { Cli, checkBuild, leasehold } from "../support/cli.js";
-import { askHttps } from "../support/https.js";
-import { Child, endAll, temporaryFolder } from "../support/processes.js";
+import { Cli, checkBuild, leasehold } from "../support/processes/cli.js";
+import { Child, endAll, temporaryFolder } from "../support/processes/processes.js";
+import { type Authority, type Certificate, newAuthority } from "../support/server/certificates.js";
+import { askHttps } from "../support/server/https.js";
 
 const HEALTH = fileURLToPath(new URL("../../deploy/image/health.js", import.meta.url));
 

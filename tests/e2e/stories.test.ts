@@ -1,10 +1,10 @@
 /** The stories of leader election by lease, on every engine. */
 import { afterAll, beforeAll } from "vitest";
 import { ENGINES, type RunningEngine } from "../../verification/matrix/engines.js";
-import { compile } from "../support/compile.js";
-import { describeUnless, type FreshDatabase, freshDatabase } from "../support/postgres.js";
-import { endAll } from "../support/processes.js";
-import { tellStories } from "../support/stories.js";
+import { describeUnless, type FreshDatabase, freshDatabase } from "../support/engines/postgres.js";
+import { tellStories } from "../support/engines/stories.js";
+import { compile } from "../support/processes/compile.js";
+import { endAll } from "../support/processes/processes.js";
 
 let program: Awaited<ReturnType<typeof compile>>;
 beforeAll(async () => {

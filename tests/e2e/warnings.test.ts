@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
-import { Cli, checkBuild, endAll } from "../support/cli.js";
+import { Cli, checkBuild, endAll } from "../support/processes/cli.js";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 let folder: string;

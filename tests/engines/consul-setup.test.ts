@@ -3,9 +3,13 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { newLeaseId, systemEnv, systemRandom } from "../../packages/leasehold/src/env/index.js";
 import { connect } from "../../packages/leasehold/src/index.js";
 import { consul } from "../../packages/leasehold/src/stores/consul/index.js";
-import { checkBuild, leasehold } from "../support/cli.js";
-import { type ConsulServer, describeConsul, startConsul } from "../support/consul-engine.js";
-import { endAll } from "../support/processes.js";
+import {
+  type ConsulServer,
+  describeConsul,
+  startConsul,
+} from "../support/engines/consul-engine.js";
+import { checkBuild, leasehold } from "../support/processes/cli.js";
+import { endAll } from "../support/processes/processes.js";
 
 describe("a URL of Consul", () => {
   it.each([

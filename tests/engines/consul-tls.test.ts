@@ -4,12 +4,16 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { connect } from "../../packages/leasehold/src/index.js";
 import { consul } from "../../packages/leasehold/src/stores/consul/index.js";
 import { until } from "../../packages/leasehold/src/testing/waiting.js";
-import { type Certificate, newAuthority } from "../support/certificates.js";
-import { type ConsulServer, describeConsul, startConsulCluster } from "../support/consul-engine.js";
-import { freePort } from "../support/free-port.js";
-import { endAll } from "../support/processes.js";
-import { refusal, works } from "../support/reached-stores.js";
-import { expectNoSecrets, expectWithout, keepingLogger } from "../support/secrets.js";
+import {
+  type ConsulServer,
+  describeConsul,
+  startConsulCluster,
+} from "../support/engines/consul-engine.js";
+import { freePort } from "../support/engines/free-port.js";
+import { refusal, works } from "../support/engines/reached-stores.js";
+import { endAll } from "../support/processes/processes.js";
+import { type Certificate, newAuthority } from "../support/server/certificates.js";
+import { expectNoSecrets, expectWithout, keepingLogger } from "../support/server/secrets.js";
 
 const TTL = { ttlMs: 15_000 };
 const TOKEN = "11111111-2222-3333-4444-555555555555";

@@ -2,9 +2,9 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { systemEnv } from "../../packages/leasehold/src/env/index.js";
 import { etcd } from "../../packages/leasehold/src/stores/etcd/index.js";
-import { describeEtcd, type EtcdServer, startEtcd } from "../support/etcd-engine.js";
-import { endAll } from "../support/processes.js";
-import { Opened, requestOf } from "../support/queue-site.js";
+import { describeEtcd, type EtcdServer, startEtcd } from "../support/engines/etcd-engine.js";
+import { Opened, requestOf } from "../support/faults/queue-site.js";
+import { endAll } from "../support/processes/processes.js";
 
 describeEtcd("metadata of control characters on etcd", () => {
   let server: EtcdServer;

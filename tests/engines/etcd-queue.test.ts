@@ -9,11 +9,11 @@ import { below } from "../../packages/leasehold/src/stores/etcd/keys.js";
 import { only } from "../../packages/leasehold/src/testing/calls.js";
 import { LeaseWatching } from "../../packages/leasehold/src/testing/lease-suite/fixture.js";
 import { until } from "../../packages/leasehold/src/testing/waiting.js";
-import { compile } from "../support/compile.js";
-import { describeEtcd, type EtcdServer, startEtcd } from "../support/etcd-engine.js";
-import { Child, endAll } from "../support/processes.js";
-import { LONG_MS, Opened, POLL_AT_LEAST_MS, requestOf } from "../support/queue-site.js";
-import { openTcpProxy } from "../support/tcp-proxy.js";
+import { describeEtcd, type EtcdServer, startEtcd } from "../support/engines/etcd-engine.js";
+import { LONG_MS, Opened, POLL_AT_LEAST_MS, requestOf } from "../support/faults/queue-site.js";
+import { openTcpProxy } from "../support/faults/tcp-proxy.js";
+import { compile } from "../support/processes/compile.js";
+import { Child, endAll } from "../support/processes/processes.js";
 
 const namespace = "default";
 
@@ -119,7 +119,9 @@ describeEtcd("waiters on etcd", () => {
     const holder = await openStore();
     const held = requestOf("killed");
     await holder.acquire([held]);
-    const program = await compile(new URL("../support/wait-for-lease.ts", import.meta.url));
+    const program = await compile(
+      new URL("../support/processes/wait-for-lease.ts", import.meta.url),
+    );
     opened.onClose(() => program.remove());
     const child = new Child(process.execPath, [program.path, server.url, "killed"]);
     await until(expect, "its ticket", async () => (await ticketsOf("killed")).length === 1);

@@ -7,10 +7,10 @@ import { systemEnv } from "../../packages/leasehold/src/env/index.js";
 import { connect } from "../../packages/leasehold/src/index.js";
 import { etcd } from "../../packages/leasehold/src/stores/etcd/index.js";
 import { TRANSPORTS } from "../../packages/leasehold/src/stores/etcd/open-transport.js";
-import { describeEtcd, type EtcdServer, startEtcd } from "../support/etcd-engine.js";
-import { freePort } from "../support/free-port.js";
-import { endAll } from "../support/processes.js";
-import { requestOf } from "../support/queue-site.js";
+import { describeEtcd, type EtcdServer, startEtcd } from "../support/engines/etcd-engine.js";
+import { freePort } from "../support/engines/free-port.js";
+import { requestOf } from "../support/faults/queue-site.js";
+import { endAll } from "../support/processes/processes.js";
 
 async function refusal(url: string, timeoutMs = 1_000): Promise<{ code: string; message: string }> {
   try {

@@ -5,20 +5,20 @@ import { connect } from "../../packages/leasehold/src/index.js";
 import { etcd } from "../../packages/leasehold/src/stores/etcd/index.js";
 import { TRANSPORTS } from "../../packages/leasehold/src/stores/etcd/open-transport.js";
 import { until } from "../../packages/leasehold/src/testing/waiting.js";
-import { type Certificate, newAuthority } from "../support/certificates.js";
-import { checkBuild, leasehold } from "../support/cli.js";
-import { compile } from "../support/compile.js";
 import {
   addUsers,
   describeEtcd,
   type EtcdServer,
   startEtcd,
   startEtcdCluster,
-} from "../support/etcd-engine.js";
-import { freePort } from "../support/free-port.js";
-import { Child, endAll } from "../support/processes.js";
-import { refusal } from "../support/reached-stores.js";
-import { expectNoSecrets, expectWithout, keepingLogger } from "../support/secrets.js";
+} from "../support/engines/etcd-engine.js";
+import { freePort } from "../support/engines/free-port.js";
+import { refusal } from "../support/engines/reached-stores.js";
+import { checkBuild, leasehold } from "../support/processes/cli.js";
+import { compile } from "../support/processes/compile.js";
+import { Child, endAll } from "../support/processes/processes.js";
+import { type Certificate, newAuthority } from "../support/server/certificates.js";
+import { expectNoSecrets, expectWithout, keepingLogger } from "../support/server/secrets.js";
 
 const TTL = { ttlMs: 60_000 };
 
@@ -132,7 +132,9 @@ describeEtcd("an etcd that asks for client certificates", () => {
     });
 
     it("is reached with its authority in NODE_EXTRA_CA_CERTS", async () => {
-      const program = await compile(new URL("../support/wait-for-lease.ts", import.meta.url));
+      const program = await compile(
+        new URL("../support/processes/wait-for-lease.ts", import.meta.url),
+      );
       // Where it is set, grpc-js trusts the authorities in this file alone.
       const { GRPC_DEFAULT_SSL_ROOTS_FILE_PATH: _, ...others } = process.env;
       const env = { ...others, NODE_EXTRA_CA_CERTS: certificates.authority };

@@ -8,11 +8,16 @@ import { systemEnv } from "../../packages/leasehold/src/env/index.js";
 import { connect } from "../../packages/leasehold/src/index.js";
 import { etcd } from "../../packages/leasehold/src/stores/etcd/index.js";
 import { TRANSPORTS } from "../../packages/leasehold/src/stores/etcd/open-transport.js";
-import { addUsers, describeEtcd, type EtcdServer, startEtcd } from "../support/etcd-engine.js";
-import { endAll, temporaryFolder } from "../support/processes.js";
-import { requestOf } from "../support/queue-site.js";
-import { works } from "../support/reached-stores.js";
-import { expectNoSecrets } from "../support/secrets.js";
+import {
+  addUsers,
+  describeEtcd,
+  type EtcdServer,
+  startEtcd,
+} from "../support/engines/etcd-engine.js";
+import { works } from "../support/engines/reached-stores.js";
+import { requestOf } from "../support/faults/queue-site.js";
+import { endAll, temporaryFolder } from "../support/processes/processes.js";
+import { expectNoSecrets } from "../support/server/secrets.js";
 
 const TTL = { ttlMs: 60_000 };
 const PASSWORD = "se/cret";

@@ -3,9 +3,9 @@ import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import type { LeaseStore, LeaseView } from "../../packages/leasehold/src/core/index.js";
 import { systemEnv } from "../../packages/leasehold/src/env/index.js";
 import { etcd } from "../../packages/leasehold/src/stores/etcd/index.js";
-import { describeEtcd, type EtcdServer, startEtcd } from "../support/etcd-engine.js";
-import { endAll } from "../support/processes.js";
-import { Opened, requestOf } from "../support/queue-site.js";
+import { describeEtcd, type EtcdServer, startEtcd } from "../support/engines/etcd-engine.js";
+import { Opened, requestOf } from "../support/faults/queue-site.js";
+import { endAll } from "../support/processes/processes.js";
 
 /** More than two pages of the store's own reads. */
 const COUNT = 1_003;

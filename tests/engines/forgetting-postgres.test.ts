@@ -13,7 +13,11 @@ import {
   type PostgresDatabase,
 } from "../../packages/leasehold/src/stores/postgres/index.js";
 import { newTaskOf } from "../../packages/leasehold/src/testing/task-suite/new-task.js";
-import { describePostgres, type FreshDatabase, freshDatabase } from "../support/postgres.js";
+import {
+  describePostgres,
+  type FreshDatabase,
+  freshDatabase,
+} from "../support/engines/postgres.js";
 
 const namespace = "default";
 const HOUR_MS = 3_600_000;

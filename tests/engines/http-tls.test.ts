@@ -10,11 +10,11 @@ import { systemEnv } from "../../packages/leasehold/src/env/index.js";
 import { connect } from "../../packages/leasehold/src/index.js";
 import { http } from "../../packages/leasehold/src/stores/http/node.js";
 import { listen } from "../../packages/leasehold-server/src/http/index.js";
-import { openApp } from "../support/app.js";
-import { type Authority, type Certificate, newAuthority } from "../support/certificates.js";
-import { checkBuild, leasehold } from "../support/cli.js";
-import { openConnectProxy } from "../support/connect-proxy.js";
-import { endAll } from "../support/processes.js";
+import { openConnectProxy } from "../support/faults/connect-proxy.js";
+import { checkBuild, leasehold } from "../support/processes/cli.js";
+import { endAll } from "../support/processes/processes.js";
+import { openApp } from "../support/server/app.js";
+import { type Authority, type Certificate, newAuthority } from "../support/server/certificates.js";
 
 const SECRET = "secret-91c2";
 const text = (path: string) => readFile(path, "utf8");

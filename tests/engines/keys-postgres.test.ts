@@ -10,7 +10,11 @@ import { claimSql } from "../../packages/leasehold/src/stores/postgres/task-clai
 import type { Concurrency, NewTask } from "../../packages/leasehold/src/tasks/port.js";
 import { newTaskOf } from "../../packages/leasehold/src/testing/task-suite/new-task.js";
 import { until } from "../../packages/leasehold/src/testing/waiting.js";
-import { describePostgres, type FreshDatabase, freshDatabase } from "../support/postgres.js";
+import {
+  describePostgres,
+  type FreshDatabase,
+  freshDatabase,
+} from "../support/engines/postgres.js";
 
 const namespace = "default";
 const keyed = (key: string, change: Partial<Concurrency> = {}) => ({

@@ -16,7 +16,11 @@ import {
 } from "../../packages/leasehold/src/stores/postgres/index.js";
 import type { Json, NewTask, TaskStore } from "../../packages/leasehold/src/tasks/port.js";
 import { newTaskOf } from "../../packages/leasehold/src/testing/task-suite/new-task.js";
-import { describePostgres, type FreshDatabase, freshDatabase } from "../support/postgres.js";
+import {
+  describePostgres,
+  type FreshDatabase,
+  freshDatabase,
+} from "../support/engines/postgres.js";
 
 const MEBIBYTE = 1024 * 1024;
 /** More than the database sends without payloads. */

@@ -11,8 +11,12 @@ import {
   type PostgresDatabase,
 } from "../../packages/leasehold/src/stores/postgres/index.js";
 import { until } from "../../packages/leasehold/src/testing/waiting.js";
-import { describePostgres, type FreshDatabase, freshDatabase } from "../support/postgres.js";
-import { LONG_MS, requestOf } from "../support/queue-site.js";
+import {
+  describePostgres,
+  type FreshDatabase,
+  freshDatabase,
+} from "../support/engines/postgres.js";
+import { LONG_MS, requestOf } from "../support/faults/queue-site.js";
 
 const namespace = "default";
 const LOCK = 77;

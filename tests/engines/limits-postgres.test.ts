@@ -13,7 +13,11 @@ import {
 import type { NewTask, TaskLimits } from "../../packages/leasehold/src/tasks/port.js";
 import { newTaskOf } from "../../packages/leasehold/src/testing/task-suite/new-task.js";
 import { until } from "../../packages/leasehold/src/testing/waiting.js";
-import { describePostgres, type FreshDatabase, freshDatabase } from "../support/postgres.js";
+import {
+  describePostgres,
+  type FreshDatabase,
+  freshDatabase,
+} from "../support/engines/postgres.js";
 
 const namespace = "default";
 

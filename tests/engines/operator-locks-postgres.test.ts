@@ -5,7 +5,7 @@ import { retryingControl } from "../../packages/leasehold/src/control/retrying.j
 import { silentLogger, systemEnv } from "../../packages/leasehold/src/env/index.js";
 import { connect, defineTask, type Leasehold } from "../../packages/leasehold/src/index.js";
 import { openPostgres, postgres } from "../../packages/leasehold/src/stores/postgres/index.js";
-import { describePostgres, freshDatabase } from "../support/postgres.js";
+import { describePostgres, freshDatabase } from "../support/engines/postgres.js";
 
 const ACT = { namespace: "default", actor: "ada", target: "t", reason: "it hangs" };
 

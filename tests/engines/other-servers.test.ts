@@ -7,13 +7,13 @@ import { join } from "node:path";
 import { createServer as createTls } from "node:tls";
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
 import { connect } from "../../packages/leasehold/src/index.js";
+import { endAll, temporaryFolder } from "../support/processes/processes.js";
 import {
   type Authority,
   authorityOf,
   type Certificate,
   newAuthority,
-} from "../support/certificates.js";
-import { endAll, temporaryFolder } from "../support/processes.js";
+} from "../support/server/certificates.js";
 
 const read = (path: string) => readFile(path, "utf8");
 

@@ -2,11 +2,11 @@
 import pg from "pg";
 import { expect, it } from "vitest";
 import { until } from "../../packages/leasehold/src/testing/waiting.js";
-import { LONG_MS, TTL_MS } from "../support/fault-site.js";
+import { lockLeases } from "../support/engines/locks.js";
 import { POSTGRES } from "../support/faults/engines.js";
+import { LONG_MS, TTL_MS } from "../support/faults/fault-site.js";
 import { leaseFaults } from "../support/faults/lease-suite.js";
 import { laterIn, sharedServer } from "../support/faults/server.js";
-import { lockLeases } from "../support/locks.js";
 
 POSTGRES.describe("faults of PostgreSQL", () => {
   leaseFaults(POSTGRES, sharedServer(POSTGRES), (world) => {

@@ -11,9 +11,9 @@ import {
   freshDatabase,
   type PostgresServer,
   startPostgres,
-} from "../support/postgres.js";
-import { failuresOfAllCalls } from "../support/postgres-all-calls.js";
-import { caughtUp, query, startStandby } from "../support/postgres-copies.js";
+} from "../support/engines/postgres.js";
+import { failuresOfAllCalls } from "../support/engines/postgres-all-calls.js";
+import { caughtUp, query, startStandby } from "../support/engines/postgres-copies.js";
 
 describePostgres("a database whose tables are all published for logical replication", () => {
   let server: PostgresServer;

@@ -8,7 +8,7 @@ import { openPostgres } from "../../packages/leasehold/src/stores/postgres/index
 import type { Stores } from "../../packages/leasehold/src/stores/source.js";
 import { only } from "../../packages/leasehold/src/testing/calls.js";
 import { standbyPair } from "../../verification/chaos/scenarios/postgres-pairs.js";
-import { describePostgres } from "../support/postgres.js";
+import { describePostgres } from "../support/engines/postgres.js";
 
 describePostgres("a grant whose wait for the standby is cancelled", () => {
   let pair: Awaited<ReturnType<typeof standbyPair>>;

@@ -4,12 +4,16 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { connect } from "../../packages/leasehold/src/index.js";
-import { type Authority, newAuthority } from "../support/certificates.js";
-import { checkBuild, leasehold } from "../support/cli.js";
-import { describePostgres, type PostgresServer, startPostgres } from "../support/postgres.js";
-import { query } from "../support/postgres-copies.js";
-import { findEngine } from "../support/postgres-engine.js";
-import { endAll } from "../support/processes.js";
+import {
+  describePostgres,
+  type PostgresServer,
+  startPostgres,
+} from "../support/engines/postgres.js";
+import { query } from "../support/engines/postgres-copies.js";
+import { findEngine } from "../support/engines/postgres-engine.js";
+import { checkBuild, leasehold } from "../support/processes/cli.js";
+import { endAll } from "../support/processes/processes.js";
+import { type Authority, newAuthority } from "../support/server/certificates.js";
 
 /** The user `app` has a password, `certified` a certificate; neither may come without TLS. */
 const ACCESS = `

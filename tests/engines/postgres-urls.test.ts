@@ -4,9 +4,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { connect } from "../../packages/leasehold/src/index.js";
-import { describePostgres, type PostgresServer, startPostgres } from "../support/postgres.js";
-import { query } from "../support/postgres-copies.js";
-import { findEngine } from "../support/postgres-engine.js";
+import {
+  describePostgres,
+  type PostgresServer,
+  startPostgres,
+} from "../support/engines/postgres.js";
+import { query } from "../support/engines/postgres-copies.js";
+import { findEngine } from "../support/engines/postgres-engine.js";
 
 describePostgres("a PostgreSQL server", () => {
   let folder: string;

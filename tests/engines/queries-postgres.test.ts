@@ -23,7 +23,11 @@ import type {
   TaskLeaseQuery,
 } from "../../packages/leasehold/src/tasks/port.js";
 import { newTaskOf } from "../../packages/leasehold/src/testing/task-suite/new-task.js";
-import { describePostgres, type FreshDatabase, freshDatabase } from "../support/postgres.js";
+import {
+  describePostgres,
+  type FreshDatabase,
+  freshDatabase,
+} from "../support/engines/postgres.js";
 
 const newTaskId = taskIds(systemClock, systemRandom);
 const OLD = "now() - interval '1 s'";

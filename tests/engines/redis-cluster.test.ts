@@ -8,8 +8,12 @@ import { Keys, slotOf } from "../../packages/leasehold/src/stores/redis/keys.js"
 import type { LeaseStores } from "../../packages/leasehold/src/stores/source.js";
 import { only } from "../../packages/leasehold/src/testing/calls.js";
 import { exerciseLeaseStore } from "../../packages/leasehold/src/testing/index.js";
-import { endAll } from "../support/processes.js";
-import { describeRedis, type RedisCluster, startRedisCluster } from "../support/redis-engine.js";
+import {
+  describeRedis,
+  type RedisCluster,
+  startRedisCluster,
+} from "../support/engines/redis-engine.js";
+import { endAll } from "../support/processes/processes.js";
 
 const vitest = { afterAll, beforeAll, describe: describeRedis, expect, it };
 

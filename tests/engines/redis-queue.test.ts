@@ -8,11 +8,11 @@ import { Keys } from "../../packages/leasehold/src/stores/redis/keys.js";
 import { only } from "../../packages/leasehold/src/testing/calls.js";
 import { LeaseWatching } from "../../packages/leasehold/src/testing/lease-suite/fixture.js";
 import { until } from "../../packages/leasehold/src/testing/waiting.js";
-import { compile } from "../support/compile.js";
-import { Child, endAll } from "../support/processes.js";
-import { LONG_MS, Opened, POLL_AT_LEAST_MS, requestOf } from "../support/queue-site.js";
-import { describeRedis, type RedisServer, startRedis } from "../support/redis-engine.js";
-import { openTcpProxy } from "../support/tcp-proxy.js";
+import { describeRedis, type RedisServer, startRedis } from "../support/engines/redis-engine.js";
+import { LONG_MS, Opened, POLL_AT_LEAST_MS, requestOf } from "../support/faults/queue-site.js";
+import { openTcpProxy } from "../support/faults/tcp-proxy.js";
+import { compile } from "../support/processes/compile.js";
+import { Child, endAll } from "../support/processes/processes.js";
 
 const namespace = "default";
 const keys = new Keys("");
@@ -177,7 +177,9 @@ describeRedis("waiters on Redis", () => {
     const holder = await openStore();
     const held = requestOf("killed");
     await holder.acquire([held]);
-    const program = await compile(new URL("../support/wait-for-lease.ts", import.meta.url));
+    const program = await compile(
+      new URL("../support/processes/wait-for-lease.ts", import.meta.url),
+    );
     opened.onClose(() => program.remove());
     const proxy = opened.later(await openTcpProxy({ port: server.port }));
     const dead = new Child(process.execPath, [program.path, server.url, "killed"]);

@@ -5,18 +5,18 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { connect } from "../../packages/leasehold/src/index.js";
 import { redis } from "../../packages/leasehold/src/stores/redis/index.js";
 import { until } from "../../packages/leasehold/src/testing/waiting.js";
-import { type Certificate, newAuthority } from "../support/certificates.js";
-import { checkBuild, leasehold } from "../support/cli.js";
-import { freePort } from "../support/free-port.js";
-import { endAll } from "../support/processes.js";
-import { refusal, works } from "../support/reached-stores.js";
+import { freePort } from "../support/engines/free-port.js";
+import { refusal, works } from "../support/engines/reached-stores.js";
 import {
   describeRedis,
   type RedisServer,
   type Sentinels,
   startRedis,
   startSentinels,
-} from "../support/redis-engine.js";
+} from "../support/engines/redis-engine.js";
+import { checkBuild, leasehold } from "../support/processes/cli.js";
+import { endAll } from "../support/processes/processes.js";
+import { type Certificate, newAuthority } from "../support/server/certificates.js";
 
 const TTL = { ttlMs: 60_000 };
 

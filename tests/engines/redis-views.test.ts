@@ -2,9 +2,9 @@
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { systemEnv } from "../../packages/leasehold/src/env/index.js";
 import { redis } from "../../packages/leasehold/src/stores/redis/index.js";
-import { endAll } from "../support/processes.js";
-import { Opened, requestOf } from "../support/queue-site.js";
-import { describeRedis, type RedisServer, startRedis } from "../support/redis-engine.js";
+import { describeRedis, type RedisServer, startRedis } from "../support/engines/redis-engine.js";
+import { Opened, requestOf } from "../support/faults/queue-site.js";
+import { endAll } from "../support/processes/processes.js";
 
 const namespace = "default";
 const LEASES = 1_000;

@@ -13,8 +13,8 @@ import {
   planPostgres,
   postgres,
 } from "../../packages/leasehold/src/stores/postgres/index.js";
-import { checkBuild, leasehold } from "../support/cli.js";
-import { describePostgres, freshDatabase } from "../support/postgres.js";
+import { describePostgres, freshDatabase } from "../support/engines/postgres.js";
+import { checkBuild, leasehold } from "../support/processes/cli.js";
 
 const env = { ...systemEnv, logger: silentLogger };
 const REFUSED = { code: "INVALID_OPTION", retryable: false, outcome: "none" };

@@ -11,10 +11,10 @@ import { consul } from "../../packages/leasehold/src/stores/consul/index.js";
 import { etcd } from "../../packages/leasehold/src/stores/etcd/index.js";
 import { kubernetes } from "../../packages/leasehold/src/stores/kubernetes/index.js";
 import type { StoreSource } from "../../packages/leasehold/src/stores/source.js";
-import { describeConsul, startConsul } from "../support/consul-engine.js";
-import { describeEtcd, startEtcd } from "../support/etcd-engine.js";
-import { startKubernetes } from "../support/kubernetes-engine.js";
-import { Opened, requestOf } from "../support/queue-site.js";
+import { describeConsul, startConsul } from "../support/engines/consul-engine.js";
+import { describeEtcd, startEtcd } from "../support/engines/etcd-engine.js";
+import { startKubernetes } from "../support/engines/kubernetes-engine.js";
+import { Opened, requestOf } from "../support/faults/queue-site.js";
 
 const env = { ...systemEnv, logger: silentLogger };
 const MEBIBYTE = 2 ** 20;

@@ -9,11 +9,11 @@ import { consul } from "../../packages/leasehold/src/stores/consul/index.js";
 import { etcd } from "../../packages/leasehold/src/stores/etcd/index.js";
 import { zookeeper } from "../../packages/leasehold/src/stores/zookeeper/index.js";
 import { toWireLeaseId } from "../../packages/leasehold/src/wire/index.js";
-import { openApp } from "../support/app.js";
-import { describeConsul, startConsul } from "../support/consul-engine.js";
-import { describeEtcd, startEtcd } from "../support/etcd-engine.js";
-import { endAll } from "../support/processes.js";
-import { describeZooKeeper, startZooKeeper } from "../support/zookeeper-engine.js";
+import { describeConsul, startConsul } from "../support/engines/consul-engine.js";
+import { describeEtcd, startEtcd } from "../support/engines/etcd-engine.js";
+import { describeZooKeeper, startZooKeeper } from "../support/engines/zookeeper-engine.js";
+import { endAll } from "../support/processes/processes.js";
+import { openApp } from "../support/server/app.js";
 
 function refusesOthers(start: () => Promise<LeaseStore>): void {
   let leases: LeaseStore;

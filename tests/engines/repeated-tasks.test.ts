@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { newLeaseId, systemRandom } from "../../packages/leasehold/src/env/index.js";
 import { Fixture, grantOf } from "../../packages/leasehold/src/testing/task-suite/fixture.js";
-import { CONTROL_ENGINES, type OpenedControl } from "../support/control-engines.js";
+import { CONTROL_ENGINES, type OpenedControl } from "../support/engines/control-engines.js";
 
 describe.each(CONTROL_ENGINES)("$name", (engine) => {
   engine.describe("a task that was deleted and added again", () => {

@@ -8,7 +8,11 @@ import {
 } from "../../packages/leasehold/src/stores/postgres/index.js";
 import { COLLECT } from "../../packages/leasehold/src/stores/postgres/task-statements.js";
 import { newTaskOf } from "../../packages/leasehold/src/testing/task-suite/new-task.js";
-import { describePostgres, type FreshDatabase, freshDatabase } from "../support/postgres.js";
+import {
+  describePostgres,
+  type FreshDatabase,
+  freshDatabase,
+} from "../support/engines/postgres.js";
 
 const DAY_MS = 24 * 3_600_000;
 const PER_DAY = 300;

@@ -17,9 +17,9 @@ import {
   listen,
   type ServerTls,
 } from "../../packages/leasehold-server/src/http/index.js";
-import { type Authority, type Certificate, newAuthority } from "../support/certificates.js";
-import { askHttps } from "../support/https.js";
-import { endAll } from "../support/processes.js";
+import { endAll } from "../support/processes/processes.js";
+import { type Authority, type Certificate, newAuthority } from "../support/server/certificates.js";
+import { askHttps } from "../support/server/https.js";
 
 const read = (path: string) => readFile(path, "utf8");
 const pairOf = async ({ certificate, key }: Certificate) => ({

@@ -2,8 +2,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { expect, it } from "vitest";
 import { connect } from "../../packages/leasehold/src/index.js";
-import { describePostgres, freshDatabase } from "../support/postgres.js";
-import { openTcpProxy } from "../support/tcp-proxy.js";
+import { describePostgres, freshDatabase } from "../support/engines/postgres.js";
+import { openTcpProxy } from "../support/faults/tcp-proxy.js";
 
 /** Longer than a connection may take by default. */
 const SLOW_MS = 5_500;

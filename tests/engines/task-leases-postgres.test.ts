@@ -8,7 +8,11 @@ import {
   type PostgresDatabase,
 } from "../../packages/leasehold/src/stores/postgres/index.js";
 import { leasesSql } from "../../packages/leasehold/src/stores/postgres/task-leases.js";
-import { describePostgres, type FreshDatabase, freshDatabase } from "../support/postgres.js";
+import {
+  describePostgres,
+  type FreshDatabase,
+  freshDatabase,
+} from "../support/engines/postgres.js";
 
 const TASKS = 20_000;
 const LIMIT = 101;

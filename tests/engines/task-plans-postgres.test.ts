@@ -7,7 +7,7 @@ import {
   COMPLETE_LIVE,
 } from "../../packages/leasehold/src/stores/postgres/task-lean-statements.js";
 import { HEARTBEAT } from "../../packages/leasehold/src/stores/postgres/task-statements.js";
-import { describePostgres, freshDatabase } from "../support/postgres.js";
+import { describePostgres, freshDatabase } from "../support/engines/postgres.js";
 
 const TASKS = 5_000;
 const CLAIMED = 500;

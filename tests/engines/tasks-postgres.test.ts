@@ -23,8 +23,12 @@ import type {
   NewTask,
 } from "../../packages/leasehold/src/tasks/port.js";
 import { newTaskOf } from "../../packages/leasehold/src/testing/task-suite/new-task.js";
-import { openPglite } from "../support/pglite.js";
-import { describePostgres, type FreshDatabase, freshDatabase } from "../support/postgres.js";
+import { openPglite } from "../support/engines/pglite.js";
+import {
+  describePostgres,
+  type FreshDatabase,
+  freshDatabase,
+} from "../support/engines/postgres.js";
 
 const newTaskId = taskIds(systemClock, systemRandom);
 

@@ -7,8 +7,8 @@ import { systemEnv } from "leasehold/internal";
 import { memory } from "leasehold/stores/memory";
 import { afterAll, expect, it } from "vitest";
 import { createApp, listen } from "../../packages/leasehold-server/src/http/index.js";
-import { newAuthority } from "../support/certificates.js";
-import { endAll } from "../support/processes.js";
+import { endAll } from "../support/processes/processes.js";
+import { newAuthority } from "../support/server/certificates.js";
 
 afterAll(() => endAll());
 

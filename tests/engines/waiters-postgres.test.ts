@@ -4,9 +4,9 @@
  */
 import { afterAll, expect, it } from "vitest";
 import { connect } from "../../packages/leasehold/src/index.js";
-import { compile } from "../support/compile.js";
-import { describePostgres, freshDatabase } from "../support/postgres.js";
-import { Child, endAll } from "../support/processes.js";
+import { describePostgres, freshDatabase } from "../support/engines/postgres.js";
+import { compile } from "../support/processes/compile.js";
+import { Child, endAll } from "../support/processes/processes.js";
 
 const WAITERS = Number(process.env.LEASEHOLD_WAITERS ?? 40);
 const PROCESSES = 5;
@@ -18,7 +18,7 @@ describePostgres("a queue of many waiters", () => {
   it("is served in order, without the waiters that were killed", async () => {
     const { url, drop } = await freshDatabase();
     const leases = await connect(url);
-    const program = await compile(new URL("../support/waiters.ts", import.meta.url));
+    const program = await compile(new URL("../support/processes/waiters.ts", import.meta.url));
     const held = await leases.acquire("r");
     const children = Array.from(
       { length: PROCESSES },

@@ -11,10 +11,10 @@ import { promisify } from "node:util";
 import pg from "pg";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { connect, migrate, StoreMisconfiguredError } from "../../packages/leasehold/src/index.js";
-import { compile } from "../support/compile.js";
-import { type FreshDatabase, freshDatabase } from "../support/postgres.js";
-import { temporaryFolder } from "../support/processes.js";
-import { describeRedis, type RedisServer, startRedis } from "../support/redis-engine.js";
+import { type FreshDatabase, freshDatabase } from "../support/engines/postgres.js";
+import { describeRedis, type RedisServer, startRedis } from "../support/engines/redis-engine.js";
+import { compile } from "../support/processes/compile.js";
+import { temporaryFolder } from "../support/processes/processes.js";
 
 type Kind = "Redis" | "PostgreSQL" | "HTTP" | "TLS";
 
@@ -129,7 +129,9 @@ describeRedis("a URL with the port of another kind of server", () => {
   });
 
   it("lets the process end when it is refused", async () => {
-    const program = await compile(new URL("../support/give-up-and-idle.ts", import.meta.url));
+    const program = await compile(
+      new URL("../support/processes/give-up-and-idle.ts", import.meta.url),
+    );
     const silent = `127.0.0.1:${ports.get("Redis")}`;
     const urls = [
       `postgres://u:p@${silent}/x`,

@@ -8,18 +8,18 @@ import { systemEnv } from "../../packages/leasehold/src/env/index.js";
 import { connect } from "../../packages/leasehold/src/index.js";
 import { zookeeper } from "../../packages/leasehold/src/stores/zookeeper/index.js";
 import { until } from "../../packages/leasehold/src/testing/waiting.js";
-import { type Certificate, newAuthority } from "../support/certificates.js";
-import { CuratorClient } from "../support/curator-client.js";
-import { endAll } from "../support/processes.js";
-import { refusal } from "../support/reached-stores.js";
-import { expectNoSecrets, expectWithout, keepingLogger } from "../support/secrets.js";
-import { openTcpProxy, type TcpProxy } from "../support/tcp-proxy.js";
+import { CuratorClient } from "../support/engines/curator-client.js";
+import { refusal } from "../support/engines/reached-stores.js";
 import {
   describeZooKeeper,
   startEnsemble,
   startZooKeeper,
   type ZooKeeperServer,
-} from "../support/zookeeper-engine.js";
+} from "../support/engines/zookeeper-engine.js";
+import { openTcpProxy, type TcpProxy } from "../support/faults/tcp-proxy.js";
+import { endAll } from "../support/processes/processes.js";
+import { type Certificate, newAuthority } from "../support/server/certificates.js";
+import { expectNoSecrets, expectWithout, keepingLogger } from "../support/server/secrets.js";
 
 const TTL = { ttlMs: 20_000 };
 const PASSWORD = "pass/word";

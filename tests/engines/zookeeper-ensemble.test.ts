@@ -9,13 +9,13 @@ import { newLeaseId, systemEnv, systemRandom } from "../../packages/leasehold/sr
 import { zookeeper } from "../../packages/leasehold/src/stores/zookeeper/index.js";
 import { only } from "../../packages/leasehold/src/testing/calls.js";
 import { until } from "../../packages/leasehold/src/testing/waiting.js";
-import { endAll } from "../support/processes.js";
-import { openTcpProxy } from "../support/tcp-proxy.js";
 import {
   describeZooKeeper,
   startEnsemble,
   type ZooKeeperServer,
-} from "../support/zookeeper-engine.js";
+} from "../support/engines/zookeeper-engine.js";
+import { openTcpProxy } from "../support/faults/tcp-proxy.js";
+import { endAll } from "../support/processes/processes.js";
 
 const namespace = "default";
 function request(ttlMs = 5_000): AcquireRequest {

@@ -8,16 +8,16 @@ import { zookeeper } from "../../packages/leasehold/src/stores/zookeeper/index.j
 import { only } from "../../packages/leasehold/src/testing/calls.js";
 import { LeaseWatching } from "../../packages/leasehold/src/testing/lease-suite/fixture.js";
 import { until } from "../../packages/leasehold/src/testing/waiting.js";
-import { compile } from "../support/compile.js";
-import { CuratorClient } from "../support/curator-client.js";
-import { Child, endAll } from "../support/processes.js";
-import { LONG_MS, Opened, POLL_AT_LEAST_MS, requestOf } from "../support/queue-site.js";
-import { openTcpProxy } from "../support/tcp-proxy.js";
+import { CuratorClient } from "../support/engines/curator-client.js";
 import {
   describeZooKeeper,
   startZooKeeper,
   type ZooKeeperServer,
-} from "../support/zookeeper-engine.js";
+} from "../support/engines/zookeeper-engine.js";
+import { LONG_MS, Opened, POLL_AT_LEAST_MS, requestOf } from "../support/faults/queue-site.js";
+import { openTcpProxy } from "../support/faults/tcp-proxy.js";
+import { compile } from "../support/processes/compile.js";
+import { Child, endAll } from "../support/processes/processes.js";
 
 const namespace = "default";
 
@@ -104,7 +104,9 @@ describeZooKeeper("waiters on ZooKeeper", () => {
     const store = await openStore();
     const held = requestOf("killed");
     await store.acquire([held]);
-    const program = await compile(new URL("../support/wait-for-lease.ts", import.meta.url));
+    const program = await compile(
+      new URL("../support/processes/wait-for-lease.ts", import.meta.url),
+    );
     opened.onClose(() => program.remove());
     const child = new Child(process.execPath, [program.path, url(), "killed"]);
     await until(expect, "its ticket", async () => (await ticketsOf("killed")).length === 1);

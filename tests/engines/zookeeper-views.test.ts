@@ -5,14 +5,14 @@ import { systemEnv } from "../../packages/leasehold/src/env/index.js";
 import { zookeeper } from "../../packages/leasehold/src/stores/zookeeper/index.js";
 import { Talk } from "../../packages/leasehold/src/stores/zookeeper/transactions.js";
 import { only } from "../../packages/leasehold/src/testing/calls.js";
-import { CuratorClient } from "../support/curator-client.js";
-import { endAll } from "../support/processes.js";
-import { LONG_MS, Opened, requestOf } from "../support/queue-site.js";
+import { CuratorClient } from "../support/engines/curator-client.js";
 import {
   describeZooKeeper,
   startZooKeeper,
   type ZooKeeperServer,
-} from "../support/zookeeper-engine.js";
+} from "../support/engines/zookeeper-engine.js";
+import { LONG_MS, Opened, requestOf } from "../support/faults/queue-site.js";
+import { endAll } from "../support/processes/processes.js";
 
 const LONG = { timeoutMs: 60_000 };
 

@@ -8,13 +8,13 @@ import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { connect, type Leasehold } from "../../packages/leasehold/src/index.js";
-import { checkBuild, ownEnvironment } from "../support/cli.js";
-import { describePostgres, freshDatabase } from "../support/postgres.js";
-import { Child, endAll, temporaryFolder } from "../support/processes.js";
-import { describeRedis, type RedisServer, startRedis } from "../support/redis-engine.js";
+import { describePostgres, freshDatabase } from "../support/engines/postgres.js";
+import { describeRedis, type RedisServer, startRedis } from "../support/engines/redis-engine.js";
+import { checkBuild, ownEnvironment } from "../support/processes/cli.js";
+import { Child, endAll, temporaryFolder } from "../support/processes/processes.js";
 
 const TTL_MS = 1_000;
-const script = fileURLToPath(new URL("../support/blocked-holder.js", import.meta.url));
+const script = fileURLToPath(new URL("../support/processes/blocked-holder.js", import.meta.url));
 
 type Said = Readonly<Record<string, unknown>>;
 

@@ -5,8 +5,6 @@
  * @module-tag safety
  */
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
-import { missingClocks, REAL_STEP_MS, realMs } from "../support/fake-clock.js";
-import { Holder, holdersForTests, LONG_MS, later, Site, TTL_MS } from "../support/fault-site.js";
 import {
   describePostgres,
   describeUnless,
@@ -14,7 +12,16 @@ import {
   freshDatabase,
   type PostgresServer,
   startPostgres,
-} from "../support/postgres.js";
+} from "../support/engines/postgres.js";
+import {
+  Holder,
+  holdersForTests,
+  LONG_MS,
+  later,
+  Site,
+  TTL_MS,
+} from "../support/faults/fault-site.js";
+import { missingClocks, REAL_STEP_MS, realMs } from "../support/processes/fake-clock.js";
 
 holdersForTests();
 

@@ -9,7 +9,11 @@ import { consul } from "../../packages/leasehold/src/stores/consul/index.js";
 import { only } from "../../packages/leasehold/src/testing/calls.js";
 import { LeaseWatching } from "../../packages/leasehold/src/testing/lease-suite/fixture.js";
 import { until } from "../../packages/leasehold/src/testing/waiting.js";
-import { type ConsulServer, describeConsul, startConsulCluster } from "../support/consul-engine.js";
+import {
+  type ConsulServer,
+  describeConsul,
+  startConsulCluster,
+} from "../support/engines/consul-engine.js";
 import { CONSUL } from "../support/faults/engines.js";
 import { leaseFaults } from "../support/faults/lease-suite.js";
 import {
@@ -26,7 +30,7 @@ import {
   view,
 } from "../support/faults/server.js";
 import { storeFaults } from "../support/faults/store-suite.js";
-import { endAll } from "../support/processes.js";
+import { endAll } from "../support/processes/processes.js";
 
 async function api<T>(port: number, method: string, path: string, body?: object): Promise<T> {
   const init = { method, ...(body && { body: JSON.stringify(body) }) };

@@ -3,10 +3,14 @@ import { afterAll, expect, it, onTestFinished } from "vitest";
 import { systemEnv } from "../../packages/leasehold/src/env/index.js";
 import { consul } from "../../packages/leasehold/src/stores/consul/index.js";
 import { until } from "../../packages/leasehold/src/testing/waiting.js";
-import { describeConsul, startConsul, startConsulCluster } from "../support/consul-engine.js";
-import { endAll } from "../support/processes.js";
-import { requestOf } from "../support/queue-site.js";
-import { openTcpProxy } from "../support/tcp-proxy.js";
+import {
+  describeConsul,
+  startConsul,
+  startConsulCluster,
+} from "../support/engines/consul-engine.js";
+import { requestOf } from "../support/faults/queue-site.js";
+import { openTcpProxy } from "../support/faults/tcp-proxy.js";
+import { endAll } from "../support/processes/processes.js";
 
 describeConsul("Consul whose agent loses its leader while its connections stay open", () => {
   afterAll(() => endAll());

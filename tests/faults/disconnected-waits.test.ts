@@ -14,17 +14,17 @@ import {
 } from "../../packages/leasehold/src/fence/index.js";
 import { connect, type Leasehold } from "../../packages/leasehold/src/index.js";
 import { toWireLeaseId } from "../../packages/leasehold/src/wire/index.js";
-import { CONTROL_ENGINES } from "../support/control-engines.js";
+import { CONTROL_ENGINES } from "../support/engines/control-engines.js";
+import { describePostgres, freshDatabase } from "../support/engines/postgres.js";
 import {
   connected,
   messageOf,
   openDisconnecting,
   openTransactions,
-} from "../support/disconnecting.js";
-import { FENCED_SERVERS } from "../support/fenced-servers.js";
-import { HOSTS, Requests } from "../support/http-hosts.js";
-import { instead } from "../support/instead.js";
-import { describePostgres, freshDatabase } from "../support/postgres.js";
+} from "../support/faults/disconnecting.js";
+import { FENCED_SERVERS } from "../support/server/fenced-servers.js";
+import { HOSTS, Requests } from "../support/server/http-hosts.js";
+import { instead } from "../support/worlds/instead.js";
 
 const NAMESPACE = "default";
 const { random } = systemEnv;

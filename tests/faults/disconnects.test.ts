@@ -7,17 +7,21 @@ import { afterEach, describe, expect, it } from "vitest";
 import { newLeaseId, systemEnv, taskIds } from "../../packages/leasehold/src/env/index.js";
 import { toWireLeaseId } from "../../packages/leasehold/src/wire/index.js";
 import { ACCESS } from "../../packages/leasehold-server/src/http/auth/access.js";
-import { ACCESS_EXAMPLES } from "../support/access-examples.js";
-import { CONTROL_ENGINES, type OpenedControl, SQL_ENGINES } from "../support/control-engines.js";
+import {
+  CONTROL_ENGINES,
+  type OpenedControl,
+  SQL_ENGINES,
+} from "../support/engines/control-engines.js";
 import {
   MOMENTS,
   type Moment,
   openDisconnecting,
   openTransactions,
-} from "../support/disconnecting.js";
-import { HOSTS } from "../support/http-hosts.js";
-import { OpenApi } from "../support/openapi.js";
-import { type Request, type Thing, Things } from "../support/tenants.js";
+} from "../support/faults/disconnecting.js";
+import { ACCESS_EXAMPLES } from "../support/server/access-examples.js";
+import { HOSTS } from "../support/server/http-hosts.js";
+import { OpenApi } from "../support/server/openapi.js";
+import { type Request, type Thing, Things } from "../support/server/tenants.js";
 
 const NAMESPACE = "default";
 const { random, clock } = systemEnv;

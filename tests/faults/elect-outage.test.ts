@@ -1,7 +1,7 @@
 /** `leasehold elect` says when its store stops answering, and when it answers again. */
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { Cli } from "../support/cli.js";
-import { describeRedis, type RedisServer, startRedis } from "../support/redis-engine.js";
+import { describeRedis, type RedisServer, startRedis } from "../support/engines/redis-engine.js";
+import { Cli } from "../support/processes/cli.js";
 
 describeRedis("elect, whose Redis is killed", () => {
   let server: RedisServer;

@@ -14,7 +14,7 @@ import {
   type EtcdServer,
   etcdctl,
   startEtcdCluster,
-} from "../support/etcd-engine.js";
+} from "../support/engines/etcd-engine.js";
 import { ETCD, ETCD_JSON } from "../support/faults/engines.js";
 import { leaseFaults } from "../support/faults/lease-suite.js";
 import {
@@ -31,7 +31,7 @@ import {
   view,
 } from "../support/faults/server.js";
 import { storeFaults } from "../support/faults/store-suite.js";
-import { endAll } from "../support/processes.js";
+import { endAll } from "../support/processes/processes.js";
 
 describe.each([ETCD, ETCD_JSON])("$name", (engine) => {
   engine.describe("faults", () => {

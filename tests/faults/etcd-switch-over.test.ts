@@ -4,10 +4,15 @@ import { systemEnv } from "../../packages/leasehold/src/env/index.js";
 import { etcd } from "../../packages/leasehold/src/stores/etcd/index.js";
 import { TRANSPORTS } from "../../packages/leasehold/src/stores/etcd/open-transport.js";
 import { until } from "../../packages/leasehold/src/testing/waiting.js";
-import { addUsers, describeEtcd, startEtcd, startEtcdCluster } from "../support/etcd-engine.js";
-import { endAll } from "../support/processes.js";
-import { requestOf } from "../support/queue-site.js";
-import { openTcpProxy } from "../support/tcp-proxy.js";
+import {
+  addUsers,
+  describeEtcd,
+  startEtcd,
+  startEtcdCluster,
+} from "../support/engines/etcd-engine.js";
+import { requestOf } from "../support/faults/queue-site.js";
+import { openTcpProxy } from "../support/faults/tcp-proxy.js";
+import { endAll } from "../support/processes/processes.js";
 
 describe.each(TRANSPORTS)("by %s", (transport) => {
   describeEtcd("etcd whose member cannot serve while its connections stay open", () => {

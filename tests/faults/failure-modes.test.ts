@@ -12,8 +12,19 @@ import { connect } from "../../packages/leasehold/src/index.js";
 import { openPostgres } from "../../packages/leasehold/src/stores/postgres/index.js";
 import { only } from "../../packages/leasehold/src/testing/calls.js";
 import { until } from "../../packages/leasehold/src/testing/waiting.js";
-import { Holder, holdersForTests, LONG_MS, later, Site, TTL_MS } from "../support/fault-site.js";
-import { describePostgres, type FreshDatabase, freshDatabase } from "../support/postgres.js";
+import {
+  describePostgres,
+  type FreshDatabase,
+  freshDatabase,
+} from "../support/engines/postgres.js";
+import {
+  Holder,
+  holdersForTests,
+  LONG_MS,
+  later,
+  Site,
+  TTL_MS,
+} from "../support/faults/fault-site.js";
 
 holdersForTests();
 

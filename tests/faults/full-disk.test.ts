@@ -2,9 +2,9 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, expect, it } from "vitest";
-import { Cli, endAll } from "../support/cli.js";
-import { freshPglite } from "../support/pglite.js";
-import { temporaryFolder } from "../support/processes.js";
+import { freshPglite } from "../support/engines/pglite.js";
+import { Cli, endAll } from "../support/processes/cli.js";
+import { temporaryFolder } from "../support/processes/processes.js";
 
 afterEach(() => endAll());
 
@@ -13,7 +13,7 @@ it("says so and ends, rather than hang", { timeout: 60_000 }, async () => {
   const full = join(folder, "full");
   const { directory, remove } = await freshPglite();
   try {
-    const preload = new URL("../support/full-disk.js", import.meta.url).href;
+    const preload = new URL("../support/processes/full-disk.js", import.meta.url).href;
     const env = { NODE_OPTIONS: `--import ${preload}`, FULL_DISK: full };
     const server = new Cli(["serve", "--port", "0", "--store", `pglite:${directory}`], { env });
     const url = await server.until(({ err }) =>

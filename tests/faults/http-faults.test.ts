@@ -7,7 +7,8 @@
 import { describe, expect, it } from "vitest";
 import { grantIdOf, systemEnv } from "../../packages/leasehold/src/env/index.js";
 import { only } from "../../packages/leasehold/src/testing/calls.js";
-import { atOnce, type Fault, lost, refused, twice } from "../support/fault-proxy.js";
+import { describePostgres } from "../support/engines/postgres.js";
+import { atOnce, type Fault, lost, refused, twice } from "../support/faults/fault-proxy.js";
 import {
   claim,
   claimRequest,
@@ -24,7 +25,6 @@ import {
   viewOf,
   type World,
 } from "../support/faults/http-world.js";
-import { describePostgres } from "../support/postgres.js";
 
 httpWorlds();
 

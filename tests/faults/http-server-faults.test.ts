@@ -15,9 +15,9 @@ import type { ClaimedTask } from "../../packages/leasehold/src/tasks/port.js";
 import { only } from "../../packages/leasehold/src/testing/calls.js";
 import { LeaseWatching } from "../../packages/leasehold/src/testing/lease-suite/fixture.js";
 import { createApp, listen } from "../../packages/leasehold-server/src/http/index.js";
-import { Cli, checkBuild } from "../support/cli.js";
-import { compile } from "../support/compile.js";
-import type { FaultProxy } from "../support/fault-proxy.js";
+import { freePort } from "../support/engines/free-port.js";
+import { describePostgres, freshDatabase } from "../support/engines/postgres.js";
+import type { FaultProxy } from "../support/faults/fault-proxy.js";
 import {
   claimRequest,
   grantOf,
@@ -36,9 +36,9 @@ import {
   viewOf,
   type World,
 } from "../support/faults/http-world.js";
-import { freePort } from "../support/free-port.js";
-import { describePostgres, freshDatabase } from "../support/postgres.js";
-import { TEST_LIMITS } from "../support/test-limits.js";
+import { Cli, checkBuild } from "../support/processes/cli.js";
+import { compile } from "../support/processes/compile.js";
+import { TEST_LIMITS } from "../support/server/test-limits.js";
 
 httpWorlds();
 
@@ -140,7 +140,7 @@ describe("a watch", () => {
   it("does not keep a process alive after its last waiter has left", async () => {
     useNamespace("default");
     const { proxy } = await openWorld("memory");
-    const source = new URL("../support/wait-and-idle.ts", import.meta.url);
+    const source = new URL("../support/processes/wait-and-idle.ts", import.meta.url);
     const program = await compile(source);
     try {
       const ended = await promisify(execFile)(process.execPath, [program.path, proxy.url]);

@@ -15,7 +15,7 @@ import {
   type Listening,
   listen,
 } from "../../packages/leasehold-server/src/http/index.js";
-import { type FaultProxy, lost, openFaultProxy } from "../support/fault-proxy.js";
+import { type FaultProxy, lost, openFaultProxy } from "../support/faults/fault-proxy.js";
 import {
   claimRequest,
   grantOf,
@@ -30,8 +30,8 @@ import {
   until,
   viewOf,
 } from "../support/faults/http-world.js";
-import { openTcpProxy, type TcpProxy } from "../support/tcp-proxy.js";
-import { TEST_LIMITS } from "../support/test-limits.js";
+import { openTcpProxy, type TcpProxy } from "../support/faults/tcp-proxy.js";
+import { TEST_LIMITS } from "../support/server/test-limits.js";
 
 httpWorlds();
 

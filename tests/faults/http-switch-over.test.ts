@@ -27,8 +27,8 @@ import {
   TTL_MS,
   until,
 } from "../support/faults/http-world.js";
-import { openTcpProxy, type TcpProxy } from "../support/tcp-proxy.js";
-import { TEST_LIMITS } from "../support/test-limits.js";
+import { openTcpProxy, type TcpProxy } from "../support/faults/tcp-proxy.js";
+import { TEST_LIMITS } from "../support/server/test-limits.js";
 
 httpWorlds();
 

@@ -8,11 +8,15 @@ import { setTimeout as delay } from "node:timers/promises";
 import pg from "pg";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { connect, defineTask } from "../../packages/leasehold/src/index.js";
-import { compile } from "../support/compile.js";
-import { repetitions } from "../support/full.js";
-import type { WorkerSettings } from "../support/key-worker.js";
-import { describePostgres, type PostgresServer, startPostgres } from "../support/postgres.js";
-import { Child, endAll } from "../support/processes.js";
+import {
+  describePostgres,
+  type PostgresServer,
+  startPostgres,
+} from "../support/engines/postgres.js";
+import { compile } from "../support/processes/compile.js";
+import type { WorkerSettings } from "../support/processes/key-worker.js";
+import { Child, endAll } from "../support/processes/processes.js";
+import { repetitions } from "../support/runner/full.js";
 
 const WORKERS = 8;
 const KEYS = repetitions({ usual: 100, full: 1_000 });
@@ -66,7 +70,7 @@ describePostgres("tasks with a concurrency key, on workers that are killed", () 
   let program: Awaited<ReturnType<typeof compile>>;
   beforeAll(async () => {
     database = await startPostgres({ settings: { max_connections: 20 + 16 * WORKERS } });
-    program = await compile(new URL("../support/key-worker.ts", import.meta.url));
+    program = await compile(new URL("../support/processes/key-worker.ts", import.meta.url));
   });
   afterEach(() => endAll());
   afterAll(async () => {

@@ -18,14 +18,14 @@ import { kubernetes, openCluster } from "../../packages/leasehold/src/stores/kub
 import { only } from "../../packages/leasehold/src/testing/calls.js";
 import { LeaseWatching } from "../../packages/leasehold/src/testing/lease-suite/fixture.js";
 import { until as waitUntil } from "../../packages/leasehold/src/testing/waiting.js";
-import { LONG_MS, TTL_MS } from "../support/fault-site.js";
+import { type KubernetesEngine, startKubernetes } from "../support/engines/kubernetes-engine.js";
+import { describeUnless } from "../support/engines/postgres.js";
 import { KUBERNETES, MAYBE_APPLIED as maybe } from "../support/faults/engines.js";
+import { LONG_MS, TTL_MS } from "../support/faults/fault-site.js";
 import { leaseFaults } from "../support/faults/lease-suite.js";
 import { type Later, laterIn, openStore, sharedServer } from "../support/faults/server.js";
 import { storeFaults } from "../support/faults/store-suite.js";
-import { type KubernetesEngine, startKubernetes } from "../support/kubernetes-engine.js";
-import { describeUnless } from "../support/postgres.js";
-import { openTcpProxy, type TcpProxy } from "../support/tcp-proxy.js";
+import { openTcpProxy, type TcpProxy } from "../support/faults/tcp-proxy.js";
 
 const until = (what: string, isTrue: () => boolean | Promise<boolean>) =>
   waitUntil(expect, what, isTrue);

@@ -9,7 +9,7 @@ import { expect, it, onTestFinished } from "vitest";
 import { systemEnv } from "../../packages/leasehold/src/env/index.js";
 import { KubernetesApi } from "../../packages/leasehold/src/stores/kubernetes/connection.js";
 import { CurrentAccess } from "../../packages/leasehold/src/stores/kubernetes/connection-access.js";
-import { openTcpProxy } from "../support/tcp-proxy.js";
+import { openTcpProxy } from "../support/faults/tcp-proxy.js";
 
 const LIST = { metadata: { resourceVersion: "1" }, items: [] };
 const UNAUTHORIZED = { message: "Unauthorized" };

@@ -8,11 +8,15 @@ import { setTimeout as delay } from "node:timers/promises";
 import pg from "pg";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { connect, defineTask } from "../../packages/leasehold/src/index.js";
-import { compile } from "../support/compile.js";
-import { repetitions } from "../support/full.js";
-import type { WorkerSettings } from "../support/limit-worker.js";
-import { describePostgres, type PostgresServer, startPostgres } from "../support/postgres.js";
-import { Child, endAll } from "../support/processes.js";
+import {
+  describePostgres,
+  type PostgresServer,
+  startPostgres,
+} from "../support/engines/postgres.js";
+import { compile } from "../support/processes/compile.js";
+import type { WorkerSettings } from "../support/processes/limit-worker.js";
+import { Child, endAll } from "../support/processes/processes.js";
+import { repetitions } from "../support/runner/full.js";
 
 const WORKERS = 4;
 const TASKS = repetitions({ usual: 400, full: 4_000 });
@@ -46,7 +50,7 @@ describePostgres("tasks of limited kinds, on workers that are killed", () => {
   let program: Awaited<ReturnType<typeof compile>>;
   beforeAll(async () => {
     database = await startPostgres({ settings: { max_connections: 20 + 16 * WORKERS } });
-    program = await compile(new URL("../support/limit-worker.ts", import.meta.url));
+    program = await compile(new URL("../support/processes/limit-worker.ts", import.meta.url));
   });
   afterEach(() => endAll());
   afterAll(async () => {

@@ -7,11 +7,15 @@ import { setTimeout as delay } from "node:timers/promises";
 import pg from "pg";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { connect } from "../../packages/leasehold/src/index.js";
-import { compile } from "../support/compile.js";
-import { repetitions } from "../support/full.js";
-import type { CallerSettings } from "../support/once-caller.js";
-import { describePostgres, type PostgresServer, startPostgres } from "../support/postgres.js";
-import { Child, endAll } from "../support/processes.js";
+import {
+  describePostgres,
+  type PostgresServer,
+  startPostgres,
+} from "../support/engines/postgres.js";
+import { compile } from "../support/processes/compile.js";
+import type { CallerSettings } from "../support/processes/once-caller.js";
+import { Child, endAll } from "../support/processes/processes.js";
+import { repetitions } from "../support/runner/full.js";
 
 const PROCESSES = Number(process.env["TEST_PROCESSES"] ?? repetitions({ usual: 4, full: 20 }));
 const KEYS = repetitions({ usual: 50, full: 500 });
@@ -27,7 +31,7 @@ describePostgres("once, among processes that are killed and paused", () => {
   let program: Awaited<ReturnType<typeof compile>>;
   beforeAll(async () => {
     database = await startPostgres({ settings: { max_connections: 20 + 16 * PROCESSES } });
-    program = await compile(new URL("../support/once-caller.ts", import.meta.url));
+    program = await compile(new URL("../support/processes/once-caller.ts", import.meta.url));
   });
   afterEach(() => endAll());
   afterAll(async () => {

@@ -17,8 +17,8 @@ import {
   freshDatabase,
   type PostgresServer,
   startPostgres,
-} from "../support/postgres.js";
-import { openTcpProxy, type TcpProxy } from "../support/tcp-proxy.js";
+} from "../support/engines/postgres.js";
+import { openTcpProxy, type TcpProxy } from "../support/faults/tcp-proxy.js";
 
 const TASK = defineTask<{ n: number }>("kind");
 const TTL = { ttlMs: 60_000 };

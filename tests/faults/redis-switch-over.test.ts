@@ -10,10 +10,10 @@ import { connect, type Lease } from "../../packages/leasehold/src/index.js";
 import { type RedisConnection, redis } from "../../packages/leasehold/src/stores/redis/index.js";
 import { Keys } from "../../packages/leasehold/src/stores/redis/keys.js";
 import { until, Watching } from "../../packages/leasehold/src/testing/waiting.js";
-import { freePort } from "../support/free-port.js";
-import { endAll } from "../support/processes.js";
-import { describeRedis, type RedisServer, startRedis } from "../support/redis-engine.js";
-import { openTcpProxy, type TcpProxy } from "../support/tcp-proxy.js";
+import { freePort } from "../support/engines/free-port.js";
+import { describeRedis, type RedisServer, startRedis } from "../support/engines/redis-engine.js";
+import { openTcpProxy, type TcpProxy } from "../support/faults/tcp-proxy.js";
+import { endAll } from "../support/processes/processes.js";
 
 const TTL = { ttlMs: 60_000 };
 const isRenewed = (lease: Lease) =>

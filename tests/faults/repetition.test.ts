@@ -9,8 +9,8 @@ import { electorOver, type LeaderChange } from "../../packages/leasehold/src/ele
 import { systemEnv } from "../../packages/leasehold/src/env/index.js";
 import { LeaseWatching } from "../../packages/leasehold/src/testing/lease-suite/fixture.js";
 import { until } from "../../packages/leasehold/src/testing/waiting.js";
-import { LONG_MS } from "../support/fault-site.js";
 import { CONSUL, ETCD, KUBERNETES, POSTGRES, REDIS, ZOOKEEPER } from "../support/faults/engines.js";
+import { LONG_MS } from "../support/faults/fault-site.js";
 import {
   laterIn,
   openBehind,

@@ -7,11 +7,15 @@ import { setTimeout as delay } from "node:timers/promises";
 import pg from "pg";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { connect } from "../../packages/leasehold/src/index.js";
-import { compile } from "../support/compile.js";
-import { repetitions } from "../support/full.js";
-import { describePostgres, type PostgresServer, startPostgres } from "../support/postgres.js";
-import { Child, endAll } from "../support/processes.js";
-import type { TickerSettings } from "../support/schedule-ticker.js";
+import {
+  describePostgres,
+  type PostgresServer,
+  startPostgres,
+} from "../support/engines/postgres.js";
+import { compile } from "../support/processes/compile.js";
+import { Child, endAll } from "../support/processes/processes.js";
+import type { TickerSettings } from "../support/processes/schedule-ticker.js";
+import { repetitions } from "../support/runner/full.js";
 
 const PROCESSES = 3;
 const FIRE_TIMES = repetitions({ usual: 60, full: 500 });
@@ -23,7 +27,7 @@ describePostgres("a schedule, among processes that are killed and paused", () =>
   let program: Awaited<ReturnType<typeof compile>>;
   beforeAll(async () => {
     database = await startPostgres();
-    program = await compile(new URL("../support/schedule-ticker.ts", import.meta.url));
+    program = await compile(new URL("../support/processes/schedule-ticker.ts", import.meta.url));
   });
   afterEach(() => endAll());
   afterAll(async () => {

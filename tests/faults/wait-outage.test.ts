@@ -1,7 +1,7 @@
 /** Commands that wait say who holds the lease, when their store stops answering, and when it answers again. */
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { Cli } from "../support/cli.js";
-import { describeRedis, type RedisServer, startRedis } from "../support/redis-engine.js";
+import { describeRedis, type RedisServer, startRedis } from "../support/engines/redis-engine.js";
+import { Cli } from "../support/processes/cli.js";
 
 describeRedis("commands that wait, whose Redis is killed", () => {
   let server: RedisServer;

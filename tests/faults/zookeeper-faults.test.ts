@@ -9,9 +9,9 @@ import { zookeeper } from "../../packages/leasehold/src/stores/zookeeper/index.j
 import { only } from "../../packages/leasehold/src/testing/calls.js";
 import { LeaseWatching } from "../../packages/leasehold/src/testing/lease-suite/fixture.js";
 import { until } from "../../packages/leasehold/src/testing/waiting.js";
-import { CuratorClient } from "../support/curator-client.js";
-import { TTL_MS } from "../support/fault-site.js";
+import { CuratorClient } from "../support/engines/curator-client.js";
 import { CHROOT, MAYBE_APPLIED, ZOOKEEPER } from "../support/faults/engines.js";
+import { TTL_MS } from "../support/faults/fault-site.js";
 import { leaseFaults } from "../support/faults/lease-suite.js";
 import {
   acquired,
@@ -28,7 +28,7 @@ import {
   view,
 } from "../support/faults/server.js";
 import { storeFaults } from "../support/faults/store-suite.js";
-import { openTcpProxy } from "../support/tcp-proxy.js";
+import { openTcpProxy } from "../support/faults/tcp-proxy.js";
 
 async function openSession(
   later: Later,

@@ -3,10 +3,14 @@ import { afterAll, expect, it, onTestFinished } from "vitest";
 import { systemEnv } from "../../packages/leasehold/src/env/index.js";
 import { zookeeper } from "../../packages/leasehold/src/stores/zookeeper/index.js";
 import { until } from "../../packages/leasehold/src/testing/waiting.js";
-import { endAll } from "../support/processes.js";
-import { requestOf } from "../support/queue-site.js";
-import { openTcpProxy } from "../support/tcp-proxy.js";
-import { describeZooKeeper, startEnsemble, startZooKeeper } from "../support/zookeeper-engine.js";
+import {
+  describeZooKeeper,
+  startEnsemble,
+  startZooKeeper,
+} from "../support/engines/zookeeper-engine.js";
+import { requestOf } from "../support/faults/queue-site.js";
+import { openTcpProxy } from "../support/faults/tcp-proxy.js";
+import { endAll } from "../support/processes/processes.js";
 
 describeZooKeeper("ZooKeeper whose server becomes one of reads alone", () => {
   afterAll(() => endAll());

@@ -5,8 +5,12 @@ import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { connect, type Leasehold } from "../../packages/leasehold/src/index.js";
 import { until } from "../../packages/leasehold/src/testing/waiting.js";
-import { type ConsulServer, describeConsul, startConsul } from "../support/consul-engine.js";
-import { endAll, temporaryFolder } from "../support/processes.js";
+import {
+  type ConsulServer,
+  describeConsul,
+  startConsul,
+} from "../support/engines/consul-engine.js";
+import { endAll, temporaryFolder } from "../support/processes/processes.js";
 
 /** The longest there is here; a test that only an expiry ends would show. */
 const LONG = { ttlMs: 60_000 };

@@ -6,8 +6,8 @@ import { etcd } from "../../packages/leasehold/src/stores/etcd/index.js";
 import type { LeaseStores } from "../../packages/leasehold/src/stores/source.js";
 import { LeaseWatching } from "../../packages/leasehold/src/testing/lease-suite/fixture.js";
 import { until } from "../../packages/leasehold/src/testing/waiting.js";
-import { describeEtcd, type EtcdServer, startEtcd } from "../support/etcd-engine.js";
-import { endAll } from "../support/processes.js";
+import { describeEtcd, type EtcdServer, startEtcd } from "../support/engines/etcd-engine.js";
+import { endAll } from "../support/processes/processes.js";
 
 const TTL_MS = 5_000;
 /** Longer than any of etcdctl's waits here; a test that is woken by a poll alone would show. */

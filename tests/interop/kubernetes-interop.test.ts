@@ -8,13 +8,13 @@ import { grantIdOf, newLeaseId, systemRandom } from "../../packages/leasehold/sr
 import { kubernetes } from "../../packages/leasehold/src/stores/kubernetes/index.js";
 import { manualEnv } from "../../packages/leasehold/src/testing/index.js";
 import { until } from "../../packages/leasehold/src/testing/waiting.js";
-import { ClientGo } from "../support/client-go.js";
+import { ClientGo } from "../support/engines/client-go.js";
 import {
   type KubernetesEngine,
   REAL_CLUSTER,
   startKubernetes,
-} from "../support/kubernetes-engine.js";
-import { Child, endAll } from "../support/processes.js";
+} from "../support/engines/kubernetes-engine.js";
+import { Child, endAll } from "../support/processes/processes.js";
 
 let engine: KubernetesEngine;
 beforeAll(async () => {

@@ -3,8 +3,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { LeaseStore } from "../../packages/leasehold/src/core/index.js";
 import { grantIdOf, systemEnv } from "../../packages/leasehold/src/env/index.js";
 import { redis } from "../../packages/leasehold/src/stores/redis/index.js";
-import { LONG_MS, requestOf } from "../support/queue-site.js";
-import { describeRedis, type RedisServer, startRedis } from "../support/redis-engine.js";
+import { describeRedis, type RedisServer, startRedis } from "../support/engines/redis-engine.js";
+import { LONG_MS, requestOf } from "../support/faults/queue-site.js";
 
 const FORMATS = ["redlock", "redis-semaphore"] as const;
 const namespace = "default";

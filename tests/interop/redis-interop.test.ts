@@ -16,8 +16,8 @@ import { memory } from "../../packages/leasehold/src/stores/memory/index.js";
 import { type Format, redis } from "../../packages/leasehold/src/stores/redis/index.js";
 import { until } from "../../packages/leasehold/src/testing/waiting.js";
 import { createApp } from "../../packages/leasehold-server/src/http/index.js";
-import { endAll } from "../support/processes.js";
-import { describeRedis, type RedisServer, startRedis } from "../support/redis-engine.js";
+import { describeRedis, type RedisServer, startRedis } from "../support/engines/redis-engine.js";
+import { endAll } from "../support/processes/processes.js";
 
 const LONG_MS = 60_000;
 

@@ -13,10 +13,14 @@ import Redlock, {
 import { connect } from "../../packages/leasehold/src/index.js";
 import { redis } from "../../packages/leasehold/src/stores/redis/index.js";
 import { until } from "../../packages/leasehold/src/testing/waiting.js";
-import { describePostgres, type FreshDatabase, freshDatabase } from "../support/postgres.js";
-import { endAll } from "../support/processes.js";
-import { describeRedis, type RedisServer, startRedis } from "../support/redis-engine.js";
-import { openTcpProxy } from "../support/tcp-proxy.js";
+import {
+  describePostgres,
+  type FreshDatabase,
+  freshDatabase,
+} from "../support/engines/postgres.js";
+import { describeRedis, type RedisServer, startRedis } from "../support/engines/redis-engine.js";
+import { openTcpProxy } from "../support/faults/tcp-proxy.js";
+import { endAll } from "../support/processes/processes.js";
 
 const LONG_MS = 60_000;
 const NOW: Partial<Settings> = { retryCount: 0 };

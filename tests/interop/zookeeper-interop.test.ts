@@ -8,14 +8,14 @@ import { newLeaseId, systemEnv, systemRandom } from "../../packages/leasehold/sr
 import { connect } from "../../packages/leasehold/src/index.js";
 import { zookeeper } from "../../packages/leasehold/src/stores/zookeeper/index.js";
 import { only } from "../../packages/leasehold/src/testing/calls.js";
-import { CuratorClient } from "../support/curator-client.js";
-import { endAll } from "../support/processes.js";
-import { Opened } from "../support/queue-site.js";
+import { CuratorClient } from "../support/engines/curator-client.js";
 import {
   describeZooKeeper,
   startZooKeeper,
   type ZooKeeperServer,
-} from "../support/zookeeper-engine.js";
+} from "../support/engines/zookeeper-engine.js";
+import { Opened } from "../support/faults/queue-site.js";
+import { endAll } from "../support/processes/processes.js";
 
 describeZooKeeper("a lock of Curator's layout", () => {
   let server: ZooKeeperServer;

@@ -1,7 +1,7 @@
 /** Bundles of programs of users, which run: on this Node, or with the globals of the web alone. */
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { missingRedis } from "../support/redis-engine.js";
+import { missingRedis } from "../support/engines/redis-engine.js";
 import { run } from "./program.js";
 import type { Row } from "./row.js";
 import { missingPostgres } from "./runtimes.js";

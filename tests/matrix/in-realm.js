@@ -1,7 +1,7 @@
 // Runs the bundle of a page where there are the globals of the web and nothing else: node in-realm.js BUNDLE URL
 import { readFile } from "node:fs/promises";
 import { runInContext } from "node:vm";
-import { webRealm } from "../support/web-realm.js";
+import { webRealm } from "../support/processes/web-realm.js";
 
 const [bundle = "", url = ""] = process.argv.slice(2);
 const realm = webRealm();

@@ -1,6 +1,6 @@
 /** Programs that the rows run: they end with the run, and after some minutes at the latest. */
-import { ownEnvironment } from "../support/cli.js";
-import { Child } from "../support/processes.js";
+import { ownEnvironment } from "../support/processes/cli.js";
+import { Child } from "../support/processes/processes.js";
 
 /** The longest of a row's programs takes a few seconds, and a compiler half a minute on a busy machine. */
 const LONGEST_MS = 240_000;

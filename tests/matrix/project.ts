@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { cp, mkdir, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { PACKAGES, type PackageName, pack } from "../support/packages.js";
+import { PACKAGES, type PackageName, pack } from "../support/documents/packages.js";
 import { run } from "./program.js";
 
 const PROGRAMS = fileURLToPath(new URL("./programs", import.meta.url));

@@ -2,8 +2,8 @@
 import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { findEngine } from "../support/postgres-engine.js";
-import { missingRedis } from "../support/redis-engine.js";
+import { findEngine } from "../support/engines/postgres-engine.js";
+import { missingRedis } from "../support/engines/redis-engine.js";
 import { run } from "./program.js";
 import type { Row } from "./row.js";
 import { MODULES, type Site } from "./site.js";

@@ -2,8 +2,8 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { ownEnvironment } from "../support/cli.js";
-import { Child } from "../support/processes.js";
+import { ownEnvironment } from "../support/processes/cli.js";
+import { Child } from "../support/processes/processes.js";
 import { createProject } from "./project.js";
 
 /** Where `npm ci --prefix tests/matrix` installs. */

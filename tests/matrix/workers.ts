@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { copyFile, mkdir } from "node:fs/promises";
 import { join } from "node:path";
-import { Child } from "../support/processes.js";
+import { Child } from "../support/processes/processes.js";
 import { bundle } from "./bundlers.js";
 import { run } from "./program.js";
 import type { Row } from "./row.js";

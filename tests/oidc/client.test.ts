@@ -9,7 +9,7 @@ import { connect, type Leasehold } from "../../packages/leasehold/src/index.js";
 import { http } from "../../packages/leasehold/src/stores/http/node.js";
 import { memory } from "../../packages/leasehold/src/stores/memory/index.js";
 import { createApp, listen } from "../../packages/leasehold-server/src/http/index.js";
-import { AUDIENCE, describeIssuer, openIssuer } from "../support/oidc-issuer.js";
+import { AUDIENCE, describeIssuer, openIssuer } from "../support/server/oidc-issuer.js";
 
 const TOKEN_SECONDS = 5;
 const TTL_MS = 60_000;

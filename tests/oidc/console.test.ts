@@ -6,16 +6,16 @@ import {
   type Listening,
   listen,
 } from "../../packages/leasehold-server/src/http/index.js";
-import { describeChromium } from "../support/chromium.js";
-import { axe, type Console, openConsole } from "../support/console.js";
+import { describeChromium } from "../support/browser/chromium.js";
+import { axe, type Console, openConsole } from "../support/browser/console.js";
 import {
   AUDIENCE,
   CONSOLE_CLIENT,
   describeIssuer,
   type Issuer,
   openIssuer,
-} from "../support/oidc-issuer.js";
-import { TEST_LIMITS } from "../support/test-limits.js";
+} from "../support/server/oidc-issuer.js";
+import { TEST_LIMITS } from "../support/server/test-limits.js";
 
 const SIGN_IN = "Sign in with your account";
 

@@ -3,8 +3,13 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeAll, expect, it } from "vitest";
-import { checkBuild, leasehold, serve } from "../support/cli.js";
-import { AUDIENCE, CONSOLE_CLIENT, describeIssuer, openIssuer } from "../support/oidc-issuer.js";
+import { checkBuild, leasehold, serve } from "../support/processes/cli.js";
+import {
+  AUDIENCE,
+  CONSOLE_CLIENT,
+  describeIssuer,
+  openIssuer,
+} from "../support/server/oidc-issuer.js";
 
 const closing: (() => Promise<unknown>)[] = [];
 afterEach(async () => {

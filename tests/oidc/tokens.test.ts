@@ -11,7 +11,7 @@ import {
   describeIssuer,
   type IssuerOptions,
   openIssuer,
-} from "../support/oidc-issuer.js";
+} from "../support/server/oidc-issuer.js";
 
 const closing: (() => Promise<unknown>)[] = [];
 afterEach(async () => {

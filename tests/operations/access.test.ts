@@ -6,10 +6,10 @@ import { afterEach, expect, it } from "vitest";
 import type { Role } from "../../packages/leasehold/src/control/index.js";
 import { sleep, systemEnv } from "../../packages/leasehold/src/env/index.js";
 import { ACCESS } from "../../packages/leasehold-server/src/http/auth/access.js";
-import { ACCESS_EXAMPLES, type AccessExample } from "../support/access-examples.js";
-import { CONTROL_ENGINES } from "../support/control-engines.js";
-import { OpenApi, type Operation } from "../support/openapi.js";
-import { type Answer, openTenants, type Request, type Thing } from "../support/tenants.js";
+import { CONTROL_ENGINES } from "../support/engines/control-engines.js";
+import { ACCESS_EXAMPLES, type AccessExample } from "../support/server/access-examples.js";
+import { OpenApi, type Operation } from "../support/server/openapi.js";
+import { type Answer, openTenants, type Request, type Thing } from "../support/server/tenants.js";
 
 const [OURS, THEIRS] = ["a", "b"];
 

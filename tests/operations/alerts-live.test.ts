@@ -11,15 +11,15 @@ import { memoryGuard } from "../../packages/leasehold/src/fence/index.js";
 import { connect } from "../../packages/leasehold/src/index.js";
 import { BUDGET_HEADER } from "../../packages/leasehold/src/wire/index.js";
 import { startOpenTelemetry } from "../../packages/leasehold-server/src/cli/open-telemetry.js";
-import { checkBuild, endAll, serve } from "../support/cli.js";
-import { describeUnless } from "../support/postgres.js";
+import { describeUnless } from "../support/engines/postgres.js";
+import { missingRedis, startRedis } from "../support/engines/redis-engine.js";
+import { checkBuild, endAll, serve } from "../support/processes/cli.js";
 import {
   missingPrometheus,
   type Prometheus,
   scaled,
   startPrometheus,
-} from "../support/prometheus.js";
-import { missingRedis, startRedis } from "../support/redis-engine.js";
+} from "../support/processes/prometheus.js";
 
 /** About 45 s on an idle machine: the longest wait is that of LeaseholdContention, then the window after it. */
 const PATIENT_MS = 420_000;

@@ -14,7 +14,7 @@ import { connect, openStores } from "../../packages/leasehold/src/index.js";
 import { startOpenTelemetry } from "../../packages/leasehold-server/src/cli/open-telemetry.js";
 import { prometheusName } from "../../packages/leasehold-server/src/cli/prometheus.js";
 import { createApp, listen } from "../../packages/leasehold-server/src/http/index.js";
-import { parseMetrics, type Sample } from "../support/metrics.js";
+import { parseMetrics, type Sample } from "../support/server/metrics.js";
 import { type AlertCase, CASES, ELECTION, RESOURCE } from "./alert-cases.js";
 
 const run = promisify(execFile);

@@ -18,7 +18,7 @@ import {
   type OpenedControl,
   type OpenedSql,
   SQL_ENGINES,
-} from "../support/control-engines.js";
+} from "../support/engines/control-engines.js";
 
 const namespace = "audited";
 let resources = 0;

@@ -26,9 +26,9 @@ import { Chance } from "../../verification/fuzz/chance.js";
 import { Requests } from "../../verification/fuzz/requests.js";
 import { openTarget, type Target } from "../../verification/fuzz/target.js";
 import { MARK } from "../../verification/fuzz/values.js";
-import { checkBuild, endAll, leasehold, serve } from "../support/cli.js";
-import { OpenApi } from "../support/openapi.js";
-import { freshPglite } from "../support/pglite.js";
+import { freshPglite } from "../support/engines/pglite.js";
+import { checkBuild, endAll, leasehold, serve } from "../support/processes/cli.js";
+import { OpenApi } from "../support/server/openapi.js";
 
 const SECRET = new RegExp(`${MARK}[0-9a-f]{26}`, "gi");
 /** The secret ends of lease ids and claim ids, and the secrets of keys, are 16 random bytes. */

@@ -16,7 +16,7 @@ import {
   ownEnvironment,
   type Serving,
   serve,
-} from "../support/cli.js";
+} from "../support/processes/cli.js";
 
 // Each has names of its own on the server, and most of them wait for a process: one of them for 30 s.
 const it = each.concurrent;

@@ -4,10 +4,10 @@ import { once } from "node:events";
 import { createServer } from "node:net";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeAll, describe, expect, it, onTestFinished } from "vitest";
-import { Cli, checkBuild, endAll, leasehold, serve } from "../support/cli.js";
-import { freePort } from "../support/free-port.js";
+import { freePort } from "../support/engines/free-port.js";
+import { Cli, checkBuild, endAll, leasehold, serve } from "../support/processes/cli.js";
 
-const HANDLERS = fileURLToPath(new URL("../support/cli-handlers.js", import.meta.url));
+const HANDLERS = fileURLToPath(new URL("../support/processes/cli-handlers.js", import.meta.url));
 const DEAD = "http://127.0.0.1:2";
 
 beforeAll(() => checkBuild());

@@ -3,6 +3,7 @@
 import { execFileSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describeUnless } from "../support/engines/postgres.js";
 import {
   Cli,
   checkBuild,
@@ -11,9 +12,8 @@ import {
   ownEnvironment,
   type Serving,
   serve,
-} from "../support/cli.js";
-import { describeUnless } from "../support/postgres.js";
-import { Child, endAll } from "../support/processes.js";
+} from "../support/processes/cli.js";
+import { Child, endAll } from "../support/processes/processes.js";
 
 const SLOW = { timeout: 120_000 };
 
@@ -137,7 +137,7 @@ it("the demo prints lines without a terminal", SLOW, async () => {
 });
 
 describe("a process with an IPC channel", SLOW, () => {
-  const HANDLERS = fileURLToPath(new URL("../support/cli-handlers.js", import.meta.url));
+  const HANDLERS = fileURLToPath(new URL("../support/processes/cli-handlers.js", import.meta.url));
   const COMMANDS = [
     { args: ["serve", "--port", "0", "--store", "memory:x"], ready: '"url"' },
     { args: ["worker", "--handlers", HANDLERS], ready: '"working"' },

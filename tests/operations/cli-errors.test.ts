@@ -1,6 +1,6 @@
 /** How the command line words errors, and prints them with --json. */
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { checkBuild, endAll, leasehold, serve } from "../support/cli.js";
+import { checkBuild, endAll, leasehold, serve } from "../support/processes/cli.js";
 
 let url: string;
 beforeAll(async () => {

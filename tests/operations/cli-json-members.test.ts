@@ -8,8 +8,8 @@ import { join } from "node:path";
 import { afterEach, beforeAll, expect, it, vi } from "vitest";
 import { Exit } from "../../packages/leasehold-server/src/cli/failures.js";
 import { loadProgram } from "../../packages/leasehold-server/src/cli/program.js";
-import { checkBuild, endAll, leasehold } from "../support/cli.js";
-import { describePostgres, freshDatabase } from "../support/postgres.js";
+import { describePostgres, freshDatabase } from "../support/engines/postgres.js";
+import { checkBuild, endAll, leasehold } from "../support/processes/cli.js";
 
 /** As a script that an operator might have. `$enqueue` is the id that `enqueue` printed. */
 const STORY = [

@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { connect, defineTask } from "../../packages/leasehold/src/index.js";
-import { checkBuild, endAll, leasehold, type Serving, serve } from "../support/cli.js";
-import { BROKEN_JSON, CHANGED_JSON, REPEATED_JSON } from "../support/json-texts.js";
+import { checkBuild, endAll, leasehold, type Serving, serve } from "../support/processes/cli.js";
+import { BROKEN_JSON, CHANGED_JSON, REPEATED_JSON } from "../support/server/json-texts.js";
 
 let server: Serving;
 const folder = mkdtempSync(join(tmpdir(), "leasehold-json-"));

@@ -1,6 +1,6 @@
 /** What the command line says at a limit of a server's tenant. */
 import { afterEach, beforeAll, expect, it } from "vitest";
-import { Cli, checkBuild, endAll, leasehold, serve } from "../support/cli.js";
+import { Cli, checkBuild, endAll, leasehold, serve } from "../support/processes/cli.js";
 
 beforeAll(() => checkBuild());
 afterEach(() => endAll());

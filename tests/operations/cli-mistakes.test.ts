@@ -2,8 +2,15 @@
 import { existsSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { Cli, checkBuild, endAll, leasehold, type Serving, serve } from "../support/cli.js";
-import { freshPglite } from "../support/pglite.js";
+import { freshPglite } from "../support/engines/pglite.js";
+import {
+  Cli,
+  checkBuild,
+  endAll,
+  leasehold,
+  type Serving,
+  serve,
+} from "../support/processes/cli.js";
 
 let server: Serving;
 beforeAll(async () => {

@@ -2,8 +2,8 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeAll, expect, it } from "vitest";
-import { Cli, checkBuild, endAll } from "../support/cli.js";
-import { temporaryFolder } from "../support/processes.js";
+import { Cli, checkBuild, endAll } from "../support/processes/cli.js";
+import { temporaryFolder } from "../support/processes/processes.js";
 
 beforeAll(() => checkBuild());
 afterEach(() => endAll());

@@ -1,7 +1,7 @@
 /** What the command line says of names that look like others. */
 import { afterEach, beforeAll, expect, it } from "vitest";
 import { connect } from "../../packages/leasehold/src/index.js";
-import { checkBuild, endAll, leasehold, serve } from "../support/cli.js";
+import { checkBuild, endAll, leasehold, serve } from "../support/processes/cli.js";
 
 beforeAll(() => checkBuild());
 afterEach(() => endAll());

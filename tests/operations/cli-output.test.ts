@@ -1,6 +1,7 @@
 /** What the command line does if its output cannot be written, by real processes. */
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
+import { freshPglite } from "../support/engines/pglite.js";
 import {
   checkBuild,
   endAll,
@@ -9,9 +10,8 @@ import {
   ownEnvironment,
   type Serving,
   serve,
-} from "../support/cli.js";
-import { freshPglite } from "../support/pglite.js";
-import { Child, type Ended, temporaryFolder } from "../support/processes.js";
+} from "../support/processes/cli.js";
+import { Child, type Ended, temporaryFolder } from "../support/processes/processes.js";
 
 const SLOW = { timeout: 120_000 };
 

@@ -1,8 +1,12 @@
 /** What the command line says of who is refused by a pause: the callers of a server, or all. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { checkBuild, endAll, leasehold, serve } from "../support/cli.js";
-import { describePostgres, type FreshDatabase, freshDatabase } from "../support/postgres.js";
-import { describeRedis, type RedisServer, startRedis } from "../support/redis-engine.js";
+import {
+  describePostgres,
+  type FreshDatabase,
+  freshDatabase,
+} from "../support/engines/postgres.js";
+import { describeRedis, type RedisServer, startRedis } from "../support/engines/redis-engine.js";
+import { checkBuild, endAll, leasehold, serve } from "../support/processes/cli.js";
 
 beforeAll(() => checkBuild());
 afterEach(() => endAll());

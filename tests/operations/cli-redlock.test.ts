@@ -1,8 +1,8 @@
 /** What commands print of leases in a compatibility format, which keeps neither tokens nor TTLs. */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { connect } from "../../packages/leasehold/src/index.js";
-import { checkBuild, endAll, leasehold } from "../support/cli.js";
-import { describeRedis, type RedisServer, startRedis } from "../support/redis-engine.js";
+import { describeRedis, type RedisServer, startRedis } from "../support/engines/redis-engine.js";
+import { checkBuild, endAll, leasehold } from "../support/processes/cli.js";
 
 describeRedis("on redis with format=redlock", () => {
   let redis: RedisServer;

@@ -1,6 +1,6 @@
 /** Arguments that contradict each other, or that the command line would have to change, are refused. */
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { checkBuild, endAll, leasehold, type Serving, serve } from "../support/cli.js";
+import { checkBuild, endAll, leasehold, type Serving, serve } from "../support/processes/cli.js";
 
 let server: Serving;
 beforeAll(async () => {

@@ -4,9 +4,9 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeAll, expect, it, onTestFinished } from "vitest";
-import { Cli, checkBuild, endAll, leasehold, serve } from "../support/cli.js";
+import { Cli, checkBuild, endAll, leasehold, serve } from "../support/processes/cli.js";
 
-const HANDLERS = fileURLToPath(new URL("../support/cli-handlers.js", import.meta.url));
+const HANDLERS = fileURLToPath(new URL("../support/processes/cli-handlers.js", import.meta.url));
 
 beforeAll(() => checkBuild());
 afterEach(() => endAll());

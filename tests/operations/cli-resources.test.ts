@@ -3,7 +3,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { checkBuild, endAll, leasehold } from "../support/cli.js";
+import { checkBuild, endAll, leasehold } from "../support/processes/cli.js";
 
 let directory: string;
 beforeAll(async () => {

@@ -1,8 +1,12 @@
 /** Commands against a PostgreSQL database or schema in which Leasehold has no tables. */
 import pg from "pg";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { checkBuild, endAll, leasehold } from "../support/cli.js";
-import { describePostgres, type FreshDatabase, freshDatabase } from "../support/postgres.js";
+import {
+  describePostgres,
+  type FreshDatabase,
+  freshDatabase,
+} from "../support/engines/postgres.js";
+import { checkBuild, endAll, leasehold } from "../support/processes/cli.js";
 
 const SLOW = { timeout: 120_000 };
 

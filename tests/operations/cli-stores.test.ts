@@ -10,14 +10,25 @@ import {
   commandTree,
 } from "../../packages/leasehold-server/src/cli/command-tree.js";
 import { loadProgram } from "../../packages/leasehold-server/src/cli/program.js";
-import { Cli, type CliOptions, checkBuild, endAll, leasehold, serve } from "../support/cli.js";
-import { freshPglite } from "../support/pglite.js";
-import { describePostgres, type FreshDatabase, freshDatabase } from "../support/postgres.js";
-import { describeRedis, startRedis } from "../support/redis-engine.js";
+import { freshPglite } from "../support/engines/pglite.js";
+import {
+  describePostgres,
+  type FreshDatabase,
+  freshDatabase,
+} from "../support/engines/postgres.js";
+import { describeRedis, startRedis } from "../support/engines/redis-engine.js";
+import {
+  Cli,
+  type CliOptions,
+  checkBuild,
+  endAll,
+  leasehold,
+  serve,
+} from "../support/processes/cli.js";
 
 const SLOW = { timeout: 60_000 };
 const PATIENT = { timeout: 30_000, interval: 50 };
-const HANDLERS = fileURLToPath(new URL("../support/cli-handlers.js", import.meta.url));
+const HANDLERS = fileURLToPath(new URL("../support/processes/cli-handlers.js", import.meta.url));
 
 let folder: string;
 beforeAll(async () => {

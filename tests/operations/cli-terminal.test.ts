@@ -2,8 +2,8 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openStores } from "../../packages/leasehold/src/index.js";
 import { newTaskOf } from "../../packages/leasehold/src/testing/task-suite/new-task.js";
-import { Cli, checkBuild, endAll, leasehold } from "../support/cli.js";
-import { freshPglite } from "../support/pglite.js";
+import { freshPglite } from "../support/engines/pglite.js";
+import { Cli, checkBuild, endAll, leasehold } from "../support/processes/cli.js";
 
 const SLOW = { timeout: 120_000 };
 

@@ -4,8 +4,19 @@ import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { connect, defineTask } from "../../packages/leasehold/src/index.js";
-import { Cli, checkBuild, endAll, leasehold, type Serving, serve } from "../support/cli.js";
-import { describePostgres, type FreshDatabase, freshDatabase } from "../support/postgres.js";
+import {
+  describePostgres,
+  type FreshDatabase,
+  freshDatabase,
+} from "../support/engines/postgres.js";
+import {
+  Cli,
+  checkBuild,
+  endAll,
+  leasehold,
+  type Serving,
+  serve,
+} from "../support/processes/cli.js";
 
 const PATIENT = { timeout: 30_000, interval: 50 };
 const root = fileURLToPath(new URL("../..", import.meta.url));

@@ -5,9 +5,13 @@ import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from "vitest";
 import { parse } from "yaml";
 import { until } from "../../packages/leasehold/src/testing/waiting.js";
-import { checkBuild, MAIN, ownEnvironment } from "../support/cli.js";
-import { describePostgres, type FreshDatabase, freshDatabase } from "../support/postgres.js";
-import { Child, endAll, temporaryFolder } from "../support/processes.js";
+import {
+  describePostgres,
+  type FreshDatabase,
+  freshDatabase,
+} from "../support/engines/postgres.js";
+import { checkBuild, MAIN, ownEnvironment } from "../support/processes/cli.js";
+import { Child, endAll, temporaryFolder } from "../support/processes/processes.js";
 
 const page = await readFile(fileURLToPath(new URL("../../docs/cron.md", import.meta.url)), "utf8");
 const blockAfter = (start: string) =>

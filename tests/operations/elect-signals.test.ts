@@ -1,6 +1,6 @@
 /** Signals to a candidate between two terms. */
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
-import { Cli, checkBuild, endAll, leasehold, serve } from "../support/cli.js";
+import { Cli, checkBuild, endAll, leasehold, serve } from "../support/processes/cli.js";
 
 let url: string;
 beforeAll(async () => {

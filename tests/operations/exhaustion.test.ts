@@ -4,7 +4,7 @@ import { createKey, type Role } from "../../packages/leasehold/src/control/index
 import { systemRandom } from "../../packages/leasehold/src/env/index.js";
 import { manualEnv } from "../../packages/leasehold/src/testing/index.js";
 import type { AppOptions } from "../../packages/leasehold-server/src/http/index.js";
-import { expectProblem, openTestApp } from "../support/app.js";
+import { expectProblem, openTestApp } from "../support/server/app.js";
 
 async function open(limits: AppOptions["limits"]) {
   const env = manualEnv();

@@ -2,8 +2,15 @@
 import { once } from "node:events";
 import { connect } from "node:net";
 import { afterEach, beforeAll, expect, it, onTestFinished } from "vitest";
-import { type Cli, checkBuild, endAll, leasehold, type Serving, serve } from "../support/cli.js";
-import { freshPglite } from "../support/pglite.js";
+import { freshPglite } from "../support/engines/pglite.js";
+import {
+  type Cli,
+  checkBuild,
+  endAll,
+  leasehold,
+  type Serving,
+  serve,
+} from "../support/processes/cli.js";
 
 beforeAll(() => checkBuild());
 afterEach(() => endAll());

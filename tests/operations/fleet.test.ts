@@ -1,7 +1,7 @@
 /** A fleet as it is deployed: instances that start together, and those that leave while others go on. */
 import { afterEach, beforeAll, expect, it } from "vitest";
-import { Cli, checkBuild, endAll, leasehold, serve } from "../support/cli.js";
-import { describePostgres, freshDatabase } from "../support/postgres.js";
+import { describePostgres, freshDatabase } from "../support/engines/postgres.js";
+import { Cli, checkBuild, endAll, leasehold, serve } from "../support/processes/cli.js";
 
 const PODS = 10;
 

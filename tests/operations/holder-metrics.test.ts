@@ -12,10 +12,10 @@ import {
   leasehold,
   type Serving,
   serve,
-} from "../support/cli.js";
-import { parseMetrics, prometheusBase, valueOf } from "../support/metrics.js";
+} from "../support/processes/cli.js";
+import { parseMetrics, prometheusBase, valueOf } from "../support/server/metrics.js";
 
-const HANDLERS = fileURLToPath(new URL("../support/cli-handlers.js", import.meta.url));
+const HANDLERS = fileURLToPath(new URL("../support/processes/cli-handlers.js", import.meta.url));
 const PATIENT = { timeout: 60_000, interval: 50 };
 
 let server: Serving;

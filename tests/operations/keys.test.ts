@@ -29,8 +29,12 @@ import {
   type OpenedControl,
   type OpenedSql,
   SQL_ENGINES,
-} from "../support/control-engines.js";
-import { describePostgres, type FreshDatabase, freshDatabase } from "../support/postgres.js";
+} from "../support/engines/control-engines.js";
+import {
+  describePostgres,
+  type FreshDatabase,
+  freshDatabase,
+} from "../support/engines/postgres.js";
 
 const { random } = systemEnv;
 const BY = { actor: "cli:tester", reason: null };

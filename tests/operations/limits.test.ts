@@ -4,7 +4,7 @@ import { afterEach, expect, it } from "vitest";
 import type { Env } from "../../packages/leasehold/src/env/index.js";
 import { manualEnv } from "../../packages/leasehold/src/testing/index.js";
 import { type AppOptions, listen } from "../../packages/leasehold-server/src/http/index.js";
-import { type Asked, expectProblem, openApp } from "../support/app.js";
+import { type Asked, expectProblem, openApp } from "../support/server/app.js";
 
 const opened: (() => Promise<void>)[] = [];
 afterEach(async () => {

@@ -23,9 +23,9 @@ import { until } from "../../packages/leasehold/src/testing/waiting.js";
 import { toWireLeaseId } from "../../packages/leasehold/src/wire/index.js";
 import { startOpenTelemetry } from "../../packages/leasehold-server/src/cli/open-telemetry.js";
 import { createApp } from "../../packages/leasehold-server/src/http/index.js";
-import { repetitions } from "../support/full.js";
-import { type Loss, type Lossy, lossy } from "../support/lossy-stores.js";
-import { parseMetrics, valueOf } from "../support/metrics.js";
+import { type Loss, type Lossy, lossy } from "../support/faults/lossy-stores.js";
+import { repetitions } from "../support/runner/full.js";
+import { parseMetrics, valueOf } from "../support/server/metrics.js";
 
 const NAMESPACE = "default";
 const RESOURCES = ["a", "b", "c"];

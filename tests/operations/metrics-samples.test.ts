@@ -10,8 +10,8 @@ import { openStores } from "../../packages/leasehold/src/index.js";
 import { manualClock } from "../../packages/leasehold/src/testing/index.js";
 import { startOpenTelemetry } from "../../packages/leasehold-server/src/cli/open-telemetry.js";
 import { createApp } from "../../packages/leasehold-server/src/http/index.js";
-import { instead } from "../support/instead.js";
-import { parseMetrics, type Sample, sampleNameOf, valueOf } from "../support/metrics.js";
+import { parseMetrics, type Sample, sampleNameOf, valueOf } from "../support/server/metrics.js";
+import { instead } from "../support/worlds/instead.js";
 
 /** The longest that a scrape waits for a sample. */
 const MAX_SAMPLE_WAIT_MS = 100;

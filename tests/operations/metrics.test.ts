@@ -15,14 +15,14 @@ import {
   type Listening,
   listen,
 } from "../../packages/leasehold-server/src/http/index.js";
-import { instead } from "../support/instead.js";
 import {
   parseMetrics,
   prometheusBase,
   type Sample,
   sampleNameOf,
   valueOf,
-} from "../support/metrics.js";
+} from "../support/server/metrics.js";
+import { instead } from "../support/worlds/instead.js";
 
 /** Of holders, task kinds and data, none of which may be found in any metric. */
 const CANARY = "canary-5f1c";

@@ -1,7 +1,7 @@
 /** `leasehold migrate` of stores without tables of ours, by real processes. */
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { checkBuild, endAll, leasehold, serve } from "../support/cli.js";
-import { describeRedis, type RedisServer, startRedis } from "../support/redis-engine.js";
+import { describeRedis, type RedisServer, startRedis } from "../support/engines/redis-engine.js";
+import { checkBuild, endAll, leasehold, serve } from "../support/processes/cli.js";
 
 beforeAll(checkBuild);
 afterAll(() => endAll());

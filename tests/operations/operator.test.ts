@@ -4,8 +4,8 @@ import { createKey, type Role } from "../../packages/leasehold/src/control/index
 import { newLeaseId, systemEnv, systemRandom } from "../../packages/leasehold/src/env/index.js";
 import { toWireLeaseId } from "../../packages/leasehold/src/wire/index.js";
 import { createApp, type ServerApp } from "../../packages/leasehold-server/src/http/index.js";
-import { CONTROL_ENGINES, type OpenedControl } from "../support/control-engines.js";
-import { TEST_LIMITS } from "../support/test-limits.js";
+import { CONTROL_ENGINES, type OpenedControl } from "../support/engines/control-engines.js";
+import { TEST_LIMITS } from "../support/server/test-limits.js";
 
 interface Reply {
   readonly status: number;

@@ -1,8 +1,15 @@
 /** What operators see and do with the command line on an http:// store, by real processes. */
 import { afterAll, afterEach, beforeAll, expect, it, onTestFinished } from "vitest";
 import { connect } from "../../packages/leasehold/src/index.js";
-import { Cli, checkBuild, endAll, leasehold, type Serving, serve } from "../support/cli.js";
-import { openLiveServer } from "../support/http-story.js";
+import {
+  Cli,
+  checkBuild,
+  endAll,
+  leasehold,
+  type Serving,
+  serve,
+} from "../support/processes/cli.js";
+import { openLiveServer } from "../support/server/http-story.js";
 
 let server: Serving;
 beforeAll(async () => {

@@ -2,8 +2,8 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, expect, it, onTestFinished } from "vitest";
-import { Cli, endAll, leasehold } from "../support/cli.js";
-import { parseMetrics, valueOf } from "../support/metrics.js";
+import { Cli, endAll, leasehold } from "../support/processes/cli.js";
+import { parseMetrics, valueOf } from "../support/server/metrics.js";
 
 const TRACE_ID = "0af7651916cd43dd8448eb211c80319c";
 const CANARY = "canary-77aa";

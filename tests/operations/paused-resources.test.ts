@@ -4,7 +4,11 @@ import type { PauseKey } from "../../packages/leasehold/src/control/index.js";
 import type { AcquireRequest } from "../../packages/leasehold/src/core/index.js";
 import { newLeaseId, systemEnv } from "../../packages/leasehold/src/env/index.js";
 import { connect } from "../../packages/leasehold/src/index.js";
-import { CONTROL_ENGINES, type OpenedControl, type OpenedSql } from "../support/control-engines.js";
+import {
+  CONTROL_ENGINES,
+  type OpenedControl,
+  type OpenedSql,
+} from "../support/engines/control-engines.js";
 
 const namespace = "default";
 const PAUSED = { status: "held", holder: "paused", grantId: null, remainingMs: null };

@@ -7,6 +7,7 @@ import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeAll, expect, it, vi } from "vitest";
 import { connect } from "../../packages/leasehold/src/index.js";
 import { until } from "../../packages/leasehold/src/testing/waiting.js";
+import { type Fault, openFaultProxy } from "../support/faults/fault-proxy.js";
 import {
   Cli,
   checkBuild,
@@ -16,9 +17,8 @@ import {
   ownEnvironment,
   type Serving,
   serve,
-} from "../support/cli.js";
-import { type Fault, openFaultProxy } from "../support/fault-proxy.js";
-import { Child, temporaryFolder } from "../support/processes.js";
+} from "../support/processes/cli.js";
+import { Child, temporaryFolder } from "../support/processes/processes.js";
 
 const PATIENT = { timeout: 30_000, interval: 50 };
 const MAIN = fileURLToPath(

@@ -4,7 +4,7 @@ import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { checkBuild, endAll, leasehold, serve } from "../support/cli.js";
+import { checkBuild, endAll, leasehold, serve } from "../support/processes/cli.js";
 
 interface Line {
   readonly version: number;

@@ -4,7 +4,7 @@ import { grantIdOf } from "../../packages/leasehold/src/env/index.js";
 import { memory } from "../../packages/leasehold/src/stores/memory/index.js";
 import type { Stores } from "../../packages/leasehold/src/stores/source.js";
 import { manualEnv } from "../../packages/leasehold/src/testing/index.js";
-import { openTenants } from "../support/tenants.js";
+import { openTenants } from "../support/server/tenants.js";
 
 const env = manualEnv();
 const opened: { stores: Stores; apps: ReturnType<typeof openTenants>["app"][] }[] = [];

@@ -3,8 +3,8 @@ import { expect, it } from "vitest";
 import { rotateKey, verifyAudit } from "../../packages/leasehold/src/control/index.js";
 import { systemEnv } from "../../packages/leasehold/src/env/index.js";
 import { createApp } from "../../packages/leasehold-server/src/http/index.js";
-import { newKey } from "../support/console.js";
-import { CONTROL_ENGINES } from "../support/control-engines.js";
+import { newKey } from "../support/browser/console.js";
+import { CONTROL_ENGINES } from "../support/engines/control-engines.js";
 
 for (const engine of CONTROL_ENGINES) {
   engine.describe(`two-person revokes on ${engine.name}`, () => {

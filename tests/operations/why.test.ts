@@ -5,15 +5,19 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { connect, type Leasehold } from "../../packages/leasehold/src/index.js";
 import { until } from "../../packages/leasehold/src/testing/waiting.js";
 import {
+  describePostgres,
+  type FreshDatabase,
+  freshDatabase,
+} from "../support/engines/postgres.js";
+import { describeRedis, type RedisServer, startRedis } from "../support/engines/redis-engine.js";
+import {
   checkBuild,
   endAll,
   leasehold,
   ownEnvironment,
   type Serving,
   serve,
-} from "../support/cli.js";
-import { describePostgres, type FreshDatabase, freshDatabase } from "../support/postgres.js";
-import { describeRedis, type RedisServer, startRedis } from "../support/redis-engine.js";
+} from "../support/processes/cli.js";
 
 const TTL_MS = 600_000;
 const root = fileURLToPath(new URL("../..", import.meta.url));

@@ -9,7 +9,7 @@ import {
   problemsOf,
   writeReports,
 } from "../../scripts/support/api.js";
-import { checkBuild } from "../support/cli.js";
+import { checkBuild } from "../support/processes/cli.js";
 
 /** Reading the declarations takes seconds on a busy machine. */
 const TIMEOUT_MS = 120_000;

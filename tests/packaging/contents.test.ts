@@ -11,8 +11,8 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { beforeAll, describe, expect, it } from "vitest";
 import { PUBLISHED } from "../../scripts/support/packages.js";
-import { checkBuild } from "../support/cli.js";
-import { brokenWherePacked, deadLinks, REPOSITORY, readHere } from "../support/links.js";
+import { brokenWherePacked, deadLinks, REPOSITORY, readHere } from "../support/documents/links.js";
+import { checkBuild } from "../support/processes/cli.js";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const COMMAND = "UPDATE_GOLDEN=1 npx vitest run tests/packaging/contents.test.ts";

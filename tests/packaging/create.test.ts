@@ -7,9 +7,13 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { parse } from "yaml";
-import { checkBuild, checkFresh, endAll, ownEnvironment } from "../support/cli.js";
-import { describePostgres, type FreshDatabase, freshDatabase } from "../support/postgres.js";
-import { Child } from "../support/processes.js";
+import {
+  describePostgres,
+  type FreshDatabase,
+  freshDatabase,
+} from "../support/engines/postgres.js";
+import { checkBuild, checkFresh, endAll, ownEnvironment } from "../support/processes/cli.js";
+import { Child } from "../support/processes/processes.js";
 
 const run = promisify(execFile);
 const root = fileURLToPath(new URL("../..", import.meta.url));

@@ -4,7 +4,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
-import { deadLinks, REPOSITORY, readHere } from "../support/links.js";
+import { deadLinks, REPOSITORY, readHere } from "../support/documents/links.js";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 

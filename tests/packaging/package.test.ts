@@ -17,8 +17,8 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { checkBuild } from "../support/cli.js";
-import { folderOf, PACKAGES, type PackageName, pack } from "../support/packages.js";
+import { folderOf, PACKAGES, type PackageName, pack } from "../support/documents/packages.js";
+import { checkBuild } from "../support/processes/cli.js";
 
 const run = promisify(execFile);
 /** Of the default stores: the server brings them, the library goes without. */

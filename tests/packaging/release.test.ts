@@ -17,7 +17,7 @@ import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest";
 import { repositoryOf, sectionOf } from "../../scripts/release/facts.js";
 import { PUBLISHED } from "../../scripts/support/packages.js";
-import { checkBuild } from "../support/cli.js";
+import { checkBuild } from "../support/processes/cli.js";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const { version } = JSON.parse(readFileSync(join(root, "packages/leasehold/package.json"), "utf8"));

@@ -6,11 +6,11 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { checkBuild, MAIN } from "../support/cli.js";
+import { checkBuild, MAIN } from "../support/processes/cli.js";
 
 const run = promisify(execFile);
 const root = new URL("../..", import.meta.url);
-const RECORD = fileURLToPath(new URL("../support/record-loads.js", import.meta.url));
+const RECORD = fileURLToPath(new URL("../support/processes/record-loads.js", import.meta.url));
 
 let folder: string;
 beforeAll(async () => {
@@ -27,7 +27,9 @@ async function loadsOf(...args: string[]) {
   const env = { ...process.env, LOADS };
   await run(process.execPath, ["--import", RECORD, ...args], { env, cwd: fileURLToPath(root) });
   const urls = (await readFile(LOADS, "utf8")).split("\n").filter((url) => url.startsWith("file:"));
-  const found = urls.filter((url) => url !== new URL("tests/support/record-loads.js", root).href);
+  const found = urls.filter(
+    (url) => url !== new URL("tests/support/processes/record-loads.js", root).href,
+  );
   const ours = found.flatMap((url) => /\/packages\/(leasehold.*)/.exec(url)?.[1] ?? []);
   const others = found.flatMap(
     (url) => /.*\/node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(url)?.[1] ?? [],

@@ -5,10 +5,10 @@
 import { runInContext } from "node:vm";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { listen } from "../../packages/leasehold-server/src/http/index.js";
-import { openApp } from "../support/app.js";
-import type { Client } from "../support/browser-page.js";
-import { bundle } from "../support/bundle.js";
-import { webRealm } from "../support/web-realm.js";
+import type { Client } from "../support/browser/browser-page.js";
+import { bundle } from "../support/browser/bundle.js";
+import { webRealm } from "../support/processes/web-realm.js";
+import { openApp } from "../support/server/app.js";
 
 const ends: (() => Promise<unknown>)[] = [];
 let openClient: (url: string, holder: string) => Promise<Client>;
@@ -19,7 +19,7 @@ beforeAll(async () => {
   const server = await listen({ app, port: 0 });
   ends.push(() => server.close());
   url = server.url;
-  const page = new URL("../support/browser-page.ts", import.meta.url);
+  const page = new URL("../support/browser/browser-page.ts", import.meta.url);
   const { entry, scripts } = await bundle(page, { format: "iife" });
   const realm = webRealm();
   runInContext(scripts.get(entry) ?? "", realm);

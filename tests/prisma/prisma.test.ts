@@ -7,10 +7,10 @@ import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, it } from "vitest";
-import { checkBuild } from "../support/cli.js";
-import { describeUnless, type FreshDatabase, freshDatabase } from "../support/postgres.js";
-import { exerciseAdapter, type Library } from "../support/transactions/adapter-suite.js";
-import { compileBlocks, type Page } from "../support/transactions/page.js";
+import { exerciseAdapter, type Library } from "../support/documents/transactions/adapter-suite.js";
+import { compileBlocks, type Page } from "../support/documents/transactions/page.js";
+import { describeUnless, type FreshDatabase, freshDatabase } from "../support/engines/postgres.js";
+import { checkBuild } from "../support/processes/cli.js";
 
 const here = fileURLToPath(new URL(".", import.meta.url));
 const installed = join(here, "node_modules");

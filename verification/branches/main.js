@@ -31,7 +31,7 @@ const PROBES = [
     by: '        (await import("../../../../verification/branches/record.js")).recordedLua({ "guarded-write": guarded(script) })["guarded-write"],\n',
   },
   {
-    file: "tests/support/redis-engine.ts",
+    file: "tests/support/engines/redis-engine.ts",
     find: 'save: "", ...settings',
     by: 'save: "", logfile: `${globalThis.process.env.BRANCHES}/redis-${port}.log`, ...settings',
   },
@@ -41,13 +41,13 @@ const PROBES = [
     by: `  text = (await import("${RECORD}")).recordedSql(text);\n  const named = name === undefined ? {} : { name };\n`,
   },
   {
-    file: "tests/support/postgres-engine.ts",
+    file: "tests/support/engines/postgres-engine.ts",
     find: "      log = `${log}${chunk}`.slice(-4_000);\n",
     by: "      log = `${log}${chunk}`.slice(-4_000);\n      noted(chunk);\n",
   },
   {
     // Each line once: a run writes gigabytes otherwise.
-    file: "tests/support/postgres-engine.ts",
+    file: "tests/support/engines/postgres-engine.ts",
     find: "export interface PostgresServer {\n",
     by: `const lines = new Set();
 let rest = "";
@@ -66,13 +66,13 @@ export interface PostgresServer {
 `,
   },
   {
-    file: "tests/support/postgres-engine.ts",
+    file: "tests/support/engines/postgres-engine.ts",
     find: "    max_connections: 200,\n",
     by: '    max_connections: 200,\n    log_error_verbosity: "terse",\n',
   },
   {
     // Databases that are created later have the function too. A standby has it from its primary.
-    file: "tests/support/postgres-engine.ts",
+    file: "tests/support/engines/postgres-engine.ts",
     find: "        await client.end();\n        return;\n",
     by: `        await client.end();
         const { PROBE } = await import("../../verification/branches/sql.js");

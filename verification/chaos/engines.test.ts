@@ -5,7 +5,7 @@
  */
 import { randomInt } from "node:crypto";
 import { expect, it } from "vitest";
-import { describeRedis } from "../../tests/support/redis-engine.js";
+import { describeRedis } from "../../tests/support/engines/redis-engine.js";
 import { runCampaign } from "./engines/campaign.js";
 
 const MINUTES = 0.3;

@@ -120,7 +120,7 @@ async function scenarios({ load }, name, signal) {
     const names = SCENARIOS.map((one) => one.name).join(", ");
     throw new Error(`--scenario: ${name} is none of ${names}, all`);
   }
-  const { endAll } = await load("/tests/support/processes.ts");
+  const { endAll } = await load("/tests/support/processes/processes.ts");
   const begin = performance.now();
   const results = [];
   for (const scenario of chosen) {

@@ -5,8 +5,8 @@
  */
 import { readFile } from "node:fs/promises";
 import { afterAll, describe, expect, it } from "vitest";
-import { endAll } from "../../tests/support/processes.js";
-import { describeRedis } from "../../tests/support/redis-engine.js";
+import { describeRedis } from "../../tests/support/engines/redis-engine.js";
+import { endAll } from "../../tests/support/processes/processes.js";
 import { SCENARIOS } from "./scenarios/index.js";
 
 const ONCE = "replica-promotion";

@@ -17,12 +17,12 @@ import { randomInt } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { seededRandom } from "leasehold/testing";
 import { expect, it } from "vitest";
-import { repetitions } from "../../tests/support/full.js";
 import {
   describePostgres,
   type PostgresServer,
   startPostgres,
-} from "../../tests/support/postgres.js";
+} from "../../tests/support/engines/postgres.js";
+import { repetitions } from "../../tests/support/runner/full.js";
 import { checkLogs, checkRegisters, checkSayings, checkTask } from "./tasks/checks.js";
 import { enqueueAll, makeTasks, runZombie } from "./tasks/clients.js";
 import { type FaultTally, hitWorkers } from "./tasks/faults.js";

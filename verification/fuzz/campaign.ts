@@ -14,7 +14,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { Agent, request as httpRequest, METHODS as NODE_METHODS } from "node:http";
 import { fileURLToPath } from "node:url";
-import { OpenApi } from "../../tests/support/openapi.js";
+import { OpenApi } from "../../tests/support/server/openapi.js";
 import { Chance } from "./chance.js";
 import { bearResets, exchange, wasClosedMeanwhile } from "./connection.js";
 import { type Served, serveGood } from "./good.js";

@@ -1,8 +1,8 @@
 /** A share of `npm run fuzz`: the same cases each time, and others each time. */
 import { randomInt } from "node:crypto";
 import { expect, it } from "vitest";
-import { repetitions } from "../../tests/support/full.js";
-import { OpenApi } from "../../tests/support/openapi.js";
+import { repetitions } from "../../tests/support/runner/full.js";
+import { OpenApi } from "../../tests/support/server/openapi.js";
 import { leaks, runFuzz } from "./campaign.js";
 import { Chance } from "./chance.js";
 import { Judge } from "./judge.js";

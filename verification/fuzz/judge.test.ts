@@ -1,6 +1,6 @@
 /** The judge of answers, fed by hand: an answer that is wrong in one way, and one that nearly is. */
 import { describe, expect, it } from "vitest";
-import type { OpenApi, Operation } from "../../tests/support/openapi.js";
+import type { OpenApi, Operation } from "../../tests/support/server/openapi.js";
 import { withoutExample } from "../support/complaints.js";
 import { type FuzzAnswer, Judge } from "./judge.js";
 

@@ -1,6 +1,6 @@
 /** What an answer must be, whatever was asked. */
 import { PROBLEMS, type ProblemCode, problemType } from "leasehold/internal/wire";
-import type { OpenApi, Operation } from "../../tests/support/openapi.js";
+import type { OpenApi, Operation } from "../../tests/support/server/openapi.js";
 
 export interface FuzzAnswer {
   readonly status: number;

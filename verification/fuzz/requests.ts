@@ -1,6 +1,6 @@
 /** Requests of the server's document, right ones and spoilt ones. */
 import { BUDGET_HEADER, LIMITS, REQUEST_ID_HEADER } from "leasehold/internal/wire";
-import type { Operation } from "../../tests/support/openapi.js";
+import type { Operation } from "../../tests/support/server/openapi.js";
 import type { Chance } from "./chance.js";
 import { type Node, ODD_TEXTS, spoil, write } from "./json.js";
 import type { Keys } from "./target.js";

@@ -3,7 +3,7 @@
  * schema cases; its parent sends the raw ones, and good requests all the time.
  */
 import type { Logger } from "leasehold";
-import { OpenApi } from "../../tests/support/openapi.js";
+import { OpenApi } from "../../tests/support/server/openapi.js";
 import { Chance } from "./chance.js";
 import { Judge } from "./judge.js";
 import { type Holdings, holdings } from "./measure.js";

@@ -10,7 +10,7 @@ import {
   renewed,
   revoke,
   revoked,
-} from "../../tests/support/history-entries.js";
+} from "../../tests/support/worlds/history-entries.js";
 import { type Campaign, type JudgedHistory, judged } from "./campaign.js";
 import { expectRightHistories } from "./share.js";
 

@@ -7,7 +7,7 @@ import {
   type Linearizability,
   type LinearizabilityOptions,
 } from "leasehold/testing";
-import { startPostgres } from "../../tests/support/postgres-engine.js";
+import { startPostgres } from "../../tests/support/engines/postgres-engine.js";
 import { HISTORY_ENGINES, onEngine } from "./engines.js";
 import { type MadeHistory, makeHistory } from "./histories.js";
 import {

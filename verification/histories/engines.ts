@@ -7,11 +7,11 @@ import { etcd } from "leasehold/stores/etcd";
 import { kubernetes } from "leasehold/stores/kubernetes";
 import { redis } from "leasehold/stores/redis";
 import { zookeeper } from "leasehold/stores/zookeeper";
-import { startConsul } from "../../tests/support/consul-engine.js";
-import { startEtcd } from "../../tests/support/etcd-engine.js";
-import { startKubernetes } from "../../tests/support/kubernetes-engine.js";
-import { startRedis } from "../../tests/support/redis-engine.js";
-import { startZooKeeper } from "../../tests/support/zookeeper-engine.js";
+import { startConsul } from "../../tests/support/engines/consul-engine.js";
+import { startEtcd } from "../../tests/support/engines/etcd-engine.js";
+import { startKubernetes } from "../../tests/support/engines/kubernetes-engine.js";
+import { startRedis } from "../../tests/support/engines/redis-engine.js";
+import { startZooKeeper } from "../../tests/support/engines/zookeeper-engine.js";
 import { type HistoryTarget, proxiedTarget, SHORT, type TargetTraits } from "./targets.js";
 
 interface RunningEngine {

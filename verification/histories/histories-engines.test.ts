@@ -3,11 +3,11 @@
  * @module-tag safety
  */
 import { afterAll, describe, it } from "vitest";
-import { describeConsul } from "../../tests/support/consul-engine.js";
-import { describeEtcd } from "../../tests/support/etcd-engine.js";
-import { endAll } from "../../tests/support/processes.js";
-import { describeRedis } from "../../tests/support/redis-engine.js";
-import { describeZooKeeper } from "../../tests/support/zookeeper-engine.js";
+import { describeConsul } from "../../tests/support/engines/consul-engine.js";
+import { describeEtcd } from "../../tests/support/engines/etcd-engine.js";
+import { describeRedis } from "../../tests/support/engines/redis-engine.js";
+import { describeZooKeeper } from "../../tests/support/engines/zookeeper-engine.js";
+import { endAll } from "../../tests/support/processes/processes.js";
 import { makeHistories } from "./campaign.js";
 import { type HistoryEngineName, onEngine } from "./engines.js";
 import { expectRightHistories, ROUNDS_TIMEOUT_MS } from "./share.js";

@@ -6,8 +6,8 @@
 import { systemEnv } from "leasehold/internal";
 import { memory } from "leasehold/stores/memory";
 import { expect, it } from "vitest";
-import { repetitions } from "../../tests/support/full.js";
-import { describePostgres, freshDatabase } from "../../tests/support/postgres.js";
+import { describePostgres, freshDatabase } from "../../tests/support/engines/postgres.js";
+import { repetitions } from "../../tests/support/runner/full.js";
 import { type JudgedHistory, makeHistories, runCampaign } from "./campaign.js";
 import { expectRightHistories, ROUNDS_TIMEOUT_MS } from "./share.js";
 import { type HistoryTarget, httpTarget, postgresTarget } from "./targets.js";

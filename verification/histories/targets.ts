@@ -8,8 +8,8 @@ import { memory } from "leasehold/stores/memory";
 import { openPostgres } from "leasehold/stores/postgres";
 import type { LinearizabilityOptions } from "leasehold/testing";
 import { createApp, listen } from "leasehold-server";
-import { type Counts, openTcpProxy, type TcpProxy } from "../../tests/support/tcp-proxy.js";
-import { TEST_LIMITS } from "../../tests/support/test-limits.js";
+import { type Counts, openTcpProxy, type TcpProxy } from "../../tests/support/faults/tcp-proxy.js";
+import { TEST_LIMITS } from "../../tests/support/server/test-limits.js";
 
 export interface HistorySize {
   /** At most this many clients, each with at most so many requests. */

@@ -2,19 +2,19 @@
 import { cp } from "node:fs/promises";
 import { join } from "node:path";
 import { openStores } from "leasehold";
-import { missingConsul, startConsul } from "../../tests/support/consul-engine.js";
-import { missingEtcd, startEtcd } from "../../tests/support/etcd-engine.js";
-import { freePort } from "../../tests/support/free-port.js";
+import { missingConsul, startConsul } from "../../tests/support/engines/consul-engine.js";
+import { missingEtcd, startEtcd } from "../../tests/support/engines/etcd-engine.js";
+import { freePort } from "../../tests/support/engines/free-port.js";
 import {
   ownKubeconfig,
   REAL_CLUSTER,
   startKubernetes,
   writeKubeconfig,
-} from "../../tests/support/kubernetes-engine.js";
-import { findEngine, startPostgres } from "../../tests/support/postgres-engine.js";
-import { Child, temporaryFolder } from "../../tests/support/processes.js";
-import { missingRedis, startRedis } from "../../tests/support/redis-engine.js";
-import { missingZooKeeper, startZooKeeper } from "../../tests/support/zookeeper-engine.js";
+} from "../../tests/support/engines/kubernetes-engine.js";
+import { findEngine, startPostgres } from "../../tests/support/engines/postgres-engine.js";
+import { missingRedis, startRedis } from "../../tests/support/engines/redis-engine.js";
+import { missingZooKeeper, startZooKeeper } from "../../tests/support/engines/zookeeper-engine.js";
+import { Child, temporaryFolder } from "../../tests/support/processes/processes.js";
 import type { Fault } from "./features.js";
 import type { RegistersPlace } from "./registers.js";
 

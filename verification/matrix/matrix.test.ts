@@ -3,9 +3,9 @@
  * @module-tag safety
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { compile } from "../../tests/support/compile.js";
-import { describePostgres, freshDatabase } from "../../tests/support/postgres.js";
-import { endAll } from "../../tests/support/processes.js";
+import { describePostgres, freshDatabase } from "../../tests/support/engines/postgres.js";
+import { compile } from "../../tests/support/processes/compile.js";
+import { endAll } from "../../tests/support/processes/processes.js";
 import type { Cell } from "./matrix.js";
 import { chosen, runMatrix } from "./matrix.js";
 import { isGreen, tableOf } from "./table.js";

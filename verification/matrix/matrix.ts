@@ -3,8 +3,8 @@
  * run, by the same processes: one fault strikes all of them. An engine's runs share one server; those whose
  * fault is the server's own come last, alone.
  */
-import { compile } from "../../tests/support/compile.js";
-import { endAll } from "../../tests/support/processes.js";
+import { compile } from "../../tests/support/processes/compile.js";
+import { endAll } from "../../tests/support/processes/processes.js";
 import { ENGINES, type Engine } from "./engines.js";
 import { FAULTS, type Fault, FEATURES, type Feature } from "./features.js";
 import { strike, type Verdicts } from "./strike.js";

@@ -1,7 +1,7 @@
 /** Nodes at work: their processes, what they have said, and what they protect. */
 import { randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
-import { Child } from "../../tests/support/processes.js";
+import { Child } from "../../tests/support/processes/processes.js";
 import type { Engine, RunningEngine } from "./engines.js";
 import type { Feature } from "./features.js";
 import type { NodeSettings, Said } from "./node.js";

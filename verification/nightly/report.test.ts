@@ -2,7 +2,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { temporaryFolder } from "../../tests/support/processes.js";
+import { temporaryFolder } from "../../tests/support/processes/processes.js";
 
 const { isDone, finish } = (await import(new URL("report.js", import.meta.url).href)) as {
   isDone(file: string, now: { sources: string; scale: number }): boolean;

@@ -15,13 +15,14 @@ import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const OF_STORES = ["tests/conformance", "tests/engines", "tests/faults", "tests/operations"];
-const OF_SEVERAL_ENGINES = /support\/control-engines\.js/;
+const OF_SEVERAL_ENGINES = /support\/engines\/control-engines\.js/;
 const SIMULATION = "verification/simulation/simulation.test.ts";
 /** What the simulation runs in its place, or not at all. */
 const NOT_SIMULATED = /\/src\/(stores\/(?!memory|http)|testing\/|instrumentation\/)/;
 /** The engines of those. */
 const SEVERAL = ["postgres", "memory", "http"];
-const FAILS_WITH_ANY_CHANGE = /support\/(cli|golden)\.js|expectNoSecrets|UPDATE_GOLDEN/;
+const FAILS_WITH_ANY_CHANGE =
+  /support\/(processes\/cli|runner\/golden)\.js|expectNoSecrets|UPDATE_GOLDEN/;
 /** What a store keeps, by the first word of its file, and the folder of it in the library. */
 const KEPT_IN = {
   task: "tasks",

@@ -1,6 +1,6 @@
 /** The page with the table of bugs and what caught them, and how many of them `npm test` catches. */
 
-/** Whether `npm test` runs the tests of a tier: tests/support/tiers.ts. */
+/** Whether `npm test` runs the tests of a tier: tests/support/runner/tiers.ts. */
 export const isInNpmTest = (/** @type {string} */ tier) => ["unit", "contract"].includes(tier);
 
 /** The percentage of each group of areas that `npm test` should catch. */

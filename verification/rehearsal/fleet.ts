@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import pg from "pg";
-import { type PostgresServer, startPostgres } from "../../tests/support/postgres-engine.js";
-import { Child, endAll, temporaryFolder } from "../../tests/support/processes.js";
+import { type PostgresServer, startPostgres } from "../../tests/support/engines/postgres-engine.js";
+import { Child, endAll, temporaryFolder } from "../../tests/support/processes/processes.js";
 import { inOrder, localized, type Mount, type Service, servicesOf } from "./compose.js";
 
 const SERVER = fileURLToPath(new URL("../../packages/leasehold-server", import.meta.url));

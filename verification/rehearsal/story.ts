@@ -7,7 +7,7 @@
  *     ──▶ the other server is deployed anew: it refuses to be ready, then exits with 0 ──▶ all end
  */
 import { setTimeout as delay } from "node:timers/promises";
-import type { Child } from "../../tests/support/processes.js";
+import type { Child } from "../../tests/support/processes/processes.js";
 import type { Service } from "./compose.js";
 import type { Fleet } from "./fleet.js";
 

@@ -1,7 +1,7 @@
 /** The database of a soak, seen past the proxy: what it keeps for the processes that are watched. */
 import { randomBytes } from "node:crypto";
 import pg from "pg";
-import { startPostgres } from "../../tests/support/postgres-engine.js";
+import { startPostgres } from "../../tests/support/engines/postgres-engine.js";
 
 /** One of our tables. */
 export interface TableState {

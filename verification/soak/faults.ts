@@ -1,7 +1,7 @@
 /** What befalls the processes that are watched, one after the other, each kind as often as the others. */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Random } from "leasehold";
-import type { Direction, TcpProxy } from "../../tests/support/tcp-proxy.js";
+import type { Direction, TcpProxy } from "../../tests/support/faults/tcp-proxy.js";
 import type { SoakDatabase } from "./database.js";
 import type { Observed } from "./processes.js";
 

@@ -1,8 +1,8 @@
 /** Processes that are measured while they work: see observe.js, which is loaded into each of them. */
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { ownEnvironment } from "../../tests/support/cli.js";
-import { Child } from "../../tests/support/processes.js";
+import { ownEnvironment } from "../../tests/support/processes/cli.js";
+import { Child } from "../../tests/support/processes/processes.js";
 
 const pathOf = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 const OBSERVE = new URL("./observe.js", import.meta.url).href;

@@ -9,9 +9,9 @@
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { seededRandom } from "leasehold/testing";
-import { freePort } from "../../tests/support/free-port.js";
-import { endAll } from "../../tests/support/processes.js";
-import { openTcpProxy } from "../../tests/support/tcp-proxy.js";
+import { freePort } from "../../tests/support/engines/free-port.js";
+import { openTcpProxy } from "../../tests/support/faults/tcp-proxy.js";
+import { endAll } from "../../tests/support/processes/processes.js";
 import { beside, closeAll } from "./beside.js";
 import { SoakDatabase } from "./database.js";
 import { type FaultRecord, type FaultSite, Faults } from "./faults.js";

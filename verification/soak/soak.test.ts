@@ -3,8 +3,8 @@
  * @module-tag safety
  */
 import { expect, it, vi } from "vitest";
-import { checkBuild } from "../../tests/support/cli.js";
-import { describePostgres, freshDatabase } from "../../tests/support/postgres.js";
+import { describePostgres, freshDatabase } from "../../tests/support/engines/postgres.js";
+import { checkBuild } from "../../tests/support/processes/cli.js";
 import { runSoak } from "./run.js";
 import type { Sample } from "./seen.js";
 

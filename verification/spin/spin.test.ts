@@ -3,7 +3,7 @@ import { spawnSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
-import { describeUnless } from "../../tests/support/postgres.js";
+import { describeUnless } from "../../tests/support/engines/postgres.js";
 import { CONFIGURATIONS, VARIANTS } from "./configurations.js";
 import { type Kept, pageOf } from "./page.js";
 import { PROPERTIES } from "./properties.js";

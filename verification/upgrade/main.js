@@ -19,7 +19,7 @@ const load = (/** @type {string} */ path) => sources.load(path);
 const { buildVersions } = await load("/verification/upgrade/versions.ts");
 const { onLeases, onPostgres, onServers } = await load("/verification/upgrade/story.ts");
 const { ENGINES } = await load("/verification/matrix/engines.ts");
-const { endAll } = await load("/tests/support/processes.ts");
+const { endAll } = await load("/tests/support/processes/processes.ts");
 
 /** @typedef {{ url(): Promise<string>, close(): Promise<void> }} Running */
 /** @typedef {{ missing(): Promise<string | null>, start(program: string): Promise<Running> }} Engine */

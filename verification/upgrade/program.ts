@@ -3,6 +3,6 @@ const [name = ""] = process.argv.splice(2, 1);
 const PROGRAMS: Readonly<Record<string, () => Promise<unknown>>> = {
   client: () => import("./client.js"),
   server: () => import("../matrix/server.js"),
-  "kube-api": () => import("../../tests/support/kube-api-process.js"),
+  "kube-api": () => import("../../tests/support/engines/kube-api-process.js"),
 };
 await PROGRAMS[name]?.();

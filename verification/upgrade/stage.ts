@@ -1,7 +1,7 @@
 /** Clients and servers of both versions at work on one store. */
 import { setTimeout as delay } from "node:timers/promises";
-import { freePort } from "../../tests/support/free-port.js";
-import { Child } from "../../tests/support/processes.js";
+import { freePort } from "../../tests/support/engines/free-port.js";
+import { Child } from "../../tests/support/processes/processes.js";
 import { openRegisters, type RegistersPlace, serveRegisters } from "../matrix/registers.js";
 import type { Calls, ClientSettings } from "./client.js";
 import type { Version } from "./versions.js";

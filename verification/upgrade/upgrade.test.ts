@@ -1,8 +1,8 @@
 /** Two versions at once, as `npm run test:upgrade` runs them. */
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { describePostgres, freshDatabase } from "../../tests/support/postgres.js";
-import { endAll } from "../../tests/support/processes.js";
-import { describeRedis, startRedis } from "../../tests/support/redis-engine.js";
+import { describePostgres, freshDatabase } from "../../tests/support/engines/postgres.js";
+import { describeRedis, startRedis } from "../../tests/support/engines/redis-engine.js";
+import { endAll } from "../../tests/support/processes/processes.js";
 import { onLeases, onPostgres, onServers } from "./story.js";
 import { buildVersions, type Versions } from "./versions.js";
 

@@ -1,5 +1,5 @@
 import { describe, expect, expectTypeOf, it, onTestFinished } from "vitest";
-import { openPglite } from "../../../tests/support/pglite.js";
+import { openPglite } from "../../../tests/support/engines/pglite.js";
 import type * as browser from "./browser.js";
 import type * as node from "./index.js";
 import { connect, defineTask, migrate, openStores, type StoreSource } from "./index.js";

@@ -1,6 +1,6 @@
 /** Code of the program throws any value: handlers, work, listeners, loggers, telemetry. What called it goes on. */
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { revoked, THROWN, unreadable } from "../../../tests/support/thrown.js";
+import { revoked, THROWN, unreadable } from "../../../tests/support/worlds/thrown.js";
 import { guardedTelemetry, type Logger, type Telemetry } from "./env/index.js";
 import { fencing, type GuardOptions, memoryGuard } from "./fence/index.js";
 import { connect, defineTask } from "./index.js";

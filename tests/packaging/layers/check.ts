@@ -1,6 +1,6 @@
 /** Judges the sources of a package by its {@link Rules}: a violation names file, line and rule. */
 import { dirname, posix } from "node:path";
-import { type Import, type Module, readModule } from "../../support/modules.js";
+import { type Import, type Module, readModule } from "../../support/documents/modules.js";
 
 /** Where a list names paths below src/, a path with a slash at its end means all that is below it. */
 export interface Rules {

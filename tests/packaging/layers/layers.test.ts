@@ -1,7 +1,7 @@
 /** ARCHITECTURE.md as a test: the rules of each package hold, and each rule catches what it should. */
 import { readdirSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { type Module, readModule } from "../../support/modules.js";
+import { type Module, readModule } from "../../support/documents/modules.js";
 import { check as checkBy, cycles, type Rules } from "./check.js";
 import { LIBRARY, manifestOf, optionalPeers, SERVER } from "./rules.js";
 

@@ -1,26 +1,26 @@
 /** Engines as the tests of faults see them: how to start, reach and end a server, and what a store on it knows. */
 import { join } from "node:path";
 import { describe } from "vitest";
-import { compile } from "../compile.js";
-import { describeConsul, startConsul } from "../consul-engine.js";
-import { describeEtcd, startEtcd } from "../etcd-engine.js";
-import { LONG_MS, TTL_MS } from "../fault-site.js";
-import { freePort } from "../free-port.js";
+import { describeConsul, startConsul } from "../engines/consul-engine.js";
+import { describeEtcd, startEtcd } from "../engines/etcd-engine.js";
+import { freePort } from "../engines/free-port.js";
 import {
   ownKubeconfig,
   REAL_CLUSTER,
   startKubernetes,
   writeKubeconfig,
-} from "../kubernetes-engine.js";
-import { describePostgres, startPostgres } from "../postgres.js";
-import { Child, temporaryFolder } from "../processes.js";
+} from "../engines/kubernetes-engine.js";
+import { describePostgres, startPostgres } from "../engines/postgres.js";
 import {
   describeRedis,
   describeValkey,
   startRedis,
   VALKEY as VALKEY_SERVER,
-} from "../redis-engine.js";
-import { describeZooKeeper, startZooKeeper } from "../zookeeper-engine.js";
+} from "../engines/redis-engine.js";
+import { describeZooKeeper, startZooKeeper } from "../engines/zookeeper-engine.js";
+import { compile } from "../processes/compile.js";
+import { Child, temporaryFolder } from "../processes/processes.js";
+import { LONG_MS, TTL_MS } from "./fault-site.js";
 
 export interface FaultyServer {
   readonly port: number;
@@ -254,7 +254,7 @@ async function realCluster(): Promise<FaultyServer> {
 
 /** As a process of its own, which keeps its objects in a file. */
 async function ownApiServer(): Promise<FaultyServer> {
-  const program = await compile(new URL("../kube-api-process.ts", import.meta.url));
+  const program = await compile(new URL("../engines/kube-api-process.ts", import.meta.url));
   const [port, folder] = [await freePort(), await temporaryFolder()];
   let process: Child | undefined;
   const server = {

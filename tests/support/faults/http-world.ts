@@ -20,10 +20,10 @@ import type {
 import { only } from "../../../packages/leasehold/src/testing/calls.js";
 import { until as waitUntil } from "../../../packages/leasehold/src/testing/waiting.js";
 import { createApp, listen } from "../../../packages/leasehold-server/src/http/index.js";
-import { endAll } from "../cli.js";
-import { type FaultProxy, openFaultProxy } from "../fault-proxy.js";
-import { freshDatabase } from "../postgres.js";
-import { TEST_LIMITS } from "../test-limits.js";
+import { freshDatabase } from "../engines/postgres.js";
+import { endAll } from "../processes/cli.js";
+import { TEST_LIMITS } from "../server/test-limits.js";
+import { type FaultProxy, openFaultProxy } from "./fault-proxy.js";
 
 /** Fresh in each test, so that they may share a database. */
 export let namespace = "";

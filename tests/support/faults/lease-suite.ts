@@ -11,17 +11,17 @@ import type { AcquireOptions } from "../../../packages/leasehold/src/core/index.
 import { newLeaseId, systemRandom } from "../../../packages/leasehold/src/env/index.js";
 import type { Leasehold } from "../../../packages/leasehold/src/index.js";
 import { until } from "../../../packages/leasehold/src/testing/waiting.js";
-import { compileHolder, Holder, LONG_MS, openLeases, Site, TTL_MS } from "../fault-site.js";
 import {
   describePostgres,
   describeUnless,
   type FreshDatabase,
   freshDatabase,
-} from "../postgres.js";
-import { temporaryFolder } from "../processes.js";
-import { openTcpProxy, type TcpProxy } from "../tcp-proxy.js";
+} from "../engines/postgres.js";
+import { temporaryFolder } from "../processes/processes.js";
 import type { FaultyServer, LeaseEngine } from "./engines.js";
+import { compileHolder, Holder, LONG_MS, openLeases, Site, TTL_MS } from "./fault-site.js";
 import { blackhole, laterIn } from "./server.js";
+import { openTcpProxy, type TcpProxy } from "./tcp-proxy.js";
 
 export interface LeaseWorld {
   /** What a test needs, until it ends. */

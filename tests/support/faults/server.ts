@@ -10,10 +10,10 @@ import { ENGINES } from "../../../packages/leasehold/src/stores/open.js";
 import { openBy } from "../../../packages/leasehold/src/stores/opening.js";
 import { only } from "../../../packages/leasehold/src/testing/calls.js";
 import { until } from "../../../packages/leasehold/src/testing/waiting.js";
-import { LONG_MS } from "../fault-site.js";
-import { endAll } from "../processes.js";
-import { openTcpProxy, type TcpProxy } from "../tcp-proxy.js";
+import { endAll } from "../processes/processes.js";
 import type { FaultyServer, LeaseEngine } from "./engines.js";
+import { LONG_MS } from "./fault-site.js";
+import { openTcpProxy, type TcpProxy } from "./tcp-proxy.js";
 
 /** Runs throughout the tests of a `describe`, but for what a test does to it. */
 export function sharedServer(engine: LeaseEngine): () => FaultyServer {

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { grantIdOf } from "../../../packages/leasehold/src/env/index.js";
 import { only } from "../../../packages/leasehold/src/testing/calls.js";
 import { until } from "../../../packages/leasehold/src/testing/waiting.js";
-import { describeUnless } from "../postgres.js";
+import { describeUnless } from "../engines/postgres.js";
 import {
   type Call,
   type FaultyServer,

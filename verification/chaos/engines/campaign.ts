@@ -1,7 +1,7 @@
 /** The chaos on each of some stores, one after the other, and what came of it all. */
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { seededRandom } from "leasehold/testing";
-import { endAll } from "../../../tests/support/processes.js";
+import { endAll } from "../../../tests/support/processes/processes.js";
 import { report, type StoreReport } from "./report.js";
 import { runStore } from "./run.js";
 import type { StoreSettings } from "./site.js";

@@ -2,10 +2,10 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import type { Random } from "leasehold";
-import type { FakeClock } from "../../../tests/support/fake-clock.js";
-import { realMs } from "../../../tests/support/fake-clock.js";
-import { Child } from "../../../tests/support/processes.js";
-import { openTcpProxy, type TcpProxy } from "../../../tests/support/tcp-proxy.js";
+import { openTcpProxy, type TcpProxy } from "../../../tests/support/faults/tcp-proxy.js";
+import type { FakeClock } from "../../../tests/support/processes/fake-clock.js";
+import { realMs } from "../../../tests/support/processes/fake-clock.js";
+import { Child } from "../../../tests/support/processes/processes.js";
 import { nowMs } from "./clock.js";
 import type { Witness } from "./witness.js";
 

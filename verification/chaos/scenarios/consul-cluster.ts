@@ -1,7 +1,10 @@
 /** Three servers of Consul, whose leader is killed for good or stopped for a while. */
 import { setTimeout as delay } from "node:timers/promises";
-import { type ConsulServer, startConsulCluster } from "../../../tests/support/consul-engine.js";
-import { openTcpProxy } from "../../../tests/support/tcp-proxy.js";
+import {
+  type ConsulServer,
+  startConsulCluster,
+} from "../../../tests/support/engines/consul-engine.js";
+import { openTcpProxy } from "../../../tests/support/faults/tcp-proxy.js";
 import type { Cluster } from "./leader-loss.js";
 
 const POLL_MS = 100;

@@ -1,7 +1,7 @@
 /** One etcd member, and itself again on a snapshot that was made while clients were at work. */
 import { join } from "node:path";
-import { type EtcdServer, startEtcd } from "../../../tests/support/etcd-engine.js";
-import { temporaryFolder } from "../../../tests/support/processes.js";
+import { type EtcdServer, startEtcd } from "../../../tests/support/engines/etcd-engine.js";
+import { temporaryFolder } from "../../../tests/support/processes/processes.js";
 import type { Pair } from "./pair.js";
 
 export async function snapshotPair(): Promise<Pair> {

@@ -2,11 +2,11 @@
  * What a failover and a backup cost, by name, on real servers: `npm run chaos -- --scenario NAME`. Each
  * quotes the sentences of docs/guarantees.md that it holds against what was seen.
  */
-import { missingConsul } from "../../../tests/support/consul-engine.js";
-import { missingEtcd } from "../../../tests/support/etcd-engine.js";
-import { missingClocks } from "../../../tests/support/fake-clock.js";
-import { findEngine } from "../../../tests/support/postgres-engine.js";
-import { missingRedis } from "../../../tests/support/redis-engine.js";
+import { missingConsul } from "../../../tests/support/engines/consul-engine.js";
+import { missingEtcd } from "../../../tests/support/engines/etcd-engine.js";
+import { findEngine } from "../../../tests/support/engines/postgres-engine.js";
+import { missingRedis } from "../../../tests/support/engines/redis-engine.js";
+import { missingClocks } from "../../../tests/support/processes/fake-clock.js";
 import {
   type Claims,
   differences,

@@ -1,6 +1,5 @@
 /** Pairs of PostgreSQL servers; clients reach them through one address, which moves. */
 import { rm } from "node:fs/promises";
-import type { FakeClock } from "../../../tests/support/fake-clock.js";
 import {
   backUp,
   caughtUp,
@@ -8,9 +7,13 @@ import {
   startOn,
   startStandby,
   untilTrue,
-} from "../../../tests/support/postgres-copies.js";
-import { type PostgresServer, startPostgres } from "../../../tests/support/postgres-engine.js";
-import { openTcpProxy, type TcpProxy } from "../../../tests/support/tcp-proxy.js";
+} from "../../../tests/support/engines/postgres-copies.js";
+import {
+  type PostgresServer,
+  startPostgres,
+} from "../../../tests/support/engines/postgres-engine.js";
+import { openTcpProxy, type TcpProxy } from "../../../tests/support/faults/tcp-proxy.js";
+import type { FakeClock } from "../../../tests/support/processes/fake-clock.js";
 import type { Pair } from "./pair.js";
 
 interface Opened {

@@ -4,8 +4,8 @@ import {
   type RedisServer,
   startRedis,
   startSentinels,
-} from "../../../tests/support/redis-engine.js";
-import { openTcpProxy } from "../../../tests/support/tcp-proxy.js";
+} from "../../../tests/support/engines/redis-engine.js";
+import { openTcpProxy } from "../../../tests/support/faults/tcp-proxy.js";
 import type { Pair } from "./pair.js";
 
 const POLL_MS = 20;

@@ -1,7 +1,7 @@
 /** The command line as real processes that a test may kill, stop and continue. */
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { Cli } from "../../../tests/support/cli.js";
+import { Cli } from "../../../tests/support/processes/cli.js";
 
 const HANDLERS = fileURLToPath(new URL("./handlers.js", import.meta.url));
 

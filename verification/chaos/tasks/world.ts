@@ -3,7 +3,7 @@ import { mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Random } from "leasehold";
-import { freePort } from "../../../tests/support/free-port.js";
+import { freePort } from "../../../tests/support/engines/free-port.js";
 import { Client } from "./clients.js";
 import { type CliProcess, ServerProcess, SupervisedWorker } from "./processes.js";
 import { type Proxy, startProxy } from "./proxy.js";

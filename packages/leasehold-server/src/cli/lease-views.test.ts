@@ -2,7 +2,7 @@
 import { type LeaseStore, type LeaseView, openStores } from "leasehold";
 import { manualEnv } from "leasehold/testing";
 import { expect, onTestFinished, test } from "vitest";
-import { directLeases } from "../../../../tests/support/direct-leases.js";
+import { directLeases } from "../../../../tests/support/worlds/direct-leases.js";
 import { listLeases } from "./lease-views.js";
 
 const namespace = "default";

@@ -2,7 +2,7 @@
 import { LeaseholdError, openStores, StoreUnavailableError } from "leasehold";
 import { manualEnv } from "leasehold/testing";
 import { expect, onTestFinished, test } from "vitest";
-import { directLeases } from "../../../../tests/support/direct-leases.js";
+import { directLeases } from "../../../../tests/support/worlds/direct-leases.js";
 import { watchLeases } from "./watch.js";
 
 const EVERY_MS = 1_000;

@@ -1,7 +1,7 @@
 import { BUDGET_HEADER } from "leasehold/internal/wire";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { openTestApp } from "../../../../tests/support/app.js";
-import { TEST_LIMITS } from "../../../../tests/support/test-limits.js";
+import { openTestApp } from "../../../../tests/support/server/app.js";
+import { TEST_LIMITS } from "../../../../tests/support/server/test-limits.js";
 import { listen } from "./index.js";
 
 test.each([

@@ -13,7 +13,7 @@ import {
   openTestApp as open,
   PROCESSOR,
   type Reply,
-} from "../../../../tests/support/app.js";
+} from "../../../../tests/support/server/app.js";
 
 const UUID = "01890000-0000-7000-8000-000000000000";
 

@@ -1,9 +1,9 @@
 /** Invalid input always gets a problem that names it, never a 500 or a crash. */
 import { LIMITS, toWireLeaseId } from "leasehold/internal/wire";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type Asked, openApp } from "../../../../tests/support/app.js";
-import { GRANT, GRANT_ID, ID, LEASE_ID } from "../../../../tests/support/input-examples.js";
-import { TEST_LIMITS } from "../../../../tests/support/test-limits.js";
+import { type Asked, openApp } from "../../../../tests/support/server/app.js";
+import { GRANT, GRANT_ID, ID, LEASE_ID } from "../../../../tests/support/server/input-examples.js";
+import { TEST_LIMITS } from "../../../../tests/support/server/test-limits.js";
 
 let app: Asked;
 beforeAll(async () => {

@@ -1,6 +1,6 @@
 import { openStores } from "leasehold";
 import { expect, it } from "vitest";
-import { openApp } from "../../../../tests/support/app.js";
+import { openApp } from "../../../../tests/support/server/app.js";
 import { createApp } from "./app.js";
 
 it("serves the routes below the base, and nothing outside it", async () => {

@@ -3,8 +3,8 @@ import { type IncomingMessage, request } from "node:http";
 import { text } from "node:stream/consumers";
 import { gzipSync } from "node:zlib";
 import { expect, onTestFinished, test } from "vitest";
-import { openTestApp } from "../../../../tests/support/app.js";
-import { newKey } from "../../../../tests/support/console.js";
+import { newKey } from "../../../../tests/support/browser/console.js";
+import { openTestApp } from "../../../../tests/support/server/app.js";
 import { type AppOptions, listen } from "./index.js";
 
 const FORM = "application/x-www-form-urlencoded";

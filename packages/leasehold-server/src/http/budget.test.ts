@@ -4,8 +4,8 @@ import { BUDGET_HEADER, toWireLeaseId } from "leasehold/internal/wire";
 import { memory } from "leasehold/stores/memory";
 import { manualEnv } from "leasehold/testing";
 import { expect, onTestFinished, test } from "vitest";
-import { openTestApp } from "../../../../tests/support/app.js";
-import { instead } from "../../../../tests/support/instead.js";
+import { openTestApp } from "../../../../tests/support/server/app.js";
+import { instead } from "../../../../tests/support/worlds/instead.js";
 import { Budget, type RequestScope } from "./request.js";
 
 /** An app whose keys are read in 1,200 ms, and what it has asked the store of the leases. */

@@ -4,7 +4,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, expect, it } from "vitest";
-import { endAll, temporaryFolder } from "../../../../tests/support/processes.js";
+import { endAll, temporaryFolder } from "../../../../tests/support/processes/processes.js";
 import { describe as describeCertificate } from "./client-certificates.js";
 
 /** @param names of the subject's alternative name, one a line: `DNS.1=a.example` */

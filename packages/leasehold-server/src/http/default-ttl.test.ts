@@ -1,6 +1,6 @@
 /** A request without a TTL has the usual one, or what the server allows that is nearest. */
 import { expect, it } from "vitest";
-import { held, openTestApp } from "../../../../tests/support/app.js";
+import { held, openTestApp } from "../../../../tests/support/server/app.js";
 
 it.each([
   [{}, 30_000],

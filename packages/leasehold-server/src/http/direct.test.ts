@@ -6,8 +6,8 @@ import fc from "fast-check";
 import { newLeaseId, systemEnv } from "leasehold/internal";
 import { BUDGET_HEADER, toWireLeaseId } from "leasehold/internal/wire";
 import { expect, test } from "vitest";
-import { openTestApp } from "../../../../tests/support/app.js";
-import { recordedTelemetry } from "../../../../tests/support/recorded-telemetry.js";
+import { openTestApp } from "../../../../tests/support/server/app.js";
+import { recordedTelemetry } from "../../../../tests/support/worlds/recorded-telemetry.js";
 import {
   AcquireBody,
   plainAcquires,

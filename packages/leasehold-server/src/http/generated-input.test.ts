@@ -3,9 +3,9 @@ import fc from "fast-check";
 import { systemEnv } from "leasehold/internal";
 import { pglite } from "leasehold/stores/postgres";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type Asked, openApp } from "../../../../tests/support/app.js";
-import { GRANT, GRANT_ID, ID, LEASE_ID } from "../../../../tests/support/input-examples.js";
-import { openPglite } from "../../../../tests/support/pglite.js";
+import { openPglite } from "../../../../tests/support/engines/pglite.js";
+import { type Asked, openApp } from "../../../../tests/support/server/app.js";
+import { GRANT, GRANT_ID, ID, LEASE_ID } from "../../../../tests/support/server/input-examples.js";
 
 let app: Asked;
 beforeAll(async () => {

@@ -1,12 +1,12 @@
 /** Each text of users has the same verdict in the body of each route that takes their values. */
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type Asked, openApp } from "../../../../tests/support/app.js";
+import { type Asked, openApp } from "../../../../tests/support/server/app.js";
 import {
   ACCEPTED_JSON,
   BROKEN_JSON,
   CHANGED_JSON,
   REPEATED_JSON,
-} from "../../../../tests/support/json-texts.js";
+} from "../../../../tests/support/server/json-texts.js";
 
 let app: Asked;
 beforeAll(async () => {

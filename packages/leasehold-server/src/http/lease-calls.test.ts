@@ -4,7 +4,7 @@ import { toWireLeaseId } from "leasehold/internal/wire";
 import { memory } from "leasehold/stores/memory";
 import { manualEnv } from "leasehold/testing";
 import { expect, onTestFinished, test } from "vitest";
-import { openApp } from "../../../../tests/support/app.js";
+import { openApp } from "../../../../tests/support/server/app.js";
 import type { LeaseEvent } from "./index.js";
 
 const KEY = { namespace: "default", resource: "r" };

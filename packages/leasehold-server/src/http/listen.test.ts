@@ -8,7 +8,7 @@ import { createKey, sleep, systemClock, systemEnv } from "leasehold/internal";
 import { LIMITS } from "leasehold/internal/wire";
 import { memory } from "leasehold/stores/memory";
 import { afterEach, expect, test } from "vitest";
-import { openTestApp } from "../../../../tests/support/app.js";
+import { openTestApp } from "../../../../tests/support/server/app.js";
 import { createApp, type Listening, type ListenOptions, listen } from "./index.js";
 
 const opened: { server: Listening; stores: Stores }[] = [];

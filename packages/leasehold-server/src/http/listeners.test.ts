@@ -2,8 +2,8 @@
 import { newLeaseId, silentLogger, systemEnv, systemRandom } from "leasehold/internal";
 import { toWireLeaseId } from "leasehold/internal/wire";
 import { expect, test, vi } from "vitest";
-import { openTestApp } from "../../../../tests/support/app.js";
-import { THROWN, unreadable } from "../../../../tests/support/thrown.js";
+import { openTestApp } from "../../../../tests/support/server/app.js";
+import { THROWN, unreadable } from "../../../../tests/support/worlds/thrown.js";
 
 test.each(THROWN)("a listener that throws %s fails no request, and is logged", async (_, make) => {
   const error = vi.fn();

@@ -3,8 +3,8 @@ import { StoreUnavailableError } from "leasehold";
 import { memory } from "leasehold/stores/memory";
 import { manualEnv } from "leasehold/testing";
 import { expect, onTestFinished, test } from "vitest";
-import { openApp } from "../../../../tests/support/app.js";
-import { openTenants } from "../../../../tests/support/tenants.js";
+import { openApp } from "../../../../tests/support/server/app.js";
+import { openTenants } from "../../../../tests/support/server/tenants.js";
 
 test("requests during a read share it, and each later one reads anew, also after a failure", async () => {
   const state = { reads: 0, fails: false, waits: Promise.resolve() };

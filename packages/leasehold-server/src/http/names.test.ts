@@ -1,6 +1,6 @@
 import { toWireLeaseId } from "leasehold/internal/wire";
 import { expect, test } from "vitest";
-import { expectProblem, openTestApp } from "../../../../tests/support/app.js";
+import { expectProblem, openTestApp } from "../../../../tests/support/server/app.js";
 
 const NAME = "a\u200bb";
 const LEASE_ID = "1".repeat(48);

@@ -5,8 +5,8 @@ import express from "express";
 import { BUDGET_HEADER, LIMITS } from "leasehold/internal/wire";
 import { manualEnv } from "leasehold/testing";
 import { afterEach, expect, test, vi } from "vitest";
-import { type Asked, openApp } from "../../../../tests/support/app.js";
-import { exerciseGuest } from "../../../../tests/support/guest.js";
+import { type Asked, openApp } from "../../../../tests/support/server/app.js";
+import { exerciseGuest } from "../../../../tests/support/server/guest.js";
 import { nodeHandler } from "./index.js";
 import { requestListener } from "./node.js";
 

@@ -1,6 +1,6 @@
 import { ServerResponse } from "node:http";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { type Asked, openApp } from "../../../../tests/support/app.js";
+import { type Asked, openApp } from "../../../../tests/support/server/app.js";
 import { listen } from "./listen.js";
 import { declareRoutes } from "./routes.js";
 import { newApp } from "./routing.js";

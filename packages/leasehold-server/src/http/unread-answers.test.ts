@@ -4,7 +4,7 @@ import { createServer, type Server, type ServerResponse } from "node:http";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { manualEnv } from "leasehold/testing";
 import { expect, it, onTestFinished } from "vitest";
-import { openTenants } from "../../../../tests/support/tenants.js";
+import { openTenants } from "../../../../tests/support/server/tenants.js";
 import { memory } from "../../../leasehold/src/stores/memory/index.js";
 import { limitUnread } from "./connections.js";
 import { UNREAD_BYTES } from "./limits/unread-answers.js";

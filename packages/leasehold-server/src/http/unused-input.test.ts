@@ -4,8 +4,8 @@ import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import express from "express";
 import { expect, onTestFinished, test } from "vitest";
-import { openTestApp } from "../../../../tests/support/app.js";
-import { ID, LEASE_ID } from "../../../../tests/support/input-examples.js";
+import { openTestApp } from "../../../../tests/support/server/app.js";
+import { ID, LEASE_ID } from "../../../../tests/support/server/input-examples.js";
 import { listen, nodeHandler } from "./index.js";
 
 const ROUTES = [

@@ -1,6 +1,6 @@
 /** What the operator actions do, and what their entries in the audit say. */
 import { describe, expect, it } from "vitest";
-import { BY, openControl } from "../../../../tests/support/control-world.js";
+import { BY, openControl } from "../../../../tests/support/worlds/control-world.js";
 import { memory } from "../stores/memory/index.js";
 import { manualEnv } from "../testing/index.js";
 import {

@@ -1,6 +1,6 @@
 /** How keys are made, replaced and revoked, and what the audit says of it. */
 import { describe, expect, it } from "vitest";
-import { ADMIN, BY, HOLDER, openControl } from "../../../../tests/support/control-world.js";
+import { ADMIN, BY, HOLDER, openControl } from "../../../../tests/support/worlds/control-world.js";
 import {
   createKey,
   type KeyOrder,

@@ -1,7 +1,7 @@
 /** Many clients that wait for one resource, each on its own, on the memory store. */
 import { describe, expect, it } from "vitest";
-import { faultyStore } from "../../../../tests/support/faulty-store.js";
-import { repetitions } from "../../../../tests/support/full.js";
+import { faultyStore } from "../../../../tests/support/faults/faulty-store.js";
+import { repetitions } from "../../../../tests/support/runner/full.js";
 import { manualEnv } from "../testing/index.js";
 import { LeaseClient } from "./client.js";
 import type { AcquireRequest, CallOptions, LeaseStore } from "./port.js";

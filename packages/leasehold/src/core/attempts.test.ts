@@ -1,7 +1,7 @@
 /** Attempts whose answers are lost, late, refused or no use, and what follows each. */
 import { describe, expect, it } from "vitest";
-import { type FaultyStore, faultyStore } from "../../../../tests/support/faulty-store.js";
-import { LEASE_TTL_MS, leasesWorld } from "../../../../tests/support/leases-world.js";
+import { type FaultyStore, faultyStore } from "../../../../tests/support/faults/faulty-store.js";
+import { LEASE_TTL_MS, leasesWorld } from "../../../../tests/support/worlds/leases-world.js";
 import { manualEnv } from "../testing/index.js";
 import { LeaseClient } from "./client.js";
 import { InvalidOptionError, StoreUnavailableError } from "./errors.js";

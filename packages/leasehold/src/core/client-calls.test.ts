@@ -1,7 +1,7 @@
 /** The client's calls beside acquiring: what they refuse, ask and return, and what closing does to them. */
 import { describe, expect, it } from "vitest";
-import { faultyStore } from "../../../../tests/support/faulty-store.js";
-import { LEASE_TTL_MS, leasesWorld } from "../../../../tests/support/leases-world.js";
+import { faultyStore } from "../../../../tests/support/faults/faulty-store.js";
+import { LEASE_TTL_MS, leasesWorld } from "../../../../tests/support/worlds/leases-world.js";
 import { manualEnv } from "../testing/index.js";
 import { LeaseClient } from "./client.js";
 import { ClosedError, StoreUnavailableError } from "./errors.js";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { LEASE_TTL_MS, leasesWorld } from "../../../../tests/support/leases-world.js";
+import { LEASE_TTL_MS, leasesWorld } from "../../../../tests/support/worlds/leases-world.js";
 import type { ManualClock } from "../testing/index.js";
 import { LeaseClient } from "./client.js";
 import { ClosedError } from "./errors.js";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { LEASE_TTL_MS, leasesWorld } from "../../../../tests/support/leases-world.js";
+import { LEASE_TTL_MS, leasesWorld } from "../../../../tests/support/worlds/leases-world.js";
 import { LeaseClient } from "./client.js";
 import { LeaseLostError, LeaseUnavailableError } from "./errors.js";
 

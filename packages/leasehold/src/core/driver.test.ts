@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { runInNewContext } from "node:vm";
 import { beforeAll, describe, expect, it } from "vitest";
-import { temporaryFolder } from "../../../../tests/support/processes.js";
+import { temporaryFolder } from "../../../../tests/support/processes/processes.js";
 import { driverError, driverPart } from "./driver.js";
 
 const PACKAGES = {

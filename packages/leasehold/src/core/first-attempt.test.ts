@@ -1,6 +1,6 @@
 /** What a failure, or an abort, between the store's answer and its reader leaves behind. */
 import { expect, it } from "vitest";
-import { LEASE_TTL_MS, leasesWorld } from "../../../../tests/support/leases-world.js";
+import { LEASE_TTL_MS, leasesWorld } from "../../../../tests/support/worlds/leases-world.js";
 import { LeaseClient } from "./client.js";
 import type { ThreadRenewals } from "./thread.js";
 

@@ -3,7 +3,7 @@
  * stops the monotonic clock, so a manual clock shows it as a jump of the wall clock alone.
  */
 import { describe, expect, it } from "vitest";
-import { faultyStore } from "../../../../tests/support/faulty-store.js";
+import { faultyStore } from "../../../../tests/support/faults/faulty-store.js";
 import { manualEnv } from "../testing/index.js";
 import { LeaseClient } from "./client.js";
 import { instant, trustFrom, trustLeftMs } from "./trust.js";

@@ -1,6 +1,6 @@
 /** A lease that a second thread renews as well: what this thread sends, believes and passes on. */
 import { describe, expect, it } from "vitest";
-import { LEASE_TTL_MS, leasesWorld } from "../../../../tests/support/leases-world.js";
+import { LEASE_TTL_MS, leasesWorld } from "../../../../tests/support/worlds/leases-world.js";
 import { LeaseClient } from "./client.js";
 import type { AcquireOptions } from "./options.js";
 import type { RenewalAnswer, RenewalThread } from "./thread.js";

@@ -1,6 +1,6 @@
 import { inspect } from "node:util";
 import { describe, expect, it, vi } from "vitest";
-import { type Fault, faultyStore } from "../../../../tests/support/faulty-store.js";
+import { type Fault, faultyStore } from "../../../../tests/support/faults/faulty-store.js";
 import { silentLogger } from "../env/index.js";
 import { manualEnv } from "../testing/index.js";
 import { LeaseClient } from "./client.js";

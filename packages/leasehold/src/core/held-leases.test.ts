@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { LEASE_TTL_MS, leasesWorld } from "../../../../tests/support/leases-world.js";
+import { LEASE_TTL_MS, leasesWorld } from "../../../../tests/support/worlds/leases-world.js";
 
 it("a later lease of the same resource ends before the release of the first one is confirmed", async () => {
   const { a, clock, store } = leasesWorld();

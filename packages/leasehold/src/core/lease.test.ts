@@ -1,6 +1,6 @@
 /** What a held lease tells its holder and the log, and what it refuses. */
 import { describe, expect, it } from "vitest";
-import { faultyStore } from "../../../../tests/support/faulty-store.js";
+import { faultyStore } from "../../../../tests/support/faults/faulty-store.js";
 import type { LeaseId } from "../env/index.js";
 import { manualEnv } from "../testing/index.js";
 import { LeaseClient } from "./client.js";

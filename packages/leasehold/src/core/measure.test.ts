@@ -1,7 +1,7 @@
 /** The figures and traces of a client's leases. */
 import { expect, it, onTestFinished } from "vitest";
-import { faultyStore } from "../../../../tests/support/faulty-store.js";
-import { recordedTelemetry } from "../../../../tests/support/recorded-telemetry.js";
+import { faultyStore } from "../../../../tests/support/faults/faulty-store.js";
+import { recordedTelemetry } from "../../../../tests/support/worlds/recorded-telemetry.js";
 import { manualEnv } from "../testing/index.js";
 import { LeaseClient } from "./client.js";
 

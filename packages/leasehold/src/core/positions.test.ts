@@ -1,7 +1,7 @@
 /** The order of waiters: who may contend, who keeps a position in the store, and for how long a caller waits. */
 import { describe, expect, it, onTestFinished } from "vitest";
-import { faultyStore } from "../../../../tests/support/faulty-store.js";
-import { leasesWorld } from "../../../../tests/support/leases-world.js";
+import { faultyStore } from "../../../../tests/support/faults/faulty-store.js";
+import { leasesWorld } from "../../../../tests/support/worlds/leases-world.js";
 import { manualEnv } from "../testing/index.js";
 import { LeaseClient } from "./client.js";
 import type { AcquireRequest, LeaseStore } from "./port.js";

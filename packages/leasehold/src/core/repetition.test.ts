@@ -1,7 +1,7 @@
 /** The state that a first time leaves behind: the second and the hundredth time must be like the first. */
 import { getEventListeners } from "node:events";
 import { expect, it } from "vitest";
-import { LEASE_TTL_MS, leasesWorld } from "../../../../tests/support/leases-world.js";
+import { LEASE_TTL_MS, leasesWorld } from "../../../../tests/support/worlds/leases-world.js";
 import { manualClock, manualEnv } from "../testing/index.js";
 import { Batcher } from "./batching.js";
 import { RenewalScheduler } from "./renewal-scheduler.js";

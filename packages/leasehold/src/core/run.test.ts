@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { faultyStore } from "../../../../tests/support/faulty-store.js";
+import { faultyStore } from "../../../../tests/support/faults/faulty-store.js";
 import { manualEnv } from "../testing/index.js";
 import { LeaseClient } from "./client.js";
 import { ClosedError } from "./errors.js";

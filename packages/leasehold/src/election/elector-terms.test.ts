@@ -4,7 +4,7 @@ import {
   ELECTOR_TTL_MS,
   electorsWorld,
   untilAborted,
-} from "../../../../tests/support/electors-world.js";
+} from "../../../../tests/support/worlds/electors-world.js";
 import { StaleTokenError, StoreMisconfiguredError } from "../core/index.js";
 import type { Elector, Term } from "./elector.js";
 import { markOf } from "./leadership.js";

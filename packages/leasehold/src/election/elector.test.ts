@@ -4,7 +4,7 @@ import {
   type ElectorNode,
   electorsWorld,
   untilAborted,
-} from "../../../../tests/support/electors-world.js";
+} from "../../../../tests/support/worlds/electors-world.js";
 import { StaleTokenError } from "../core/index.js";
 import { electorOver, type LeaderWork, type Term } from "./elector.js";
 

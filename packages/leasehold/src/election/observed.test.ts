@@ -1,8 +1,8 @@
 /** What an operator sees of elections: figures and logs. And what ends when they end. */
 import { expect, it } from "vitest";
-import { faultyStore } from "../../../../tests/support/faulty-store.js";
-import { recordedTelemetry } from "../../../../tests/support/recorded-telemetry.js";
-import { SHARDS_TTL_MS, shardsWorld } from "../../../../tests/support/shards-world.js";
+import { faultyStore } from "../../../../tests/support/faults/faulty-store.js";
+import { recordedTelemetry } from "../../../../tests/support/worlds/recorded-telemetry.js";
+import { SHARDS_TTL_MS, shardsWorld } from "../../../../tests/support/worlds/shards-world.js";
 import { LeaseClient, StoreUnavailableError } from "../core/index.js";
 import { manualEnv } from "../testing/index.js";
 import { electorOver } from "./elector.js";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { ELECTOR_TTL_MS, electorsWorld } from "../../../../tests/support/electors-world.js";
-import { faultyStore } from "../../../../tests/support/faulty-store.js";
+import { faultyStore } from "../../../../tests/support/faults/faulty-store.js";
+import { ELECTOR_TTL_MS, electorsWorld } from "../../../../tests/support/worlds/electors-world.js";
 import { LeaseClient, StoreUnavailableError } from "../core/index.js";
 import { manualEnv } from "../testing/index.js";
 import { type LeaderChange, observeLeader } from "./observer.js";

@@ -1,8 +1,8 @@
 /** Many terms of the same candidates, and long lives: nothing of one term is left in the next. */
 import { getEventListeners, once } from "node:events";
 import { expect, it } from "vitest";
-import { ELECTOR_TTL_MS, electorsWorld } from "../../../../tests/support/electors-world.js";
-import { faultyStore } from "../../../../tests/support/faulty-store.js";
+import { faultyStore } from "../../../../tests/support/faults/faulty-store.js";
+import { ELECTOR_TTL_MS, electorsWorld } from "../../../../tests/support/worlds/electors-world.js";
 import { LeaseClient, LeaseLostError } from "../core/index.js";
 import { manualEnv } from "../testing/index.js";
 import type { LeaderChange } from "./observer.js";

@@ -3,7 +3,7 @@ import {
   ELECTOR_TTL_MS,
   electorsWorld,
   untilAborted,
-} from "../../../../tests/support/electors-world.js";
+} from "../../../../tests/support/worlds/electors-world.js";
 import { LeaseClient } from "../core/index.js";
 import { silentLogger } from "../env/index.js";
 import { electorOver } from "./elector.js";

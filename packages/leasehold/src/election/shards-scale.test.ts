@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { SHARDS_TTL_MS, shardsWorld } from "../../../../tests/support/shards-world.js";
+import { SHARDS_TTL_MS, shardsWorld } from "../../../../tests/support/worlds/shards-world.js";
 
 it("Shards works on 1,024 shards with 16 members, of which one dies and one joins", async () => {
   const { clock, join, loads, working, overlaps } = shardsWorld(1_024);

@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from "vitest";
-import { SHARDS_TTL_MS, shardsWorld } from "../../../../tests/support/shards-world.js";
+import { SHARDS_TTL_MS, shardsWorld } from "../../../../tests/support/worlds/shards-world.js";
 import { LeaseClient } from "../core/index.js";
 import { silentLogger } from "../env/index.js";
 import { manualEnv } from "../testing/index.js";

@@ -1,6 +1,6 @@
 /** When the work of a singleton starts again, and when it does not. */
 import { expect, it } from "vitest";
-import { faultyStore } from "../../../../tests/support/faulty-store.js";
+import { faultyStore } from "../../../../tests/support/faults/faulty-store.js";
 import { LeaseClient, StoreMisconfiguredError } from "../core/index.js";
 import { silentLogger } from "../env/index.js";
 import { manualEnv } from "../testing/index.js";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { faultyStore } from "../../../../tests/support/faulty-store.js";
+import { faultyStore } from "../../../../tests/support/faults/faulty-store.js";
 import { ClosedError, LeaseClient } from "../core/index.js";
 import { manualEnv } from "../testing/index.js";
 import { type SingletonWork, singletonOver } from "./singleton.js";

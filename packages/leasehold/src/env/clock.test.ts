@@ -1,7 +1,7 @@
 /** The clock of the machine, sleeps, and how late timers are. */
 import { getEventListeners } from "node:events";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { recordedTelemetry } from "../../../../tests/support/recorded-telemetry.js";
+import { recordedTelemetry } from "../../../../tests/support/worlds/recorded-telemetry.js";
 import { manualClock } from "../testing/index.js";
 import { type Clock, sleep, systemClock } from "./clock.js";
 import { measureStalls } from "./stalls.js";

@@ -4,8 +4,8 @@ import { readFile } from "node:fs/promises";
 import type { AddressInfo } from "node:net";
 import { createServer } from "node:tls";
 import { afterAll, expect, it } from "vitest";
-import { newAuthority } from "../../../../tests/support/certificates.js";
-import { endAll } from "../../../../tests/support/processes.js";
+import { endAll } from "../../../../tests/support/processes/processes.js";
+import { newAuthority } from "../../../../tests/support/server/certificates.js";
 import { otherProtocolAt } from "./protocols.js";
 
 afterAll(() => endAll());

@@ -2,13 +2,13 @@ import { readFileSync } from "node:fs";
 import type { PGlite } from "@electric-sql/pglite";
 import pg from "pg";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { openPglite } from "../../../../tests/support/pglite.js";
+import { openPglite } from "../../../../tests/support/engines/pglite.js";
 import {
   describePostgres,
   type FreshDatabase,
   freshDatabase,
-} from "../../../../tests/support/postgres.js";
-import { recordedTelemetry } from "../../../../tests/support/recorded-telemetry.js";
+} from "../../../../tests/support/engines/postgres.js";
+import { recordedTelemetry } from "../../../../tests/support/worlds/recorded-telemetry.js";
 import { StaleTokenError } from "../core/index.js";
 import {
   FENCE_TABLE,

@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import { request } from "node:http";
 import { afterEach, describe, expect, it, onTestFinished, vi } from "vitest";
-import { FENCED_SERVERS, type Site } from "../../../../tests/support/fenced-servers.js";
+import { FENCED_SERVERS, type Site } from "../../../../tests/support/server/fenced-servers.js";
 import { silentLogger } from "../env/index.js";
 import { fencing, memoryGuard } from "./index.js";
 

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { endAll } from "../../../../tests/support/processes.js";
-import { recordedTelemetry } from "../../../../tests/support/recorded-telemetry.js";
 import {
   describeRedis,
   type RedisServer,
   startRedis,
-} from "../../../../tests/support/redis-engine.js";
+} from "../../../../tests/support/engines/redis-engine.js";
+import { endAll } from "../../../../tests/support/processes/processes.js";
+import { recordedTelemetry } from "../../../../tests/support/worlds/recorded-telemetry.js";
 import { type RedisGuard, type Refusal, redisGuard } from "./index.js";
 
 it.each<[unknown, string]>([

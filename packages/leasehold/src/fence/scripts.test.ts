@@ -1,4 +1,4 @@
-import { testGoldenFiles } from "../../../../tests/support/golden.js";
+import { testGoldenFiles } from "../../../../tests/support/runner/golden.js";
 import { redisGuard } from "./redis.js";
 
 const sent: string[] = [];

@@ -1,6 +1,6 @@
 /** What the measured store of a client, and that of a server, says of a sequence of calls. */
 import { expect, it } from "vitest";
-import { recordedTelemetry } from "../../../../tests/support/recorded-telemetry.js";
+import { recordedTelemetry } from "../../../../tests/support/worlds/recorded-telemetry.js";
 import type { AcquireRequest, LeaseStore } from "../core/index.js";
 import { StoreUnavailableError } from "../core/index.js";
 import type { MeasureOptions } from "../env/index.js";

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { recordedTelemetry } from "../../../../tests/support/recorded-telemetry.js";
+import { recordedTelemetry } from "../../../../tests/support/worlds/recorded-telemetry.js";
 import type { Telemetry } from "../env/index.js";
 import { memory } from "../stores/memory/index.js";
 import type { TaskStore } from "../tasks/index.js";

@@ -1,7 +1,7 @@
 /** What a caller of `once` sees of a store that fails, or whose records change while it waits. */
 import { expect, it, vi } from "vitest";
-import { instead } from "../../../../tests/support/instead.js";
-import { onceWith, onceWorld } from "../../../../tests/support/once-world.js";
+import { instead } from "../../../../tests/support/worlds/instead.js";
+import { onceWith, onceWorld } from "../../../../tests/support/worlds/once-world.js";
 import type { CallOptions, Failed } from "../core/index.js";
 import { StoreUnavailableError } from "../index.js";
 import { leasesOf } from "../leasehold.js";

@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from "vitest";
-import { instead } from "../../../../tests/support/instead.js";
-import { onceWith, onceWorld } from "../../../../tests/support/once-world.js";
+import { instead } from "../../../../tests/support/worlds/instead.js";
+import { onceWith, onceWorld } from "../../../../tests/support/worlds/once-world.js";
 import { connect, LeaseLostError, openStores, StoreUnavailableError } from "../index.js";
 import { memory } from "../stores/memory/index.js";
 import { manualEnv } from "../testing/index.js";

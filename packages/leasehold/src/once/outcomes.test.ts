@@ -1,6 +1,6 @@
 /** What a call of `once` counts as, what it records of an error, and what its work is given. */
 import { expect, it } from "vitest";
-import { recordedTelemetry } from "../../../../tests/support/recorded-telemetry.js";
+import { recordedTelemetry } from "../../../../tests/support/worlds/recorded-telemetry.js";
 import { connect, openStores } from "../index.js";
 import { manualEnv } from "../testing/index.js";
 import type { OnceLease } from "./lease.js";

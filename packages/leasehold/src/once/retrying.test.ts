@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { recordedCalls, triesOf } from "../../../../tests/support/retried-store.js";
+import { recordedCalls, triesOf } from "../../../../tests/support/faults/retried-store.js";
 import type { LeaseStore } from "../core/index.js";
 import type { Env } from "../env/index.js";
 import type { OnceStore } from "./port.js";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { echo as echoing, tasksWorld } from "../../../../tests/support/tasks-world.js";
+import { echo as echoing, tasksWorld } from "../../../../tests/support/worlds/tasks-world.js";
 import { defineTask } from "./define.js";
 import type { Json, TaskStore } from "./port.js";
 

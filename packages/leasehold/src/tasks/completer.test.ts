@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from "vitest";
-import { tasksWorld } from "../../../../tests/support/tasks-world.js";
+import { tasksWorld } from "../../../../tests/support/worlds/tasks-world.js";
 import {
   type Failed,
   HeldLease,

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { echo, stepped, tasksWorld } from "../../../../tests/support/tasks-world.js";
+import { echo, stepped, tasksWorld } from "../../../../tests/support/worlds/tasks-world.js";
 import { StoreUnavailableError } from "../core/index.js";
 import { defineTask, FinalTaskError } from "./define.js";
 import type { TaskStore } from "./port.js";

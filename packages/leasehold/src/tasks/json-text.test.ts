@@ -5,7 +5,7 @@ import {
   BROKEN_JSON,
   CHANGED_JSON,
   REPEATED_JSON,
-} from "../../../../tests/support/json-texts.js";
+} from "../../../../tests/support/server/json-texts.js";
 import { decodeJson, JsonTextError, readJson } from "./json-text.js";
 
 function refusal(read: () => unknown): JsonTextError {

@@ -1,6 +1,6 @@
 /** A notification names no kind. Groups of waiters with different kinds claim a few at once. */
 import { expect, test } from "vitest";
-import { readyWorld } from "../../../../tests/support/ready-world.js";
+import { readyWorld } from "../../../../tests/support/worlds/ready-world.js";
 import { nextTurn } from "../env/index.js";
 
 const GROUPS = 50;

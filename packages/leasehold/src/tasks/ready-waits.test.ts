@@ -1,6 +1,6 @@
 import { getEventListeners } from "node:events";
 import { expect, test, vi } from "vitest";
-import { readyWorld } from "../../../../tests/support/ready-world.js";
+import { readyWorld } from "../../../../tests/support/worlds/ready-world.js";
 import { silentLogger } from "../env/index.js";
 import type { Failed, TaskStore, TaskWatchEvent } from "./port.js";
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { readyWorld } from "../../../../tests/support/ready-world.js";
+import { readyWorld } from "../../../../tests/support/worlds/ready-world.js";
 import { startReaper } from "./reaper.js";
 
 test("wakes as many as there are tasks, by one subscription", async () => {

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { tasksWorld } from "../../../../tests/support/tasks-world.js";
+import { tasksWorld } from "../../../../tests/support/worlds/tasks-world.js";
 import { StoreUnavailableError } from "../core/index.js";
 import { nextTurn } from "../env/index.js";
 import { defineTask } from "./define.js";

@@ -1,6 +1,6 @@
 /** Ended tasks are kept for a time, and then collected in batches with pauses. */
 import { expect, it, vi } from "vitest";
-import { echo, tasksWorld } from "../../../../tests/support/tasks-world.js";
+import { echo, tasksWorld } from "../../../../tests/support/worlds/tasks-world.js";
 import { defineTask } from "./define.js";
 import { collectTasks, startReaper } from "./reaper.js";
 

@@ -8,7 +8,7 @@ import {
   OTHER_CLAIM,
   pending,
   running,
-} from "../../../../tests/support/task-records.js";
+} from "../../../../tests/support/worlds/task-records.js";
 import type { TaskRecord } from "./record.js";
 import * as rules from "./rules.js";
 

@@ -11,7 +11,7 @@ import {
   refused,
   running,
   SEQ,
-} from "../../../../tests/support/task-records.js";
+} from "../../../../tests/support/worlds/task-records.js";
 import { claimDigestOf, taskLeaseId } from "../env/index.js";
 import { newTaskOf } from "../testing/task-suite/new-task.js";
 import type { TaskRecord } from "./record.js";

@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from "vitest";
-import { echo, stepped, tasksWorld } from "../../../../tests/support/tasks-world.js";
+import { echo, stepped, tasksWorld } from "../../../../tests/support/worlds/tasks-world.js";
 import { InvalidOptionError, StoreUnavailableError } from "../core/index.js";
 import { type Logger, silentLogger } from "../env/index.js";
 import type { HeartbeatOutcome, HeartbeatRequest, TaskStore } from "./port.js";

@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from "vitest";
-import { echo, stepped, tasksWorld } from "../../../../tests/support/tasks-world.js";
+import { echo, stepped, tasksWorld } from "../../../../tests/support/worlds/tasks-world.js";
 import { silentLogger } from "../env/index.js";
 import { connect } from "../index.js";
 import { memory } from "../stores/memory/index.js";

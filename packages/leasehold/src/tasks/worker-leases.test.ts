@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { echo, stepped, tasksWorld } from "../../../../tests/support/tasks-world.js";
+import { echo, stepped, tasksWorld } from "../../../../tests/support/worlds/tasks-world.js";
 import type { Logger } from "../env/index.js";
 import { defineTask, type HandlerContext } from "./define.js";
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { echo, stepped, tasksWorld } from "../../../../tests/support/tasks-world.js";
+import { echo, stepped, tasksWorld } from "../../../../tests/support/worlds/tasks-world.js";
 import { InvalidOptionError } from "../core/index.js";
 import { silentLogger } from "../env/index.js";
 import { defineTask, FinalTaskError } from "./define.js";

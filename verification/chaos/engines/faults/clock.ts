@@ -2,8 +2,12 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { type FakeClock, missingClocks, setClock } from "../../../../tests/support/fake-clock.js";
-import { temporaryFolder } from "../../../../tests/support/processes.js";
+import {
+  type FakeClock,
+  missingClocks,
+  setClock,
+} from "../../../../tests/support/processes/fake-clock.js";
+import { temporaryFolder } from "../../../../tests/support/processes/processes.js";
 import type { HolderOptions, HolderSlot } from "../holders.js";
 import type { Kind } from "../site.js";
 

@@ -1,6 +1,7 @@
 /** What befalls servers of ours, what is before them and behind them, and workers beside the holders. */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Random } from "leasehold";
+import type { PostgresServer } from "../../../../tests/support/engines/postgres-engine.js";
 import {
   atOnce,
   type Fault,
@@ -8,8 +9,7 @@ import {
   lost,
   refused,
   twice,
-} from "../../../../tests/support/fault-proxy.js";
-import type { PostgresServer } from "../../../../tests/support/postgres-engine.js";
+} from "../../../../tests/support/faults/fault-proxy.js";
 import type { SupervisedWorker } from "../../tasks/processes.js";
 import type { World } from "../../tasks/world.js";
 import { pick } from "../draws.js";

@@ -1,6 +1,6 @@
 /** What befalls the members of a cluster that elects a leader. */
 import { setTimeout as delay } from "node:timers/promises";
-import type { Child } from "../../../../tests/support/processes.js";
+import type { Child } from "../../../../tests/support/processes/processes.js";
 import { pick } from "../draws.js";
 import type { Kind } from "../site.js";
 import { engine } from "./engine.js";

@@ -1,7 +1,7 @@
 /** What befalls one holder's ways to the store, all of them at once. */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Random } from "leasehold";
-import type { Direction, TcpProxy } from "../../../../tests/support/tcp-proxy.js";
+import type { Direction, TcpProxy } from "../../../../tests/support/faults/tcp-proxy.js";
 import { between } from "../draws.js";
 import type { Kind, Site } from "../site.js";
 

@@ -1,9 +1,9 @@
 /** What befalls a PostgreSQL server, and those who want something of it. */
 import { setTimeout as delay } from "node:timers/promises";
 import pg from "pg";
-import { missingClocks, setClock } from "../../../../tests/support/fake-clock.js";
-import { lockLease } from "../../../../tests/support/locks.js";
-import type { PostgresServer } from "../../../../tests/support/postgres-engine.js";
+import { lockLease } from "../../../../tests/support/engines/locks.js";
+import type { PostgresServer } from "../../../../tests/support/engines/postgres-engine.js";
+import { missingClocks, setClock } from "../../../../tests/support/processes/fake-clock.js";
 import { pick } from "../draws.js";
 import type { Kind, Site } from "../site.js";
 import { missingTmpfs, type SmallDisk } from "../small-disk.js";

@@ -3,7 +3,7 @@ import {
   type ConsulServer,
   missingConsul,
   startConsulCluster,
-} from "../../../../tests/support/consul-engine.js";
+} from "../../../../tests/support/engines/consul-engine.js";
 import { pick } from "../draws.js";
 import { engine } from "../faults/engine.js";
 import { membersKinds } from "../faults/members.js";

@@ -4,7 +4,7 @@ import {
   type EtcdServer,
   missingEtcd,
   startEtcdCluster,
-} from "../../../../tests/support/etcd-engine.js";
+} from "../../../../tests/support/engines/etcd-engine.js";
 import { engine, whileSo } from "../faults/engine.js";
 import { membersKinds } from "../faults/members.js";
 import type { Engine, Kind, StoreSettings } from "../site.js";

@@ -7,8 +7,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Random } from "leasehold";
 import type { TaskDetails } from "leasehold/internal/wire";
-import { type FaultProxy, openFaultProxy } from "../../../../tests/support/fault-proxy.js";
-import { startPostgres } from "../../../../tests/support/postgres-engine.js";
+import { startPostgres } from "../../../../tests/support/engines/postgres-engine.js";
+import { type FaultProxy, openFaultProxy } from "../../../../tests/support/faults/fault-proxy.js";
 import { checkRegisters, checkTask } from "../../tasks/checks.js";
 import { enqueueAll, makeTasks } from "../../tasks/clients.js";
 import { World } from "../../tasks/world.js";

@@ -1,8 +1,8 @@
 /** PostgreSQL: one server, under a clock that can be set, its data on a small disk that can be filled. */
 import { mkdir, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { missingClocks, setClock } from "../../../../tests/support/fake-clock.js";
-import { startPostgres } from "../../../../tests/support/postgres-engine.js";
+import { startPostgres } from "../../../../tests/support/engines/postgres-engine.js";
+import { missingClocks, setClock } from "../../../../tests/support/processes/fake-clock.js";
 import { asAdmin, type OpenedPostgres, postgresKinds } from "../faults/postgres.js";
 import type { Engine, StoreSettings } from "../site.js";
 import { missingTmpfs, mountTmpfs, openFolder } from "../small-disk.js";

@@ -4,7 +4,7 @@ import {
   missingRedis,
   type RedisServer,
   startRedis,
-} from "../../../../tests/support/redis-engine.js";
+} from "../../../../tests/support/engines/redis-engine.js";
 import { engine, whileSo } from "../faults/engine.js";
 import type { Engine, Kind, StoreSettings } from "../site.js";
 

@@ -1,5 +1,8 @@
 /** ZooKeeper, an ensemble of three. */
-import { missingZooKeeper, startEnsemble } from "../../../../tests/support/zookeeper-engine.js";
+import {
+  missingZooKeeper,
+  startEnsemble,
+} from "../../../../tests/support/engines/zookeeper-engine.js";
 import { pick } from "../draws.js";
 import { engine } from "../faults/engine.js";
 import { membersKinds } from "../faults/members.js";

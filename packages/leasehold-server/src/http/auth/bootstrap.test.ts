@@ -4,7 +4,7 @@ import {
   expectProblem,
   openTestApp,
   type Reply,
-} from "../../../../../tests/support/app.js";
+} from "../../../../../tests/support/server/app.js";
 import { createKey } from "../../../../leasehold/src/control/index.js";
 import { systemEnv } from "../../../../leasehold/src/env/index.js";
 

@@ -5,7 +5,7 @@ import { toWireLeaseId } from "leasehold/internal/wire";
 import { memory } from "leasehold/stores/memory";
 import { manualEnv } from "leasehold/testing";
 import { expect, onTestFinished, test } from "vitest";
-import { instead } from "../../../../../tests/support/instead.js";
+import { instead } from "../../../../../tests/support/worlds/instead.js";
 import { type AppOptions, type ClientCertificates, createApp } from "../index.js";
 
 const BY = { actor: "cli:test", reason: null };

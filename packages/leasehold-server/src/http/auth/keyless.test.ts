@@ -3,7 +3,7 @@ import type { AddressInfo } from "node:net";
 import { networkInterfaces } from "node:os";
 import { createKey, systemEnv } from "leasehold/internal";
 import { expect, onTestFinished, test } from "vitest";
-import { expectProblem, openTestApp, type Reply } from "../../../../../tests/support/app.js";
+import { expectProblem, openTestApp, type Reply } from "../../../../../tests/support/server/app.js";
 import { createApp } from "../app.js";
 import type { AppOptions } from "../app-options.js";
 import { nodeHandler } from "../node.js";

@@ -1,7 +1,7 @@
 /** The uses of keys, their longest life, and the role that reads the metrics alone. */
 import { manualEnv } from "leasehold/testing";
 import { expect, test } from "vitest";
-import { expectProblem, openTestApp } from "../../../../../tests/support/app.js";
+import { expectProblem, openTestApp } from "../../../../../tests/support/server/app.js";
 import { createKey, type Role } from "../../../../leasehold/src/control/index.js";
 import type { AppOptions } from "../index.js";
 

@@ -1,7 +1,7 @@
 /** From where a tenant may be used, and whose address a request has behind proxies. */
 import { manualEnv } from "leasehold/testing";
 import { expect, it, test, vi } from "vitest";
-import { expectProblem, openTestApp } from "../../../../../tests/support/app.js";
+import { expectProblem, openTestApp } from "../../../../../tests/support/server/app.js";
 import { type AuditLog, createKey, type Role } from "../../../../leasehold/src/control/index.js";
 import { systemEnv } from "../../../../leasehold/src/env/index.js";
 import { type AppOptions, addressList } from "../index.js";

@@ -1,6 +1,6 @@
 /** Operators that may act on some resources and queues alone. */
 import { expect, it, test } from "vitest";
-import { expectProblem, openTestApp, type Reply } from "../../../../../tests/support/app.js";
+import { expectProblem, openTestApp, type Reply } from "../../../../../tests/support/server/app.js";
 import { createKey } from "../../../../leasehold/src/control/index.js";
 import { systemEnv } from "../../../../leasehold/src/env/index.js";
 import { ACCESS } from "./access.js";

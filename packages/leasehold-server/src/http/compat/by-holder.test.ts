@@ -1,7 +1,7 @@
 import { holderLeaseId } from "leasehold/internal";
 import { toWireLeaseId } from "leasehold/internal/wire";
 import { expect, test } from "vitest";
-import { openTestApp } from "../../../../../tests/support/app.js";
+import { openTestApp } from "../../../../../tests/support/server/app.js";
 import { until } from "../../../../leasehold/src/testing/waiting.js";
 
 const NAMED = { resource: "r", holder: "h" };

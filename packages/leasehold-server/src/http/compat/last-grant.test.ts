@@ -4,8 +4,8 @@ import { toWireLeaseId } from "leasehold/internal/wire";
 import { memory } from "leasehold/stores/memory";
 import { manualEnv } from "leasehold/testing";
 import { expect, test } from "vitest";
-import { expectProblem, openTestApp } from "../../../../../tests/support/app.js";
-import { directLeases } from "../../../../../tests/support/direct-leases.js";
+import { expectProblem, openTestApp } from "../../../../../tests/support/server/app.js";
+import { directLeases } from "../../../../../tests/support/worlds/direct-leases.js";
 
 async function open() {
   const env = manualEnv();

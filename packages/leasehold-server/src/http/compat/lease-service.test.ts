@@ -1,7 +1,7 @@
 import { fromWireLeaseId, toWireGrantId, toWireLeaseId } from "leasehold/internal/wire";
 import { type ManualClock, manualEnv } from "leasehold/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type Asked, openApp, type Reply } from "../../../../../tests/support/app.js";
+import { type Asked, openApp, type Reply } from "../../../../../tests/support/server/app.js";
 
 let app: Asked;
 let clock: ManualClock;

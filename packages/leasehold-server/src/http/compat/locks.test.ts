@@ -2,7 +2,7 @@ import { grantIdOf } from "leasehold/internal";
 import { fromWireLeaseId, toWireLeaseId } from "leasehold/internal/wire";
 import { type ManualClock, manualEnv } from "leasehold/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type Asked, openApp } from "../../../../../tests/support/app.js";
+import { type Asked, openApp } from "../../../../../tests/support/server/app.js";
 
 let app: Asked;
 let clock: ManualClock;

@@ -2,7 +2,7 @@
 import { toWireLeaseId } from "leasehold/internal/wire";
 import { manualEnv } from "leasehold/testing";
 import { describe, expect, test } from "vitest";
-import { openTestApp, type Reply } from "../../../../../tests/support/app.js";
+import { openTestApp, type Reply } from "../../../../../tests/support/server/app.js";
 
 const answer = ({ status, body }: Reply) => [status, body.code, body.reason];
 const RELEASED = [409, "LEASE_RELEASED", "released"];

@@ -1,7 +1,7 @@
 /** A release that names a holder, and proves nothing: who has asked for it. */
 import { expect, test } from "vitest";
-import { openTestApp } from "../../../../../tests/support/app.js";
-import { newKey } from "../../../../../tests/support/console.js";
+import { newKey } from "../../../../../tests/support/browser/console.js";
+import { openTestApp } from "../../../../../tests/support/server/app.js";
 import type { LeaseEvent } from "../index.js";
 
 const BODY = { resource: "r", holder: "web-1" };

@@ -1,7 +1,7 @@
 /** A lease that was revoked at its expiry: it has no holder, and excludes others until then. */
 import { manualEnv } from "leasehold/testing";
 import { expect, test } from "vitest";
-import { openTestApp } from "../../../../../tests/support/app.js";
+import { openTestApp } from "../../../../../tests/support/server/app.js";
 
 const UNLOCK = { resource: "a", reason: "stuck" };
 

@@ -4,7 +4,7 @@ import type { LeaseView } from "leasehold";
 import type { GrantHistory } from "leasehold/internal";
 import { manualEnv } from "leasehold/testing";
 import { expect, test } from "vitest";
-import { leaseView } from "../../../../../tests/support/lease-view.js";
+import { leaseView } from "../../../../../tests/support/worlds/lease-view.js";
 import { electionsOf, Terms } from "./elections.js";
 
 /** A history with two ended terms of each election, one of which may be the current one. */

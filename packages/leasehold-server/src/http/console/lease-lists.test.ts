@@ -1,7 +1,7 @@
 import { toWireGrantId } from "leasehold/internal/wire";
 import { type ManualClock, manualEnv } from "leasehold/testing";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { type Asked, openApp } from "../../../../../tests/support/app.js";
+import { type Asked, openApp } from "../../../../../tests/support/server/app.js";
 
 let app: Asked;
 let clock: ManualClock;

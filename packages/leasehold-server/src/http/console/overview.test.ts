@@ -3,8 +3,8 @@
 import { type Elector, StoreUnavailableError } from "leasehold";
 import { electorOver, shardsOver, singletonOver } from "leasehold/internal";
 import { expect, test } from "vitest";
-import { openTestApp } from "../../../../../tests/support/app.js";
-import { openTestConsoleApp as open } from "../../../../../tests/support/console-app.js";
+import { openTestConsoleApp as open } from "../../../../../tests/support/browser/console-app.js";
+import { openTestApp } from "../../../../../tests/support/server/app.js";
 
 test("counts held leases, and events per second", async () => {
   const { call, grant, get, clock } = await open({ engine: "memory" });

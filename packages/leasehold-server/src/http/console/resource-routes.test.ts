@@ -1,6 +1,6 @@
 /** The routes of a single resource. */
 import { describe, expect, test } from "vitest";
-import { openTestConsoleApp as open } from "../../../../../tests/support/console-app.js";
+import { openTestConsoleApp as open } from "../../../../../tests/support/browser/console-app.js";
 
 describe("a resource", () => {
   const take = async (

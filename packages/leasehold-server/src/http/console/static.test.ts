@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { runInNewContext } from "node:vm";
 import { gunzipSync } from "node:zlib";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { openTestApp } from "../../../../../tests/support/app.js";
+import { openTestApp } from "../../../../../tests/support/server/app.js";
 import { type ConsoleFiles, consoleFiles } from "../index.js";
 
 const PAGE = '<!doctype html><html><head lang="en"><title>x</title></head><body></body></html>';

@@ -5,8 +5,8 @@ import type { NewTask } from "leasehold/port";
 import { memory } from "leasehold/stores/memory";
 import { manualEnv } from "leasehold/testing";
 import { expect, onTestFinished, test } from "vitest";
-import { openTestApp, PROCESSOR } from "../../../../../tests/support/app.js";
-import { openTenants } from "../../../../../tests/support/tenants.js";
+import { openTestApp, PROCESSOR } from "../../../../../tests/support/server/app.js";
+import { openTenants } from "../../../../../tests/support/server/tenants.js";
 
 const NONE: readonly object[] = [];
 

@@ -2,7 +2,7 @@
 import { createKey, type Role } from "leasehold/internal";
 import { manualEnv } from "leasehold/testing";
 import { expect, test } from "vitest";
-import { openTestApp } from "../../../../../tests/support/app.js";
+import { openTestApp } from "../../../../../tests/support/server/app.js";
 
 test("a caller learns its tenant, its rights, and what the server keeps and asks for its tenant", async () => {
   const env = manualEnv();

@@ -1,7 +1,7 @@
 /** The reasons that the server gives for a task that does not run. */
 import { describe, expect, test, vi } from "vitest";
-import type { Asked } from "../../../../../tests/support/app.js";
-import { openTestConsoleApp as open } from "../../../../../tests/support/console-app.js";
+import { openTestConsoleApp as open } from "../../../../../tests/support/browser/console-app.js";
+import type { Asked } from "../../../../../tests/support/server/app.js";
 
 describe("why a task does not run", () => {
   const reasons = async ({ ask }: Pick<Asked, "ask">, id: string) =>

@@ -2,7 +2,7 @@
 import type { LeaseStore, LeaseView, Page } from "leasehold";
 import type { TaskQuery, TaskStore, TaskView } from "leasehold/internal";
 import { expect, test } from "vitest";
-import { leaseView } from "../../../../../tests/support/lease-view.js";
+import { leaseView } from "../../../../../tests/support/worlds/lease-view.js";
 import { queuedIn } from "./queued.js";
 import type { Claimer } from "./recent-calls.js";
 import { withClaims, workersOf } from "./workers.js";

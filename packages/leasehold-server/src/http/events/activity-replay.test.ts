@@ -1,7 +1,7 @@
 /** Past activities, which a new stream sends first. */
 import { manualEnv } from "leasehold/testing";
 import { expect, it, onTestFinished } from "vitest";
-import { openTenants } from "../../../../../tests/support/tenants.js";
+import { openTenants } from "../../../../../tests/support/server/tenants.js";
 import { memory } from "../../../../leasehold/src/stores/memory/index.js";
 import { TenantActivity } from "./activity.js";
 import { UNRESTRICTED } from "./event-stream.js";

@@ -4,8 +4,8 @@ import { newLeaseId, systemEnv, systemRandom } from "leasehold/internal";
 import { toWireLeaseId } from "leasehold/internal/wire";
 import { memory } from "leasehold/stores/memory";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { openTestConsoleApp as open } from "../../../../../tests/support/console-app.js";
-import { openTenants } from "../../../../../tests/support/tenants.js";
+import { openTestConsoleApp as open } from "../../../../../tests/support/browser/console-app.js";
+import { openTenants } from "../../../../../tests/support/server/tenants.js";
 import { TenantActivity } from "./activity.js";
 
 type Follower = ReturnType<Awaited<ReturnType<typeof open>>["follow"]>;

@@ -6,7 +6,7 @@ import type { TaskStore } from "leasehold/internal";
 import { ResultWaits } from "leasehold/internal";
 import { manualEnv } from "leasehold/testing";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { openTestApp } from "../../../../../tests/support/app.js";
+import { openTestApp } from "../../../../../tests/support/server/app.js";
 import { LeaseClient } from "../../../../leasehold/src/core/index.js";
 import { taskIds } from "../../../../leasehold/src/env/index.js";
 import { http } from "../../../../leasehold/src/stores/http/index.js";

@@ -6,7 +6,7 @@ import type { EventTopic } from "leasehold/internal/wire";
 import { memory } from "leasehold/stores/memory";
 import { manualEnv } from "leasehold/testing";
 import { afterEach, describe, expect, test } from "vitest";
-import { expectProblem, openApp } from "../../../../../tests/support/app.js";
+import { expectProblem, openApp } from "../../../../../tests/support/server/app.js";
 import type { TaskEndEvent, TaskWatchEvent } from "../../../../leasehold/src/tasks/index.js";
 import { createApp, listen } from "../index.js";
 import { type Listener, UNRESTRICTED } from "./event-stream.js";

@@ -2,7 +2,7 @@
 import { createKey } from "leasehold/internal";
 import { manualEnv } from "leasehold/testing";
 import { expect, test } from "vitest";
-import { openTestApp } from "../../../../../tests/support/app.js";
+import { openTestApp } from "../../../../../tests/support/server/app.js";
 
 test("a listener learns of each event whose tenant it is", async () => {
   const env = manualEnv();

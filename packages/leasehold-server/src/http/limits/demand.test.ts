@@ -2,8 +2,8 @@
 import { nextTurn } from "leasehold/internal";
 import { manualEnv } from "leasehold/testing";
 import { expect, it, onTestFinished } from "vitest";
-import { openTenants } from "../../../../../tests/support/tenants.js";
-import { TEST_LIMITS } from "../../../../../tests/support/test-limits.js";
+import { openTenants } from "../../../../../tests/support/server/tenants.js";
+import { TEST_LIMITS } from "../../../../../tests/support/server/test-limits.js";
 import { memory } from "../../../../leasehold/src/stores/memory/index.js";
 import { createApp } from "../index.js";
 import { Admission } from "./admission.js";

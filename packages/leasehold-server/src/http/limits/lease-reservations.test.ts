@@ -3,7 +3,7 @@ import { newLeaseId } from "leasehold/internal";
 import { toWireLeaseId } from "leasehold/internal/wire";
 import { manualEnv } from "leasehold/testing";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { openTestApp } from "../../../../../tests/support/app.js";
+import { openTestApp } from "../../../../../tests/support/server/app.js";
 import { HistoryBudget } from "./history-budget.js";
 import { Quotas } from "./quotas.js";
 import { Records } from "./records.js";

@@ -3,7 +3,7 @@ import { toWireLeaseId } from "leasehold/internal/wire";
 import { memory } from "leasehold/stores/memory";
 import { manualClock, manualEnv } from "leasehold/testing";
 import { expect, it, onTestFinished } from "vitest";
-import { openTenants } from "../../../../../tests/support/tenants.js";
+import { openTenants } from "../../../../../tests/support/server/tenants.js";
 import { LeaseWaiters, MOST_LEASE_WAITERS } from "./lease-waiters.js";
 
 const LIMIT = expect.objectContaining({ code: "LIMIT_REACHED" });

@@ -2,7 +2,7 @@
 import { nextTurn } from "leasehold/internal";
 import { manualEnv } from "leasehold/testing";
 import { expect, it, onTestFinished, vi } from "vitest";
-import { openTenants } from "../../../../../tests/support/tenants.js";
+import { openTenants } from "../../../../../tests/support/server/tenants.js";
 import { memory } from "../../../../leasehold/src/stores/memory/index.js";
 import { PageTurns } from "./page-turns.js";
 

@@ -2,7 +2,7 @@
 import { memory } from "leasehold/stores/memory";
 import { manualEnv } from "leasehold/testing";
 import { expect, it, onTestFinished, vi } from "vitest";
-import { openTenants } from "../../../../../tests/support/tenants.js";
+import { openTenants } from "../../../../../tests/support/server/tenants.js";
 import { ScanSlots } from "./scan-slots.js";
 
 const TASK = "018f0000-0000-7000-8000-000000000001";

@@ -1,8 +1,8 @@
 /** What each request costs its key, and what of a tenant is refused, through the app. */
 import { manualEnv } from "leasehold/testing";
 import { expect, it, onTestFinished } from "vitest";
-import { openTenants } from "../../../../../tests/support/tenants.js";
-import { TEST_LIMITS } from "../../../../../tests/support/test-limits.js";
+import { openTenants } from "../../../../../tests/support/server/tenants.js";
+import { TEST_LIMITS } from "../../../../../tests/support/server/test-limits.js";
 import { memory } from "../../../../leasehold/src/stores/memory/index.js";
 import type { Caller } from "../auth/caller.js";
 import { createApp } from "../index.js";

@@ -1,6 +1,6 @@
 import { expect, it, vi } from "vitest";
-import { openTestApp } from "../../../../../tests/support/app.js";
-import { TEST_LIMITS } from "../../../../../tests/support/test-limits.js";
+import { openTestApp } from "../../../../../tests/support/server/app.js";
+import { TEST_LIMITS } from "../../../../../tests/support/server/test-limits.js";
 import { ACCESS } from "../auth/access.js";
 import { URGENT } from "./urgency.js";
 

@@ -1,6 +1,6 @@
 /** Operations on many tasks in one request: each has its own fields. */
 import { expect, test } from "vitest";
-import { openTestApp } from "../../../../../tests/support/app.js";
+import { openTestApp } from "../../../../../tests/support/server/app.js";
 
 test("each heartbeat of a batch stores its own progress, or leaves the last one", async () => {
   const { ask } = await openTestApp();

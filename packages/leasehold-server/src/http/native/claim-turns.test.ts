@@ -2,7 +2,7 @@
 import { memory } from "leasehold/stores/memory";
 import { manualEnv } from "leasehold/testing";
 import { expect, it, onTestFinished, vi } from "vitest";
-import { openTenants } from "../../../../../tests/support/tenants.js";
+import { openTenants } from "../../../../../tests/support/server/tenants.js";
 import { ClaimSlots } from "../limits/claim-slots.js";
 
 const QUEUES = Array.from({ length: 100 }, (_, at) => `q${at}`);

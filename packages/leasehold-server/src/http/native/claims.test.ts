@@ -6,9 +6,9 @@ import { newLeaseId, systemEnv } from "leasehold/internal";
 import { memory } from "leasehold/stores/memory";
 import { manualEnv } from "leasehold/testing";
 import { expect, onTestFinished, test } from "vitest";
-import { expectProblem, openTestApp } from "../../../../../tests/support/app.js";
-import { openTenants } from "../../../../../tests/support/tenants.js";
-import { TEST_LIMITS } from "../../../../../tests/support/test-limits.js";
+import { expectProblem, openTestApp } from "../../../../../tests/support/server/app.js";
+import { openTenants } from "../../../../../tests/support/server/tenants.js";
+import { TEST_LIMITS } from "../../../../../tests/support/server/test-limits.js";
 
 /** The store with some of its methods replaced. */
 function withMethods(store: TaskStore, methods: Partial<TaskStore>): TaskStore {

@@ -3,8 +3,8 @@ import { openStores } from "leasehold";
 import { memory } from "leasehold/stores/memory";
 import { manualEnv } from "leasehold/testing";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { expectProblem, openTestApp } from "../../../../../tests/support/app.js";
-import { openTenants } from "../../../../../tests/support/tenants.js";
+import { expectProblem, openTestApp } from "../../../../../tests/support/server/app.js";
+import { openTenants } from "../../../../../tests/support/server/tenants.js";
 import { createApp } from "../index.js";
 
 const SCHEMA = {

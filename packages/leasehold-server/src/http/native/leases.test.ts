@@ -4,9 +4,9 @@ import { toWireLeaseId } from "leasehold/internal/wire";
 import { memory } from "leasehold/stores/memory";
 import { manualEnv } from "leasehold/testing";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { openTestApp } from "../../../../../tests/support/app.js";
-import { instead } from "../../../../../tests/support/instead.js";
-import { openTenants } from "../../../../../tests/support/tenants.js";
+import { openTestApp } from "../../../../../tests/support/server/app.js";
+import { openTenants } from "../../../../../tests/support/server/tenants.js";
+import { instead } from "../../../../../tests/support/worlds/instead.js";
 
 async function open() {
   const env = manualEnv();

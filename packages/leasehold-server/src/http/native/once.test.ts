@@ -12,9 +12,9 @@ import {
 import { BUDGET_HEADER, toWireLeaseId } from "leasehold/internal/wire";
 import { memory } from "leasehold/stores/memory";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { type Asked, expectProblem, openTestApp } from "../../../../../tests/support/app.js";
-import { parseMetrics, valueOf } from "../../../../../tests/support/metrics.js";
-import { openTenants } from "../../../../../tests/support/tenants.js";
+import { type Asked, expectProblem, openTestApp } from "../../../../../tests/support/server/app.js";
+import { parseMetrics, valueOf } from "../../../../../tests/support/server/metrics.js";
+import { openTenants } from "../../../../../tests/support/server/tenants.js";
 import { startOpenTelemetry } from "../../cli/open-telemetry.js";
 
 /** Takes the lease on a key, as an HTTP client does. */

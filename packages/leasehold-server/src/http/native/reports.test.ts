@@ -1,6 +1,6 @@
 /** Reports of a holder that repeat, or come after its grant has ended. */
 import { expect, test } from "vitest";
-import { held, openTestApp } from "../../../../../tests/support/app.js";
+import { held, openTestApp } from "../../../../../tests/support/server/app.js";
 
 test("after a failure or a return, a report is refused because the grant has ended", async () => {
   const app = await openTestApp();

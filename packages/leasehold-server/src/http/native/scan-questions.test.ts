@@ -3,7 +3,7 @@ import { newLeaseId } from "leasehold/internal";
 import { memory } from "leasehold/stores/memory";
 import { manualEnv } from "leasehold/testing";
 import { expect, it, onTestFinished, vi } from "vitest";
-import { openTenants } from "../../../../../tests/support/tenants.js";
+import { openTenants } from "../../../../../tests/support/server/tenants.js";
 import { ScanSlots } from "../limits/scan-slots.js";
 
 const NAMESPACE = "a";

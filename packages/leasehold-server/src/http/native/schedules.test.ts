@@ -2,8 +2,8 @@
 import { memory } from "leasehold/stores/memory";
 import { manualEnv } from "leasehold/testing";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { expectProblem, openTestApp } from "../../../../../tests/support/app.js";
-import { openTenants } from "../../../../../tests/support/tenants.js";
+import { expectProblem, openTestApp } from "../../../../../tests/support/server/app.js";
+import { openTenants } from "../../../../../tests/support/server/tenants.js";
 import { type AppOptions, createApp } from "../index.js";
 
 const HOURLY = { everyMs: 3_600_000, task: { kind: "report", data: { of: "sales" } } };

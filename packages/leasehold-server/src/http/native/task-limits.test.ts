@@ -2,8 +2,8 @@
 import { memory } from "leasehold/stores/memory";
 import { manualEnv } from "leasehold/testing";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { expectProblem, openTestApp } from "../../../../../tests/support/app.js";
-import { openTenants } from "../../../../../tests/support/tenants.js";
+import { expectProblem, openTestApp } from "../../../../../tests/support/server/app.js";
+import { openTenants } from "../../../../../tests/support/server/tenants.js";
 import { createApp } from "../index.js";
 
 const PATH = "/v1/tasks/limits";

@@ -3,8 +3,8 @@ import type { TaskStats } from "leasehold";
 import { memory } from "leasehold/stores/memory";
 import { manualEnv } from "leasehold/testing";
 import { expect, onTestFinished, test } from "vitest";
-import { expectProblem, openTestApp } from "../../../../../tests/support/app.js";
-import { openTenants } from "../../../../../tests/support/tenants.js";
+import { expectProblem, openTestApp } from "../../../../../tests/support/server/app.js";
+import { openTenants } from "../../../../../tests/support/server/tenants.js";
 
 const UNKNOWN = "01890a5d-ac96-774b-bcce-b302099a8057";
 

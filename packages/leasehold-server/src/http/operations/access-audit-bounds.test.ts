@@ -3,7 +3,7 @@ import { createKey, newLeaseId } from "leasehold/internal";
 import { toWireLeaseId } from "leasehold/internal/wire";
 import { manualEnv } from "leasehold/testing";
 import { expect, test } from "vitest";
-import { openTestApp } from "../../../../../tests/support/app.js";
+import { openTestApp } from "../../../../../tests/support/server/app.js";
 
 async function open() {
   const env = manualEnv();

@@ -3,8 +3,8 @@ import type { Env } from "leasehold";
 import { type AuditEntry, createKey, parseKeyText } from "leasehold/internal";
 import { manualEnv } from "leasehold/testing";
 import { expect, test } from "vitest";
-import { openTestApp } from "../../../../../tests/support/app.js";
-import { newKey } from "../../../../../tests/support/console.js";
+import { newKey } from "../../../../../tests/support/browser/console.js";
+import { openTestApp } from "../../../../../tests/support/server/app.js";
 import type { AppOptions } from "../index.js";
 
 const REVOKE = [{ resource: "a", reason: "r" }];

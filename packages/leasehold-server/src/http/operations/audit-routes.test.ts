@@ -1,6 +1,6 @@
 /** What /v1/audit shows of entries. */
 import { expect, test } from "vitest";
-import { openTestApp } from "../../../../../tests/support/app.js";
+import { openTestApp } from "../../../../../tests/support/server/app.js";
 
 test("shows details that are no JSON object as they are, between others", async () => {
   const { ask, stores } = await openTestApp();

@@ -1,7 +1,7 @@
 /** Who a caller says it is: the audit keeps it as a claim beside the actor that the key proves. */
 import { expect, test } from "vitest";
-import { openTestApp, type Reply } from "../../../../../tests/support/app.js";
-import { newKey } from "../../../../../tests/support/console.js";
+import { newKey } from "../../../../../tests/support/browser/console.js";
+import { openTestApp, type Reply } from "../../../../../tests/support/server/app.js";
 
 const UNLOCK = { resource: "a", reason: "stuck" };
 

@@ -2,7 +2,7 @@
 import { GENERATOR_RESOURCE, newLeaseId } from "leasehold/internal";
 import { manualEnv } from "leasehold/testing";
 import { expect, test } from "vitest";
-import { openTestApp } from "../../../../../tests/support/app.js";
+import { openTestApp } from "../../../../../tests/support/server/app.js";
 
 test("the generator is started while it is wanted and an instance has its lease", async () => {
   const env = manualEnv();

@@ -12,7 +12,7 @@ import {
   held,
   openTestApp as open,
   PROCESSOR,
-} from "../../../../../tests/support/app.js";
+} from "../../../../../tests/support/server/app.js";
 
 const UUID = "01890000-0000-7000-8000-000000000000";
 

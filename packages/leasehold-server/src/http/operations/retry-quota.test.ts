@@ -1,8 +1,8 @@
 /** Retries of more tasks than are read at once, near the tenant's limit of live tasks. */
 import { manualEnv } from "leasehold/testing";
 import { expect, test, vi } from "vitest";
-import { expectProblem, openTestApp } from "../../../../../tests/support/app.js";
-import { TEST_LIMITS } from "../../../../../tests/support/test-limits.js";
+import { expectProblem, openTestApp } from "../../../../../tests/support/server/app.js";
+import { TEST_LIMITS } from "../../../../../tests/support/server/test-limits.js";
 
 test("a retry of many tasks needs quota for those that have ended, wherever they are in the request", async () => {
   const env = manualEnv();

@@ -2,8 +2,8 @@ import { StoreUnavailableError } from "leasehold";
 import { BUDGET_HEADER } from "leasehold/internal/wire";
 import { manualEnv } from "leasehold/testing";
 import { expect, it, vi } from "vitest";
-import { type Asked, openApp, openTestApp } from "../../../../../tests/support/app.js";
-import { recordedTelemetry } from "../../../../../tests/support/recorded-telemetry.js";
+import { type Asked, openApp, openTestApp } from "../../../../../tests/support/server/app.js";
+import { recordedTelemetry } from "../../../../../tests/support/worlds/recorded-telemetry.js";
 
 async function hold(ask: Asked["ask"], resource: string): Promise<void> {
   const { body } = await ask("POST", "/v1/locks/acquire", {

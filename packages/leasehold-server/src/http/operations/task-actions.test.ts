@@ -4,8 +4,8 @@ import { StoreUnavailableError } from "leasehold";
 import { systemEnv, type TaskEvent, taskIds } from "leasehold/internal";
 import { manualEnv } from "leasehold/testing";
 import { expect, test, vi } from "vitest";
-import { expectProblem, held, openTestApp } from "../../../../../tests/support/app.js";
-import { recordedTelemetry } from "../../../../../tests/support/recorded-telemetry.js";
+import { expectProblem, held, openTestApp } from "../../../../../tests/support/server/app.js";
+import { recordedTelemetry } from "../../../../../tests/support/worlds/recorded-telemetry.js";
 import { newTaskOf } from "../../../../leasehold/src/testing/task-suite/new-task.js";
 
 /** A bulk action reads 100 pages of 200 tasks at most. */

@@ -2,8 +2,8 @@
 import { createKey } from "leasehold/internal";
 import { manualEnv } from "leasehold/testing";
 import { expect, test } from "vitest";
-import { openTestApp } from "../../../../../tests/support/app.js";
-import { directLeases } from "../../../../../tests/support/direct-leases.js";
+import { openTestApp } from "../../../../../tests/support/server/app.js";
+import { directLeases } from "../../../../../tests/support/worlds/direct-leases.js";
 
 async function open() {
   const env = manualEnv();

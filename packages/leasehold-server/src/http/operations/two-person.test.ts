@@ -8,7 +8,7 @@ import {
   expectProblem,
   openTestApp,
   type Reply,
-} from "../../../../../tests/support/app.js";
+} from "../../../../../tests/support/server/app.js";
 import { systemEnv } from "../../../../leasehold/src/env/index.js";
 import { isSameHand } from "./same-hand.js";
 

@@ -2,7 +2,7 @@
 import type { AuditLog } from "leasehold/internal";
 import { manualClock } from "leasehold/testing";
 import { expect, it, onTestFinished } from "vitest";
-import { openApp } from "../../../../../tests/support/app.js";
+import { openApp } from "../../../../../tests/support/server/app.js";
 import { Verifications } from "./verifying.js";
 
 const PATH = "/v1/audit/verify";

@@ -1,6 +1,6 @@
 /** Watches a scripted etcd under a manual clock. */
 import { expect, it } from "vitest";
-import { watchAbortListeners } from "../../../../../tests/support/abort-listeners.js";
+import { watchAbortListeners } from "../../../../../tests/support/worlds/abort-listeners.js";
 import type { WatchEvent } from "../../core/index.js";
 import { toBase64 } from "../../env/base64.js";
 import { manualEnv } from "../../testing/index.js";

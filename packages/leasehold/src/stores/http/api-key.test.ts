@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from "vitest";
-import { openTenants } from "../../../../../tests/support/tenants.js";
+import { openTenants } from "../../../../../tests/support/server/tenants.js";
 import type { LeaseholdError } from "../../core/index.js";
 import { newLeaseId, systemEnv, systemRandom } from "../../env/index.js";
 import { connect } from "../../index.js";

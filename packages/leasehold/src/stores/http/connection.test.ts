@@ -1,7 +1,7 @@
 import { getEventListeners } from "node:events";
 import { afterEach, describe, expect, test } from "vitest";
-import { openApp } from "../../../../../tests/support/app.js";
-import { TEST_LIMITS } from "../../../../../tests/support/test-limits.js";
+import { openApp } from "../../../../../tests/support/server/app.js";
+import { TEST_LIMITS } from "../../../../../tests/support/server/test-limits.js";
 import { listen } from "../../../../leasehold-server/src/http/index.js";
 import type { LeaseholdError, StoreUnavailableError } from "../../core/index.js";
 import { newLeaseId, systemClock, systemEnv, systemRandom, taskIds } from "../../env/index.js";

@@ -1,7 +1,7 @@
 /** Watches a scripted server under a manual clock. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { watchAbortListeners } from "../../../../../tests/support/abort-listeners.js";
+import { watchAbortListeners } from "../../../../../tests/support/worlds/abort-listeners.js";
 import { manualEnv } from "../../testing/index.js";
 import { LIMITS } from "../../wire/index.js";
 import { HttpClient } from "./connection.js";

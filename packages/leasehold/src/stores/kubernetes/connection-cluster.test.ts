@@ -2,9 +2,9 @@
 import { copyFile, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
-import { newAuthority } from "../../../../../tests/support/certificates.js";
-import { startKubeApi } from "../../../../../tests/support/kube-api.js";
-import { endAll, temporaryFolder } from "../../../../../tests/support/processes.js";
+import { startKubeApi } from "../../../../../tests/support/engines/kube-api.js";
+import { endAll, temporaryFolder } from "../../../../../tests/support/processes/processes.js";
+import { newAuthority } from "../../../../../tests/support/server/certificates.js";
 import { newLeaseId, systemEnv, systemRandom } from "../../env/index.js";
 import { manualEnv } from "../../testing/index.js";
 import { until } from "../../testing/waiting.js";

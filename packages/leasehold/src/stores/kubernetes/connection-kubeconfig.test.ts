@@ -4,10 +4,10 @@ import { chmod, copyFile, mkdtemp, readFile, rm, writeFile } from "node:fs/promi
 import { join } from "node:path";
 import { inspect } from "node:util";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
-import { type Authority, newAuthority } from "../../../../../tests/support/certificates.js";
-import { openConnectProxy } from "../../../../../tests/support/connect-proxy.js";
-import { type KubeApi, startKubeApi } from "../../../../../tests/support/kube-api.js";
-import { endAll, temporaryFolder } from "../../../../../tests/support/processes.js";
+import { type KubeApi, startKubeApi } from "../../../../../tests/support/engines/kube-api.js";
+import { openConnectProxy } from "../../../../../tests/support/faults/connect-proxy.js";
+import { endAll, temporaryFolder } from "../../../../../tests/support/processes/processes.js";
+import { type Authority, newAuthority } from "../../../../../tests/support/server/certificates.js";
 import { type Env, newLeaseId, systemEnv, systemRandom } from "../../env/index.js";
 import { manualEnv } from "../../testing/index.js";
 import { until } from "../../testing/waiting.js";

@@ -1,6 +1,6 @@
 /** What one client writes, and what others make of it by their own clocks. */
 import { afterEach, expect, it } from "vitest";
-import { type KubeApi, startKubeApi } from "../../../../../tests/support/kube-api.js";
+import { type KubeApi, startKubeApi } from "../../../../../tests/support/engines/kube-api.js";
 import type { Env } from "../../env/index.js";
 import { manualEnv } from "../../testing/index.js";
 import { openCluster } from "./index.js";

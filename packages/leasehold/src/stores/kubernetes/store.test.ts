@@ -6,8 +6,11 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
-import { type KubeApi, startKubeApi } from "../../../../../tests/support/kube-api.js";
-import { ownKubeconfig, writeKubeconfig } from "../../../../../tests/support/kubernetes-engine.js";
+import { type KubeApi, startKubeApi } from "../../../../../tests/support/engines/kube-api.js";
+import {
+  ownKubeconfig,
+  writeKubeconfig,
+} from "../../../../../tests/support/engines/kubernetes-engine.js";
 import { newLeaseId, systemEnv, systemRandom } from "../../env/index.js";
 import { manualEnv } from "../../testing/index.js";
 import { LeaseWatching } from "../../testing/lease-suite/fixture.js";

@@ -1,7 +1,7 @@
 /** A watch of Lease objects over an API that the test plays, through several ends, gaps and outages. */
 import { getEventListeners } from "node:events";
 import { expect, it } from "vitest";
-import { watchAbortListeners } from "../../../../../tests/support/abort-listeners.js";
+import { watchAbortListeners } from "../../../../../tests/support/worlds/abort-listeners.js";
 import {
   StoreMisconfiguredError,
   StoreUnavailableError,

@@ -4,7 +4,7 @@
  */
 import pg from "pg";
 import { expect, it } from "vitest";
-import { describePostgres, freshDatabase } from "../../../../../tests/support/postgres.js";
+import { describePostgres, freshDatabase } from "../../../../../tests/support/engines/postgres.js";
 import { systemEnv } from "../../env/index.js";
 import { migratePostgres } from "./index.js";
 

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { freshPglite } from "../../../../../tests/support/pglite.js";
+import { freshPglite } from "../../../../../tests/support/engines/pglite.js";
 import { systemEnv } from "../../env/index.js";
 import { pgliteBackend } from "./connection-pglite.js";
 

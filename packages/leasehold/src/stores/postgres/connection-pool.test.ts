@@ -2,14 +2,14 @@ import { randomBytes } from "node:crypto";
 import { inspect } from "node:util";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { freePort } from "../../../../../tests/support/free-port.js";
+import { freePort } from "../../../../../tests/support/engines/free-port.js";
 import {
   describePostgres,
   type FreshDatabase,
   freshDatabase,
   type PostgresServer,
   startPostgres,
-} from "../../../../../tests/support/postgres.js";
+} from "../../../../../tests/support/engines/postgres.js";
 import { LeaseholdError } from "../../core/index.js";
 import { type Env, systemEnv } from "../../env/index.js";
 import { manualClock } from "../../testing/index.js";

@@ -4,13 +4,13 @@
  */
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { freshPglite } from "../../../../../tests/support/pglite.js";
+import { freshPglite } from "../../../../../tests/support/engines/pglite.js";
 import {
   describePostgres,
   type FreshDatabase,
   freshDatabase,
-} from "../../../../../tests/support/postgres.js";
-import { LONG_MS, requestOf } from "../../../../../tests/support/queue-site.js";
+} from "../../../../../tests/support/engines/postgres.js";
+import { LONG_MS, requestOf } from "../../../../../tests/support/faults/queue-site.js";
 import {
   type AcquireOutcome,
   type AcquireRequest,

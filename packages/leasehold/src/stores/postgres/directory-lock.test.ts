@@ -4,7 +4,7 @@ import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { compile } from "../../../../../tests/support/compile.js";
+import { compile } from "../../../../../tests/support/processes/compile.js";
 import { systemEnv } from "../../env/index.js";
 import { lockDirectory } from "./directory-lock.js";
 
@@ -12,7 +12,7 @@ describe("the lock of a directory", () => {
   let program: Awaited<ReturnType<typeof compile>>;
   beforeAll(async () => {
     program = await compile(
-      new URL("../../../../../tests/support/hold-directory.ts", import.meta.url),
+      new URL("../../../../../tests/support/processes/hold-directory.ts", import.meta.url),
     );
   });
   afterAll(() => program?.remove());

@@ -6,13 +6,13 @@ import { promisify } from "node:util";
 import type { PGlite } from "@electric-sql/pglite";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { compile } from "../../../../../tests/support/compile.js";
-import { openPglite } from "../../../../../tests/support/pglite.js";
+import { openPglite } from "../../../../../tests/support/engines/pglite.js";
 import {
   describePostgres,
   type FreshDatabase,
   freshDatabase,
-} from "../../../../../tests/support/postgres.js";
+} from "../../../../../tests/support/engines/postgres.js";
+import { compile } from "../../../../../tests/support/processes/compile.js";
 import { grantIdOf, systemEnv } from "../../env/index.js";
 import { openPostgres, type PostgresDatabase } from "./index.js";
 import { migrate } from "./migrate.js";
@@ -103,7 +103,10 @@ describePostgres("a server by URL", () => {
 
 describePostgres("an open server store", () => {
   it("does not keep a process alive that has nothing else to do", async () => {
-    const source = new URL("../../../../../tests/support/acquire-and-idle.ts", import.meta.url);
+    const source = new URL(
+      "../../../../../tests/support/processes/acquire-and-idle.ts",
+      import.meta.url,
+    );
     const [program, fresh] = await Promise.all([compile(source), freshDatabase()]);
     try {
       const { stdout } = await promisify(execFile)(process.execPath, [program.path, fresh.url]);

@@ -4,12 +4,12 @@
  */
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { freshPglite } from "../../../../../tests/support/pglite.js";
+import { freshPglite } from "../../../../../tests/support/engines/pglite.js";
 import {
   describePostgres,
   type FreshDatabase,
   freshDatabase,
-} from "../../../../../tests/support/postgres.js";
+} from "../../../../../tests/support/engines/postgres.js";
 import type { AcquireRequest } from "../../core/index.js";
 import { newLeaseId, systemEnv, systemRandom } from "../../env/index.js";
 import { openPostgres, type PostgresDatabase } from "./index.js";

@@ -4,13 +4,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { freePort } from "../../../../../tests/support/free-port.js";
+import { freePort } from "../../../../../tests/support/engines/free-port.js";
 import {
   describePostgres,
   type PostgresServer,
   startPostgres,
-} from "../../../../../tests/support/postgres.js";
-import { findEngine } from "../../../../../tests/support/postgres-engine.js";
+} from "../../../../../tests/support/engines/postgres.js";
+import { findEngine } from "../../../../../tests/support/engines/postgres-engine.js";
 import { newLeaseId, systemEnv } from "../../env/index.js";
 import { openPostgres, type PostgresDatabase } from "./index.js";
 

@@ -3,7 +3,7 @@ import { readdir } from "node:fs/promises";
 import { syncBuiltinESMExports } from "node:module";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { freshPglite } from "../../../../../tests/support/pglite.js";
+import { freshPglite } from "../../../../../tests/support/engines/pglite.js";
 import { type Clock, newLeaseId, systemEnv } from "../../env/index.js";
 import { openPostgres } from "./index.js";
 

@@ -5,8 +5,8 @@ import {
   describePostgres,
   type FreshDatabase,
   freshDatabase,
-} from "../../../../../tests/support/postgres.js";
-import { failuresOfAllCalls } from "../../../../../tests/support/postgres-all-calls.js";
+} from "../../../../../tests/support/engines/postgres.js";
+import { failuresOfAllCalls } from "../../../../../tests/support/engines/postgres-all-calls.js";
 import { systemEnv } from "../../env/index.js";
 import { migratePostgres, openPostgres } from "./index.js";
 

@@ -1,12 +1,12 @@
 /** Two schemas of one database: what each store keeps, locks and notifies is its own. */
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { freshPglite } from "../../../../../tests/support/pglite.js";
+import { freshPglite } from "../../../../../tests/support/engines/pglite.js";
 import {
   describePostgres,
   type FreshDatabase,
   freshDatabase,
-} from "../../../../../tests/support/postgres.js";
+} from "../../../../../tests/support/engines/postgres.js";
 import { systemEnv } from "../../env/index.js";
 import { fence } from "../../fence/index.js";
 import { connect, defineTask, type Leasehold, migrate } from "../../index.js";

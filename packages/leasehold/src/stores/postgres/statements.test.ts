@@ -7,15 +7,15 @@
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { beforeAll, expect, it } from "vitest";
-import { CONTROL_CALLS } from "../../../../../tests/support/postgres-control-statements.js";
-import { KIND_CALLS } from "../../../../../tests/support/postgres-kind-statements.js";
-import { ONCE_CALLS } from "../../../../../tests/support/postgres-once-statements.js";
-import { SCHEDULE_CALLS } from "../../../../../tests/support/postgres-schedule-statements.js";
+import { CONTROL_CALLS } from "../../../../../tests/support/engines/postgres-control-statements.js";
+import { KIND_CALLS } from "../../../../../tests/support/engines/postgres-kind-statements.js";
+import { ONCE_CALLS } from "../../../../../tests/support/engines/postgres-once-statements.js";
+import { SCHEDULE_CALLS } from "../../../../../tests/support/engines/postgres-schedule-statements.js";
 import {
   OPENING,
   STORE_CALLS,
   type Statement,
-} from "../../../../../tests/support/postgres-statements.js";
+} from "../../../../../tests/support/engines/postgres-statements.js";
 import { type Env, systemEnv } from "../../env/index.js";
 import type { PgPool, PgPoolClient } from "./connection-drivers.js";
 import { CONFIRM, Prepared, poolSql } from "./connection-pool.js";

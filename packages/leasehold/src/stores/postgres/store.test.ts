@@ -6,7 +6,7 @@ import {
   freshDatabase,
   type PostgresServer,
   startPostgres,
-} from "../../../../../tests/support/postgres.js";
+} from "../../../../../tests/support/engines/postgres.js";
 import type { AcquireOutcome, AcquireRequest, LeaseStore } from "../../core/index.js";
 import {
   type Clock,

@@ -6,7 +6,7 @@ import {
   describePostgres,
   type FreshDatabase,
   freshDatabase,
-} from "../../../../../tests/support/postgres.js";
+} from "../../../../../tests/support/engines/postgres.js";
 import { type Clock, type Env, silentLogger, systemClock, systemEnv } from "../../env/index.js";
 import type { Backend } from "./connection.js";
 import { openPostgres, type PostgresDatabase } from "./index.js";

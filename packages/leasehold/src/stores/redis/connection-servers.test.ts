@@ -1,6 +1,10 @@
 /** Which server gets a script: one that has lost it, and a cluster whose slots move. */
 import { expect, it } from "vitest";
-import { fakeRedis, replyError, type Sent } from "../../../../../tests/support/fake-redis.js";
+import {
+  fakeRedis,
+  replyError,
+  type Sent,
+} from "../../../../../tests/support/engines/fake-redis.js";
 import { manualEnv } from "../../testing/index.js";
 import { type Lane, Servers } from "./connection-servers.js";
 import { slotOf } from "./keys.js";

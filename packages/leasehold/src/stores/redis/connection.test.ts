@@ -1,8 +1,8 @@
 import { once } from "node:events";
 import { Redis } from "ioredis";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { fakeRedis, replyError } from "../../../../../tests/support/fake-redis.js";
-import { describeRedis, startRedis } from "../../../../../tests/support/redis-engine.js";
+import { fakeRedis, replyError } from "../../../../../tests/support/engines/fake-redis.js";
+import { describeRedis, startRedis } from "../../../../../tests/support/engines/redis-engine.js";
 import { systemEnv } from "../../env/index.js";
 import { manualEnv } from "../../testing/index.js";
 import { Connection } from "./connection.js";

@@ -1,8 +1,8 @@
 /** How the store reports failures that ioredis words in its own way. */
 import { Redis } from "ioredis";
 import { expect, it, onTestFinished } from "vitest";
-import { newAuthority } from "../../../../../tests/support/certificates.js";
-import { endAll } from "../../../../../tests/support/processes.js";
+import { endAll } from "../../../../../tests/support/processes/processes.js";
+import { newAuthority } from "../../../../../tests/support/server/certificates.js";
 import type { TlsFiles } from "../../core/tls.js";
 import { driverByAddress } from "./connection-driver.js";
 import { storeError } from "./failures.js";

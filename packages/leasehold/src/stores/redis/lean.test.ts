@@ -1,11 +1,11 @@
 /** The lean scripts decide what is simple, and leave the rest to the general ones. */
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
-import { endAll } from "../../../../../tests/support/processes.js";
 import {
   describeRedis,
   type RedisServer,
   startRedis,
-} from "../../../../../tests/support/redis-engine.js";
+} from "../../../../../tests/support/engines/redis-engine.js";
+import { endAll } from "../../../../../tests/support/processes/processes.js";
 import type { AcquireRequest, LeaseStore } from "../../core/index.js";
 import { newLeaseId, systemEnv, systemRandom } from "../../env/index.js";
 import { redis } from "./index.js";

@@ -1,4 +1,4 @@
-import { testGoldenFiles } from "../../../../../tests/support/golden.js";
+import { testGoldenFiles } from "../../../../../tests/support/runner/golden.js";
 import { COMPATIBILITY_SCRIPTS } from "./compatibility-scripts.js";
 import { LEAN_SCRIPTS } from "./lean-scripts.js";
 import { PROBE, SCRIPTS } from "./scripts.js";

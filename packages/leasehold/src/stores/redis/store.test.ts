@@ -1,12 +1,12 @@
 import { Redis } from "ioredis";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
-import { compile } from "../../../../../tests/support/compile.js";
-import { Child, endAll } from "../../../../../tests/support/processes.js";
 import {
   describeRedis,
   type RedisServer,
   startRedis,
-} from "../../../../../tests/support/redis-engine.js";
+} from "../../../../../tests/support/engines/redis-engine.js";
+import { compile } from "../../../../../tests/support/processes/compile.js";
+import { Child, endAll } from "../../../../../tests/support/processes/processes.js";
 import type { AcquireRequest, LeaseholdError, LeaseStore } from "../../core/index.js";
 import { grantIdOf, newLeaseId, systemEnv, systemRandom } from "../../env/index.js";
 import { only } from "../../testing/calls.js";
@@ -284,7 +284,7 @@ describeRedis("leases in Redis", () => {
 
   it("keeps no process alive that has nothing else to do", async () => {
     const program = await compile(
-      new URL("../../../../../tests/support/acquire-and-idle-redis.ts", import.meta.url),
+      new URL("../../../../../tests/support/processes/acquire-and-idle-redis.ts", import.meta.url),
     );
     const child = new Child(process.execPath, [program.path, server.url]);
     expect(await child.ended).toMatchObject({ code: 0, stdout: "acquired" });

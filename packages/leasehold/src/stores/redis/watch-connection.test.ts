@@ -1,6 +1,6 @@
 /** The one connection of all watches, through several losses. */
 import { expect, it } from "vitest";
-import { fakeRedis } from "../../../../../tests/support/fake-redis.js";
+import { fakeRedis } from "../../../../../tests/support/engines/fake-redis.js";
 import { silentLogger } from "../../env/index.js";
 import { manualEnv } from "../../testing/index.js";
 import { Servers } from "./connection-servers.js";

@@ -2,15 +2,15 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
-import { compile } from "../../../../../tests/support/compile.js";
-import { CuratorClient } from "../../../../../tests/support/curator-client.js";
-import { freePort } from "../../../../../tests/support/free-port.js";
-import { Child, endAll } from "../../../../../tests/support/processes.js";
+import { CuratorClient } from "../../../../../tests/support/engines/curator-client.js";
+import { freePort } from "../../../../../tests/support/engines/free-port.js";
 import {
   describeZooKeeper,
   startZooKeeper,
   type ZooKeeperServer,
-} from "../../../../../tests/support/zookeeper-engine.js";
+} from "../../../../../tests/support/engines/zookeeper-engine.js";
+import { compile } from "../../../../../tests/support/processes/compile.js";
+import { Child, endAll } from "../../../../../tests/support/processes/processes.js";
 import { newLeaseId, systemEnv, systemRandom } from "../../env/index.js";
 import { connect } from "../../index.js";
 import { only } from "../../testing/calls.js";
@@ -172,7 +172,10 @@ describeZooKeeper("a server of ZooKeeper's", () => {
   });
 
   it("keeps no process alive that has nothing else to do, whether it can be reached or not", async () => {
-    const source = new URL("../../../../../tests/support/connect-and-idle.ts", import.meta.url);
+    const source = new URL(
+      "../../../../../tests/support/processes/connect-and-idle.ts",
+      import.meta.url,
+    );
     const program = await compile(source);
     const other = await startZooKeeper();
     for (const reachable of [true, false]) {

@@ -1,7 +1,7 @@
 /** Kinds with a contract: what is published, and what a handler of a later version gets. */
 import { describe, expect, it, vi } from "vitest";
 import { z } from "zod";
-import { tasksWorld } from "../../../../../tests/support/tasks-world.js";
+import { tasksWorld } from "../../../../../tests/support/worlds/tasks-world.js";
 import { StoreUnavailableError } from "../../core/index.js";
 import { connect } from "../../index.js";
 import { memory } from "../../stores/memory/index.js";

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { recordedCalls, triesOf } from "../../../../../tests/support/retried-store.js";
+import { recordedCalls, triesOf } from "../../../../../tests/support/faults/retried-store.js";
 import type { KindStore } from "./port.js";
 import { retryingKinds } from "./retrying.js";
 

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { recordedCalls, triesOf } from "../../../../../tests/support/retried-store.js";
+import { recordedCalls, triesOf } from "../../../../../tests/support/faults/retried-store.js";
 import type { DeclareRequest, ScheduleStore } from "./port.js";
 import { retryingSchedules } from "./retrying.js";
 

@@ -1,6 +1,6 @@
 /** Schedules as programs declare them, and the ticks of workers, on a manual clock. */
 import { describe, expect, it, vi } from "vitest";
-import { echo } from "../../../../../tests/support/tasks-world.js";
+import { echo } from "../../../../../tests/support/worlds/tasks-world.js";
 import { silentLogger } from "../../env/index.js";
 import { connect, defineTask, type ScheduleOptions } from "../../index.js";
 import { memory } from "../../stores/memory/index.js";

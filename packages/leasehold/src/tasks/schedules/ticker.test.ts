@@ -1,6 +1,6 @@
 /** The ticks of one process, over a store of which a test gives each answer. */
 import { expect, it, vi } from "vitest";
-import { recordedTelemetry } from "../../../../../tests/support/recorded-telemetry.js";
+import { recordedTelemetry } from "../../../../../tests/support/worlds/recorded-telemetry.js";
 import { StoreUnavailableError } from "../../core/index.js";
 import { silentLogger } from "../../env/index.js";
 import { manualEnv } from "../../testing/index.js";

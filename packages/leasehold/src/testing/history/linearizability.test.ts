@@ -13,7 +13,7 @@ import {
   renewed,
   revoke,
   revoked,
-} from "../../../../../tests/support/history-entries.js";
+} from "../../../../../tests/support/worlds/history-entries.js";
 import { fromJsonLines, type HistoryEntry, toJsonLines } from "./entry.js";
 import { checkGrants } from "./grants.js";
 import { checkLinearizability } from "./linearizability.js";

@@ -16,7 +16,7 @@ import {
   renewed,
   revoke,
   revoked,
-} from "../../../../../tests/support/history-entries.js";
+} from "../../../../../tests/support/worlds/history-entries.js";
 import { grantIdOf } from "../../env/index.js";
 import type { HistoryEntry, Operation } from "./entry.js";
 import { checkGrants, type GrantViolation } from "./grants.js";

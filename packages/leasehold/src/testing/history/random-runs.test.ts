@@ -13,7 +13,7 @@ import {
   renewed,
   revoked,
   type Window,
-} from "../../../../../tests/support/history-entries.js";
+} from "../../../../../tests/support/worlds/history-entries.js";
 import { type Decision, type LeaseRecord, rules } from "../../core/index.js";
 import type { HistoryEntry } from "./entry.js";
 import { checkGrants } from "./grants.js";

@@ -2,7 +2,7 @@
 import { sleep } from "leasehold/internal";
 import { manualEnv } from "leasehold/testing";
 import { expect, test } from "vitest";
-import { fakeIssuer, ISSUER } from "../../../../../../tests/support/fake-issuer.js";
+import { fakeIssuer, ISSUER } from "../../../../../../tests/support/server/fake-issuer.js";
 import { Issuer } from "./issuer.js";
 
 /** @param takesMs of each answer */

@@ -1,7 +1,7 @@
 /** Requests that outlive the token of their caller. */
 import { manualEnv } from "leasehold/testing";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { fakeIssuer, ISSUER } from "../../../../../../tests/support/fake-issuer.js";
+import { fakeIssuer, ISSUER } from "../../../../../../tests/support/server/fake-issuer.js";
 import { memory } from "../../../../../leasehold/src/stores/memory/index.js";
 import { createApp } from "../../app.js";
 

@@ -2,7 +2,7 @@
 import { digestOf } from "leasehold/internal";
 import { manualEnv } from "leasehold/testing";
 import { afterEach, expect, test } from "vitest";
-import { fakeIssuer, ISSUER } from "../../../../../../tests/support/fake-issuer.js";
+import { fakeIssuer, ISSUER } from "../../../../../../tests/support/server/fake-issuer.js";
 import { memory } from "../../../../../leasehold/src/stores/memory/index.js";
 import { createApp } from "../../app.js";
 import type { ServerApp } from "../../app-options.js";

@@ -6,7 +6,7 @@ import {
   fakeIssuer,
   ISSUER,
   signingKey,
-} from "../../../../../../tests/support/fake-issuer.js";
+} from "../../../../../../tests/support/server/fake-issuer.js";
 import { Issuer } from "./issuer.js";
 import type { Claims } from "./roles.js";
 import { Tokens } from "./tokens.js";
