@@ -67,8 +67,8 @@ export function failureIn(reply: unknown): string | null {
 }
 
 /**
- * A server that asks for a certificate of the client resets the connection of one that has none; why it does so may
- * arrive too late.
+ * A server that asks for a certificate of the client resets the connection of one that has none, or one that it does not
+ * trust; why it does so may arrive too late.
  */
 export function withoutCertificate(error: unknown): unknown {
   if (!(error instanceof StoreUnavailableError) || !error.message.includes("ECONNRESET"))
