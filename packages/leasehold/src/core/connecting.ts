@@ -62,12 +62,12 @@ const CERTIFICATE_REMEDIES: readonly (readonly [RegExp, problem: string, remedy:
   [
     /INVALID_PURPOSE|unsuitable certificate purpose/,
     "its certificate is not one of a server, or that of an authority may not sign such",
-    "give the server a certificate whose extended key usage has serverAuth, of authorities that may sign it (CA:TRUE), also in the file of ?cacert= of the URL",
+    "give the server a certificate for serverAuth, of authorities that may sign it (CA:TRUE), those of ?cacert= too",
   ],
   [
     /INVALID_CA$|invalid CA|PATH_LENGTH|path length/,
     "the certificate of an authority may not sign others",
-    "let the server send certificates of authorities that may sign (CA:TRUE, pathlen)",
+    "let the server send authorities that may sign (CA:TRUE, pathlen)",
   ],
 ];
 

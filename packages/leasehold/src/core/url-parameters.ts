@@ -135,7 +135,7 @@ export function checkExpanded(path: string, url: string): void {
  */
 export function checkNoFragment(path: string, url: string): void {
   if (!/^[a-z+]+:\/\/[^#]*#/i.test(url)) return;
-  throw wrong(path, "must not have a fragment: remove #, or write it as %23 in a password");
+  throw wrong(path, "must not have a fragment: remove #, or write %23");
 }
 
 /** The known name that was probably meant; undefined if none is near. */

@@ -218,7 +218,7 @@ const REFUSED_KEY: Readonly<Record<401 | 403, readonly (readonly [RegExp, remedy
   401: [
     [
       /(assigned to|key of) this client certificate/,
-      "assign an existing key to it in the file of --tls-client-keys of the server",
+      "assign an existing key to it in --tls-client-keys of the server",
     ],
     [/client certificate/, TLS_REMEDIES.client],
     [/Send none|: use that key|: get one/, ""],
