@@ -39,14 +39,15 @@ async function verdicts(files: readonly string[], url = ""): Promise<Verdicts> {
   );
 }
 
-it("fails files that leave timers, servers, processes, watchers or handlers of signals, and no others", async () => {
-  const files = ["timer", "server", "process", "watcher", "signal", "nothing"];
+it("fails files that leave timers, servers, processes, watchers, handlers of signals or mocks, and no others", async () => {
+  const files = ["timer", "server", "process", "watcher", "signal", "mock", "nothing"];
   expect(await verdicts(files)).toEqual({
     timer: "left behind: timers that hold the process open: 1",
     server: expect.stringMatching(/^left behind: tcp at \S+:\d+$/),
     process: expect.stringMatching(/^left behind: process \d+$/),
     watcher: expect.stringMatching(/^left behind: watcher of .*leaking$/),
     signal: "left behind: handlers of signals: 1",
+    mock: "left behind: timers of a mock: call vi.useRealTimers()",
     nothing: null,
   });
 });

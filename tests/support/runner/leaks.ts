@@ -1,10 +1,10 @@
 /**
  * Fails a test file that leaves something behind: a timer that would hold a process open, a socket or
  * a server (also one that would not, as the idle connections of a pool), a child process, a watcher of
- * files, a handler of a signal. Runs in every test file, after its last hook.
+ * files, a handler of a signal, timers of a mock in place of the system's. Runs in every test file, after its last hook.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll } from "vitest";
+import { afterAll, vi } from "vitest";
 
 /** Node's own list of what libuv keeps; reports carry more than is needed here. */
 interface Handle {
@@ -24,12 +24,21 @@ interface Endpoint {
 const SETTLED_WITHIN_MS = Number(process.env["LEAKS_SETTLED_WITHIN_MS"] ?? 12_000);
 
 // What the runner itself uses. The file's own modules are imported later.
+/** The system's. Files share a worker, and when the runner restores the spies of one, that may be the timer of a mock. */
+const own = Symbol.for("leasehold.setTimeout");
+const systemSetTimeout = (Reflect.get(globalThis, own) ?? setTimeout) as typeof setTimeout;
+Object.assign(globalThis, { [own]: systemSetTimeout, setTimeout: systemSetTimeout });
+
 const timersBefore = timers();
 const listenersBefore = listeners();
 const handlesBefore: ReadonlySet<string> = new Set(handles().map(({ address }) => address));
 
 // Hooks end in reverse order: this one is the last.
 afterAll(async () => {
+  const isMocked = globalThis.setTimeout !== systemSetTimeout;
+  // The next file would wait for ever.
+  vi.useRealTimers();
+  if (isMocked) throw new Error("left behind: timers of a mock: call vi.useRealTimers()");
   const giveUpAtMs = performance.now() + SETTLED_WITHIN_MS;
   let left = leftBehind();
   for (let pauseMs = 1; left.length > 0 && performance.now() < giveUpAtMs; pauseMs *= 2) {

@@ -1,0 +1,5 @@
+import { it, vi } from "vitest";
+
+it("leaves the timers of a mock", () => {
+  vi.useFakeTimers();
+});
