@@ -8,7 +8,7 @@ beforeAll(checkBuild);
 afterAll(() => endAll());
 
 const own = (name: string) =>
-  fileURLToPath(new URL(`../support/own-stores/${name}.js`, import.meta.url));
+  fileURLToPath(new URL(`../support/engines/own-stores/${name}.js`, import.meta.url));
 const conformance = (...args: string[]) => leasehold(["conformance", ...args]);
 
 interface Report {

@@ -158,13 +158,14 @@ it("audit list gives details as JSON", async () => {
 });
 
 it.each(["http://127.0.0.1:2", "etcd://127.0.0.1:1"])(
-  "says that it tries %s again, and until when",
+  "says that it tries %s again, why, and until when",
   async (url) => {
     const cli = new Cli(["ls", "--store", url]);
     const line = await cli.until(({ err }) => err.find((text) => text.includes("retrying")));
-    const shown = /^leasehold: no connection to (.*) yet; retrying until (.*Z)$/.exec(line);
+    const shown = /^leasehold: no connection to (\S+) yet: (.*); retrying until (.*Z)$/.exec(line);
     expect(shown?.[1]).toBe(url);
-    expect(Date.parse(shown?.[2] ?? "")).toBeGreaterThan(Date.now());
+    expect(shown?.[2]).toContain("ECONNREFUSED");
+    expect(Date.parse(shown?.[3] ?? "")).toBeGreaterThan(Date.now());
     await cli.end("SIGKILL");
   },
 );

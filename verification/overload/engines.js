@@ -46,7 +46,7 @@ async function started(engine, start, run) {
   const { openSources } = await import("../../scripts/support/sources.js");
   const sources = await openSources();
   try {
-    const module = await sources.load(`/tests/support/${engine}-engine.ts`);
+    const module = await sources.load(`/tests/support/engines/${engine}-engine.ts`);
     const server = await module[start]();
     try {
       await run(server.url);
