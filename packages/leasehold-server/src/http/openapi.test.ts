@@ -71,6 +71,21 @@ test("lists exactly the declared routes", () => {
   expect(documented.length).toBeGreaterThan(30);
 });
 
+test("says null where a schema that is named elsewhere may be null", () => {
+  const { TaskLimit, TaskLimitRequest, ScheduledTask } = document.components.schemas as Record<
+    string,
+    { properties: Record<string, Json> }
+  >;
+  const either = (name: string) => [{ $ref: `#/components/schemas/${name}` }, { type: "null" }];
+  expect(TaskLimit?.properties["rate"]).toMatchObject({ anyOf: either("Rate") });
+  expect(TaskLimitRequest?.properties["rate"]).toMatchObject({ anyOf: either("Rate") });
+  const { concurrency } = ScheduledTask?.properties ?? {};
+  expect(concurrency).toMatchObject({ anyOf: either("NewConcurrency") });
+  for (const { allOf } of objects(document)) {
+    expect(JSON.stringify(allOf ?? [])).not.toContain('"null"');
+  }
+});
+
 test("has no dangling reference and no unused schema", () => {
   const used = new Set<string>();
   for (const { $ref } of objects(document)) if (typeof $ref === "string") used.add($ref);

@@ -1,4 +1,5 @@
 import { createRoute, z } from "@hono/zod-openapi";
+import { invariant } from "leasehold/internal";
 import {
   ACTOR_HEADER,
   BUDGET_HEADER,
@@ -84,7 +85,29 @@ function describe(app: App, { version, basePath }: About): object {
     ],
   });
   addAccess(document.paths ?? {});
+  allowNulls(document);
   return document;
+}
+
+/**
+ * A schema that is named elsewhere, or null: the generator writes both into `allOf`, and the named one excludes null.
+ * @param value a part of the document, which is changed
+ */
+function allowNulls(value: unknown): void {
+  if (typeof value !== "object" || value === null) return;
+  const schema = value as { allOf?: object[]; anyOf?: object[]; description?: string };
+  const [named, own, ...rest] = schema.allOf ?? [];
+  const type: unknown = own && Reflect.get(own, "type");
+  if (named && "$ref" in named && own && Array.isArray(type) && type.includes("null")) {
+    const { description } = own as { description?: string };
+    invariant(rest.length === 0, "the generator writes the name, and what differs");
+    delete schema.allOf;
+    Object.assign(schema, {
+      anyOf: [named, { type: "null" }],
+      ...(description && { description }),
+    });
+  }
+  for (const part of Object.values(value)) allowNulls(part);
 }
 
 const REFUSALS: Readonly<Record<string, ProblemCode>> = {
