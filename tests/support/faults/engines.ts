@@ -152,7 +152,7 @@ export const CONSUL: StoreEngine = {
   repeats: ["acquire", "renew", "release"],
   answers: 1,
   silentTtlMs: LONG_MS,
-  // Of the shortest session: the longest lease of it needs a renewal of the session after a quarter of its time.
+  // The session is the shortest, so that its longest lease needs a renewal of it after a quarter of its time.
   askingTtlMs: TTL_MS,
   knowsDeadAtOnce: false,
   exactExpiry: false,

@@ -26,9 +26,6 @@ export interface TlsPaths {
   readonly clientKeys?: string | undefined;
 }
 
-/** Where the keys are that the list assigns; undefined: the store keeps none. */
-type Keys = Pick<KeyStore, "find"> | undefined;
-
 /** Files that change together are read together. */
 const SETTLE_MS = 500;
 /** File systems that report no changes, as those of networks. */
@@ -47,6 +44,8 @@ export class TlsFiles {
   readonly #env: Env;
   #texts: Texts;
   #keys: ClientKeys;
+  /** Where the keys are that the list assigns; undefined: the store keeps none. */
+  #keyStore: Pick<KeyStore, "find"> | undefined;
   /** Of the last failure, which is logged once. */
   #failure = "";
   #warnedMs = -Infinity;
@@ -77,28 +76,33 @@ export class TlsFiles {
 
   /**
    * Follows the files from now on.
+   * @param keyStore where the keys are that the list assigns, if the store keeps any
    * @returns a function that ends it
    */
-  follow(server: Pick<Listening, "changeTls">, keys: Keys): () => Promise<void> {
+  follow(
+    server: Pick<Listening, "changeTls">,
+    keyStore: Pick<KeyStore, "find"> | undefined,
+  ): () => Promise<void> {
     const { clock, logger } = this.#env;
+    this.#keyStore = keyStore;
     this.#describe("serving with this certificate");
-    void this.#warnOfKeys(keys);
+    void this.#warnOfKeys();
     let settling: Timer | undefined;
     const later = () => {
       settling?.cancel();
-      settling = clock.timer(SETTLE_MS, () => void this.#readAgain(server, keys), {
+      settling = clock.timer(SETTLE_MS, () => void this.#readAgain(server), {
         background: true,
       });
     };
     const watchers = this.#watch(later);
     const reading = repeat(this.#env, "read the certificates", READ_EVERY_MS, async () => {
       this.#warnOfExpiry();
-      await this.#readAgain(server, keys);
+      await this.#readAgain(server);
     });
     this.#onHangUp = () => {
       logger.info({ event: "tls_reload" }, "SIGHUP: reading the certificates again");
       this.#failure = "";
-      void this.#readAgain(server, keys);
+      void this.#readAgain(server);
     };
     return async () => {
       this.#onHangUp = () => {};
@@ -130,7 +134,7 @@ export class TlsFiles {
     this.#env.logger.warn({ folder, err }, message);
   }
 
-  async #readAgain(server: Pick<Listening, "changeTls">, keyStore: Keys): Promise<void> {
+  async #readAgain(server: Pick<Listening, "changeTls">): Promise<void> {
     const { logger } = this.#env;
     try {
       const texts = await read(this.#paths);
@@ -143,7 +147,7 @@ export class TlsFiles {
       this.#failure = "";
       this.#warnedMs = -Infinity;
       this.#describe("the certificates have changed: new connections use them");
-      await this.#warnOfKeys(keyStore);
+      await this.#warnOfKeys();
     } catch (error) {
       const { message } = error as Error;
       if (message === this.#failure) return;
@@ -208,7 +212,7 @@ export class TlsFiles {
   }
 
   /** Certificates without a key have no access, which only their clients would learn. */
-  async #warnOfKeys(store: Keys): Promise<void> {
+  async #warnOfKeys(): Promise<void> {
     const { logger } = this.#env;
     if (this.#paths.clientKeys === undefined) return;
     const ids = [...new Set(this.#keys.values())];
@@ -220,7 +224,7 @@ export class TlsFiles {
     }
     for (const keyId of ids) {
       try {
-        if (await store?.find(keyId)) continue;
+        if (await this.#keyStore?.find(keyId)) continue;
       } catch (err) {
         logger.debug({ err, keyId }, "whether a key of --tls-client-keys exists is not known");
         continue;

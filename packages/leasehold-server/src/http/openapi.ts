@@ -95,7 +95,7 @@ function describe(app: App, { version, basePath }: About): object {
  */
 function allowNulls(value: unknown): void {
   if (typeof value !== "object" || value === null) return;
-  const schema = value as { allOf?: object[]; anyOf?: object[]; description?: string };
+  const schema = value as { allOf?: object[] };
   const [named, own, ...rest] = schema.allOf ?? [];
   const type: unknown = own && Reflect.get(own, "type");
   if (named && "$ref" in named && own && Array.isArray(type) && type.includes("null")) {
