@@ -7,6 +7,9 @@ const MOST_SEEDS = 200;
 /** Longer than a step takes on a busy machine: the core has nearly fifty files of tests. */
 const NEAR_MS = 600_000;
 
+/** A near test that hangs fails soon: whether it hangs or is slow, its second run finds out. */
+const HUNG_FIRST_MS = 20_000;
+
 /** "..." matches any text. */
 const patternOf = (name) => name.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&").replace("\\.\\.\\.", ".*");
 
@@ -61,7 +64,8 @@ async function simulate(copy, { scenario, from, seeds = MOST_SEEDS }) {
 async function test(copy, { paths, pattern, inNpmTest, isNear }) {
   const timeoutMs = isNear ? NEAR_MS : TIMEOUT_MS;
   for (let rest = paths; rest.length > 0; ) {
-    const first = await copy.test(rest, { pattern, inNpmTest, timeoutMs });
+    const hung = isNear && inNpmTest && { hungAfterMs: HUNG_FIRST_MS };
+    const first = await copy.test(rest, { pattern, inNpmTest, timeoutMs, ...hung });
     if (first.failed === null) return null;
     const { file } = first;
     const again = isNear ? await copy.test([file], { inNpmTest, timeoutMs }) : first;

@@ -23,6 +23,9 @@ const PARTS = [
   "vitest.config.ts",
 ];
 
+/** Many a bug makes a test hang. */
+const HUNG_AFTER_MS = 60_000;
+
 /** With the bug, whose lines must each stand in exactly one place. @returns the new text of each file */
 function planted(bug, read) {
   const texts = new Map();
@@ -99,16 +102,17 @@ export class Copy {
 
   /**
    * Runs those tests of some files whose names are as `pattern` says; default: all. A file of two tiers runs that part of it
-   * which is in the tiers of `npm test`, or the other one.
+   * which is in the tiers of `npm test`, or the other one. With a bug, a test fails when it has hung for `hungAfterMs`.
    * @returns which one failed first, or null, its file and tier, and the files that passed
    */
-  async test(paths, { pattern, inNpmTest, timeoutMs }) {
+  async test(paths, { pattern, inNpmTest, timeoutMs, hungAfterMs = HUNG_AFTER_MS }) {
     this.#tester ??= await this.#startTester();
     const tester = this.#tester;
     tester.send({
       paths,
       pattern,
       inNpmTest,
+      hungAfterMs,
       isSpoilt: this.#bug !== null,
       changed: [...this.#changed],
     });

@@ -2,7 +2,7 @@
  * Runs test files as its parent asks for them, in one vitest: to start one for each bug takes longer than
  * most tests do, and the engines that all tests share are started once.
  *
- *   { paths, pattern, inNpmTest, isSpoilt, changed } ──▶ { failed, file, tier, passedFiles } or { problem }
+ *   { paths, pattern, inNpmTest, hungAfterMs, isSpoilt, changed } ──▶ { failed, file, tier, passedFiles } or { problem }
  */
 import { createVitest } from "vitest/node";
 import { CLOSE_MS, leave } from "./orphan.js";
@@ -40,9 +40,9 @@ await vitest.standalone();
 /** The projects are named by their tier. */
 const tierOf = ({ name }) => name.replace(/-alone$/, "");
 
-async function run({ paths, pattern, inNpmTest, isSpoilt, changed }) {
-  // Many a bug makes a test hang; without one, a test may take long on a busy machine.
-  for (const { config } of vitest.projects) config.testTimeout = isSpoilt ? 60_000 : 120_000;
+async function run({ paths, pattern, inNpmTest, hungAfterMs, isSpoilt, changed }) {
+  // Without a bug, a test may take long on a busy machine.
+  for (const { config } of vitest.projects) config.testTimeout = isSpoilt ? hungAfterMs : 120_000;
   // What a failed test has left behind is no news.
   if (isSpoilt) process.env.LEAKS_SETTLED_WITHIN_MS = "1500";
   else delete process.env.LEAKS_SETTLED_WITHIN_MS;
