@@ -5,6 +5,7 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, vi } from "vitest";
+import { noteImports } from "./imports.js";
 
 /** Node's own list of what libuv keeps; reports carry more than is needed here. */
 interface Handle {
@@ -29,6 +30,7 @@ const own = Symbol.for("leasehold.setTimeout");
 const systemSetTimeout = (Reflect.get(globalThis, own) ?? setTimeout) as typeof setTimeout;
 Object.assign(globalThis, { [own]: systemSetTimeout, setTimeout: systemSetTimeout });
 
+noteImports();
 const timersBefore = timers();
 const listenersBefore = listeners();
 const handlesBefore: ReadonlySet<string> = new Set(handles().map(({ address }) => address));

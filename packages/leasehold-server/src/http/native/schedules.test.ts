@@ -1,7 +1,8 @@
 /** /v1/schedules as any HTTP client calls it; the conformance suite has the outcomes of the port. */
 import { memory } from "leasehold/stores/memory";
 import { manualEnv } from "leasehold/testing";
-import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { importsSettled } from "../../../../../tests/support/runner/imports.js";
 import { expectProblem, openTestApp } from "../../../../../tests/support/server/app.js";
 import { openTenants } from "../../../../../tests/support/server/tenants.js";
 import { type AppOptions, createApp } from "../index.js";
@@ -85,7 +86,7 @@ describe("schedules", () => {
   it("fire by the server's ticks, which nothing else has to start", async () => {
     const { env, ask } = await ticking();
     await ask("PUT", "/v1/schedules/s", { ...HOURLY, everyMs: 60_000, overlap: "allow" });
-    await vi.dynamicImportSettled();
+    await importsSettled();
     for (let minute = 0; minute < 3; minute += 1) await env.clock.advance(60_000);
     expect(await ask("GET", "/api/tasks/counts")).toMatchObject({ pending: 3 });
     expect(await ask("GET", "/v1/schedules/s")).toMatchObject({ fired: 3, skipped: 0 });
@@ -98,7 +99,7 @@ describe("schedules", () => {
       onTaskEvent: (event) => events.push(`${event.type} ${"id" in event && event.id}`),
     });
     await ask("PUT", "/v1/schedules/s", { ...HOURLY, everyMs: 60_000, overlap: "allow" });
-    await vi.dynamicImportSettled();
+    await importsSettled();
     for (let minute = 0; minute < 5; minute += 1) await env.clock.advance(60_000);
     expect(await ask("GET", "/api/tasks/counts")).toMatchObject({ pending: 2 });
     expect(await ask("GET", "/v1/schedules/s")).toMatchObject({ fired: 2, skipped: 3 });

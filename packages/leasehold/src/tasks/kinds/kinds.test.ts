@@ -1,6 +1,7 @@
 /** Kinds with a contract: what is published, and what a handler of a later version gets. */
 import { describe, expect, it, vi } from "vitest";
 import { z } from "zod";
+import { importsSettled } from "../../../../../tests/support/runner/imports.js";
 import { tasksWorld } from "../../../../../tests/support/worlds/tasks-world.js";
 import { StoreUnavailableError } from "../../core/index.js";
 import { connect } from "../../index.js";
@@ -21,9 +22,9 @@ describe("defineTask() with a contract", () => {
     tasks.work([invoice.handle(handled)]);
     // Enqueued by a program that does not check.
     const { id } = await tasks.enqueue(defineTask("invoice"), { cents: "3" });
-    await vi.dynamicImportSettled();
+    await importsSettled();
     await clock.advance(1_000);
-    await vi.dynamicImportSettled();
+    await importsSettled();
     await clock.advance(1_000);
     expect(handled).not.toHaveBeenCalled();
     expect(await tasks.get(id)).toMatchObject({ state: "dead" });

@@ -1,5 +1,6 @@
 /** Schedules as programs declare them, and the ticks of workers, on a manual clock. */
 import { describe, expect, it, vi } from "vitest";
+import { importsSettled } from "../../../../../tests/support/runner/imports.js";
 import { echo } from "../../../../../tests/support/worlds/tasks-world.js";
 import { silentLogger } from "../../env/index.js";
 import { connect, defineTask, type ScheduleOptions } from "../../index.js";
@@ -26,7 +27,7 @@ function handler() {
 
 async function settle(clock: ReturnType<typeof manualEnv>["clock"]) {
   // The cron library and the ticks are loaded in real time.
-  await vi.dynamicImportSettled();
+  await importsSettled();
   await clock.settle();
 }
 

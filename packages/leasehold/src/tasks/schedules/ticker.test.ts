@@ -1,5 +1,6 @@
 /** The ticks of one process, over a store of which a test gives each answer. */
 import { expect, it, vi } from "vitest";
+import { importsSettled } from "../../../../../tests/support/runner/imports.js";
 import { recordedTelemetry } from "../../../../../tests/support/worlds/recorded-telemetry.js";
 import { StoreUnavailableError } from "../../core/index.js";
 import { silentLogger } from "../../env/index.js";
@@ -57,7 +58,7 @@ function world(schedules: readonly DueSchedule[], nextInMs: number | null = null
   // Expressions are parsed by a library that loads in real time.
   const settle = async () => {
     await env.clock.advance(0);
-    await vi.dynamicImportSettled();
+    await importsSettled();
     await env.clock.settle();
   };
   const metrics = [

@@ -1,0 +1,4 @@
+/** Is never loaded to its end. */
+await new Promise(() => {});
+
+export {};
