@@ -110,6 +110,7 @@ const TASK_EVENTS: Readonly<Record<TaskEvent["type"], true>> = {
   refused: true,
   expired: true,
   cancelled: true,
+  late: true,
   retried: true,
 };
 

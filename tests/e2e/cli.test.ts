@@ -253,6 +253,7 @@ describe("serve, worker, enqueue, tasks, generate", SLOW, () => {
           done: 3,
           dead: 0,
           cancelled: 0,
+          expired: 0,
           due: 0,
           dueForMs: null,
         },

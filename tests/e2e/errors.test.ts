@@ -32,7 +32,10 @@ import {
   StoreUnavailableError,
   TaskConflictError,
   TaskFailedError,
+  TaskTimeoutError,
   TimedOutError,
+  type Worker,
+  WorkerStuckError,
 } from "../../packages/leasehold/src/index.js";
 import { http } from "../../packages/leasehold/src/stores/http/index.js";
 import { manualEnv } from "../../packages/leasehold/src/testing/index.js";
@@ -611,6 +614,61 @@ const CASES: Readonly<Record<ErrorCode, readonly [name: string, expected: Expect
         outcome: "none",
         message: /^task \S+ has not ended within timeoutMs = 10: wait again, or raise timeoutMs$/,
         fields: { timeoutMs: 10 },
+      },
+    ],
+  ],
+  TASK_TIMEOUT: [
+    [
+      "a handler runs longer than its maxRunMs",
+      {
+        async cause() {
+          await using leasehold = await connect("memory:");
+          const hang = defineTask("hang", { maxRunMs: 10 });
+          await leasehold.tasks.enqueue(hang, {}, { id: "one" });
+          let worker: Worker | undefined;
+          const reason = await new Promise((resolve) => {
+            const handler = hang.handle(async (_, { signal }) => {
+              await new Promise((aborted) => signal.addEventListener("abort", aborted));
+              resolve(signal.reason);
+            });
+            worker = leasehold.tasks.work([handler]);
+          });
+          await worker?.close();
+          return reason;
+        },
+        kind: TaskTimeoutError,
+        retryable: true,
+        outcome: "unknown",
+        message: /^task one ran longer than 10 ms: raise its maxRunMs, or do less in it$/,
+        fields: { id: "one", maxRunMs: 10 },
+      },
+    ],
+  ],
+  WORKER_STUCK: [
+    [
+      "the handlers of a worker ignore that their tasks are cancelled",
+      {
+        async cause() {
+          await using leasehold = await connect("memory:");
+          const hang = defineTask("hang");
+          const { id } = await leasehold.tasks.enqueue(hang, {});
+          const options = { ttlMs: 300, graceMs: 10, maxAbandoned: 0 };
+          let begin = () => {};
+          const began = new Promise<void>((resolve) => (begin = resolve));
+          const handler = hang.handle(() => {
+            begin();
+            return new Promise(() => {});
+          });
+          const worker = leasehold.tasks.work([handler], options);
+          await began;
+          await leasehold.tasks.cancel(id);
+          return await refusal(() => worker.done);
+        },
+        kind: WorkerStuckError,
+        retryable: false,
+        outcome: "none",
+        message: /^the worker claims no more tasks, because 1 handler whose task/,
+        fields: { abandoned: 1 },
       },
     ],
   ],

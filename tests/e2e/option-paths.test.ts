@@ -81,6 +81,8 @@ describe("enqueue", () => {
     backoffMs: 2_345,
     maxBackoffMs: 67_890,
     retain: { doneMs: 3_600_000, deadMs: 7_200_000 },
+    maxRunMs: 45_000,
+    startByMs: 90_000,
     scheduledAt,
     dedupeKey: `dedupe-${id}`,
     id,
@@ -159,7 +161,7 @@ describe("enqueue", () => {
       const { id } = (await command(
         ...words(`enqueue pay ${JSON.stringify(data)} --queue slow --priority -3`),
         ...words(`--dedupe-key k --scheduled-at ${scheduledAt.toISOString()}`),
-        ...words("--keep-done 1h --keep-dead 2h --kind-version 2"),
+        ...words("--keep-done 1h --keep-dead 2h --kind-version 2 --max-run 45s --start-by 90s"),
         ...words("--concurrency-key ada --per-key 3 --order any --rate 5/1m"),
       )) as { id: string };
       expect(await rowOf(id)).toMatchObject({ ...ROW, dedupe_key: "k" });
@@ -184,6 +186,8 @@ describe("a schedule", () => {
     backoffMs: 2_345,
     maxBackoffMs: 67_890,
     retain: { doneMs: 3_600_000, deadMs: 7_200_000 },
+    maxRunMs: 45_000,
+    startByMs: 90_000,
   };
   const { cron, timeZone, catchUp, overlap, jitterMs, ...task } = GIVEN;
   const TIMES = { cron, timeZone, everyMs: null, catchUp, overlap, jitterMs };
@@ -370,7 +374,13 @@ describe("once", () => {
 
 describe("a worker", () => {
   type Given = Required<Omit<WorkerOptions, "queueLimits">>;
-  const GIVEN: Given = { concurrency: 1, queues: ["w"], ttlMs: 600_000, graceMs: 600_000 };
+  const GIVEN: Given = {
+    concurrency: 1,
+    queues: ["w"],
+    ttlMs: 600_000,
+    graceMs: 600_000,
+    maxAbandoned: 3,
+  };
   const sleep = defineTask("sleep");
   const enqueue = async (queue: string, seconds: number) => {
     const data = { sleep_duration_seconds: seconds };

@@ -127,9 +127,9 @@ it.each([
 );
 
 it.each([
-  ["retry", "done", "dead, cancelled, pending"],
+  ["retry", "done", "dead, cancelled, expired, pending"],
   ["cancel", "done", "pending, running"],
-  ["delete", "running", "done, dead, cancelled, pending"],
+  ["delete", "running", "done, dead, cancelled, expired, pending"],
 ])("tasks %s refuses --state %s, and names the others", async (verb, state, allowed) =>
   refuses(["tasks", verb, "--state", state, "--reason", "r"], `Allowed choices are ${allowed}`),
 );

@@ -21,6 +21,8 @@ export interface TaskGranted {
   readonly token: number;
   readonly grantedAtMs: number;
   untilMs: number;
+  /** No renewal goes beyond it. */
+  readonly latestMs: number;
   confirmedAtMs: number;
   trustedUntilMs: number;
   result: "done" | "failed" | "expired" | "returned" | "cancelled" | null;
@@ -28,8 +30,11 @@ export interface TaskGranted {
 }
 
 export interface Task extends NewTask {
-  state: "pending" | "running" | "done" | "dead" | "cancelled";
+  state: "pending" | "running" | "done" | "dead" | "cancelled" | "expired";
   dueMs: number;
+  /** When it must have begun. */
+  startByAtMs: number;
+  postponed: number;
   /** When it became pending, or was due later. */
   pendingSinceMs: number;
   failures: number;
@@ -41,7 +46,8 @@ export interface Task extends NewTask {
 /** How a handler has ended its task, if it has. */
 export type Report =
   | { readonly output: unknown }
-  | { readonly error: string; readonly final: boolean };
+  | { readonly error: string; readonly final: boolean }
+  | { readonly inMs: number };
 
 export class TaskBook {
   readonly #site: Judge;
@@ -78,12 +84,14 @@ export class TaskBook {
     this.#same(`enqueue of ${kind} ${dedupeKey}`, id, outcome, { status: "enqueued", id });
     const { nowMs } = this;
     const dueMs = scheduledAt === null ? nowMs : Date.parse(scheduledAt);
-    const counts = { failures: 0, crashes: 0, output: null };
+    const counts = { failures: 0, crashes: 0, postponed: 0, output: null };
+    const startByAtMs = dueMs + (task.startByMs ?? Infinity);
     this.tasks.set(id, {
       ...task,
       ...counts,
       state: "pending",
       dueMs,
+      startByAtMs,
       pendingSinceMs: nowMs,
       grants: [],
     });
@@ -94,6 +102,7 @@ export class TaskBook {
     if (outcome.status === "failed") return this.#site.broken("a claim fails");
     const ids = outcome.tasks.map(({ id }) => id);
     const { nowMs } = this;
+    this.#endLate();
     const again = this.#claims.get(claimId);
     if (again) {
       this.#site.count("store: claim repeated");
@@ -124,12 +133,13 @@ export class TaskBook {
       const task = this.tasks.get(claimed.id);
       if (!task) continue;
       const last = task.grants.at(-1);
-      const { attempt, failures, crashes, priority, kind } = claimed;
+      const { attempt, failures, crashes, priority, kind, postponed } = claimed;
       this.#same(
         "claim",
         task.id,
-        { attempt, failures, crashes, priority, kind },
+        { attempt, failures, crashes, priority, kind, postponed },
         {
+          postponed: task.postponed,
           attempt: task.grants.length + 1,
           failures: task.failures,
           crashes: task.crashes,
@@ -140,12 +150,14 @@ export class TaskBook {
       this.#same("claim", task.id, claimed, { ttlMs, previousHolder: last?.holder ?? null });
       this.#site.expect(claimed.token > (last?.token ?? 0), `the tokens of ${task.id} grow`);
       const { leaseId, token } = claimed;
+      const latestMs = nowMs + (task.maxRunMs ?? Infinity) + (request.graceMs ?? 6_000);
       const grant: TaskGranted = {
         holder,
         leaseId,
         token,
         grantedAtMs: nowMs,
-        untilMs: nowMs + ttlMs,
+        untilMs: Math.min(latestMs, nowMs + ttlMs),
+        latestMs,
         confirmedAtMs: nowMs,
         trustedUntilMs: -Infinity,
         result: null,
@@ -167,7 +179,7 @@ export class TaskBook {
     );
     if (reason !== null || !task || !grant)
       return this.#refused("heartbeat", request, outcome, reason);
-    grant.untilMs = Math.max(grant.untilMs, this.nowMs + request.ttlMs);
+    grant.untilMs = Math.min(grant.latestMs, Math.max(grant.untilMs, this.nowMs + request.ttlMs));
     this.#same("heartbeat", task.id, outcome, { status: "renewed" });
     if (outcome.status === "renewed") this.#confirm(grant, outcome.remainingMs);
   }
@@ -190,7 +202,12 @@ export class TaskBook {
 
   failed(request: Request<"fail">, outcome: Outcome<"fail">): void {
     const { task, grant, reason } = this.#standing(request);
-    this.#reported(request, { error: request.error, final: request.final ?? false });
+    if (request.error.startsWith("it ran longer than")) {
+      const ranMs = this.nowMs - (grant?.grantedAtMs ?? this.nowMs);
+      const isRight = reason === "taken" || ranMs >= (task?.maxRunMs ?? Infinity);
+      this.#site.expect(isRight, `${request.id} has not run for too long`);
+      this.#site.count("store: failed by time");
+    } else this.#reported(request, { error: request.error, final: request.final ?? false });
     const isOwn = grant?.leaseId === request.leaseId && grant.token === request.token;
     const { nowMs } = this;
     if (task && isOwn && grant.result === "failed" && task.state !== "cancelled") {
@@ -223,6 +240,13 @@ export class TaskBook {
     this.#site.count(reason === null ? "store: requeued" : `store: requeue refused, ${reason}`);
     if (reason !== null || !task) return this.#refused("requeue", request, outcome, reason);
     this.#end(task, "pending", "returned");
+    const { retryInMs = null } = request;
+    if (retryInMs !== null) {
+      this.#reported(request, { inMs: retryInMs });
+      this.#site.count("store: postponed");
+      task.dueMs = this.nowMs + retryInMs;
+      task.postponed += 1;
+    }
     this.#same("requeue", task.id, outcome, { status: "returned", repeated: false });
   }
 
@@ -238,17 +262,24 @@ export class TaskBook {
   retried({ id }: Key, outcome: Outcome<"cancel">): void {
     const task = this.tasks.get(id);
     if (!task) return this.#same("retry", id, outcome, { status: "unknown" });
-    const isOver = task.state === "dead" || task.state === "cancelled";
+    const isOver = !this.isUnfinished(task) && task.state !== "done";
     const isPossible = task.state === "pending" || (isOver && !this.#rival(task));
     if (!isPossible)
       return this.#same("retry", id, outcome, { status: "conflict", state: task.state });
     task.dueMs = isOver ? this.nowMs : Math.min(task.dueMs, this.nowMs);
-    [task.state, task.failures, task.crashes] = ["pending", 0, 0];
+    [task.state, task.failures, task.crashes, task.postponed] = ["pending", 0, 0, 0];
+    if (isOver) task.startByAtMs = Infinity;
     task.pendingSinceMs = this.nowMs;
     this.#same("retry", id, outcome, { status: "ok", state: "pending" });
   }
 
   reaped(reaped: Awaited<ReturnType<TaskStore["reap"]>>): void {
+    this.#endLate();
+    const late = reaped.filter(({ state }) => state === "expired");
+    for (const { id } of late) {
+      this.#site.count("store: reaped, expired");
+      this.#site.expect(this.tasks.get(id)?.state === "expired", `${id} may begin at any time`);
+    }
     const expired = [...this.tasks.values()].filter((task) => {
       const grant = task.grants.at(-1);
       return task.state === "running" && grant && this.nowMs >= grant.untilMs;
@@ -264,6 +295,7 @@ export class TaskBook {
       "",
       {
         ids: reaped
+          .filter((one) => !late.includes(one))
           .map(({ id }) => id)
           .sort()
           .join(),
@@ -295,6 +327,7 @@ export class TaskBook {
         priority,
         maxAttempts,
         dedupeKey,
+        postponed: task.postponed,
         attempt: grants.length,
         holder: last?.holder ?? null,
         token: last?.token ?? null,
@@ -308,10 +341,19 @@ export class TaskBook {
   }
 
   counted(counts: Readonly<Record<string, number>>): void {
-    for (const state of ["pending", "running", "done", "dead", "cancelled"]) {
+    for (const state of ["pending", "running", "done", "dead", "cancelled", "expired"]) {
       const right = [...this.tasks.values()].filter((task) => task.state === state).length;
       this.#same("counts", state, counts, { [state]: right });
     }
+  }
+
+  isLate({ state, grants, startByAtMs }: Task): boolean {
+    return state === "pending" && grants.length === 0 && startByAtMs <= this.nowMs;
+  }
+
+  /** The store ends them when it is next asked for tasks, or to reap. */
+  #endLate(): void {
+    for (const task of this.tasks.values()) if (this.isLate(task)) task.state = "expired";
   }
 
   #rival({ id, kind, dedupeKey }: NewTask): Task | undefined {
@@ -331,7 +373,7 @@ export class TaskBook {
     const grant = task?.grants.at(-1);
     let reason: string | null = null;
     if (!task) reason = "unknown";
-    else if (task.state === "done" || task.state === "dead") reason = "finished";
+    else if (["done", "dead", "expired"].includes(task.state)) reason = "finished";
     else if (task.state === "cancelled") reason = "cancelled";
     else if (grant?.leaseId !== leaseId || grant.token !== token) reason = "taken";
     else if (task.state !== "running" || this.nowMs >= grant.untilMs) reason = "expired";

@@ -26,6 +26,13 @@ export interface Job {
   readonly context: HandlerContext;
   readonly reasons: string[];
   readonly end: (how: End) => void;
+  /** When its signal has aborted. */
+  abortedAtMs: number;
+}
+
+/** Its slot is not its own any more. */
+export function isAbandoned({ abortedAtMs }: Job, nowMs: number): boolean {
+  return nowMs >= abortedAtMs + GRACE_MS;
 }
 
 /** A worker of a client. */
@@ -63,12 +70,9 @@ export function lookAtTasks(state: TaskState): void {
   for (const task of book.tasks.values()) lookAtTask(state, task);
 }
 
-function lookAt(
-  state: TaskState,
-  { client, task, grant, context, reasons, worker }: Job,
-  alive: Set<Task>,
-): void {
+function lookAt(state: TaskState, job: Job, alive: Set<Task>): void {
   const { site, book } = state;
+  const { client, task, grant, context, reasons, worker } = job;
   const { nowMs } = book;
   const named = `the lease of ${client.name} on ${task.id}`;
   const isAlive = context.lease.checkAlive();
@@ -94,7 +98,12 @@ function lookAt(
   if (reasons[0] === "revoked") {
     site.expect(grant.result === "cancelled", `${named} was not cancelled`);
   } else if (!client.isFaultySince(site.nowMs - nowMs + grant.confirmedAtMs)) {
-    site.expect(isGivenUp || grant.result !== null, `${named} is lost: ${reasons[0]}`);
+    // The worker takes it from a handler that does not end, and then reports it.
+    const isOutOfTime = task.maxRunMs !== null && isAbandoned(job, site.nowMs);
+    site.expect(
+      isGivenUp || isOutOfTime || grant.result !== null,
+      `${named} is lost: ${reasons[0]}`,
+    );
   }
 }
 
@@ -103,7 +112,7 @@ function lookAtTask(state: TaskState, task: Task): void {
   const { site, book } = state;
   const { nowMs } = book;
   const workers = [...state.workers].filter(({ client }) => client.isRunning && !client.isFaulty);
-  if (task.state === "pending") {
+  if (task.state === "pending" && !book.isLate(task)) {
     const sinceMs = Math.max(task.dueMs, task.pendingSinceMs);
     // No store notifies of a task that becomes due by time.
     const isNotified = task.dueMs <= task.pendingSinceMs;

@@ -1,5 +1,5 @@
 /** Runs a program of tasks, and compares each answer of the clients and each call of a handler with the book. */
-import { defineTask, FinalTaskError, type HandlerContext } from "leasehold";
+import { defineTask, FinalTaskError, type HandlerContext, RetryLater } from "leasehold";
 import { LeaseBook } from "./lease-book.js";
 import { type Client, codeOf, Site } from "./site.js";
 import { isSameContent, type Task, TaskBook } from "./task-book.js";
@@ -7,6 +7,7 @@ import {
   AFTER_GRACE_MS,
   type End,
   GRACE_MS,
+  isAbandoned,
   type Job,
   lookAtTasks,
   PROMPT_MS,
@@ -131,12 +132,15 @@ export class TaskRun implements TaskState {
     const definition = KINDS[step.kind];
     if (!definition) return;
     const { priority, maxAttempts, crashLimit, dedupe, inMs, isStubborn } = step;
+    const { maxRunMs, startByMs } = step;
     const earlier = step.again === null ? undefined : this.#taskOf(step.again);
     const scheduledAt = inMs === null ? null : new Date(book.nowMs + inMs);
     const options = {
       priority,
       maxAttempts,
       crashLimit,
+      maxRunMs,
+      startByMs,
       ...(dedupe !== null && { dedupeKey: dedupe }),
       ...(scheduledAt && { scheduledAt }),
       ...(earlier && { id: earlier.id }),
@@ -206,7 +210,9 @@ export class TaskRun implements TaskState {
     site.expect(failures <= task.failures, `${named} knows of ${failures} failures`);
     site.expect(worker.kinds.includes(task.kind), `${named} is of another kind`);
     site.expect(lease.checkAlive(), `${named} begins without a lease`);
-    const own = [...this.jobs].filter((job) => job.worker === worker);
+    const own = [...this.jobs].filter(
+      (job) => job.worker === worker && !isAbandoned(job, site.nowMs),
+    );
     site.expect(own.length < worker.concurrency, `${named} has a slot`);
     const isAgain = own.some((job) => job.grant === grant);
     site.expect(!isAgain, `${named} begins once`);
@@ -224,6 +230,10 @@ export class TaskRun implements TaskState {
           return resolve(output);
         }
         site.count(`handler: ${END[how]}`);
+        if (how === "later") {
+          report({ inMs: LATER_MS });
+          return reject(new RetryLater({ inMs: LATER_MS }));
+        }
         const message = `ended by ${how}`;
         const error = how === "final" ? new FinalTaskError(message) : new Error(message);
         if (how === "stop") return reject(error);
@@ -232,7 +242,10 @@ export class TaskRun implements TaskState {
         reject(error);
       };
       const reasons: string[] = [];
-      const job: Job = { client, worker, task, grant, context, reasons, end };
+      const own = { client, worker, task, grant };
+      const job: Job = { ...own, context, reasons, end, abortedAtMs: Infinity };
+      const aborted = () => (job.abortedAtMs = site.nowMs);
+      signal.addEventListener("abort", aborted, { once: true });
       this.jobs.add(job);
       lease.onLost((reason) => {
         reasons.push(reason);
@@ -321,4 +334,11 @@ export class TaskRun implements TaskState {
   }
 }
 
-const END = { fail: "fails", final: "fails for good", stop: "stops" } as const;
+const END = {
+  fail: "fails",
+  final: "fails for good",
+  stop: "stops",
+  later: "is put off",
+} as const;
+/** How long a handler puts its task off. */
+const LATER_MS = 500;

@@ -12,6 +12,8 @@ export type TaskStep =
       readonly inMs: number | null;
       readonly maxAttempts: number;
       readonly crashLimit: number;
+      readonly maxRunMs: number | null;
+      readonly startByMs: number | null;
       /** The id of an earlier task, counted from the latest; null: a new one. */
       readonly again: number | null;
       /** Whether its handler ignores its signal. */
@@ -25,7 +27,11 @@ export type TaskStep =
       readonly kinds: number;
     }
   | { readonly do: "stop" | "counts" | "close"; readonly client: number }
-  | { readonly do: "end"; readonly job: number; readonly how: "complete" | "fail" | "final" }
+  | {
+      readonly do: "end";
+      readonly job: number;
+      readonly how: "complete" | "fail" | "final" | "later";
+    }
   | { readonly do: "progress"; readonly job: number }
   | { readonly do: "cancel" | "retry" | "get"; readonly client: number; readonly task: number }
   | FaultStep<"enqueue" | "claim" | "heartbeat" | "complete" | "fail" | "requeue" | "cancel">

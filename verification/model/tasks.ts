@@ -20,6 +20,8 @@ const step: fc.Arbitrary<TaskStep> = fc.oneof(
       inMs: fc.constantFrom(null, null, 100, 1_500),
       maxAttempts: fc.integer({ min: 1, max: 3 }),
       crashLimit: fc.integer({ min: 1, max: 2 }),
+      maxRunMs: fc.constantFrom(null, null, null, 200, 1_000),
+      startByMs: fc.constantFrom(null, null, null, 150, 1_200),
       again: fc.constantFrom(null, null, null, null, 0, 2),
       isStubborn: fc.constantFrom(false, false, true),
     }),
@@ -40,7 +42,7 @@ const step: fc.Arbitrary<TaskStep> = fc.oneof(
     arbitrary: fc.record({
       do: fc.constant("end"),
       job: latest,
-      how: fc.constantFrom("complete", "complete", "fail", "fail", "final"),
+      how: fc.constantFrom("complete", "complete", "fail", "fail", "final", "later"),
     }),
   },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("progress"), job: latest }) },
@@ -83,13 +85,15 @@ const plain = {
   inMs: null,
   maxAttempts: 3,
   crashLimit: 2,
+  maxRunMs: null,
+  startByMs: null,
   again: null,
   isStubborn: false,
 } as const;
 
 /** What random steps seldom lead to. */
 const scene: fc.Arbitrary<readonly TaskStep[]> = fc
-  .tuple(fc.nat(1), fc.nat(6), fc.boolean(), anyLoss)
+  .tuple(fc.nat(1), fc.nat(7), fc.boolean(), anyLoss)
   .map(([first, which, isStubborn, message]) => {
     const client = first;
     const begin: TaskStep[] = [
@@ -116,6 +120,15 @@ const scene: fc.Arbitrary<readonly TaskStep[]> = fc
         { do: "end", job: 0, how: "complete" },
       ],
       [...begin, { do: "cancel", client: 1 - client, task: 0 }, { do: "end", job: 0, how: "fail" }],
+      // A handler runs for too long, and may heed its signal.
+      [
+        ...begin,
+        { ...plain, client, isStubborn, maxRunMs: 200 },
+        { ...plain, client, startByMs: 150 },
+        { do: "pass", ms: 300 },
+        { do: "pass", ms: 1_100 },
+        { do: "end", job: 0, how: "later" },
+      ],
     ];
     return scenes[which] ?? [];
   });
@@ -129,9 +142,15 @@ const EXPECTED = [
   "stop: done",
   "close: done",
   "pause: over",
-  ...["begins", "completes", "fails", "fails for good", "stops", "reports progress"].map(
-    (what) => `handler: ${what}`,
-  ),
+  ...[
+    "begins",
+    "completes",
+    "fails",
+    "fails for good",
+    "stops",
+    "is put off",
+    "reports progress",
+  ].map((what) => `handler: ${what}`),
   ...["expired", "revoked"].map((reason) => `lost: ${reason}`),
   ...[
     "enqueue repeated",
@@ -147,6 +166,9 @@ const EXPECTED = [
     "fail repeated",
     "requeued",
     "requeue repeated",
+    "postponed",
+    "failed by time",
+    "reaped, expired",
     "complete refused, cancelled",
     "reaped, pending",
     "reaped, dead",

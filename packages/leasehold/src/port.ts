@@ -65,6 +65,7 @@ export type {
   RefusalReason,
   Refused,
   RequeueOutcome,
+  RequeueRequest,
   TaskCapabilities,
   TaskDetails,
   TaskGrant,

@@ -130,6 +130,7 @@ export const LIBRARY: Rules = {
     "tasks/schedules/rules.ts": ["stores/"],
     "tasks/schedules/retrying.ts": ["stores/"],
     "tasks/rules.ts": ["stores/", "testing/"],
+    "tasks/operator-rules.ts": ["stores/", "testing/"],
     "tasks/keys.ts": ["stores/", "testing/"],
     "tasks/blocked-keys.ts": ["stores/"],
     "tasks/limits.ts": ["stores/"],

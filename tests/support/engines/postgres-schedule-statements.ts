@@ -14,6 +14,8 @@ const task = {
   retain: { doneMs: null, deadMs: null },
   concurrency: null,
   version: 1,
+  maxRunMs: null,
+  startByMs: null,
 };
 const times = { cron: "0 2 * * *", timeZone: "UTC", everyMs: null, jitterMs: 0 };
 const declaration = { ...times, catchUp: "last", overlap: "skip", task } as const;
@@ -34,7 +36,7 @@ export const SCHEDULE_CALLS: readonly Call[] = [
     sql(
       "schedule-declare",
       "Adds a schedule, or changes what is declared of it. A pause stays.",
-      "namespace name mostSchedules cron timeZone everyMs catchUp overlap jitterMs kind queue priority data maxAttempts crashLimit backoffMs maxBackoffMs keepDoneMs keepDeadMs concurrencyKey concurrencyLimit concurrencyAny version rateLimit ratePerMs",
+      "namespace name mostSchedules cron timeZone everyMs catchUp overlap jitterMs kind queue priority data maxAttempts crashLimit backoffMs maxBackoffMs keepDoneMs keepDeadMs concurrencyKey concurrencyLimit concurrencyAny version rateLimit ratePerMs maxRunMs startByMs",
     ),
   ],
   [

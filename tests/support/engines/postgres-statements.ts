@@ -254,7 +254,7 @@ export const STORE_CALLS: readonly Call[] = [
     sql(
       "task-enqueue-alike",
       "Like task-enqueue, for tasks that differ in their ids and data only. Returns how many it added, and which unless all.",
-      "namespace ids kind queue priority data dedupeKey scheduledMs maxAttempts crashLimit backoffMs maxBackoffMs keepDoneMs keepDeadMs concurrencyKey concurrencyLimit concurrencyAny version rateLimit ratePerMs",
+      "namespace ids kind queue priority data dedupeKey scheduledMs maxAttempts crashLimit backoffMs maxBackoffMs keepDoneMs keepDeadMs concurrencyKey concurrencyLimit concurrencyAny version rateLimit ratePerMs maxRunMs startByMs",
       [{ added: 1, ids: null, notified: 1 }],
     ),
   ],
@@ -263,7 +263,7 @@ export const STORE_CALLS: readonly Call[] = [
     sql(
       "task-enqueue",
       "Adds each task unless its id or its dedupeKey is taken. Returns those that it added.",
-      "namespaces ids kinds queues priorities data dedupeKeys scheduledMs maxAttempts crashLimits backoffMs maxBackoffMs keepDoneMs keepDeadMs concurrencyKeys concurrencyLimits concurrencyAny versions rateLimits ratePerMs",
+      "namespaces ids kinds queues priorities data dedupeKeys scheduledMs maxAttempts crashLimits backoffMs maxBackoffMs keepDoneMs keepDeadMs concurrencyKeys concurrencyLimits concurrencyAny versions rateLimits ratePerMs maxRunMs startByMs",
     ),
     sql(
       "task-enqueue-conflicts",
@@ -276,13 +276,13 @@ export const STORE_CALLS: readonly Call[] = [
     sql(
       "task-claim-first",
       "Claims the first due tasks of one queue. Takes nothing if the claim is repeated, its data is too much, tasks with a concurrency key are due, or a limit concerns it: task-claim decides then.",
-      "namespace claimId holder ttlMs limit kinds queue",
+      "namespace claimId holder ttlMs limit kinds graceMs queue",
       [{ id: null, undecided: true }],
     ),
     sql(
       "task-claim",
       "Claims the first due tasks of one queue, with a concurrency key and without. A repeated claim returns those of its tasks that it still holds.",
-      "namespace claimId holder ttlMs limit kinds queue",
+      "namespace claimId holder ttlMs limit kinds graceMs queue",
     ),
   ],
   [
@@ -292,7 +292,7 @@ export const STORE_CALLS: readonly Call[] = [
       sql(
         "task-claim-queues",
         "Claims the first due tasks of several queues, here two, unless tasks with a concurrency key are due, or a limit concerns it.",
-        "namespace claimId holder ttlMs limit kinds queue1 queue2",
+        "namespace claimId holder ttlMs limit kinds graceMs queue1 queue2",
         [{ id: null, undecided: true, limited: true }],
       ),
     ),
@@ -301,7 +301,7 @@ export const STORE_CALLS: readonly Call[] = [
       sql(
         "task-claim-queues-limited",
         "Like task-claim, for several queues, here two, and within the limits of kinds and queues.",
-        "namespace claimId holder ttlMs limit kinds queue1 queue2",
+        "namespace claimId holder ttlMs limit kinds graceMs queue1 queue2",
         [
           {
             id,
@@ -367,8 +367,8 @@ export const STORE_CALLS: readonly Call[] = [
       "task-complete",
       sql(
         "task-requeue",
-        "Makes each task whose grant is live pending again, without a failure.",
-        "namespaces ids leaseIds tokens",
+        "Makes each task whose grant is live pending again, without a failure: at once, or later.",
+        "namespaces ids leaseIds tokens retryInMs reasons",
       ),
     ),
   ],

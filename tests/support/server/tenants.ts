@@ -90,6 +90,8 @@ export class Things {
             crashLimit: 10,
             backoffMs: 1_000,
             maxBackoffMs: 1_000,
+            maxRunMs: null,
+            startByMs: null,
           },
         ]);
       }
@@ -143,6 +145,8 @@ export class Things {
           crashLimit: 10,
           backoffMs: 1_000,
           maxBackoffMs: 1_000,
+          maxRunMs: null,
+          startByMs: null,
           retain: { doneMs: null, deadMs: null },
           concurrency: null,
           version: 1,

@@ -117,6 +117,12 @@ export const LEASES_BY_GATEWAY: Chosen = {
 };
 
 export const TASK_WIRE: Chosen = {
+  "limits of time": [
+    "lets no lease outlive maxRunMs and the grace of its claim",
+    "holds a task for six seconds after maxRunMs by default",
+    "expires a task that has not begun in time",
+    "puts a task off, and counts no failure",
+  ],
   enqueue: [
     "adds a pending task with all that it was given",
     "adds nothing when an id comes again, whatever has become of the task",

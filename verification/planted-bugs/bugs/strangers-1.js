@@ -249,8 +249,8 @@ export const STRANGERS_1 = [
       },
       {
         file: KEY_STATEMENTS,
-        find: "AND (t.scheduled_at <= c.now OR t.attempt > 0) AND (k.stuck IS NULL OR t.seq < k.stuck)",
-        by: "AND (t.scheduled_at <= c.now OR t.attempt > 0)",
+        find: " AND (k.stuck IS NULL OR t.seq < k.stuck)",
+        by: "",
       },
     ],
   },

@@ -89,8 +89,8 @@ export const STRANGERS_2 = [
     name: "stranger-pg-retried-task-is-collected",
     what: "A dead or cancelled task that is retried keeps the time at which it was to be deleted, so it disappears while it is pending or running.",
     file: `${STORES}/postgres/task-statements.ts`,
-    find: "failures = 0, crashes = 0, finished_at = NULL, delete_at = NULL,",
-    by: "failures = 0, crashes = 0, finished_at = NULL,",
+    find: "      finished_at = NULL, delete_at = NULL,\n",
+    by: "      finished_at = NULL,\n",
   },
   {
     name: "stranger-pg-limit-marks-once",

@@ -135,7 +135,7 @@ export const STRANGERS_3 = [
     by: "      finished_at = CASE WHEN t.crashes + 1 >= t.crash_limit THEN c.now END\n",
     also: [
       {
-        file: `${LEASEHOLD}/tasks/rules.ts`,
+        file: `${LEASEHOLD}/tasks/operator-rules.ts`,
         find: '      record: { ...crashed, state: "dead", ...finished(record, "deadMs", nowMs) },',
         by: '      record: { ...crashed, state: "dead", finishedAtMs: nowMs },',
       },

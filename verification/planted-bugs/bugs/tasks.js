@@ -2,6 +2,7 @@
 import { simulated, tested } from "../checks.js";
 
 const RULES = "packages/leasehold/src/tasks/rules.ts";
+const OPERATORS = "packages/leasehold/src/tasks/operator-rules.ts";
 const WORKER = "packages/leasehold/src/tasks/worker.ts";
 const RUNNING = "packages/leasehold/src/tasks/running-task.ts";
 const READY = "packages/leasehold/src/tasks/ready.ts";
@@ -80,14 +81,14 @@ export const TASKS = [
     name: "requeue-counts-as-failed",
     what: "A worker that closes uses up an attempt of each task that it requeues.",
     file: RULES,
-    find: 'record: { ...ended(grant, "returned", nowMs), state: "pending" },',
-    by: 'record: { ...ended(grant, "returned", nowMs), state: "pending", failures: grant.record.failures + 1 },',
+    find: 'record: { ...returned, ...putOff, state: "pending" },',
+    by: 'record: { ...returned, ...putOff, state: "pending", failures: grant.record.failures + 1 },',
     check: suite("requeues at once, counts nothing"),
   },
   {
     name: "poison-task-for-ever",
     what: "A task that kills its workers is claimed again without end.",
-    file: RULES,
+    file: OPERATORS,
     find: "if (crashes >= record.crashLimit) {",
     by: "if (crashes > record.crashLimit + crashes) {",
     check: suite("is dead at the crash that reaches crashLimit"),
@@ -95,7 +96,7 @@ export const TASKS = [
   {
     name: "reaped-before-its-time",
     what: "A task is taken from its worker when a heartbeat is due, not when its lease has expired.",
-    file: RULES,
+    file: OPERATORS,
     find: "if (nowMs < grant.last.expiresAtMs) return null;",
     by: "if (nowMs < grant.last.expiresAtMs - grant.last.ttlMs / 2) return null;",
     check: suite("keeps a task alive as long as heartbeats come in time"),
@@ -145,5 +146,67 @@ export const TASKS = [
     find: "if (!end) group.notified = true;",
     by: "if (!end) continue;",
     check: tested("packages/leasehold/src/tasks/ready.test.ts"),
+  },
+  {
+    name: "renewals-beyond-the-limit-of-a-run",
+    what: "A blocked worker renews a task for as long as it likes, whatever its maxRunMs.",
+    file: RULES,
+    find: "expiresAtMs: atMost(\n      grant.last.untilMs,",
+    by: "expiresAtMs: atMost(\n      null,",
+    check: suite("lets no lease outlive maxRunMs and the grace of its claim"),
+  },
+  {
+    name: "sql-renewals-beyond-the-limit-of-a-run",
+    what: "The same in PostgreSQL.",
+    file: "packages/leasehold/src/stores/postgres/task-statements.ts",
+    find: "expires_at = least(t.run_until, greatest(",
+    by: "expires_at = greatest(greatest(",
+    check: tested(
+      "tests/conformance/tasks-conformance.test.ts",
+      "PGlite: task store ... lets no lease outlive maxRunMs and the grace of its claim",
+    ),
+  },
+  {
+    name: "hung-handler-keeps-its-slot",
+    what: "A handler that never returns takes one slot of its worker for good.",
+    file: RUNNING,
+    find: "    work.handling -= 1;\n    if (!this.#isOutOfTime",
+    by: "    if (!this.#isOutOfTime",
+    check: tested("packages/leasehold/src/tasks/time-limits.test.ts"),
+  },
+  {
+    name: "late-output-of-a-handler-out-of-time",
+    what: "What a handler returns after its maxRunMs completes the task.",
+    file: RUNNING,
+    find: "if (!this.#isOutOfTime) return this.#handled(output, report, span);",
+    by: "if (output !== undefined) return this.#handled(output, report, span);",
+    check: tested("packages/leasehold/src/tasks/time-limits.test.ts"),
+  },
+  {
+    name: "late-task-begins",
+    what: "A worker begins a task whose time to begin is over.",
+    file: "packages/leasehold/src/stores/postgres/task-statements.ts",
+    find: "OR ${row}.start_by > ${CLOCK_NOW} OR",
+    by: "OR ${row}.start_by IS NOT NULL OR",
+    check: tested(
+      "tests/conformance/tasks-conformance.test.ts",
+      "PGlite: task store ... expires a task that has not begun in time",
+    ),
+  },
+  {
+    name: "postponed-by-no-delay",
+    what: "A task that is put off runs again at once.",
+    file: RULES,
+    find: "{ scheduledAtMs: nowMs + retryInMs, postponed:",
+    by: "{ scheduledAtMs: nowMs, postponed:",
+    check: suite("puts a task off, and counts no failure"),
+  },
+  {
+    name: "stuck-worker-claims-on",
+    what: "A worker with any number of hung handlers claims ever more tasks, until the process is out of memory.",
+    file: "packages/leasehold/src/tasks/abandoned.ts",
+    find: "return this.count > this.#most;",
+    by: "return this.count > 2 ** 30 + this.#most;",
+    check: tested("packages/leasehold/src/tasks/abandoned.test.ts"),
   },
 ];

@@ -146,6 +146,8 @@ function declarationOf(overlap: Overlap, everyMs: number): ScheduleDeclaration {
       crashLimit: 1,
       backoffMs: 0,
       maxBackoffMs: 0,
+      maxRunMs: null,
+      startByMs: null,
       retain: { doneMs: null, deadMs: null },
       concurrency: null,
       version: 1,

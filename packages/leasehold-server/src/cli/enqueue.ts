@@ -36,6 +36,8 @@ interface Options {
   readonly scheduledAt?: Date;
   readonly keepDone?: number;
   readonly keepDead?: number;
+  readonly maxRun?: number;
+  readonly startBy?: number;
   readonly kindVersion?: number;
   readonly concurrencyKey?: string;
   readonly perKey?: number;
@@ -57,7 +59,17 @@ export function addEnqueue(command: Command): void {
       moment,
     )
     .option("--keep-done <duration>", "keep the task for that time once it is done: 7d", duration)
-    .option("--keep-dead <duration>", "the same, if it ends dead or cancelled: 30d", duration)
+    .option(
+      "--keep-dead <duration>",
+      "the same, if it ends dead, cancelled or expired: 30d",
+      duration,
+    )
+    .option("--max-run <duration>", "let an attempt run for that time at most: 5m", duration)
+    .option(
+      "--start-by <duration>",
+      "let the task expire if it has not begun that long after it is due",
+      duration,
+    )
     .option(
       "--kind-version <n>",
       "version of the kind that the data is of (default: 1)",
@@ -80,9 +92,10 @@ export function addEnqueue(command: Command): void {
 
 async function enqueue(where: Where, kind: string, data: string, options: Options): Promise<void> {
   const { json, queue, priority, dedupeKey, scheduledAt, keepDone, keepDead } = options;
+  const { maxRun: maxRunMs, startBy: startByMs } = options;
   const retain = withoutUndefined({ doneMs: keepDone, deadMs: keepDead });
   const given = {
-    ...withoutUndefined({ queue, priority, dedupeKey, scheduledAt }),
+    ...withoutUndefined({ queue, priority, dedupeKey, scheduledAt, maxRunMs, startByMs }),
     retain,
   } as EnqueueTaskOptions;
   if (kind === "-") throw new UsageError("kind must be a name, not -: leasehold enqueue KIND -");

@@ -92,6 +92,7 @@ const TASK_LEVELS: Readonly<Record<TaskEvent["type"], Level>> = {
   failed: "info",
   refused: "info",
   expired: "info",
+  late: "info",
   cancelled: "info",
   retried: "info",
 };

@@ -9,6 +9,8 @@ export const EXIT = {
   usage: 64,
   /** The store is unavailable (EX_UNAVAILABLE). */
   storeUnavailable: 69,
+  /** `worker`: too many handlers go on although their tasks are lost, so it claims no more (EX_SOFTWARE). */
+  workerStuck: 70,
   /** The output could not be written, as on a full disk (EX_IOERR). */
   outputFailed: 74,
   /** `run`, `acquire`: another holder kept the resource for the whole wait; `why`: an acquire would be refused; `revoke`: a second operator must confirm it (EX_TEMPFAIL). */

@@ -70,6 +70,11 @@ test.each([
   const found = await matching(tasks, "retry", { namespace: "n", queue: "q", kind: "k" });
   expect(found).toEqual({ ids: range(taken).map(String), more });
   // Every page has the filters of the first.
-  const filters = { namespace: "n", queue: "q", kind: "k", states: ["dead", "cancelled"] };
+  const filters = {
+    namespace: "n",
+    queue: "q",
+    kind: "k",
+    states: ["dead", "cancelled", "expired"],
+  };
   for (const query of queries) expect(query).toMatchObject(filters);
 });

@@ -45,9 +45,9 @@ interface VerbSpec {
 const VERBS: Readonly<Record<Verb, VerbSpec>> = {
   retry: {
     done: "retried",
-    from: ["dead", "cancelled"],
+    from: ["dead", "cancelled", "expired"],
     alsoFrom: ["pending"],
-    what: "restart dead or cancelled tasks; make pending tasks that are scheduled later due now",
+    what: "restart dead, cancelled or expired tasks; make pending tasks that are scheduled later due now",
   },
   cancel: {
     done: "cancelled",
@@ -58,7 +58,7 @@ counts them.`,
   },
   delete: {
     done: "deleted",
-    from: ["done", "dead", "cancelled"],
+    from: ["done", "dead", "cancelled", "expired"],
     alsoFrom: ["pending"],
     what: "delete tasks that are not running, with their attempts",
   },

@@ -54,11 +54,13 @@ function tableOf(items: readonly TaskStats[]): string {
     "done",
     "dead",
     "cancelled",
+    "expired",
   ]);
   for (const item of shown(items)) {
-    const { queue, kind, due, dueForMs, pending, running, done, dead, cancelled } = item;
+    const { queue, kind, due, dueForMs, pending, running, done, dead } = item;
     const oldest = dueForMs === null ? "" : formatDuration(dueForMs);
-    table.push([queue, kind, due, oldest, pending, running, done, dead, cancelled]);
+    const ended = [done, dead, item.cancelled, item.expired];
+    table.push([queue, kind, due, oldest, pending, running, ...ended]);
   }
   return table.toString();
 }

@@ -163,6 +163,7 @@ const COLORS: Readonly<Record<TaskState, (text: string) => string>> = {
   done: colors.green,
   dead: colors.red,
   cancelled: colors.dim,
+  expired: colors.magenta,
 };
 
 const HELP = `

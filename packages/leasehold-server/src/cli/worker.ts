@@ -82,6 +82,7 @@ async function work(command: Command, options: Options): Promise<void> {
   const leasehold = await connectTo(where, client, { isPatient: true, signal: shutdown.signal });
   outage.watch(leasehold, "worker");
   let dead = 0;
+  let isStuck = false;
   try {
     const worker = leasehold.tasks.work(handlers, {
       concurrency: options.concurrency,
@@ -101,8 +102,10 @@ async function work(command: Command, options: Options): Promise<void> {
     );
     const hopeless = once(outage.hopeless, "abort");
     const drained = options.once ? [worker.drain()] : [];
-    const ended = await Promise.race([shutdown.requested(), hopeless, ...drained]);
+    const stuck = worker.done.catch((error: unknown) => ({ error }));
+    const ended = await Promise.race([shutdown.requested(), hopeless, stuck, ...drained]);
     if (ended && "dead" in ended) ({ dead } = ended);
+    isStuck = Boolean(ended && "error" in ended);
     logger.info({ holder: leasehold.holder, ...(options.once && { dead }) }, "draining");
   } finally {
     outage.end();
@@ -111,6 +114,7 @@ async function work(command: Command, options: Options): Promise<void> {
   }
   outage.hopeless.throwIfAborted();
   // Timers and connections that handlers leave open must not keep the process alive.
+  if (isStuck) throw new Exit(EXIT.workerStuck);
   throw new Exit(dead > 0 ? EXIT.failed : 0);
 }
 

@@ -315,6 +315,7 @@ test("lists are filtered and paged", async () => {
     done: 0,
     dead: 0,
     cancelled: 1,
+    expired: 0,
   });
 });
 

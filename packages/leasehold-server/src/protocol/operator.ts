@@ -204,7 +204,7 @@ export const BulkBody = z
       .strictObject({
         states: TaskStates.optional().openapi({
           description:
-            "Default: pending and running for cancel, dead and cancelled for retry, done, dead and cancelled for delete. Others are refused, except pending for retry: those that are not due yet.",
+            "Default: pending and running for cancel, dead, cancelled and expired for retry, done, dead, cancelled and expired for delete. Others are refused, except pending for retry: those that are not due yet.",
         }),
         queue: Name.optional(),
         kind: Name.optional(),

@@ -1,4 +1,5 @@
 import { z } from "@hono/zod-openapi";
+import { TASK_STATES, type TaskState } from "leasehold/internal";
 import type * as wire from "leasehold/internal/wire";
 import { PROBLEMS, type ProblemCode } from "leasehold/internal/wire";
 import type { Same } from "./same.js";
@@ -34,9 +35,12 @@ export const Problem = z
     remainingMs: z.number().nullable().optional().openapi({
       description: "Remaining time of the current grant.",
     }),
-    state: z.enum(["pending", "running", "done", "dead", "cancelled"]).optional().openapi({
-      description: "The current state, which does not allow the operation.",
-    }),
+    state: z
+      .enum(TASK_STATES as [TaskState, ...TaskState[]])
+      .optional()
+      .openapi({
+        description: "The current state, which does not allow the operation.",
+      }),
   })
   .openapi("Problem");
 true satisfies Same<z.infer<typeof Problem>, wire.Problem>;

@@ -108,6 +108,8 @@ export const Schedule = z
       retain: z.object({ doneMs: Kept, deadMs: Kept }),
       concurrency: Concurrency,
       version: z.int(),
+      maxRunMs: z.int().nullable(),
+      startByMs: z.int().nullable(),
     }),
     declaredAt: z.string().openapi({
       description: "When a program declared it last, changed or not.",
@@ -157,6 +159,9 @@ export const Schedule = z
         maxBackoffMs: 3_600_000,
         retain: DEFAULTS.retain,
         concurrency: null,
+        version: 1,
+        maxRunMs: null,
+        startByMs: null,
       },
       declaredAt: "2026-11-25T08:12:44.120Z",
       paused: null,

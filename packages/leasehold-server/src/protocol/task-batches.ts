@@ -6,7 +6,8 @@ import { z } from "@hono/zod-openapi";
 import type * as wire from "leasehold/internal/wire";
 import { batch, Failed, JsonValue, ttl, withOptionalTtl } from "./fields.js";
 import type { Same } from "./same.js";
-import { decidesOnce, failure, grant, news, State } from "./tasks.js";
+import { decidesOnce, failure, later } from "./task-reports.js";
+import { grant, news, State } from "./tasks.js";
 
 /** Any text: a malformed id names no task, so its outcome is `unknown`. */
 const id = z.string().max(400);
@@ -29,7 +30,9 @@ export const FailBatch = batch(
     .openapi("FailRequest"),
 );
 true satisfies Same<z.input<typeof FailBatch>, readonly wire.FailRequest[]>;
-export const ReturnBatch = batch(z.strictObject({ id, ...grant }).openapi("ReturnRequest"));
+export const ReturnBatch = batch(
+  z.strictObject({ id, ...grant, ...later }).openapi("ReturnRequest"),
+);
 true satisfies Same<z.input<typeof ReturnBatch>, readonly wire.ReturnRequest[]>;
 export const AdminBatch = batch(id);
 

@@ -25,7 +25,8 @@ export const TaskResult = z
     }),
     output: JsonValue.optional().openapi({ description: "Of a task that is done." }),
     error: z.string().nullable().optional().openapi({
-      description: "Of a task that is dead or cancelled: that of its last attempt that failed.",
+      description:
+        "Of a task that is dead, cancelled or expired: that of its last attempt that failed.",
     }),
   })
   .openapi("TaskResult");
@@ -92,6 +93,7 @@ const TaskStats = z
     done: z.int(),
     dead: z.int(),
     cancelled: z.int(),
+    expired: z.int(),
     due: z.int().openapi({ description: "Pending tasks that are due now." }),
     dueForMs: z.number().nullable().openapi({
       description: "How long the oldest of them has been due; null if none is.",

@@ -2,9 +2,12 @@
 import { z } from "@hono/zod-openapi";
 import {
   CHECKPOINT_BYTES,
+  DEFAULT_GRACE_MS,
   DEFAULTS,
   FIRST_VERSION,
+  LONGEST_BACKOFF_MS,
   LONGEST_KEPT_MS,
+  LONGEST_RUN_MS,
   TASK_STATES,
   type TaskState,
 } from "leasehold/internal";
@@ -27,8 +30,8 @@ import {
 } from "./fields.js";
 import { Version } from "./kinds.js";
 import type { Same } from "./same.js";
+import { decidesOnce, failure, later } from "./task-reports.js";
 
-const LONGEST_BACKOFF_MS = 30 * 24 * 3_600_000;
 export const State = z.enum(TASK_STATES as [TaskState, ...TaskState[]]);
 
 const Kept = (byDefault: number) =>
@@ -52,8 +55,16 @@ export const taskSettings = {
     .default(DEFAULTS.retain)
     .openapi({
       description:
-        "How long the task is kept once it is done, and once it is dead or cancelled. null: until it is deleted.",
+        "How long the task is kept once it is done, and once it is dead, cancelled or expired. null: until it is deleted.",
     }),
+  maxRunMs: z.int().min(1).max(LONGEST_RUN_MS).nullable().default(null).openapi({
+    description:
+      "How long one attempt may run. Its lease ends at the latest graceMs of its claim after that, however often it is renewed. null: no limit.",
+  }),
+  startByMs: z.int().min(1).max(LONGEST_KEPT_MS).nullable().default(null).openapi({
+    description:
+      "How long after it is due the task may begin: later it ends as expired. What has begun may be retried at any time. null: at any time.",
+  }),
 };
 const NewTask = z
   .strictObject({
@@ -111,6 +122,10 @@ export const NextBody = z
       description:
         "The largest version of each of the kinds that the worker can handle; default 1. A request for any kind takes any version.",
     }),
+    graceMs: z.int().min(0).max(LONGEST_RUN_MS).default(DEFAULT_GRACE_MS).openapi({
+      description:
+        "How long tasks with a maxRunMs are held after it, so that the caller can end and report them.",
+    }),
     claimId: TaskLeaseId.optional().openapi({
       description:
         "Chosen by the caller, at random for each claim: a repeated request of the same processor returns the same tasks, whatever else it asks for; of another processor, it is refused. Secret.",
@@ -154,30 +169,11 @@ export const HeartbeatBody = z
 export const CompleteBody = z
   .strictObject({ ...grant, task_output: JsonValue.default(null) })
   .openapi("CompleteBody");
-export const failure = {
-  error: z.string(),
-  retryInMs: z.int().min(0).max(LONGEST_BACKOFF_MS).nullable().default(null).openapi({
-    description: "Overrides the task's backoff. Must not be combined with `final: true`.",
-  }),
-  final: z
-    .boolean()
-    .default(false)
-    .openapi({ description: "Make the task dead at once: do not retry." }),
-};
-/** A task that ends now has no next attempt. */
-export function decidesOnce(
-  { retryInMs, final }: { retryInMs: number | null; final: boolean },
-  context: z.RefinementCtx,
-): void {
-  if (retryInMs === null || !final) return;
-  const message = "must not be combined with final: true, which allows no retry";
-  context.addIssue({ code: "custom", path: ["retryInMs"], message });
-}
 export const FailBody = z
   .strictObject({ ...grant, ...failure })
   .superRefine(decidesOnce)
   .openapi("FailBody");
-export const ReturnBody = z.strictObject(grant).openapi("ReturnBody");
+export const ReturnBody = z.strictObject({ ...grant, ...later }).openapi("ReturnBody");
 
 const identity = {
   id: z.string(),
@@ -194,6 +190,12 @@ const identity = {
   version: z.int().openapi({ description: "Of the kind, for which the data is." }),
 };
 
+const times = {
+  maxRunMs: z.int().nullable().openapi({
+    description: "How long an attempt may run; null: there is no limit.",
+  }),
+  postponed: z.int().openapi({ description: "How often it was put off." }),
+};
 const ClaimedTask = z
   .object({
     ...identity,
@@ -210,6 +212,7 @@ const ClaimedTask = z
     checkpoint: JsonValue.openapi({
       description: "The last one of an earlier attempt; null if there was none.",
     }),
+    ...times,
   })
   .openapi("ClaimedTask");
 export const NextAnswer = z.object({ tasks: z.array(ClaimedTask) }).openapi("NextAnswer");
@@ -272,6 +275,10 @@ const Task = z
     }),
     concurrency: Concurrency,
     crashLimit: z.int(),
+    ...times,
+    startBy: z.string().nullable().openapi({
+      description: "When its first attempt must have begun; null: at any time.",
+    }),
     processor: z.string().nullable().openapi({ description: "Of the last grant." }),
     grantId: z.string().nullable().openapi({ description: "Public name of the last grant." }),
     fencingToken: Token.nullable(),
@@ -305,7 +312,7 @@ const Attempt = z
     result: z.enum(["done", "failed", "expired", "returned", "cancelled"]).nullable().openapi({
       description: "null while the attempt runs.",
     }),
-    error: z.string().nullable(),
+    error: z.string().nullable().openapi({ description: "Why it failed, or was put off." }),
     progress: JsonValue,
   })
   .openapi("Attempt");

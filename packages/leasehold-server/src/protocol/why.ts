@@ -9,6 +9,7 @@ const WHY_CODES = [
   "done",
   "dead",
   "cancelled",
+  "expired",
   "scheduled",
   "retrying",
   "paused",

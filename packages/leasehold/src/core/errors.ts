@@ -22,6 +22,8 @@ export type ErrorCode =
   | "NESTED_RUN"
   | "CONFIRMATION_REQUIRED"
   | "TIMED_OUT"
+  | "TASK_TIMEOUT"
+  | "WORKER_STUCK"
   | "CLOSED";
 
 /** Why a holder must stop. */

@@ -211,7 +211,7 @@ export const METRICS = {
     kind: "gauge",
     unit: "{task}",
     about: "Tasks in each state, sampled at most every 15 s. Only servers export it.",
-    labels: { state: ["pending", "running", "done", "dead", "cancelled"] },
+    labels: { state: ["pending", "running", "done", "dead", "cancelled", "expired"] },
   },
   "leasehold.task.events": {
     kind: "counter",
@@ -229,6 +229,7 @@ export const METRICS = {
         "returned",
         "refused",
         "expired",
+        "late",
         "cancelled",
         "retried",
       ],
@@ -245,6 +246,13 @@ export const METRICS = {
     unit: "s",
     about: "Time from the claim of a task to the end of the grant.",
     labels: { outcome: ["completed", "failed", "returned", "refused", "expired"] },
+  },
+  "leasehold.task.abandoned": {
+    kind: "counter",
+    unit: "{handler}",
+    about:
+      "Handlers of this process that went on for longer than `graceMs` after their task was lost or cancelled, or after its `maxRunMs`.",
+    labels: {},
   },
   "leasehold.task.limit.running": {
     kind: "gauge",

@@ -11,6 +11,12 @@ import type { Logger } from "./logger.js";
 /** The code of each message that the library logs as a warning or an error. docs/warnings.md explains them. @internal */
 export const WARNING_CODES = {
   "a fenced request failed": "LEASEHOLD_W_REQUEST_FAILED",
+  "a guard got the token of a task for another resource": "LEASEHOLD_W_TASK_TOKEN",
+  "a handler goes on although its task is lost: its slot is used for other tasks":
+    "LEASEHOLD_W_HANDLER_ABANDONED",
+  "a handler has run for an hour: if it hangs, cancel its task, and give its kind a maxRunMs":
+    "LEASEHOLD_W_HANDLER_RUNS_LONG",
+  "a handler runs too long": "LEASEHOLD_W_TASK_TIMEOUT",
   "a lease is still held, and nothing else keeps this process alive": "LEASEHOLD_W_FORGOTTEN_LEASE",
   "a listener threw": "LEASEHOLD_W_LISTENER_THREW",
   "a proxy is named, but not used: npm install undici": "LEASEHOLD_W_PROXY_UNUSED",
@@ -56,6 +62,8 @@ export const WARNING_CODES = {
   "the store refuses the task of a schedule": "LEASEHOLD_W_SCHEDULE_REFUSED",
   "the store refuses what a handler reports": "LEASEHOLD_W_NEWS_REFUSED",
   "the telemetry threw": "LEASEHOLD_W_TELEMETRY_THREW",
+  "the worker claims no more tasks, because too many abandoned handlers still run: restart it, and let handlers stop when their signal aborts":
+    "LEASEHOLD_W_WORKER_STUCK",
   "the work does not stop": "LEASEHOLD_W_WORK_DOES_NOT_STOP",
   "the work ended by itself": "LEASEHOLD_W_WORK_ENDED",
   "the work failed": "LEASEHOLD_W_WORK_FAILED",

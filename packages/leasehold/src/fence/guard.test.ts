@@ -1,4 +1,5 @@
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
+import { forgetTaskToken, noteTaskToken } from "../core/index.js";
 import type { Telemetry } from "../env/index.js";
 import { memoryGuard, type Refusal } from "./index.js";
 
@@ -89,4 +90,22 @@ it("keeps the token of each of many resources", async () => {
     await expect(guard.guard(resource, 1, () => {})).rejects.toMatchObject({ lastToken: 2 });
   }
   expect(guard.refusals).toBe(resources.length);
+});
+
+it("warns of a task's token for another resource: other tasks of its claim have it too", async () => {
+  const emit = vi.spyOn(process, "emitWarning").mockImplementation(() => {});
+  const token = 1_700_000_000_000_000;
+  noteTaskToken("task:a", token);
+  const guard = memoryGuard();
+  await guard.guard("task:a", token, () => {});
+  expect(emit).not.toHaveBeenCalled();
+  await guard.guard("account:7", token, () => {});
+  await guard.guard("account:7", token, () => {});
+  expect(emit.mock.calls.map(([, options]) => options)).toMatchObject([
+    { code: "LEASEHOLD_W_TASK_TOKEN", detail: expect.stringContaining("task: task:a") },
+  ]);
+  forgetTaskToken("task:a", token);
+  await guard.guard("account:8", token, () => {});
+  expect(emit).toHaveBeenCalledOnce();
+  emit.mockRestore();
 });

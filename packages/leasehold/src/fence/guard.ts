@@ -14,6 +14,7 @@ import {
   checkInteger,
   checkKnown,
   checkName,
+  checkTaskToken,
   StaleTokenError,
 } from "../core/index.js";
 import { guarded, guardedTelemetry, type Telemetry } from "../env/index.js";
@@ -68,6 +69,7 @@ export function checkFenced(namespace: string, resource: string, token: number):
   checkName("resource", resource);
   checkName("namespace", namespace);
   checkInteger("token", token, 1, Number.MAX_SAFE_INTEGER);
+  checkTaskToken(resource, token);
 }
 
 /** Counts and reports refusals; every guard has one. */

@@ -88,6 +88,7 @@ export function measuredTasks(store: TaskStore, measuring: Measuring): TaskStore
       case "returned":
         if (ended("returned", event, namespace)) count("returned");
         return;
+      case "late":
       case "cancelled":
       case "retried":
         count(event.type);

@@ -23,6 +23,8 @@ import type {
   FailRequest,
   HeartbeatRequest,
   RefusalReason,
+  RequeueOutcome,
+  RequeueRequest,
   TaskGrant,
   TaskStore,
 } from "./port.js";
@@ -35,6 +37,8 @@ const REPORT_TIMEOUT_MS = 5_000;
 const REPORTS_AT_ONCE = 500;
 const RETRY = { firstMs: 50, longestMs: 1_000 };
 
+type Reported = CompleteOutcome | FailOutcome | RequeueOutcome;
+
 /** A refusal, as the holder of a lease sees it. */
 const LOST: Record<RefusalReason, Exclude<LostReason, "inconsistent">> = {
   expired: "expired",
@@ -43,6 +47,9 @@ const LOST: Record<RefusalReason, Exclude<LostReason, "inconsistent">> = {
   finished: "gone",
   unknown: "gone",
 };
+
+/** How long a report may be repeated, and who learns that it was refused: the lease of the task. */
+export type Trusted = Pick<HeldLease, "remainingMs" | "checkAlive" | "lose">;
 
 /** At most half of the remaining trust, so that a timeout leaves time for another try. */
 export function reportTimeoutMs(trustedMs: number): number {
@@ -73,6 +80,15 @@ export class Completer {
     return outcome.status === "renewed" ? { ...outcome, token: request.token } : outcome;
   }
 
+  /** Whether the store has put the task off; false when the task is no longer ours. */
+  postpone(lease: Trusted, request: RequeueRequest): Promise<boolean> {
+    return this.#report(lease, request, this.#requeues, (fault) => {
+      if (!isRefusedRequest(fault)) return false;
+      const reason = plain(`the reason cannot be stored: ${reasonOf(fault.error)}`);
+      return this.#report(lease, { ...request, reason }, this.#requeues, () => false);
+    });
+  }
+
   async requeue(grant: TaskGrant, timeoutMs: number): Promise<ReleaseOutcome> {
     const outcome = await this.#requeues.submit(grant, timeoutMs);
     if (outcome.status === "returned") return { status: "released" };
@@ -88,7 +104,7 @@ export class Completer {
    * Whether the store took the output, or note that it cannot; false when the task is not ours.
    * @param first the outcome, if the request has been sent once
    */
-  complete(lease: HeldLease, request: CompleteRequest, first?: CompleteOutcome): Promise<boolean> {
+  complete(lease: Trusted, request: CompleteRequest, first?: CompleteOutcome): Promise<boolean> {
     const onFault = (fault: Failed) => {
       // Any other fault is of the store or of the way to it, not of the output.
       if (!isRefusedRequest(fault)) return false;
@@ -100,7 +116,7 @@ export class Completer {
   }
 
   /** Whether the store took note of the failure; false when the task is no longer ours. */
-  fail(lease: HeldLease, request: FailRequest): Promise<boolean> {
+  fail(lease: Trusted, request: FailRequest): Promise<boolean> {
     return this.#report(lease, request, this.#failures, (fault) => {
       if (!isRefusedRequest(fault)) return false;
       const error = plain(`the error cannot be stored: ${reasonOf(fault.error)}`);
@@ -112,8 +128,8 @@ export class Completer {
    * Repeats the report until it is acknowledged, or the lease is lost.
    * @param onFault decides about a failure that a repetition would only meet again
    */
-  async #report<Request extends TaskGrant, Outcome extends CompleteOutcome | FailOutcome>(
-    lease: HeldLease,
+  async #report<Request extends TaskGrant, Outcome extends Reported>(
+    lease: Trusted,
     request: Request,
     lane: Batcher<Request, Outcome>,
     onFault: (fault: Failed) => boolean | Promise<boolean>,
@@ -123,11 +139,12 @@ export class Completer {
     const { id } = request;
     let backoff: Backoff | undefined;
     for (let tries = 1; first || lease.checkAlive(); tries += 1) {
-      const outcome: CompleteOutcome | FailOutcome =
+      const outcome: Reported =
         first ?? (await lane.submit(request, reportTimeoutMs(lease.remainingMs())));
       first = undefined;
       switch (outcome.status) {
         case "completed":
+        case "returned":
           return true;
         case "recorded":
           if (outcome.state === "dead") this.dead += 1;

@@ -49,6 +49,18 @@ export interface TaskDefaults {
    * dead or cancelled, default thirty days. Null: until it is deleted.
    */
   retain?: Partial<Retain>;
+  /**
+   * How long one attempt may run, in milliseconds, up to thirty days. Then the signal of its handler aborts with
+   * TASK_TIMEOUT, and the attempt fails when the handler ends. One that has not ended after the `graceMs` of its worker
+   * loses its slot, and the task is tried again: fence what such a handler may still write to. The store keeps to it too, so
+   * a blocked event loop gains no time. Default null: as long as its worker renews the lease.
+   */
+  maxRunMs?: number | null;
+  /**
+   * How long after it is due the task may begin, in milliseconds: later it ends as `expired`, and its handler never runs.
+   * What has begun may be retried at any time. Default null: at any time.
+   */
+  startByMs?: number | null;
 }
 
 /** Options of `defineTask`. */
@@ -297,17 +309,22 @@ export const TASK_DEFAULTS: Readonly<Record<keyof TaskDefaults, true>> = {
   backoffMs: true,
   maxBackoffMs: true,
   retain: true,
+  maxRunMs: true,
+  startByMs: true,
 };
 
 /** @throws InvalidOptionError */
 function checkDefaults(defaults: TaskDefaults): void {
   const { queue, priority, maxAttempts, crashLimit, backoffMs, maxBackoffMs, retain } = defaults;
+  const { maxRunMs, startByMs } = defaults;
   if (queue !== undefined) checkName("queue", queue);
   checkOptional("priority", priority, -32_768, 32_767);
   checkOptional("maxAttempts", maxAttempts, 1, 32_767);
   checkOptional("crashLimit", crashLimit, 1, 32_767);
   checkOptional("backoffMs", backoffMs, 0, LONGEST_BACKOFF_MS);
   checkOptional("maxBackoffMs", maxBackoffMs, 0, LONGEST_BACKOFF_MS);
+  if (maxRunMs !== null) checkOptional("maxRunMs", maxRunMs, 1, LONGEST_RUN_MS);
+  if (startByMs !== null) checkOptional("startByMs", startByMs, 1, LONGEST_KEPT_MS);
   if (retain !== undefined) checkRetain(retain);
   if (backoffMs !== undefined && maxBackoffMs !== undefined && backoffMs > maxBackoffMs) {
     throw new InvalidOptionError("backoffMs", `must be at most maxBackoffMs = ${maxBackoffMs}`);
@@ -323,6 +340,8 @@ export const DEFAULTS = {
   backoffMs: 1_000,
   maxBackoffMs: 3_600_000,
   retain: { doneMs: 7 * 24 * 3_600_000, deadMs: 30 * 24 * 3_600_000 },
+  maxRunMs: null,
+  startByMs: null,
 } as const satisfies Required<TaskDefaults>;
 
 /**
@@ -341,7 +360,9 @@ export function settingsOf(ofKind: TaskDefaults, own: TaskDefaults) {
 }
 
 /** Thirty days: a task that waits longer than that wants a schedule. */
-const LONGEST_BACKOFF_MS = 30 * 24 * 3_600_000;
+export const LONGEST_BACKOFF_MS = 30 * 24 * 3_600_000;
+/** Thirty days: what runs for longer is no task. */
+export const LONGEST_RUN_MS = 30 * 24 * 3_600_000;
 
 /** A hundred years. */
 export const LONGEST_KEPT_MS = 36_525 * 24 * 3_600_000;

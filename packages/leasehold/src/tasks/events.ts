@@ -44,6 +44,8 @@ export type TaskEvent =
     } & Grantee)
   /** The lease expired, and the task was requeued or died. */
   | ({ readonly type: "expired"; readonly state: "pending" | "dead" } & Grantee)
+  /** It had not begun by its time, and has expired. */
+  | { readonly type: "late"; readonly id: string; readonly state: "expired" }
   | { readonly type: "cancelled" | "retried"; readonly id: string; readonly state: TaskState };
 
 type GrantKey = Pick<TaskGrant, "namespace" | "id" | "token">;
@@ -183,8 +185,12 @@ export function observed(store: TaskStore, onEvent: TaskListener): TaskStore {
     async reap() {
       const reaped = await store.reap();
       for (const task of reaped) {
-        const { holder, state } = task;
-        onEvent({ type: "expired", ...grantee(task), holder, state }, task.namespace);
+        const { namespace, id } = task;
+        if (task.state === "expired") onEvent({ type: "late", id, state: "expired" }, namespace);
+        else {
+          const { holder, state } = task;
+          onEvent({ type: "expired", ...grantee(task), holder, state }, namespace);
+        }
       }
       return reaped;
     },

@@ -19,6 +19,7 @@ const TASK: Parameters<typeof explain>[0] = {
   crashes: 0,
   maxAttempts: 3,
   crashLimit: 2,
+  startBy: null,
 };
 const AROUND: Surroundings = {
   nowMs: Date.parse(NOW),

@@ -20,7 +20,7 @@ import type {
 import { versionTaken } from "./values.js";
 
 export type WhyCode =
-  | ("running" | "done" | "dead" | "cancelled")
+  | ("running" | "done" | "dead" | "cancelled" | "expired")
   | (
       | "scheduled"
       | "retrying"
@@ -68,7 +68,16 @@ export interface Surroundings {
 type Explained = Pick<
   TaskView,
   | ("id" | "state" | "kind" | "queue" | "scheduledAt" | "holder" | "token" | "remainingMs")
-  | ("failures" | "crashes" | "maxAttempts" | "crashLimit" | "error" | "priority" | "version")
+  | (
+      | "failures"
+      | "crashes"
+      | "maxAttempts"
+      | "crashLimit"
+      | "error"
+      | "priority"
+      | "version"
+      | "startBy"
+    )
 >;
 
 /** The most decisive reason first; never none. */
@@ -171,6 +180,8 @@ function ofState(task: Explained): Reason {
       return because("done", "it is done");
     case "cancelled":
       return because("cancelled", "it was cancelled");
+    case "expired":
+      return because("expired", `it had not begun by ${task.startBy}`);
     case "pending":
       return because("due", "it is due: the next worker that asks gets it");
   }

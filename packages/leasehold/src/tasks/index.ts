@@ -6,7 +6,9 @@ export {
   FinalTaskError,
   type Handler,
   type HandlerContext,
+  LONGEST_BACKOFF_MS,
   LONGEST_KEPT_MS,
+  LONGEST_RUN_MS,
   type TaskDefaults,
   type TaskDefinition,
   type TaskHandler,
@@ -49,6 +51,7 @@ export { startReaper } from "./reaper.js";
 export { checkTaskId } from "./record.js";
 export { ResultWaits } from "./result-waits.js";
 export { type AdminResult, TaskConflictError, TaskFailedError } from "./results.js";
+export { RetryLater, type RetryLaterOptions } from "./retry-later.js";
 export {
   loadDeclarations,
   loadTicker,
@@ -59,5 +62,5 @@ export {
 export type { ScheduleOptions } from "./schedules/declaration.js";
 export type * from "./schedules/port.js";
 export { type DueKinds, type UnhandledKind, unhandledKinds } from "./unhandled.js";
-export { FIRST_VERSION, LARGEST_VERSION } from "./values.js";
+export { DEFAULT_GRACE_MS, FIRST_VERSION, LARGEST_VERSION } from "./values.js";
 export type { Drained, DrainOptions, Worker, WorkerOptions } from "./worker.js";

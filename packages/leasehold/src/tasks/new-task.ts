@@ -14,7 +14,7 @@ export async function newTaskOf<Input>(
   newId: () => string,
 ): Promise<NewTask> {
   const { data, scheduledAt, dedupeKey, id, ...overrides } = task;
-  const settings = settingsOf(definition.defaults, overrides);
+  const { maxRunMs, startByMs, ...settings } = settingsOf(definition.defaults, overrides);
   if (id !== undefined) checkTaskId(id);
   checkNewName("kind", definition.kind);
   checkNewName("queue", settings.queue);
@@ -31,6 +31,9 @@ export async function newTaskOf<Input>(
     data: checked,
     scheduledAt: scheduledAt?.toISOString() ?? null,
     dedupeKey: dedupeKey ?? null,
+    // Older servers do not know them.
+    ...(maxRunMs !== null && { maxRunMs }),
+    ...(startByMs !== null && { startByMs }),
     ...(version > FIRST_VERSION && { version }),
     ...(concurrency && { concurrency }),
   };

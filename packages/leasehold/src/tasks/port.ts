@@ -13,7 +13,8 @@
  *    │  │ └───────────────┘ │ fail, none left ───▶ dead
  *    │  └── expiry, requeue┤ expiry, too many crashes ─▶ dead
  *    │                      └ cancel ───▶ cancelled   (also from pending)
- *    └─ retry: from dead or cancelled
+ *    ├─ retry: from dead, cancelled or expired
+ *    └─ not begun within startByMs ───▶ expired
  */
 import type {
   CallOptions,
@@ -33,7 +34,7 @@ import type { TaskDetails, TaskView } from "./views.js";
 import type { TaskResult, TaskWaits } from "./waits-port.js";
 
 export type { TaskLeaseQuery, TaskQuery } from "./queries.js";
-export { FIRST_VERSION, TASK_STATES, versionTaken } from "./values.js";
+export { DEFAULT_GRACE_MS, FIRST_VERSION, TASK_STATES, versionTaken } from "./values.js";
 export type { Attempt, TaskDetails, TaskView } from "./views.js";
 export type {
   ReadResultsOptions,
@@ -85,6 +86,16 @@ export interface NewTask {
    */
   readonly backoffMs: number;
   readonly maxBackoffMs: number;
+  /**
+   * How long one attempt may run, in milliseconds. Its lease ends at the latest `graceMs` of its claim after that, however
+   * often its holder renews it. Null, the default: as long as its holder renews the lease.
+   */
+  readonly maxRunMs?: number | null;
+  /**
+   * How long after `scheduledAt` its first attempt may begin, in milliseconds: later the task ends as `expired`. Null, the
+   * default: at any time.
+   */
+  readonly startByMs?: number | null;
   /** How long the task is kept once it has ended; default: for ever. */
   readonly retain?: Retain;
   /** Default: it runs whatever else runs. */
@@ -95,7 +106,7 @@ export interface NewTask {
 /** In milliseconds; null: for ever. */
 export interface Retain {
   readonly doneMs: number | null;
-  /** Also of cancelled tasks. */
+  /** Also of cancelled and expired tasks. */
   readonly deadMs: number | null;
 }
 
@@ -132,6 +143,11 @@ export interface ClaimRequest {
   /** At most this many tasks. */
   readonly limit: number;
   readonly ttlMs: number;
+  /**
+   * For tasks with a `maxRunMs`: how long they are held after it, so that their holder can end and report them, in
+   * milliseconds. Default 6,000.
+   */
+  readonly graceMs?: number | undefined;
   /** How long an empty claim may wait in the store; only with `capabilities.remoteWait`. */
   readonly waitMs?: number;
 }
@@ -163,6 +179,10 @@ export interface ClaimedTask extends Term {
   readonly dedupeKey: string | null;
   readonly scheduledAt: string;
   readonly version: number;
+  /** How long the attempt may run, in milliseconds; null: there is no limit. */
+  readonly maxRunMs: number | null;
+  /** How often it was put off: requeued with a `retryInMs`. */
+  readonly postponed: number;
   /** The holder of the previous attempt; null if there was none. */
   readonly previousHolder: string | null;
   /** The last checkpoint of an earlier attempt; null if there was none. */
@@ -247,7 +267,14 @@ export type FailOutcome =
   | Refused
   | Failed;
 
-/** Back to pending, at once and without counting as a failure or a crash. */
+/** Requeues a task. */
+export interface RequeueRequest extends TaskGrant {
+  /** Puts the task off: it is due again after this time, in milliseconds. Null, the default: it keeps its place in the queue. */
+  readonly retryInMs?: number | null;
+  /** Why, for readers; kept with the attempt. Null, the default: nothing. */
+  readonly reason?: string | null;
+}
+/** Back to pending, without counting as a failure or a crash. */
 export type RequeueOutcome =
   | { readonly status: "returned"; readonly repeated: boolean }
   | Refused
@@ -259,17 +286,28 @@ export type AdminOutcome =
   | { readonly status: "unknown" }
   | Failed;
 
-/** A task whose lease expired, and its new state. */
-export interface Reaped extends TaskKey {
-  readonly holder: string;
-  readonly token: number;
-  readonly state: "pending" | "dead";
-}
+/** A task whose lease expired, and its new state; or one that has not begun in time, which is expired. */
+export type Reaped = TaskKey &
+  (
+    | { readonly holder: string; readonly token: number; readonly state: "pending" | "dead" }
+    | { readonly holder: null; readonly token: null; readonly state: "expired" }
+  );
 
 /** A notification that a task of the namespace may be claimable. */
 export type TaskWatchEvent =
-  | { readonly type: "ready"; readonly queue: string }
+  | {
+      readonly type: "ready";
+      readonly queue: string;
+      /** It becomes due in so many milliseconds, at most {@link SOON_MS}. Absent: it is due. */
+      readonly inMs?: number;
+    }
   | Extract<WatchEvent, { type: "resync" }>;
+
+/**
+ * A task that is scheduled for within this time is announced when it is added, so that a worker claims it in time. A later one
+ * is found by a poll, so that no worker keeps timers for days.
+ */
+export const SOON_MS = 600_000;
 
 /** What a task store can do, and within which bounds. */
 export interface TaskCapabilities {
@@ -292,10 +330,10 @@ export interface TaskStore extends TaskWaits {
   ): Promise<HeartbeatOutcome[]>;
   complete(requests: readonly CompleteRequest[], options?: CallOptions): Promise<CompleteOutcome[]>;
   fail(requests: readonly FailRequest[], options?: CallOptions): Promise<FailOutcome[]>;
-  requeue(requests: readonly TaskGrant[], options?: CallOptions): Promise<RequeueOutcome[]>;
+  requeue(requests: readonly RequeueRequest[], options?: CallOptions): Promise<RequeueOutcome[]>;
   /** Cancels pending and running tasks. From then on, the store refuses the calls of a running task's holder. */
   cancel(tasks: readonly TaskKey[]): Promise<AdminOutcome[]>;
-  /** Makes dead or cancelled tasks pending again, and pending ones due now. Failures and crashes return to 0. */
+  /** Makes dead, cancelled or expired tasks pending again, and pending ones due now. Failures and crashes return to 0. */
   retry(tasks: readonly TaskKey[]): Promise<AdminOutcome[]>;
   /** Deletes tasks that are not running, with their attempts: `ok` with the last state. A second delete is `unknown`. */
   delete(tasks: readonly TaskKey[]): Promise<AdminOutcome[]>;
@@ -318,7 +356,7 @@ export interface TaskStore extends TaskWaits {
    * `revoked`.
    */
   leases(query: TaskLeaseQuery): Promise<Page<LeaseView>>;
-  /** Ends expired leases of every namespace: back to pending, or dead at the crash limit. */
+  /** Ends expired leases of every namespace: back to pending, or dead at the crash limit. Ends tasks that have not begun in time. */
   reap(): Promise<readonly Reaped[]>;
   /** Deletes ended tasks of every namespace that are to be kept no longer, at most `limit`, and returns how many. */
   collect(limit: number): Promise<number>;

@@ -245,3 +245,21 @@ test("notices tasks without a poll though the subscription has broken three time
   await ready.close();
   expect(clock.pendingTimers).toBe(0);
 });
+
+test("a task that is scheduled for soon is claimed when it is due, without a poll", async () => {
+  const { clock, ready, store, asked, task, wait } = await readyWorld();
+  const waits = [wait(), wait(), wait({ queues: ["other"] })];
+  await clock.settle();
+  const [before, inMs] = [asked.claims, [300, 700]];
+  const scheduledAt = (ms: number) => new Date(clock.wall() + ms).toISOString();
+  await store.enqueue(inMs.map((ms) => task({ scheduledAt: scheduledAt(ms) })));
+  await clock.advance(295);
+  expect(waits.map(({ got }) => got)).toEqual([null, null, null]);
+  expect(asked.claims).toBe(before);
+  await clock.advance(10);
+  expect(waits.filter(({ got }) => got === 1)).toHaveLength(1);
+  await clock.advance(400);
+  expect(waits.map(({ got }) => got)).toEqual([1, 1, null]);
+  await ready.close();
+  expect(clock.pendingTimers).toBeLessThanOrEqual(1);
+});

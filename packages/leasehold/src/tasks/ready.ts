@@ -13,17 +13,19 @@
  * A claim that comes back with less than its limit has emptied the queue for its group, so the chain
  * stops there. Nothing is lost between a claim and the wait after it: a notification that finds the
  * whole group claiming is kept for the first caller that waits again. If a woken caller has gone, the next
- * one is woken. The poll finds tasks without a notification (a task becomes due, one was missed). Where a rate keeps tasks
- * back, the store says until when.
+ * one is woken. The poll finds tasks without a notification (a retry becomes due, one was missed). Where a rate keeps tasks
+ * back, the store says until when; and it announces tasks that are scheduled for soon.
  */
 import { type Env, jittered, nextTurn, sleep, type Timer, zip } from "../env/index.js";
 import type { ClaimedTask, ClaimOptions, ClaimOutcome, ClaimRequest, TaskStore } from "./port.js";
 
-/** A task that becomes due without a notification is found after at most this time, plus jitter. */
+/** A task that becomes due without an announcement is found after at most this time, plus jitter. */
 const POLL_MS = 1_000;
 const RESUBSCRIBE_MS = 1_000;
 /** Claims by notification that are under way at once, and that begin in one turn of the event loop. */
 const AWAKE_AT_ONCE = 4;
+/** Timers for tasks that become due. */
+const MOST_ANNOUNCED = 1_000;
 const NOTHING: ClaimOutcome = { status: "claimed", tasks: [] };
 
 /** Callers that want the same tasks. */
@@ -58,6 +60,8 @@ export class Ready {
   /** Groups with a notification that has woken no waiter yet, in order. */
   readonly #notified = new Set<Group>();
   #awake = 0;
+  /** Until announced tasks are due. */
+  readonly #announced = new Set<Timer>();
   readonly #closing = new AbortController();
   #following: Promise<void> | undefined;
   #poll: Timer | undefined;
@@ -119,6 +123,7 @@ export class Ready {
   async close(): Promise<void> {
     this.#closing.abort();
     this.#poll?.cancel();
+    for (const timer of this.#announced) timer.cancel();
     for (const { rate } of this.#groups.values()) rate?.cancel();
     for (const { waiting } of this.#groups.values()) for (const end of waiting) end(false);
     await this.#following;
@@ -201,6 +206,24 @@ export class Ready {
     this.#wake();
   }
 
+  /** Every group that takes tasks of the queue; default: of any. */
+  #notifyAll(queue?: string): void {
+    for (const group of this.#groups.values()) {
+      if (queue === undefined || group.queues.has(queue)) this.#notify(group);
+    }
+  }
+
+  /** Tasks of the queue become due. Where too many are announced, the poll finds the last ones. */
+  #announce(queue: string, inMs: number): void {
+    if (this.#announced.size >= MOST_ANNOUNCED || this.#closing.signal.aborted) return;
+    const over = () => {
+      this.#announced.delete(timer);
+      this.#notifyAll(queue);
+    };
+    const timer = this.#env.clock.timer(inMs, over, { background: true });
+    this.#announced.add(timer);
+  }
+
   /** One timer for the whole group: its longest waiter claims first, and the others follow. */
   #notifyIn(group: Group, ms: number): void {
     if (group.rate || this.#closing.signal.aborted) return;
@@ -238,7 +261,7 @@ export class Ready {
       jittered(random, POLL_MS, 0.25),
       () => {
         this.#poll = undefined;
-        for (const group of this.#groups.values()) this.#notify(group);
+        this.#notifyAll();
         if (this.#groups.size > 0 && !this.#closing.signal.aborted) this.#arm();
       },
       { background: true },
@@ -251,9 +274,9 @@ export class Ready {
     while (!signal.aborted) {
       try {
         for await (const event of this.#store.watch(this.#namespace, { signal })) {
-          for (const group of this.#groups.values()) {
-            if (event.type === "resync" || group.queues.has(event.queue)) this.#notify(group);
-          }
+          if (event.type === "ready" && event.inMs !== undefined) {
+            this.#announce(event.queue, event.inMs);
+          } else this.#notifyAll(event.type === "resync" ? undefined : event.queue);
         }
       } catch (err) {
         if (signal.aborted) return;

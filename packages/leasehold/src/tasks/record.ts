@@ -14,6 +14,8 @@ export interface AttemptRecord {
   readonly startedAtMs: number;
   readonly heartbeatAtMs: number | null;
   readonly expiresAtMs: number;
+  /** No renewal goes past this; null: there is no limit. */
+  readonly untilMs: number | null;
   readonly endedAtMs: number | null;
   /** null while it runs. */
   readonly result: Result | null;
@@ -25,7 +27,8 @@ export interface AttemptRecord {
  * What a store keeps of a task, for ever. Data, output and progress are JSON as text: they come
  * back as they were, whatever happens to the objects that they were made of.
  */
-export interface TaskRecord extends Omit<NewTask, "data" | "scheduledAt" | "version"> {
+export interface TaskRecord
+  extends Omit<NewTask, "data" | "scheduledAt" | "startByMs" | "version"> {
   readonly version: number;
   /** The number that the store gave the task: larger than those of earlier tasks. */
   readonly seq: number;
@@ -37,6 +40,9 @@ export interface TaskRecord extends Omit<NewTask, "data" | "scheduledAt" | "vers
   readonly error: string | null;
   readonly failures: number;
   readonly crashes: number;
+  readonly postponed: number;
+  /** When its first attempt must have begun; null: at any time. */
+  readonly startByAtMs: number | null;
   readonly createdAtMs: number;
   readonly scheduledAtMs: number;
   readonly finishedAtMs: number | null;
@@ -85,7 +91,12 @@ export function isUnfinished(state: TaskState): boolean {
 }
 
 export function isClaimable(record: TaskRecord, nowMs: number): boolean {
-  return record.state === "pending" && record.scheduledAtMs <= nowMs;
+  return record.state === "pending" && record.scheduledAtMs <= nowMs && !isLate(record, nowMs);
+}
+
+/** Whether it has not begun in time. What has begun may be tried again at any time. */
+export function isLate({ state, last, startByAtMs }: TaskRecord, nowMs: number): boolean {
+  return state === "pending" && last === null && startByAtMs !== null && startByAtMs <= nowMs;
 }
 
 const LONGEST_ID = 200;

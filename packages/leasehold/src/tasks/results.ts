@@ -37,8 +37,8 @@ export class TaskConflictError extends LeaseholdError {
 }
 
 /**
- * The task has ended without an output: it is `dead`, with the error of its last attempt in `error`, or `cancelled`. Or it
- * is `unknown`: deleted, never added, or its transaction has not committed.
+ * The task has ended without an output: it is `dead`, with the error of its last attempt in `error`, or `cancelled`, or
+ * `expired`, because it had not begun in time. Or it is `unknown`: deleted, never added, or its transaction has not committed.
  * @example
  * ```ts
  * import { connect, defineTask, TaskFailedError } from "leasehold";
@@ -56,7 +56,7 @@ export class TaskConflictError extends LeaseholdError {
 export class TaskFailedError extends LeaseholdError {
   constructor(
     readonly id: string,
-    readonly state: "dead" | "cancelled" | "unknown",
+    readonly state: "dead" | "cancelled" | "expired" | "unknown",
     readonly error: string | null,
   ) {
     super("TASK_FAILED", `task ${id} ${ENDED[state](error)}`, {
@@ -70,14 +70,16 @@ const ENDED: Readonly<Record<TaskFailedError["state"], (error: string | null) =>
   dead: (error) =>
     `is dead${error === null ? "" : `: ${error}`}; retry it once the cause is removed`,
   cancelled: () => "was cancelled; retry it if its output is wanted after all",
+  expired: () =>
+    "had not begun within its startByMs; retry it if its output is wanted after all, and see whether enough workers run",
   unknown: () =>
     "does not exist: it was deleted, or never added; wait for a result after the transaction of enqueue has committed",
 };
 
 /** @throws TASK_FAILED */
 export function outputOf({ id, state, output = null, error = null }: TaskResult): Json {
-  if (state === "dead" || state === "cancelled" || state === "unknown") {
-    throw new TaskFailedError(id, state, error);
+  if (state in ENDED) {
+    throw new TaskFailedError(id, state as TaskFailedError["state"], error);
   }
   invariant(state === "done", "it has ended");
   return output;

@@ -14,6 +14,7 @@ import {
 } from "../../../../tests/support/worlds/task-records.js";
 import { claimDigestOf, taskLeaseId } from "../env/index.js";
 import { newTaskOf } from "../testing/task-suite/new-task.js";
+import * as operators from "./operator-rules.js";
 import type { TaskRecord } from "./record.js";
 import * as rules from "./rules.js";
 
@@ -77,6 +78,8 @@ describe("claim", () => {
       dedupeKey: "d",
       scheduledAt: at,
       version: 1,
+      maxRunMs: null,
+      postponed: 0,
       previousHolder: null,
       checkpoint: null,
       ttlMs: 1_000,
@@ -92,6 +95,7 @@ describe("claim", () => {
       startedAtMs: 40,
       heartbeatAtMs: null,
       expiresAtMs: 1_040,
+      untilMs: null,
       endedAtMs: null,
       result: null,
       error: null,
@@ -301,7 +305,7 @@ describe("requeue", () => {
     expect(rules.requeue(failed, grantOf(record), 1).outcome).toEqual(refused("expired"));
     const back = rules.requeue(record, grantOf(record), 1).record as TaskRecord;
     expect(rules.fail(back, failure(record), 1, 0).outcome).toEqual(refused("expired"));
-    const cancelled = rules.cancel(back, 2).record;
+    const cancelled = operators.cancel(back, 2).record;
     expect(rules.requeue(cancelled, grantOf(record), 3).outcome).toEqual(refused("cancelled"));
   });
 });

@@ -11,6 +11,9 @@
  * - failures: a holder said `fail`. Dead at the maxAttempts-th, or at once with `final`.
  * - crashes: a lease expired. Dead at the crashLimit-th.
  * A claim that was requeued or cancelled counts as neither.
+ *
+ * Two limits of time: no grant of a task with `maxRunMs` outlives that and the grace of its claim, whatever its holder
+ * renews, and a task with `startByMs` that has not begun by then expires.
  */
 import { invariant, taskLeaseId } from "../env/index.js";
 import { ATTEMPTS_KEPT } from "./payloads.js";
@@ -31,6 +34,7 @@ import type {
   RefusalReason,
   Refused,
   RequeueOutcome,
+  RequeueRequest,
   TaskGrant,
   TaskState,
 } from "./port.js";
@@ -40,6 +44,7 @@ import {
   encodeJson,
   finished,
   isClaimable,
+  isLate,
   isSameContent,
   isUnfinished,
   NOTHING,
@@ -47,10 +52,12 @@ import {
   storedError,
   type TaskRecord,
 } from "./record.js";
-import { FIRST_VERSION } from "./values.js";
+import { DEFAULT_GRACE_MS, FIRST_VERSION } from "./values.js";
+
+const atMost = (limitMs: number | null, ms: number) => Math.min(ms, limitMs ?? ms);
 
 /** Outcomes without what only a store can add: its failures, and its clock as text. */
-type Decided<T> = T extends { status: "failed" } ? never : Omit<T, "expiresAt">;
+export type Decided<T> = T extends { status: "failed" } ? never : Omit<T, "expiresAt">;
 export interface Decision<Outcome> {
   readonly record: TaskRecord | null;
   readonly outcome: Decided<Outcome>;
@@ -73,8 +80,10 @@ export function enqueue(
     return { record, outcome: { status: isRepeated ? "enqueued" : "conflict", id: task.id } };
   }
   if (rival) return { record, outcome: { status: "duplicate", id: rival.id } };
+  const { startByMs = null, ...kept } = task;
+  const scheduledAtMs = task.scheduledAt === null ? nowMs : Date.parse(task.scheduledAt);
   const created: TaskRecord = {
-    ...task,
+    ...kept,
     version: task.version ?? FIRST_VERSION,
     seq,
     data: encodeJson(task.data),
@@ -84,8 +93,10 @@ export function enqueue(
     error: null,
     failures: 0,
     crashes: 0,
+    postponed: 0,
     createdAtMs: nowMs,
-    scheduledAtMs: task.scheduledAt === null ? nowMs : Date.parse(task.scheduledAt),
+    scheduledAtMs,
+    startByAtMs: startByMs === null ? null : scheduledAtMs + startByMs,
     finishedAtMs: null,
     deleteAtMs: null,
     last: null,
@@ -108,6 +119,9 @@ export function claim(
 ): Decision<ClaimedTask> & { readonly record: TaskRecord } {
   invariant(isClaimable(record, nowMs), "only pending tasks that are due are claimed");
   const before = record.last;
+  const { maxRunMs = null } = record;
+  const { graceMs = DEFAULT_GRACE_MS } = request;
+  const untilMs = maxRunMs === null ? null : nowMs + maxRunMs + graceMs;
   const last: AttemptRecord = {
     attempt: (before?.attempt ?? 0) + 1,
     holder: request.holder,
@@ -116,7 +130,8 @@ export function claim(
     ttlMs: request.ttlMs,
     startedAtMs: nowMs,
     heartbeatAtMs: null,
-    expiresAtMs: nowMs + request.ttlMs,
+    expiresAtMs: atMost(untilMs, nowMs + request.ttlMs),
+    untilMs,
     endedAtMs: null,
     result: null,
     error: null,
@@ -157,7 +172,7 @@ export interface Standing {
 export function refusal(standing: Standing | null): RefusalReason | null {
   if (!standing) return "unknown";
   const { state, own, live } = standing;
-  if (state === "done" || state === "dead") return "finished";
+  if (state === "done" || state === "dead" || state === "expired") return "finished";
   if (state === "cancelled") return "cancelled";
   if (!own) return "taken";
   // Back in the queue: it was reaped, or its holder requeued it.
@@ -176,7 +191,10 @@ export function heartbeat(
     ttlMs: request.ttlMs,
     heartbeatAtMs: nowMs,
     // Never earlier than promised: an older answer may already be trusted.
-    expiresAtMs: Math.max(grant.last.expiresAtMs, nowMs + request.ttlMs),
+    expiresAtMs: atMost(
+      grant.last.untilMs,
+      Math.max(grant.last.expiresAtMs, nowMs + request.ttlMs),
+    ),
     progress: request.progress === undefined ? grant.last.progress : encodeJson(request.progress),
   };
   const { checkpoint = null } = request;
@@ -249,10 +267,13 @@ export function fail(
   };
 }
 
-/** The task keeps its place in the queue. A repeated requeue is answered like the first. */
+/**
+ * The task keeps its place in the queue, or is put off: it is due again after `retryInMs`. A repeated requeue is answered
+ * like the first.
+ */
 export function requeue(
   record: TaskRecord | null,
-  request: TaskGrant,
+  request: RequeueRequest,
   nowMs: number,
 ): Decision<RequeueOutcome> {
   if (record && isOwn(record, request)) {
@@ -263,81 +284,20 @@ export function requeue(
   }
   const grant = liveGrant(record, request, nowMs);
   if ("reason" in grant) return { record, outcome: grant };
+  const { retryInMs = null, reason = null } = request;
+  const returned = ended(grant, "returned", nowMs, reason && storedError(reason));
+  const putOff =
+    retryInMs === null
+      ? {}
+      : { scheduledAtMs: nowMs + retryInMs, postponed: grant.record.postponed + 1 };
   return {
-    record: { ...ended(grant, "returned", nowMs), state: "pending" },
+    record: { ...returned, ...putOff, state: "pending" },
     outcome: { status: "returned", repeated: false },
   };
 }
 
-/** Cancelling a cancelled task again is `ok`. */
-export function cancel(record: TaskRecord | null, nowMs: number): Decision<AdminOutcome> {
-  if (!record) return { record, outcome: { status: "unknown" } };
-  const { state } = record;
-  if (state === "cancelled") return { record, outcome: { status: "ok", state } };
-  if (!isUnfinished(state)) return { record, outcome: { status: "conflict", state } };
-  const stopped = state === "running" ? ended(runningGrant(record), "cancelled", nowMs) : record;
-  return {
-    record: { ...stopped, state: "cancelled", ...finished(record, "deadMs", nowMs) },
-    outcome: { status: "ok", state: "cancelled" },
-  };
-}
-
-/**
- * Attempts, their numbers and tokens go on; failures and crashes start over. A pending task that is
- * due already keeps its place in the queue.
- * @param rival as in {@link enqueue}: while it is unfinished, this one cannot start over
- */
-export function retry(
-  record: TaskRecord | null,
-  rival: TaskRecord | null,
-  nowMs: number,
-): Decision<AdminOutcome> {
-  if (!record) return { record, outcome: { status: "unknown" } };
-  const { state } = record;
-  const startsOver = state === "dead" || state === "cancelled";
-  if ((!startsOver && state !== "pending") || (startsOver && rival)) {
-    return { record, outcome: { status: "conflict", state } };
-  }
-  return {
-    record: {
-      ...record,
-      state: "pending",
-      failures: 0,
-      crashes: 0,
-      scheduledAtMs: startsOver ? nowMs : Math.min(record.scheduledAtMs, nowMs),
-      finishedAtMs: null,
-      deleteAtMs: null,
-    },
-    outcome: { status: "ok", state: "pending" },
-  };
-}
-
-/** Ends an expired lease; null if there is none. The task keeps its place in the queue. */
-export function reap(
-  record: TaskRecord,
-  nowMs: number,
-): { readonly record: TaskRecord; readonly outcome: Reaped } | null {
-  if (record.state !== "running") return null;
-  const grant = runningGrant(record);
-  if (nowMs < grant.last.expiresAtMs) return null;
-  const { namespace, id } = record;
-  const { holder, token } = grant.last;
-  const crashes = record.crashes + 1;
-  const crashed = { ...ended(grant, "expired", nowMs), crashes };
-  if (crashes >= record.crashLimit) {
-    return {
-      record: { ...crashed, state: "dead", ...finished(record, "deadMs", nowMs) },
-      outcome: { namespace, id, holder, token, state: "dead" },
-    };
-  }
-  return {
-    record: { ...crashed, state: "pending" },
-    outcome: { namespace, id, holder, token, state: "pending" },
-  };
-}
-
 /** A record that is known to have been granted. */
-interface Granted {
+export interface Granted {
   readonly record: TaskRecord;
   readonly last: AttemptRecord;
 }
@@ -354,7 +314,7 @@ function liveGrant(
   return runningGrant(record);
 }
 
-function runningGrant(record: TaskRecord): Granted {
+export function runningGrant(record: TaskRecord): Granted {
   const { last } = record;
   invariant(last && last.result === null, "a running task has a grant that has not ended");
   return { record, last };
@@ -364,7 +324,7 @@ function isOwn({ last }: TaskRecord, { leaseId, token }: TaskGrant): boolean {
   return last?.leaseId === leaseId && last.token === token;
 }
 
-function ended(
+export function ended(
   { record, last }: Granted,
   result: Result,
   nowMs: number,
@@ -389,6 +349,8 @@ function claimedTask(record: TaskRecord, last: AttemptRecord, nowMs: number): De
     dedupeKey: record.dedupeKey,
     scheduledAt: new Date(record.scheduledAtMs).toISOString(),
     version: record.version,
+    maxRunMs: record.maxRunMs ?? null,
+    postponed: record.postponed,
     previousHolder: record.earlier.at(-1)?.holder ?? null,
     checkpoint: JSON.parse(record.checkpoint) as Json,
     ttlMs: last.ttlMs,

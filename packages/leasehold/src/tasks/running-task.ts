@@ -1,164 +1,74 @@
 /**
- * The tasks that a worker works on: each from its claim until its report is acknowledged.
+ * One task that a worker works on, from its claim until its report is acknowledged.
  *
- * At thousands of tasks per second, collecting garbage costs more than all other work here, and what outlives a
- * collection costs most. So a task is one object, which the completer calls when its completion is acknowledged. Most
- * tasks end before their first renewal is due, and their handlers do not ask for the lease. Until then the tasks of a
- * claim share their trust and one entry of the scheduler; it makes a lease for each that still runs:
+ *   handler runs ──┬── returns ──────────────────▶ complete ─┐
+ *                  ├── throws ───────────────────▶ fail      ├─▶ acknowledged, or the lease is lost
+ *                  ├── throws RetryLater ────────▶ postpone  │
+ *                  └── maxRunMs ─▶ signal aborts ─▶ fail ────┘  when it ends, or after the grace
  *
- *   claim ──▶ ClaimTrust ──▶ handler asks for the lease or signal, or a renewal is due ──▶ HeldLease
- *                   └──▶ completed, while trust lasts
+ * Failure cases. *The lease is lost, or the task cancelled*: nothing is reported, and the slot is free when the handler ends,
+ * or after the grace (abandoned.ts). *The store does not answer until the end of the grace*: the lease expires, which counts
+ * as a crash.
  */
 import {
   type GrantActions,
   type HeldLease,
-  type Instant,
   isRefusedRequest,
-  type KeepOptions,
   logThrownLate,
-  RENEW_JITTER_RATIO,
   type ReleaseOutcome,
-  RenewalScheduler,
   type RenewOutcome,
-  type Scheduled,
-  type ScheduledLease,
+  ranTooLong,
   type Submission,
-  type Trust,
-  trustFrom,
+  TaskTimeoutError,
   trustLeftMs,
 } from "../core/index.js";
-import { describe, type Env, type Logger, type OpenSpan, type TraceContext } from "../env/index.js";
-import { Completer, reportTimeoutMs } from "./completer.js";
+import {
+  describe,
+  type Logger,
+  type OpenSpan,
+  type Timer,
+  type TraceContext,
+} from "../env/index.js";
+import type { Abandonable, AbandonedHandlers } from "./abandoned.js";
+import { type Completer, reportTimeoutMs, type Trusted } from "./completer.js";
 import { type HandlerContext, isFinal, type TaskHandler } from "./define.js";
 import { handlerContext } from "./handler-context.js";
 import { CHECKPOINT_BYTES, toJson } from "./json.js";
-import type {
-  ClaimedTask,
-  ClaimRequest,
-  CompleteOutcome,
-  CompleteRequest,
-  FailRequest,
-  Json,
-  TaskGrant,
-  TaskStore,
-} from "./port.js";
-import { TaskLease } from "./task-lease.js";
-import { FIRST_VERSION } from "./values.js";
-
-/** See AcquireOptions: the same numbers for the same reasons. */
-const KEEP = {
-  autoRenew: true,
-  marginMs: 10,
-  driftRatio: 0.01,
-  stopOnRenewError: false,
-} as const;
-/** Whose tasks they are, and where they come from. */
-interface Origin {
-  readonly store: TaskStore;
-  readonly env: Env;
-  readonly namespace: string;
-  readonly holder: string;
-}
-
-type Failure = Pick<FailRequest, "error" | "retryInMs" | "final">;
+import type { ClaimedTask, CompleteOutcome, CompleteRequest, Json, TaskGrant } from "./port.js";
+import { isRetryLater, type RetryLater, retryInMs } from "./retry-later.js";
+import { type ClaimTrust, type Common, TaskLease } from "./task-lease.js";
 
 /** What the tasks of one worker have in common. */
-export class TasksAtWork {
-  readonly env: Env;
+export interface Work extends Common {
   readonly namespace: string;
-  readonly holder: string;
-  readonly kinds: readonly string[];
-  /** Absent if all are the first. */
-  readonly versions: Pick<ClaimRequest, "versions">;
-  readonly keep: KeepOptions;
+  readonly ttlMs: number;
+  readonly handlers: ReadonlyMap<string, TaskHandler>;
+  /** Aborts when no handler may begin any more. */
+  readonly stopping: AbortSignal;
   readonly completer: Completer;
-  readonly scheduler: RenewalScheduler;
-  /** In no order: the last one takes the place of one that ends, which costs less than a set or a map. */
-  readonly running: RunningTask[] = [];
+  readonly abandoned: AbandonedHandlers;
   /** How many handlers run now. */
-  handling = 0;
-
-  /**
-   * @param stopping aborts when no handler may begin any more
-   * @param slotFreed called when a handler ends, and when its report is acknowledged
-   */
-  constructor(
-    { store, env, namespace, holder }: Origin,
-    readonly handlers: ReadonlyMap<string, TaskHandler>,
-    readonly ttlMs: number,
-    readonly stopping: AbortSignal,
-    readonly slotFreed: () => void,
-  ) {
-    this.env = env;
-    this.namespace = namespace;
-    this.holder = holder;
-    this.kinds = [...handlers.keys()];
-    const later = [...handlers].flatMap(([kind, { contract }]) =>
-      contract && contract.version > FIRST_VERSION ? [[kind, contract.version] as const] : [],
-    );
-    this.versions = later.length > 0 ? { versions: Object.fromEntries(later) } : {};
-    this.keep = { ...KEEP, ttlMs, renewIntervalMs: Math.floor(ttlMs / 3) };
-    this.completer = new Completer(store, env);
-    this.scheduler = new RenewalScheduler(env.clock);
-  }
-
-  /**
-   * @param sent when the claim was sent
-   * @param parent of their spans, where that is traced
-   */
-  start(tasks: readonly ClaimedTask[], sent: Instant, parent: TraceContext | undefined): void {
-    let shared: ClaimTrust | undefined;
-    for (const claimed of tasks) {
-      // A repeated claim may have less left of some of its grants.
-      if (shared?.remainingMs !== claimed.remainingMs) {
-        shared = new ClaimTrust(this, sent, claimed.remainingMs);
-      }
-      shared.count += 1;
-      const task = new RunningTask(this, claimed, shared, this.running.length);
-      this.running.push(task);
-      task.start(parent);
-    }
-  }
-
-  remove({ place, claim }: RunningTask): void {
-    claim.count -= 1;
-    if (claim.count === 0) this.scheduler.remove(claim);
-    const last = this.running.pop() as RunningTask;
-    if (last.place === place) return;
-    this.running[place] = last;
-    last.place = place;
-  }
+  handling: number;
+  /** A handler has ended, or its report is acknowledged. */
+  readonly slotFreed: () => void;
+  remove(task: RunningTask): void;
 }
 
-/** The trust in the grants of one claim, until each has a lease of its own. */
-class ClaimTrust implements ScheduledLease {
-  readonly trust: Trust;
-  /** How many of its tasks run. */
-  count = 0;
-  scheduled: Scheduled | undefined = undefined;
+/** A handler that has run for this long is named in a warning, once. */
+const LONG_RUN_MS = 3_600_000;
 
-  constructor(
-    readonly work: TasksAtWork,
-    readonly sent: Instant,
-    readonly remainingMs: number,
-  ) {
-    this.trust = trustFrom(sent, remainingMs, work.keep);
-    const renewMs = work.keep.renewIntervalMs * (1 - RENEW_JITTER_RATIO);
-    const renewAtMs = Math.min(sent.monotonicMs + renewMs, this.trust.untilMonotonicMs);
-    work.scheduler.schedule(this, renewAtMs);
-  }
+/** Sends why an attempt has no output: false when the task is no longer ours. */
+type Report = () => Promise<boolean>;
 
-  /** The first renewal is due soon, or the machine was suspended. */
-  wake(): void {
-    for (const task of Array.from(this.work.running)) if (task.claim === this) task.lease.wake();
-  }
-}
-
-class RunningTask
-  implements HandlerContext, GrantActions<HeldLease>, Submission<CompleteRequest, CompleteOutcome>
+export class RunningTask
+  implements
+    Abandonable,
+    HandlerContext,
+    GrantActions<HeldLease>,
+    Submission<CompleteRequest, CompleteOutcome>
 {
   #lease: TaskLease | undefined;
-  readonly #work: TasksAtWork;
+  readonly #work: Work;
   readonly #task: ClaimedTask;
   /** Among those that run. */
   place: number;
@@ -167,6 +77,11 @@ class RunningTask
   /** Goes with each heartbeat until one is confirmed. */
   #checkpoint: { readonly value: Json } | undefined;
   #report: "none" | "sent" | "accepted" = "none";
+  #isHandling = false;
+  #isLong = false;
+  /** Until the attempt has run for as long as it may. */
+  #limit: Timer | undefined;
+  #isOutOfTime = false;
   #hasEnded = false;
   #ended: Promise<void> | undefined;
   #end: (() => void) | undefined;
@@ -177,7 +92,7 @@ class RunningTask
   from: TraceContext | undefined = undefined;
 
   constructor(
-    work: TasksAtWork,
+    work: Work,
     task: ClaimedTask,
     readonly claim: ClaimTrust,
     place: number,
@@ -198,6 +113,14 @@ class RunningTask
   get task(): HandlerContext["task"] {
     const { data: _data, checkpoint: _checkpoint, leaseId: _leaseId, ...shown } = this.#task;
     return shown;
+  }
+
+  get id(): string {
+    return this.#task.id;
+  }
+
+  get kind(): string {
+    return this.#task.kind;
   }
 
   get log(): Logger {
@@ -250,6 +173,7 @@ class RunningTask
 
   /** For the lease. */
   async renew(timeoutMs: number): Promise<RenewOutcome> {
+    this.#warnOfLongRun();
     const [progress, checkpoint] = [this.#progress, this.#checkpoint];
     const drop = (what: string, err: unknown) =>
       this.log.warn({ err, id: this.#task.id, what }, "the store refuses what a handler reports");
@@ -270,6 +194,17 @@ class RunningTask
     return outcome;
   }
 
+  #warnOfLongRun(): void {
+    const ranMs = this.#work.env.clock.monotonic() - this.claim.sent.monotonicMs;
+    if (this.#isLong || ranMs < LONG_RUN_MS) return;
+    this.#isLong = true;
+    const { id, kind } = this.#task;
+    this.log.warn(
+      { event: "handler_runs_long", id, kind, ranMs: Math.round(ranMs) },
+      "a handler has run for an hour: if it hangs, cancel its task, and give its kind a maxRunMs",
+    );
+  }
+
   #heartbeat(timeoutMs: number, checkpoint?: { value: Json }, progress?: Json) {
     const request = {
       ...this.#grant(),
@@ -286,12 +221,54 @@ class RunningTask
     return this.#work.completer.requeue(this.#grant(), timeoutMs);
   }
 
+  /** For the lease: it was lost, or released. */
+  ended(lease: HeldLease): void {
+    if (lease.lostError && this.#isHandling) this.#work.abandoned.lost(this);
+  }
+
+  abandon(): void {
+    const work = this.#work;
+    work.handling -= 1;
+    if (!this.#isOutOfTime || !this.lease.checkAlive()) return this.#leave();
+    work.slotFreed();
+    // Its handler still runs. It must not trust the lease any longer: once the failure is recorded, the task may run elsewhere.
+    const { clock } = work.env;
+    const untilMs = clock.monotonic() + this.lease.remainingMs();
+    this.lease.lose("expired");
+    const remainingMs = () => Math.max(0, untilMs - clock.monotonic());
+    const rest = { remainingMs, checkAlive: () => remainingMs() > 0, lose() {} };
+    this.#send(() => this.#failOfTime(rest));
+  }
+
+  /**
+   * Asks the handler to end. The store lets no renewal go beyond the grace; this one makes sure that the lease is trusted until
+   * then.
+   */
+  #timeOut(maxRunMs: number): void {
+    if (!this.#checkAlive()) return;
+    this.#isOutOfTime = true;
+    const { id, kind } = this.#task;
+    this.log.warn({ event: "task_timeout", id, kind, maxRunMs }, "a handler runs too long");
+    this.lease.interrupt(new TaskTimeoutError(id, maxRunMs));
+    this.#work.abandoned.lost(this);
+    // A loss is noticed by itself.
+    void this.lease.renew().catch(() => {});
+  }
+
+  #failOfTime(trusted: Trusted = this.lease): Promise<boolean> {
+    return this.#fail(`it ${ranTooLong(this.#task.maxRunMs ?? 0)} (maxRunMs)`, false, trusted);
+  }
+
   #begin(span: OpenSpan | undefined): void {
     const work = this.#work;
     work.handling += 1;
-    const handler = work.handlers.get(this.#task.kind);
+    const { kind, maxRunMs } = this.#task;
+    const handler = work.handlers.get(kind);
     // Trust may be over before the answer was read; and after close() nothing new begins.
     if (handler && this.#checkAlive() && !work.stopping.aborted) {
+      if (maxRunMs !== null) {
+        this.#limit = work.env.clock.timer(maxRunMs, () => this.#timeOut(maxRunMs));
+      }
       void this.#handle(handler, span);
     } else {
       this.#handled(undefined, undefined, span);
@@ -301,30 +278,50 @@ class RunningTask
   /** Short, because all that an asynchronous function may need outlives its wait. */
   async #handle(handler: TaskHandler, span: OpenSpan | undefined): Promise<void> {
     let output: Json | undefined;
-    let failure: Failure | undefined;
+    let report: Report | undefined;
+    this.#isHandling = true;
     try {
       output = await handler.run(this.#task.data, handlerContext(this));
     } catch (error) {
-      failure = this.#failure(error);
+      report = this.#reportOf(error);
     }
-    this.#handled(output, failure, span);
+    this.#isHandling = false;
+    this.#limit?.cancel();
+    // An abandoned handler has ended: its task is over since long.
+    if (this.#lease && this.#work.abandoned.ended(this)) {
+      span?.fail();
+      return this.#work.slotFreed();
+    }
+    if (!this.#isOutOfTime) return this.#handled(output, report, span);
+    this.#handled(undefined, () => this.#failOfTime(), span);
   }
 
   /** Reports how the handler ended; without a report, the task goes back to the queue. */
-  #handled(
-    output: Json | undefined,
-    failure: Failure | undefined,
-    span: OpenSpan | undefined,
-  ): void {
+  #handled(output: Json | undefined, report: Report | undefined, span: OpenSpan | undefined): void {
     const work = this.#work;
     work.handling -= 1;
     work.slotFreed();
     if (output === undefined) span?.fail();
     if (output !== undefined) return this.#complete(output);
-    if (!failure) return this.#reported(false);
+    if (!report) return this.#reported(false);
+    this.#send(report);
+  }
+
+  #send(report: Report): void {
     this.#report = "sent";
-    const request = { ...this.#grant(), ...failure };
-    void work.completer.fail(this.lease, request).then((accepted) => this.#reported(accepted));
+    void report().then((accepted) => this.#reported(accepted));
+  }
+
+  #fail(error: string, final: boolean, trusted: Trusted = this.lease): Promise<boolean> {
+    const request = { ...this.#grant(), error, retryInMs: null, final };
+    return this.#work.completer.fail(trusted, request);
+  }
+
+  #postpone(error: RetryLater): Promise<boolean> {
+    const { reason } = error;
+    const delayMs = retryInMs(error, this.#work.env.clock.wall());
+    const request = { ...this.#grant(), retryInMs: delayMs, reason };
+    return this.#work.completer.postpone(this.lease, request);
   }
 
   #complete(output: Json): void {
@@ -359,20 +356,27 @@ class RunningTask
 
   #leave(): void {
     this.#hasEnded = true;
+    this.#lease?.leave();
     this.#work.remove(this);
     this.#end?.();
     this.#work.slotFreed();
   }
 
   /** Undefined if the handler stopped because its signal aborted: it has not failed. */
-  #failure(error: unknown): Failure | undefined {
-    const { id, kind } = this.#task;
+  #reportOf(error: unknown): Report | undefined {
+    const { id, kind, postponed } = this.#task;
     if (!this.#checkAlive() || this.#lease?.signal.aborted) {
       logThrownLate(this.log, this.lease, error, { id, kind });
       return undefined;
     }
+    if (isRetryLater(error)) {
+      const { mostTimes, message } = error;
+      if (mostTimes === null || postponed < mostTimes) return () => this.#postpone(error);
+      const times = `put off ${postponed} times, of ${mostTimes} that are allowed (mostTimes)`;
+      return () => this.#fail(`${times}: ${message}`, true);
+    }
     this.log.warn({ err: error, id, kind }, "task failed");
-    return { error: describe(error), retryInMs: null, final: isFinal(error) };
+    return () => this.#fail(describe(error), isFinal(error));
   }
 
   /** As `lease.remainingMs()`. */

@@ -9,14 +9,15 @@ export type Json =
   | readonly Json[]
   | { readonly [name: string]: Json };
 
-/** Where a task is: waiting, under a lease, completed, failed for good, or ended by an operator. */
-export type TaskState = "pending" | "running" | "done" | "dead" | "cancelled";
+/** Where a task is: waiting, under a lease, completed, failed for good, ended by an operator, or not begun in time. */
+export type TaskState = "pending" | "running" | "done" | "dead" | "cancelled" | "expired";
 export const TASK_STATES: readonly TaskState[] = [
   "pending",
   "running",
   "done",
   "dead",
   "cancelled",
+  "expired",
 ];
 
 /** The version of a task that names none, such as every task from before kinds had versions. */
@@ -61,3 +62,9 @@ export interface Concurrency {
   /** Default: they start as soon as others of the key let them. */
   readonly rate?: Rate | undefined;
 }
+
+/**
+ * Of claims that do not say how long they hold tasks after their `maxRunMs`: as long as a worker lets handlers end by default,
+ * and a second to report it.
+ */
+export const DEFAULT_GRACE_MS = 6_000;

@@ -15,6 +15,7 @@ export interface Attempt {
   readonly endedAt: string | null;
   /** null while it runs. */
   readonly result: "done" | "failed" | "expired" | "returned" | "cancelled" | null;
+  /** Why it failed, or was put off. */
   readonly error: string | null;
   readonly progress: Json;
 }
@@ -49,6 +50,12 @@ export interface TaskView {
   readonly crashes: number;
   readonly maxAttempts: number;
   readonly crashLimit: number;
+  /** How long an attempt may run, in milliseconds; null: there is no limit. */
+  readonly maxRunMs: number | null;
+  /** When its first attempt must have begun; null: at any time. */
+  readonly startBy: string | null;
+  /** How often it was put off: requeued with a delay. */
+  readonly postponed: number;
   readonly createdAt: string;
   readonly scheduledAt: string;
   /** Of the last grant, as are heartbeatAt, expiresAt, holder, grantId and token; null before the first grant. */

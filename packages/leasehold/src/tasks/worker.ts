@@ -13,9 +13,9 @@
  * same tasks. *A completion without an answer* is repeated while the lease is trusted, heartbeats
  * going on meanwhile; the store answers a repeated one as it answered the first. *A worker that was
  * paused past its lease* finds its trust gone before it reports, and a report that left just before
- * is refused by token. *A handler that ignores its signal* keeps its slot until it ends, so that one
- * worker never runs more than `concurrency` handlers at once. *A store that is slow to take reports*
- * has no more than `concurrency` of them on their way beside the handlers before claims wait too.
+ * is refused by token. *A handler that ignores its signal* loses its slot after `graceMs`: see
+ * abandoned.ts. *A store that is slow to take reports* has no more than `concurrency` of them on
+ * their way beside the handlers before claims wait too.
  */
 
 import {
@@ -31,6 +31,7 @@ import {
   failedMaybe,
   InvalidOptionError,
   instant,
+  WorkerStuckError,
 } from "../core/index.js";
 import {
   Backoff,
@@ -40,13 +41,15 @@ import {
   type TraceContext,
   withTimeout,
 } from "../env/index.js";
-import type { TaskHandler } from "./define.js";
+import { AbandonedHandlers } from "./abandoned.js";
+import { LONGEST_RUN_MS, type TaskHandler } from "./define.js";
 import { drained } from "./draining.js";
 import { declareAll, type LimitOptions, type WorkerLimits, workerLimits } from "./limit-client.js";
 import type { ClaimRequest, TaskStore } from "./port.js";
 import type { Ready } from "./ready.js";
-import { TasksAtWork } from "./running-task.js";
+import { TasksAtWork } from "./tasks-at-work.js";
 import { laterVersions } from "./unhandled.js";
+import { DEFAULT_GRACE_MS } from "./values.js";
 
 /** Options of `tasks.work`. */
 export interface WorkerOptions {
@@ -59,8 +62,18 @@ export interface WorkerOptions {
    * nearest: a dead worker's tasks are taken over within half a minute.
    */
   ttlMs?: number;
-  /** How long `close()` lets handlers end before it aborts their signals. Default 5,000. */
+  /**
+   * How long handlers may take to end, in milliseconds: `close()` waits as long before it aborts their signals, and a handler
+   * whose task was lost or cancelled keeps its slot as long after its signal has aborted. What it does afterwards is up to
+   * it: fence what it writes to. Default 5,000.
+   */
   graceMs?: number;
+  /**
+   * How many handlers may go on without a slot, because they do not stop although their tasks are lost, cancelled or out of
+   * time, 0 to 1,000. While there are more, the worker claims nothing; it says so in the log, and `done` rejects. Default:
+   * `concurrency`, so that about twice as many handlers run at most.
+   */
+  maxAbandoned?: number;
   /** Limits of queues in the whole fleet, by the names of the queues. The worker declares them when it starts. Default: none. */
   queueLimits?: Readonly<Record<string, LimitOptions>>;
 }
@@ -70,6 +83,7 @@ const OPTIONS: Readonly<Record<keyof WorkerOptions, true>> = {
   queues: true,
   ttlMs: true,
   graceMs: true,
+  maxAbandoned: true,
   queueLimits: true,
 };
 
@@ -102,6 +116,8 @@ export interface WorkerContext {
 const LONGEST_WAIT_MS = 2_000;
 const CALL_TIMEOUT_MS = 5_000;
 const RETRY = { firstMs: 100, longestMs: 5_000 };
+/** The store holds a task that ran too long for this much longer, so that it can be reported. */
+const REPORT_MS = 1_000;
 /** Handlers whose signal has aborted get this long before their tasks are requeued regardless. */
 const AFTER_ABORT_MS = 500;
 /** Limit for requeueing all of them: if the store is unavailable, their leases expire instead. */
@@ -136,15 +152,25 @@ export class Worker implements AsyncDisposable {
 
   readonly #context: WorkerContext;
   readonly #work: TasksAtWork;
+  readonly #abandoned: AbandonedHandlers;
   readonly #concurrency: number;
   readonly #queues: readonly string[];
   readonly #graceMs: number;
+  /** What claims say of it. Older servers do not know it. */
+  readonly #grace: Pick<ClaimRequest, "graceMs">;
   readonly #limits: WorkerLimits | null;
   readonly #stopping = new AbortController();
   readonly #claiming: Promise<void>;
   readonly #aborting = new Aborting();
   readonly #whenIdle = new Set<() => void>();
+  /**
+   * Resolves when the worker is closed. Rejects with WORKER_STUCK when more than `maxAbandoned` handlers go on although their
+   * tasks are lost: only a restart of the process ends these. Until it is closed, the worker claims again once enough of them
+   * have ended.
+   */
+  readonly done: Promise<void>;
   #slotFreed: (() => void) | undefined;
+  #end = () => {};
   #closed: Promise<void> | undefined;
 
   private constructor(
@@ -161,15 +187,30 @@ export class Worker implements AsyncDisposable {
     checkNames("queues", queues);
     checkInteger("ttlMs", ttlMs, Math.max(100, ttl.minMs), ttl.maxMs);
     checkNumber("graceMs", graceMs, 0, Number.MAX_SAFE_INTEGER);
-    this.#work = new TasksAtWork(context, byKind(handlers), ttlMs, this.#stopping.signal, () => {
+    const { maxAbandoned = concurrency } = options;
+    checkInteger("maxAbandoned", maxAbandoned, 0, 1_000);
+    let stuck = () => {};
+    this.done = new Promise((resolve, reject) => {
+      this.#end = resolve;
+      stuck = () => reject(new WorkerStuckError(this.#abandoned.count));
+    });
+    this.#abandoned = new AbandonedHandlers(context.env, graceMs, maxAbandoned, stuck);
+    // A program that does not look at it has the log.
+    this.done.catch(() => {});
+    const slotFreed = () => {
       this.#slotFreed?.();
       if (this.#work.running.length === 0) this.#noteIdle();
-    });
+    };
+    const { signal } = this.#stopping;
+    const byName = byKind(handlers);
+    this.#work = new TasksAtWork(context, byName, ttlMs, signal, this.#abandoned, slotFreed);
     this.#limits = workerLimits(context.store.limits, handlers, options.queueLimits ?? {});
     this.#context = context;
     this.#concurrency = concurrency;
     this.#queues = queues;
     this.#graceMs = graceMs;
+    const heldMs = Math.min(graceMs + REPORT_MS, LONGEST_RUN_MS);
+    this.#grace = heldMs === DEFAULT_GRACE_MS ? {} : { graceMs: heldMs };
     this.#claiming = this.#claimUntilStopped();
   }
 
@@ -184,7 +225,10 @@ export class Worker implements AsyncDisposable {
    * failed nor as crashed. Never rejects; the same promise each time.
    */
   close(): Promise<void> {
-    this.#closed ??= this.#close().finally(this.#context.onClosed);
+    this.#closed ??= this.#close().finally(() => {
+      this.#context.onClosed();
+      this.#end();
+    });
     return this.#closed;
   }
 
@@ -243,7 +287,7 @@ export class Worker implements AsyncDisposable {
     for (const { lease } of this.#work.running) lease.interrupt(this.#stopping.signal.reason);
     await this.#settled(AFTER_ABORT_MS);
     const { clock, logger } = this.#context.env;
-    const [handlers, graceMs] = [this.#work.handling, this.#graceMs];
+    const [handlers, graceMs] = [this.#work.handling + this.#abandoned.count, this.#graceMs];
     if (handlers > 0) logger.error({ handlers, graceMs }, "the work does not stop");
     const requeued = this.#work.running.map(({ lease }) => lease.end());
     await withTimeout(clock, GIVE_BACK_MS, Promise.all(requeued), () => {});
@@ -274,7 +318,7 @@ export class Worker implements AsyncDisposable {
         this.#concurrency - this.#work.handling,
         2 * this.#concurrency - this.#work.running.length,
       );
-      if (limit === 0) {
+      if (limit === 0 || this.#abandoned.isStuck) {
         await new Promise<void>((resolve) => {
           this.#slotFreed = resolve;
         });
@@ -289,6 +333,7 @@ export class Worker implements AsyncDisposable {
         ttlMs: this.#work.ttlMs,
         kinds: this.#work.kinds,
         ...this.#work.versions,
+        ...this.#grace,
         waitMs: Math.min(LONGEST_WAIT_MS, Math.floor(this.#work.ttlMs / 4)),
       };
       const sent = instant(env.clock);

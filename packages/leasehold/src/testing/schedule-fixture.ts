@@ -42,6 +42,8 @@ export const DECLARATION: ScheduleDeclaration = {
     retain: { doneMs: 8_000_000, deadMs: null },
     concurrency: { key: "sales", perKey: 3, order: "any" },
     version: 2,
+    maxRunMs: 90_000,
+    startByMs: 45_000,
   },
 };
 

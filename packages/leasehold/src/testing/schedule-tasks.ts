@@ -3,6 +3,7 @@ import { newLeaseId, systemRandom } from "../env/index.js";
 import type { FailOutcome } from "../tasks/port.js";
 import { DECLARATION, type Fixture, HOUR_MS } from "./schedule-fixture.js";
 import type * as suite from "./suite.js";
+import { isDue } from "./task-suite/fixture.js";
 import { until, Watching } from "./waiting.js";
 
 /** Fails the only due task of the declared queue. */
@@ -83,8 +84,7 @@ export const scheduledTasks: suite.Section<Fixture> = (test, expect) => {
       const { namespace, tasks } = fixture;
       const watching = new Watching((options) => tasks.watch(namespace, options));
       await until(expect, "the first event of watch", () => watching.events.length > 0);
-      const queues = () =>
-        watching.events.flatMap((event) => (event.type === "ready" ? event.queue : []));
+      const queues = () => watching.events.flatMap((event) => (isDue(event) ? event.queue : []));
       for (const [name, afterMs] of [["later", HOUR_MS] as const, ["due", 0] as const]) {
         await fixture.declare(
           { task: { ...DECLARATION.task, queue: name, concurrency: null } },

@@ -115,7 +115,16 @@ export interface Activity {
   readonly topic: "lease" | "task" | "operator";
   readonly type:
     | ("acquired" | "contended" | "renewed" | "refused" | "released" | "expired" | "revoked")
-    | ("enqueued" | "claimed" | "completed" | "failed" | "returned" | "cancelled" | "retried")
+    | (
+        | "enqueued"
+        | "claimed"
+        | "completed"
+        | "failed"
+        | "returned"
+        | "cancelled"
+        | "retried"
+        | "late"
+      )
     | ("paused" | "resumed");
   /** `task:ID` of a task; null if the event is about many, or a pause. */
   readonly resource: string | null;

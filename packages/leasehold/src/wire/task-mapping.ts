@@ -24,6 +24,9 @@ export function toWireTask(task: port.TaskView): Task {
     crashes: task.crashes,
     maxAttempts: task.maxAttempts,
     crashLimit: task.crashLimit,
+    maxRunMs: task.maxRunMs,
+    startBy: task.startBy,
+    postponed: task.postponed,
     dedupeKey: task.dedupeKey,
     version: task.version,
     concurrency: task.concurrency,
@@ -48,7 +51,7 @@ export function fromWireTask(task: Task): port.TaskView {
     state: task.state,
     error: task.error,
     dedupeKey: task.dedupeKey,
-    // Absent from the answers of older servers.
+    // Absent from the answers of older servers, as are the version and the limits of its time.
     concurrency: task.concurrency ?? null,
     version: task.version ?? 1,
     attempt: task.attempt,
@@ -56,6 +59,9 @@ export function fromWireTask(task: Task): port.TaskView {
     crashes: task.crashes,
     maxAttempts: task.maxAttempts,
     crashLimit: task.crashLimit,
+    maxRunMs: task.maxRunMs ?? null,
+    startBy: task.startBy ?? null,
+    postponed: task.postponed ?? 0,
     createdAt: task.createdAt,
     scheduledAt: task.scheduled_at,
     startedAt: task.started_at,
@@ -127,6 +133,8 @@ export function toWireClaimed(task: port.ClaimedTask, processor: string): Claime
     remainingMs: task.remainingMs,
     previousProcessor: task.previousHolder,
     checkpoint: task.checkpoint,
+    maxRunMs: task.maxRunMs,
+    postponed: task.postponed,
   };
 }
 
@@ -146,9 +154,11 @@ export function fromWireClaimed(task: ClaimedTask): port.ClaimedTask {
     dedupeKey: task.dedupeKey,
     scheduledAt: task.scheduled_at,
     previousHolder: task.previousProcessor,
-    // As checkpoint, absent from the answers of older servers.
+    // As those after it, absent from the answers of older servers.
     version: task.version ?? 1,
     checkpoint: task.checkpoint ?? null,
+    maxRunMs: task.maxRunMs ?? null,
+    postponed: task.postponed ?? 0,
     ttlMs: task.ttlMs,
     remainingMs: task.remainingMs,
     expiresAt: task.must_heartbeat_before,

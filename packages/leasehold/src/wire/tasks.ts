@@ -52,6 +52,8 @@ export interface NextRequest extends Ttl {
   readonly kinds?: readonly string[] | null;
   /** The largest version of each of the `kinds` that the worker can handle. Default 1. */
   readonly versions?: Readonly<Record<string, number>> | undefined;
+  /** How long tasks with a `maxRunMs` are held after it. Default 6,000. */
+  readonly graceMs?: number | undefined;
   /** Chosen by the caller: a repeated request of the same processor returns the same tasks, whatever else it asks. Secret. */
   readonly claimId?: string;
 }
@@ -89,6 +91,8 @@ export interface ClaimedTask extends Identity {
   readonly previousProcessor: string | null;
   /** The last checkpoint of an earlier attempt; null if there was none. */
   readonly checkpoint: port.Json;
+  readonly maxRunMs: number | null;
+  readonly postponed: number;
 }
 
 type Previews = "dataPreview" | "outputPreview" | "progressPreview";
@@ -97,6 +101,12 @@ export interface Task extends Identity, Pick<port.TaskView, Previews | "progress
   readonly task_data?: port.Json;
   readonly concurrency: port.Concurrency | null;
   readonly crashLimit: number;
+  /** How long an attempt may run, in milliseconds; null: there is no limit. */
+  readonly maxRunMs: number | null;
+  /** When its first attempt must have begun; null: at any time. */
+  readonly startBy: string | null;
+  /** How often it was put off. */
+  readonly postponed: number;
   /** Of the last grant, like grantId and fencingToken; null before the first. */
   readonly processor: string | null;
   readonly grantId: string | null;
@@ -181,7 +191,12 @@ export interface FailRequest extends Grant {
   /** The task is dead at once, whatever attempts are left. */
   readonly final?: boolean;
 }
-export type ReturnRequest = Grant;
+export interface ReturnRequest extends Grant {
+  /** Puts the task off: it is due again after this time. Null, the default: it keeps its place in the queue. */
+  readonly retryInMs?: number | null;
+  /** Why, for readers; null, the default: nothing. */
+  readonly reason?: string | null;
+}
 
 export type HeartbeatOutcome =
   | {

@@ -15,7 +15,8 @@ declare global {
   var sendInvoice: TaskDefinition<{ order: number }>;
   function customers(): Promise<readonly string[]>;
   function bill(tx: SqlTransaction, customer: string): Promise<void>;
-  function closeMonth(month: string, how: { token: number; signal: AbortSignal }): Promise<void>;
+  function bankIsOpen(): boolean;
+  function deliver(id: string, how: { signal: AbortSignal }): Promise<void>;
   function send(to: string): Promise<void>;
   function insertOrder(tx: SqlTransaction): Promise<{ id: number }>;
 }

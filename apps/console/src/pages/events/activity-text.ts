@@ -18,6 +18,7 @@ export const TYPES = [
   "returned",
   "cancelled",
   "retried",
+  "late",
   "paused",
   "resumed",
 ] as const;
@@ -29,6 +30,7 @@ const TONES: Readonly<Record<string, Tone>> = {
   contended: "warn",
   expired: "warn",
   cancelled: "warn",
+  late: "warn",
   paused: "warn",
   refused: "danger",
   revoked: "danger",

@@ -7,6 +7,7 @@ const TONES: Readonly<Record<State, Tone>> = {
   done: "ok",
   dead: "danger",
   cancelled: "warn",
+  expired: "warn",
 };
 
 export function StateBadge({ state }: { readonly state: State }) {

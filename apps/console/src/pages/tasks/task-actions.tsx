@@ -16,8 +16,8 @@ export type Action = (typeof ACTIONS)[number];
 /** The states in which the server allows each action. */
 export const ACTION_STATES: Readonly<Record<Action, readonly State[]>> = {
   cancel: ["pending", "running"],
-  retry: ["dead", "cancelled"],
-  delete: ["pending", "done", "dead", "cancelled"],
+  retry: ["dead", "cancelled", "expired"],
+  delete: ["pending", "done", "dead", "cancelled", "expired"],
 };
 
 const WORDS: Readonly<Record<Action, { verb: string; past: string; effect: string }>> = {

@@ -15,7 +15,7 @@ import {
 } from "leasehold/internal/wire";
 import { get } from "../../data/api.js";
 
-export const STATES = ["pending", "running", "done", "dead", "cancelled"] as const;
+export const STATES = ["pending", "running", "done", "dead", "cancelled", "expired"] as const;
 export type State = Task["state"];
 
 export interface TaskFilter {

@@ -23,6 +23,7 @@ const ICONS: Readonly<Record<string, IconName>> = {
   done: "check",
   dead: "warning",
   cancelled: "close",
+  expired: "clock",
 };
 
 export function Why({ id }: { readonly id: string }) {

@@ -4,7 +4,14 @@ import { type DemoEvent, Lines } from "./events.js";
 
 const at = (ms: number) => ({ ms, wallMs: Date.UTC(2030, 0, 1) + ms });
 const grantee = { id: "id-1", token: 7, kind: "sleep", holder: "w 1", attempt: 2 };
-const counts = (done: number) => ({ pending: 0, running: 1, done, dead: 0, cancelled: 0 });
+const counts = (done: number) => ({
+  pending: 0,
+  running: 1,
+  done,
+  dead: 0,
+  cancelled: 0,
+  expired: 0,
+});
 
 function lines(...events: DemoEvent[]): string[] {
   const all = new Lines();
@@ -56,7 +63,8 @@ it("reports counts and leaders only when they change", () => {
   const all = new Lines();
   const take = (event: DemoEvent, ms: number) =>
     all.of(event, at(ms)).map((line) => line.slice(25));
-  const tasks = (done: number) => `tasks pending=0 running=1 done=${done} dead=0 cancelled=0`;
+  const tasks = (done: number) =>
+    `tasks pending=0 running=1 done=${done} dead=0 cancelled=0 expired=0`;
   expect(take({ type: "counts", counts: counts(1) }, 0)).toEqual([tasks(1)]);
   expect(take({ type: "counts", counts: counts(1) }, 5_000)).toEqual([]);
   expect(take({ type: "counts", counts: counts(2) }, 5_000)).toEqual([tasks(2)]);

@@ -110,6 +110,7 @@ function taskLine(event: TaskEvent): string | null {
   switch (event.type) {
     case "enqueued":
     case "renewed":
+    case "late":
     case "cancelled":
     case "retried":
       return null;

@@ -37,7 +37,7 @@ export class Picture {
   store = "";
   startedAtMs: number;
   draining = false;
-  counts: Counts = { pending: 0, running: 0, done: 0, dead: 0, cancelled: 0 };
+  counts: Counts = { pending: 0, running: 0, done: 0, dead: 0, cancelled: 0, expired: 0 };
   leader: (Leader & { readonly expiresAtMs: number }) | null = null;
   readonly processes = new Map<string, Process>();
   /** By task. */
@@ -115,6 +115,7 @@ export class Picture {
   #takeTask(event: TaskEvent, now: Moment): void {
     switch (event.type) {
       case "enqueued":
+      case "late":
       case "retried":
         return;
       case "cancelled":

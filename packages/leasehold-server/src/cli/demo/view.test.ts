@@ -80,7 +80,7 @@ it("lists handovers, refusals and crashes, newest first", () => {
 });
 
 it("shows the generator, the queue and the rate", () => {
-  const counts = { pending: 5, running: 2, done: 7, dead: 1, cancelled: 0 };
+  const counts = { pending: 5, running: 2, done: 7, dead: 1, cancelled: 0, expired: 0 };
   picture.take({ type: "counts", counts }, at(0));
   expect(lineOf(show(0), "generates")).toContain("no leader yet  ready: generator-1-aa");
   const leader = { holder: "generator-1-aa", token: 9, remainingMs: 3_000 };

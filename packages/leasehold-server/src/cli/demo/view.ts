@@ -60,7 +60,14 @@ function titleOf({ url, store, startedAtMs, draining }: Picture, nowMs: number):
   ];
 }
 
-const STATE_COLORS = { pending: yellow, running: cyan, done: green, dead: red, cancelled: dim };
+const STATE_COLORS = {
+  pending: yellow,
+  running: cyan,
+  done: green,
+  dead: red,
+  cancelled: dim,
+  expired: dim,
+};
 
 function queueOf({ counts }: Picture): Line {
   return [

@@ -73,6 +73,7 @@ export const ACCESS: Readonly<Record<string, Need>> = {
   "GET /api/tasks/processed": "readTasks",
   "GET /api/tasks/dead": "readTasks",
   "GET /api/tasks/cancelled": "readTasks",
+  "GET /api/tasks/expired": "readTasks",
   "GET /api/tasks/counts": "readTasks",
   "GET /api/tasks/leases": "readTasks",
   "GET /api/tasks/{id}": "readTasks",

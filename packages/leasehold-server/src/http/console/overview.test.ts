@@ -22,7 +22,7 @@ test("counts held leases, and events per second", async () => {
     engine: { name: "memory", leases: { clock: "store", queue: true } },
     health: { ok: true, detail: null },
     leases: { held: 1, ended: 1, complete: true },
-    tasks: { pending: 0, running: 0, done: 0, dead: 0, cancelled: 0 },
+    tasks: { pending: 0, running: 0, done: 0, dead: 0, cancelled: 0, expired: 0 },
     contended: { resources: 1, waiting: 1 },
     series: {
       from: "2020-01-01T12:00:00.000Z",
@@ -62,7 +62,7 @@ test("counts task events", async () => {
   await ask("PUT", `/api/tasks/${failed.id}/complete`, failed.grant);
   await clock.advance(500);
   const { series, tasks: counts } = await get("/v1/overview?seconds=1");
-  expect(counts).toEqual({ pending: 2, running: 0, done: 1, dead: 0, cancelled: 0 });
+  expect(counts).toEqual({ pending: 2, running: 0, done: 1, dead: 0, cancelled: 0, expired: 0 });
   expect(series.tasks).toEqual({
     enqueued: [3],
     claimed: [2],

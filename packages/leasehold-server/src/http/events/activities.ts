@@ -101,6 +101,7 @@ export function activityOfTask(event: Exclude<TaskEvent, { type: "renewed" }>): 
       return activity("expired", { reason: event.state === "dead" ? "dead" : null });
     case "completed":
       return activity("completed", { reason: event.repeated ? "repeated" : null });
+    case "late":
     case "returned":
     case "cancelled":
     case "retried":

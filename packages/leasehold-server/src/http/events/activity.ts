@@ -275,6 +275,7 @@ function figureOfTask(event: TaskEvent): Figure | null {
     case "expired":
     case "refused":
       return `task ${event.type}`;
+    case "late":
     case "returned":
     case "cancelled":
     case "retried":

@@ -129,6 +129,8 @@ class Feed {
       }),
       this.#follow(env, "tasks", async () => {
         for await (const event of tasks.watch(namespace, { signal })) {
+          // It is not due yet: workers that wait at the server get it in time.
+          if (event.type === "ready" && event.inMs !== undefined) continue;
           if (event.type === "resync") this.#onEstablished("tasks");
           else this.#add({ topic: "tasks", name: "task", data: { queue: event.queue } });
         }

@@ -108,7 +108,11 @@ export function taskBatchRoutes(app: App, services: Services): void {
       responses: { 200: answers(ONE_EACH, ReturnOutcomes), ...WRONG },
     }),
     async (context) => {
-      const requests = context.req.valid("json").map((grant) => grantOf(context, grant));
+      const requests = context.req.valid("json").map(({ retryInMs, reason, ...grant }) => ({
+        ...grantOf(context, grant),
+        retryInMs,
+        reason,
+      }));
       const timeoutMs = services.budget(context).storeMs();
       const outcomes = await batchedTasks.requeue.submitAll(requests, timeoutMs);
       return context.json(outcomes.map(toWireOutcome), 200);

@@ -34,6 +34,7 @@ const LISTS: Readonly<Record<string, TaskState>> = {
   processed: "done",
   dead: "dead",
   cancelled: "cancelled",
+  expired: "expired",
 };
 
 export function taskListRoutes(app: App, services: Services): void {

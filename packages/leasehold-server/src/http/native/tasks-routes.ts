@@ -263,16 +263,23 @@ export function holderRoutes(app: App, services: Services): void {
 
   app.openapi(
     createRoute({
-      ...about("return", "Requeue a task at once, without counting a failure", LIMITS.bodyBytes),
+      ...about(
+        "return",
+        "Requeue a task without counting a failure, or put it off",
+        LIMITS.bodyBytes,
+      ),
       request: { params: TaskParams, ...jsonBody(ReturnBody) },
       responses: { 202: answers("Pending again.", ReturnAnswer), ...HOLDER_PROBLEMS },
     }),
     async (context) => {
       const { id } = context.req.valid("param");
       const { namespace } = callerOf(context);
-      const { leaseId, fencingToken } = context.req.valid("json");
+      const { leaseId, fencingToken, retryInMs, reason } = context.req.valid("json");
       const grant = { namespace, id, leaseId, token: fencingToken };
-      const outcome = await batchedTasks.requeue.submit(grant, services.budget(context).storeMs());
+      const outcome = await batchedTasks.requeue.submit(
+        { ...grant, retryInMs, reason },
+        services.budget(context).storeMs(),
+      );
       if (outcome.status === "failed") throw failed(outcome);
       if (outcome.status === "refused") throw await refusal(services, context, grant, outcome);
       return context.json({ id, state: "pending" as const, repeated: outcome.repeated }, 202);

@@ -1,4 +1,4 @@
-/** The tenant's limit of live tasks, for retries: they bring dead and cancelled tasks to life. */
+/** The tenant's limit of live tasks, for retries: they bring dead, cancelled and expired tasks to life. */
 import type { Context } from "hono";
 import type { AdminOutcome, TaskState, TaskStore } from "leasehold/internal";
 import { callerOf } from "../auth/caller.js";
@@ -7,7 +7,7 @@ import type { AppEnv } from "../request.js";
 import type { Services } from "../services.js";
 
 /** A retry of a task in another state adds no live task. */
-const ENDED: readonly TaskState[] = ["dead", "cancelled"];
+const ENDED: readonly TaskState[] = ["dead", "cancelled", "expired"];
 
 interface Known {
   readonly id: string;

@@ -40,7 +40,7 @@ const ACTIONS: Readonly<Record<TaskAction, ActionTexts>> = {
   retry: {
     method: "post",
     path: "/api/tasks/{id}/retry",
-    one: "Retry a dead or cancelled task; make a pending one due now",
+    one: "Retry a dead, cancelled or expired task; make a pending one due now",
     many: "Retry many tasks by id",
     answer: "The new state.",
   },

@@ -22,8 +22,8 @@ const MAX_PAGES = 100;
 /** The states that each action applies to; by default, a retry and a delete leave pending tasks out. */
 const STATES: Readonly<Record<TaskAction, readonly TaskState[]>> = {
   cancel: ["pending", "running"],
-  retry: ["dead", "cancelled", "pending"],
-  delete: ["done", "dead", "cancelled", "pending"],
+  retry: ["dead", "cancelled", "expired", "pending"],
+  delete: ["done", "dead", "cancelled", "expired", "pending"],
 };
 
 interface Filter {

@@ -28,6 +28,7 @@ import type {
   Reaped,
   Refused,
   RequeueOutcome,
+  RequeueRequest,
   TaskCapabilities,
   TaskDetails,
   TaskEndEvent,
@@ -173,8 +174,14 @@ export class HttpTaskStore implements TaskStore {
     return this.#send<FailOutcome>("/api/tasks/fail", bodies, options);
   }
 
-  async requeue(requests: readonly TaskGrant[], options?: CallOptions): Promise<RequeueOutcome[]> {
-    const bodies = requests.map((grant) => this.#grant(grant) satisfies wire.ReturnRequest);
+  async requeue(
+    requests: readonly RequeueRequest[],
+    options?: CallOptions,
+  ): Promise<RequeueOutcome[]> {
+    const bodies = requests.map(({ retryInMs, reason, ...grant }) => {
+      const later = withoutUndefined({ retryInMs, reason });
+      return { ...this.#grant(grant), ...later } satisfies wire.ReturnRequest;
+    });
     return this.#send<RequeueOutcome>("/api/tasks/return", bodies, options);
   }
 

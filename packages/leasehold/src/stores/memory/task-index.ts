@@ -15,6 +15,16 @@ interface Queue {
 
 type Wanted = Pick<ClaimRequest, "kinds" | "versions">;
 
+interface Late {
+  readonly seq: number;
+  readonly startByAtMs: number;
+}
+
+/** Whether it must begin in time, and has not begun. */
+function hasToBegin(record: TaskRecord): record is TaskRecord & Late {
+  return record.state === "pending" && record.startByAtMs !== null && record.last === null;
+}
+
 interface Deletion {
   readonly seq: number;
   readonly deleteAtMs: number;
@@ -31,6 +41,7 @@ export class TaskIndex {
     done: 0,
     dead: 0,
     cancelled: 0,
+    expired: 0,
   };
   readonly #records = new Map<string, TaskRecord>();
   readonly #numbered = new Map<number, TaskRecord>();
@@ -43,6 +54,10 @@ export class TaskIndex {
   /** Those that are not kept for ever, in the order in which they are to be deleted. */
   readonly #deletions = new SortedList<Deletion>(
     (a, b) => a.deleteAtMs - b.deleteAtMs || a.seq - b.seq,
+  );
+  /** Those that must begin in time, the first ones first. */
+  readonly #beginnings = new SortedList<Late>(
+    (a, b) => a.startByAtMs - b.startByAtMs || a.seq - b.seq,
   );
   /** The unfinished task of each kind and dedupeKey. */
   readonly #deduped = new Map<string, string>();
@@ -128,6 +143,16 @@ export class TaskIndex {
     return [...this.#recordsOf(due)];
   }
 
+  /** Those that have not begun in time. */
+  late(nowMs: number): TaskRecord[] {
+    const late: number[] = [];
+    for (const { startByAtMs, seq } of this.#beginnings.from()) {
+      if (startByAtMs > nowMs) break;
+      late.push(seq);
+    }
+    return [...this.#recordsOf(late)];
+  }
+
   running(): TaskRecord[] {
     return [...this.#recordsOf(this.#running.from())];
   }
@@ -168,6 +193,7 @@ export class TaskIndex {
     this.counts[state] += 1;
     if (state === "running") this.#running.add(record.seq);
     if (isDeletion(record)) this.#deletions.add(record);
+    if (hasToBegin(record)) this.#beginnings.add(record);
     if (isKeyed(record)) {
       if (isUnfinished(state)) this.keys.add(record);
     } else if (state === "pending") this.#enqueue(record);
@@ -180,6 +206,7 @@ export class TaskIndex {
     this.counts[state] -= 1;
     if (state === "running") this.#running.delete(record.seq);
     if (isDeletion(record)) this.#deletions.delete(record);
+    if (hasToBegin(record)) this.#beginnings.delete(record);
     if (isKeyed(record)) {
       if (isUnfinished(state)) this.keys.delete(record);
     } else if (state === "pending") this.#dequeue(record);

@@ -1,6 +1,6 @@
 /** What all memory stores of one name share: the tasks of each namespace, and who watches them. */
 import type { Env, EventQueue } from "../../env/index.js";
-import type { TaskEndEvent, TaskWatchEvent } from "../../tasks/port.js";
+import { SOON_MS, type TaskEndEvent, type TaskWatchEvent } from "../../tasks/port.js";
 import { isUnfinished, type TaskRecord } from "../../tasks/record.js";
 import { LimitTable } from "./limit-table.js";
 import { TaskIndex } from "./task-index.js";
@@ -81,6 +81,9 @@ export function notify(namespace: Namespace, record: TaskRecord, nowMs: number):
   if (!isUnfinished(state)) for (const watcher of endWatchers) watcher.push({ type: "ended", id });
   if (state === "pending" && scheduledAtMs <= nowMs) {
     for (const watcher of watchers) watcher.push({ type: "ready", queue });
+  } else if (state === "pending" && scheduledAtMs - nowMs <= SOON_MS) {
+    const inMs = Math.ceil(scheduledAtMs - nowMs);
+    for (const watcher of watchers) watcher.push({ type: "ready", queue, inMs });
   } else if (state !== "running") notifyNext(namespace, record);
 }
 

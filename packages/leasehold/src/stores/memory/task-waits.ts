@@ -68,7 +68,16 @@ export function statsOf(tasks: TaskIndex, query: TaskStatsQuery, nowMs: number):
   return { items: [...items.values()].sort(byName), complete };
 }
 
-const NONE = { pending: 0, running: 0, done: 0, dead: 0, cancelled: 0, due: 0, dueForMs: null };
+const NONE = {
+  pending: 0,
+  running: 0,
+  done: 0,
+  dead: 0,
+  cancelled: 0,
+  expired: 0,
+  due: 0,
+  dueForMs: null,
+};
 
 function byName(a: TaskStats, b: TaskStats): number {
   if (a.queue !== b.queue) return a.queue < b.queue ? -1 : 1;

@@ -9,6 +9,7 @@ import {
 } from "../../core/index.js";
 import { claimDigestOf, type EventQueue } from "../../env/index.js";
 import { refuseAnothersClaim } from "../../tasks/claims.js";
+import { cancel, reap, retry } from "../../tasks/operator-rules.js";
 import { byteLength, CLAIMED_BYTES, RepeatedOutputs, tooMuchOutput } from "../../tasks/payloads.js";
 import type {
   AdminOutcome,
@@ -31,10 +32,10 @@ import type {
   Page,
   Reaped,
   RequeueOutcome,
+  RequeueRequest,
   TaskCapabilities,
   TaskDetails,
   TaskEndEvent,
-  TaskGrant,
   TaskKey,
   TaskLeaseQuery,
   TaskLimits,
@@ -53,7 +54,7 @@ import { TaskIndex } from "./task-index.js";
 import { isKeyed } from "./task-keys.js";
 import { leasesOf } from "./task-leases.js";
 import { memoryLimits, Permits } from "./task-limits.js";
-import { type MemoryTaskState, notify, notifyPlace, remove } from "./task-state.js";
+import { type MemoryTaskState, type Namespace, notify, notifyPlace, remove } from "./task-state.js";
 import { detailsOf, dueKindsOf, iso, listOf } from "./task-views.js";
 import { resultsOf, statsOf } from "./task-waits.js";
 import { follow } from "./watch.js";
@@ -80,6 +81,8 @@ export class MemoryTaskStore implements TaskStore {
   readonly #state: MemoryTaskState;
   readonly #watching = new Set<EventQueue<TaskWatchEvent>>();
   readonly #watchingEnds = new Set<EventQueue<TaskEndEvent>>();
+  /** What claims have found late, for the next `reap`. */
+  readonly #reaped: Reaped[] = [];
   #closed = false;
 
   constructor(state: MemoryTaskState) {
@@ -113,6 +116,7 @@ export class MemoryTaskStore implements TaskStore {
     const { tasks, claims, tokenFloor } = namespace;
     const nowMs = this.#state.nowMs();
     const claimDigest = claimDigestOf(claimId);
+    this.#reaped.push(...this.#reap(namespace, tasks.late(nowMs), nowMs));
     const earlier = claims.get(claimId);
     if (earlier) {
       const holders: string[] = [];
@@ -181,19 +185,17 @@ export class MemoryTaskStore implements TaskStore {
     );
   }
 
-  async requeue(requests: readonly TaskGrant[]): Promise<RequeueOutcome[]> {
-    return this.#decide<TaskGrant, RequeueOutcome>(requests, rules.requeue);
+  async requeue(requests: readonly RequeueRequest[]): Promise<RequeueOutcome[]> {
+    return this.#decide<RequeueRequest, RequeueOutcome>(requests, rules.requeue);
   }
 
   async cancel(keys: readonly TaskKey[]): Promise<AdminOutcome[]> {
-    return this.#decide<TaskKey, AdminOutcome>(keys, (record, _, nowMs) =>
-      rules.cancel(record, nowMs),
-    );
+    return this.#decide<TaskKey, AdminOutcome>(keys, (record, _, nowMs) => cancel(record, nowMs));
   }
 
   async retry(keys: readonly TaskKey[]): Promise<AdminOutcome[]> {
     return this.#decide<TaskKey, AdminOutcome>(keys, (record, _, nowMs, tasks) =>
-      rules.retry(record, record && tasks.rival(record), nowMs),
+      retry(record, record && tasks.rival(record), nowMs),
     );
   }
 
@@ -267,16 +269,10 @@ export class MemoryTaskStore implements TaskStore {
   async reap(): Promise<readonly Reaped[]> {
     this.#assertOpen();
     const nowMs = this.#state.nowMs();
-    const reaped: Reaped[] = [];
+    const reaped = this.#reaped.splice(0);
     for (const namespace of this.#state.namespaces.values()) {
-      for (const running of namespace.tasks.running()) {
-        const decision = rules.reap(running, nowMs);
-        if (!decision) continue;
-        namespace.tasks.put(decision.record);
-        reaped.push(decision.outcome);
-        notify(namespace, decision.record, nowMs);
-        notifyPlace(namespace, decision.record);
-      }
+      const { tasks } = namespace;
+      reaped.push(...this.#reap(namespace, [...tasks.running(), ...tasks.late(nowMs)], nowMs));
       namespace.tasks.keys.forgetWindows(nowMs);
       for (const [claimId, { atMs }] of namespace.claims) {
         if (atMs > nowMs - CLAIMS_KEPT_MS) break;
@@ -313,6 +309,17 @@ export class MemoryTaskStore implements TaskStore {
     this.#closed = true;
     for (const watcher of this.#watching) watcher.end();
     for (const watcher of this.#watchingEnds) watcher.end();
+  }
+
+  #reap(namespace: Namespace, records: readonly TaskRecord[], nowMs: number): Reaped[] {
+    return records.flatMap((record) => {
+      const decision = reap(record, nowMs);
+      if (!decision) return [];
+      namespace.tasks.put(decision.record);
+      notify(namespace, decision.record, nowMs);
+      notifyPlace(namespace, decision.record);
+      return decision.outcome;
+    });
   }
 
   /** Decides the requests of one call in order, all at the same instant. */

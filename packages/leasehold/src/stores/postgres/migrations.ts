@@ -62,4 +62,28 @@ export const MIGRATIONS: readonly Migration[] = [
          ADD CONSTRAINT api_key_role_check CHECK (role IN ('scraper', 'viewer', 'holder', 'limitedOperator', 'operator', 'admin'))`,
     ],
   },
+  {
+    version: 19,
+    name: "limits of the time of tasks",
+    // The code before renews tasks for as long as their holders want, and begins them at any time.
+    compatibleFrom: BASELINE,
+    statements: [
+      `ALTER TABLE leasehold.task
+         ADD COLUMN max_run_ms bigint,
+         -- Of the last grant: when its lease ends at the latest.
+         ADD COLUMN run_until timestamptz,
+         ADD COLUMN start_by timestamptz,
+         ADD COLUMN postponed integer NOT NULL DEFAULT 0`,
+      // Not validated: no row has the new state, and a check of all rows would hold up every worker.
+      `ALTER TABLE leasehold.task DROP CONSTRAINT task_state_check,
+         ADD CONSTRAINT task_state_check
+           CHECK (state IN ('pending', 'running', 'done', 'dead', 'cancelled', 'expired')) NOT VALID`,
+      // Built from one pass over the table each. No row is in them yet.
+      "CREATE INDEX task_expired ON leasehold.task (namespace, seq) WHERE state = 'expired'",
+      `CREATE INDEX task_start ON leasehold.task (start_by) WHERE state = 'pending' AND start_by IS NOT NULL`,
+      `ALTER TABLE leasehold.schedule
+         ADD COLUMN max_run_ms bigint,
+         ADD COLUMN start_by_ms bigint`,
+    ],
+  },
 ];

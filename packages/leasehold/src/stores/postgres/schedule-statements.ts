@@ -10,10 +10,12 @@
  */
 
 import { LISTED_BYTES, PREVIEW_LENGTH } from "../../tasks/payloads.js";
+import type { TaskState } from "../../tasks/port.js";
 import { type ConcurrencyRow, concurrencyColumns } from "./concurrency.js";
 import { epochMs } from "./lease-rows.js";
 import { unnested } from "./statements.js";
-import { CLOCK, NOTIFIED, notifiedOf } from "./task-statements.js";
+import { SCHEDULED_AT } from "./task-enqueue.js";
+import { announced, CLOCK, NOTIFIED, notifiedOf } from "./task-statements.js";
 
 const TIMING = ["cron", "time_zone", "every_ms"] as const;
 const DECLARED = [
@@ -37,6 +39,8 @@ const DECLARED = [
   "version",
   "concurrency_rate",
   "concurrency_rate_ms",
+  "max_run_ms",
+  "start_by_ms",
 ] as const;
 const TYPES: Readonly<Record<(typeof DECLARED)[number], string>> = {
   cron: "text",
@@ -61,6 +65,8 @@ const TYPES: Readonly<Record<(typeof DECLARED)[number], string>> = {
   version: "smallint",
   concurrency_rate: "int",
   concurrency_rate_ms: "bigint",
+  max_run_ms: "bigint",
+  start_by_ms: "bigint",
 };
 const list = (columns: readonly string[], row?: string) =>
   columns.map((column) => (row ? `${row}.${column}` : column)).join(", ");
@@ -171,16 +177,16 @@ WITH ${CLOCK},
     INSERT INTO leasehold.task (namespace, id, seq, state, kind, queue, priority, data,
       max_attempts, crash_limit, backoff_ms, max_backoff_ms, keep_done_ms, keep_dead_ms,
       concurrency_key, concurrency_limit, concurrency_any, concurrency_rate, concurrency_rate_ms,
-      version, created_at, scheduled_at)
+      version, max_run_ms, start_by, created_at, scheduled_at)
     SELECT m.namespace, f.id, f.seq, 'pending', m.kind, m.queue, m.priority, m.data,
       m.max_attempts, m.crash_limit, m.backoff_ms, m.max_backoff_ms, m.keep_done_ms, m.keep_dead_ms,
-      m.concurrency_key, m.concurrency_limit, m.concurrency_any, m.concurrency_rate, m.concurrency_rate_ms, m.version, c.now,
-      coalesce(to_timestamp(f.scheduled_ms / 1000), c.now)
+      m.concurrency_key, m.concurrency_limit, m.concurrency_any, m.concurrency_rate, m.concurrency_rate_ms, m.version,
+      m.max_run_ms, ${SCHEDULED_AT("f")} + m.start_by_ms * interval '1 millisecond', c.now, ${SCHEDULED_AT("f")}
     FROM moved m CROSS JOIN fires f CROSS JOIN clock c ORDER BY f.n
     ON CONFLICT DO NOTHING
     RETURNING namespace, id, queue, created_at, scheduled_at
   ),
-  ${notifiedOf("added x WHERE x.scheduled_at <= x.created_at")}
+  ${notifiedOf("added x WHERE x.scheduled_at <= x.created_at", announced("added"))}
 SELECT m.kind, m.queue, ${NOTIFIED},
   ARRAY(SELECT a.id FROM added a JOIN fires f USING (id) ORDER BY f.n) AS "taskIds" FROM moved m`;
 
@@ -198,6 +204,8 @@ export interface ScheduleRow
   readonly keepDoneMs: number | null;
   readonly keepDeadMs: number | null;
   readonly version: number;
+  readonly maxRunMs: number | null;
+  readonly startByMs: number | null;
   readonly declaredAt: number;
   readonly pausedAt: number | null;
   readonly pausedBy: string | null;
@@ -205,14 +213,15 @@ export interface ScheduleRow
   readonly fired: number;
   readonly skipped: number;
   readonly taskId: string | null;
-  readonly taskState: "pending" | "running" | "done" | "dead" | "cancelled" | null;
+  readonly taskState: TaskState | null;
   readonly taskFinishedAt: number | null;
   readonly taskError: string | null;
 }
 const VIEW = `SELECT s.name, s.revision, s.cron, s.time_zone AS "timeZone", s.every_ms AS "everyMs", s.catch_up AS "catchUp",
   s.overlap, s.jitter_ms AS "jitterMs", s.kind, s.queue, s.priority, s.data, s.max_attempts AS "maxAttempts",
   s.crash_limit AS "crashLimit", s.backoff_ms AS "backoffMs", s.max_backoff_ms AS "maxBackoffMs",
-  s.keep_done_ms AS "keepDoneMs", s.keep_dead_ms AS "keepDeadMs", ${concurrencyColumns("s")}, s.version, ${epochMs("s.declared_at")} AS "declaredAt",
+  s.keep_done_ms AS "keepDoneMs", s.keep_dead_ms AS "keepDeadMs", ${concurrencyColumns("s")}, s.version, s.max_run_ms AS "maxRunMs",
+  s.start_by_ms AS "startByMs", ${epochMs("s.declared_at")} AS "declaredAt",
   ${epochMs("s.paused_at")} AS "pausedAt", s.paused_by AS "pausedBy", s.pause_reason AS "pauseReason",
   ${epochMs("s.last_fire_at")} AS "lastFireAt", s.waiting, s.fired, s.skipped, s.last_task_id AS "taskId",
   t.state AS "taskState", ${epochMs("t.finished_at")} AS "taskFinishedAt",

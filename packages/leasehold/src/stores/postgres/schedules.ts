@@ -182,6 +182,8 @@ function columnsOf(declaration: ScheduleDeclaration): Parameter[] {
     task.version,
     concurrency?.rate?.limit ?? null,
     concurrency?.rate?.perMs ?? null,
+    task.maxRunMs ?? null,
+    task.startByMs ?? null,
   ];
 }
 
@@ -220,6 +222,8 @@ function viewOf(namespace: string, row: ScheduleRow): ScheduleView {
       retain: { doneMs: keepDoneMs, deadMs: keepDeadMs },
       concurrency: concurrencyOf(row),
       version: row.version,
+      maxRunMs: row.maxRunMs,
+      startByMs: row.startByMs,
     },
     declaredAt: isoOf(row.declaredAt),
     paused:

@@ -30,6 +30,7 @@ import {
 import {
   CLOCK,
   CLOCK_NOW,
+  IN_TIME,
   KEY,
   micros,
   NOTIFIED,
@@ -73,14 +74,24 @@ export interface ClaimedRow {
   readonly checkpoint: string | null;
   /** Another than that of the request if it repeats the claim of another holder. */
   readonly holder: string;
+  readonly maxRunMs: number | null;
+  readonly postponed: number;
   readonly ttlMs: number;
   readonly expiresAt: number;
   readonly now: number;
   readonly notified: number;
 }
 
+/** The value of a claim that has its first queue. */
+const FIRST_QUEUE = 8;
+
+/** What a claim sets of a task. Its lease ends with the time that the task may run, and the grace $7. */
+const UNTIL = afterMs("(t.max_run_ms + $7::bigint)");
+export const claimedUntil = (ttlMs: string) =>
+  `expires_at = least(${afterMs(ttlMs)}, ${UNTIL}), run_until = ${UNTIL}`;
+
 const DUE = `t.namespace = $1 AND t.state = 'pending' AND t.concurrency_key IS NULL
-        AND t.scheduled_at <= ${CLOCK_NOW}
+        AND t.scheduled_at <= ${CLOCK_NOW} AND ${IN_TIME("t")}
         AND ($6::text[] IS NULL OR t.kind = ANY ($6::text[])) AND ${VERSION_TAKEN("t")}
         AND NOT EXISTS (SELECT FROM earlier)`;
 /** For statements that take no task with a key or a limit. */
@@ -95,7 +106,7 @@ const PICKED = (row: string) => `${row}.namespace, ${row}.queue, ${IN_ORDER(row)
  */
 const pickedOfOne = (columns: string, due: string) => `
     SELECT ${columns}, ${BYTES} AS bytes FROM leasehold.task t
-    WHERE t.queue = $7 AND ${due}
+    WHERE t.queue = $${FIRST_QUEUE} AND ${due}
     ORDER BY ${IN_ORDER("t")} LIMIT $5::int
     FOR NO KEY UPDATE OF t SKIP LOCKED`;
 
@@ -113,7 +124,7 @@ const pickedOfMany = (queues: number, due: string) => `
           _,
           at,
         ) => `(SELECT t.namespace, t.queue, t.seq, t.priority, t.scheduled_at FROM leasehold.task t
-        WHERE t.queue = $${7 + at} AND ${due}
+        WHERE t.queue = $${FIRST_QUEUE + at} AND ${due}
         ORDER BY ${IN_ORDER("t")} LIMIT 10 * $5::int + 100)`,
       ).join("\n      UNION ALL\n      ")}
       ORDER BY 4, 5, 3
@@ -129,7 +140,8 @@ const CLAIMED_COLUMNS = (row: string) => `${row}.id, ${row}.kind, ${row}.queue,
   ${row}.priority, ${row}.data, ${row}.lease_id AS "leaseId", ${row}.token, ${row}.attempt,
   ${row}.failures, ${row}.crashes, ${row}.max_attempts AS "maxAttempts",
   ${row}.dedupe_key AS "dedupeKey", ${row}.holder, ${micros(`${row}.scheduled_at`)} AS "scheduledAt",
-  ${row}.version, ${row}.previous_holder AS "previousHolder", ${row}.checkpoint, ${row}.ttl_ms AS "ttlMs",
+  ${row}.version, ${row}.previous_holder AS "previousHolder", ${row}.checkpoint, ${row}.max_run_ms AS "maxRunMs",
+  ${row}.postponed, ${row}.ttl_ms AS "ttlMs",
   ${micros(`${row}.expires_at`)} AS "expiresAt", ${micros("c.now")} AS now`;
 
 /**
@@ -141,7 +153,7 @@ export function claimedPlaces(queues: number): number {
 }
 
 const placesOf = (queues: number) =>
-  Array.from({ length: queues }, (_, at) => `$${7 + at}::text`).join(", ");
+  Array.from({ length: queues }, (_, at) => `$${FIRST_QUEUE + at}::text`).join(", ");
 const picked = (queues: number, due: string) =>
   queues === 1 ? pickedOfOne(PICKED("t"), due) : pickedOfMany(queues, due);
 
@@ -190,7 +202,7 @@ const OUTCOME: Readonly<Record<ClaimMode, string>> = {
 };
 
 /**
- * Values: namespace, claimId, holder, ttlMs, limit, kinds, then each queue, or null for none. A claim that took tasks is
+ * Values: namespace, claimId, holder, ttlMs, limit, kinds, graceMs, then each queue, or null for none. A claim that took tasks is
  * recorded, and a repetition returns those still running. If a claim runs twice concurrently, only one
  * can be recorded: the other fails (23505) and finds the record on its retry.
  * @internal
@@ -214,7 +226,7 @@ WITH ${CLOCK},
     UPDATE leasehold.task t SET state = 'running', attempt = t.attempt + 1,
       previous_holder = t.holder, holder = $3, lease_id = ${claimedLeaseId("t.seq")},
       token = greatest(t.token + 1, ${micros("c.now")}), ttl_ms = $4::int, started_at = c.now,
-      heartbeat_at = NULL, expires_at = ${afterMs("$4::int")}, result = NULL, progress = NULL${
+      heartbeat_at = NULL, ${claimedUntil("$4::int")}, result = NULL, progress = NULL${
         how === "limited" ? `,\n      limited = ${IS_LIMITED}` : ""
       }
     FROM clock c

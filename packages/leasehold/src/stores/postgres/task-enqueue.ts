@@ -12,7 +12,7 @@ import type { Parameter, Scalar, Schema } from "./connection.js";
 import { failedOutcome, storeError } from "./failures.js";
 import { type Columns, unnested } from "./statements.js";
 import { inTheWay, keyText, type Run, TRIES } from "./task-calls.js";
-import { CLOCK, KEY, NOTIFIED, notifiedOf, SAME_TASK } from "./task-statements.js";
+import { announced, CLOCK, KEY, NOTIFIED, notifiedOf, SAME_TASK } from "./task-statements.js";
 
 const NEW_TASK: Columns = [
   ...KEY,
@@ -34,25 +34,33 @@ const NEW_TASK: Columns = [
   ["version", "smallint"],
   ["concurrency_rate", "int"],
   ["concurrency_rate_ms", "bigint"],
+  ["max_run_ms", "bigint"],
+  ["start_by_ms", "float8"],
 ];
+
+/** When the task of the row is due. */
+export const SCHEDULED_AT = (row: string) =>
+  `coalesce(to_timestamp(${row}.scheduled_ms / 1000), c.now)`;
+const START_BY = (row: string) =>
+  `${SCHEDULED_AT(row)} + ${row}.start_by_ms * interval '1 millisecond'`;
 
 /** Inserts the tasks of `numbered`, in key order: {@link task-statements.ts}. */
 const ADDED = `added AS (
     INSERT INTO leasehold.task (namespace, id, seq, state, kind, queue, priority, data, dedupe_key,
       max_attempts, crash_limit, backoff_ms, max_backoff_ms, keep_done_ms, keep_dead_ms,
       concurrency_key, concurrency_limit, concurrency_any, concurrency_rate, concurrency_rate_ms,
-      version, created_at, scheduled_at)
+      version, max_run_ms, start_by, created_at, scheduled_at)
     SELECT i.namespace, i.id, i.seq, 'pending', i.kind, i.queue, i.priority, i.data, i.dedupe_key,
       i.max_attempts, i.crash_limit, i.backoff_ms, i.max_backoff_ms, i.keep_done_ms, i.keep_dead_ms,
-      i.concurrency_key, i.concurrency_limit, i.concurrency_any, i.concurrency_rate, i.concurrency_rate_ms, i.version, c.now,
-      coalesce(to_timestamp(i.scheduled_ms / 1000), c.now)
+      i.concurrency_key, i.concurrency_limit, i.concurrency_any, i.concurrency_rate, i.concurrency_rate_ms, i.version,
+      i.max_run_ms, ${START_BY("i")}, c.now, ${SCHEDULED_AT("i")}
     FROM numbered i CROSS JOIN clock c
     ORDER BY i.namespace COLLATE "C", i.kind COLLATE "C", i.dedupe_key COLLATE "C",
       CASE WHEN i.dedupe_key IS NULL THEN i.id END COLLATE "C", i.seq
     ON CONFLICT DO NOTHING
     RETURNING namespace, id, queue, created_at, scheduled_at
   ),
-  ${notifiedOf("added x WHERE x.scheduled_at <= x.created_at")}`;
+  ${notifiedOf("added x WHERE x.scheduled_at <= x.created_at", announced("added"))}`;
 
 /** Returns the keys of the added tasks. Numbers them in the order of the requests, whatever the order of the locks. */
 const ENQUEUE = `
@@ -221,6 +229,8 @@ function newTaskColumns(tasks: readonly NewTask[]): (readonly Scalar[])[] {
     tasks.map(({ version }) => version ?? FIRST_VERSION),
     tasks.map(({ concurrency }) => concurrency?.rate?.limit ?? null),
     tasks.map(({ concurrency }) => concurrency?.rate?.perMs ?? null),
+    tasks.map(({ maxRunMs }) => maxRunMs ?? null),
+    tasks.map(({ startByMs }) => startByMs ?? null),
   ];
 }
 

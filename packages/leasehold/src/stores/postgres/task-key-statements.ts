@@ -17,7 +17,7 @@
 
 import type { ClaimRequest } from "../../tasks/port.js";
 import { FIRST_VERSION, versionTaken } from "../../tasks/port.js";
-import { CLOCK_NOW } from "./task-statements.js";
+import { CLOCK_NOW, IN_TIME } from "./task-statements.js";
 
 /**
  * The kinds of a claim as its value $6: their names, and for each later version that it takes, the name and the version.
@@ -139,13 +139,13 @@ export const keyedHeads = (
         FROM (
           SELECT t.seq, t.priority, t.scheduled_at, t.version, ${bytes} AS bytes FROM leasehold.task t
           WHERE NOT k.any_order AND ${OF_KEY} AND t.state = 'pending'
-            AND (t.scheduled_at <= c.now OR t.attempt > 0) AND (k.stuck IS NULL OR t.seq < k.stuck)
+            AND (t.scheduled_at <= c.now OR t.attempt > 0) AND ${IN_TIME("t")} AND (k.stuck IS NULL OR t.seq < k.stuck)
           ORDER BY ${NUMBER} LIMIT k.free
         ) t WINDOW upto AS (ORDER BY t.seq ROWS UNBOUNDED PRECEDING)
       ) f WHERE f.due
       UNION ALL (
         SELECT t.priority, t.scheduled_at, t.seq, t.version, ${bytes} AS bytes FROM leasehold.task t
-        WHERE k.any_order AND ${OF_KEY} AND t.state = 'pending' AND t.scheduled_at <= c.now
+        WHERE k.any_order AND ${OF_KEY} AND t.state = 'pending' AND t.scheduled_at <= c.now AND ${IN_TIME("t")}
         ORDER BY t.priority, t.scheduled_at, t.seq LIMIT k.free
       )
     ) h

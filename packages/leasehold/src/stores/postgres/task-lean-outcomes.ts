@@ -6,7 +6,7 @@ import type {
   CompleteOutcome,
   CompleteRequest,
 } from "../../tasks/port.js";
-import { FIRST_VERSION } from "../../tasks/port.js";
+import { DEFAULT_GRACE_MS, FIRST_VERSION } from "../../tasks/port.js";
 import { encodeJson, isTaskId, NOTHING } from "../../tasks/record.js";
 import type { Parameter } from "./connection.js";
 import { type LeanStatement, listOf } from "./lean-statement.js";
@@ -16,13 +16,19 @@ import { decode, iso } from "./task-views.js";
 
 /** Null if the general statement decides the claim. */
 export function tasksOf(
-  { queues: [queue = ""], ttlMs }: ClaimRequest,
+  { queues: [queue = ""], ttlMs, graceMs = DEFAULT_GRACE_MS }: ClaimRequest,
   rows: readonly LeanClaimedRow[],
 ): ClaimedTask[] | null {
   const [first] = rows;
   if (!first || first.undecided) return null;
   if (first.id === null) return [];
-  const expiresAt = iso((first.now ?? first.token) + ttlMs * 1_000);
+  const now = first.now ?? first.token;
+  const whole = { ttlMs, remainingMs: ttlMs, expiresAt: iso(now + ttlMs * 1_000) };
+  const termOf = ({ maxRunMs }: LeanClaimedRow) => {
+    if (maxRunMs === null || maxRunMs + graceMs >= ttlMs) return whole;
+    const remainingMs = maxRunMs + graceMs;
+    return { ttlMs, remainingMs, expiresAt: iso(now + remainingMs * 1_000) };
+  };
   return rows.map((row) => ({
     id: row.id as string,
     kind: row.kind,
@@ -40,9 +46,9 @@ export function tasksOf(
     version: row.version ?? FIRST_VERSION,
     previousHolder: row.previousHolder,
     checkpoint: decode(row.checkpoint),
-    ttlMs,
-    remainingMs: ttlMs,
-    expiresAt,
+    maxRunMs: row.maxRunMs,
+    postponed: row.postponed ?? 0,
+    ...termOf(row),
   }));
 }
 

@@ -18,8 +18,13 @@
  * - A completion names its namespace once, and returns one row.
  */
 import { CLAIMED_BYTES } from "../../tasks/payloads.js";
-import { afterMs } from "./statements.js";
-import { CLAIM_DIGEST, claimedLeaseId, IN_ORDER, LEAN_PICK } from "./task-claim-statements.js";
+import {
+  CLAIM_DIGEST,
+  claimedLeaseId,
+  claimedUntil,
+  IN_ORDER,
+  LEAN_PICK,
+} from "./task-claim-statements.js";
 import {
   CLOCK,
   endedOf,
@@ -53,10 +58,12 @@ export interface LeanClaimedRow {
   readonly version: number | null;
   readonly previousHolder: string | null;
   readonly checkpoint: string | null;
+  readonly maxRunMs: number | null;
+  readonly postponed: number | null;
 }
 
 /**
- * Values: namespace, claimId, holder, ttlMs, limit, kinds, queue. Floating point has the microseconds of every due task,
+ * Values: namespace, claimId, holder, ttlMs, limit, kinds, graceMs, queue. Floating point has the microseconds of every due task,
  * and costs a fraction of an exact `extract`.
  */
 export const CLAIM_FIRST = `
@@ -72,13 +79,14 @@ WITH clock AS MATERIALIZED (
     UPDATE leasehold.task t SET state = 'running', attempt = t.attempt + 1,
       previous_holder = t.holder, holder = $3, lease_id = ${claimedLeaseId("t.seq")},
       token = greatest(t.token + 1, c.micros), ttl_ms = $4::int, started_at = c.now,
-      heartbeat_at = NULL, expires_at = ${afterMs("$4::int")}, result = NULL, progress = NULL
+      heartbeat_at = NULL, ${claimedUntil("$4::int")}, result = NULL, progress = NULL
     FROM clock c
     WHERE t.namespace = $1 AND t.seq = ANY (ARRAY(
       SELECT p.seq FROM picked p WHERE (SELECT sum(b.bytes) FROM picked b) <= ${CLAIMED_BYTES}
     ))
     RETURNING t.id, t.seq, t.kind, t.priority, t.data, t.lease_id, t.token, t.attempt, t.failures,
-      t.crashes, t.max_attempts, t.dedupe_key, t.scheduled_at, t.version, t.previous_holder, t.checkpoint
+      t.crashes, t.max_attempts, t.dedupe_key, t.scheduled_at, t.version, t.previous_holder, t.checkpoint,
+      t.max_run_ms, t.postponed
   ),
   noted AS (
     INSERT INTO leasehold.claim (namespace, claim_id, task_seqs, claimed_at)
@@ -88,7 +96,8 @@ SELECT x.id, x.kind, nullif(x.priority, 0) AS priority, x.data, x.lease_id AS "l
   x.token, nullif(x.attempt, 1) AS attempt, nullif(x.failures, 0) AS failures, nullif(x.crashes, 0) AS crashes,
   x.max_attempts AS "maxAttempts", x.dedupe_key AS "dedupeKey",
   (date_part('epoch', x.scheduled_at) * 1000000)::bigint AS "scheduledAt",
-  nullif(x.version, 1) AS version, x.previous_holder AS "previousHolder", x.checkpoint, nullif(c.micros, x.token) AS now,
+  nullif(x.version, 1) AS version, x.previous_holder AS "previousHolder", x.checkpoint, x.max_run_ms AS "maxRunMs",
+  nullif(x.postponed, 0) AS postponed, nullif(c.micros, x.token) AS now,
   CASE WHEN x.id IS NULL THEN EXISTS (SELECT FROM earlier) OR EXISTS (SELECT FROM picked)
     OR EXISTS (SELECT FROM keyed) OR EXISTS (SELECT FROM limited) END AS undecided,
   CASE WHEN x.id IS NULL THEN EXISTS (SELECT FROM limited) END AS limited

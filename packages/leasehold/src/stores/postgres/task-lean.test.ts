@@ -228,14 +228,14 @@ function exercise(open: () => Promise<{ url: string } | { directory: string }>) 
 
     it("returns what a task has beside the usual values", async () => {
       const namespace = "values";
-      const settings = { priority: -5, dedupeKey: "key", maxAttempts: 9 };
+      const settings = { priority: -5, dedupeKey: "key", maxAttempts: 9, maxRunMs: 3_000 };
       const change = { ...settings, kind: "other", version: 2 };
       const scheduledAt = "2001-02-03T04:05:06.789Z";
       const [id] = (await enqueue(namespace, [{ ...change, data: { n: 1 }, scheduledAt }])) as [
         string,
       ];
       await write(
-        `attempt = 6, failures = 2, crashes = 3, holder = 'before', token = ${LATE_TOKEN},
+        `attempt = 6, failures = 2, crashes = 3, postponed = 4, holder = 'before', token = ${LATE_TOKEN},
            checkpoint = '{"row":5}'`,
         [id],
       );
@@ -243,6 +243,7 @@ function exercise(open: () => Promise<{ url: string } | { directory: string }>) 
         kinds: ["kind", "other"],
         versions: { other: 2 },
         ttlMs: 5_000,
+        graceMs: 1_500,
       });
       const [task] = await claim(request);
       expect(task).toEqual({
@@ -258,8 +259,9 @@ function exercise(open: () => Promise<{ url: string } | { directory: string }>) 
         scheduledAt,
         previousHolder: "before",
         checkpoint: { row: 5 },
+        postponed: 4,
         ttlMs: 5_000,
-        remainingMs: 5_000,
+        remainingMs: 4_500,
         expiresAt: expect.any(String),
       });
       const view = await database.tasks.get({ namespace, id });

@@ -16,7 +16,7 @@
  * - Each kind is read by itself, from an index: the backlog of a kind that must wait is in no other's way.
  */
 import { RUNS, VERSION_TAKEN, windowOf } from "./task-key-statements.js";
-import { CLOCK_NOW } from "./task-statements.js";
+import { CLOCK_NOW, IN_TIME } from "./task-statements.js";
 
 const CONCERNS = (queues: string) => `l.namespace = $1 AND CASE l.scope
         WHEN 'kind' THEN $6::text[] IS NULL OR l.name = ANY ($6::text[])
@@ -138,7 +138,7 @@ export const limitedPlain = (
     SELECT w.queue, w.kind, t.* FROM wanted w CROSS JOIN LATERAL (
       SELECT t.seq, t.priority, t.scheduled_at FROM leasehold.task t
       WHERE ${WAITS("w.queue")} AND t.kind = w.kind AND t.scheduled_at <= ${CLOCK_NOW}
-        AND ${VERSION_TAKEN("t")}
+        AND ${IN_TIME("t")} AND ${VERSION_TAKEN("t")}
       ORDER BY t.priority, t.scheduled_at, t.seq LIMIT least(w.free, 2 * $5::int + 20)
     ) t
   ),

@@ -13,10 +13,11 @@ import type {
   Json,
   Refused,
   RequeueOutcome,
+  RequeueRequest,
   TaskGrant,
   TaskKey,
 } from "../../tasks/port.js";
-import { encodeJson, storedError } from "../../tasks/record.js";
+import { encodeJson, isUnfinished, storedError } from "../../tasks/record.js";
 import { refusal } from "../../tasks/rules.js";
 import type { Sql } from "./connection.js";
 import { grantColumns, keyColumns, type Statement } from "./task-calls.js";
@@ -30,8 +31,8 @@ import {
   type DeletedRow,
   FAIL,
   type FailedRow,
-  GIVE_BACK,
   HEARTBEAT,
+  REQUEUE,
   RETRY,
   type RenewedRow,
   TASK_STATE_AND_OUTPUT,
@@ -122,11 +123,15 @@ export function failing(sql: Sql, random: Random): Statement<FailRequest, FailOu
   };
 }
 
-export function requeueing(sql: Sql): Statement<TaskGrant, RequeueOutcome, ChangedRow> {
+export function requeueing(sql: Sql): Statement<RequeueRequest, RequeueOutcome, ChangedRow> {
   return {
     sql,
-    text: GIVE_BACK,
-    values: grantColumns,
+    text: REQUEUE,
+    values: (entries) => [
+      ...grantColumns(entries),
+      entries.map(({ request }) => request.retryInMs ?? null),
+      entries.map(({ request: { reason = null } }) => reason && storedError(reason)),
+    ],
     changed: () => ({ status: "returned", repeated: false }),
     passedOver: (skipped) =>
       skipped?.own && skipped.result === "returned" && skipped.state === "pending"
@@ -146,7 +151,7 @@ export function cancelling(sql: Sql): Statement<TaskKey, AdminOutcome, ChangedRo
       if (!skipped) return { status: "unknown" };
       const { state } = skipped;
       if (state === "cancelled") return { status: "ok", state };
-      return state === "done" || state === "dead" ? { status: "conflict", state } : null;
+      return isUnfinished(state) ? null : { status: "conflict", state };
     },
   };
 }
@@ -231,6 +236,8 @@ export function claimedTask(row: ClaimedRow & { readonly id: string }): ClaimedT
     version: row.version,
     previousHolder: row.previousHolder,
     checkpoint: decode(row.checkpoint),
+    maxRunMs: row.maxRunMs,
+    postponed: row.postponed,
     ttlMs: row.ttlMs,
     remainingMs: remainingMs(row),
     expiresAt: iso(row.expiresAt),

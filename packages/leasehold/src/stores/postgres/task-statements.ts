@@ -19,7 +19,7 @@
  * Names: c the clock, i the input, t the task, h as held, x as changed. Times go out in microseconds.
  */
 import { REPEATED_BYTES } from "../../tasks/payloads.js";
-import type { TaskState } from "../../tasks/port.js";
+import { SOON_MS, type TaskState } from "../../tasks/port.js";
 import { CHANNEL } from "./connection.js";
 import { afterMs, type Columns, grantId, unnested } from "./statements.js";
 
@@ -55,6 +55,9 @@ const heldWhere = (condition: string, columns = "") => `held AS MATERIALIZED (
  * snapshot is not found there; like a locked row, it is skipped and retried.
  */
 const SAME_PLACE = "t.ctid = h.at";
+/** The task has begun, or need not have begun yet. */
+export const IN_TIME = (row: string) =>
+  `(${row}.start_by IS NULL OR ${row}.start_by > ${CLOCK_NOW} OR ${row}.attempt > 0)`;
 /** The grant is live and belongs to the request. */
 export const LIVE_GRANT =
   "t.state = 'running' AND t.lease_id = i.lease_id AND t.token = i.token AND c.now < t.expires_at";
@@ -75,18 +78,35 @@ export const keptOf = (from: string, result: string, error = "NULL") => `kept AS
 export const KEPT_COLUMNS = `t.namespace, t.id, t.seq, t.attempt, t.holder, t.lease_id, t.token, t.ttl_ms,
       t.started_at, t.heartbeat_at, t.progress, t.queue, t.state`;
 
-/** Sends one notification per queue with newly claimable tasks, once per statement. */
-export const notifiedOf = (from: string) => `notified AS MATERIALIZED (
+/** Times this close to each other, in milliseconds, share a notification. */
+const TOGETHER_MS = 20;
+/** Of one statement, for tasks that become due: the first ones. */
+const MOST_ANNOUNCED = 100;
+/** Announces tasks of `from`, which have the columns of a task, that become due soon. As many rows as notifications. */
+export const announced = (from: string) => `
+    SELECT pg_notify('${CHANNEL}', json_build_array('task', q.namespace, q.queue, q.in_ms::text)::text)
+    FROM (
+      SELECT DISTINCT x.namespace, x.queue, i.in_ms FROM ${from} x CROSS JOIN clock c CROSS JOIN LATERAL (
+        SELECT (ceil(extract(epoch FROM x.scheduled_at - c.now) * 1000 / ${TOGETHER_MS}) * ${TOGETHER_MS})::bigint AS in_ms
+      ) i
+      WHERE x.scheduled_at > c.now AND i.in_ms <= ${SOON_MS}
+      ORDER BY 3 LIMIT ${MOST_ANNOUNCED}
+    ) q`;
+/**
+ * Sends one notification per queue with newly claimable tasks, once per statement.
+ * @param also other notifications
+ */
+export const notifiedOf = (from: string, also?: string) => `notified AS MATERIALIZED (
     SELECT pg_notify('${CHANNEL}', json_build_array('task', q.namespace, q.queue)::text)
-    FROM (SELECT DISTINCT x.namespace, x.queue FROM ${from}) q
+    FROM (SELECT DISTINCT x.namespace, x.queue FROM ${from}) q${also ? `\n    UNION ALL${also}` : ""}
   )`;
 /**
  * Sends one notification per ended task whose result a caller waits for. Where no caller does, it costs a look at an empty
  * table. A subquery, because a join of a batch with the table may read all of it.
  */
-export const endedOf = (condition = "true") => `(
+export const endedOf = (from = "changed", condition = "true") => `(
     SELECT count(pg_notify('${CHANNEL}', json_build_array('ended', e.namespace, e.id)::text)::text)
-    FROM changed e WHERE (SELECT EXISTS (SELECT FROM leasehold.result_wait)) AND ${condition} AND (
+    FROM ${from} e WHERE (SELECT EXISTS (SELECT FROM leasehold.result_wait)) AND ${condition} AND (
       SELECT true FROM leasehold.result_wait w WHERE w.namespace = e.namespace AND w.task_id = e.id
     )
   )::int AS ended`;
@@ -104,7 +124,7 @@ WITH ${CLOCK},
   ${heldWhere(LIVE_GRANT)}
 UPDATE leasehold.task t SET ttl_ms = h.ttl_ms, heartbeat_at = c.now,
   -- Never shortens a grant: its holder may already trust an older response.
-  expires_at = greatest(t.expires_at, ${afterMs("h.ttl_ms")}),
+  expires_at = least(t.run_until, greatest(t.expires_at, ${afterMs("h.ttl_ms")})),
   progress = coalesce(h.progress, t.progress), checkpoint = coalesce(h.checkpoint, t.checkpoint)
 FROM held h CROSS JOIN clock c
 WHERE ${SAME_PLACE}
@@ -164,21 +184,23 @@ WITH ${CLOCK},
   ${keptOf("changed x", "failed", "x.error")},
   ${notifiedOf("changed x CROSS JOIN clock c WHERE x.state = 'pending' AND x.scheduled_at <= c.now")}
 SELECT x.n::int AS n, x.state,
-  (extract(epoch FROM x.scheduled_at - c.now) * 1000)::float8 AS "retryInMs", ${NOTIFIED}, ${endedOf("e.state = 'dead'")}
+  (extract(epoch FROM x.scheduled_at - c.now) * 1000)::float8 AS "retryInMs", ${NOTIFIED}, ${endedOf("changed", "e.state = 'dead'")}
 FROM changed x CROSS JOIN clock c`;
 
-/** Values: namespaces, ids, leaseIds, tokens. */
-export const GIVE_BACK = `
+/** Values: namespaces, ids, leaseIds, tokens, retryInMs, reasons. */
+export const REQUEUE = `
 WITH ${CLOCK},
-  ${input(GRANT)},
+  ${input([...GRANT, ["retry_in_ms", "float8"], ["reason", "text"]])},
   ${heldWhere(LIVE_GRANT)},
   changed AS (
-    UPDATE leasehold.task t SET state = 'pending', result = 'returned'
-    FROM held h WHERE ${SAME_PLACE}
-    RETURNING h.n, ${KEPT_COLUMNS}
+    UPDATE leasehold.task t SET state = 'pending', result = 'returned',
+      scheduled_at = coalesce(${afterMs("h.retry_in_ms")}, t.scheduled_at),
+      postponed = t.postponed + CASE WHEN h.retry_in_ms IS NULL THEN 0 ELSE 1 END
+    FROM held h CROSS JOIN clock c WHERE ${SAME_PLACE}
+    RETURNING h.n, ${KEPT_COLUMNS}, h.reason, t.scheduled_at
   ),
-  ${keptOf("changed x", "returned")},
-  ${notifiedOf("changed x")}
+  ${keptOf("changed x", "returned", "x.reason")},
+  ${notifiedOf("changed x CROSS JOIN clock c WHERE x.scheduled_at <= c.now", announced("changed"))}
 SELECT x.n::int AS n, ${NOTIFIED} FROM changed x`;
 
 /** Values: namespaces, ids. */
@@ -209,7 +231,7 @@ export const RETRY = `
 WITH ${CLOCK},
   ${input(KEY)},
   ${heldWhere(
-    `t.state = 'pending' OR (t.state IN ('dead', 'cancelled') AND NOT ${RIVAL("t")})`,
+    `t.state = 'pending' OR (t.state IN ('dead', 'cancelled', 'expired') AND NOT ${RIVAL("t")})`,
     ", t.kind, t.dedupe_key, t.state",
   )},
   ranked AS (
@@ -217,7 +239,9 @@ WITH ${CLOCK},
     FROM held h
   ),
   changed AS (
-    UPDATE leasehold.task t SET state = 'pending', failures = 0, crashes = 0, finished_at = NULL, delete_at = NULL,
+    UPDATE leasehold.task t SET state = 'pending', failures = 0, crashes = 0, postponed = 0,
+      finished_at = NULL, delete_at = NULL,
+      start_by = CASE WHEN h.state = 'pending' THEN t.start_by END,
       scheduled_at = CASE WHEN h.state = 'pending' THEN least(t.scheduled_at, c.now) ELSE c.now END
     FROM ranked h CROSS JOIN clock c
     WHERE ${SAME_PLACE} AND (h.state = 'pending' OR h.dedupe_key IS NULL OR h.rank = 1)
@@ -246,7 +270,7 @@ SELECT x.n::int AS n, x.state FROM changed x`;
 
 export interface TaskStateRow {
   readonly n: number;
-  readonly state: "pending" | "running" | "done" | "dead" | "cancelled";
+  readonly state: TaskState;
   readonly own: boolean;
   readonly live: boolean;
   /** How the last grant ended. */
@@ -277,11 +301,12 @@ export const TASK_STATE_AND_OUTPUT = taskState(`
 export interface ReapedRow {
   readonly namespace: string;
   readonly id: string;
-  readonly holder: string;
-  readonly token: number;
-  readonly state: "pending" | "dead";
+  /** Null, like the token, of a task that has not begun in time. */
+  readonly holder: string | null;
+  readonly token: number | null;
+  readonly state: "pending" | "dead" | "expired";
 }
-/** Values: limit. */
+/** Ends expired leases, and tasks that have not begun in time. Values: the limit of each. */
 export const REAP = `
 WITH ${CLOCK},
   held AS MATERIALIZED (
@@ -299,8 +324,21 @@ WITH ${CLOCK},
     RETURNING ${KEPT_COLUMNS}
   ),
   ${keptOf("changed x", "expired")},
-  ${notifiedOf("changed x WHERE x.state = 'pending'")}
-SELECT x.namespace, x.id, x.holder, x.token, x.state, ${NOTIFIED}, ${endedOf("e.state = 'dead'")} FROM changed x`;
+  ${notifiedOf("changed x WHERE x.state = 'pending'")},
+  late AS MATERIALIZED (
+    SELECT t.ctid AS at FROM leasehold.task t
+    WHERE t.state = 'pending' AND t.start_by <= (SELECT now FROM clock) AND t.attempt = 0
+    ORDER BY t.start_by LIMIT $1::int
+    FOR NO KEY UPDATE OF t SKIP LOCKED
+  ),
+  missed AS (
+    UPDATE leasehold.task t SET state = 'expired', finished_at = c.now, delete_at = ${KEPT_DEAD}
+    FROM late h CROSS JOIN clock c WHERE ${SAME_PLACE}
+    RETURNING t.namespace, t.id
+  )
+SELECT x.namespace, x.id, x.holder, x.token, x.state, ${NOTIFIED}, ${endedOf("changed", "e.state = 'dead'")} FROM changed x
+UNION ALL
+SELECT x.namespace, x.id, NULL, NULL, 'expired', 0, ${endedOf("missed")} FROM missed x`;
 
 /** Deletes tasks that are to be kept no longer, with their attempts. Values: limit. */
 export const COLLECT = `

@@ -36,6 +36,9 @@ interface PlainRow extends ConcurrencyRow {
   readonly crashes: number;
   readonly maxAttempts: number;
   readonly crashLimit: number;
+  readonly maxRunMs: number | null;
+  readonly startBy: number | null;
+  readonly postponed: number;
   readonly createdAt: number;
   readonly scheduledAt: number;
   readonly startedAt: number | null;
@@ -51,6 +54,7 @@ interface PlainRow extends ConcurrencyRow {
 const COLUMNS = `t.id, t.kind, t.queue, t.priority, t.state, t.dedupe_key AS "dedupeKey",
   ${concurrencyColumns("t")}, t.version,
   t.attempt, t.failures, t.crashes, t.max_attempts AS "maxAttempts", t.crash_limit AS "crashLimit",
+  t.max_run_ms AS "maxRunMs", ${micros("t.start_by")} AS "startBy", t.postponed,
   ${micros("t.created_at")} AS "createdAt", ${micros("t.scheduled_at")} AS "scheduledAt",
   ${micros("t.started_at")} AS "startedAt", ${micros("t.heartbeat_at")} AS "heartbeatAt",
   ${micros("t.expires_at")} AS "expiresAt", t.holder, ${grantId("t")} AS "grantId", t.token,
@@ -214,6 +218,9 @@ function viewOf(row: PlainRow): Omit<TaskView, "error"> {
     crashes: row.crashes,
     maxAttempts: row.maxAttempts,
     crashLimit: row.crashLimit,
+    maxRunMs: row.maxRunMs,
+    startBy: isoOrNull(row.startBy),
+    postponed: row.postponed,
     createdAt: iso(row.createdAt),
     scheduledAt: iso(row.scheduledAt),
     startedAt: isoOrNull(row.startedAt),

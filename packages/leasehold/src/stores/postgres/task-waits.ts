@@ -47,7 +47,7 @@ interface ResultRow {
   readonly text: string | null;
   readonly fits: boolean;
 }
-const TEXT = `CASE WHEN t.state = 'done' THEN t.output WHEN t.state IN ('dead', 'cancelled') THEN t.error END`;
+const TEXT = `CASE WHEN t.state = 'done' THEN t.output WHEN t.state IN ('dead', 'cancelled', 'expired') THEN t.error END`;
 /** Values: namespaces, ids. The size of a value is in its header: what does not fit is not read. */
 const RESULTS = `
 SELECT r.n::int AS n, r.state, r.fits, CASE WHEN r.fits THEN ${TEXT.replaceAll("t.", "r.")} END AS text
@@ -93,6 +93,7 @@ const COUNTED: readonly (readonly [what: string, condition: string])[] = [
 const COUNTED_ENDED: typeof COUNTED = [
   ["dead", "t.state = 'dead'"],
   ["cancelled", "t.state = 'cancelled'"],
+  ["expired", "t.state = 'expired'"],
   ["done", "t.state = 'done'"],
 ];
 
@@ -125,7 +126,16 @@ ${counted
 const STATS = statsSql([...COUNTED, ...COUNTED_ENDED]);
 const STATS_UNFINISHED = statsSql(COUNTED);
 
-const NONE = { pending: 0, running: 0, done: 0, dead: 0, cancelled: 0, due: 0, dueForMs: null };
+const NONE = {
+  pending: 0,
+  running: 0,
+  done: 0,
+  dead: 0,
+  cancelled: 0,
+  expired: 0,
+  due: 0,
+  dueForMs: null,
+};
 
 export async function readStats(run: Run, query: TaskStatsQuery): Promise<TaskStatistics> {
   const { namespace, queues = null, kinds = null, unfinishedOnly = false, limit } = query;

@@ -30,10 +30,10 @@ import type {
   ReadResultsOptions,
   Reaped,
   RequeueOutcome,
+  RequeueRequest,
   TaskCapabilities,
   TaskDetails,
   TaskEndEvent,
-  TaskGrant,
   TaskKey,
   TaskLeaseQuery,
   TaskLimits,
@@ -46,6 +46,7 @@ import type {
   TaskView,
   TaskWatchEvent,
 } from "../../tasks/port.js";
+import { DEFAULT_GRACE_MS } from "../../tasks/port.js";
 import { isTaskId, storedTask, taskCursor } from "../../tasks/record.js";
 import type { Schema, Sql } from "./connection.js";
 import { failedOutcome, storeError } from "./failures.js";
@@ -153,7 +154,7 @@ export class PostgresTaskStore implements TaskStore {
   }
 
   async claim(request: ClaimRequest, options?: ClaimOptions): Promise<ClaimOutcome> {
-    const { namespace, claimId, holder, ttlMs, limit } = request;
+    const { namespace, claimId, holder, ttlMs, limit, graceMs = DEFAULT_GRACE_MS } = request;
     const kinds = kindsTaken(request);
     const queues = [...new Set(request.queues)];
     try {
@@ -161,7 +162,7 @@ export class PostgresTaskStore implements TaskStore {
       if (queues.length === 0) return { status: "claimed", tasks: [] };
       let limited = false;
       if (queues.length === 1) {
-        const values = [namespace, claimId, holder, ttlMs, limit, kinds, ...queues];
+        const values = [namespace, claimId, holder, ttlMs, limit, kinds, graceMs, ...queues];
         const rows = await run<LeanClaimedRow>(CLAIM_FIRST, values);
         limited = rows[0]?.limited ?? false;
         const tasks = tasksOf(request, rows);
@@ -172,7 +173,8 @@ export class PostgresTaskStore implements TaskStore {
       }
       const places = claimedPlaces(queues.length);
       const nulls = Array.from({ length: places - queues.length }, () => null);
-      const values = [namespace, claimId, holder, ttlMs, limit, kinds, ...queues, ...nulls];
+      const asked = [namespace, claimId, holder, ttlMs, limit, kinds, graceMs];
+      const values = [...asked, ...queues, ...nulls];
       // The lean statement has left tasks with a key or a limit to this one.
       const first = queues.length === 1 ? (limited ? "limited" : "keyed") : "plain";
       const pause = (looks: number) => sleep(this.#clock, 2 * looks);
@@ -208,7 +210,7 @@ export class PostgresTaskStore implements TaskStore {
     return this.#calls.decide(failing(this.#general, this.#random), requests, options);
   }
 
-  requeue(requests: readonly TaskGrant[], options?: CallOptions): Promise<RequeueOutcome[]> {
+  requeue(requests: readonly RequeueRequest[], options?: CallOptions): Promise<RequeueOutcome[]> {
     return this.#calls.decide(requeueing(this.#general), requests, options);
   }
 
@@ -249,7 +251,7 @@ export class PostgresTaskStore implements TaskStore {
   async counts(namespace: string): Promise<Record<TaskState, number>> {
     const run = this.#calls.within(this.#general);
     const rows = await run<{ state: TaskState; count: number }>(COUNTS, [namespace]);
-    const counts = { pending: 0, running: 0, done: 0, dead: 0, cancelled: 0 };
+    const counts = { pending: 0, running: 0, done: 0, dead: 0, cancelled: 0, expired: 0 };
     for (const { state, count } of rows) counts[state] = count;
     return counts;
   }
@@ -281,7 +283,7 @@ export class PostgresTaskStore implements TaskStore {
     for (let rows: readonly ReapedRow[] = []; ; ) {
       rows = await this.#calls.within(this.#general)<ReapedRow>(REAP, [REAPED_AT_ONCE]);
       for (const { namespace, id, holder, token, state } of rows) {
-        reaped.push({ namespace, id, holder, token, state });
+        reaped.push({ namespace, id, holder, token, state } as Reaped);
       }
       if (rows.length < REAPED_AT_ONCE) break;
     }
@@ -326,8 +328,8 @@ export class PostgresTaskStore implements TaskStore {
     this.#calls.assertOpen();
     yield* watchEvents(
       this.#listener,
-      ([topic, place, queue]): TaskWatchEvent | null =>
-        topic === "task" && place === namespace ? readyOf(queue) : null,
+      ([topic, place, queue, inMs]): TaskWatchEvent | null =>
+        topic === "task" && place === namespace ? readyOf(queue, inMs) : null,
       [signal, this.#closing.signal],
     );
   }
@@ -352,6 +354,7 @@ export class PostgresTaskStore implements TaskStore {
 }
 
 /** An empty name: a task of any queue may be claimable. */
-function readyOf(queue: string): TaskWatchEvent {
-  return queue === "" ? { type: "resync" } : { type: "ready", queue };
+function readyOf(queue: string, inMs: string | undefined): TaskWatchEvent {
+  if (queue === "") return { type: "resync" };
+  return { type: "ready", queue, ...(inMs !== undefined && { inMs: Number(inMs) }) };
 }

@@ -27,8 +27,8 @@ export type Notification = readonly [
   topic: string,
   namespace: string,
   name: string,
-  /** Grant id of the waiter that a freed lease is reserved for. */
-  wakes?: string,
+  /** Grant id of the waiter that a freed lease is reserved for; of a task that becomes due, in how many milliseconds. */
+  detail?: string,
 ];
 export type ListenerEvent = Notification | "resync";
 

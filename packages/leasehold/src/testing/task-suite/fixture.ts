@@ -19,6 +19,7 @@ import type {
   Reaped,
   RefusalReason,
   RequeueOutcome,
+  RequeueRequest,
   TaskDetails,
   TaskGrant,
   TaskKey,
@@ -154,7 +155,7 @@ export class Fixture {
   failAll(requests: readonly FailRequest[]): Promise<FailOutcome[]> {
     return settled((batch, options) => this.store.fail(batch, options), requests);
   }
-  requeueAll(requests: readonly TaskGrant[]): Promise<RequeueOutcome[]> {
+  requeueAll(requests: readonly RequeueRequest[]): Promise<RequeueOutcome[]> {
     return settled((batch, options) => this.store.requeue(batch, options), requests);
   }
   cancelAll(tasks: readonly TaskKey[]): Promise<AdminOutcome[]> {
@@ -180,8 +181,11 @@ export class Fixture {
     const request = { ...grantOf(grant), error: "it failed", retryInMs: null, ...change };
     return only(await this.failAll([request]));
   }
-  async requeue(grant: TaskGrant): Promise<RequeueOutcome> {
-    return only(await this.requeueAll([grantOf(grant)]));
+  async requeue(
+    grant: TaskGrant,
+    later: Pick<RequeueRequest, "retryInMs" | "reason"> = {},
+  ): Promise<RequeueOutcome> {
+    return only(await this.requeueAll([{ ...grantOf(grant), ...later }]));
   }
   async cancel({ id }: { id: string }): Promise<AdminOutcome> {
     return only(await this.cancelAll([this.key(id)]));
@@ -245,6 +249,14 @@ export class Fixture {
     return reaped.filter(({ namespace }) => namespace === this.namespace);
   }
 
+  /** Ends a task that has not begun in time, or waits until a server has. */
+  untilExpired(task: { id: string }): Promise<void> {
+    return this.until("a task that is late expires", async () => {
+      await this.store.reap();
+      return (await this.view(task)).state === "expired";
+    });
+  }
+
   inTime(body: (ttlMs: number) => Promise<boolean>): Promise<void> {
     const { maxMs } = this.store.capabilities.ttl;
     return inTime(this.#expect, { firstMs: 2 * this.shortTtlMs, maxMs }, body);
@@ -270,8 +282,15 @@ class TaskWatching extends Watching<TaskWatchEvent> {
 
   /** The queues of the notifications, in order. */
   get ready(): string[] {
-    return this.events.flatMap((event) => (event.type === "ready" ? event.queue : []));
+    return this.events.flatMap((event) => (isDue(event) ? event.queue : []));
   }
+}
+
+/** Whether it is about a task that is due, and not one that becomes due. */
+export function isDue(
+  event: TaskWatchEvent,
+): event is Extract<TaskWatchEvent, { readonly type: "ready" }> {
+  return event.type === "ready" && event.inMs === undefined;
 }
 
 /** The last digits of the number that the store gave the task, from the lease id. */

@@ -31,6 +31,7 @@ import { rates } from "./rates.js";
 import { results } from "./results.js";
 import { retaining } from "./retaining.js";
 import { statistics } from "./statistics.js";
+import { timing } from "./timing.js";
 import { versions } from "./versions.js";
 import { views } from "./views.js";
 import { watching } from "./watching.js";
@@ -53,6 +54,7 @@ const SECTIONS: readonly (readonly [string, Section])[] = [
   ["expiry and reap", expiry],
   ["complete", completing],
   ["fail and requeue", failing],
+  ["limits of time", timing],
   ["cancel and retry", cancelling],
   ["delete", deleting],
   ["retention", retaining],

@@ -2,6 +2,7 @@
 import { claimDigestOf, grantIdOf, newLeaseId, zip } from "../../env/index.js";
 import { headOfKey } from "../../tasks/keys.js";
 import { taskLeaseState } from "../../tasks/leases.js";
+import * as operators from "../../tasks/operator-rules.js";
 import {
   type ClaimRequest,
   type Concurrency,
@@ -217,7 +218,7 @@ class Walk {
     this.#nowMs += ttlMs;
     await fixture.reap(...claimed);
     for (const { id } of claimed) {
-      const decision = rules.reap(this.#records.get(id) as TaskRecord, this.#nowMs);
+      const decision = operators.reap(this.#records.get(id) as TaskRecord, this.#nowMs);
       if (decision) this.#records.set(id, decision.record);
       const { state, crashes } = await fixture.view({ id });
       this.expect({ state, crashes }).toEqual({
@@ -271,14 +272,14 @@ class Walk {
   async #cancel(): Promise<void> {
     const keys = this.#someTasks();
     const outcomes = await this.fixture.cancelAll(keys);
-    this.#each(keys, outcomes, (_, record) => rules.cancel(record, this.#nowMs));
+    this.#each(keys, outcomes, (_, record) => operators.cancel(record, this.#nowMs));
   }
 
   async #retry(): Promise<void> {
     const keys = this.#someTasks();
     const outcomes = await this.fixture.retryAll(keys);
     this.#each(keys, outcomes, (_, record) =>
-      rules.retry(record, record && this.#rival(record), this.#nowMs),
+      operators.retry(record, record && this.#rival(record), this.#nowMs),
     );
   }
 

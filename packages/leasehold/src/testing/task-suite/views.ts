@@ -7,7 +7,11 @@ import { thrownBy } from "./fixture.js";
 async function twoOfEach(fixture: Fixture): Promise<Record<string, string[]>> {
   const states = [...TASK_STATES, ...TASK_STATES];
   const ids = await fixture.addAll(
-    states.map((state, index) => ({ queue: state, kind: index < TASK_STATES.length ? "a" : "b" })),
+    states.map((state, index) => ({
+      queue: state,
+      kind: index < TASK_STATES.length ? "a" : "b",
+      ...(state === "expired" && { startByMs: 1 }),
+    })),
   );
   await fixture.claim({ queues: ["running"] });
   for (const held of await fixture.claim({ queues: ["done"] })) await fixture.complete(held, 1);
@@ -19,6 +23,8 @@ async function twoOfEach(fixture: Fixture): Promise<Record<string, string[]>> {
     byState[state] = [...(byState[state] ?? []), ids[index] ?? ""];
   }
   await fixture.cancelAll((byState["cancelled"] ?? []).map((id) => fixture.key(id)));
+  await fixture.pass(1);
+  for (const id of byState["expired"] ?? []) await fixture.untilExpired({ id });
   return byState;
 }
 
@@ -49,7 +55,7 @@ export const views: Section = (test, expect) => {
   test("lists what it also answers one by one", async (fixture) => {
     await twoOfEach(fixture);
     const { items } = await fixture.store.list({ namespace: fixture.namespace });
-    expect(items).toHaveLength(10);
+    expect(items).toHaveLength(12);
     for (const item of items) {
       const { attempts, checkpoint, ...view } = await fixture.view(item);
       const { remainingMs, ...rest } = view;
@@ -151,7 +157,7 @@ export const views: Section = (test, expect) => {
   });
 
   test("counts the tasks of each state", async (fixture) => {
-    const none = { pending: 0, running: 0, done: 0, dead: 0, cancelled: 0 };
+    const none = { pending: 0, running: 0, done: 0, dead: 0, cancelled: 0, expired: 0 };
     expect(await fixture.store.counts(fixture.namespace)).toEqual(none);
     await twoOfEach(fixture);
     await fixture.add();
@@ -161,6 +167,7 @@ export const views: Section = (test, expect) => {
       done: 2,
       dead: 2,
       cancelled: 2,
+      expired: 2,
     });
     expect(await fixture.store.counts(`${fixture.namespace}-other`)).toEqual(none);
   });

@@ -36,11 +36,11 @@ WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
     INSERT INTO leasehold.task (namespace, id, seq, state, kind, queue, priority, data,
       max_attempts, crash_limit, backoff_ms, max_backoff_ms, keep_done_ms, keep_dead_ms,
       concurrency_key, concurrency_limit, concurrency_any, concurrency_rate, concurrency_rate_ms,
-      version, created_at, scheduled_at)
+      version, max_run_ms, start_by, created_at, scheduled_at)
     SELECT m.namespace, f.id, f.seq, 'pending', m.kind, m.queue, m.priority, m.data,
       m.max_attempts, m.crash_limit, m.backoff_ms, m.max_backoff_ms, m.keep_done_ms, m.keep_dead_ms,
-      m.concurrency_key, m.concurrency_limit, m.concurrency_any, m.concurrency_rate, m.concurrency_rate_ms, m.version, c.now,
-      coalesce(to_timestamp(f.scheduled_ms / 1000), c.now)
+      m.concurrency_key, m.concurrency_limit, m.concurrency_any, m.concurrency_rate, m.concurrency_rate_ms, m.version,
+      m.max_run_ms, coalesce(to_timestamp(f.scheduled_ms / 1000), c.now) + m.start_by_ms * interval '1 millisecond', c.now, coalesce(to_timestamp(f.scheduled_ms / 1000), c.now)
     FROM moved m CROSS JOIN fires f CROSS JOIN clock c ORDER BY f.n
     ON CONFLICT DO NOTHING
     RETURNING namespace, id, queue, created_at, scheduled_at
@@ -48,6 +48,15 @@ WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
   notified AS MATERIALIZED (
     SELECT pg_notify('leasehold', json_build_array('task', q.namespace, q.queue)::text)
     FROM (SELECT DISTINCT x.namespace, x.queue FROM added x WHERE x.scheduled_at <= x.created_at) q
+    UNION ALL
+    SELECT pg_notify('leasehold', json_build_array('task', q.namespace, q.queue, q.in_ms::text)::text)
+    FROM (
+      SELECT DISTINCT x.namespace, x.queue, i.in_ms FROM added x CROSS JOIN clock c CROSS JOIN LATERAL (
+        SELECT (ceil(extract(epoch FROM x.scheduled_at - c.now) * 1000 / 20) * 20)::bigint AS in_ms
+      ) i
+      WHERE x.scheduled_at > c.now AND i.in_ms <= 600000
+      ORDER BY 3 LIMIT 100
+    ) q
   )
 SELECT m.kind, m.queue, (SELECT count(*) FROM notified)::int AS notified,
   ARRAY(SELECT a.id FROM added a JOIN fires f USING (id) ORDER BY f.n) AS "taskIds" FROM moved m

@@ -5,10 +5,11 @@
 -- $4 ttlMs
 -- $5 limit
 -- $6 kinds
--- $7 queue1
--- $8 queue2
+-- $7 graceMs
+-- $8 queue1
+-- $9 queue2
 
--- lines 11 to 18 of task-claim.sql
+-- lines 12 to 19 of task-claim.sql
   seen AS MATERIALIZED (
     SELECT l.ctid AS at, l.namespace, l.scope, l.name, l.running_most AS most, w.*
     FROM leasehold.task_limit l CROSS JOIN clock c CROSS JOIN LATERAL (
@@ -18,7 +19,7 @@
       ) w
     WHERE l.namespace = $1 AND CASE l.scope
         WHEN 'kind' THEN $6::text[] IS NULL OR l.name = ANY ($6::text[])
-        ELSE l.name = ANY (ARRAY[$7::text, $8::text]) END
+        ELSE l.name = ANY (ARRAY[$8::text, $9::text]) END
       AND NOT EXISTS (SELECT FROM earlier)
   ),
   unreached AS MATERIALIZED (
@@ -54,16 +55,16 @@
     WHERE (s.scope, s.name) NOT IN (SELECT o.scope, o.name FROM within o)
   ),
   looked AS MATERIALIZED (
-    SELECT d.* FROM unnest(ARRAY[$7::text, $8::text]) AS q (queue) CROSS JOIN LATERAL (
+    SELECT d.* FROM unnest(ARRAY[$8::text, $9::text]) AS q (queue) CROSS JOIN LATERAL (
       SELECT d.ctid AS at, d.namespace, d.queue, d.kind, d.key, d.priority FROM leasehold.due_key d
       WHERE d.namespace = $1 AND d.queue = q.queue AND d.due_at <= (SELECT now FROM clock)
         AND ($6::text[] IS NULL OR d.kind = ANY ($6::text[])) AND (d.version = 1 OR $6::text[] IS NULL
           OR d.kind || E'\x01' || d.version = ANY ($6::text[])) AND d.kind NOT IN (SELECT p.name FROM places p WHERE p.scope = 'kind' AND p.free = 0) AND d.queue NOT IN (SELECT p.name FROM places p WHERE p.scope = 'queue' AND p.free = 0)
--- lines 25 to 114 of task-claim.sql
+-- lines 26 to 115 of task-claim.sql
   wanted AS MATERIALIZED (
     SELECT w.queue, w.kind, least(pq.free, pk.free) AS free FROM (
       SELECT q.queue, k.kind FROM (
-        SELECT q.queue FROM unnest(ARRAY[$7::text, $8::text]) AS q (queue)
+        SELECT q.queue FROM unnest(ARRAY[$8::text, $9::text]) AS q (queue)
         WHERE q.queue IS NOT NULL AND q.queue NOT IN (SELECT p.name FROM places p WHERE p.scope = 'queue' AND p.free = 0) ORDER BY random()
       ) q CROSS JOIN LATERAL (
         SELECT DISTINCT g.kind FROM unnest($6::text[]) AS g (kind) WHERE g.kind NOT LIKE E'%\x01%'
@@ -92,7 +93,7 @@
       SELECT t.seq, t.priority, t.scheduled_at FROM leasehold.task t
       WHERE t.namespace = $1 AND t.queue = w.queue AND t.state = 'pending'
             AND t.concurrency_key IS NULL AND t.kind || '' <> '' AND t.kind = w.kind AND t.scheduled_at <= (SELECT now FROM clock)
-        AND (t.version = 1 OR $6::text[] IS NULL
+        AND (t.start_by IS NULL OR t.start_by > (SELECT now FROM clock) OR t.attempt > 0) AND (t.version = 1 OR $6::text[] IS NULL
           OR t.kind || E'\x01' || t.version = ANY ($6::text[]))
       ORDER BY t.priority, t.scheduled_at, t.seq LIMIT least(w.free, 2 * $5::int + 20)
     ) t
@@ -123,14 +124,14 @@
       FOR NO KEY UPDATE OF t SKIP LOCKED
     ) t
     ORDER BY x.priority, x.scheduled_at, x.seq LIMIT $5::int
--- lines 124 to 133 of task-claim.sql
+-- lines 125 to 134 of task-claim.sql
         FROM (SELECT h.* FROM allowed_heads h ORDER BY h.priority, h.scheduled_at, h.seq LIMIT $5::int) h CROSS JOIN LATERAL (
--- lines 135 to 166 of task-claim.sql
-      heartbeat_at = NULL, expires_at = c.now + $4::int * interval '1 millisecond', result = NULL, progress = NULL,
+-- lines 136 to 167 of task-claim.sql
+      heartbeat_at = NULL, expires_at = least(c.now + $4::int * interval '1 millisecond', c.now + (t.max_run_ms + $7::bigint) * interval '1 millisecond'), run_until = c.now + (t.max_run_ms + $7::bigint) * interval '1 millisecond', result = NULL, progress = NULL,
       limited = EXISTS (
         SELECT FROM seen s WHERE s.name = CASE s.scope WHEN 'kind' THEN t.kind ELSE t.queue END
       )
--- lines 168 to 227 of task-claim.sql
+-- lines 169 to 228 of task-claim.sql
   ),
   charged AS (
     UPDATE leasehold.task_limit o SET window_start = CASE WHEN s.current THEN o.window_start ELSE c.now END,
@@ -142,7 +143,7 @@
       FROM seen s
     ) s
     WHERE o.ctid = s.at AND s.started > 0
--- lines 228 to 234 of task-claim.sql
+-- lines 229 to 236 of task-claim.sql
   x.id IS NULL AND (EXISTS (SELECT FROM looked) OR EXISTS (
     SELECT FROM unreached s JOIN places p ON p.scope = s.scope AND p.name = s.name WHERE NOT p.own
   )) AS undecided,

@@ -6,7 +6,8 @@
 -- $4 ttlMs
 -- $5 limit
 -- $6 kinds
--- $7 queue
+-- $7 graceMs
+-- $8 queue
 
 WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
   digest AS MATERIALIZED (
@@ -17,7 +18,7 @@ WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
     SELECT n.task_seqs FROM leasehold.claim n WHERE n.namespace = $1 AND n.claim_id = $2
   ),
   looked AS MATERIALIZED (
-    SELECT d.* FROM unnest(ARRAY[$7::text]) AS q (queue) CROSS JOIN LATERAL (
+    SELECT d.* FROM unnest(ARRAY[$8::text]) AS q (queue) CROSS JOIN LATERAL (
       SELECT d.ctid AS at, d.namespace, d.queue, d.kind, d.key, d.priority FROM leasehold.due_key d
       WHERE d.namespace = $1 AND d.queue = q.queue AND d.due_at <= (SELECT now FROM clock)
         AND ($6::text[] IS NULL OR d.kind = ANY ($6::text[])) AND (d.version = 1 OR $6::text[] IS NULL
@@ -100,22 +101,22 @@ WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
           SELECT t.seq, t.priority, t.scheduled_at, t.version, octet_length(t.data) + coalesce(octet_length(t.checkpoint), 0) AS bytes FROM leasehold.task t
           WHERE NOT k.any_order AND t.namespace = k.namespace AND t.queue = k.queue
           AND t.kind = k.kind AND t.concurrency_key = k.key AND t.state = 'pending'
-            AND (t.scheduled_at <= c.now OR t.attempt > 0) AND (k.stuck IS NULL OR t.seq < k.stuck)
+            AND (t.scheduled_at <= c.now OR t.attempt > 0) AND (t.start_by IS NULL OR t.start_by > (SELECT now FROM clock) OR t.attempt > 0) AND (k.stuck IS NULL OR t.seq < k.stuck)
           ORDER BY (t.seq + 0) LIMIT k.free
         ) t WINDOW upto AS (ORDER BY t.seq ROWS UNBOUNDED PRECEDING)
       ) f WHERE f.due
       UNION ALL (
         SELECT t.priority, t.scheduled_at, t.seq, t.version, octet_length(t.data) + coalesce(octet_length(t.checkpoint), 0) AS bytes FROM leasehold.task t
         WHERE k.any_order AND t.namespace = k.namespace AND t.queue = k.queue
-          AND t.kind = k.kind AND t.concurrency_key = k.key AND t.state = 'pending' AND t.scheduled_at <= c.now
+          AND t.kind = k.kind AND t.concurrency_key = k.key AND t.state = 'pending' AND t.scheduled_at <= c.now AND (t.start_by IS NULL OR t.start_by > (SELECT now FROM clock) OR t.attempt > 0)
         ORDER BY t.priority, t.scheduled_at, t.seq LIMIT k.free
       )
     ) h
   ),
   plain AS MATERIALIZED (
     SELECT t.namespace, t.queue, t.priority, t.scheduled_at, t.seq, octet_length(t.data) + coalesce(octet_length(t.checkpoint), 0) AS bytes FROM leasehold.task t
-    WHERE t.queue = $7 AND t.namespace = $1 AND t.state = 'pending' AND t.concurrency_key IS NULL
-        AND t.scheduled_at <= (SELECT now FROM clock)
+    WHERE t.queue = $8 AND t.namespace = $1 AND t.state = 'pending' AND t.concurrency_key IS NULL
+        AND t.scheduled_at <= (SELECT now FROM clock) AND (t.start_by IS NULL OR t.start_by > (SELECT now FROM clock) OR t.attempt > 0)
         AND ($6::text[] IS NULL OR t.kind = ANY ($6::text[])) AND (t.version = 1 OR $6::text[] IS NULL
           OR t.kind || E'\x01' || t.version = ANY ($6::text[]))
         AND NOT EXISTS (SELECT FROM earlier)
@@ -164,7 +165,7 @@ WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
       previous_holder = t.holder, holder = $3, lease_id = (SELECT d.public FROM digest d) || lpad(to_hex(t.seq & 4294967295), 8, '0')
         || (SELECT d.secret FROM digest d),
       token = greatest(t.token + 1, (extract(epoch FROM c.now) * 1000000)::bigint), ttl_ms = $4::int, started_at = c.now,
-      heartbeat_at = NULL, expires_at = c.now + $4::int * interval '1 millisecond', result = NULL, progress = NULL
+      heartbeat_at = NULL, expires_at = least(c.now + $4::int * interval '1 millisecond', c.now + (t.max_run_ms + $7::bigint) * interval '1 millisecond'), run_until = c.now + (t.max_run_ms + $7::bigint) * interval '1 millisecond', result = NULL, progress = NULL
     FROM clock c
     -- Not a join, for which the planner may scan the whole table.
     WHERE t.namespace = $1 AND t.seq = ANY (ARRAY(SELECT p.seq FROM measured p WHERE p.fits))
@@ -230,7 +231,8 @@ SELECT x.id, x.kind, x.queue,
   x.priority, x.data, x.lease_id AS "leaseId", x.token, x.attempt,
   x.failures, x.crashes, x.max_attempts AS "maxAttempts",
   x.dedupe_key AS "dedupeKey", x.holder, (extract(epoch FROM x.scheduled_at) * 1000000)::bigint AS "scheduledAt",
-  x.version, x.previous_holder AS "previousHolder", x.checkpoint, x.ttl_ms AS "ttlMs",
+  x.version, x.previous_holder AS "previousHolder", x.checkpoint, x.max_run_ms AS "maxRunMs",
+  x.postponed, x.ttl_ms AS "ttlMs",
   (extract(epoch FROM x.expires_at) * 1000000)::bigint AS "expiresAt", (extract(epoch FROM c.now) * 1000000)::bigint AS now, (SELECT count(*) FROM notified)::int AS notified,
   x.id IS NULL AND EXISTS (SELECT FROM looked) AS undecided,
   false AS limited, (extract(epoch FROM (SELECT min(k.ends_at) FROM paced k WHERE k.current AND k.permits <= 0) - c.now) * 1000)::float8 AS "retryInMs"

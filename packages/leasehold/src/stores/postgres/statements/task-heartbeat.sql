@@ -20,7 +20,7 @@ WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
   )
 UPDATE leasehold.task t SET ttl_ms = h.ttl_ms, heartbeat_at = c.now,
   -- Never shortens a grant: its holder may already trust an older response.
-  expires_at = greatest(t.expires_at, c.now + h.ttl_ms * interval '1 millisecond'),
+  expires_at = least(t.run_until, greatest(t.expires_at, c.now + h.ttl_ms * interval '1 millisecond')),
   progress = coalesce(h.progress, t.progress), checkpoint = coalesce(h.checkpoint, t.checkpoint)
 FROM held h CROSS JOIN clock c
 WHERE t.ctid = h.at

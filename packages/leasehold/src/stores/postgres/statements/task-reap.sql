@@ -28,6 +28,17 @@ WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
   notified AS MATERIALIZED (
     SELECT pg_notify('leasehold', json_build_array('task', q.namespace, q.queue)::text)
     FROM (SELECT DISTINCT x.namespace, x.queue FROM changed x WHERE x.state = 'pending') q
+  ),
+  late AS MATERIALIZED (
+    SELECT t.ctid AS at FROM leasehold.task t
+    WHERE t.state = 'pending' AND t.start_by <= (SELECT now FROM clock) AND t.attempt = 0
+    ORDER BY t.start_by LIMIT $1::int
+    FOR NO KEY UPDATE OF t SKIP LOCKED
+  ),
+  missed AS (
+    UPDATE leasehold.task t SET state = 'expired', finished_at = c.now, delete_at = c.now + t.keep_dead_ms * interval '1 millisecond'
+    FROM late h CROSS JOIN clock c WHERE t.ctid = h.at
+    RETURNING t.namespace, t.id
   )
 SELECT x.namespace, x.id, x.holder, x.token, x.state, (SELECT count(*) FROM notified)::int AS notified, (
     SELECT count(pg_notify('leasehold', json_build_array('ended', e.namespace, e.id)::text)::text)
@@ -35,3 +46,10 @@ SELECT x.namespace, x.id, x.holder, x.token, x.state, (SELECT count(*) FROM noti
       SELECT true FROM leasehold.result_wait w WHERE w.namespace = e.namespace AND w.task_id = e.id
     )
   )::int AS ended FROM changed x
+UNION ALL
+SELECT x.namespace, x.id, NULL, NULL, 'expired', 0, (
+    SELECT count(pg_notify('leasehold', json_build_array('ended', e.namespace, e.id)::text)::text)
+    FROM missed e WHERE (SELECT EXISTS (SELECT FROM leasehold.result_wait)) AND true AND (
+      SELECT true FROM leasehold.result_wait w WHERE w.namespace = e.namespace AND w.task_id = e.id
+    )
+  )::int AS ended FROM missed x

@@ -9,7 +9,7 @@ WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
     SELECT i.*, t.* FROM (SELECT * FROM input ORDER BY namespace COLLATE "C", id COLLATE "C") i
       CROSS JOIN clock c CROSS JOIN LATERAL (
         SELECT t.ctid AS at, t.kind, t.dedupe_key, t.state FROM leasehold.task t
-        WHERE t.namespace = i.namespace AND t.id = i.id AND (t.state = 'pending' OR (t.state IN ('dead', 'cancelled') AND NOT EXISTS (
+        WHERE t.namespace = i.namespace AND t.id = i.id AND (t.state = 'pending' OR (t.state IN ('dead', 'cancelled', 'expired') AND NOT EXISTS (
       SELECT FROM leasehold.task rival WHERE rival.namespace = t.namespace
         AND rival.kind = t.kind AND rival.dedupe_key = t.dedupe_key
         AND rival.state IN ('pending', 'running') AND rival.id <> t.id
@@ -22,7 +22,9 @@ WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
     FROM held h
   ),
   changed AS (
-    UPDATE leasehold.task t SET state = 'pending', failures = 0, crashes = 0, finished_at = NULL, delete_at = NULL,
+    UPDATE leasehold.task t SET state = 'pending', failures = 0, crashes = 0, postponed = 0,
+      finished_at = NULL, delete_at = NULL,
+      start_by = CASE WHEN h.state = 'pending' THEN t.start_by END,
       scheduled_at = CASE WHEN h.state = 'pending' THEN least(t.scheduled_at, c.now) ELSE c.now END
     FROM ranked h CROSS JOIN clock c
     WHERE t.ctid = h.at AND (h.state = 'pending' OR h.dedupe_key IS NULL OR h.rank = 1)

@@ -39,6 +39,12 @@ FROM (
       AND ($5::jsonb IS NULL OR t.version <= coalesce(($5 ->> t.kind)::int, 1))
     LIMIT $4::int)
   UNION ALL
+  (SELECT t.queue, t.kind, 'expired' AS what, greatest(t.scheduled_at, t.created_at) AS due_at
+    FROM leasehold.task t WHERE t.namespace = $1 AND t.state = 'expired'
+      AND ($2::text[] IS NULL OR t.queue = ANY ($2)) AND ($3::text[] IS NULL OR t.kind = ANY ($3))
+      AND ($5::jsonb IS NULL OR t.version <= coalesce(($5 ->> t.kind)::int, 1))
+    LIMIT $4::int)
+  UNION ALL
   (SELECT t.queue, t.kind, 'done' AS what, greatest(t.scheduled_at, t.created_at) AS due_at
     FROM leasehold.task t WHERE t.namespace = $1 AND t.state = 'done'
       AND ($2::text[] IS NULL OR t.queue = ANY ($2)) AND ($3::text[] IS NULL OR t.kind = ANY ($3))
