@@ -22,4 +22,8 @@ export default (options, { telemetry }) => [
     await guard.guard("row", 1, () => {}).catch(() => {});
   }),
   defineTask("deaf").handle(() => new Promise((resolve) => setTimeout(resolve, 60_000))),
+  // The event loop of its process is blocked until it is killed.
+  defineTask("block").handle(() => {
+    for (;;);
+  }),
 ];
