@@ -122,6 +122,13 @@ const SHOWS: Readonly<Record<string, Check>> = {
     expect(Number(most)).toBeLessThanOrEqual(3);
     expect(out).toContain("the kind provider.call: 3 at a time, 10 in 1000 ms");
   },
+  "limits-of-time.js": (out) => {
+    expectInOrder(out, [
+      "transferred at attempt 3, with 0 failures",
+      "dead because it ran longer than 300 ms (maxRunMs)",
+      "expired",
+    ]);
+  },
   "typed-task.js": (out) => {
     expectInOrder(out, [
       "refused: data.pages",
@@ -306,7 +313,7 @@ it("all stand in the table of the README, with the command of their heading, and
 
 /** Those that take a URL do the same without one: they share that step, which these two show. */
 const WITHOUT_URL = ["lease-api.js", "outbox-leader.js"];
-const ON_SERVER = ["run-under-a-lease.js", "lease-api.js", "fenced-update.js", "typed-task.js"];
+const ON_SERVER = ["run-under-a-lease.js", "lease-api.js", "fenced-update.js", "typed-task.js", "limits-of-time.js"];
 const takesUrl = (name: string) => read(`examples/${name}`).includes(`${name} [URL]`);
 
 // One after the other: each starts a PGlite, which is seconds of computing.

@@ -129,6 +129,7 @@ export function detailsOf(task: TaskDetails): string {
     `${id}  ${COLORS[state](state)}`,
     `kind ${kind}${task.version > 1 ? ` version ${task.version}` : ""}, queue ${queue}, priority ${priority}, failures ${failures} of ${task.maxAttempts}, crashes ${crashes} of ${task.crashLimit}`,
     `due ${task.scheduledAt}${dedupeKey === null ? "" : `, dedupe key ${dedupeKey}`}`,
+    ...timesOf(task),
     ...(concurrency
       ? [
           `concurrency key ${concurrency.key}, ${concurrency.perKey} at a time, ${concurrency.order}${rateText(concurrency)}`,
@@ -151,6 +152,16 @@ export function detailsOf(task: TaskDetails): string {
     lines.push(table.toString());
   }
   return lines.join("\n");
+}
+
+/** A line of its limits of time, if it has any. */
+function timesOf({ maxRunMs, startBy, postponed }: TaskDetails): string[] {
+  const parts = [
+    ...(maxRunMs === null ? [] : [`runs for ${formatDuration(maxRunMs)} at most`]),
+    ...(startBy === null ? [] : [`must begin by ${startBy}`]),
+    ...(postponed === 0 ? [] : [`put off ${postponed} ${postponed === 1 ? "time" : "times"}`]),
+  ];
+  return parts.length > 0 ? [parts.join(", ")] : [];
 }
 
 function rateText({ rate }: Concurrency): string {

@@ -114,6 +114,9 @@ function Facts({ task }: { readonly task: TaskDetails }) {
     started_at,
     processed_at,
     kind,
+    maxRunMs,
+    startBy,
+    postponed,
   } = task;
   const list = (search: { queue?: string; kind?: string }, text: string) => (
     <Link to="/tasks" search={search} className="underline underline-offset-2">
@@ -155,6 +158,17 @@ function Facts({ task }: { readonly task: TaskDetails }) {
       <Fact name="Not before">
         <TimeText at={scheduled_at} />
       </Fact>
+      {startBy !== null && (
+        <Fact name="Must begin by">
+          <TimeText at={startBy} />
+        </Fact>
+      )}
+      {maxRunMs !== null && <Fact name="Runs at most">{durationText(maxRunMs)}</Fact>}
+      {postponed > 0 && (
+        <Fact name="Put off">
+          {postponed} {postponed === 1 ? "time" : "times"}
+        </Fact>
+      )}
       <Fact name="Last started">
         <TimeText at={started_at} />
       </Fact>
