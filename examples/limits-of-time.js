@@ -7,7 +7,7 @@
  * without one, PGlite in this process.
  *
  * You will see a call that hangs end after its 300 ms, though its handler ignores the signal; a bank that is closed twice, and
- * then open, without a failure; and an alert that nobody needs any more, because its worker starts too late.
+ * then open, without a failure; and an alert that is of no use any more, because its worker starts too late.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { connect, defineTask, RetryLater, TaskFailedError } from "leasehold";

@@ -313,7 +313,13 @@ it("all stand in the table of the README, with the command of their heading, and
 
 /** Those that take a URL do the same without one: they share that step, which these two show. */
 const WITHOUT_URL = ["lease-api.js", "outbox-leader.js"];
-const ON_SERVER = ["run-under-a-lease.js", "lease-api.js", "fenced-update.js", "typed-task.js", "limits-of-time.js"];
+const ON_SERVER = [
+  "run-under-a-lease.js",
+  "lease-api.js",
+  "fenced-update.js",
+  "typed-task.js",
+  "limits-of-time.js",
+];
 const takesUrl = (name: string) => read(`examples/${name}`).includes(`${name} [URL]`);
 
 // One after the other: each starts a PGlite, which is seconds of computing.

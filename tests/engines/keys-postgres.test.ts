@@ -113,7 +113,16 @@ describePostgres("claims of one concurrency key", () => {
     await client.query("SET plan_cache_mode = force_generic_plan");
     const claims = async (count: number) => {
       for (let n = 0; n < count; n += 1) {
-        const values = [namespace, newLeaseId(systemRandom), "h", 60_000, 10, null, "waiting"];
+        const values = [
+          namespace,
+          newLeaseId(systemRandom),
+          "h",
+          60_000,
+          10,
+          null,
+          6_000,
+          "waiting",
+        ];
         const query = { name: "claim", text: claimSql(1, "keyed"), values };
         expect((await client.query(query)).rows).toHaveLength(10);
       }

@@ -147,7 +147,7 @@ describePostgres("claims under one limit", () => {
       await add(`other ${n}`, { kind: "other", queue: "backlog", priority: 1 });
       const kinds = n % 2 === 0 ? null : ["full", "other"];
       await own.query("BEGIN");
-      const values = [namespace, `claim ${n}`, "h", 60_000, 10, kinds, "backlog"];
+      const values = [namespace, `claim ${n}`, "h", 60_000, 10, kinds, 6_000, "backlog"];
       const { rows } = await own.query(claimSql(1, "limited"), values);
       expect(rows.map(({ id }) => id)).toEqual([`other ${n}`]);
       const read = await own.query<{ read: number }>(
@@ -182,7 +182,16 @@ describePostgres("claims under one limit", () => {
     await own.query("SET plan_cache_mode = force_generic_plan");
     const claims = async (count: number) => {
       for (let n = 0; n < count; n += 1) {
-        const values = [namespace, newLeaseId(systemRandom), "h", 60_000, 10, null, "limited"];
+        const values = [
+          namespace,
+          newLeaseId(systemRandom),
+          "h",
+          60_000,
+          10,
+          null,
+          6_000,
+          "limited",
+        ];
         const query = { name: "claim", text: claimSql(1, "limited"), values };
         expect((await own.query(query)).rows).toHaveLength(10);
       }
@@ -213,7 +222,7 @@ describePostgres("claims under one limit", () => {
     const own = new pg.Client({ connectionString: database.url });
     await own.connect();
     await own.query("BEGIN");
-    await own.query(claimSql(1, "limited"), ["limits", "c", "h", 60_000, 10, null, "queue"]);
+    await own.query(claimSql(1, "limited"), ["limits", "c", "h", 60_000, 10, null, 6_000, "queue"]);
     const { rows } = await own.query<{ reads: number }>(
       `SELECT (seq_scan + idx_scan)::int AS reads FROM pg_stat_xact_user_tables
        WHERE schemaname = 'leasehold' AND relname = 'task'`,
@@ -235,7 +244,7 @@ describePostgres("claims under one limit", () => {
     await opened.tasks.enqueue(tasks);
     const places = claimedPlaces(queues.length);
     const padding = Array.from({ length: places - queues.length }, () => null);
-    const values = [namespace, "looked at", "h", 60_000, 10, null, ...queues, ...padding];
+    const values = [namespace, "looked at", "h", 60_000, 10, null, 6_000, ...queues, ...padding];
     await client.query("BEGIN");
     const { rows } = await client.query<{ "QUERY PLAN": [{ Plan: PlanNode }] }>(
       `EXPLAIN (ANALYZE, FORMAT JSON) ${claimSql(places, "limited")}`,

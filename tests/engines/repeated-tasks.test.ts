@@ -46,7 +46,14 @@ describe.each(CONTROL_ENGINES)("$name", (engine) => {
         tokens.push(held.token);
         expect(held).toMatchObject({ attempt: 2, failures: 1, previousHolder: first.holder });
         const states = await store.counts(fixture.namespace);
-        expect(states).toEqual({ pending: 0, running: 1, done: 0, dead: 0, cancelled: 0 });
+        expect(states).toEqual({
+          pending: 0,
+          running: 1,
+          done: 0,
+          dead: 0,
+          cancelled: 0,
+          expired: 0,
+        });
 
         const ends = [
           async () => fixture.complete(held, { round }),
@@ -67,7 +74,7 @@ describe.each(CONTROL_ENGINES)("$name", (engine) => {
         expect(deleted).toEqual({ status: "ok", state });
         expect(await store.get(fixture.key(task.id))).toBe(null);
         expect(await fixture.leases()).toEqual([]);
-        const none = { pending: 0, running: 0, done: 0, dead: 0, cancelled: 0 };
+        const none = { pending: 0, running: 0, done: 0, dead: 0, cancelled: 0, expired: 0 };
         expect(await store.counts(fixture.namespace)).toEqual(none);
         const refused = { status: "refused", reason: "unknown" };
         expect(await fixture.complete(held, "late")).toEqual(refused);

@@ -40,6 +40,7 @@ describePostgres("the plans of task statements", () => {
       60_000,
       CLAIMED,
       ["kind"],
+      6_000,
       "queue",
     ]);
     const { rows } = await client.query<{ id: string; lease_id: string; token: string }>(

@@ -150,6 +150,7 @@ export const ACCESS_EXAMPLES: Readonly<Record<string, AccessExample>> = {
   "GET /api/tasks/processed": tasks("/api/tasks/processed?limit=5"),
   "GET /api/tasks/dead": tasks("/api/tasks/dead?limit=5"),
   "GET /api/tasks/cancelled": tasks("/api/tasks/cancelled?limit=5"),
+  "GET /api/tasks/expired": tasks("/api/tasks/expired?limit=5"),
   "GET /api/tasks/counts": tasks("/api/tasks/counts"),
   "GET /api/tasks/leases": {
     ...tasks("/api/tasks/leases?limit=5"),

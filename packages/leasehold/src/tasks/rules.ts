@@ -18,7 +18,6 @@
 import { invariant, taskLeaseId } from "../env/index.js";
 import { ATTEMPTS_KEPT } from "./payloads.js";
 import type {
-  AdminOutcome,
   ClaimedTask,
   ClaimRequest,
   CompleteOutcome,
@@ -30,7 +29,6 @@ import type {
   HeartbeatRequest,
   Json,
   NewTask,
-  Reaped,
   RefusalReason,
   Refused,
   RequeueOutcome,
@@ -44,9 +42,7 @@ import {
   encodeJson,
   finished,
   isClaimable,
-  isLate,
   isSameContent,
-  isUnfinished,
   NOTHING,
   type Result,
   storedError,

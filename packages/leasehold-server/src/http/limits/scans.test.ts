@@ -20,6 +20,7 @@ const SCANS: readonly (readonly [method: string, path: string, body?: string])[]
   ["GET", "/api/tasks/started"],
   ["GET", "/api/tasks/processed"],
   ["GET", "/api/tasks/cancelled"],
+  ["GET", "/api/tasks/expired"],
   ["GET", "/api/tasks/leases"],
   ["GET", `/api/tasks/${TASK}/why`],
   ["POST", "/api/tasks/bulk", BULK],
