@@ -512,6 +512,12 @@ describe("a client's", () => {
     });
     await tasks.enqueue(kind, {});
     await worked;
+    const hang = defineTask(`${CANARY}-hang`, { maxRunMs: 10, maxAttempts: 1 });
+    tasks.work([hang.handle(() => new Promise(() => {}))], { graceMs: 10, maxAbandoned: 1 });
+    await tasks.enqueue(hang, {});
+    await expect
+      .poll(async () => valueOf(await scrapeClients(), "leasehold_task_abandoned_total"))
+      .toBe(1);
     await expect
       .poll(async () =>
         valueOf(await scrapeClients(), "leasehold_task_run_duration_seconds_count", {

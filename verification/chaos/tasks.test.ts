@@ -173,7 +173,14 @@ async function judge(world: World, ran: Ran): Promise<void> {
   // Late completions may still be on their way.
   await delay(1_000);
   const counts = await client.counts();
-  expect(counts).toEqual({ pending: 0, running: 0, done: TASKS, dead: 0, cancelled: 0 });
+  expect(counts).toEqual({
+    pending: 0,
+    running: 0,
+    done: TASKS,
+    dead: 0,
+    cancelled: 0,
+    expired: 0,
+  });
   const ids = await client.ids();
   expect(ids.length).toBe(TASKS);
   expect(new Set(ids)).toEqual(ran.accepted);

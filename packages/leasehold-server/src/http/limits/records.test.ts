@@ -27,7 +27,7 @@ function recordsOver(contents: { leases: number; tasks: number; pageMs?: number 
     async counts() {
       counts += 1;
       if (contents.tasks < 0) throw new Error("unavailable");
-      return { pending: 0, running: 0, done: contents.tasks, dead: 0, cancelled: 0 };
+      return { pending: 0, running: 0, done: contents.tasks, dead: 0, cancelled: 0, expired: 0 };
     },
     list: async ({ ids = [] }: { ids?: readonly string[] }) => ({
       items: ids.filter((id) => id.startsWith("known")),
