@@ -11,7 +11,7 @@ interface Modules {
       { promise?: Promise<unknown>; evaluated?: boolean }
     >;
   };
-  /** Those that the main thread is asked for: they have no promise yet. */
+  /** The main thread is asked for these: they have no promise yet. */
   readonly resolvingModules: ReadonlySet<string>;
 }
 

@@ -110,7 +110,7 @@ export { sqlErrorOf } from "./sql-errors.js";
 export { checkInTransaction, type SqlTransaction } from "./sql-transaction.js";
 export { asStoreError, detailsOf, isRefusedRequest, refusedRequest } from "./store-errors.js";
 export { ranTooLong, TaskTimeoutError, WorkerStuckError } from "./task-errors.js";
-export { checkTaskToken, forgetTaskToken, noteTaskToken } from "./task-tokens.js";
+export { forgetTaskToken, noteTaskToken, warnOfTaskToken } from "./task-tokens.js";
 export type * from "./thread.js";
 export { logThrownLate, lossOr } from "./thrown-late.js";
 export { TimedOutError } from "./timed-out.js";

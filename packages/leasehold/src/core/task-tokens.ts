@@ -22,7 +22,7 @@ export function forgetTaskToken(resource: string, token: number): void {
 }
 
 /** Warns once of a guard that a task passes by the name of something else. */
-export function checkTaskToken(resource: string, token: number): void {
+export function warnOfTaskToken(resource: string, token: number): void {
   const resources = atWork.get(token);
   if (!resources || resources.has(resource)) return;
   logger ??= warningLogger();

@@ -14,8 +14,8 @@ import {
   checkInteger,
   checkKnown,
   checkName,
-  checkTaskToken,
   StaleTokenError,
+  warnOfTaskToken,
 } from "../core/index.js";
 import { guarded, guardedTelemetry, type Telemetry } from "../env/index.js";
 
@@ -69,7 +69,7 @@ export function checkFenced(namespace: string, resource: string, token: number):
   checkName("resource", resource);
   checkName("namespace", namespace);
   checkInteger("token", token, 1, Number.MAX_SAFE_INTEGER);
-  checkTaskToken(resource, token);
+  warnOfTaskToken(resource, token);
 }
 
 /** Counts and reports refusals; every guard has one. */

@@ -34,7 +34,13 @@ import type { TaskDetails, TaskView } from "./views.js";
 import type { TaskResult, TaskWaits } from "./waits-port.js";
 
 export type { TaskLeaseQuery, TaskQuery } from "./queries.js";
-export { DEFAULT_GRACE_MS, FIRST_VERSION, TASK_STATES, versionTaken } from "./values.js";
+export {
+  DEFAULT_GRACE_MS,
+  FIRST_VERSION,
+  NO_TASKS,
+  TASK_STATES,
+  versionTaken,
+} from "./values.js";
 export type { Attempt, TaskDetails, TaskView } from "./views.js";
 export type {
   ReadResultsOptions,

@@ -78,10 +78,8 @@ const ENDED: Readonly<Record<TaskFailedError["state"], (error: string | null) =>
 
 /** @throws TASK_FAILED */
 export function outputOf({ id, state, output = null, error = null }: TaskResult): Json {
-  if (state in ENDED) {
-    throw new TaskFailedError(id, state as TaskFailedError["state"], error);
-  }
-  invariant(state === "done", "it has ended");
+  invariant(state !== "pending" && state !== "running", "it has ended");
+  if (state !== "done") throw new TaskFailedError(id, state, error);
   return output;
 }
 

@@ -20,6 +20,16 @@ export const TASK_STATES: readonly TaskState[] = [
   "expired",
 ];
 
+/** How many tasks are in each state, where there are none. */
+export const NO_TASKS: Readonly<Record<TaskState, number>> = {
+  pending: 0,
+  running: 0,
+  done: 0,
+  dead: 0,
+  cancelled: 0,
+  expired: 0,
+};
+
 /** The version of a task that names none, such as every task from before kinds had versions. */
 export const FIRST_VERSION = 1;
 export const LARGEST_VERSION = 32_767;
@@ -64,7 +74,7 @@ export interface Concurrency {
 }
 
 /**
- * Of claims that do not say how long they hold tasks after their `maxRunMs`: as long as a worker lets handlers end by default,
- * and a second to report it.
+ * A claim that names no `graceMs` holds tasks for this long after their `maxRunMs`: a worker lets handlers end for five seconds
+ * by default, and needs another one to report them.
  */
 export const DEFAULT_GRACE_MS = 6_000;

@@ -16,7 +16,7 @@ export interface TaskResult {
   readonly state: TaskState | "unknown";
   /** Of a task that is done. Absent if it does not fit into the answer: ask again for those that are left out. */
   readonly output?: Json;
-  /** Of a task that is dead, cancelled or expired: the error of the last attempt that failed, or null. Absent like `output`. */
+  /** A task that is dead, cancelled or expired has the error of the last attempt that failed, or null. Absent like `output`. */
   readonly error?: string | null;
 }
 

@@ -1,7 +1,7 @@
 /** The tasks of one namespace in memory, with an index for each order of access. */
 
 import type { ClaimRequest, NewTask, TaskState } from "../../tasks/port.js";
-import { versionTaken } from "../../tasks/port.js";
+import { NO_TASKS, versionTaken } from "../../tasks/port.js";
 import { isUnfinished, type TaskRecord } from "../../tasks/record.js";
 import { SortedList } from "./sorted-list.js";
 import { isKeyed, KeyLanes } from "./task-keys.js";
@@ -35,14 +35,7 @@ function isDeletion(record: TaskRecord): record is TaskRecord & Deletion {
 }
 
 export class TaskIndex {
-  readonly counts: Record<TaskState, number> = {
-    pending: 0,
-    running: 0,
-    done: 0,
-    dead: 0,
-    cancelled: 0,
-    expired: 0,
-  };
+  readonly counts: Record<TaskState, number> = { ...NO_TASKS };
   readonly #records = new Map<string, TaskRecord>();
   readonly #numbered = new Map<number, TaskRecord>();
   readonly #all = new SortedList<number>(ascending);
@@ -55,7 +48,7 @@ export class TaskIndex {
   readonly #deletions = new SortedList<Deletion>(
     (a, b) => a.deleteAtMs - b.deleteAtMs || a.seq - b.seq,
   );
-  /** Those that must begin in time, the first ones first. */
+  /** The pending tasks that must begin in time, by that time. */
   readonly #beginnings = new SortedList<Late>(
     (a, b) => a.startByAtMs - b.startByAtMs || a.seq - b.seq,
   );
@@ -143,7 +136,7 @@ export class TaskIndex {
     return [...this.#recordsOf(due)];
   }
 
-  /** Those that have not begun in time. */
+  /** Returns the tasks that have not begun in time. */
   late(nowMs: number): TaskRecord[] {
     const late: number[] = [];
     for (const { startByAtMs, seq } of this.#beginnings.from()) {

@@ -9,7 +9,7 @@ import type {
   TaskStats,
   TaskStatsQuery,
 } from "../../tasks/port.js";
-import { versionTaken } from "../../tasks/port.js";
+import { NO_TASKS, versionTaken } from "../../tasks/port.js";
 import { isUnfinished, type TaskRecord } from "../../tasks/record.js";
 import type { TaskIndex } from "./task-index.js";
 
@@ -68,16 +68,7 @@ export function statsOf(tasks: TaskIndex, query: TaskStatsQuery, nowMs: number):
   return { items: [...items.values()].sort(byName), complete };
 }
 
-const NONE = {
-  pending: 0,
-  running: 0,
-  done: 0,
-  dead: 0,
-  cancelled: 0,
-  expired: 0,
-  due: 0,
-  dueForMs: null,
-};
+const NONE = { ...NO_TASKS, due: 0, dueForMs: null };
 
 function byName(a: TaskStats, b: TaskStats): number {
   if (a.queue !== b.queue) return a.queue < b.queue ? -1 : 1;

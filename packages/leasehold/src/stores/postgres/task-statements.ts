@@ -80,7 +80,7 @@ export const KEPT_COLUMNS = `t.namespace, t.id, t.seq, t.attempt, t.holder, t.le
 
 /** Times this close to each other, in milliseconds, share a notification. */
 const TOGETHER_MS = 20;
-/** Of one statement, for tasks that become due: the first ones. */
+/** One statement announces no more times than this: the first ones. */
 const MOST_ANNOUNCED = 100;
 /** Announces tasks of `from`, which have the columns of a task, that become due soon. As many rows as notifications. */
 export const announced = (from: string) => `

@@ -11,7 +11,7 @@ import type {
   TaskStats,
   TaskStatsQuery,
 } from "../../tasks/port.js";
-import { FIRST_VERSION } from "../../tasks/port.js";
+import { FIRST_VERSION, NO_TASKS } from "../../tasks/port.js";
 import { isTaskId } from "../../tasks/record.js";
 import { afterMs, unnested } from "./statements.js";
 import type { Run } from "./task-calls.js";
@@ -126,16 +126,7 @@ ${counted
 const STATS = statsSql([...COUNTED, ...COUNTED_ENDED]);
 const STATS_UNFINISHED = statsSql(COUNTED);
 
-const NONE = {
-  pending: 0,
-  running: 0,
-  done: 0,
-  dead: 0,
-  cancelled: 0,
-  expired: 0,
-  due: 0,
-  dueForMs: null,
-};
+const NONE = { ...NO_TASKS, due: 0, dueForMs: null };
 
 export async function readStats(run: Run, query: TaskStatsQuery): Promise<TaskStatistics> {
   const { namespace, queues = null, kinds = null, unfinishedOnly = false, limit } = query;

@@ -46,7 +46,7 @@ import type {
   TaskView,
   TaskWatchEvent,
 } from "../../tasks/port.js";
-import { DEFAULT_GRACE_MS } from "../../tasks/port.js";
+import { DEFAULT_GRACE_MS, NO_TASKS } from "../../tasks/port.js";
 import { isTaskId, storedTask, taskCursor } from "../../tasks/record.js";
 import type { Schema, Sql } from "./connection.js";
 import { failedOutcome, storeError } from "./failures.js";
@@ -251,7 +251,7 @@ export class PostgresTaskStore implements TaskStore {
   async counts(namespace: string): Promise<Record<TaskState, number>> {
     const run = this.#calls.within(this.#general);
     const rows = await run<{ state: TaskState; count: number }>(COUNTS, [namespace]);
-    const counts = { pending: 0, running: 0, done: 0, dead: 0, cancelled: 0, expired: 0 };
+    const counts = { ...NO_TASKS };
     for (const { state, count } of rows) counts[state] = count;
     return counts;
   }
