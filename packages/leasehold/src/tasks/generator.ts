@@ -7,8 +7,8 @@
 import { defaultTtlMs, type Lease, type LeaseClient } from "../core/index.js";
 import { type Singleton, singletonOver } from "../election/index.js";
 import { type Env, sleep, taskIds } from "../env/index.js";
-import { DEFAULTS } from "./define.js";
 import type { GeneratorState, Json, NewTask, TaskStore } from "./port.js";
+import { DEFAULTS } from "./settings.js";
 
 /** The holder of this resource generates. */
 export const GENERATOR_RESOURCE = "generator";

@@ -1,15 +1,10 @@
 export { dueKindsOf, type Tasks, type TasksClient, tasksOver } from "./client.js";
 export { type KeyOptions, MOST_PER_KEY, ORDERS } from "./concurrency.js";
 export {
-  DEFAULTS,
   defineTask,
   FinalTaskError,
   type Handler,
   type HandlerContext,
-  LONGEST_BACKOFF_MS,
-  LONGEST_KEPT_MS,
-  LONGEST_RUN_MS,
-  type TaskDefaults,
   type TaskDefinition,
   type TaskHandler,
   type TaskOptions,
@@ -61,6 +56,13 @@ export {
 } from "./schedules/client.js";
 export type { ScheduleOptions } from "./schedules/declaration.js";
 export type * from "./schedules/port.js";
+export {
+  DEFAULTS,
+  LONGEST_BACKOFF_MS,
+  LONGEST_KEPT_MS,
+  LONGEST_RUN_MS,
+  type TaskDefaults,
+} from "./settings.js";
 export { type DueKinds, type UnhandledKind, unhandledKinds } from "./unhandled.js";
 export { DEFAULT_GRACE_MS, FIRST_VERSION, LARGEST_VERSION } from "./values.js";
 export type { Drained, DrainOptions, Worker, WorkerOptions } from "./worker.js";

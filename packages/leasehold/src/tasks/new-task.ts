@@ -1,9 +1,10 @@
 /** A task as the store takes it, from what a program passes. */
 import { checkName, checkNewName } from "../core/index.js";
-import { checkScheduledAt, settingsOf, type TaskDefinition } from "./define.js";
+import { checkScheduledAt, type TaskDefinition } from "./define.js";
 import type { TaskToEnqueue } from "./options.js";
 import type { NewTask } from "./port.js";
 import { checkTaskId } from "./record.js";
+import { settingsOf } from "./settings.js";
 import { FIRST_VERSION } from "./values.js";
 
 /** @throws INVALID_OPTION */

@@ -1,6 +1,6 @@
 import { checkInteger, checkKnown, checkTime, InvalidOptionError, kindOf } from "../core/index.js";
 import { isError, isInstance, propertyOf } from "../env/index.js";
-import { LONGEST_BACKOFF_MS } from "./define.js";
+import { LONGEST_BACKOFF_MS } from "./settings.js";
 
 /** When the task is tried again, and how often it may be put off. */
 export interface RetryLaterOptions {

@@ -42,11 +42,12 @@ import {
   withTimeout,
 } from "../env/index.js";
 import { AbandonedHandlers } from "./abandoned.js";
-import { LONGEST_RUN_MS, type TaskHandler } from "./define.js";
+import type { TaskHandler } from "./define.js";
 import { drained } from "./draining.js";
 import { declareAll, type LimitOptions, type WorkerLimits, workerLimits } from "./limit-client.js";
 import type { ClaimRequest, TaskStore } from "./port.js";
 import type { Ready } from "./ready.js";
+import { LONGEST_RUN_MS } from "./settings.js";
 import { TasksAtWork } from "./tasks-at-work.js";
 import { laterVersions } from "./unhandled.js";
 import { DEFAULT_GRACE_MS } from "./values.js";

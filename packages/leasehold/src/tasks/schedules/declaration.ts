@@ -9,15 +9,9 @@ import {
   kindOf,
 } from "../../core/index.js";
 import { isoTime } from "../../env/index.js";
-import {
-  checkDefinition,
-  defineTask,
-  settingsOf,
-  TASK_DEFAULTS,
-  type TaskDefaults,
-  type TaskDefinition,
-} from "../define.js";
+import { checkDefinition, defineTask, type TaskDefinition } from "../define.js";
 import { toJson } from "../json.js";
+import { settingsOf, TASK_DEFAULTS, type TaskDefaults } from "../settings.js";
 import { FIRST_VERSION } from "../values.js";
 import {
   type CatchUp,
