@@ -14,7 +14,7 @@ import { connect, defineTask } from "leasehold";
 const pay = defineTask("pay", {
   concurrencyKey: (/** @type {{ account: string, number: number }} */ payment) => payment.account,
   queue: "payments",
-  backoffMs: 200,
+  backoff: { firstMs: 200 },
 });
 
 /** @type {string[]} */

@@ -23,7 +23,7 @@ const renderReport = defineTask("report.render", {
   }),
   queue: "reports",
   maxAttempts: 3,
-  backoffMs: 100,
+  backoff: { firstMs: 100 },
 });
 
 const handler = renderReport.handle(async (report, { task, signal, progress }) => {

@@ -173,7 +173,6 @@ function again({ kind, queue, priority, data }) {
     dedupeKey: null,
     maxAttempts: 10,
     crashLimit: 10,
-    backoffMs: 1_000,
-    maxBackoffMs: 3_600_000,
+    backoff: { firstMs: 1_000, longestMs: 3_600_000, factor: 2, jitter: 0.5 },
   };
 }

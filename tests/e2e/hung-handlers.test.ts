@@ -18,7 +18,7 @@ const TIMEOUT_MS = 60_000;
 const LIMIT = { maxRunMs: 300 };
 const hang = defineTask("hang", LIMIT);
 const good = defineTask("good");
-const block = defineTask("block", { ...LIMIT, maxAttempts: 2, backoffMs: 0 });
+const block = defineTask("block", { ...LIMIT, maxAttempts: 2, backoff: { firstMs: 0 } });
 
 /** Eight handlers that never return, then a task that is done at once. */
 async function hangThenDo(url: string): Promise<void> {

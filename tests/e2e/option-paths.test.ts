@@ -78,8 +78,7 @@ describe("enqueue", () => {
     priority: -3,
     maxAttempts: 7,
     crashLimit: 6,
-    backoffMs: 2_345,
-    maxBackoffMs: 67_890,
+    backoff: { firstMs: 2_345, longestMs: 67_890, factor: 3, jitter: 0.25 },
     retain: { doneMs: 3_600_000, deadMs: 7_200_000 },
     maxRunMs: 45_000,
     startByMs: 90_000,
@@ -116,7 +115,14 @@ describe("enqueue", () => {
     concurrency_rate_ms: 60_000,
     version: 2,
   };
-  const RETRIES = { max_attempts: 7, crash_limit: 6, backoff_ms: 2_345, max_backoff_ms: 67_890 };
+  const RETRIES = {
+    max_attempts: 7,
+    crash_limit: 6,
+    backoff_ms: 2_345,
+    max_backoff_ms: 67_890,
+    backoff_factor: 3,
+    backoff_jitter: 0.25,
+  };
 
   const wire = (id: string) => {
     const { scheduledAt: due, ...same } = given(id);
@@ -183,8 +189,7 @@ describe("a schedule", () => {
     priority: -3,
     maxAttempts: 7,
     crashLimit: 6,
-    backoffMs: 2_345,
-    maxBackoffMs: 67_890,
+    backoff: { firstMs: 2_345, longestMs: 67_890, factor: 3, jitter: 0.25 },
     retain: { doneMs: 3_600_000, deadMs: 7_200_000 },
     maxRunMs: 45_000,
     startByMs: 90_000,

@@ -319,7 +319,11 @@ describePostgres("PostgreSQL: tasks", () => {
   });
 
   it("survives more failures than a power of two can count", async () => {
-    const task = newTask({ namespace: "failures", maxAttempts: 32_767, backoffMs: 86_400_000 });
+    const task = newTask({
+      namespace: "failures",
+      maxAttempts: 32_767,
+      backoff: { firstMs: 86_400_000, longestMs: 86_400_000, factor: 100, jitter: 0.5 },
+    });
     await database.tasks.enqueue([task]);
     await client.query("UPDATE leasehold.task SET failures = 32000 WHERE id = $1", [task.id]);
     const outcome = await database.tasks.claim(newClaim({ namespace: "failures" }));

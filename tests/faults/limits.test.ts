@@ -63,8 +63,7 @@ describePostgres("tasks of limited kinds, on workers that are killed", () => {
     async () => {
       const leasehold = await connect(database.url);
       const options = {
-        backoffMs: 50,
-        maxBackoffMs: 200,
+        backoff: { firstMs: 50, longestMs: 200 },
         maxAttempts: 1_000,
         crashLimit: 1_000,
       };

@@ -170,8 +170,7 @@ for (const engine of CONTROL_ENGINES) {
           dedupeKey: null,
           maxAttempts: 1,
           crashLimit: 1,
-          backoffMs: 0,
-          maxBackoffMs: 0,
+          backoff: { firstMs: 0, longestMs: 0, factor: 1, jitter: 0 },
         },
       ]);
       const act = async (verb: "cancel" | "retry" | "delete") =>

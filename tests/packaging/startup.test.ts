@@ -65,7 +65,7 @@ it("loads of the library what every client uses: no engine, no driver, no operat
       "tasks/schedules",
     ].sort(),
   );
-  expect(modules).toBeLessThanOrEqual(137);
+  expect(modules).toBeLessThanOrEqual(138);
 });
 
 it.each(["run", "acquire", "enqueue"])(
@@ -75,6 +75,6 @@ it.each(["run", "acquire", "enqueue"])(
     expect(others).toEqual(["@noble/hashes", "commander", "picocolors", "tinyqueue"]);
     const unused = /^leasehold\/dist\/stores\/.*\/|^leasehold-server\/dist\/(http|protocol|web)\//;
     expect(ours.filter((path) => unused.test(path))).toEqual([]);
-    expect(modules).toBeLessThanOrEqual(193);
+    expect(modules).toBeLessThanOrEqual(194);
   },
 );

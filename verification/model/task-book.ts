@@ -223,7 +223,10 @@ export class TaskBook {
     const right = { status: "recorded", repeated: false, state: task.state };
     this.#same("fail", task.id, outcome, right);
     if (isDead || outcome.status !== "recorded") return;
-    const longestMs = Math.min(task.backoffMs * 2 ** (task.failures - 1), task.maxBackoffMs);
+    const longestMs = Math.min(
+      task.backoff.firstMs * 2 ** (task.failures - 1),
+      task.backoff.longestMs,
+    );
     const retryInMs = outcome.retryInMs ?? -1;
     const isRight = retryInMs >= longestMs / 2 - 1 && retryInMs <= longestMs + 1;
     this.#site.expect(isRight, `${task.id} is retried in ${retryInMs} ms, of ${longestMs}`);

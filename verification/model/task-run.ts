@@ -21,7 +21,7 @@ interface Data {
   readonly isStubborn: boolean;
 }
 const KINDS = ["mail", "report"].map((kind) =>
-  defineTask<Data>(kind, { backoffMs: 60, maxBackoffMs: 200 }),
+  defineTask<Data>(kind, { backoff: { firstMs: 60, longestMs: 200 } }),
 );
 export class TaskRun implements TaskState {
   readonly #look = () => lookAtTasks(this);

@@ -36,8 +36,7 @@ const taskOf = () => ({
   dedupeKey: null,
   maxAttempts: 3,
   crashLimit: 3,
-  backoffMs: 1_000,
-  maxBackoffMs: 60_000,
+  backoff: { firstMs: 1_000, longestMs: 60_000, factor: 2, jitter: 0.5 },
 });
 // As many as have some 4 MB at once.
 const most = Math.max(1, Math.min(1_000, Math.floor(4_000_000 / Number(bytes))));

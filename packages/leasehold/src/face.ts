@@ -239,6 +239,7 @@ export type {
   ScheduleStore,
   Schedules,
   ScheduleView,
+  TaskBackoff,
   TaskCapabilities,
   TaskEndEvent,
   TaskGrant,

@@ -209,7 +209,7 @@ describe("a logger that throws", () => {
   it.each(THROWN)("fails no work: %s", async (_, make) => {
     const leasehold = await connect("memory:", { logger: broken(make) });
     expect(await leasehold.run("billing", () => 1)).toBe(1);
-    const task = defineTask("fails", { maxAttempts: 2, backoffMs: 0 });
+    const task = defineTask("fails", { maxAttempts: 2, backoff: { firstMs: 0 } });
     let attempts = 0;
     leasehold.tasks.work([
       task.handle((_, { log }) => {

@@ -9,8 +9,7 @@ const task = {
   data: null,
   maxAttempts: 10,
   crashLimit: 10,
-  backoffMs: 1_000,
-  maxBackoffMs: 1_000,
+  backoff: { firstMs: 1_000, longestMs: 1_000, factor: 2, jitter: 0.5 },
   retain: { doneMs: null, deadMs: null },
   concurrency: null,
   version: 1,
@@ -36,7 +35,7 @@ export const SCHEDULE_CALLS: readonly Call[] = [
     sql(
       "schedule-declare",
       "Adds a schedule, or changes what is declared of it. A pause stays.",
-      "namespace name mostSchedules cron timeZone everyMs catchUp overlap jitterMs kind queue priority data maxAttempts crashLimit backoffMs maxBackoffMs keepDoneMs keepDeadMs concurrencyKey concurrencyLimit concurrencyAny version rateLimit ratePerMs maxRunMs startByMs",
+      "namespace name mostSchedules cron timeZone everyMs catchUp overlap jitterMs kind queue priority data maxAttempts crashLimit backoffMs maxBackoffMs keepDoneMs keepDeadMs concurrencyKey concurrencyLimit concurrencyAny version rateLimit ratePerMs maxRunMs startByMs backoffFactor backoffJitter",
     ),
   ],
   [

@@ -62,8 +62,7 @@ const newTask = {
   dedupeKey: "cat.png",
   maxAttempts: 5,
   crashLimit: 3,
-  backoffMs: 1_000,
-  maxBackoffMs: 60_000,
+  backoff: { firstMs: 1_000, longestMs: 60_000, factor: 2, jitter: 0.5 },
 };
 const limitKey = { namespace, scope: "kind", name: "resize" } as const;
 const filters = {
@@ -254,7 +253,7 @@ export const STORE_CALLS: readonly Call[] = [
     sql(
       "task-enqueue-alike",
       "Like task-enqueue, for tasks that differ in their ids and data only. Returns how many it added, and which unless all.",
-      "namespace ids kind queue priority data dedupeKey scheduledMs maxAttempts crashLimit backoffMs maxBackoffMs keepDoneMs keepDeadMs concurrencyKey concurrencyLimit concurrencyAny version rateLimit ratePerMs maxRunMs startByMs",
+      "namespace ids kind queue priority data dedupeKey scheduledMs maxAttempts crashLimit backoffMs maxBackoffMs keepDoneMs keepDeadMs concurrencyKey concurrencyLimit concurrencyAny version rateLimit ratePerMs maxRunMs startByMs backoffFactor backoffJitter",
       [{ added: 1, ids: null, notified: 1 }],
     ),
   ],
@@ -263,7 +262,7 @@ export const STORE_CALLS: readonly Call[] = [
     sql(
       "task-enqueue",
       "Adds each task unless its id or its dedupeKey is taken. Returns those that it added.",
-      "namespaces ids kinds queues priorities data dedupeKeys scheduledMs maxAttempts crashLimits backoffMs maxBackoffMs keepDoneMs keepDeadMs concurrencyKeys concurrencyLimits concurrencyAny versions rateLimits ratePerMs maxRunMs startByMs",
+      "namespaces ids kinds queues priorities data dedupeKeys scheduledMs maxAttempts crashLimits backoffMs maxBackoffMs keepDoneMs keepDeadMs concurrencyKeys concurrencyLimits concurrencyAny versions rateLimits ratePerMs maxRunMs startByMs backoffFactor backoffJitter",
     ),
     sql(
       "task-enqueue-conflicts",

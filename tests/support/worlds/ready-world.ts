@@ -44,7 +44,7 @@ export async function readyWorld(options: Partial<TaskCapabilities> & { logger?:
   const task = (change: Partial<NewTask> = {}) =>
     newTaskOf(
       { namespace: "default", id: newTaskId() },
-      { backoffMs: 0, maxBackoffMs: 0, ...change },
+      { backoff: { firstMs: 0, longestMs: 0 }, ...change },
     );
   const request = (change: Partial<ClaimRequest> = {}): ClaimRequest => ({
     namespace: "default",

@@ -13,8 +13,7 @@ const TASKS = 30;
 export const LASTING = {
   maxAttempts: 1_000,
   crashLimit: 1_000,
-  backoffMs: 100,
-  maxBackoffMs: 1_000,
+  backoff: { firstMs: 100, longestMs: 1_000, factor: 2, jitter: 0.5 },
 } as const;
 
 interface Load<Data> {

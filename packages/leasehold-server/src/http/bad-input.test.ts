@@ -43,7 +43,7 @@ const INVALID: readonly (readonly [string, string, unknown, string])[] = [
   ["POST", "/api/tasks", { task_data: 1, priority: 32_768 }, "priority"],
   ["POST", "/api/tasks", { task_data: 1, priority: "1" }, "priority"],
   ["POST", "/api/tasks", { task_data: 1, maxAttempts: 0 }, "maxAttempts"],
-  ["POST", "/api/tasks", { task_data: 1, backoffMs: -1 }, "backoffMs"],
+  ["POST", "/api/tasks", { task_data: 1, backoff: { firstMs: -1 } }, "backoff.firstMs"],
   ["POST", "/api/tasks", { task_data: 1, scheduled_at: "tomorrow" }, "scheduled_at"],
   ["POST", "/api/tasks", { task_data: 1, scheduled_at: "2020-01-01T00:00:00" }, "scheduled_at"],
   ["POST", "/api/tasks", { task_data: 1, scheduled_at: "2020-02-30T00:00:00Z" }, "scheduled_at"],

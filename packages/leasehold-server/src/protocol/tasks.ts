@@ -44,12 +44,18 @@ export const taskSettings = {
   }),
   maxAttempts: z.int().min(1).max(32_767).default(DEFAULTS.maxAttempts),
   crashLimit: z.int().min(1).max(32_767).default(DEFAULTS.crashLimit),
-  backoffMs: z.int().min(0).max(LONGEST_BACKOFF_MS).default(DEFAULTS.backoffMs).openapi({
-    description: "Wait before the first retry, doubled for each further one.",
-  }),
-  maxBackoffMs: z.int().min(0).max(LONGEST_BACKOFF_MS).default(DEFAULTS.maxBackoffMs).openapi({
-    description: "The longest wait before a retry, also before the first one.",
-  }),
+  backoff: z
+    .strictObject({
+      firstMs: z.int().min(0).max(LONGEST_BACKOFF_MS).default(DEFAULTS.backoff.firstMs),
+      longestMs: z.int().min(0).max(LONGEST_BACKOFF_MS).default(DEFAULTS.backoff.longestMs),
+      factor: z.number().min(1).max(100).default(DEFAULTS.backoff.factor),
+      jitter: z.number().min(0).max(1).default(DEFAULTS.backoff.jitter),
+    })
+    .default(DEFAULTS.backoff)
+    .openapi({
+      description:
+        "Wait before the n-th retry: min(firstMs x factor^(n-1), longestMs), of which the share jitter is random.",
+    }),
   retain: z
     .strictObject({ doneMs: Kept(DEFAULTS.retain.doneMs), deadMs: Kept(DEFAULTS.retain.deadMs) })
     .default(DEFAULTS.retain)

@@ -141,7 +141,12 @@ it("times a run until its report, though the store has refused a heartbeat befor
 
 it("counts what became of a task over several attempts, each once", async () => {
   const { tasks, clock, key, claim, counted, valuesOf } = await measured();
-  const added = newTaskOf(key, { maxAttempts: 2, crashLimit: 1, backoffMs: 0, dedupeKey: "d" });
+  const added = newTaskOf(key, {
+    maxAttempts: 2,
+    crashLimit: 1,
+    backoff: { firstMs: 0 },
+    dedupeKey: "d",
+  });
   const other = { ...added, id: key.id.replace(/1$/, "2") };
   await tasks.enqueue([added, other, added]);
   const first = (await claim()) ?? expect.unreachable();

@@ -103,7 +103,7 @@ it("counts the tasks that die meanwhile, and waits for no retry of later", async
   await clock.advance(100);
   expect(await tasks.counts()).toMatchObject({ dead: 1 });
   await tasks.enqueueAll(echo, [{ data: "for good" }, { data: "again", maxAttempts: 1 }]);
-  await tasks.enqueue(echo, "again", { backoffMs: HOUR_MS });
+  await tasks.enqueue(echo, "again", { backoff: { firstMs: HOUR_MS } });
   const drain = worker.drain();
   await clock.advance(1_000);
   expect(await drain).toEqual({ dead: 2 });

@@ -5,7 +5,7 @@ import { manualEnv } from "../testing/index.js";
 import { newTaskOf } from "../testing/task-suite/new-task.js";
 import { observed, type TaskEvent } from "./events.js";
 
-const NO_BACKOFF = { backoffMs: 0, maxBackoffMs: 0 };
+const NO_BACKOFF = { backoff: { firstMs: 0, longestMs: 0 } };
 
 async function setUp() {
   const env = manualEnv();

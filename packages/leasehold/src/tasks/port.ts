@@ -29,7 +29,7 @@ import type { BlockedKey, BlockedKeysQuery, BlockingTask, KeyName } from "./bloc
 import type { DueKind, DueKindsQuery } from "./due-kinds.js";
 import type { TaskLimits } from "./limits-port.js";
 import type { TaskLeaseQuery, TaskQuery } from "./queries.js";
-import type { Concurrency, Json, Rate, TaskKey, TaskState } from "./values.js";
+import type { Concurrency, Json, Rate, TaskBackoff, TaskKey, TaskState } from "./values.js";
 import type { TaskDetails, TaskView } from "./views.js";
 import type { TaskResult, TaskWaits } from "./waits-port.js";
 
@@ -56,6 +56,7 @@ export type {
   Json,
   Page,
   Rate,
+  TaskBackoff,
   TaskKey,
   TaskResult,
   TaskState,
@@ -87,11 +88,9 @@ export interface NewTask {
   /** Expired leases after which the task is dead, because it may be the task that crashes its workers. */
   readonly crashLimit: number;
   /**
-   * The n-th failure is retried after a random time between half and the whole of
-   * min(backoffMs x 2^(n-1), maxBackoffMs).
+   * The n-th failure is retried after min(firstMs x factor^(n-1), longestMs), of which the share `jitter` is random.
    */
-  readonly backoffMs: number;
-  readonly maxBackoffMs: number;
+  readonly backoff: TaskBackoff;
   /**
    * How long one attempt may run, in milliseconds. Its lease ends at the latest `graceMs` of its claim after that, however
    * often its holder renews it. Null, the default: as long as its holder renews the lease.

@@ -1,6 +1,6 @@
 /** What a store keeps of a task, where it keeps it as a value, and what it lets in. */
 import { checkTime, InvalidOptionError } from "../core/index.js";
-import type { Attempt, Json, NewTask, Retain, TaskState } from "./port.js";
+import type { Attempt, Json, NewTask, Retain, TaskBackoff, TaskState } from "./port.js";
 
 export type Result = NonNullable<Attempt["result"]>;
 
@@ -161,19 +161,15 @@ export function storedError(error: string): string {
   return error.toWellFormed().replaceAll("\0", "\ufffd");
 }
 
-/**
- * Between half and the whole of min(backoffMs x 2^(failures-1), maxBackoffMs): at least half, so
- * that the wait grows; at random, so that tasks which failed together do not come back together.
- */
+/** The wait before a retry: it grows with the failures, and is random in part, so that tasks which failed together do not come back together. */
 export function backoffMs(
-  task: Pick<NewTask, "backoffMs" | "maxBackoffMs">,
+  { firstMs, longestMs, factor, jitter }: TaskBackoff,
   failures: number,
   random: number,
 ): number {
-  // 2^60 times anything but 0 is beyond any limit; 2^1024 would be Infinity, and 0 times that NaN.
-  const factor = 2 ** Math.min(failures - 1, 60);
-  const longestMs = Math.min(task.backoffMs * factor, task.maxBackoffMs);
-  return Math.round(longestMs * (0.5 + random / 2));
+  // 100^60 times anything but 0 is beyond any limit; what overflows would be Infinity, and 0 times that NaN.
+  const wholeMs = Math.min(firstMs * factor ** Math.min(failures - 1, 60), longestMs);
+  return Math.round(wholeMs * (1 - jitter * (1 - random)));
 }
 
 /** When it ended, and until when it is kept. */

@@ -221,7 +221,7 @@ describe("complete", () => {
 
 describe("fail", () => {
   it("lets the task wait for its next attempt, and repeated says how long", () => {
-    const record = running({ backoffMs: 1_000 });
+    const record = running();
     const { outcome, record: after } = rules.fail(record, failure(record), 100, 0);
     expect(outcome).toEqual({
       status: "recorded",

@@ -1,24 +1,22 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { claimDigestOf } from "../env/index.js";
-import type { NewTask } from "./port.js";
+import type { TaskBackoff } from "./port.js";
 import { claim, enqueue, fail, refusal } from "./rules.js";
 
 const LEASE = { claimId: "0".repeat(48), holder: "holder", queues: [], kinds: null, limit: 1 };
 
+const TWICE = { firstMs: 1_000, longestMs: 5_000, factor: 2, jitter: 0.5 };
+
 /** What the n-th failure of a task is answered. */
-function retryInMs(
-  task: Pick<NewTask, "backoffMs" | "maxBackoffMs">,
-  failures: number,
-  random: number,
-): number | null {
+function retryInMs(backoff: Partial<TaskBackoff>, failures: number, random: number): number | null {
   const key = { namespace: "default", id: "00000000-0000-7000-8000-000000000000" };
   const { record } = enqueue(
     null,
     null,
     {
       ...key,
-      ...task,
+      backoff: { ...TWICE, ...backoff },
       kind: "kind",
       queue: "queue",
       priority: 0,
@@ -42,14 +40,14 @@ function retryInMs(
 }
 
 describe("the backoff", () => {
-  it("is between half and the whole of min(backoffMs x 2^(n-1), maxBackoffMs)", () => {
+  it("is between half and the whole of min(firstMs x 2^(n-1), longestMs)", () => {
     const ms = fc.integer({ min: 0, max: 30 * 24 * 3_600_000 });
     const failures = fc.integer({ min: 1, max: 32_767 });
     const random = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });
     fc.assert(
       fc.property(ms, ms, failures, random, (first, longest, n, chance) => {
         const whole = first === 0 ? 0 : Math.min(first * 2 ** (n - 1), longest);
-        const waitMs = retryInMs({ backoffMs: first, maxBackoffMs: longest }, n, chance);
+        const waitMs = retryInMs({ firstMs: first, longestMs: longest }, n, chance);
         expect(Number.isSafeInteger(waitMs)).toBe(true);
         expect(waitMs).toBeGreaterThanOrEqual(Math.floor(whole / 2));
         expect(waitMs).toBeLessThanOrEqual(Math.ceil(whole));
@@ -58,10 +56,26 @@ describe("the backoff", () => {
   });
 
   it("doubles until it reaches its limit", () => {
-    const task = { backoffMs: 1_000, maxBackoffMs: 5_000 };
-    const longest = [1, 2, 3, 4, 5].map((n) => retryInMs(task, n, 1));
+    const longest = [1, 2, 3, 4, 5].map((n) => retryInMs(TWICE, n, 1));
     expect(longest).toEqual([1_000, 2_000, 4_000, 5_000, 5_000]);
-    expect([1, 2, 3, 4].map((n) => retryInMs(task, n, 0))).toEqual([500, 1_000, 2_000, 2_500]);
+    expect([1, 2, 3, 4].map((n) => retryInMs(TWICE, n, 0))).toEqual([500, 1_000, 2_000, 2_500]);
+  });
+});
+
+describe("a backoff of another kind", () => {
+  it("grows by its factor", () => {
+    const waits = (factor: number) =>
+      [1, 2, 3, 4].map((n) => retryInMs({ factor, longestMs: 3_000_000 }, n, 1));
+    expect(waits(1)).toEqual([1_000, 1_000, 1_000, 1_000]);
+    expect(waits(10)).toEqual([1_000, 10_000, 100_000, 1_000_000]);
+    expect(retryInMs({ factor: 100 }, 32_767, 1)).toBe(5_000);
+  });
+
+  it("is random in the share that its jitter says", () => {
+    const waits = (jitter: number) => [0, 0.5, 1].map((random) => retryInMs({ jitter }, 1, random));
+    expect(waits(0)).toEqual([1_000, 1_000, 1_000]);
+    expect(waits(0.1)).toEqual([900, 950, 1_000]);
+    expect(waits(1)).toEqual([0, 500, 1_000]);
   });
 });
 

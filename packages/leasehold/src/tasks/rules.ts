@@ -256,7 +256,7 @@ export function fail(
       outcome: { status: "recorded", repeated: false, state: "dead", retryInMs: null },
     };
   }
-  const retryInMs = request.retryInMs ?? backoffMs(grant.record, failures, random);
+  const retryInMs = request.retryInMs ?? backoffMs(grant.record.backoff, failures, random);
   return {
     record: { ...failed, state: "pending", scheduledAtMs: nowMs + retryInMs },
     outcome: { status: "recorded", repeated: false, state: "pending", retryInMs },

@@ -3,10 +3,11 @@ import {
   checkInteger,
   checkKnown,
   checkName,
+  checkNumber,
   InvalidOptionError,
   withoutUndefined,
 } from "../core/index.js";
-import type { Retain } from "./port.js";
+import type { Retain, TaskBackoff } from "./port.js";
 
 /** How tasks of a kind are kept and retried; each can be overridden when one is enqueued. */
 export interface TaskDefaults {
@@ -21,10 +22,14 @@ export interface TaskDefaults {
    * apart from failures, because a deployment that kills workers is not the task's fault.
    */
   crashLimit?: number;
-  /** Wait before the first retry, in milliseconds; doubled for each further one. Default 1,000. */
-  backoffMs?: number;
-  /** The longest wait before a retry, also before the first one. Default 3,600,000 (an hour). */
-  maxBackoffMs?: number;
+  /**
+   * How long a failed task waits before it is tried again. `firstMs`: before the first retry, default 1,000 ms; `factor`: by
+   * how much each wait is longer than the one before, 1 to 100, default 2; `longestMs`: the longest wait, default 3,600,000
+   * (an hour), at most thirty days. `jitter`: the share of each wait that is random, 0 to 1, default 0.5, so that tasks that
+   * failed together do not come back together: the first wait takes between half a second and a second. With 0 each wait is
+   * as long as it says.
+   */
+  backoff?: Partial<TaskBackoff>;
   /**
    * How long a task is kept once it has ended, in milliseconds: `doneMs` if it is done, default seven days; `deadMs` if it is
    * dead or cancelled, default thirty days. Null: until it is deleted.
@@ -49,8 +54,7 @@ export const TASK_DEFAULTS: Readonly<Record<keyof TaskDefaults, true>> = {
   priority: true,
   maxAttempts: true,
   crashLimit: true,
-  backoffMs: true,
-  maxBackoffMs: true,
+  backoff: true,
   retain: true,
   maxRunMs: true,
   startByMs: true,
@@ -58,20 +62,16 @@ export const TASK_DEFAULTS: Readonly<Record<keyof TaskDefaults, true>> = {
 
 /** @throws InvalidOptionError */
 export function checkDefaults(defaults: TaskDefaults): void {
-  const { queue, priority, maxAttempts, crashLimit, backoffMs, maxBackoffMs, retain } = defaults;
+  const { queue, priority, maxAttempts, crashLimit, backoff, retain } = defaults;
   const { maxRunMs, startByMs } = defaults;
   if (queue !== undefined) checkName("queue", queue);
   checkOptional("priority", priority, -32_768, 32_767);
   checkOptional("maxAttempts", maxAttempts, 1, 32_767);
   checkOptional("crashLimit", crashLimit, 1, 32_767);
-  checkOptional("backoffMs", backoffMs, 0, LONGEST_BACKOFF_MS);
-  checkOptional("maxBackoffMs", maxBackoffMs, 0, LONGEST_BACKOFF_MS);
+  if (backoff !== undefined) checkBackoff(backoff);
   if (maxRunMs !== null) checkOptional("maxRunMs", maxRunMs, 1, LONGEST_RUN_MS);
   if (startByMs !== null) checkOptional("startByMs", startByMs, 1, LONGEST_KEPT_MS);
   if (retain !== undefined) checkRetain(retain);
-  if (backoffMs !== undefined && maxBackoffMs !== undefined && backoffMs > maxBackoffMs) {
-    throw new InvalidOptionError("backoffMs", `must be at most maxBackoffMs = ${maxBackoffMs}`);
-  }
 }
 
 /** Used where neither the definition nor the options of a task set a value. */
@@ -80,8 +80,7 @@ export const DEFAULTS = {
   priority: 0,
   maxAttempts: 10,
   crashLimit: 10,
-  backoffMs: 1_000,
-  maxBackoffMs: 3_600_000,
+  backoff: { firstMs: 1_000, longestMs: 3_600_000, factor: 2, jitter: 0.5 },
   retain: { doneMs: 7 * 24 * 3_600_000, deadMs: 30 * 24 * 3_600_000 },
   maxRunMs: null,
   startByMs: null,
@@ -99,7 +98,13 @@ export function settingsOf(ofKind: TaskDefaults, own: TaskDefaults) {
     ...withoutUndefined(ofKind.retain ?? {}),
     ...withoutUndefined(own.retain ?? {}),
   };
-  return { ...settings, retain };
+  const backoff: TaskBackoff = {
+    ...DEFAULTS.backoff,
+    ...withoutUndefined(ofKind.backoff ?? {}),
+    ...withoutUndefined(own.backoff ?? {}),
+  };
+  checkOrder(backoff);
+  return { ...settings, backoff, retain };
 }
 
 /** Thirty days: a task that waits longer than that wants a schedule. */
@@ -109,6 +114,29 @@ export const LONGEST_RUN_MS = 30 * 24 * 3_600_000;
 
 /** A hundred years. */
 export const LONGEST_KEPT_MS = 36_525 * 24 * 3_600_000;
+
+const BACKOFF: Readonly<Record<keyof TaskBackoff, true>> = {
+  firstMs: true,
+  longestMs: true,
+  factor: true,
+  jitter: true,
+};
+
+function checkBackoff(backoff: Partial<TaskBackoff>): void {
+  checkKnown(backoff, BACKOFF, "backoff");
+  const { firstMs, longestMs, factor = 1, jitter = 0 } = backoff;
+  checkOptional("backoff.firstMs", firstMs, 0, LONGEST_BACKOFF_MS);
+  checkOptional("backoff.longestMs", longestMs, 0, LONGEST_BACKOFF_MS);
+  checkNumber("backoff.factor", factor, 1, 100);
+  checkNumber("backoff.jitter", jitter, 0, 1);
+  checkOrder({ firstMs: firstMs ?? 0, longestMs: longestMs ?? LONGEST_BACKOFF_MS });
+}
+
+function checkOrder({ firstMs, longestMs }: Pick<TaskBackoff, "firstMs" | "longestMs">): void {
+  if (firstMs > longestMs) {
+    throw new InvalidOptionError("backoff.firstMs", `must be at most longestMs = ${longestMs}`);
+  }
+}
 
 function checkRetain(retain: Partial<Retain>): void {
   checkKnown(retain, { doneMs: true, deadMs: true }, "retain");

@@ -7,7 +7,7 @@ import type { HeartbeatOutcome, TaskStore } from "./port.js";
 const TTL_MS = 3_000;
 const RUN_MS = 5_000;
 const GRACE_MS = 2_000;
-const LIMIT = { maxRunMs: RUN_MS, backoffMs: 60_000 };
+const LIMIT = { maxRunMs: RUN_MS, backoff: { firstMs: 60_000 } };
 const TOO_LONG = "it ran longer than 5 s (maxRunMs)";
 
 /** A worker with one slot, whose handler has begun with the first of the tasks. */

@@ -47,6 +47,18 @@ export function versionTaken({ kinds, versions }: Taken, kind: string): number {
     : FIRST_VERSION;
 }
 
+/** How long a task that has failed waits before it is tried again. */
+export interface TaskBackoff {
+  /** The wait before the first retry, in milliseconds. */
+  readonly firstMs: number;
+  /** The longest wait, in milliseconds; also before the first retry. */
+  readonly longestMs: number;
+  /** By which factor each wait is longer than the one before, 1 to 100. */
+  readonly factor: number;
+  /** Which share of a wait is random, 0 to 1: with 0.5 a wait takes between half and the whole of what it could. */
+  readonly jitter: number;
+}
+
 /** The id of a task in its namespace. */
 export interface TaskKey {
   readonly namespace: string;

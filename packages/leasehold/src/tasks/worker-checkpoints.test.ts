@@ -16,7 +16,7 @@ async function running(heartbeat?: TaskStore["heartbeat"], logger?: Logger) {
       return (heartbeat ?? world.store.heartbeat.bind(world.store))(requests, options);
     },
   });
-  const { id } = await tasks.enqueue(echo, 1, { backoffMs: 0 });
+  const { id } = await tasks.enqueue(echo, 1, { backoff: { firstMs: 0 } });
   const { runs, handler } = stepped();
   tasks.work([handler], { ttlMs: TTL_MS });
   await world.clock.advance(10);

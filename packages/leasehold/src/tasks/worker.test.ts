@@ -287,7 +287,7 @@ describe("Worker", () => {
 
   it("retries failures after a backoff until maxAttempts, and gives up at once on a final one", async () => {
     const { tasks, clock } = tasksWorld();
-    const flaky = defineTask("flaky", { maxAttempts: 3, backoffMs: 1_000 });
+    const flaky = defineTask("flaky", { maxAttempts: 3, backoff: { firstMs: 1_000 } });
     const { id } = await tasks.enqueue(flaky, null);
     const hopeless = await tasks.enqueue(echo, null);
     let runs = 0;

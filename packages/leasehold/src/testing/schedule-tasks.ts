@@ -56,7 +56,11 @@ export const scheduledTasks: suite.Section<Fixture> = (test, expect) => {
 
   test("wait after a failure as the schedule says", async (fixture) => {
     const { task: declared } = DECLARATION;
-    const own = { ...declared, backoffMs: 60_000, maxBackoffMs: 90_000, concurrency: null };
+    const own = {
+      ...declared,
+      backoff: { firstMs: 60_000, longestMs: 90_000, factor: 1.25, jitter: 0 },
+      concurrency: null,
+    };
     await fixture.declare({ task: own });
     const due = await fixture.dueNow();
     const fires = [{ id: "fired", scheduledAtMs: due.lastFireAtMs }];
@@ -66,16 +70,12 @@ export const scheduledTasks: suite.Section<Fixture> = (test, expect) => {
       if (outcome?.status !== "recorded") throw new Error("it fails");
       return outcome.retryInMs ?? 0;
     };
-    const first = await inMs(null);
-    expect(first).toBeGreaterThanOrEqual(30_000);
-    expect(first).toBeLessThanOrEqual(60_000);
+    expect(await inMs(null)).toBe(60_000);
     await fixture.store.runNow({ ...fixture.key(), taskId: "now" });
     expect(await inMs(0)).toBe(0);
     expect(await inMs(0)).toBe(0);
-    // 240,000 without a limit.
-    const longest = await inMs(null);
-    expect(longest).toBeGreaterThanOrEqual(45_000);
-    expect(longest).toBeLessThanOrEqual(90_000);
+    // 60,000 x 1.25 x 1.25 would be 93,750.
+    expect(await inMs(null)).toBe(90_000);
   });
 
   test(

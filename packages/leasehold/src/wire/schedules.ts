@@ -1,5 +1,6 @@
 /** Bodies and answers of /v1/schedules: the ScheduleStore port. The server adds the namespace. */
 import type { Page } from "../core/index.js";
+import type { TaskBackoff } from "../tasks/index.js";
 import type * as port from "../tasks/schedules/port.js";
 import type { NewTask } from "./tasks.js";
 
@@ -11,7 +12,8 @@ export type SchedulePage = Page<Schedule>;
 
 /** The kind and the data of the tasks, and what differs from the defaults. */
 export type ScheduledTask = Pick<port.ScheduledTask, "kind" | "data"> &
-  Partial<Omit<port.ScheduledTask, "kind" | "data" | "retain" | "concurrency">> & {
+  Partial<Omit<port.ScheduledTask, "kind" | "data" | "backoff" | "retain" | "concurrency">> & {
+    readonly backoff?: Partial<TaskBackoff>;
     readonly retain?: Partial<port.ScheduledTask["retain"]>;
     readonly concurrency?: NewTask["concurrency"] | null;
   };

@@ -17,11 +17,13 @@ export function taskInPath(id: string): string {
 /** Everything except the data has a default. */
 export interface NewTask
   extends Partial<
-    Omit<port.NewTask, "namespace" | "data" | "scheduledAt" | "retain" | "concurrency">
+    Omit<port.NewTask, "namespace" | "data" | "scheduledAt" | "backoff" | "retain" | "concurrency">
   > {
   readonly task_data: port.Json;
   /** Default: none. `perKey` is 1 and `order` is `fifo` by default. */
   readonly concurrency?: (Pick<port.Concurrency, "key"> & Partial<port.Concurrency>) | undefined;
+  /** Default: a second, an hour, twice as long each time, half of it random. */
+  readonly backoff?: Partial<port.TaskBackoff>;
   /** Default: seven days and thirty days. */
   readonly retain?: Partial<port.Retain>;
   /** ISO 8601 with a zone; null, the default: at once. */

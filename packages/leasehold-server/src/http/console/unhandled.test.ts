@@ -206,7 +206,6 @@ function newTask(kind: string): NewTask {
     dedupeKey: null,
     maxAttempts: 3,
     crashLimit: 3,
-    backoffMs: 1_000,
-    maxBackoffMs: 60_000,
+    backoff: { firstMs: 1_000, longestMs: 60_000, factor: 2, jitter: 0.5 },
   };
 }

@@ -122,7 +122,7 @@ test("a task that is enqueued over HTTP has every setting of the request", async
     version: 3,
     concurrency: { key: "a", perKey: 2, order: "any", rate: { limit: 9, perMs: 1_000 } },
   };
-  const backoff = { backoffMs: 50_000, maxBackoffMs: 70_000 };
+  const backoff = { backoff: { firstMs: 50_000, longestMs: 70_000 } };
   const next = { queues: ["slow"] };
   const { path, grant } = await held(app, { ...settings, ...backoff }, next);
   expect((await app.ask("GET", path)).body).toMatchObject(settings);

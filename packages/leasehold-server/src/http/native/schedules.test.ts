@@ -62,8 +62,7 @@ describe("schedules", () => {
       retain: { doneMs: null, deadMs: 30 * 24 * 3_600_000 },
       concurrency: { key: "sales", perKey: 1, order: "fifo", rate },
       crashLimit: 10,
-      backoffMs: 1_000,
-      maxBackoffMs: 3_600_000,
+      backoff: { firstMs: 1_000, longestMs: 3_600_000, factor: 2, jitter: 0.5 },
     });
     const listed = (await ask("GET", "/v1/schedules")).body.items;
     expect(listed).toEqual([{ ...body, nextFireTimes: expect.any(Array) as unknown }]);

@@ -73,7 +73,10 @@ export const MIGRATIONS: readonly Migration[] = [
          -- Of the last grant: when its lease ends at the latest.
          ADD COLUMN run_until timestamptz,
          ADD COLUMN start_by timestamptz,
-         ADD COLUMN postponed integer NOT NULL DEFAULT 0`,
+         ADD COLUMN postponed integer NOT NULL DEFAULT 0,
+         -- Null: twice as long each time, half of it random.
+         ADD COLUMN backoff_factor double precision,
+         ADD COLUMN backoff_jitter double precision`,
       // Not validated: no row has the new state, and a check of all rows would hold up every worker.
       `ALTER TABLE leasehold.task DROP CONSTRAINT task_state_check,
          ADD CONSTRAINT task_state_check
@@ -83,7 +86,9 @@ export const MIGRATIONS: readonly Migration[] = [
       `CREATE INDEX task_start ON leasehold.task (start_by) WHERE state = 'pending' AND start_by IS NOT NULL`,
       `ALTER TABLE leasehold.schedule
          ADD COLUMN max_run_ms bigint,
-         ADD COLUMN start_by_ms bigint`,
+         ADD COLUMN start_by_ms bigint,
+         ADD COLUMN backoff_factor double precision,
+         ADD COLUMN backoff_jitter double precision`,
     ],
   },
 ];

@@ -41,6 +41,8 @@ const DECLARED = [
   "concurrency_rate_ms",
   "max_run_ms",
   "start_by_ms",
+  "backoff_factor",
+  "backoff_jitter",
 ] as const;
 const TYPES: Readonly<Record<(typeof DECLARED)[number], string>> = {
   cron: "text",
@@ -67,6 +69,8 @@ const TYPES: Readonly<Record<(typeof DECLARED)[number], string>> = {
   concurrency_rate_ms: "bigint",
   max_run_ms: "bigint",
   start_by_ms: "bigint",
+  backoff_factor: "float8",
+  backoff_jitter: "float8",
 };
 const list = (columns: readonly string[], row?: string) =>
   columns.map((column) => (row ? `${row}.${column}` : column)).join(", ");
@@ -177,11 +181,12 @@ WITH ${CLOCK},
     INSERT INTO leasehold.task (namespace, id, seq, state, kind, queue, priority, data,
       max_attempts, crash_limit, backoff_ms, max_backoff_ms, keep_done_ms, keep_dead_ms,
       concurrency_key, concurrency_limit, concurrency_any, concurrency_rate, concurrency_rate_ms,
-      version, max_run_ms, start_by, created_at, scheduled_at)
+      version, max_run_ms, start_by, backoff_factor, backoff_jitter, created_at, scheduled_at)
     SELECT m.namespace, f.id, f.seq, 'pending', m.kind, m.queue, m.priority, m.data,
       m.max_attempts, m.crash_limit, m.backoff_ms, m.max_backoff_ms, m.keep_done_ms, m.keep_dead_ms,
       m.concurrency_key, m.concurrency_limit, m.concurrency_any, m.concurrency_rate, m.concurrency_rate_ms, m.version,
-      m.max_run_ms, ${SCHEDULED_AT("f")} + m.start_by_ms * interval '1 millisecond', c.now, ${SCHEDULED_AT("f")}
+      m.max_run_ms, ${SCHEDULED_AT("f")} + m.start_by_ms * interval '1 millisecond',
+      m.backoff_factor, m.backoff_jitter, c.now, ${SCHEDULED_AT("f")}
     FROM moved m CROSS JOIN fires f CROSS JOIN clock c ORDER BY f.n
     ON CONFLICT DO NOTHING
     RETURNING namespace, id, queue, created_at, scheduled_at
@@ -199,8 +204,10 @@ export interface ScheduleRow
   readonly data: string;
   readonly maxAttempts: number;
   readonly crashLimit: number;
-  readonly backoffMs: number;
-  readonly maxBackoffMs: number;
+  readonly firstMs: number;
+  readonly longestMs: number;
+  readonly factor: number;
+  readonly jitter: number;
   readonly keepDoneMs: number | null;
   readonly keepDeadMs: number | null;
   readonly version: number;
@@ -219,7 +226,8 @@ export interface ScheduleRow
 }
 const VIEW = `SELECT s.name, s.revision, s.cron, s.time_zone AS "timeZone", s.every_ms AS "everyMs", s.catch_up AS "catchUp",
   s.overlap, s.jitter_ms AS "jitterMs", s.kind, s.queue, s.priority, s.data, s.max_attempts AS "maxAttempts",
-  s.crash_limit AS "crashLimit", s.backoff_ms AS "backoffMs", s.max_backoff_ms AS "maxBackoffMs",
+  s.crash_limit AS "crashLimit", s.backoff_ms AS "firstMs", s.max_backoff_ms AS "longestMs",
+  coalesce(s.backoff_factor, 2) AS factor, coalesce(s.backoff_jitter, 0.5) AS jitter,
   s.keep_done_ms AS "keepDoneMs", s.keep_dead_ms AS "keepDeadMs", ${concurrencyColumns("s")}, s.version, s.max_run_ms AS "maxRunMs",
   s.start_by_ms AS "startByMs", ${epochMs("s.declared_at")} AS "declaredAt",
   ${epochMs("s.paused_at")} AS "pausedAt", s.paused_by AS "pausedBy", s.pause_reason AS "pauseReason",

@@ -172,8 +172,8 @@ function columnsOf(declaration: ScheduleDeclaration): Parameter[] {
     encodeJson(data),
     maxAttempts,
     crashLimit,
-    task.backoffMs,
-    task.maxBackoffMs,
+    task.backoff.firstMs,
+    task.backoff.longestMs,
     retain.doneMs,
     retain.deadMs,
     concurrency?.key ?? null,
@@ -184,6 +184,8 @@ function columnsOf(declaration: ScheduleDeclaration): Parameter[] {
     concurrency?.rate?.perMs ?? null,
     task.maxRunMs ?? null,
     task.startByMs ?? null,
+    task.backoff.factor,
+    task.backoff.jitter,
   ];
 }
 
@@ -199,7 +201,8 @@ function dueOf({ namespace, ...row }: DueRow): DueSchedule | [] {
 
 function viewOf(namespace: string, row: ScheduleRow): ScheduleView {
   const { name, cron, timeZone, everyMs, overlap, jitterMs, kind, queue, priority } = row;
-  const { maxAttempts, crashLimit, backoffMs, maxBackoffMs, keepDoneMs, keepDeadMs } = row;
+  const { maxAttempts, crashLimit, firstMs, longestMs, factor, jitter } = row;
+  const { keepDoneMs, keepDeadMs } = row;
   const { pausedAt, pausedBy, pauseReason, fired, skipped, taskId, taskFinishedAt } = row;
   return {
     namespace,
@@ -217,8 +220,7 @@ function viewOf(namespace: string, row: ScheduleRow): ScheduleView {
       data: JSON.parse(row.data) as Json,
       maxAttempts,
       crashLimit,
-      backoffMs,
-      maxBackoffMs,
+      backoff: { firstMs, longestMs, factor, jitter },
       retain: { doneMs: keepDoneMs, deadMs: keepDeadMs },
       concurrency: concurrencyOf(row),
       version: row.version,

@@ -36,6 +36,8 @@ const NEW_TASK: Columns = [
   ["concurrency_rate_ms", "bigint"],
   ["max_run_ms", "bigint"],
   ["start_by_ms", "float8"],
+  ["backoff_factor", "float8"],
+  ["backoff_jitter", "float8"],
 ];
 
 /** When the task of the row is due. */
@@ -49,11 +51,11 @@ const ADDED = `added AS (
     INSERT INTO leasehold.task (namespace, id, seq, state, kind, queue, priority, data, dedupe_key,
       max_attempts, crash_limit, backoff_ms, max_backoff_ms, keep_done_ms, keep_dead_ms,
       concurrency_key, concurrency_limit, concurrency_any, concurrency_rate, concurrency_rate_ms,
-      version, max_run_ms, start_by, created_at, scheduled_at)
+      version, max_run_ms, start_by, backoff_factor, backoff_jitter, created_at, scheduled_at)
     SELECT i.namespace, i.id, i.seq, 'pending', i.kind, i.queue, i.priority, i.data, i.dedupe_key,
       i.max_attempts, i.crash_limit, i.backoff_ms, i.max_backoff_ms, i.keep_done_ms, i.keep_dead_ms,
       i.concurrency_key, i.concurrency_limit, i.concurrency_any, i.concurrency_rate, i.concurrency_rate_ms, i.version,
-      i.max_run_ms, ${START_BY("i")}, c.now, ${SCHEDULED_AT("i")}
+      i.max_run_ms, ${START_BY("i")}, i.backoff_factor, i.backoff_jitter, c.now, ${SCHEDULED_AT("i")}
     FROM numbered i CROSS JOIN clock c
     ORDER BY i.namespace COLLATE "C", i.kind COLLATE "C", i.dedupe_key COLLATE "C",
       CASE WHEN i.dedupe_key IS NULL THEN i.id END COLLATE "C", i.seq
@@ -219,8 +221,8 @@ function newTaskColumns(tasks: readonly NewTask[]): (readonly Scalar[])[] {
     tasks.map(({ scheduledAt }) => (scheduledAt === null ? null : Date.parse(scheduledAt))),
     tasks.map(({ maxAttempts }) => maxAttempts),
     tasks.map(({ crashLimit }) => crashLimit),
-    tasks.map(({ backoffMs }) => backoffMs),
-    tasks.map(({ maxBackoffMs }) => maxBackoffMs),
+    tasks.map(({ backoff }) => backoff.firstMs),
+    tasks.map(({ backoff }) => backoff.longestMs),
     tasks.map(({ retain }) => retain?.doneMs ?? null),
     tasks.map(({ retain }) => retain?.deadMs ?? null),
     tasks.map(({ concurrency }) => concurrency?.key ?? null),
@@ -231,6 +233,9 @@ function newTaskColumns(tasks: readonly NewTask[]): (readonly Scalar[])[] {
     tasks.map(({ concurrency }) => concurrency?.rate?.perMs ?? null),
     tasks.map(({ maxRunMs }) => maxRunMs ?? null),
     tasks.map(({ startByMs }) => startByMs ?? null),
+    // Null for what the column has where it is null: most tasks then take no byte for them.
+    tasks.map(({ backoff }) => (backoff.factor === 2 ? null : backoff.factor)),
+    tasks.map(({ backoff }) => (backoff.jitter === 0.5 ? null : backoff.jitter)),
   ];
 }
 

@@ -152,9 +152,10 @@ export interface FailedRow extends ChangedRow {
   readonly state: "pending" | "dead";
   readonly retryInMs: number;
 }
-/** 2^60 times any value exceeds any maxBackoffMs. */
-const BACKOFF_MS = `round(least(h.backoff_ms * power(2, least(h.failures, 60)), h.max_backoff_ms)
-    * (0.5 + h.random / 2))`;
+/** By the rule `backoffMs`. Null columns: twice as long each time, half of it random. */
+const BACKOFF_MS = `round(
+    least(h.backoff_ms * power(coalesce(h.backoff_factor, 2), least(h.failures, 60)), h.max_backoff_ms)
+    * (1 - coalesce(h.backoff_jitter, 0.5) * (1 - h.random)))`;
 /** Values: namespaces, ids, leaseIds, tokens, errors, retryInMs, final, random. */
 export const FAIL = `
 WITH ${CLOCK},
@@ -165,7 +166,11 @@ WITH ${CLOCK},
     ["final", "bool"],
     ["random", "float8"],
   ])},
-  ${heldWhere(LIVE_GRANT, ", t.failures, t.max_attempts, t.backoff_ms, t.max_backoff_ms")},
+  ${heldWhere(
+    LIVE_GRANT,
+    `, t.failures, t.max_attempts, t.backoff_ms,
+      t.max_backoff_ms, t.backoff_factor, t.backoff_jitter`,
+  )},
   decided AS (
     SELECT h.*, h.final OR h.failures + 1 >= h.max_attempts AS dead,
       ${afterMs(`coalesce(h.retry_in_ms, ${BACKOFF_MS})`)} AS retry_at

@@ -15,8 +15,7 @@ it("has the version, the key and the times of the kind, each unless it says othe
     concurrencyKey: ({ account }) => account,
     order: "any",
     rate,
-    backoffMs: 5,
-    maxBackoffMs: 50,
+    backoff: { firstMs: 5, longestMs: 50 },
     crashLimit: 2,
     retain: { doneMs: 7 },
   });
@@ -24,14 +23,14 @@ it("has the version, the key and the times of the kind, each unless it says othe
   const settings = {
     version: 4,
     concurrency: { key: "ada", perKey: 1, order: "any", rate },
-    backoffMs: 5,
-    maxBackoffMs: 50,
+    backoff: { firstMs: 5, longestMs: 50 },
     crashLimit: 2,
     retain: { doneMs: 7, deadMs: 30 * DAY_MS },
   };
   expect((await declarationOf(options)).task).toMatchObject(settings);
-  const own = { backoffMs: 6, crashLimit: 9, retain: { deadMs: null }, priority: -1 };
-  const changed = { ...settings, ...own, retain: { doneMs: 7, deadMs: null } };
+  const own = { backoff: { firstMs: 6 }, crashLimit: 9, retain: { deadMs: null }, priority: -1 };
+  const kept = { retain: { doneMs: 7, deadMs: null }, backoff: { firstMs: 6, longestMs: 50 } };
+  const changed = { ...settings, ...own, ...kept };
   expect((await declarationOf({ ...options, ...own })).task).toMatchObject(changed);
 });
 

@@ -5,7 +5,7 @@ const HOUR_MS = 3_600_000;
 
 export const failing: Section = (test, expect) => {
   test("waits longer after each failure, and is dead at the maxAttempts-th", async (fixture) => {
-    const { id } = await fixture.add({ maxAttempts: 4, backoffMs: 200, maxBackoffMs: 500 });
+    const { id } = await fixture.add({ maxAttempts: 4, backoff: { firstMs: 200, longestMs: 500 } });
     for (const [failures, longestMs] of [
       [1, 200],
       [2, 400],
@@ -37,7 +37,11 @@ export const failing: Section = (test, expect) => {
   });
 
   test("waits by the number of its failures, however often it was requeued or crashed", async (fixture) => {
-    const backoff = { backoffMs: 60_000, maxBackoffMs: HOUR_MS, maxAttempts: 9, crashLimit: 9 };
+    const backoff = {
+      backoff: { firstMs: 60_000, longestMs: HOUR_MS },
+      maxAttempts: 9,
+      crashLimit: 9,
+    };
     await fixture.add(backoff);
     for (let attempt = 0; attempt < 3; attempt += 1) await fixture.requeue(await fixture.hold());
     const crashed = await fixture.hold({ ttlMs: fixture.shortTtlMs });
@@ -52,7 +56,7 @@ export const failing: Section = (test, expect) => {
   });
 
   test("is not claimed again before its time", async (fixture) => {
-    const held = await fixture.addAndHold({ backoffMs: HOUR_MS, maxBackoffMs: HOUR_MS });
+    const held = await fixture.addAndHold({ backoff: { firstMs: HOUR_MS, longestMs: HOUR_MS } });
     const outcome = await fixture.fail(held);
     const retryInMs = outcome.status === "recorded" ? outcome.retryInMs : null;
     expect(retryInMs).toBeGreaterThanOrEqual(HOUR_MS / 2);
@@ -61,8 +65,21 @@ export const failing: Section = (test, expect) => {
     expect(Date.parse(scheduledAt)).toBeGreaterThan(Date.parse(startedAt ?? ""));
   });
 
+  test("waits as the factor and the jitter of its backoff say", async (fixture) => {
+    const backoff = { firstMs: 100, longestMs: 500, factor: 3, jitter: 0 };
+    await fixture.add({ maxAttempts: 9, backoff });
+    const waits: (number | null)[] = [];
+    for (const _ of [1, 2, 3]) {
+      const outcome = await fixture.fail(await fixture.hold(), { error: "again" });
+      if (outcome.status !== "recorded") throw new Error(outcome.status);
+      waits.push(outcome.retryInMs);
+      await fixture.pass(outcome.retryInMs ?? 0);
+    }
+    expect(waits).toEqual([100, 300, 500]);
+  });
+
   test("does not wait when its backoff is 0, however often it has failed", async (fixture) => {
-    await fixture.add({ maxAttempts: 100, backoffMs: 86_400_000, maxBackoffMs: 0 });
+    await fixture.add({ maxAttempts: 100, backoff: { firstMs: 86_400_000, longestMs: 0 } });
     // By then 86,400,000 x 2^n is beyond 64 bits.
     for (let failures = 1; failures <= 45; failures += 1) {
       const outcome = await fixture.fail(await fixture.hold());
@@ -76,7 +93,7 @@ export const failing: Section = (test, expect) => {
   });
 
   test("takes the worker's own delay, zero included", async (fixture) => {
-    const held = await fixture.addAndHold({ backoffMs: HOUR_MS, maxBackoffMs: HOUR_MS });
+    const held = await fixture.addAndHold({ backoff: { firstMs: HOUR_MS, longestMs: HOUR_MS } });
     expect(await fixture.fail(held, { retryInMs: 0 })).toEqual({
       status: "recorded",
       repeated: false,

@@ -31,7 +31,7 @@ import { only, settled } from "../calls.js";
 import type { Expect } from "../framework.js";
 import type * as suite from "../suite.js";
 import { inTime, until, Watching } from "../waiting.js";
-import { newTaskOf } from "./new-task.js";
+import { newTaskOf, type TaskChange } from "./new-task.js";
 
 export const newTaskId = taskIds(systemClock, systemRandom);
 
@@ -90,19 +90,19 @@ export class Fixture {
     return { namespace: this.namespace, id };
   }
 
-  newTask(change: Partial<NewTask> = {}): NewTask {
+  newTask(change: TaskChange = {}): NewTask {
     return newTaskOf(this.key(newTaskId()), change);
   }
 
   /** Adds a task without conflicts, and returns its key. */
-  async add(change: Partial<NewTask> = {}): Promise<TaskKey> {
+  async add(change: TaskChange = {}): Promise<TaskKey> {
     const task = this.newTask(change);
     this.#expect(await this.enqueue([task])).toEqual([{ status: "enqueued", id: task.id }]);
     return this.key(task.id);
   }
 
   /** Adds tasks by one call, with ids that sort in this order. */
-  async addAll(changes: readonly Partial<NewTask>[]): Promise<string[]> {
+  async addAll(changes: readonly TaskChange[]): Promise<string[]> {
     const ids = changes.map(newTaskId);
     const tasks = changes.map((change, index) => this.newTask({ id: ids[index] ?? "", ...change }));
     await this.enqueue(tasks);
@@ -138,7 +138,7 @@ export class Fixture {
   }
 
   /** Adds a task and claims it. */
-  async addAndHold(task: Partial<NewTask> = {}, claim: Partial<ClaimRequest> = {}): Promise<Held> {
+  async addAndHold(task: TaskChange = {}, claim: Partial<ClaimRequest> = {}): Promise<Held> {
     await this.add(task);
     return this.hold(claim);
   }
@@ -232,7 +232,7 @@ export class Fixture {
   }
 
   /** Adds a task, claims it and lets its lease expire. It is not reaped unless the store does that by itself. */
-  async addAndExpire(task: Partial<NewTask> = {}): Promise<Held> {
+  async addAndExpire(task: TaskChange = {}): Promise<Held> {
     const held = await this.addAndHold(task, { ttlMs: this.shortTtlMs });
     await this.pass(held.ttlMs);
     return held;

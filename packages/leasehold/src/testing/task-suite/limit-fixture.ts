@@ -1,11 +1,12 @@
 /** What the tests of limits share. */
-import type { LimitKey, LimitView, NewTask, TaskLimit, TaskLimits } from "../../tasks/port.js";
+import type { LimitKey, LimitView, TaskLimit, TaskLimits } from "../../tasks/port.js";
 import type { Fixture, Need } from "./fixture.js";
+import type { TaskChange } from "./new-task.js";
 
 export const HOUR_MS = 3_600_000;
 
 export const ids = (tasks: readonly { id: string }[]) => tasks.map(({ id }) => id);
-export const many = (count: number, task: Partial<NewTask> = {}) =>
+export const many = (count: number, task: TaskChange = {}) =>
   Array.from({ length: count }, () => task);
 
 export const needsLimits: Need = ({ store }) => (store.limits ? null : "the store keeps no limits");

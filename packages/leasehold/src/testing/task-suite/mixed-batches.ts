@@ -126,11 +126,11 @@ export const mixedBatches: Section = (test, expect) => {
       } else {
         expect(outcome, id).toMatchObject({ status: "recorded", state: "pending" });
         const retryInMs = outcome.status === "recorded" ? (outcome.retryInMs ?? 0) : 0;
-        const { backoffMs = 0, maxBackoffMs = 0 } = task.get(id) ?? {};
+        const { firstMs = 0, longestMs: mostMs = 0, jitter = 0 } = task.get(id)?.backoff ?? {};
         const asked = failureOf(index).retryInMs;
-        const longestMs = asked ?? Math.min(backoffMs, maxBackoffMs);
+        const longestMs = asked ?? Math.min(firstMs, mostMs);
         expect(retryInMs, id).toBeLessThanOrEqual(longestMs + 1);
-        expect(retryInMs, id).toBeGreaterThanOrEqual((asked ?? longestMs / 2) - 1);
+        expect(retryInMs, id).toBeGreaterThanOrEqual((asked ?? longestMs * (1 - jitter)) - 1);
       }
     }
 

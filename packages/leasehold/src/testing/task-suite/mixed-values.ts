@@ -22,8 +22,12 @@ export function manyTasks(fixture: Fixture, count: number): NewTask[] {
       dedupeKey: index % 4 ? null : `key ${index} é"\\{}`,
       maxAttempts: 1 + (index % 8),
       crashLimit: 1 + (index % 6),
-      backoffMs: 60_000 + 200 * index,
-      maxBackoffMs: index % 2 ? 30_000 + 100 * index : HOUR_MS + index,
+      backoff: {
+        firstMs: 60_000 + 200 * index,
+        longestMs: index % 2 ? 30_000 + 100 * index : HOUR_MS + index,
+        factor: 1 + (index % 3),
+        jitter: (index % 5) / 4,
+      },
     });
   });
 }

@@ -1,7 +1,15 @@
-import type { NewTask, TaskKey } from "../../tasks/port.js";
+import type { NewTask, TaskBackoff, TaskKey } from "../../tasks/port.js";
+
+/** What a test says of a task. */
+export type TaskChange = Partial<Omit<NewTask, "backoff">> & {
+  readonly backoff?: Partial<TaskBackoff>;
+};
 
 /** A task that is due at once and has nothing special about it but what `change` says. */
-export function newTaskOf({ namespace, id }: TaskKey, change: Partial<NewTask> = {}): NewTask {
+export function newTaskOf(
+  { namespace, id }: TaskKey,
+  { backoff, ...change }: TaskChange = {},
+): NewTask {
   return {
     namespace,
     id,
@@ -13,8 +21,7 @@ export function newTaskOf({ namespace, id }: TaskKey, change: Partial<NewTask> =
     dedupeKey: null,
     maxAttempts: 3,
     crashLimit: 3,
-    backoffMs: 1_000,
-    maxBackoffMs: 60_000,
+    backoff: { firstMs: 1_000, longestMs: 60_000, factor: 2, jitter: 0.5, ...backoff },
     ...change,
   };
 }

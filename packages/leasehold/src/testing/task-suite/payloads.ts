@@ -1,6 +1,7 @@
 /** Lists and claims stay small, however large the payloads of the tasks are. */
-import type { Json, NewTask, TaskView } from "../../tasks/port.js";
+import type { Json, TaskView } from "../../tasks/port.js";
 import { type Fixture, grantOf, needsPush, type Section } from "./fixture.js";
+import type { TaskChange } from "./new-task.js";
 
 /** As large as a server takes by default. */
 const LARGE = "x".repeat(200_000);
@@ -62,7 +63,7 @@ export const payloads: Section = (test, expect) => {
 
   for (const queues of [["a"], ["a", "b", "c"]]) {
     test(`claims at most 16 MiB of data from ${queues.length} queue(s)`, async (fixture) => {
-      const added: Partial<NewTask>[] = Array.from({ length: MANY }, (_, n) => ({
+      const added: TaskChange[] = Array.from({ length: MANY }, (_, n) => ({
         queue: queues[n % queues.length] ?? "",
         priority: n,
         data: LARGE,

@@ -1,7 +1,7 @@
 /** Limits of time: how long an attempt may run, by when a task must begin, and tasks that are put off. */
-import type { NewTask } from "../../tasks/port.js";
 import { LONG_TTL_MS, type Need, needsPush, type Section } from "./fixture.js";
 import { declare, needsLimits } from "./limit-fixture.js";
+import type { TaskChange } from "./new-task.js";
 
 /** Behind a server, a claim waits there. */
 const needsAnnouncements: Need = (fixture) =>
@@ -124,7 +124,7 @@ export const timing: Section = (test, expect) => {
   });
 
   test("lets a late task keep back none behind it", async (fixture) => {
-    const late: Partial<NewTask>[] = Array.from({ length: 5 }, () => ({ startByMs: RUN_MS }));
+    const late: TaskChange[] = Array.from({ length: 5 }, () => ({ startByMs: RUN_MS }));
     await fixture.addAll([...late, { concurrency: IN_ORDER, startByMs: RUN_MS }]);
     const [plain, keyed] = await fixture.addAll([{}, { concurrency: IN_ORDER }]);
     await fixture.pass(RUN_MS);

@@ -1,11 +1,11 @@
 /** Tasks of kinds with versions. */
-import type { NewTask } from "../../tasks/port.js";
 import type { Section } from "./fixture.js";
+import type { TaskChange } from "./new-task.js";
 
 const ids = (tasks: readonly { id: string }[]) => tasks.map(({ id }) => id);
 const OF_FIRST = { kinds: ["kind"] };
 const OF_SECOND = { kinds: ["kind"], versions: { kind: 2 } };
-const keyed = (change: Partial<NewTask> = {}): Partial<NewTask> => ({
+const keyed = (change: TaskChange = {}): TaskChange => ({
   concurrency: { key: "a", perKey: 1, order: "fifo" },
   ...change,
 });

@@ -36,11 +36,12 @@ WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
     INSERT INTO leasehold.task (namespace, id, seq, state, kind, queue, priority, data,
       max_attempts, crash_limit, backoff_ms, max_backoff_ms, keep_done_ms, keep_dead_ms,
       concurrency_key, concurrency_limit, concurrency_any, concurrency_rate, concurrency_rate_ms,
-      version, max_run_ms, start_by, created_at, scheduled_at)
+      version, max_run_ms, start_by, backoff_factor, backoff_jitter, created_at, scheduled_at)
     SELECT m.namespace, f.id, f.seq, 'pending', m.kind, m.queue, m.priority, m.data,
       m.max_attempts, m.crash_limit, m.backoff_ms, m.max_backoff_ms, m.keep_done_ms, m.keep_dead_ms,
       m.concurrency_key, m.concurrency_limit, m.concurrency_any, m.concurrency_rate, m.concurrency_rate_ms, m.version,
-      m.max_run_ms, coalesce(to_timestamp(f.scheduled_ms / 1000), c.now) + m.start_by_ms * interval '1 millisecond', c.now, coalesce(to_timestamp(f.scheduled_ms / 1000), c.now)
+      m.max_run_ms, coalesce(to_timestamp(f.scheduled_ms / 1000), c.now) + m.start_by_ms * interval '1 millisecond',
+      m.backoff_factor, m.backoff_jitter, c.now, coalesce(to_timestamp(f.scheduled_ms / 1000), c.now)
     FROM moved m CROSS JOIN fires f CROSS JOIN clock c ORDER BY f.n
     ON CONFLICT DO NOTHING
     RETURNING namespace, id, queue, created_at, scheduled_at

@@ -4,7 +4,8 @@
 
 SELECT s.name, s.revision, s.cron, s.time_zone AS "timeZone", s.every_ms AS "everyMs", s.catch_up AS "catchUp",
   s.overlap, s.jitter_ms AS "jitterMs", s.kind, s.queue, s.priority, s.data, s.max_attempts AS "maxAttempts",
-  s.crash_limit AS "crashLimit", s.backoff_ms AS "backoffMs", s.max_backoff_ms AS "maxBackoffMs",
+  s.crash_limit AS "crashLimit", s.backoff_ms AS "firstMs", s.max_backoff_ms AS "longestMs",
+  coalesce(s.backoff_factor, 2) AS factor, coalesce(s.backoff_jitter, 0.5) AS jitter,
   s.keep_done_ms AS "keepDoneMs", s.keep_dead_ms AS "keepDeadMs", s.concurrency_key AS "concurrencyKey",
   s.concurrency_limit AS "perKey", s.concurrency_any AS "anyOrder",
   s.concurrency_rate AS "rateLimit", s.concurrency_rate_ms AS "ratePerMs", s.version, s.max_run_ms AS "maxRunMs",

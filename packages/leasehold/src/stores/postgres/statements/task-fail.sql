@@ -14,15 +14,17 @@ WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
   held AS MATERIALIZED (
     SELECT i.*, t.* FROM (SELECT * FROM input ORDER BY namespace COLLATE "C", id COLLATE "C") i
       CROSS JOIN clock c CROSS JOIN LATERAL (
-        SELECT t.ctid AS at, t.failures, t.max_attempts, t.backoff_ms, t.max_backoff_ms FROM leasehold.task t
+        SELECT t.ctid AS at, t.failures, t.max_attempts, t.backoff_ms,
+      t.max_backoff_ms, t.backoff_factor, t.backoff_jitter FROM leasehold.task t
         WHERE t.namespace = i.namespace AND t.id = i.id AND (t.state = 'running' AND t.lease_id = i.lease_id AND t.token = i.token AND c.now < t.expires_at)
         FOR NO KEY UPDATE OF t SKIP LOCKED
       ) t
   ),
   decided AS (
     SELECT h.*, h.final OR h.failures + 1 >= h.max_attempts AS dead,
-      c.now + coalesce(h.retry_in_ms, round(least(h.backoff_ms * power(2, least(h.failures, 60)), h.max_backoff_ms)
-    * (0.5 + h.random / 2))) * interval '1 millisecond' AS retry_at
+      c.now + coalesce(h.retry_in_ms, round(
+    least(h.backoff_ms * power(coalesce(h.backoff_factor, 2), least(h.failures, 60)), h.max_backoff_ms)
+    * (1 - coalesce(h.backoff_jitter, 0.5) * (1 - h.random)))) * interval '1 millisecond' AS retry_at
     FROM held h CROSS JOIN clock c
   ),
   changed AS (
