@@ -112,7 +112,10 @@ export const Time = z.iso
 export const JsonValue = (z.unknown() as z.ZodType<Json, Json>)
   .superRefine((value, context) => {
     const fault = findFault(value, LIMITS.depth);
-    if (fault) context.addIssue({ code: "custom", path: fault.path, message: fault.problem });
+    if (!fault) return;
+    const { path, problem: message } = fault;
+    // What is too deep would overflow the stack of the checks that come after this one, or take seconds there.
+    context.addIssue({ code: "custom", path, message, continue: false });
   })
   .openapi({ description: "Any JSON value." });
 
