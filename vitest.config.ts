@@ -37,9 +37,13 @@ const ALONE = [
 
 const root = fileURLToPath(new URL(".", import.meta.url));
 const tests = testsByTier(root);
-/** Those that replace modules, which another file may have loaded before, are alone as well. */
+/**
+ * Those that replace modules, which another file may have loaded before, are alone as well; and those that watch what all code
+ * of the process uses: what an earlier file has left unfinished would be seen with it.
+ */
+const REPLACES = /vi\.mock\(|vi\.spyOn\((?:process|console|globalThis|\w+\.prototype)\b/;
 const isAlone = (path: string) =>
-  ALONE.includes(path) || readFileSync(join(root, path), "utf8").includes("vi.mock(");
+  ALONE.includes(path) || REPLACES.test(readFileSync(join(root, path), "utf8"));
 
 /** Where a machine that is busy for a moment may fail a test of processes, CI repeats it once, and names it. */
 const REPEATED: readonly Tier[] = ["engines", "processes", "browser", "docs"];

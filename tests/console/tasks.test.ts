@@ -232,6 +232,25 @@ describeChromium("the console's tasks", () => {
       expect(JSON.parse(String(copied))).toEqual({ parcel: "P-7" });
     });
 
+    it("shows its limits of time, why it was put off, and that it has expired", async () => {
+      const id = await world.add({ queue: "times", maxRunMs: 5_000, startByMs: 3_600_000 });
+      const page = await open(`/tasks/${id}`);
+      const details = page.locator("section", { hasText: "Details" }).last();
+      await expect.poll(() => details.innerText()).toMatch(/Must begin by\s+in 59 min/);
+      expect(await details.innerText()).toMatch(/Runs at most\s+5\.0 s/);
+      await (await world.claim("times", "worker-1")).putOff(600_000, "the bank is closed");
+      await expect.poll(() => details.innerText()).toMatch(/Put off\s+1 time/);
+      expect(await details.innerText()).not.toContain("Must begin by");
+      await page.getByRole("list", { name: "Attempts" }).getByText("the bank is closed").waitFor();
+
+      const late = await world.add({ queue: "late", startByMs: 1 });
+      await expect.poll(() => world.state(late), { timeout: 20_000 }).toBe("expired");
+      await page.goto(`${console.url}/tasks?state=expired`);
+      await waitForCount(rows(page), 1);
+      await page.goto(`${console.url}/tasks/${late}`);
+      await page.getByText("No worker began it in time").waitFor();
+    });
+
     it("can be retried, cancelled and deleted, each after a confirmation", async () => {
       const id = await world.add({ queue: "acts" });
       await (await world.claim("acts", "worker-1")).fail("broken");

@@ -8,6 +8,7 @@ export interface Claimed {
   readonly heartbeat: (progress: unknown) => Promise<unknown>;
   readonly complete: (output: unknown) => Promise<unknown>;
   readonly fail: (error: string, how?: object) => Promise<unknown>;
+  readonly putOff: (retryInMs: number, reason: string) => Promise<unknown>;
 }
 
 /** @param url of the server; @param key where it asks for one */
@@ -51,6 +52,7 @@ export function taskWorld(url: string, key?: string) {
         heartbeat: (progress) => say("heartbeat", { progress, ttlMs: TTL_MS }),
         complete: (task_output) => say("complete", { task_output }),
         fail: (error, how = { final: true }) => say("fail", { error, ...how }),
+        putOff: (retryInMs, reason) => say("return", { retryInMs, reason }),
       };
     },
     state: async (id: string): Promise<string> => (await ask("GET", `/api/tasks/${id}`)).state,

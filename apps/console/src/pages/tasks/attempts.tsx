@@ -30,7 +30,8 @@ export function Attempts({ task, answeredAtMs }: Props) {
   const nowMs = useNow(250);
   const { attempts } = task;
   if (attempts.length === 0) {
-    return <Empty icon="worker" title="No attempts yet" />;
+    const title = task.state === "expired" ? "No worker began it in time" : "No attempts yet";
+    return <Empty icon="worker" title={title} />;
   }
   const fromMs = Date.parse(attempts[0]?.startedAt ?? "");
   const ends = attempts.map(({ endedAt }) => (endedAt === null ? nowMs : Date.parse(endedAt)));
@@ -112,7 +113,12 @@ function AttemptRow({ attempt, taskId, span, nowMs, answeredAtMs, remainingMs }:
         </Fact>
       </dl>
       {error !== null && (
-        <pre className="overflow-x-auto rounded-md bg-danger-soft px-3 py-2 font-mono text-xs whitespace-pre-wrap break-words text-danger">
+        // The reason of a task that was put off is no fault.
+        <pre
+          className={`overflow-x-auto rounded-md px-3 py-2 font-mono text-xs whitespace-pre-wrap break-words ${
+            result === "returned" ? "bg-sunken" : "bg-danger-soft text-danger"
+          }`}
+        >
           {beginning(error, 4_000)}
         </pre>
       )}

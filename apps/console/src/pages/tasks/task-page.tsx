@@ -158,7 +158,7 @@ function Facts({ task }: { readonly task: TaskDetails }) {
       <Fact name="Not before">
         <TimeText at={scheduled_at} />
       </Fact>
-      {startBy !== null && (
+      {startBy !== null && started_at === null && (
         <Fact name="Must begin by">
           <TimeText at={startBy} />
         </Fact>
