@@ -14,6 +14,7 @@ beforeAll(checkBuild);
 afterEach(() => endAll());
 
 const HANDLERS = fileURLToPath(new URL("../support/processes/cli-handlers.js", import.meta.url));
+const STUCK = fileURLToPath(new URL("../support/processes/stuck-worker.js", import.meta.url));
 const TIMEOUT_MS = 60_000;
 const LIMIT = { maxRunMs: 300 };
 const hang = defineTask("hang", LIMIT);
@@ -70,6 +71,17 @@ describePostgres("PostgreSQL", () => {
   it("frees the slots of eight hung handlers", () => hangThenDo(database.url), TIMEOUT_MS);
   it("has a blocked task done elsewhere", () => blockThenDo(database.url), TIMEOUT_MS);
 });
+
+it(
+  "a worker that is stuck does not let its process end as if all were done",
+  async () => {
+    const stuck = new Cli([], { script: STUCK });
+    await stuck.until(({ out }) => out.includes("WORKER_STUCK"));
+    await stuck.until(({ out }) => out.includes("still there"));
+    await stuck.end("SIGKILL");
+  },
+  TIMEOUT_MS,
+);
 
 it(
   "leasehold worker ends with an exit code of its own when more handlers hang than it has slots",

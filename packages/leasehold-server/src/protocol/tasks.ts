@@ -221,7 +221,16 @@ const ClaimedTask = z
     ...times,
   })
   .openapi("ClaimedTask");
-export const NextAnswer = z.object({ tasks: z.array(ClaimedTask) }).openapi("NextAnswer");
+export const NextAnswer = z
+  .object({
+    tasks: z.array(ClaimedTask),
+    waitedMs: z.number().openapi({
+      description:
+        "How long the request waited before these leases began. Count remainingMs from the time at which you sent the request, plus waitedMs.",
+      example: 0,
+    }),
+  })
+  .openapi("NextAnswer");
 true satisfies Same<z.infer<typeof NextAnswer>, wire.NextAnswer>;
 
 export const HeartbeatAnswer = z

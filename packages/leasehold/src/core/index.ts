@@ -114,7 +114,7 @@ export { forgetTaskToken, noteTaskToken, warnOfTaskToken } from "./task-tokens.j
 export type * from "./thread.js";
 export { logThrownLate, lossOr } from "./thrown-late.js";
 export { TimedOutError } from "./timed-out.js";
-export { type Instant, instant, type Trust, trustFrom, trustLeftMs } from "./trust.js";
+export { type Instant, instant, later, type Trust, trustFrom, trustLeftMs } from "./trust.js";
 export {
   anyText,
   checkExpanded,

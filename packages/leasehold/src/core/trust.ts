@@ -43,6 +43,12 @@ export function instant(clock: Clock): Instant {
   return { monotonicMs: clock.monotonic(), wallMs: clock.wall() };
 }
 
+/** The instant that is `ms` later by another clock, which may run fast against this one. */
+export function later({ monotonicMs, wallMs }: Instant, ms: number, driftRatio: number): Instant {
+  const laterMs = ms * (1 - driftRatio);
+  return { monotonicMs: monotonicMs + laterMs, wallMs: wallMs + laterMs };
+}
+
 export function trustFrom(sent: Instant, remainingMs: number, terms: TrustTerms): Trust {
   const durationMs = remainingMs * (1 - terms.driftRatio) - terms.marginMs;
   const aheadMs = sent.wallMs - sent.monotonicMs;

@@ -12,11 +12,11 @@ import type { Logger } from "./logger.js";
 export const WARNING_CODES = {
   "a fenced request failed": "LEASEHOLD_W_REQUEST_FAILED",
   "a guard got the token of a task for another resource": "LEASEHOLD_W_TASK_TOKEN",
-  "a handler goes on although its task is lost: its slot is used for other tasks":
-    "LEASEHOLD_W_HANDLER_ABANDONED",
   "a handler has run for an hour: if it hangs, cancel its task, and give its kind a maxRunMs":
     "LEASEHOLD_W_HANDLER_RUNS_LONG",
   "a handler runs too long": "LEASEHOLD_W_TASK_TIMEOUT",
+  "a handler still runs after its signal has aborted and its grace is over: its slot is used for other tasks":
+    "LEASEHOLD_W_HANDLER_ABANDONED",
   "a lease is still held, and nothing else keeps this process alive": "LEASEHOLD_W_FORGOTTEN_LEASE",
   "a listener threw": "LEASEHOLD_W_LISTENER_THREW",
   "a proxy is named, but not used: npm install undici": "LEASEHOLD_W_PROXY_UNUSED",

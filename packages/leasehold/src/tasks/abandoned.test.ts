@@ -9,7 +9,7 @@ const GRACE_MS = 2_000;
 function world() {
   const events: string[] = [];
   const note = (fields: { event?: string }) => void (fields.event && events.push(fields.event));
-  const logger = { debug() {}, info: note, warn() {}, error: note } as unknown as Logger;
+  const logger = { debug() {}, info: note, warn: note, error: note } as unknown as Logger;
   const tasks = tasksWorld(logger);
   const handlers = stepped();
   const untilAborted = async () => {
@@ -42,6 +42,16 @@ describe("a handler that goes on although its task was cancelled", () => {
     expect(await tasks.get(hung.id)).toMatchObject({ state: "cancelled", output: null });
     expect(events).toContain("handler_returned");
     expect(worker.running).toBe(0);
+    await worker.close();
+  });
+
+  it("is no loss to warn of when it ran for too long", async () => {
+    const { tasks, clock, handler, events } = world();
+    const worker = tasks.work([handler], { concurrency: 1, graceMs: GRACE_MS });
+    await tasks.enqueue(echo, "hung", { maxRunMs: 1_000, maxAttempts: 1 });
+    await clock.advance(60_000);
+    // Its lease was given up for the report: no other holder has taken it.
+    expect(events).toEqual(["task_timeout", "handler_abandoned"]);
     await worker.close();
   });
 

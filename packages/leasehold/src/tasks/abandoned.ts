@@ -83,7 +83,7 @@ export class AbandonedHandlers {
     const [graceMs, abandoned] = [this.#graceMs, this.count];
     this.#env.logger.error(
       { event: "handler_abandoned", id, kind, graceMs, abandoned },
-      "a handler goes on although its task is lost: its slot is used for other tasks",
+      "a handler still runs after its signal has aborted and its grace is over: its slot is used for other tasks",
     );
     this.#env.telemetry?.count("leasehold.task.abandoned", {});
     task.abandon();

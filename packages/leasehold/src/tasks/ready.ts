@@ -87,7 +87,9 @@ export class Ready {
     const { waitMs = 0, ...once } = request;
     const { signal } = options;
     const { clock } = this.#env;
-    const deadlineMs = clock.monotonic() + waitMs;
+    const beganMs = clock.monotonic();
+    const deadlineMs = beganMs + waitMs;
+    let waitedMs = 0;
     const leave = waitMs > 0 && !this.#closing.signal.aborted ? this.#enter(request) : undefined;
     let claim = () => this.#store.claim(once, options);
     try {
@@ -100,7 +102,7 @@ export class Ready {
             return NOTHING;
           }
           if (leave && outcome.tasks.length >= request.limit) this.#notify(leave.group);
-          return outcome;
+          return waitedMs === 0 ? outcome : { ...outcome, waitedMs };
         }
         if (leave && outcome.retryInMs !== undefined)
           this.#notifyIn(leave.group, outcome.retryInMs);
@@ -112,6 +114,7 @@ export class Ready {
         ) {
           return outcome;
         }
+        waitedMs = clock.monotonic() - beganMs;
         claim = () => this.#claimAwake(leave.group, once, options);
       }
     } finally {

@@ -234,6 +234,7 @@ export class RunningTask
     // Its handler still runs. It must not trust the lease any longer: once the failure is recorded, the task may run elsewhere.
     const { clock } = work.env;
     const untilMs = clock.monotonic() + this.lease.remainingMs();
+    this.lease.isToExpire = true;
     this.lease.lose("expired");
     const remainingMs = () => Math.max(0, untilMs - clock.monotonic());
     const rest = { remainingMs, checkAlive: () => remainingMs() > 0, lose() {} };
@@ -370,10 +371,10 @@ export class RunningTask
       return undefined;
     }
     if (isRetryLater(error)) {
-      const { mostTimes, message } = error;
+      const { mostTimes, reason } = error;
       if (mostTimes === null || postponed < mostTimes) return () => this.#postpone(error);
-      const times = `put off ${postponed} times, of ${mostTimes} that are allowed (mostTimes)`;
-      return () => this.#fail(`${times}: ${message}`, true);
+      const times = `put off ${postponed} times already, which is its mostTimes`;
+      return () => this.#fail(reason === null ? times : `${times}: ${reason}`, true);
     }
     this.log.warn({ err: error, id, kind }, "task failed");
     return () => this.#fail(describe(error), isFinal(error));

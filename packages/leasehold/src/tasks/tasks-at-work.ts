@@ -9,12 +9,12 @@
  *   claim ──▶ ClaimTrust ──▶ handler asks for the lease or signal, or a renewal is due ──▶ HeldLease
  *                   └──▶ completed, while trust lasts
  */
-import { type Instant, type KeepOptions, RenewalScheduler } from "../core/index.js";
+import { type Instant, type KeepOptions, later, RenewalScheduler } from "../core/index.js";
 import type { Env, TraceContext } from "../env/index.js";
 import type { AbandonedHandlers } from "./abandoned.js";
 import { Completer } from "./completer.js";
 import type { TaskHandler } from "./define.js";
-import type { ClaimedTask, ClaimRequest, TaskStore } from "./port.js";
+import type { ClaimOutcome, ClaimRequest, TaskStore } from "./port.js";
 import { RunningTask, type Work } from "./running-task.js";
 import { ClaimTrust } from "./task-lease.js";
 import { FIRST_VERSION } from "./values.js";
@@ -26,6 +26,8 @@ const KEEP = {
   driftRatio: 0.01,
   stopOnRenewError: false,
 } as const;
+type Claimed = Extract<ClaimOutcome, { status: "claimed" }>;
+
 /** Whose tasks they are, and where they come from. */
 interface Origin {
   readonly store: TaskStore;
@@ -80,13 +82,15 @@ export class TasksAtWork implements Work {
    * @param sent when the claim was sent
    * @param parent of their spans, where that is traced
    */
-  start(tasks: readonly ClaimedTask[], sent: Instant, parent: TraceContext | undefined): void {
+  start({ tasks, waitedMs = 0 }: Claimed, sent: Instant, parent: TraceContext | undefined): void {
     let shared: ClaimTrust | undefined;
+    // A lease that `maxRunMs` keeps short may be over by the end of a wait that is counted in.
+    const asked = later(sent, waitedMs, KEEP.driftRatio);
     for (const claimed of tasks) {
       // A repeated claim may have less left of some of its grants.
       if (shared?.remainingMs !== claimed.remainingMs) {
         const { remainingMs } = claimed;
-        shared = new ClaimTrust(this.scheduler, this.keep, sent, remainingMs, this.#wakeAll);
+        shared = new ClaimTrust(this.scheduler, this.keep, asked, remainingMs, this.#wakeAll);
       }
       shared.count += 1;
       const task = new RunningTask(this, claimed, shared, this.running.length);

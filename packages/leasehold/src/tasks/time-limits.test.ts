@@ -117,6 +117,34 @@ describe("a handler that runs longer than maxRunMs", () => {
     await worker.close();
   });
 
+  it("has all of its time, however long the claim waited for its task", async () => {
+    const { tasks, clock } = tasksWorld();
+    const { runs, handler } = stepped();
+    // The store keeps the lease for 1,500 ms, a grace of 100 and a second to report: less than the claim waits.
+    const worker = tasks.work([handler], { graceMs: 100 });
+    await clock.advance(1_900);
+    const { id } = await tasks.enqueue(echo, "short", { maxRunMs: 1_500 });
+    await clock.advance(1_400);
+    expect(runs[0]?.context.signal.aborted).toBe(false);
+    runs[0]?.end("in time");
+    await clock.advance(10);
+    const done = { state: "done", output: "in time", attempt: 1, crashes: 0 };
+    expect(await tasks.get(id)).toMatchObject(done);
+    await worker.close();
+  });
+
+  it("fails as often as it may, and never crashes by it", async () => {
+    const { tasks, clock } = tasksWorld();
+    const { handler } = stepped();
+    const worker = tasks.work([handler], { graceMs: 100, concurrency: 1, maxAbandoned: 9 });
+    const limits = { maxRunMs: 1_500, maxAttempts: 2, backoff: { firstMs: 1_900, jitter: 0 } };
+    const { id } = await tasks.enqueue(echo, "hangs", limits);
+    await clock.advance(10_000);
+    const dead = { state: "dead", attempt: 2, failures: 2, crashes: 0 };
+    expect(await tasks.get(id)).toMatchObject(dead);
+    await worker.close();
+  });
+
   it("frees the slots of a whole worker for the next task", async () => {
     const { tasks, clock } = tasksWorld();
     const { runs, handler } = stepped();

@@ -113,7 +113,10 @@ export interface WorkerContext {
   readonly onClosed: () => void;
 }
 
-/** An idle worker's claim waits this long, and at most a quarter of the ttl: trust counts from before it. */
+/**
+ * An idle worker's claim waits this long, and at most a quarter of the ttl: trust counts from before the wait where the store
+ * does not say how long it was.
+ */
 const LONGEST_WAIT_MS = 2_000;
 const CALL_TIMEOUT_MS = 5_000;
 const RETRY = { firstMs: 100, longestMs: 5_000 };
@@ -302,6 +305,15 @@ export class Worker implements AsyncDisposable {
     await withTimeout(this.#context.env.clock, withinMs, ended, () => {});
   }
 
+  async #whenSlotFreed(): Promise<void> {
+    const freed = new Promise<void>((resolve) => {
+      this.#slotFreed = resolve;
+    });
+    if (!this.#abandoned.isStuck) return freed;
+    // A process that has nothing else to do would end, and with success.
+    await withTimeout(this.#context.env.clock, LONGEST_WAIT_MS, freed, () => {});
+  }
+
   async #claimUntilStopped(): Promise<void> {
     const { env, namespace, holder, ready, store } = this.#context;
     const { signal } = this.#stopping;
@@ -320,9 +332,7 @@ export class Worker implements AsyncDisposable {
         2 * this.#concurrency - this.#work.running.length,
       );
       if (limit === 0 || this.#abandoned.isStuck) {
-        await new Promise<void>((resolve) => {
-          this.#slotFreed = resolve;
-        });
+        await this.#whenSlotFreed();
         continue;
       }
       const request: ClaimRequest = {
@@ -349,7 +359,7 @@ export class Worker implements AsyncDisposable {
         backoff.reset();
         if (isFailing) env.logger.info({}, "the store answers again");
         isFailing = false;
-        this.#work.start(outcome.tasks, sent, from);
+        this.#work.start(outcome, sent, from);
         if (outcome.tasks.length < limit) lookForLater(request);
         continue;
       }

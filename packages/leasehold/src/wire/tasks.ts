@@ -62,6 +62,8 @@ export interface NextRequest extends Ttl {
 /** The server answers 204 without a body if there is no task. */
 export interface NextAnswer {
   readonly tasks: readonly ClaimedTask[];
+  /** How long the claim waited, in milliseconds, before these leases began: trust counts from the request, plus `waitedMs`. */
+  readonly waitedMs: number;
 }
 
 interface Identity {

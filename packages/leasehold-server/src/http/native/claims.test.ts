@@ -62,6 +62,23 @@ test("tasks that a waiting claim takes after its key has ended are all requeued 
   expect((await send(admin.text, "POST", "/api/tasks/next", again)).body.tasks).toHaveLength(3);
 });
 
+test("a claim says for how long it waited before the leases began", async () => {
+  const env = manualEnv();
+  const { ask } = await openTestApp({ env });
+  const task = { task_data: null };
+  const next = { processor: "w", waitMs: 5_000 };
+  await ask("POST", "/api/tasks", task);
+  expect((await ask("POST", "/api/tasks/next", next)).body).toMatchObject({ waitedMs: 0 });
+  const waiting = ask("POST", "/api/tasks/next", next);
+  await env.clock.advance(3_000);
+  await ask("POST", "/api/tasks", task);
+  await env.clock.advance(2_000);
+  const { tasks, waitedMs } = (await waiting).body;
+  expect(tasks).toHaveLength(1);
+  expect(waitedMs).toBeGreaterThanOrEqual(3_000);
+  expect(waitedMs).toBeLessThan(3_500);
+});
+
 test("no timer of a waiting claim stays, however it ends", async () => {
   const env = manualEnv();
   const { ask } = await openTestApp({ env });

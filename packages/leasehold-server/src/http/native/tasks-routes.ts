@@ -134,7 +134,7 @@ export function queueRoutes(app: App, services: Services): void {
       if (outcome.status === "failed") throw failed(outcome);
       if (outcome.tasks.length === 0) return context.body(null, 204);
       const claimed = outcome.tasks.map((task) => toWireClaimed(task, processor));
-      return context.json({ tasks: claimed }, 200);
+      return context.json({ tasks: claimed, waitedMs: outcome.waitedMs ?? 0 }, 200);
     },
   );
   otherMethods(app, "/api/tasks/next", "POST");

@@ -126,8 +126,9 @@ export class HttpTaskStore implements TaskStore {
       throw error;
     });
     if (isFailed(answer)) return answer;
-    const tasks = answer.status === 204 ? [] : (answer.body as wire.NextAnswer).tasks;
-    return { status: "claimed", tasks: tasks.map(fromWireClaimed) };
+    if (answer.status === 204) return { status: "claimed", tasks: [] };
+    const { tasks, waitedMs } = answer.body as wire.NextAnswer;
+    return { status: "claimed", tasks: tasks.map(fromWireClaimed), waitedMs };
   }
 
   async heartbeat(
