@@ -15,7 +15,7 @@ export const WARNING_CODES = {
   "a handler has run for an hour: if it hangs, cancel its task, and give its kind a maxRunMs":
     "LEASEHOLD_W_HANDLER_RUNS_LONG",
   "a handler runs too long": "LEASEHOLD_W_TASK_TIMEOUT",
-  "a handler still runs after its signal has aborted and its grace is over: its slot is used for other tasks":
+  "a handler still runs after its grace: its slot is used for other tasks":
     "LEASEHOLD_W_HANDLER_ABANDONED",
   "a lease is still held, and nothing else keeps this process alive": "LEASEHOLD_W_FORGOTTEN_LEASE",
   "a listener threw": "LEASEHOLD_W_LISTENER_THREW",
@@ -47,6 +47,8 @@ export const WARNING_CODES = {
   "other members have another count: some shards are worked on by no member":
     "LEASEHOLD_W_SHARD_COUNTS",
   "renewal failed": "LEASEHOLD_W_RENEWAL_FAILED",
+  "restart this process: too many abandoned handlers still run, so the worker claims no more tasks":
+    "LEASEHOLD_W_WORKER_STUCK",
   "task failed": "LEASEHOLD_W_TASK_FAILED",
   "the connection was lost; reconnecting": "LEASEHOLD_W_CONNECTION_LOST",
   "the event loop is blocked: its leases are no longer renewed": "LEASEHOLD_W_EVENT_LOOP_BLOCKED",
@@ -62,8 +64,6 @@ export const WARNING_CODES = {
   "the store refuses the task of a schedule": "LEASEHOLD_W_SCHEDULE_REFUSED",
   "the store refuses what a handler reports": "LEASEHOLD_W_NEWS_REFUSED",
   "the telemetry threw": "LEASEHOLD_W_TELEMETRY_THREW",
-  "the worker claims no more tasks, because too many abandoned handlers still run: restart it, and let handlers stop when their signal aborts":
-    "LEASEHOLD_W_WORKER_STUCK",
   "the work does not stop": "LEASEHOLD_W_WORK_DOES_NOT_STOP",
   "the work ended by itself": "LEASEHOLD_W_WORK_ENDED",
   "the work failed": "LEASEHOLD_W_WORK_FAILED",

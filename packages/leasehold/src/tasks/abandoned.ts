@@ -83,7 +83,7 @@ export class AbandonedHandlers {
     const [graceMs, abandoned] = [this.#graceMs, this.count];
     this.#env.logger.error(
       { event: "handler_abandoned", id, kind, graceMs, abandoned },
-      "a handler still runs after its signal has aborted and its grace is over: its slot is used for other tasks",
+      "a handler still runs after its grace: its slot is used for other tasks",
     );
     this.#env.telemetry?.count("leasehold.task.abandoned", {});
     task.abandon();
@@ -91,7 +91,7 @@ export class AbandonedHandlers {
     this.#isStuck = true;
     this.#env.logger.error(
       { event: "worker_stuck", abandoned },
-      "the worker claims no more tasks, because too many abandoned handlers still run: restart it, and let handlers stop when their signal aborts",
+      "restart this process: too many abandoned handlers still run, so the worker claims no more tasks",
     );
     this.#onStuck();
   }

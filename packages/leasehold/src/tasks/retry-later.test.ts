@@ -47,7 +47,7 @@ describe("a handler that throws RetryLater", () => {
       state: "dead",
       failures: 1,
       postponed: 2,
-      error: "put off 2 times, of 2 that are allowed (mostTimes): later: closed",
+      error: "put off 2 times, its mostTimes: closed",
     });
     await worker.close();
   });

@@ -373,7 +373,7 @@ export class RunningTask
     if (isRetryLater(error)) {
       const { mostTimes, reason } = error;
       if (mostTimes === null || postponed < mostTimes) return () => this.#postpone(error);
-      const times = `put off ${postponed} times already, which is its mostTimes`;
+      const times = `put off ${postponed} times, its mostTimes`;
       return () => this.#fail(reason === null ? times : `${times}: ${reason}`, true);
     }
     this.log.warn({ err: error, id, kind }, "task failed");

@@ -91,20 +91,18 @@ export const DEFAULTS = {
  * @throws InvalidOptionError
  */
 export function settingsOf(ofKind: TaskDefaults, own: TaskDefaults) {
-  const settings = { ...DEFAULTS, ...withoutUndefined(ofKind), ...withoutUndefined(own) };
-  checkDefaults(settings);
-  const retain: Retain = {
-    ...DEFAULTS.retain,
-    ...withoutUndefined(ofKind.retain ?? {}),
-    ...withoutUndefined(own.retain ?? {}),
-  };
-  const backoff: TaskBackoff = {
-    ...DEFAULTS.backoff,
-    ...withoutUndefined(ofKind.backoff ?? {}),
-    ...withoutUndefined(own.backoff ?? {}),
-  };
+  const given = { ...withoutUndefined(ofKind), ...withoutUndefined(own) };
+  checkDefaults(given);
+  const retain: Retain = merged(DEFAULTS.retain, ofKind.retain, own.retain);
+  const backoff: TaskBackoff = merged(DEFAULTS.backoff, ofKind.backoff, own.backoff);
   checkOrder(backoff);
-  return { ...settings, backoff, retain };
+  return { ...DEFAULTS, ...given, backoff, retain };
+}
+
+/** Thousands of tasks a second mostly have the defaults. */
+function merged<T extends object>(defaults: T, ofKind?: Partial<T>, own?: Partial<T>): T {
+  if (!ofKind && !own) return defaults;
+  return { ...defaults, ...withoutUndefined(ofKind ?? {}), ...withoutUndefined(own ?? {}) };
 }
 
 /** Thirty days: a task that waits longer than that wants a schedule. */
@@ -115,31 +113,24 @@ export const LONGEST_RUN_MS = 30 * 24 * 3_600_000;
 /** A hundred years. */
 export const LONGEST_KEPT_MS = 36_525 * 24 * 3_600_000;
 
-const BACKOFF: Readonly<Record<keyof TaskBackoff, true>> = {
-  firstMs: true,
-  longestMs: true,
-  factor: true,
-  jitter: true,
-};
-
 function checkBackoff(backoff: Partial<TaskBackoff>): void {
-  checkKnown(backoff, BACKOFF, "backoff");
+  checkKnown(backoff, DEFAULTS.backoff, "backoff");
   const { firstMs, longestMs, factor = 1, jitter = 0 } = backoff;
   checkOptional("backoff.firstMs", firstMs, 0, LONGEST_BACKOFF_MS);
   checkOptional("backoff.longestMs", longestMs, 0, LONGEST_BACKOFF_MS);
   checkNumber("backoff.factor", factor, 1, 100);
   checkNumber("backoff.jitter", jitter, 0, 1);
-  checkOrder({ firstMs: firstMs ?? 0, longestMs: longestMs ?? LONGEST_BACKOFF_MS });
+  checkOrder(backoff);
 }
 
-function checkOrder({ firstMs, longestMs }: Pick<TaskBackoff, "firstMs" | "longestMs">): void {
+function checkOrder({ firstMs = 0, longestMs = LONGEST_BACKOFF_MS }: Partial<TaskBackoff>): void {
   if (firstMs > longestMs) {
     throw new InvalidOptionError("backoff.firstMs", `must be at most longestMs = ${longestMs}`);
   }
 }
 
 function checkRetain(retain: Partial<Retain>): void {
-  checkKnown(retain, { doneMs: true, deadMs: true }, "retain");
+  checkKnown(retain, DEFAULTS.retain, "retain");
   for (const name of ["doneMs", "deadMs"] as const) {
     const keepMs = retain[name];
     if (keepMs !== null) checkOptional(`retain.${name}`, keepMs, 0, LONGEST_KEPT_MS);
