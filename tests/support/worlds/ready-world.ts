@@ -1,4 +1,5 @@
 import {
+  type Clock,
   type Logger,
   newLeaseId,
   silentLogger,
@@ -16,8 +17,10 @@ import { manualEnv } from "../../../packages/leasehold/src/testing/index.js";
 import { newTaskOf } from "../../../packages/leasehold/src/testing/task-suite/new-task.js";
 
 /** Claims that wait on a store in memory, which counts what it is asked and whose methods a test can replace. */
-export async function readyWorld(options: Partial<TaskCapabilities> & { logger?: Logger } = {}) {
-  const { logger = silentLogger, ...capabilities } = options;
+export async function readyWorld(
+  options: Partial<TaskCapabilities> & { logger?: Logger; timersEarlyMs?: number } = {},
+) {
+  const { logger = silentLogger, timersEarlyMs = 0, ...capabilities } = options;
   const env = manualEnv({ logger });
   const clock = env.clock;
   const { tasks } = await memory().open(env);
@@ -39,7 +42,12 @@ export async function readyWorld(options: Partial<TaskCapabilities> & { logger?:
       return tasks.watch(...args);
     },
   });
-  const ready = new Ready(store, "default", env);
+  const hasty: Clock = {
+    wall: () => clock.wall(),
+    monotonic: () => clock.monotonic(),
+    timer: (ms, ...rest) => clock.timer(Math.max(0, ms - timersEarlyMs), ...rest),
+  };
+  const ready = new Ready(store, "default", { ...env, clock: hasty });
   const newTaskId = taskIds(clock, env.random);
   const task = (change: Partial<NewTask> = {}) =>
     newTaskOf(

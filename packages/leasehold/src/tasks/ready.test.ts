@@ -246,6 +246,17 @@ test("notices tasks without a poll though the subscription has broken three time
   expect(clock.pendingTimers).toBe(0);
 });
 
+test("a timer that ends a moment early does not leave a scheduled task to the poll", async () => {
+  const { clock, ready, store, task, wait } = await readyWorld({ timersEarlyMs: 0.9 });
+  const waits = [wait()];
+  await clock.settle();
+  const scheduledAt = new Date(clock.wall() + 300).toISOString();
+  await store.enqueue([task({ scheduledAt })]);
+  await clock.advance(310);
+  expect(waits.map(({ got }) => got)).toEqual([1]);
+  await ready.close();
+});
+
 test("a task that is scheduled for soon is claimed when it is due, without a poll", async () => {
   const { clock, ready, store, asked, task, wait } = await readyWorld();
   const waits = [wait(), wait(), wait({ queues: ["other"] })];

@@ -223,7 +223,8 @@ export class Ready {
       this.#announced.delete(timer);
       this.#notifyAll(queue);
     };
-    const timer = this.#env.clock.timer(inMs, over, { background: true });
+    // A timer of Node.js may end a millisecond early, when the task is not due yet.
+    const timer = this.#env.clock.timer(Math.ceil(inMs) + 1, over, { background: true });
     this.#announced.add(timer);
   }
 
