@@ -268,6 +268,7 @@ describe.each([false, true])("with TLS: %s", (isTls) => {
       const [primary, replica] = servers;
       const info = async () => String(await replica?.ask("info", "replication"));
       while (!/master_link_status:up/.test(await info())) await delay(20);
+      await sentinels.agree("app", 1);
       const client = await connect(redis({ url: at() }));
       const lease = await client.acquire("kept", TTL);
       const numberOf = async (server: RedisServer | undefined, field: string) => {

@@ -112,8 +112,8 @@ export async function startRedis(
 
 export interface Sentinels {
   readonly ports: readonly number[];
-  /** Resolves when each of them knows as many replicas. */
-  knowReplicas(name: string, count: number): Promise<void>;
+  /** Resolves when each of them knows so many replicas, and the two others: before that, they may find no successor. */
+  agree(name: string, replicas: number): Promise<void>;
   remove(): Promise<void>;
 }
 
@@ -138,6 +138,8 @@ export async function startSentinels(
       ...Object.entries(monitored).flatMap(([name, primary]) => [
         `sentinel monitor ${name} 127.0.0.1 ${primary} 2`,
         `sentinel down-after-milliseconds ${name} 1000`,
+        // A vote without a winner is repeated after twice this time: by default after six minutes.
+        `sentinel failover-timeout ${name} 10000`,
       ]),
       ...settings,
     ];
@@ -149,11 +151,17 @@ export async function startSentinels(
   const all = await Promise.all(started);
   return {
     ports: all.map(({ port }) => port),
-    async knowReplicas(name, count) {
+    async agree(name, replicas) {
+      const [, password] =
+        settings.find((line) => line.startsWith("requirepass "))?.split(" ") ?? [];
+      const login = { ...(password !== undefined && { password }), ...(tls && { tls }) };
       for (const { port } of all) {
-        const asked = new Redis({ port, host: "127.0.0.1" });
-        const known = async () => ((await asked.call("sentinel", "replicas", name)) as []).length;
-        while ((await known()) < count) await delay(20);
+        const asked = new Redis({ port, host: "127.0.0.1", ...login });
+        const count = async (what: string) =>
+          ((await asked.call("sentinel", what, name)) as []).length;
+        while ((await count("replicas")) < replicas || (await count("sentinels")) < 2) {
+          await delay(20);
+        }
         asked.disconnect();
       }
     },

@@ -61,7 +61,7 @@ export async function sentinelPair(): Promise<Pair> {
   return {
     url: `redis+sentinel://${hosts}/app`,
     async cut() {
-      await sentinels.knowReplicas("app", 1);
+      await sentinels.agree("app", 1);
       await cut();
     },
     async failOver() {
