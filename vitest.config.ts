@@ -38,8 +38,8 @@ const ALONE = [
 const root = fileURLToPath(new URL(".", import.meta.url));
 const tests = testsByTier(root);
 /**
- * Those that replace modules, which another file may have loaded before, are alone as well; and those that watch what all code
- * of the process uses: what an earlier file has left unfinished would be seen with it.
+ * A test that replaces a module runs alone, because another file may have loaded that module before. So does one that watches what
+ * all code of the process uses: it would also see what an earlier file has left unfinished.
  */
 const REPLACES = /vi\.mock\(|vi\.spyOn\((?:process|console|globalThis|\w+\.prototype)\b/;
 const isAlone = (path: string) =>

@@ -119,6 +119,16 @@ export const JsonValue = (z.unknown() as z.ZodType<Json, Json>)
   })
   .openapi({ description: "Any JSON value." });
 
+const encoder = new TextEncoder();
+
+/** Any JSON value of at most so many bytes. */
+export function jsonUpTo(bytes: number) {
+  return JsonValue.refine(
+    (value) => encoder.encode(JSON.stringify(value)).length <= bytes,
+    `must be at most ${bytes} bytes as JSON`,
+  );
+}
+
 /** The allowed depth bounds the recursion. */
 function findFault(
   value: Json | undefined,

@@ -3,7 +3,16 @@ import { z } from "@hono/zod-openapi";
 import { KEY_BYTES, type OnceState, resourceOf, VALUE_BYTES } from "leasehold/internal";
 import type * as wire from "leasehold/internal/wire";
 import { LIMITS, toWireLeaseId } from "leasehold/internal/wire";
-import { Cursor, Failed, JsonValue, Name, PageOf, QueryInteger, Token } from "./fields.js";
+import {
+  Cursor,
+  Failed,
+  JsonValue,
+  jsonUpTo,
+  Name,
+  PageOf,
+  QueryInteger,
+  Token,
+} from "./fields.js";
 import { Prefix } from "./keys.js";
 import { Grant } from "./leases.js";
 import type { Same } from "./same.js";
@@ -40,10 +49,7 @@ const OnceGrant = Grant.transform(({ resource, leaseId }, context) => {
 });
 const grant = { leaseId: OnceGrant, token: Token };
 
-const Value = JsonValue.refine(
-  (value) => new TextEncoder().encode(JSON.stringify(value) ?? "").length <= VALUE_BYTES,
-  `must be at most ${VALUE_BYTES} bytes as JSON`,
-).openapi({
+const Value = jsonUpTo(VALUE_BYTES).openapi({
   description: `What later callers of the key get: up to ${VALUE_BYTES} bytes of JSON.`,
   example: { sent: 12 },
 });

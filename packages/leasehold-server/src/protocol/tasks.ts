@@ -17,6 +17,7 @@ import { Concurrency, NewConcurrency } from "./concurrency.js";
 import {
   Cursor,
   JsonValue,
+  jsonUpTo,
   Name,
   NewName,
   PageOf,
@@ -156,13 +157,7 @@ export const grant = {
   fencingToken: z.int().openapi({ description: "The fencing token of the grant." }),
 };
 
-const encoder = new TextEncoder();
-const Checkpoint = JsonValue.refine(
-  (value) => encoder.encode(JSON.stringify(value)).length <= CHECKPOINT_BYTES,
-  {
-    error: `must be at most ${CHECKPOINT_BYTES} bytes as JSON`,
-  },
-).openapi({
+const Checkpoint = jsonUpTo(CHECKPOINT_BYTES).openapi({
   description: "Kept with the task and returned by its later claims. At most 64 KiB as JSON.",
 });
 /** What a heartbeat may bring. */

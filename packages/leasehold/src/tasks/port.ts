@@ -204,8 +204,8 @@ export type ClaimOutcome =
       readonly status: "claimed";
       readonly tasks: readonly ClaimedTask[];
       /**
-       * Of a claim that waited: for how long, in milliseconds, before it asked for these tasks. Their leases began no earlier than
-       * `waitedMs` after the claim was sent. Default 0.
+       * How long the claim waited, in milliseconds, before it asked for these tasks: their leases began no earlier than that
+       * after the claim was sent. Default 0.
        */
       readonly waitedMs?: number;
       /** Of a claim without tasks: when a rate that is used up may let tasks start again, in milliseconds. */

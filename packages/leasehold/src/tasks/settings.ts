@@ -1,4 +1,4 @@
-/** What a task is given beside its data: its queue, its tries, its limits of time. Of its kind, or its own. */
+/** What a task is given beside its data, by its kind or for itself: its queue, its tries, its limits of time. */
 import {
   checkInteger,
   checkKnown,

@@ -15,7 +15,7 @@ import { type ConcurrencyRow, concurrencyColumns } from "./concurrency.js";
 import { epochMs } from "./lease-rows.js";
 import { unnested } from "./statements.js";
 import { SCHEDULED_AT } from "./task-enqueue.js";
-import { announced, CLOCK, NOTIFIED, notifiedOf } from "./task-statements.js";
+import { announced, BACKOFF_OF_NULL, CLOCK, NOTIFIED, notifiedOf } from "./task-statements.js";
 
 const TIMING = ["cron", "time_zone", "every_ms"] as const;
 const DECLARED = [
@@ -227,7 +227,8 @@ export interface ScheduleRow
 const VIEW = `SELECT s.name, s.revision, s.cron, s.time_zone AS "timeZone", s.every_ms AS "everyMs", s.catch_up AS "catchUp",
   s.overlap, s.jitter_ms AS "jitterMs", s.kind, s.queue, s.priority, s.data, s.max_attempts AS "maxAttempts",
   s.crash_limit AS "crashLimit", s.backoff_ms AS "firstMs", s.max_backoff_ms AS "longestMs",
-  coalesce(s.backoff_factor, 2) AS factor, coalesce(s.backoff_jitter, 0.5) AS jitter,
+  coalesce(s.backoff_factor, ${BACKOFF_OF_NULL.factor}) AS factor,
+  coalesce(s.backoff_jitter, ${BACKOFF_OF_NULL.jitter}) AS jitter,
   s.keep_done_ms AS "keepDoneMs", s.keep_dead_ms AS "keepDeadMs", ${concurrencyColumns("s")}, s.version, s.max_run_ms AS "maxRunMs",
   s.start_by_ms AS "startByMs", ${epochMs("s.declared_at")} AS "declaredAt",
   ${epochMs("s.paused_at")} AS "pausedAt", s.paused_by AS "pausedBy", s.pause_reason AS "pauseReason",

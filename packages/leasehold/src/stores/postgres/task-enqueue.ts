@@ -12,7 +12,15 @@ import type { Parameter, Scalar, Schema } from "./connection.js";
 import { failedOutcome, storeError } from "./failures.js";
 import { type Columns, unnested } from "./statements.js";
 import { inTheWay, keyText, type Run, TRIES } from "./task-calls.js";
-import { announced, CLOCK, KEY, NOTIFIED, notifiedOf, SAME_TASK } from "./task-statements.js";
+import {
+  announced,
+  BACKOFF_OF_NULL,
+  CLOCK,
+  KEY,
+  NOTIFIED,
+  notifiedOf,
+  SAME_TASK,
+} from "./task-statements.js";
 
 const NEW_TASK: Columns = [
   ...KEY,
@@ -233,10 +241,14 @@ function newTaskColumns(tasks: readonly NewTask[]): (readonly Scalar[])[] {
     tasks.map(({ concurrency }) => concurrency?.rate?.perMs ?? null),
     tasks.map(({ maxRunMs }) => maxRunMs ?? null),
     tasks.map(({ startByMs }) => startByMs ?? null),
-    // Null for what the column has where it is null: most tasks then take no byte for them.
-    tasks.map(({ backoff }) => (backoff.factor === 2 ? null : backoff.factor)),
-    tasks.map(({ backoff }) => (backoff.jitter === 0.5 ? null : backoff.jitter)),
+    // A null takes no byte of the row, and most tasks have what it means.
+    tasks.map(({ backoff }) => nullIf(backoff.factor, BACKOFF_OF_NULL.factor)),
+    tasks.map(({ backoff }) => nullIf(backoff.jitter, BACKOFF_OF_NULL.jitter)),
   ];
+}
+
+function nullIf(value: number, meaning: number): number | null {
+  return value === meaning ? null : value;
 }
 
 function thereColumns(tasks: readonly NewTask[]): Parameter[] {

@@ -152,10 +152,14 @@ export interface FailedRow extends ChangedRow {
   readonly state: "pending" | "dead";
   readonly retryInMs: number;
 }
-/** By the rule `backoffMs`. Null columns: twice as long each time, half of it random. */
+/** What a null in the columns `backoff_factor` and `backoff_jitter` says, also if the defaults of the options change. */
+export const BACKOFF_OF_NULL = { factor: 2, jitter: 0.5 } as const;
+const factor = `coalesce(h.backoff_factor, ${BACKOFF_OF_NULL.factor})`;
+const jitter = `coalesce(h.backoff_jitter, ${BACKOFF_OF_NULL.jitter})`;
+/** By the rule `backoffMs`. */
 const BACKOFF_MS = `round(
-    least(h.backoff_ms * power(coalesce(h.backoff_factor, 2), least(h.failures, 60)), h.max_backoff_ms)
-    * (1 - coalesce(h.backoff_jitter, 0.5) * (1 - h.random)))`;
+    least(h.backoff_ms * power(${factor}, least(h.failures, 60)), h.max_backoff_ms)
+    * (1 - ${jitter} * (1 - h.random)))`;
 /** Values: namespaces, ids, leaseIds, tokens, errors, retryInMs, final, random. */
 export const FAIL = `
 WITH ${CLOCK},

@@ -1,18 +1,10 @@
 /** Statistics by queue and kind. */
 import type { DueKindsQuery, TaskStats, TaskStatsQuery } from "../../tasks/port.js";
+import { NO_TASKS } from "../../tasks/port.js";
 import type { Fixture, Need, Section } from "./fixture.js";
 
 const HOUR_MS = 3_600_000;
-const NONE = {
-  pending: 0,
-  running: 0,
-  done: 0,
-  dead: 0,
-  cancelled: 0,
-  expired: 0,
-  due: 0,
-  dueForMs: null,
-};
+const NONE = { ...NO_TASKS, due: 0, dueForMs: null };
 
 const needsDueKinds: Need = ({ store }) =>
   store.dueKinds ? null : "the store does not group its due tasks";
