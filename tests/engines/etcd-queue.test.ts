@@ -47,19 +47,29 @@ describeEtcd("waiters on etcd", () => {
   };
   const ticketsOf = (resource: string) => keysBelow(`%leasehold/queue/default/${resource}/`);
 
+  /** How many transactions etcd has been sent: engine leases and watches are none. */
+  const transactions = async (): Promise<number> => {
+    const metrics = await (await fetch(`http://127.0.0.1:${server.port}/metrics`)).text();
+    const count = /^grpc_server_started_total\{.*grpc_method="Txn".*\} (\S+)$/m.exec(metrics)?.[1];
+    return Number(count);
+  };
+  /** Waits for a gap between requests that is longer than the pauses of new waiters, and returns their number. */
+  const settledDown = async (): Promise<number> => {
+    for (let before = -1; ; ) {
+      const count = await transactions();
+      if (count === before) return count;
+      before = count;
+      await new Promise((resolve) => setTimeout(resolve, 150));
+    }
+  };
+
   /** Clients that wait, who came one after the other; each holds for a moment only. */
   async function line(resource: string, count: number) {
     const served: number[] = [];
-    const asked = new Map<number, number>();
     const ends: Promise<unknown>[] = [];
     const before = (await ticketsOf(resource)).length;
     for (let at = 0; at < count; at += 1) {
-      /** Counts what reads and writes keys; engine leases and watches are no looks. */
-      const counting: typeof fetch = (url, init) => {
-        if (String(url).endsWith("/v3/kv/txn")) asked.set(at, (asked.get(at) ?? 0) + 1);
-        return fetch(url, init);
-      };
-      const leases = opened.later(await connect(etcd({ url: server.url, fetch: counting })));
+      const leases = opened.later(await connect(server.url));
       const run = leases.run(resource, { ttlMs: LONG_MS, waitMs: LONG_MS }, () => {
         served.push(at);
       });
@@ -71,7 +81,7 @@ describeEtcd("waiters on etcd", () => {
     const all = Promise.all(ends);
     // A test that fails does not wait for them.
     all.catch(() => {});
-    return { served, asked, ends: all };
+    return { served, ends: all };
   }
 
   it("are served first in, first out, each woken alone", async () => {
@@ -79,16 +89,15 @@ describeEtcd("waiters on etcd", () => {
     const holder = await openStore();
     const held = requestOf("many");
     await holder.acquire([held]);
-    const { served, asked, ends } = await line("many", count);
-    await settledDown(asked);
-    const before = sum(asked);
+    const { served, ends } = await line("many", count);
+    const before = await settledDown();
     const sinceMs = performance.now();
     await holder.release([held]);
     await ends;
     expect(served).toEqual(served.map((_, at) => at));
     // A look, the grant, and a release that finds who waits: were all woken each time, there were many more.
     const polls = count * Math.ceil((performance.now() - sinceMs) / POLL_AT_LEAST_MS);
-    expect(sum(asked) - before).toBeLessThanOrEqual(4 * count + 2 * polls);
+    expect((await transactions()) - before).toBeLessThanOrEqual(4 * count + 2 * polls);
     expect(await ticketsOf("many")).toEqual([]);
     expect(await keysBelow("%leasehold/bell/many/")).toEqual([]);
   });
@@ -203,15 +212,3 @@ describeEtcd("waiters on etcd", () => {
     expect(served).toEqual([0]);
   });
 });
-
-function sum(counts: ReadonlyMap<number, number>): number {
-  return [...counts.values()].reduce((total, count) => total + count, 0);
-}
-
-/** Resolves after a gap between requests that is longer than the pauses of new waiters. */
-async function settledDown(asked: ReadonlyMap<number, number>): Promise<void> {
-  for (let before = -1; before !== sum(asked); ) {
-    before = sum(asked);
-    await new Promise((resolve) => setTimeout(resolve, 150));
-  }
-}

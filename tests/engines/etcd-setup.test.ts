@@ -1,15 +1,11 @@
 /** How etcd is reached: URLs, users and rights, and what is said where something is wrong with them. */
-import { once } from "node:events";
-import { createServer, request as httpRequest } from "node:http";
-import type { AddressInfo } from "node:net";
+import { createServer } from "node:http";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { systemEnv } from "../../packages/leasehold/src/env/index.js";
 import { connect } from "../../packages/leasehold/src/index.js";
 import { etcd } from "../../packages/leasehold/src/stores/etcd/index.js";
-import { TRANSPORTS } from "../../packages/leasehold/src/stores/etcd/open-transport.js";
 import { describeEtcd, type EtcdServer, startEtcd } from "../support/engines/etcd-engine.js";
 import { freePort } from "../support/engines/free-port.js";
-import { requestOf } from "../support/faults/queue-site.js";
 import { endAll } from "../support/processes/processes.js";
 
 async function refusal(url: string, timeoutMs = 1_000): Promise<{ code: string; message: string }> {
@@ -37,41 +33,14 @@ describe("a URL of etcd", () => {
     ["etcd://alice@a", "url must name a user as user:password@"],
     [
       "etcd://a?ttl=3",
-      "url: ?ttl is not a parameter of etcd: URLs (known are ?tls and ?transport); did you mean ?tls=",
+      "url: ?ttl is not a parameter of etcd: URLs (known are ?tls); did you mean ?tls=",
     ],
     ["etcd://a?tls=maybe", 'url: ?tls must be "true" or "false"'],
-    ["etcd://a?transport=http", 'url: ?transport must be "grpc" or "json"'],
     ["etcd://a/%zz", "url must have its user and path percent-encoded"],
   ])("%s is refused", (url, message) => {
     expect(() => etcd({ url })).toThrow(
       expect.objectContaining({ code: "INVALID_OPTION", message }),
     );
-  });
-
-  it("that asks for gRPC is refused with a fetch, which gRPC does not use", () => {
-    const options = { url: "etcd://a?transport=grpc", fetch: globalThis.fetch };
-    expect(() => etcd(options)).toThrow(
-      expect.objectContaining({ code: "INVALID_OPTION", path: "fetch" }),
-    );
-  });
-
-  it.each([
-    ["etcd://a", "http://a:2379"],
-    ["etcd://a:80", "http://a"],
-    ["etcds://a:443,b", "https://a"],
-    ["etcds://a", "https://a:2379"],
-    ["etcd://a?tls", "https://a:2379"],
-    ["etcd://[::1]:2379/some/path", "http://[::1]:2379"],
-  ])("%s leads to %s", async (url, origin) => {
-    const asked: string[] = [];
-    const fetch: typeof globalThis.fetch = async (input) => {
-      asked.push(String(input));
-      return new Response("no", { status: 404 });
-    };
-    await expect(etcd({ url, fetch }).open(systemEnv)).rejects.toMatchObject({
-      code: "STORE_MISCONFIGURED",
-    });
-    expect(asked).toEqual([`${origin}/v3/lease/grant`]);
   });
 });
 
@@ -83,98 +52,14 @@ it("distinguishes a server that is not etcd from an etcd server that is down", a
   const found = await refusal(`etcd://127.0.0.1:${port}`);
   expect(found.code).toBe("STORE_MISCONFIGURED");
   expect(found.message).toContain("is this the client URL of an etcd 3.4 or later");
-  const byGrpc = await refusal(`etcd://127.0.0.1:${port}?transport=grpc`);
-  expect(byGrpc.code).toBe("STORE_UNAVAILABLE");
-  expect(byGrpc.message).toContain("does not speak HTTP/2, as gRPC needs");
   await new Promise((resolve) => other.close(resolve));
 
-  for (const transport of TRANSPORTS) {
-    const down = await refusal(`etcd://127.0.0.1:${await freePort()}?transport=${transport}`);
-    expect(down.code).toBe("STORE_UNAVAILABLE");
-    expect(down.message).toContain("ECONNREFUSED");
-  }
+  const down = await refusal(`etcd://127.0.0.1:${await freePort()}`);
+  expect(down.code).toBe("STORE_UNAVAILABLE");
+  expect(down.message).toContain("ECONNREFUSED");
 });
 
-describe.each(TRANSPORTS)("by %s", (transport) => {
-  describeEtcd("an etcd", () => {
-    let server: EtcdServer;
-    beforeAll(async () => {
-      server = await startEtcd();
-    }, 30_000);
-    afterAll(async () => {
-      await server.remove();
-      await endAll();
-    });
-    const at = (login: string, path = "") =>
-      `etcd://${login}127.0.0.1:${server.port}${path}?transport=${transport}`;
-
-    it("is found behind a member that is down", async () => {
-      const hosts = `127.0.0.1:${await freePort()},127.0.0.1:${server.port}`;
-      const leases = await connect(`etcd://${hosts}/found?transport=${transport}`);
-      const lease = await leases.acquire("r");
-      await lease.release();
-      await leases.close();
-    });
-
-    it("without TLS is not reached by TLS", async () => {
-      const { code } = await refusal(`etcds://127.0.0.1:${server.port}?transport=${transport}`);
-      expect(["STORE_UNAVAILABLE", "STORE_MISCONFIGURED"]).toContain(code);
-    });
-
-    // The last one: it changes the server for good.
-    it("with users names the remedy of what is wrong with ours", async () => {
-      expect(await refusal(at("alice:secret@"))).toEqual({
-        code: "STORE_MISCONFIGURED",
-        message:
-          "etcd says: etcdserver: authentication is not enabled; remove user and password from the URL, or enable auth",
-      });
-      for (const command of [
-        ["user", "add", "root:toor"],
-        ["user", "grant-role", "root", "root"],
-        ["role", "add", "apps"],
-        ["role", "grant-permission", "apps", "--prefix=true", "readwrite", "apps/"],
-        ["user", "add", "alice:se/cret@1"],
-        ["user", "grant-role", "alice", "apps"],
-        ["auth", "enable"],
-      ]) {
-        await server.ask(...command);
-      }
-      expect(await refusal(at(""))).toMatchObject({
-        code: "STORE_MISCONFIGURED",
-        message: expect.stringContaining("put user:password@ into the URL") as string,
-      });
-      const wrong = await refusal(at("alice:secret@"));
-      expect(wrong).toMatchObject({
-        code: "STORE_MISCONFIGURED",
-        message: expect.stringContaining("check the user and password of the URL") as string,
-      });
-      expect(wrong.message).not.toContain("secret");
-      const login = `alice:${encodeURIComponent("se/cret@1")}@`;
-      expect(await refusal(at(login))).toMatchObject({
-        code: "STORE_MISCONFIGURED",
-        message: expect.stringContaining(
-          "grant the user's role readwrite below the path of the URL",
-        ) as string,
-      });
-      const leases = await connect(at(login, "/apps"));
-      const lease = await leases.acquire("r", { ttlMs: 60_000 });
-      // Tokens that the server has forgotten are fetched anew.
-      await server.kill9();
-      await server.start();
-      await lease.renew();
-      const watched = new AbortController();
-      for await (const event of leases.watch({ signal: watched.signal })) {
-        expect(event).toEqual({ type: "resync" });
-        break;
-      }
-      await lease.release();
-      expect(await leases.get("r")).toMatchObject({ state: "released", token: lease.token });
-      await leases.close();
-    });
-  });
-});
-
-describeEtcd("without a word about the transport", () => {
+describeEtcd("an etcd", () => {
   let server: EtcdServer;
   beforeAll(async () => {
     server = await startEtcd();
@@ -183,38 +68,69 @@ describeEtcd("without a word about the transport", () => {
     await server.remove();
     await endAll();
   });
+  const at = (login: string, path = "") => `etcd://${login}127.0.0.1:${server.port}${path}`;
 
-  it("etcd is reached by gRPC, and behind a proxy for HTTP/1 by its JSON gateway", async () => {
-    const paths = new Set<string>();
-    const proxy = createServer((asked, answer) => {
-      paths.add(asked.url ?? "");
-      const target = { port: server.port, path: asked.url, method: "POST", headers: asked.headers };
-      asked.pipe(
-        httpRequest(target, (answered) => {
-          answer.writeHead(answered.statusCode ?? 0, answered.headers);
-          answered.pipe(answer);
-        }),
-      );
+  it("is found behind a member that is down", async () => {
+    const hosts = `127.0.0.1:${await freePort()},127.0.0.1:${server.port}`;
+    const leases = await connect(`etcd://${hosts}/found`);
+    const lease = await leases.acquire("r");
+    await lease.release();
+    await leases.close();
+  });
+
+  it("without TLS is not reached by TLS", async () => {
+    const { code } = await refusal(`etcds://127.0.0.1:${server.port}`);
+    expect(["STORE_UNAVAILABLE", "STORE_MISCONFIGURED"]).toContain(code);
+  });
+
+  // The last one: it changes the server for good.
+  it("with users names the remedy of what is wrong with ours", async () => {
+    expect(await refusal(at("alice:secret@"))).toEqual({
+      code: "STORE_MISCONFIGURED",
+      message:
+        "etcd says: etcdserver: authentication is not enabled; remove user and password from the URL, or enable auth",
     });
-    proxy.listen(0, "127.0.0.1");
-    await once(proxy, "listening");
-    const { port } = proxy.address() as AddressInfo;
-    const said: string[] = [];
-    const debug = (_: object, message: string) => void said.push(message);
-    for (const [at, expected] of [
-      [server.port, []],
-      [port, ["etcd is reached by its JSON gateway, which is slower than gRPC"]],
-    ] as const) {
-      const logger = { ...systemEnv.logger, debug };
-      const stores = await etcd({ url: `etcd://127.0.0.1:${at}` }).open({ ...systemEnv, logger });
-      const asked = requestOf(`r-${at}`);
-      expect(await stores.leases.acquire([asked])).toMatchObject([{ status: "acquired" }]);
-      expect(await stores.leases.release([asked])).toEqual([{ status: "released" }]);
-      await stores.close();
-      expect(said).toEqual(expected);
+    for (const command of [
+      ["user", "add", "root:toor"],
+      ["user", "grant-role", "root", "root"],
+      ["role", "add", "apps"],
+      ["role", "grant-permission", "apps", "--prefix=true", "readwrite", "apps/"],
+      ["user", "add", "alice:se/cret@1"],
+      ["user", "grant-role", "alice", "apps"],
+      ["auth", "enable"],
+    ]) {
+      await server.ask(...command);
     }
-    expect([...paths].sort()).toEqual(["/v3/kv/txn", "/v3/lease/grant"]);
-    proxy.closeAllConnections();
-    await once(proxy.close(), "close");
+    expect(await refusal(at(""))).toMatchObject({
+      code: "STORE_MISCONFIGURED",
+      message: expect.stringContaining("put user:password@ into the URL") as string,
+    });
+    const wrong = await refusal(at("alice:secret@"));
+    expect(wrong).toMatchObject({
+      code: "STORE_MISCONFIGURED",
+      message: expect.stringContaining("check the user and password of the URL") as string,
+    });
+    expect(wrong.message).not.toContain("secret");
+    const login = `alice:${encodeURIComponent("se/cret@1")}@`;
+    expect(await refusal(at(login))).toMatchObject({
+      code: "STORE_MISCONFIGURED",
+      message: expect.stringContaining(
+        "grant the user's role readwrite below the path of the URL",
+      ) as string,
+    });
+    const leases = await connect(at(login, "/apps"));
+    const lease = await leases.acquire("r", { ttlMs: 60_000 });
+    // Tokens that the server has forgotten are fetched anew.
+    await server.kill9();
+    await server.start();
+    await lease.renew();
+    const watched = new AbortController();
+    for await (const event of leases.watch({ signal: watched.signal })) {
+      expect(event).toEqual({ type: "resync" });
+      break;
+    }
+    await lease.release();
+    expect(await leases.get("r")).toMatchObject({ state: "released", token: lease.token });
+    await leases.close();
   });
 });

@@ -2,7 +2,7 @@
  * Leases in etcd under faults: what every engine does, what its watches do, and its clusters.
  * @module-tag safety
  */
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, expect, it } from "vitest";
 import type { AcquireRequest } from "../../packages/leasehold/src/core/index.js";
 import { systemEnv } from "../../packages/leasehold/src/env/index.js";
 import { etcd } from "../../packages/leasehold/src/stores/etcd/index.js";
@@ -15,7 +15,7 @@ import {
   etcdctl,
   startEtcdCluster,
 } from "../support/engines/etcd-engine.js";
-import { ETCD, ETCD_JSON } from "../support/faults/engines.js";
+import { ETCD } from "../support/faults/engines.js";
 import { leaseFaults } from "../support/faults/lease-suite.js";
 import {
   acquired,
@@ -33,74 +33,72 @@ import {
 import { storeFaults } from "../support/faults/store-suite.js";
 import { endAll } from "../support/processes/processes.js";
 
-describe.each([ETCD, ETCD_JSON])("$name", (engine) => {
-  engine.describe("faults", () => {
-    const shared = sharedServer(engine);
-    storeFaults(engine, shared);
-    leaseFaults(engine, shared);
+ETCD.describe("etcd faults", () => {
+  const shared = sharedServer(ETCD);
+  storeFaults(ETCD, shared);
+  leaseFaults(ETCD, shared);
 
-    it("a revoke whose answer is lost is not repeated", async (context) => {
-      const { proxy, store } = await openBehind(shared(), laterIn(context));
-      const asked = request();
-      await acquired(store, asked);
-      const dropped = proxy.dropNextAnswer();
-      // Sent again, it could end the next grant.
-      const revoke = { namespace: "default", resource: asked.resource, free: "now" } as const;
-      const { status } = only(await store.revoke([revoke]));
-      await dropped;
-      // The answer that was lost may be that of the read before it, which is repeated.
-      expect(["revoked", "failed"]).toContain(status);
-    });
+  it("a revoke whose answer is lost is not repeated", async (context) => {
+    const { proxy, store } = await openBehind(shared(), laterIn(context));
+    const asked = request();
+    await acquired(store, asked);
+    const dropped = proxy.dropNextAnswer();
+    // Sent again, it could end the next grant.
+    const revoke = { namespace: "default", resource: asked.resource, free: "now" } as const;
+    const { status } = only(await store.revoke([revoke]));
+    await dropped;
+    // The answer that was lost may be that of the read before it, which is repeated.
+    expect(["revoked", "failed"]).toContain(status);
+  });
 
-    it("a watch sees every release, through cuts and restarts", async (context) => {
-      const server = shared();
-      const later = laterIn(context);
-      const store = await openStore(server, later);
-      const { proxy, store: behind } = await openBehind(server, later);
-      const watching = new LeaseWatching(behind, "default");
-      await until(expect, "the first event", () => watching.events.length > 0);
-      const seen = async (asked: AcquireRequest) =>
-        until(expect, "the notification", () =>
-          watching.changed.some(({ resource }) => resource === asked.resource),
-        );
-      const [before, meanwhile, after] = [request(), request(), request()];
-      await store.acquire([before, meanwhile, after]);
-      await store.release([before]);
-      await seen(before);
-      // Nothing comes through while this one ends, and the watch sees its end all the same.
-      proxy.hold("toServer");
-      proxy.reset();
-      await store.release([meanwhile]);
-      proxy.letGo("toServer");
-      await seen(meanwhile);
-      expect(watching.events.filter(({ type }) => type === "resync")).toHaveLength(1);
-      await server.kill9();
-      await server.start();
-      await settled(() => store.release([after], BRIEF));
-      await seen(after);
-      await watching.stop();
-    });
+  it("a watch sees every release, through cuts and restarts", async (context) => {
+    const server = shared();
+    const later = laterIn(context);
+    const store = await openStore(server, later);
+    const { proxy, store: behind } = await openBehind(server, later);
+    const watching = new LeaseWatching(behind, "default");
+    await until(expect, "the first event", () => watching.events.length > 0);
+    const seen = async (asked: AcquireRequest) =>
+      until(expect, "the notification", () =>
+        watching.changed.some(({ resource }) => resource === asked.resource),
+      );
+    const [before, meanwhile, after] = [request(), request(), request()];
+    await store.acquire([before, meanwhile, after]);
+    await store.release([before]);
+    await seen(before);
+    // Nothing comes through while this one ends, and the watch sees its end all the same.
+    proxy.hold("toServer");
+    proxy.reset();
+    await store.release([meanwhile]);
+    proxy.letGo("toServer");
+    await seen(meanwhile);
+    expect(watching.events.filter(({ type }) => type === "resync")).toHaveLength(1);
+    await server.kill9();
+    await server.start();
+    await settled(() => store.release([after], BRIEF));
+    await seen(after);
+    await watching.stop();
+  });
 
-    it("a watch whose history was compacted meanwhile resyncs", async (context) => {
-      const server = shared();
-      const later = laterIn(context);
-      const store = await openStore(server, later);
-      const { proxy, store: behind } = await openBehind(server, later);
-      const watching = new LeaseWatching(behind, "default");
-      await until(expect, "the first event", () => watching.events.length > 0);
-      proxy.hold("toServer");
-      proxy.reset();
-      const asked = request();
-      await store.acquire([asked]);
-      await store.release([asked]);
-      const { token } = (await view(store, asked)) ?? { token: 0 };
-      expect((await etcdctl(server.port, "compact", String(token + 1)).ended).code).toBe(0);
-      proxy.letGo("toServer");
-      await until(expect, "a second resync", () => {
-        return watching.events.filter(({ type }) => type === "resync").length > 1;
-      });
-      await watching.stop();
+  it("a watch whose history was compacted meanwhile resyncs", async (context) => {
+    const server = shared();
+    const later = laterIn(context);
+    const store = await openStore(server, later);
+    const { proxy, store: behind } = await openBehind(server, later);
+    const watching = new LeaseWatching(behind, "default");
+    await until(expect, "the first event", () => watching.events.length > 0);
+    proxy.hold("toServer");
+    proxy.reset();
+    const asked = request();
+    await store.acquire([asked]);
+    await store.release([asked]);
+    const { token } = (await view(store, asked)) ?? { token: 0 };
+    expect((await etcdctl(server.port, "compact", String(token + 1)).ended).code).toBe(0);
+    proxy.letGo("toServer");
+    await until(expect, "a second resync", () => {
+      return watching.events.filter(({ type }) => type === "resync").length > 1;
     });
+    await watching.stop();
   });
 });
 

@@ -1,7 +1,8 @@
 /** The real etcdctl and a store of ours contend for the same locks and elections, both ways. */
-import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, expect, it, onTestFinished, vi } from "vitest";
 import { systemEnv } from "../../packages/leasehold/src/env/index.js";
 import { connect, type Leasehold } from "../../packages/leasehold/src/index.js";
+import { GrpcTransport } from "../../packages/leasehold/src/stores/etcd/grpc-transport.js";
 import { etcd } from "../../packages/leasehold/src/stores/etcd/index.js";
 import type { LeaseStores } from "../../packages/leasehold/src/stores/source.js";
 import { LeaseWatching } from "../../packages/leasehold/src/testing/lease-suite/fixture.js";
@@ -103,17 +104,15 @@ describeEtcd("etcdctl and we", () => {
 
   it("`etcdctl lock` takes by surprise what was ours alone for long, and so do we", async () => {
     await open();
-    let sent: string[] = [];
-    const listening: typeof fetch = (url, init) => {
-      if (String(url).endsWith("/kv/txn")) sent.push(String(init?.body));
-      return fetch(url, init);
-    };
-    const alone = await connect(etcd({ url: server.url, fetch: listening }), { graceMs: 0 });
+    const calls = vi.spyOn(GrpcTransport.prototype, "call");
+    onTestFinished(() => calls.mockRestore());
+    const alone = await connect(server.url, { graceMs: 0 });
     const lone = async () => {
-      sent = [];
+      calls.mockClear();
       const lease = await alone.acquire(name, FOREVER);
       await lease.release();
-      return { token: lease.token, sent };
+      const changes = calls.mock.calls.filter(([, method]) => method === "Txn");
+      return { token: lease.token, sent: changes.map(([, , body]) => JSON.stringify(body)) };
     };
     await lone();
     const ours = await lone();

@@ -125,15 +125,6 @@ export const ETCD: StoreEngine = {
   acquiresAtOnce: false,
 };
 
-/** By its JSON gateway instead of gRPC. */
-export const ETCD_JSON: StoreEngine = {
-  ...ETCD,
-  name: "etcd by JSON",
-  async start() {
-    return withUrl(await startEtcd(), (port) => `etcd://127.0.0.1:${port}?transport=json`);
-  },
-};
-
 /** Consul's shortest session, and one that must not end while the machine is slow. */
 const [SHORT_CONSUL_MS, LONG_CONSUL_MS] = [10_000, 90_000];
 

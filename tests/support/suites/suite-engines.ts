@@ -195,20 +195,14 @@ export const VALKEY: SuiteEngine = {
   },
 };
 
-const etcdBy = (transport: "grpc" | "json"): SuiteEngine => ({
-  name: `etcd, ${transport}`,
+export const ETCD: SuiteEngine = {
+  name: "etcd",
   describe: describeEtcd,
   waits: true,
   async open() {
     const engine = await startEtcd();
-    const source = etcd({ url: `${engine.url}?transport=${transport}` });
-    return openRestartable(engine, () => source.open(systemEnv));
+    return openRestartable(engine, () => etcd({ url: engine.url }).open(systemEnv));
   },
-});
-export const ETCD = etcdBy("grpc");
-export const ETCD_GATEWAY: SuiteEngine = {
-  ...etcdBy("json"),
-  chosen: { leases: wire.LEASES_BY_GATEWAY },
 };
 
 /** Sessions of a minute, which do not end while a machine is slow. */

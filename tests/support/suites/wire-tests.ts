@@ -66,56 +66,6 @@ export const LEASE_WIRE: Chosen = {
   close: "all",
 };
 
-/** What etcd's JSON gateway may do otherwise than gRPC: how values, batches, TTLs, streams and restarts cross it. */
-export const LEASES_BY_GATEWAY: Chosen = {
-  acquire: [
-    "grants a free key, for what was asked or longer",
-    "answers who holds a key that is taken",
-    "answers a repeated request with the same grant",
-    "takes every ttl of its range, at both ends and between two steps",
-  ],
-  tokens: [
-    "grow over releases, also for the same holder",
-    "grow over the collection of ended records",
-    "grow over a restart, which live grants survive",
-  ],
-  renew: [
-    "extends a grant",
-    "never shortens a grant",
-    "is refused after a release, and where nothing was ever granted",
-  ],
-  release: ["frees at once", "may be repeated"],
-  revoke: [
-    "now frees at once",
-    "at expiry frees no earlier than the old expiry, and then does",
-    "spares a grant with another token than expected",
-  ],
-  batches: ["may be empty", "answer in the order of the requests, however large and mixed"],
-  "large batches": ["of acquires that differ in one value give each its own"],
-  concurrency: [
-    "64 acquirers at once: one wins, the others learn the holder",
-    "one request sent 16 times at once makes one grant",
-    "a crowd that takes turns is never inside together, and its tokens grow",
-  ],
-  names: "all",
-  "get and list": [
-    "show a live grant",
-    "are answered in the order of the keys, null where nothing was granted",
-    "are the same in lists, ordered by the bytes of UTF-8",
-    "are listed page by page, each once, names of 256 bytes too",
-    "are not listed after a cursor that no page has given",
-    "are found by a prefix that is taken literally",
-  ],
-  watch: "all",
-  "wait queue": [
-    "serves waiters in the order of their arrival",
-    "passes over waiters that do not respond, and serves the next",
-    "wakes only the head of the queue",
-  ],
-  "the rules as a model": ["holds for random commands on grants that outlive them"],
-  close: "all",
-};
-
 export const TASK_WIRE: Chosen = {
   "limits of time": [
     "lets no lease outlive maxRunMs and the grace of its claim",

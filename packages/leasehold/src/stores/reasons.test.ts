@@ -3,7 +3,6 @@ import { describe, expect, it } from "vitest";
 import { revoked, unreadable } from "../../../../tests/support/worlds/thrown.js";
 import { asStoreError, sqlErrorOf } from "../core/index.js";
 import { connectionFailure as consul } from "./consul/failures.js";
-import { connectionFailure as etcd } from "./etcd/failures.js";
 import { connectionFailure as http } from "./http/connection.js";
 import { connectionError as kubernetes } from "./kubernetes/failures.js";
 import { storeError as postgres } from "./postgres/failures.js";
@@ -15,7 +14,6 @@ const ASKED = { verb: "get", namespace: "default", server: ORIGIN } as const;
 
 const STORES: Readonly<Record<string, (cause: unknown) => Error>> = {
   consul: (cause) => consul(cause, ORIGIN),
-  etcd: (cause) => etcd(cause, ORIGIN).error,
   http: (cause) => http(cause, ORIGIN).error,
   kubernetes: (cause) => kubernetes(cause, false, ASKED),
   postgres: (cause) => postgres(cause, false),

@@ -1,7 +1,7 @@
 /**
- * The parts of etcd's API that the store uses, the same for each transport. Keys and values are text,
- * int64 values are decimal strings, or numbers where they are safe integers; responses omit values that are zero, false or empty. Requests have the
- * numbers of enumerations, which both transports take as they are.
+ * The parts of etcd's API that the store uses. Keys and values are text, int64 values are decimal strings, or numbers
+ * where they are safe integers; responses omit values that are zero, false or empty. Requests have the numbers of
+ * enumerations.
  */
 
 import { invariant } from "../../env/index.js";
@@ -128,15 +128,6 @@ export interface Methods {
 export type Method = keyof Methods;
 export type RequestOf<Name extends Method> = Methods[Name][0];
 export type AnswerOf<Name extends Method> = Methods[Name][1];
-
-/** An error reported by etcd. */
-export interface ErrorAnswer {
-  /** The gRPC code. Streams of the JSON gateway call it `grpc_code`. */
-  readonly code?: number;
-  readonly grpc_code?: number;
-  readonly message?: string;
-  readonly error?: string;
-}
 
 export function revisionOf(text: string): number {
   const revision = Number(text);

@@ -1,14 +1,16 @@
 /** Calls to scripted members of a cluster under a manual clock. */
 import { expect, it } from "vitest";
+import { scripted } from "../../../../../tests/support/worlds/etcd-transport.js";
 import { manualEnv } from "../../testing/index.js";
-import { EtcdClient } from "./connection.js";
+import { EtcdClient, type RequestContext } from "./connection.js";
+import type { Method } from "./connection-api.js";
+import { saidFailure, unavailable } from "./failures.js";
 import { etcd } from "./index.js";
-import { JsonTransport } from "./json-transport.js";
 
-type Step = "silent" | "refused" | "reset" | { status: number; body?: object; afterMs?: number };
-const OK: Step = { status: 200, body: { done: true } };
-const NO_LEADER = { status: 503, body: { message: "etcdserver: no leader" } };
-const EXPIRED: Step = { status: 401, body: { message: "etcdserver: invalid auth token" } };
+type Step = "ok" | "silent" | "refused" | "reset" | { says: string; afterMs?: number };
+const OK: Step = "ok";
+const NO_LEADER = { says: "etcdserver: no leader" };
+const EXPIRED = { says: "etcdserver: invalid auth token" };
 
 /** @param play what a member does at each request, by its number; the last of its steps repeats */
 function open(
@@ -16,38 +18,35 @@ function open(
   user: { name: string; password: string } | null = null,
 ) {
   const env = manualEnv();
-  const asked: { at: number; path: string; token: string | null }[] = [];
+  const asked: { at: number; method: Method; token: string | null }[] = [];
   let tokens = 0;
-  const fetch = async (url: string, init: RequestInit): Promise<Response> => {
-    const { hostname, pathname } = new URL(url);
-    const at = Number(hostname.slice(1));
-    const headers = init.headers as Record<string, string>;
-    if (pathname === "/v3/auth/authenticate") {
+  const answer = async (endpoint: string, method: Method, { token, signal }: RequestContext) => {
+    const at = Number(new URL(endpoint).hostname.slice(1));
+    const before = asked.filter((one) => one.at === at && one.method === method).length;
+    asked.push({ at, method, token });
+    if (method === "Authenticate") {
       tokens += 1;
-      asked.push({ at, path: pathname, token: null });
-      return Response.json({ token: `token-${tokens}` });
+      return { token: `token-${tokens}` };
     }
-    const before = asked.filter((one) => one.at === at && one.path === pathname).length;
-    asked.push({ at, path: pathname, token: headers["authorization"] ?? null });
     const steps = play[at] ?? [OK];
     const step = steps[Math.min(before, steps.length - 1)] ?? OK;
-    if (step === "refused" || step === "reset") {
-      const code = step === "refused" ? "ECONNREFUSED" : "ECONNRESET";
-      throw new TypeError("fetch failed", { cause: Object.assign(new Error(code), { code }) });
-    }
+    if (step === "ok") return { done: true };
+    if (step === "refused") throw unavailable(step, "none", "unreachable");
+    if (step === "reset") throw unavailable(step, "unknown", "unreachable");
     if (step === "silent") {
       return new Promise((_, reject) => {
-        init.signal?.addEventListener("abort", () => reject(init.signal?.reason as Error));
+        const cancelled = () => reject(unavailable("cancelled", "unknown", "unreachable"));
+        signal.addEventListener("abort", cancelled);
       });
     }
-    const { afterMs } = step;
+    const { says, afterMs } = step;
     if (afterMs) await new Promise<void>((resolve) => env.clock.timer(afterMs, resolve));
-    return Response.json(step.body ?? {}, { status: step.status });
+    throw saidFailure(says);
   };
   const client = new EtcdClient({
     endpoints: play.map((_, at) => `http://m${at}:2379`),
     user,
-    transport: new JsonTransport(fetch as typeof globalThis.fetch),
+    transport: scripted((endpoint, method, _body, context) => answer(endpoint, method, context)),
     env,
   });
   const call = async (repeatable: boolean, timeoutMs = 3_000) => {
@@ -97,12 +96,13 @@ it("leaves each member of a repeatable call its share of the time", async () => 
 });
 
 it("does not go on to other members with what they would all refuse", async () => {
-  for (const [message, reason] of [
+  const refusals = [
     ["etcdserver: requested lease not found", "noLease"],
     ["etcdserver: mvcc: required revision has been compacted", "compacted"],
     ["etcdserver: permission denied", "other"],
-  ]) {
-    const { call, members } = open([[{ status: 400, body: { message } }], [OK]]);
+  ] as const;
+  for (const [says, reason] of refusals) {
+    const { call, members } = open([[{ says }], [OK]]);
     await expect(call(true)).rejects.toMatchObject({ reason });
     expect(members()).toEqual([0]);
   }
@@ -119,16 +119,16 @@ it("authenticates once for all calls, and again when the token has expired, each
   const [first, second] = [call(), client.call({ method: "Txn", body: {}, repeatable: false })];
   await Promise.all([first, second]);
   for (let round = 0; round < 3; round += 1) expect(await call()).toEqual({ done: true });
-  expect(asked.map(({ path, token }) => token ?? path.slice(4))).toEqual([
-    "auth/authenticate",
+  expect(asked.map(({ method, token }) => token ?? method)).toEqual([
+    "Authenticate",
     "token-1",
     "token-1",
     "token-1",
     "token-1",
-    "auth/authenticate",
+    "Authenticate",
     "token-2",
     "token-2",
-    "auth/authenticate",
+    "Authenticate",
     "token-3",
   ]);
 });
@@ -149,7 +149,7 @@ it("ends the calls in flight when it is closed, and takes no more", async () => 
 it("keeps a login that is newer than the token that was refused", async () => {
   const user = { name: "u", password: "p" };
   // Both calls have the first token, and the second is answered when the first has logged in anew.
-  const late = { status: 401, body: { message: "etcdserver: invalid auth token" }, afterMs: 10 };
+  const late = { ...EXPIRED, afterMs: 10 };
   const { client, clock, asked } = open([[OK, EXPIRED, late, OK]], user);
   const call = () => client.call({ method: "Txn", body: {}, repeatable: false });
   const first = call();
@@ -158,12 +158,12 @@ it("keeps a login that is newer than the token that was refused", async () => {
   const both = [call(), call()];
   await clock.advance(10);
   await Promise.all(both);
-  expect(asked.map(({ path, token }) => token ?? path.slice(4))).toEqual([
-    "auth/authenticate",
+  expect(asked.map(({ method, token }) => token ?? method)).toEqual([
+    "Authenticate",
     "token-1",
     "token-1",
     "token-1",
-    "auth/authenticate",
+    "Authenticate",
     "token-2",
     "token-2",
   ]);
@@ -175,45 +175,26 @@ it.each([
   "etcdserver: no leader",
   "etcdserver: server stopped",
   "etcdserver: rpc not supported for learner",
-])("asks another member after %j", async (message) => {
-  const { call, members } = open([[{ status: 503, body: { message } }], [OK]]);
+])("asks another member after %j", async (says) => {
+  const { call, members } = open([[{ says }], [OK]]);
   await call(true);
   expect(members()).toEqual([0, 1]);
   await call(true);
   expect(members()).toEqual([1]);
 });
 
-it("ends by JSON the connection to a member without a leader, by the next request to it", async () => {
-  const env = manualEnv();
-  const connections: (string | undefined)[] = [];
-  const fetch = async (_: string, init: RequestInit) => {
-    connections.push((init.headers as Record<string, string>)["connection"]);
-    const isFirst = connections.length === 1;
-    return Response.json(isFirst ? NO_LEADER.body : {}, { status: isFirst ? 503 : 200 });
-  };
-  const client = new EtcdClient({
-    endpoints: ["http://m0:2379"],
-    user: null,
-    transport: new JsonTransport(fetch as typeof globalThis.fetch),
-    env,
-  });
-  const call = () => client.call({ method: "Txn", body: {}, repeatable: true }).catch(String);
-  for (let calls = 0; calls < 3; calls += 1) await call();
-  expect(connections).toEqual([undefined, "close", undefined]);
-});
-
-it.each([
-  ["etcd://127.0.0.1:1?transport=grpc", "http://127.0.0.1:1: No connection established"],
-  ["etcd://127.0.0.1:4?transport=json", "http://127.0.0.1:4: fetch failed"],
-])("opening %s says why it failed, though loading took most of its time", async (url, said) => {
+it("opening says why it failed, though loading took most of its time", async () => {
   const env = manualEnv();
   let reads = 0;
   // The clock is read once before anything is loaded.
   const monotonic = () => env.clock.monotonic() + (reads++ === 0 ? 0 : 4_999);
-  const opening = etcd({ url }).open({ ...env, clock: { ...env.clock, monotonic } }, 5_000);
+  const opening = etcd({ url: "etcd://127.0.0.1:1" }).open(
+    { ...env, clock: { ...env.clock, monotonic } },
+    5_000,
+  );
   const error: unknown = await opening.catch((thrown: unknown) => thrown);
   expect(error).toMatchObject({ code: "STORE_UNAVAILABLE", outcome: "none" });
-  expect((error as Error).message).toContain(said);
+  expect((error as Error).message).toContain("http://127.0.0.1:1: No connection established");
   expect((error as Error).message).toContain("ECONNREFUSED");
   expect((error as Error).message).toContain("check that a server runs there");
 });

@@ -1,27 +1,28 @@
 /** When etcd ends what this process has asked it to keep, as far as this process can know. */
 import { expect, it } from "vitest";
+import { scripted } from "../../../../../tests/support/worlds/etcd-transport.js";
 import { manualEnv } from "../../testing/index.js";
 import { EtcdClient } from "./connection.js";
+import type { RequestOf } from "./connection-api.js";
 import { EngineLeases } from "./engine-leases.js";
-import { JsonTransport } from "./json-transport.js";
+import { unavailable } from "./failures.js";
 
 /** An etcd whose answers take some time. */
 function open(answerMs: number) {
   const env = manualEnv();
   const etcd = { isDown: false };
   let granted = 0;
-  const fetch = async (_url: unknown, init?: RequestInit) => {
-    const { TTL } = JSON.parse(String(init?.body)) as { TTL: string };
-    if (etcd.isDown) throw new TypeError("fetch failed");
+  const transport = scripted(async (_endpoint, _method, body) => {
+    if (etcd.isDown) throw unavailable("it is down", "none", "unreachable");
     granted += 1;
-    const answer = Response.json({ ID: String(granted), TTL });
+    const answer = { ID: String(granted), TTL: (body as RequestOf<"LeaseGrant">).TTL };
     await new Promise<void>((resolve) => env.clock.timer(answerMs, resolve));
     return answer;
-  };
+  });
   const client = new EtcdClient({
     endpoints: ["http://etcd:2379"],
     user: null,
-    transport: new JsonTransport(fetch),
+    transport,
     env,
   });
   return { env, etcd, leases: new EngineLeases(client), granted: () => granted };

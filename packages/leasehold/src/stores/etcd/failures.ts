@@ -3,16 +3,12 @@
 import {
   asStoreError,
   ClosedError,
-  connectionReason,
   type Failed,
   type LeaseholdError,
   refusedRequest,
   StoreMisconfiguredError,
   StoreUnavailableError,
-  serverProblem,
-  wasNotSent,
 } from "../../core/index.js";
-import type { ErrorAnswer } from "./connection-api.js";
 
 /** Why a call failed, besides the error for users. */
 export class CallFailure extends Error {
@@ -20,15 +16,13 @@ export class CallFailure extends Error {
     readonly error: LeaseholdError,
     /**
      * `unauthenticated`: the token expired; `noLease`: an engine lease expired; `compacted`: the
-     * requested revision is gone; `unreachable`: the connection failed; `noHttp2`: the server does not
-     * speak what gRPC needs.
+     * requested revision is gone; `unreachable`: the connection failed.
      */
     readonly reason:
       | "unauthenticated"
       | "noLease"
       | "compacted"
       | "unreachable"
-      | "noHttp2"
       | "other" = "other",
   ) {
     super(error.message);
@@ -41,10 +35,6 @@ const MISCONFIGURED: readonly (readonly [text: string, remedy: string])[] = [
   ["authentication is not enabled", "remove user and password from the URL, or enable auth"],
   ["user name is empty", "put user:password@ into the URL"],
   ["permission denied", "grant the user's role readwrite below the path of the URL"],
-  [
-    "CommonName of client",
-    "with users, its JSON gateway takes certificates without a common name only: use such a one, or gRPC (?transport=grpc)",
-  ],
   ["too many operations in txn", "start etcd with --max-txn-ops=128, its default, or more"],
   ["database space exceeded", "compact and defragment etcd, then `etcdctl alarm disarm`"],
 ];
@@ -57,26 +47,20 @@ const TOO_LARGE =
 const REFUSED = ["too many requests", "not capable", "rate limit"];
 const UNAUTHENTICATED = ["invalid auth token", "revision of auth store is old"];
 
-/** @param status of HTTP @param text the body */
-export function answeredFailure(status: number, text: string, origin: string): CallFailure {
-  const answer = parse(text);
-  if (!answer && MISCONFIGURED.some(([part]) => text.includes(part))) {
-    return saidFailure({ message: text.trim() });
-  }
-  if (!answer) {
-    if (status >= 500) return unavailable(`${origin} returned status ${status}`, "unknown");
-    return new CallFailure(
-      new StoreMisconfiguredError(
-        `${origin} returned status ${status}: is this the client URL of an etcd 3.4 or later, with its gRPC gateway on?`,
-      ),
-    );
-  }
-  return saidFailure(answer);
+/** What a server answers that is no etcd, or none for clients. */
+export function noEtcd(origin: string, said: string): CallFailure {
+  return new CallFailure(
+    new StoreMisconfiguredError(
+      `${origin} ${said}: is this the client URL of an etcd 3.4 or later, reached without a proxy for HTTP/1?`,
+    ),
+  );
 }
 
-/** Maps an error reported by etcd, in a response or in a stream. */
-export function saidFailure(answer: ErrorAnswer): CallFailure {
-  const said = answer.message ?? answer.error ?? "an error without a message";
+/**
+ * Maps an error reported by etcd, in a response or in a stream.
+ * @param code of gRPC; a canceled watch has none
+ */
+export function saidFailure(said: string, code?: number): CallFailure {
   const says = (texts: readonly string[]) => texts.some((text) => said.includes(text));
   const message = `etcd says: ${said}`;
   const remedy = MISCONFIGURED.find(([text]) => said.includes(text))?.[1];
@@ -88,22 +72,13 @@ export function saidFailure(answer: ErrorAnswer): CallFailure {
   if (says(["required revision has been compacted"])) return unavailable(said, "none", "compacted");
   if (says(REFUSED)) return unavailable(said, "none");
   // 3 is "invalid argument": etcd does not understand the request, and applied nothing.
-  if ((answer.code ?? answer.grpc_code) === 3) {
+  if (code === 3) {
     return new CallFailure(
       new StoreMisconfiguredError(`${message}; etcd 3.4 or later is required`),
     );
   }
   // No leader, timed out, stopped: a proposal may still be applied.
   return unavailable(said, "unknown");
-}
-
-export function connectionFailure(cause: unknown, origin: string): CallFailure {
-  const problem = serverProblem(cause);
-  if (problem !== null) {
-    return new CallFailure(new StoreMisconfiguredError(`${origin}: ${problem}`, cause));
-  }
-  const outcome = wasNotSent(cause) ? "none" : "unknown";
-  return unavailable(connectionReason(origin, cause), outcome, "unreachable", cause);
 }
 
 export function unavailable(
@@ -154,13 +129,4 @@ export function failedOutcome(error: unknown, applied?: Failed["applied"]): Fail
     retryable: reported.retryable,
     error: reported,
   };
-}
-
-function parse(text: string): ErrorAnswer | null {
-  try {
-    const answer: unknown = JSON.parse(text);
-    return typeof answer === "object" && answer !== null ? answer : null;
-  } catch {
-    return null;
-  }
 }

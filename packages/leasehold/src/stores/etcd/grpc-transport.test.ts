@@ -68,8 +68,7 @@ it("knows that a call was not sent where it never had a connection", async () =>
   await listen(http1 as unknown as Http2Server);
   const { port } = http1.address() as AddressInfo;
   await expect(call(transport, `http://127.0.0.1:${port}`)).rejects.toMatchObject({
-    reason: "noHttp2",
-    error: { code: "STORE_UNAVAILABLE", outcome: "none" },
+    error: { code: "STORE_MISCONFIGURED", outcome: "none" },
   });
   await once(http1.close(), "close");
   const sent = call(transport, endpoint);

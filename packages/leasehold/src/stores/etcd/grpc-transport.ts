@@ -1,6 +1,6 @@
 /**
  * etcd's own protocol, by the packages @grpc/grpc-js and protobufjs: one connection to each member that is used,
- * which all calls and watches share. Requests take etcd a fraction of the time that its JSON gateway takes.
+ * which all calls and watches share.
  */
 import type * as Grpc from "@grpc/grpc-js";
 import type Protobuf from "protobufjs";
@@ -13,7 +13,7 @@ import {
 import type { SecureContext } from "../../core/tls-connections.js";
 import type { RequestContext, Transport } from "./connection.js";
 import type { Method, WatchMessage, WatchRequest } from "./connection-api.js";
-import { answeredFailure, CallFailure, saidFailure, unavailable } from "./failures.js";
+import { CallFailure, noEtcd, saidFailure, unavailable } from "./failures.js";
 import { PROTO } from "./grpc-messages.js";
 
 const OPTIONS: Grpc.ChannelOptions = {
@@ -192,19 +192,19 @@ function failureOf(error: Grpc.ServiceError, endpoint: string): CallFailure {
   const { code, details } = error;
   // The second comes from its library, which reads no message that is far larger than the limit.
   if (/^(etcdserver:|grpc: received message larger)/.test(details)) {
-    return saidFailure({ code, message: details });
+    return saidFailure(details, code);
   }
   const status = /^Received HTTP status code (\d+)/.exec(details)?.[1];
-  if (status) return answeredFailure(Number(status), "", endpoint);
+  if (status) {
+    const said = `returned status ${status}`;
+    return Number(status) >= 500
+      ? unavailable(`${endpoint} ${said}`, "unknown")
+      : noEtcd(endpoint, said);
+  }
   const said = `${endpoint}: ${details}`;
   if (!NOT_SENT.test(details)) return unavailable(said, "unknown", "unreachable", error);
   if (/Protocol error|no application protocol/.test(details)) {
-    return unavailable(
-      `${endpoint} does not speak HTTP/2, as gRPC needs`,
-      "none",
-      "noHttp2",
-      error,
-    );
+    return noEtcd(endpoint, "does not speak HTTP/2, as gRPC needs");
   }
   const problem = serverProblemIn(details);
   if (problem === null) return unavailable(said, "none", "unreachable", error);

@@ -1,13 +1,11 @@
-/** Leases in etcd (3.4 or later): by gRPC in Node, or by its JSON gateway in any runtime that has fetch. */
+/** Leases in etcd (3.4 or later), by gRPC. */
 
 import {
-  checkFetchPorts,
   checkObject,
   checkServer,
   checkUrl,
   expectedHttp,
   InvalidOptionError,
-  oneOf,
   openServer,
   originOf,
   Retrying,
@@ -31,8 +29,8 @@ import { COMPARE } from "./connection-api.js";
 import { diagnoseEtcd } from "./diagnose.js";
 import { EngineLeases } from "./engine-leases.js";
 import { withStoreErrors } from "./failures.js";
+import { openGrpc } from "./grpc-transport.js";
 import { recordFolder } from "./keys.js";
-import { openTransport, TRANSPORTS, type TransportName } from "./open-transport.js";
 import { EtcdLeaseStore } from "./store.js";
 
 export type { TlsOptions } from "../../core/tls.js";
@@ -42,20 +40,17 @@ export interface EtcdOptions {
   /**
    * `etcd://user:password@host:2379,host2:2379/path`: the members of one cluster, and the prefix of all
    * keys (default: none). `etcds://` or `?tls` for TLS. User and password are optional; they and the
-   * path are percent-encoded. `?transport=grpc` needs the packages `@grpc/grpc-js` and `protobufjs`,
-   * `?transport=json` uses the JSON gateway. Default: gRPC where it is possible. With TLS, `?cacert=` is the path of
-   * a PEM file with the authority (default: those of Node), `?cert=` and `?key=` are the client's certificate.
+   * path are percent-encoded. With TLS, `?cacert=` is the path of a PEM file with the authority (default:
+   * those of Node), `?cert=` and `?key=` are the client's certificate.
    */
   readonly url: string | URL;
   /** The certificates themselves, in place of `?cacert=`, `?cert=` and `?key=`. Default: those of the URL. */
   readonly tls?: TlsOptions;
-  /** For the JSON gateway, which is used if it is given. Your own can add a proxy. Default: that of Node, for `?transport=json`. */
-  readonly fetch?: typeof globalThis.fetch;
 }
 
 /**
- * Leases in an etcd cluster. Opening reads the cluster's shortest TTL and checks the permission to
- * write.
+ * Leases in an etcd cluster, by gRPC: the packages `@grpc/grpc-js` and `protobufjs` must be installed. Opening reads
+ * the cluster's shortest TTL and checks the permission to write.
  * @throws InvalidOptionError for an invalid URL. On opening: STORE_UNAVAILABLE, STORE_MISCONFIGURED
  * @example
  * ```ts
@@ -69,23 +64,14 @@ export interface EtcdOptions {
 export function etcd(options: EtcdOptions): StoreSource {
   checkObject("options", options);
   checkUrl(options.url);
-  const { fetch, tls } = options;
-  const { prefix, transport: wanted, files, ...place } = placeOf(String(options.url));
-  checkTls({ tls, fetch }, files, "etcds");
-  if (fetch && wanted === "grpc") {
-    throw new InvalidOptionError("fetch", "is for the JSON gateway: remove it, or ?transport=grpc");
-  }
+  const { tls } = options;
+  const { prefix, files, ...place } = placeOf(String(options.url));
+  checkTls({ tls }, files, "etcds");
   return {
     async open(env: Env, timeoutMs = DEFAULT_TIMEOUT_MS): Promise<LeaseStores> {
       const deadlineMs = env.clock.monotonic() + timeoutMs;
       const secureContext = await openTls(tls, files, "etcd");
-      const isFetched = wanted === "json" && !fetch && !secureContext;
-      if (isFetched) checkFetchPorts("url", place.endpoints, 2379);
-      const transport = await openTransport(fetch ? "json" : wanted, {
-        fetch: fetch ?? globalThis.fetch,
-        secureContext,
-        logger: env.logger,
-      });
+      const transport = await openGrpc(secureContext);
       const connection: Connection = { ...place, transport, env };
       const client = new EtcdClient(connection);
       const leases = new EngineLeases(client);
@@ -96,17 +82,13 @@ export function etcd(options: EtcdOptions): StoreSource {
         return minMs;
       };
       const expected = expectedHttp(place.endpoints);
-      // Another fetch may reach its servers by other ways.
-      const isDirect = fetch === undefined;
       try {
-        if (isDirect) await checkServer(expected);
+        await checkServer(expected);
         const probing = retrying.call((leftMs) => withStoreErrors(() => probe(leftMs)), {
           // Loading gRPC takes its time. The caller of `connect` waits no longer, and would not learn why it failed.
           timeoutMs: deadlineMs - env.clock.monotonic(),
         });
-        const minMs = await (isDirect
-          ? openServer(expected, env, probing, async () => {})
-          : probing);
+        const minMs = await openServer(expected, env, probing, async () => {});
         const store = retryingLeases(
           new EtcdLeaseStore({ client, leases, prefix, minMs }),
           env,
@@ -143,7 +125,6 @@ const URL_SHAPE = /^(etcds?):\/\/(?:([^@/?#]*)@)?([^@/?#]+)(?:\/([^?#]*))?(?:\?(
 
 interface Place extends Pick<Connection, "endpoints" | "user"> {
   readonly prefix: string;
-  readonly transport: TransportName | null;
   /** Null without TLS. */
   readonly files: TlsFiles | null;
 }
@@ -159,7 +140,6 @@ function placeOf(url: string): Place {
   const endpoints = hosts.split(",").map((host) => originOf(host, web, 2_379));
   const parameters = readParameters("etcd:", query, {
     ...TLS_SWITCH,
-    transport: oneOf(...TRANSPORTS),
     ...(isTls && TLS_PARAMETERS),
   });
   const folder = decoded(path).replace(/\/+$/, "");
@@ -168,7 +148,6 @@ function placeOf(url: string): Place {
     user: userOf(login),
     files: isTls ? tlsFilesOf(parameters) : null,
     prefix: folder === "" ? "" : `${folder}/`,
-    transport: TRANSPORTS.find((name) => name === parameters.get("transport")) ?? null,
   };
 }
 

@@ -1,11 +1,12 @@
 /** Watches a scripted etcd under a manual clock. */
 import { expect, it } from "vitest";
 import { watchAbortListeners } from "../../../../../tests/support/worlds/abort-listeners.js";
+import { scripted } from "../../../../../tests/support/worlds/etcd-transport.js";
 import type { WatchEvent } from "../../core/index.js";
-import { toBase64 } from "../../env/base64.js";
 import { manualEnv } from "../../testing/index.js";
-import { EtcdClient } from "./connection.js";
-import { JsonTransport } from "./json-transport.js";
+import { EtcdClient, type RequestContext } from "./connection.js";
+import type { WatchMessage, WatchRequest } from "./connection-api.js";
+import { CallFailure, saidFailure, unavailable } from "./failures.js";
 import { Place } from "./keys.js";
 import { Watches } from "./watch.js";
 
@@ -13,8 +14,10 @@ interface Stream {
   /** What was asked for. */
   readonly create: { readonly start_revision?: string; readonly key: string };
   readonly token: string | null;
-  say(message: object): void;
+  say(message: WatchMessage): void;
   break(): void;
+  /** Ends it with what etcd says. */
+  fail(message: string): void;
   cancelled: boolean;
 }
 
@@ -22,37 +25,43 @@ function open(user: { name: string; password: string } | null = null) {
   const env = manualEnv();
   const streams: Stream[] = [];
   const server = { isDown: false, logins: 0 };
-  const fetch = async (url: unknown, init?: RequestInit): Promise<Response> => {
-    if (server.isDown) throw new TypeError("fetch failed");
-    if (String(url).endsWith("/v3/auth/authenticate")) {
-      server.logins += 1;
-      return Response.json({ token: `token-${server.logins}` });
-    }
-    const { create_request: create } = JSON.parse(String(init?.body)) as {
-      create_request: Stream["create"];
+  const login = async () => {
+    server.logins += 1;
+    return { token: `token-${server.logins}` };
+  };
+  async function* watch(_endpoint: string, body: WatchRequest, context: RequestContext) {
+    if (server.isDown) throw unavailable("it is down", "none", "unreachable");
+    const said: (WatchMessage | CallFailure)[] = [];
+    let wake = () => {};
+    const next = (one: WatchMessage | CallFailure) => {
+      said.push(one);
+      wake();
     };
-    let controller!: ReadableStreamDefaultController<Uint8Array>;
-    const body = new ReadableStream<Uint8Array>({
-      start: (given) => {
-        controller = given;
-      },
-    });
-    init?.signal?.addEventListener("abort", () => {
-      stream.cancelled = true;
-      controller.error(init.signal?.reason);
-    });
-    const bytes = (message: object) => new TextEncoder().encode(`${JSON.stringify(message)}\n`);
     const stream: Stream = {
-      create,
-      token: new Headers(init?.headers).get("authorization"),
-      say: (message) => controller.enqueue(bytes(message)),
-      break: () => controller.error(new TypeError("terminated")),
+      create: body.create_request,
+      token: context.token,
+      say: next,
+      break: () => next(unavailable("terminated", "unknown", "unreachable")),
+      fail: (message) => next(saidFailure(message)),
       cancelled: false,
     };
+    context.signal.addEventListener("abort", () => {
+      stream.cancelled = true;
+      stream.break();
+    });
     streams.push(stream);
-    return new Response(body);
-  };
-  const transport = new JsonTransport(fetch);
+    for (;;) {
+      const one = said.shift();
+      if (one instanceof CallFailure) throw one;
+      if (one) yield one;
+      else {
+        await new Promise<void>((resolve) => {
+          wake = resolve;
+        });
+      }
+    }
+  }
+  const transport = scripted(login, watch);
   const client = new EtcdClient({ endpoints: ["http://etcd:2379"], user, transport, env });
   const watches = new Watches(client, "");
   const follow = (namespace = "n") => {
@@ -69,7 +78,7 @@ function open(user: { name: string; password: string } | null = null) {
     await env.clock.settle();
     const stream = streams.at(-1);
     if (!stream) throw new Error("no stream");
-    stream.say({ result: { header: { revision: `${revision}` }, created: true } });
+    stream.say({ header: { revision: `${revision}` }, created: true });
     await env.clock.settle();
     return stream;
   };
@@ -77,12 +86,14 @@ function open(user: { name: string; password: string } | null = null) {
 }
 
 const RESYNC = { type: "resync" };
-const deletion = (key: string, revision: number) => ({
+type Event = NonNullable<WatchMessage["events"]>[number];
+const deletion = (key: string, revision: number): Event => ({
   type: "DELETE",
-  kv: { key: toBase64(key), mod_revision: `${revision}` },
+  kv: { key, mod_revision: `${revision}` },
 });
-const message = (revision: number, ...events: object[]) => ({
-  result: { header: { revision: `${revision}` }, events },
+const message = (revision: number, ...events: Event[]): WatchMessage => ({
+  header: { revision: `${revision}` },
+  events,
 });
 const freed = (resource: string, revision: number) =>
   deletion(`${new Place("", { namespace: "n", resource }).locks}7f`, revision);
@@ -152,7 +163,7 @@ it("sends a resync after each gap: a compaction, and a revision that went back",
     const revision = { revision: "90" };
     const compacted = { header: revision, canceled: true, compact_revision: "80" };
     const wentBack = { header: { revision: "1" }, created: true };
-    streams.at(-1)?.say({ result: round === 2 ? wentBack : compacted });
+    streams.at(-1)?.say(round === 2 ? wentBack : compacted);
     await clock.advance(10_000);
     expect(streams.at(-1)?.create.start_revision, `round ${round}`).toBeUndefined();
     stream = await created(100);
@@ -167,7 +178,7 @@ it("wakes the waiter whose bell rang, and all of a resource that was freed witho
   stream.say(message(11, freed("a", 11), bell("a", "first", 11), freed("b", 11)));
   // Another change of the same resource in the same message is another one.
   stream.say(message(13, bell("a", "second", 12), freed("a", 13)));
-  stream.say(message(14, { ...freed("c", 14), type: "PUT" }, deletion("elsewhere", 14)));
+  stream.say(message(14, { kv: freed("c", 14).kv }, deletion("elsewhere", 14)));
   await clock.settle();
   expect(events.slice(1)).toEqual([
     changed("a", "first"),
@@ -184,7 +195,7 @@ it("has one stream for all watchers of a namespace, from the first to the last o
   expect(streams).toHaveLength(2);
   const shared = streams[0];
   const began = { header: { revision: "10" }, created: true };
-  shared?.say({ result: began });
+  shared?.say(began);
   await clock.settle();
   const third = follow();
   await clock.settle();
@@ -247,7 +258,7 @@ it("ends all watchers with an error that no reconnect heals, and watches again w
   const { clock, streams, follow, created } = open();
   const [first, second] = [follow(), follow()];
   const stream = await created(10);
-  stream.say({ error: { message: "etcdserver: permission denied" } });
+  stream.fail("etcdserver: permission denied");
   for (const { ended } of [first, second]) {
     await expect(ended).rejects.toMatchObject({ code: "STORE_MISCONFIGURED" });
   }
@@ -266,7 +277,7 @@ it("leaves no listener behind, neither at a reconnect nor at its end", async () 
     (await created(10)).break();
     while (streams.length === round) await clock.advance(1_000);
   }
-  // The test's own fetch adds one to each request.
+  // The test's own transport adds one to each request.
   expect(listeners()).toBeLessThanOrEqual(2);
   stop();
   await ended;
@@ -277,12 +288,10 @@ it("logs in anew when a watch is denied, once: a token that has expired is answe
   const { clock, server, streams, follow, created } = open({ name: "u", password: "p" });
   const { events, ended } = follow();
   const denial = {
-    result: {
-      header: { revision: "10" },
-      created: true,
-      canceled: true,
-      cancel_reason: "rpc error: code = PermissionDenied desc = etcdserver: permission denied",
-    },
+    header: { revision: "10" },
+    created: true,
+    canceled: true,
+    cancel_reason: "rpc error: code = PermissionDenied desc = etcdserver: permission denied",
   };
   const denied = async (): Promise<void> => {
     await clock.settle();

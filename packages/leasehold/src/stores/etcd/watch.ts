@@ -128,7 +128,7 @@ class Stream {
       if (result.canceled || (from !== null && revision < from)) {
         this.#revision = null;
         const { cancel_reason: why = "", compact_revision: compacted = "0" } = result;
-        if (result.canceled && compacted === "0") throw saidFailure({ message: why });
+        if (result.canceled && compacted === "0") throw saidFailure(why);
         return;
       }
       if (result.created) {
