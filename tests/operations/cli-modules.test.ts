@@ -27,9 +27,3 @@ it.each(MODULES)("a worker ends with 0: %s", async (source) => {
   const worker = ["worker", "--store", "postgres://127.0.0.1:1/none", "--handlers"];
   expect(await stopped(source, (file) => [...worker, file])).toMatchObject({ code: 0 });
 });
-
-it.each(MODULES)("conformance says that it was interrupted: %s", async (source) => {
-  const { code, stderr } = await stopped(source, (file) => ["conformance", "--module", file]);
-  expect(code).toBe(1);
-  expect(stderr).toMatch(/^leasehold: interrupted before .*module\.mjs had opened its store$/m);
-});

@@ -291,17 +291,12 @@ export const SERVER: Rules = {
     // The drivers behind the default stores: installed for the library, which loads them.
     pg: [],
     "@electric-sql/pglite": [],
-    // A project that runs the suites installs it.
-    "fast-check": ["cli/conformance.ts"],
     zod: ["protocol/", "http/"],
     "@hono/zod-openapi": ["protocol/", "http/"],
     hono: ["http/"],
     "@hono/node-server": ["http/node.ts"],
     // Loaded with the first token of an issuer.
     jose: ["http/auth/oidc/"],
-    // The matchers of the conformance suites, where no test runner brings its own.
-    "@vitest/expect": ["cli/conformance/"],
-    chai: ["cli/conformance/"],
     commander: ["cli/"],
     "cli-table3": ["cli/"],
     picocolors: ["cli/"],

@@ -155,9 +155,4 @@ export const COMMANDS: Readonly<Record<string, CommandSummary>> = {
     description: "print a script that completes commands and options in your shell",
     load: async () => (await import("./completion.js")).addCompletion,
   },
-  conformance: {
-    usage: "[options]",
-    description: "run the suite of the built-in stores against a lease store",
-    load: async () => (await import("./conformance.js")).addConformance,
-  },
 };
