@@ -77,7 +77,6 @@ describe("the tests near a source", () => {
     const sources = [...new Set(BUGS.map(({ file }) => file))];
     const tests = testsNear(sources).flat();
     expect(tests).toEqual([...new Set(tests)]);
-    expect(tests).not.toContain(`${SOURCES}/stores/redis/scripts.test.ts`);
     expect(tests).not.toContain("tests/engines/redis-setup.test.ts");
     expect(tests).not.toContain("tests/engines/etcd-users.test.ts");
     for (const source of sources) expect(testsNear([source]).flat(), source).not.toEqual([]);

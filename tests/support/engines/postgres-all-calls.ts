@@ -20,7 +20,7 @@ export async function failuresOfAllCalls(source: { url: string }): Promise<strin
   const skip = (ms: number) => {
     skippedMs += ms;
   };
-  for (const [send] of [...STORE_CALLS, ...ONCE_CALLS, ...SCHEDULE_CALLS, ...CONTROL_CALLS]) {
+  for (const send of [...STORE_CALLS, ...ONCE_CALLS, ...SCHEDULE_CALLS, ...CONTROL_CALLS]) {
     const result: unknown = await send(opened, skip).catch((error: unknown) => error);
     for (const error of [result].flat().map(errorOf)) {
       if (error?.message.includes("PostgreSQL") && !MADE_UP.test(error.message)) {

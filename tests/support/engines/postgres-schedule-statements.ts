@@ -1,5 +1,5 @@
-/** The statements of schedules in PostgreSQL. */
-import { type Call, sql } from "./postgres-statements.js";
+/** Calls that send every statement of schedules in PostgreSQL. */
+import type { Call } from "./postgres-statements.js";
 
 const key = { namespace: "default", name: "nightly" };
 const task = {
@@ -30,49 +30,12 @@ const fire = {
 const CHANGED = [{ changed: 1 }];
 
 export const SCHEDULE_CALLS: readonly Call[] = [
-  [
-    ({ schedules }) => schedules.declare({ ...key, declaration }),
-    sql(
-      "schedule-declare",
-      "Adds a schedule, or changes what is declared of it. A pause stays.",
-      "namespace name mostSchedules cron timeZone everyMs catchUp overlap jitterMs kind queue priority data maxAttempts crashLimit backoffMs maxBackoffMs keepDoneMs keepDeadMs concurrencyKey concurrencyLimit concurrencyAny version rateLimit ratePerMs maxRunMs startByMs backoffFactor backoffJitter",
-    ),
-  ],
-  [
-    ({ schedules }) => schedules.get(key),
-    sql("schedule-get", "Reads a schedule, with its last task.", "namespace name"),
-  ],
-  [
-    ({ schedules }) => schedules.list({ namespace: "default" }),
-    sql("schedule-list", "Reads a page of schedules, by name.", "namespace afterName limit"),
-  ],
-  [
-    ({ schedules }) => schedules.ticking?.due(100, [7]) ?? Promise.resolve(),
-    sql("schedule-due", "Reads the schedules of all namespaces that are due.", "limit revisions"),
-  ],
-  [
-    ({ schedules }) => schedules.ticking?.fire(fire) ?? Promise.resolve(),
-    sql(
-      "schedule-fire",
-      "Enqueues tasks and moves their schedule on, unless it has changed since it was read.",
-      "ids scheduledMs namespace name revision lastFireMs waiting dueMs skipped",
-    ),
-  ],
-  [
-    ({ schedules }) => schedules.pause({ ...key, by: "cli:ada", reason: null }),
-    sql(
-      "schedule-pause",
-      "Pauses a schedule that is not paused.",
-      "namespace name by reason",
-      CHANGED,
-    ),
-  ],
-  [
-    ({ schedules }) => schedules.resume(key),
-    sql("schedule-resume", "Resumes a paused schedule, from now on.", "namespace name", CHANGED),
-  ],
-  [
-    ({ schedules }) => schedules.remove(key),
-    sql("schedule-remove", "Deletes a schedule.", "namespace name", CHANGED),
-  ],
+  ({ schedules }) => schedules.declare({ ...key, declaration }),
+  ({ schedules }) => schedules.get(key),
+  ({ schedules }) => schedules.list({ namespace: "default" }),
+  ({ schedules }) => schedules.ticking?.due(100, [7]) ?? Promise.resolve(),
+  ({ schedules }) => schedules.ticking?.fire(fire) ?? Promise.resolve(),
+  ({ schedules }) => schedules.pause({ ...key, by: "cli:ada", reason: null }),
+  ({ schedules }) => schedules.resume(key),
+  ({ schedules }) => schedules.remove(key),
 ];

@@ -1,6 +1,5 @@
 /**
- * The decisions in Lua: core/rules.ts for Redis. This file assembles each script. A test compares the
- * final text with the copy in scripts/.
+ * The decisions in Lua: core/rules.ts for Redis. This file assembles each script.
  *
  * A script runs alone on its server. So it decides and writes each request in one step, by that
  * server's clock.
@@ -107,6 +106,7 @@ return answers`;
  *   KEYS   the indexes; then for each request its record (and its wait queue)
  *   ARGV   the number of indexes; the number of shared argument lists, and their length; each list with the
  *          number of requests that it is for; then for each request its lease id, or "" if it has none
+ *   reply  the server's time; then for each request its answer, or {'failed', message}: it alone was refused
  */
 function batch(decide: string, { more = "", keysEach = 1 } = {}): string {
   return `${COMMON}${RECORD}${INDEX}${KEEP}${more}
@@ -122,7 +122,15 @@ function batchWithQueue(decide: string): string {
   return batch(decide, { more: WAIT_QUEUE, keysEach: 2 });
 }
 
-/** holder, ttlMs, queueMs, metadata as JSON, whether to return the replaced grant: "1" or "" */
+/**
+ * holder, ttlMs, queueMs, metadata as JSON, whether to return the replaced grant: "1" or "". It answers
+ *   an integer                                  granted: the token less the time
+ *   {'replaced', token, view}                   granted: the view is of the grant before
+ *   {'acquired', token, ttlMs, left, expiresAt} granted before, by the same request
+ *   {'held', holder, leaseId, left, ahead}      ahead: waiters before this one. If the resource is free but reserved: the
+ *                                               first waiter as holder, and lease id ''
+ *   {'ended'}                                   the grant of this lease id has ended
+ */
 const ACQUIRE = batchWithQueue(`
   local holder, ttlMs, queueMs = c[1], c[2], c[3]
   local r = read(key)

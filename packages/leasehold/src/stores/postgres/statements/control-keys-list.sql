@@ -1,9 +1,0 @@
--- Reads a page of API keys, the newest first.
--- $1 limit
-
-SELECT k.id, k.namespace, k.name, k.role, k.prefixes, k.queues, k.revoked,
-  to_char(k.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS "createdAt", to_char(k.expires_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS "expiresAt",
-  to_char(k.last_used_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS "lastUsedAt",
-  greatest(0, ceil(date_part('epoch', k.expires_at - clock_timestamp()) * 1000)) AS left_ms, round(date_part('epoch', k.created_at) * 1000000)::bigint AS micros
-FROM leasehold.api_key k WHERE true
-ORDER BY k.created_at DESC, k.id DESC LIMIT $1::int
