@@ -1,10 +1,10 @@
 /** Every statement of the PostgreSQL stores, as a certain user or under certain settings. */
 import { type Env, systemEnv } from "../../../packages/leasehold/src/env/index.js";
 import { openPostgres } from "../../../packages/leasehold/src/stores/postgres/index.js";
-import { CONTROL_CALLS } from "./postgres-control-statements.js";
-import { ONCE_CALLS } from "./postgres-once-statements.js";
-import { SCHEDULE_CALLS } from "./postgres-schedule-statements.js";
-import { STORE_CALLS } from "./postgres-statements.js";
+import { CONTROL_CALLS } from "./postgres-control-calls.js";
+import { ONCE_CALLS } from "./postgres-once-calls.js";
+import { SCHEDULE_CALLS } from "./postgres-schedule-calls.js";
+import { STORE_CALLS } from "./postgres-store-calls.js";
 
 /** The calls add the same key twice. */
 const MADE_UP = /unique constraint "api_key_pkey"/;

@@ -1,5 +1,5 @@
 /** Calls that send every statement of the records of `once` in PostgreSQL. */
-import type { Call } from "./postgres-statements.js";
+import type { Call } from "./postgres-store-calls.js";
 
 const key = { namespace: "default", key: "bill" };
 const grant = { ...key, leaseId: "0".repeat(48), token: 1 };

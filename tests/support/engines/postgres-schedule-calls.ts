@@ -1,5 +1,5 @@
 /** Calls that send every statement of schedules in PostgreSQL. */
-import type { Call } from "./postgres-statements.js";
+import type { Call } from "./postgres-store-calls.js";
 
 const key = { namespace: "default", name: "nightly" };
 const task = {

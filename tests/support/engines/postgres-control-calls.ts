@@ -1,5 +1,5 @@
 /** Calls that send every statement of the control stores in PostgreSQL: audit, API keys, pauses, limits, history. */
-import type { Call } from "./postgres-statements.js";
+import type { Call } from "./postgres-store-calls.js";
 
 const namespace = "default";
 const resource = "report";
