@@ -27,7 +27,6 @@ const fire = {
   dueAtMs: 93_600_000,
   skipped: 0,
 };
-const CHANGED = [{ changed: 1 }];
 
 export const SCHEDULE_CALLS: readonly Call[] = [
   ({ schedules }) => schedules.declare({ ...key, declaration }),
