@@ -3,11 +3,9 @@
  *
  *   node examples/two-versions.js
  *
- * You will see that the old worker leaves the new tasks alone, that the new one upgrades the old tasks, and that a server
- * refuses data that does not match the published schema, whatever language it comes from.
+ * You will see that the old worker leaves the new tasks alone, and that the new one upgrades the old tasks.
  */
-import { connect, defineTask, openStores } from "leasehold";
-import { createApp, listen } from "leasehold-server";
+import { connect, defineTask } from "leasehold";
 import { z } from "zod";
 
 // What the program of last week had.
@@ -18,7 +16,6 @@ const first = defineTask("invoice", {
 const second = defineTask("invoice", {
   schema: z.object({ number: z.number(), cents: z.number().int() }),
   version: 2,
-  publish: true,
   upgrade(data) {
     const { number, euros } = /** @type {{ number: number, euros: number }} */ (data);
     console.log(
@@ -28,12 +25,7 @@ const second = defineTask("invoice", {
   },
 });
 
-const stores = await openStores("memory:");
-const server = await listen({
-  app: createApp({ ...stores, auth: "none", version: "1.0.0" }),
-  port: 0,
-});
-const leasehold = await connect(server.url);
+const leasehold = await connect("memory:");
 try {
   const { tasks } = leasehold;
   const old = await tasks.enqueueAll(
@@ -41,25 +33,6 @@ try {
     [1, 2].map((number) => ({ data: { number, euros: 10 } })),
   );
   const [fresh] = await tasks.enqueueAll(second, [{ data: { number: 4, cents: 4_000 } }]);
-  const [published] = (await tasks.kinds.list()).items;
-  const { properties } = /** @type {{ properties: object }} */ (
-    published?.schema ?? { properties: {} }
-  );
-  console.log(
-    `published: ${published?.kind} ${published?.version}, members ${Object.keys(properties).join(", ")}`,
-  );
-
-  // A program in any language, by HTTP.
-  const response = await fetch(`${server.url}/api/tasks`, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify([{ kind: "invoice", version: 2, task_data: { number: 5, cents: "50" } }]),
-  });
-  const { errors } = /** @type {{ errors: { path: string, problem: string }[] }} */ (
-    await response.json()
-  );
-  for (const { path, problem } of errors) console.log(`refused: ${path} ${problem}`);
-
   const done = { old: 0, new: 0 };
   const oldWorker = tasks.work([first.handle(() => ++done.old)]);
   await Promise.all(old.map((handle) => handle.result()));
@@ -75,6 +48,4 @@ try {
   console.log((await tasks.counts()).dead === 0 ? "none is dead" : "some are dead");
 } finally {
   await leasehold.close();
-  await server.close();
-  await stores.close();
 }

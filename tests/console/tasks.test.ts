@@ -206,6 +206,47 @@ describeChromium("the console's tasks", () => {
     await expect.poll(() => new URL(page.url()).pathname).toBe(`/tasks/${id}`);
   });
 
+  it("fills the form with the data of the kind's last task, until it is edited", async () => {
+    await world.add({ kind: "invoice", task_data: { number: "16" } });
+    await world.add({ kind: "invoice", task_data: { number: "17", lines: [{ cents: 5 }] } });
+    await world.add({ kind: "receipt", task_data: null });
+    await world.add({ kind: "novel", task_data: "x".repeat(2_000) });
+    const page = await open("/tasks?kind=invoice");
+    await button(page, "Add task").click();
+    const kind = dialog(page).getByLabel("Kind");
+    const data = page.getByLabel("Data (JSON)");
+    const help = dialog(page).getByText("The data of the last task of this kind, as an example.");
+    const example = JSON.stringify({ number: "17", lines: [{ cents: 5 }] }, null, 2);
+    await expect.poll(() => data.inputValue()).toBe(example);
+    await help.waitFor();
+    expect(await data.getAttribute("aria-describedby")).toBe(await help.getAttribute("id"));
+
+    // Another kind is not given the data of this one, not even before the field is left.
+    await kind.fill("none of it");
+    expect(await data.inputValue()).toBe("{}");
+    expect(await help.count()).toBe(0);
+    for (const [name, text] of [
+      ["receipt", "null"],
+      ["novel", "{}"],
+      ["invoice", example],
+    ] as const) {
+      await kind.fill(name);
+      await kind.blur();
+      await expect.poll(() => data.inputValue()).toBe(text);
+    }
+
+    await data.fill("");
+    expect(await help.count()).toBe(0);
+    await data.fill('{"number": "18"}');
+    await kind.fill("receipt");
+    await dialog(page).getByLabel("Queue").fill("books");
+    expect(await data.inputValue()).toBe('{"number": "18"}');
+    await kind.fill("invoice");
+    await button(page, "Add").click();
+    await page.getByRole("heading", { level: 1, name: "invoice" }).waitFor();
+    await page.getByRole("region", { name: "input" }).getByText('"18"').waitFor();
+  });
+
   describe("a task", () => {
     it("shows attempts with their tokens, progress, and an output to copy, live", async () => {
       const id = await world.add({ queue: "runs", kind: "ship", task_data: { box: 7 } });
@@ -333,9 +374,13 @@ describeChromium("the console's tasks", () => {
       expect(await overflows(page), path).toBe(false);
       await page.close();
     }
-    const page = await open(`/tasks?queue=axe-${theme}`, { theme });
+    const page = await open("/tasks?kind=look", { theme });
     await button(page, "Add task").click();
+    await page.getByText("The data of the last task of this kind").waitFor();
     expect(await axe(page)).toEqual([]);
+    await page.setViewportSize(PHONE);
+    expect(await axe(page)).toEqual([]);
+    expect(await overflows(page)).toBe(false);
   });
 
   it("shows an error of the server, and retries", async () => {

@@ -1,34 +1,18 @@
-/** Each text of users has the same verdict in every command that takes JSON, from arguments, stdin and files. */
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+/** Each text of users has the same verdict in every command that takes JSON, from arguments and stdin. */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { connect, defineTask } from "../../packages/leasehold/src/index.js";
 import { checkBuild, endAll, leasehold, type Serving, serve } from "../support/processes/cli.js";
 import { BROKEN_JSON, CHANGED_JSON, REPEATED_JSON } from "../support/server/json-texts.js";
 
 let server: Serving;
-const folder = mkdtempSync(join(tmpdir(), "leasehold-json-"));
 beforeAll(async () => {
   checkBuild();
   server = await serve();
 });
-afterAll(async () => {
-  await endAll();
-  rmSync(folder, { recursive: true });
-});
+afterAll(() => endAll());
 
 const run = (args: readonly string[], input: string | Uint8Array = "") =>
   leasehold(args, { env: { LEASEHOLD_STORE: server.url }, input });
-
-let files = 0;
-function fileOf(content: string | Uint8Array): string {
-  const file = join(folder, `${(files += 1)}.json`);
-  writeFileSync(file, content);
-  return file;
-}
-
-const kinds = ["kinds", "publish", "k", "1"];
 
 /** Runs a command on a text, and what its messages call the text. */
 const ROADS = {
@@ -38,8 +22,6 @@ const ROADS = {
     (text: string) => run(["schedules", "declare", "s", "k", text, "--every", "1h"]),
     "the data",
   ],
-  "kinds publish FILE": [(text: string) => run([...kinds, fileOf(text)]), ""],
-  "kinds publish -": [(text: string) => run([...kinds, "-"], text), "the standard input"],
 } as const;
 
 const texts = [
@@ -72,30 +54,15 @@ it("a schedule keeps no text that was meant as JSON, and a text has its own quot
   expect(JSON.parse(stdout)).toMatchObject({ task: { data: "ping" } });
 });
 
-it("a file that cannot be read is named", async () => {
-  for (const [file, why] of [
-    [folder, "EISDIR"],
-    [join(folder, "missing.json"), "ENOENT"],
-    [join(fileOf("{}"), "below"), "ENOTDIR"],
-  ] as const) {
-    const { code, stderr } = await run([...kinds, file]);
-    expect([code, stderr]).toEqual([64, expect.stringContaining(`${file} cannot be read: ${why}`)]);
-  }
-});
-
-it("lines and files in UTF-16 or Latin-1 are named as such", async () => {
+it("lines in UTF-16 or Latin-1 are named as such", async () => {
   const utf16 = Buffer.from('\ufeff{"a":1}\n', "utf16le");
   expect((await run(["enqueue", "k", "-"], utf16)).stderr).toContain(
     "line 1 is not JSON: it is UTF-16",
-  );
-  expect((await run([...kinds, fileOf(utf16)])).stderr).toContain(
-    "it is UTF-16, and must be UTF-8",
   );
   const latin1 = Buffer.from('1\n{"é":1}\n', "latin1");
   expect((await run(["enqueue", "k", "-"], latin1)).stderr).toContain(
     "line 2 is not JSON: it is not UTF-8",
   );
-  expect((await run([...kinds, fileOf(latin1)])).stderr).toContain("it is not UTF-8");
 });
 
 it("the number of a line of stdin is that in its message", async () => {

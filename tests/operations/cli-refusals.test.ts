@@ -56,6 +56,12 @@ it("enqueue takes a time with an offset", async () => {
   expect(JSON.parse(stdout)).toMatchObject({ scheduledAt: "2999-11-30T09:00:00.000Z" });
 });
 
+it("enqueue takes a version of the kind, from 1 on", async () => {
+  const { stdout: id } = await run(["enqueue", "mail", "{}", "--kind-version", "2"]);
+  expect((await run(["tasks", id])).stdout).toContain("kind mail version 2,");
+  expect(await run(["enqueue", "mail", "{}", "--kind-version", "0"])).toMatchObject({ code: 64 });
+});
+
 it.each([
   [["acquire", "r"], []],
   [

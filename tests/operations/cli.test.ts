@@ -385,8 +385,7 @@ it("has a help with examples for every command, and a reference that is current"
   for (const [name, text] of texts) expect(text, name).toMatch(/^Examples?:\n {2}\S/m);
   expect(texts.size).toBeGreaterThan(20);
   // What prints results can print them for machines.
-  // The schema of a kind is JSON as it is.
-  const silent = /^(|demo|serve|worker|generate|generate run|completion|help|kinds show)$/;
+  const silent = /^(|demo|serve|worker|generate|generate run|completion|help)$/;
   const mute = commandTree(program)
     .filter(
       ({ path, isAlias, subcommands }) => !isAlias && !(subcommands.length > 0 && path !== "tasks"),

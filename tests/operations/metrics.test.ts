@@ -279,16 +279,6 @@ describe("a server's", () => {
     });
   }, 60_000);
 
-  it("new tasks that do not match the schema of their kind", async () => {
-    const schema = { type: "number" };
-    expect((await ask("PUT", "/v1/kinds/checked/1", { schema })).status).toBe(200);
-    const work = async () => {
-      const { status } = await ask("POST", "/api/tasks", { kind: "checked", task_data: CANARY });
-      expect(status).toBe(422);
-    };
-    expect(await moved(work, ["leasehold_task_invalid_total"])).toEqual([1]);
-  });
-
   it("tasks by what happened to them, and how long they waited and ran", async () => {
     const processor = `${CANARY}-holder`;
     const next = async () => (await ask("POST", "/api/tasks/next", { processor })).body?.tasks[0];

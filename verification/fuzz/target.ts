@@ -48,14 +48,12 @@ export async function openTarget(
   const all: Env = { ...systemEnv, ...env };
   let stores = await openStores(store, undefined, all);
   const keys = await makeKeys(stores, all);
-  const now = (
-    name: "leases" | "tasks" | "kinds" | "schedules" | "generator" | "history" | "control",
-  ) => current(() => stores[name]);
+  const now = (name: "leases" | "tasks" | "schedules" | "generator" | "history" | "control") =>
+    current(() => stores[name]);
   const app = createApp({
     ...({
       leases: now("leases"),
       tasks: now("tasks"),
-      kinds: now("kinds"),
       schedules: now("schedules"),
       generator: now("generator"),
       history: now("history"),

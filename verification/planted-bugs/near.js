@@ -27,7 +27,6 @@ const KEPT_IN = {
   task: "tasks",
   once: "once",
   schedule: "tasks/schedules",
-  kind: "tasks/kinds",
   control: "control",
 };
 

@@ -248,8 +248,8 @@ function clientOver(
     await owned.disconnect().finally(forget);
   };
   const openTasks = () => {
-    const { tasks: kept, kinds, schedules } = beside.taskStores();
-    const stores = { tasks: measured("tasks", kept, env), kinds, schedules };
+    const { tasks: kept, schedules } = beside.taskStores();
+    const stores = { tasks: measured("tasks", kept, env), schedules };
     return tasksOver(stores, identity, { close: undefined });
   };
   const openOnce = async () => {

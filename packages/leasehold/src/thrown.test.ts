@@ -317,14 +317,6 @@ describe("a callback that must not be async", () => {
     await leasehold.close();
   });
 
-  it("gives no JSON Schema", () => {
-    const jsonSchema = { input: rejects };
-    const schema = { "~standard": { version: 1, vendor: "v", validate: () => ({}), jsonSchema } };
-    expect(() => defineTask("published", { schema: schema as never, publish: true })).toThrow(
-      /^publish needs a JSON Schema.*it returned a promise/,
-    );
-  });
-
   it("gives no context of telemetry", async () => {
     const methods = { here: rejects, outgoing: rejects, incoming: rejects };
     const telemetry = guardedTelemetry(methods as unknown as Telemetry);

@@ -123,9 +123,6 @@ export const LIBRARY: Rules = {
     "stores/http/connection-node.ts": ["stores/"],
     "once/port.ts": ["stores/", "testing/", "control/", "wire/", "internal.ts"],
     "once/retrying.ts": ["stores/"],
-    "tasks/kinds/port.ts": ["stores/", "testing/", "control/", "wire/", "internal.ts"],
-    "tasks/kinds/cursor.ts": ["stores/"],
-    "tasks/kinds/retrying.ts": ["stores/"],
     "tasks/schedules/port.ts": ["stores/", "testing/", "control/", "wire/", "internal.ts"],
     "tasks/schedules/rules.ts": ["stores/"],
     "tasks/schedules/retrying.ts": ["stores/"],
@@ -259,7 +256,7 @@ export const SERVER: Rules = {
   light: /^protocol\/index\.ts$/,
   heavy: ["commander", "jose", "pino", "@opentelemetry/api", "@opentelemetry/sdk-metrics"],
   anywhere: /^http\/app\.ts$/,
-  asksForProcess: ["http/limits/bounded-time.ts"],
+  asksForProcess: [],
   node: [
     "http/node.ts",
     "http/node-answer.ts",

@@ -24,7 +24,7 @@ export const TIERS = [
 export type Tier = (typeof TIERS)[number];
 
 /** A part of these files is in the tier contract: see suite-tier.ts. */
-const SUITES = /^tests\/conformance\/(memory|postgres|(tasks|once|schedules|kinds)-conformance)\./;
+const SUITES = /^tests\/conformance\/(memory|postgres|(tasks|once|schedules)-conformance)\./;
 /** Imports of what starts a process, a server or a database. */
 const STARTS =
   /"node:child_process"|\/support\/[a-z]+\/(certificates|cli|full-disk|pglite|postgres|processes|prometheus|[a-z]+-engine|[a-z]+-process|postgres-[a-z-]+)\.js"/;

@@ -398,34 +398,6 @@ export const ACCESS_EXAMPLES: Readonly<Record<string, AccessExample>> = {
     }),
   },
 
-  "PUT /v1/kinds/{kind}/{version}": {
-    needs: "work",
-    names: "task:",
-    about: "tenant",
-    request: async (thing) => ({
-      path: `/v1/kinds/${await thing.kind()}/1`,
-      body: { schema: { type: "object" } },
-    }),
-  },
-  "GET /v1/kinds": {
-    needs: "readTasks",
-    names: "task:",
-    about: "tenant",
-    request: async (thing) => {
-      await thing.kind();
-      return { path: "/v1/kinds?limit=5" };
-    },
-  },
-  "GET /v1/kinds/{kind}/{version}": {
-    needs: "readTasks",
-    names: "task:",
-    request: async (thing) => ({ path: `/v1/kinds/${await thing.kind()}/1` }),
-  },
-  "DELETE /v1/kinds/{kind}/{version}": {
-    needs: "operate",
-    request: async (thing) => ({ path: `/v1/kinds/${await thing.kind()}/1?${WHY}` }),
-  },
-
   "PUT /v1/schedules/{name}": {
     needs: "work",
     names: "task:",

@@ -10,7 +10,6 @@ import { http } from "../../../packages/leasehold/src/stores/http/index.js";
 import type { Stores } from "../../../packages/leasehold/src/stores/source.js";
 import type {
   GeneratorState,
-  KindStore,
   ScheduleStore,
   TaskLimits,
   TaskStore,
@@ -44,12 +43,11 @@ export async function openHttpHarness(behind: readonly Stores[]): Promise<Stores
   const clientOf = (namespace: string) => opened.of(namespace);
   const { leases, tasks } = await clientOf(SHARED);
   const all = () => opened.all();
-  const [{ once, kinds, schedules } = {}] = behind;
+  const [{ once, schedules } = {}] = behind;
   return {
     leases: leasesOf(leases, clientOf, all),
     tasks: tasksOf(tasks, clientOf, all),
     generator: generatorOf(clientOf),
-    ...(kinds && { kinds: kindsOf(clientOf) }),
     ...(schedules && { schedules: schedulesOf(clientOf) }),
     ...(once && { once: onceOf(once, leasesOf(leases, clientOf, all), clientOf) }),
     async close() {
@@ -226,20 +224,6 @@ function onceOf(behind: OnceStore, leases: LeaseStore, clientOf: ClientOf): Once
     retry: async (key) => (await of(key.namespace)).retry(key),
     delete: async (key) => (await of(key.namespace)).delete(key),
     collect: () => behind.collect(),
-  };
-}
-
-function kindsOf(clientOf: ClientOf): KindStore {
-  const of = async (namespace: string): Promise<KindStore> => {
-    const { kinds } = await clientOf(namespace);
-    if (!kinds) throw new Error("the server keeps no kinds");
-    return kinds;
-  };
-  return {
-    publish: async (request, options) => (await of(request.namespace)).publish(request, options),
-    schemas: async (keys, options) => (await of(keys[0]?.namespace ?? "")).schemas(keys, options),
-    list: async (query) => (await of(query.namespace)).list(query),
-    withdraw: async (key) => (await of(key.namespace)).withdraw(key),
   };
 }
 

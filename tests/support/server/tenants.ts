@@ -42,8 +42,6 @@ export interface Thing {
   working(): Promise<{ readonly leaseId: string; readonly token: number }>;
   /** A key whose work has failed: `resource`. */
   once(): Promise<string>;
-  /** A published kind of the name `resource`, as part of a path; its version is 1. */
-  kind(): Promise<string>;
   /** A schedule of the name `resource`, as part of a path. */
   schedule(): Promise<string>;
   /** The lease on `resource`, whose revocation waits for a second operator. */
@@ -70,7 +68,7 @@ export class Things {
     this.#count += 1;
     const mark = `of-${namespace}-${this.#count}`;
     const resource = `own/${this.#count}`;
-    const { leases, tasks, once, kinds, schedules, control } = this.stores;
+    const { leases, tasks, once, schedules, control } = this.stores;
     const { env } = this;
     const { random } = env;
     const pending = async () => {
@@ -125,12 +123,6 @@ export class Things {
         const failure = { ...grant, error: mark, maxAttempts: null, retryDelayMs: 0 };
         if (exists) await once?.fail(failure);
         return resource;
-      },
-      async kind() {
-        const schema = JSON.stringify({ title: mark });
-        if (exists)
-          await kinds?.publish({ namespace, kind: resource, version: 1, schema, by: mark });
-        return encodeURIComponent(resource);
       },
       async schedule() {
         const path = encodeURIComponent(resource);

@@ -12,7 +12,6 @@ import type { LeaseStores, Stores } from "../../../packages/leasehold/src/stores
 import { zookeeper } from "../../../packages/leasehold/src/stores/zookeeper/index.js";
 import type { TaskKey } from "../../../packages/leasehold/src/tasks/port.js";
 import {
-  type KindHarness,
   type LeaseHarness,
   manualEnv,
   type OnceHarness,
@@ -40,14 +39,14 @@ import { runsIn } from "./suite-tier.js";
 import { waitingTogether } from "./waiting-together.js";
 import * as wire from "./wire-tests.js";
 
-type Part = "leases" | "tasks" | "once" | "schedules" | "kinds";
+type Part = "leases" | "tasks" | "once" | "schedules";
 
 export interface SuiteEngine {
   /** The prefix of the test names. */
   readonly name: string;
   readonly describe: TestFramework["describe"];
-  /** The suites that run in the tier `contract`. The others are in `engines`. */
-  readonly contract?: readonly Part[];
+  /** Whether its suites run in the tier `contract`. Default: in `engines`. */
+  readonly contract?: boolean;
   /** The tests of a suite that say something of this engine, where others prove the rest. Default: all. */
   readonly chosen?: Partial<Readonly<Record<Part, Chosen>>>;
   /** Whether its tests of leases wait at the same time: grants last for seconds at least, and do not share a session. */
@@ -73,7 +72,7 @@ export interface OpenedEngine {
 export const PGLITE: SuiteEngine = {
   name: "PGlite",
   describe,
-  contract: ["leases", "tasks", "once", "schedules"],
+  contract: true,
   async open() {
     const { directory, remove } = await freshPglite();
     const open = () => openPostgres({ directory }, systemEnv);
@@ -134,7 +133,6 @@ export const HTTP_OVER_MEMORY: SuiteEngine = {
     tasks: wire.TASK_WIRE,
     once: wire.ONCE_WIRE,
     schedules: wire.SCHEDULE_WIRE,
-    kinds: wire.KIND_WIRE,
   },
   async open() {
     const env = manualEnv({ seed: 12 });
@@ -153,7 +151,6 @@ export const HTTP_OVER_POSTGRES: SuiteEngine = {
     tasks: wire.TASKS_OF_SEVERAL_SERVERS,
     once: wire.ONCE_OF_SEVERAL_SERVERS,
     schedules: wire.SCHEDULES_OF_SEVERAL_SERVERS,
-    kinds: wire.KINDS_OF_SEVERAL_SERVERS,
   },
   async open() {
     const { url, drop } = await freshDatabase();
@@ -283,7 +280,7 @@ function withoutTicks(stores: Stores): Stores {
 }
 
 function framed(engine: SuiteEngine, part: Part): { name: string; vitest: TestFramework } {
-  const runs = runsIn(engine.contract?.includes(part) ? "contract" : "engines");
+  const runs = runsIn(engine.contract ? "contract" : "engines");
   const vitest = {
     afterAll,
     beforeAll,
@@ -349,16 +346,6 @@ export function schedulesOn(engine: SuiteEngine): ScheduleHarness {
       const { ticking } = kept(behind, "schedules");
       if (!ticking) throw new Error("it does not tick");
       return { ...opened, store: kept(stores, "schedules"), tasks: kept(stores, "tasks"), ticking };
-    },
-  };
-}
-
-export function kindsOn(engine: SuiteEngine): KindHarness {
-  return {
-    ...framed(engine, "kinds"),
-    async open() {
-      const { stores, close } = await engine.open();
-      return { store: kept(stores, "kinds"), close };
     },
   };
 }

@@ -289,18 +289,3 @@ export const SCHEDULES_OF_SEVERAL_SERVERS: Chosen = {
   declaring: ["adds a schedule, and changes nothing when it is declared again"],
   operating: ["runs now, paused or not, once for each id, and leaves the fire times"],
 };
-
-export const KIND_WIRE: Chosen = {
-  publishing: [
-    "publishes a version once, and says what a repetition changes",
-    "returns the schemas in the order of the keys, and null for those not published",
-    "lists by kind and version, page by page, and the versions of one kind",
-    "withdraws a version alone",
-    "lists twenty by default, and throws at a cursor that no page has given",
-    "keeps a bounded number of versions, and still changes them",
-  ],
-};
-
-export const KINDS_OF_SEVERAL_SERVERS: Chosen = {
-  publishing: ["adds a version once when many publish it at the same time"],
-};

@@ -1,4 +1,4 @@
-/** Kinds: who gets a task of a version, what it is checked against, and what that may cost. */
+/** Kinds: who gets a task of a version, and what it is checked against. */
 import { simulated, tested } from "../checks.js";
 
 const VALUES = "packages/leasehold/src/tasks/values.ts";
@@ -7,15 +7,9 @@ const READY = "packages/leasehold/src/tasks/ready.ts";
 const SCHEMA = "packages/leasehold/src/tasks/kinds/json-schema.ts";
 const CLAIM_SQL = "packages/leasehold/src/stores/postgres/task-claim-statements.ts";
 const KEY_SQL = "packages/leasehold/src/stores/postgres/task-key-statements.ts";
-const KIND_SQL = "packages/leasehold/src/stores/postgres/kind-statements.ts";
-const CHECKS = "packages/leasehold-server/src/http/native/kind-checks.ts";
-const ROUTES = "packages/leasehold-server/src/http/native/schedules-routes.ts";
 
 const versions = (name) =>
   tested("tests/conformance/tasks-conformance.test.ts", `PGlite: task store ... ${name}`);
-const kinds = (name) =>
-  tested("tests/conformance/kinds-conformance.test.ts", `PGlite: kinds ... ${name}`);
-const server = (name) => tested("packages/leasehold-server/src/http/native/kinds.test.ts", name);
 const library = (name) => tested("packages/leasehold/src/tasks/kinds/kinds.test.ts", name);
 
 export const KIND_BUGS = [
@@ -58,8 +52,8 @@ export const KIND_BUGS = [
     name: "upgrade-skipped",
     what: "A handler gets the data of an earlier version without an upgrade.",
     file: DEFINE,
-    find: "upgrade && from < contract.version",
-    by: "upgrade && from > contract.version",
+    find: "upgrade && from < version",
+    by: "upgrade && from > version",
     check: simulated("versions"),
   },
   {
@@ -77,46 +71,6 @@ export const KIND_BUGS = [
     find: "[kind, versions[kind]]",
     by: "[kind]",
     check: library("is woken by a task of its version"),
-  },
-  {
-    name: "kinds-unbounded",
-    what: "The limit of a tenant applies to each of its kinds separately.",
-    file: KIND_SQL,
-    find: "WHERE k.namespace = $1) < $6::int AS room",
-    by: "WHERE k.namespace = $1 AND k.kind = $2) < $6::int AS room",
-    check: kinds("keeps a bounded number of versions"),
-  },
-  {
-    name: "schema-kept-for-ever",
-    what: "A server keeps using the first schema that it has read.",
-    file: CHECKS,
-    find: "if (kept && nowMs - kept.atMs < KEPT_MS)",
-    by: "if (kept)",
-    check: server("by every server within a second"),
-  },
-  {
-    name: "schema-checked-for-the-first",
-    what: "For an array, only the first task that does not match is named.",
-    file: CHECKS,
-    find: "if (found) errors.push(",
-    by: "if (found && errors.length === 0) errors.push(",
-    check: server("names every member that does not match"),
-  },
-  {
-    name: "schema-time-uncounted",
-    what: "The time of a stopped check is not counted, so a tenant can block the server again and again.",
-    file: CHECKS,
-    find: "isTooLong ? ENDED_MS :",
-    by: "isTooLong ? 0 :",
-    check: server("a pattern that backtracks"),
-  },
-  {
-    name: "schedule-data-unchecked",
-    what: "The data of a schedule's tasks is not checked.",
-    file: ROUTES,
-    find: "await services.kindChecks?.check(namespace, checked, (read) => budget.read(read));",
-    by: "void checked;",
-    check: server("of a schedule is checked"),
   },
   {
     name: "schema-with-identifiers",

@@ -156,7 +156,7 @@ export const STRANGERS_4 = [
     name: "stranger-scheduled-tasks-of-first-version",
     what: "The tasks of a schedule are marked with version 1 whatever the version of their definition, so handlers upgrade data that is current already.",
     file: `${LEASEHOLD}/tasks/schedules/declaration.ts`,
-    find: `  const { version = FIRST_VERSION } = definition.contract ?? {};
+    find: `  const { version = FIRST_VERSION } = definition;
   const declaration = {`,
     by: `  const version = FIRST_VERSION;
   const declaration = {`,
@@ -237,13 +237,6 @@ export const STRANGERS_4 = [
     file: `${SERVER}/auth/oidc/roles.ts`,
     find: "if (found.length > 0) kept[claim] = [...textsOf(claim, kept[claim]), ...found];",
     by: "if (found.length > 0) kept[claim] = found;",
-  },
-  {
-    name: "stranger-kind-schema-of-another-tenant",
-    what: "A server checks the data of a tenant's tasks against the schema that another tenant has published for a kind of the same name and version, if that was read a moment before.",
-    file: `${SERVER}/native/kind-checks.ts`,
-    find: "return JSON.stringify([namespace, kind, version]);",
-    by: "return JSON.stringify([kind, version]);",
   },
   {
     name: "stranger-access-audit-falls-silent",

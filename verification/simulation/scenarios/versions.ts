@@ -51,9 +51,9 @@ export function versions(sim: Simulation): Running {
 
   return taskLoad(sim, store, done, {
     jobOf,
-    dataOf: (_number, job) => ({ shape: job.contract?.version ?? 1 }),
+    dataOf: (_number, job) => ({ shape: job.version ?? 1 }),
     begun: (job, { shape }, { id, version }) =>
-      checker.handled(id, { worker: job.contract?.version ?? 1, task: version, shape }),
+      checker.handled(id, { worker: job.version ?? 1, task: version, shape }),
     pauseMs: ttlMs,
     steps: 12,
     concurrency: 3,

@@ -6,7 +6,6 @@ export const PAGES = [
   { path: "/leases", name: "Leases", icon: "lease", key: "l" },
   { path: "/tasks", name: "Tasks", icon: "task", key: "t" },
   { path: "/schedules", name: "Schedules", icon: "schedule", key: "c" },
-  { path: "/kinds", name: "Kinds", icon: "code", key: "k" },
   { path: "/workers", name: "Workers", icon: "worker", key: "w" },
   { path: "/once", name: "Once", icon: "once", key: "n" },
   { path: "/elections", name: "Elections", icon: "election", key: "e" },

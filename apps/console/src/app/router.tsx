@@ -59,11 +59,6 @@ const routes = [
   }),
   createRoute({
     getParentRoute,
-    path: "/kinds",
-    component: lazyRouteComponent(() => import("../pages/kinds/kinds-page.js"), "KindsPage"),
-  }),
-  createRoute({
-    getParentRoute,
     path: "/workers",
     component: lazyRouteComponent(() => import("../pages/tasks/workers-page.js"), "WorkersPage"),
   }),

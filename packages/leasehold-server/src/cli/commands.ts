@@ -48,11 +48,6 @@ export const COMMANDS: Readonly<Record<string, CommandSummary>> = {
     description: "list schedules and their next fire times; declare, pause or run them",
     load: async () => (await import("./schedules.js")).addSchedules,
   },
-  kinds: {
-    usage: "",
-    description: "list the published JSON Schemas of kinds; publish or withdraw them",
-    load: async () => (await import("./kinds.js")).addKinds,
-  },
   run: {
     usage: "[options] <resource> <command...>",
     aliases: ["lock"],

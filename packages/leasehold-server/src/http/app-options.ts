@@ -4,7 +4,6 @@ import type {
   Control,
   GeneratorState,
   GrantHistory,
-  KindStore,
   OnceStore,
   ScheduleStore,
   TaskListener,
@@ -31,11 +30,6 @@ export interface AppOptions {
   readonly tasks: TaskStore;
   /** The records of `once`, in the database of `leases`. Default: none; their routes return 501. */
   readonly once?: OnceStore | undefined;
-  /**
-   * The published kinds of `tasks`, in their database: new tasks are checked against them. Default: none; their routes return
-   * 501, as they do on a platform without Node's `vm`, which ends a check that takes too long.
-   */
-  readonly kinds?: KindStore | undefined;
   /** The schedules of `tasks`, in their database. The app ticks. Default: none; their routes return 501. */
   readonly schedules?: ScheduleStore | undefined;
   /** Whether the generator of sample tasks should run, and how fast: `openStores` returns it. */

@@ -36,14 +36,12 @@ import { Entry, noteBodyAt, OVERLOADED } from "./entry.js";
 import { Activities } from "./events/activity.js";
 import type { LeaseListener } from "./lease-calls.js";
 import { Admission } from "./limits/admission.js";
-import { boundedRuns } from "./limits/bounded-time.js";
 import { Demand } from "./limits/demand.js";
 import { resolveLimits, TenantsLimits } from "./limits/limits.js";
 import { TenantAdmission } from "./limits/tenant-admission.js";
 import { Tenants } from "./limits/tenants.js";
 import { ThreadShare } from "./limits/thread-share.js";
 import { Urgencies } from "./limits/urgency.js";
-import { KindChecks } from "./native/kind-checks.js";
 import { AccessAudit } from "./operations/access-audit.js";
 import { Pauses } from "./operations/pauses.js";
 import { TwoPersonRevocations } from "./operations/two-person.js";
@@ -128,10 +126,7 @@ export function createApp(options: AppOptions): ServerApp {
   const measuredTasks = telemetry?.measured("tasks", options.tasks, clock) ?? options.tasks;
   const tasks = observed(timedTasks(measuredTasks, clock, latencies), noteTask);
   const recorder = history && startRecorder(history, env);
-  const runWithin = options.kinds && boundedRuns();
   const threadShare = new ThreadShare(clock);
-  const kindChecks =
-    options.kinds && runWithin && new KindChecks(options.kinds, runWithin, threadShare, env);
   const limits = resolveLimits(options.limits);
   const pauses = new Pauses(control, env);
   const twoPerson =
@@ -167,8 +162,6 @@ export function createApp(options: AppOptions): ServerApp {
       leases,
       tasks,
       once,
-      kinds: kindChecks && options.kinds,
-      kindChecks,
       threadShare,
       schedules,
       generator,

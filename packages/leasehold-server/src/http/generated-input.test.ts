@@ -23,7 +23,6 @@ describe("generated requests", () => {
     ["POST", "/api/tasks", { task_data: 1 }],
     ["POST", "/api/tasks", [{ task_data: 1 }, { task_data: 2, queue: "q" }]],
     ["POST", "/api/tasks/next", { processor: "p" }],
-    ["PUT", "/v1/kinds/k/1", { schema: { type: "object" } }],
     ["PUT", "/v1/schedules/s", { everyMs: 3_600_000, task: { kind: "k", data: 1 } }],
     ["PUT", `/api/tasks/${ID}/heartbeat`, GRANT],
     ["PUT", `/api/tasks/${ID}/complete`, { ...GRANT, task_output: {} }],

@@ -73,7 +73,6 @@ function describe(app: App, { version, basePath }: About): object {
       { name: "lease service", description: "Leases as records, and the live workers." },
       { name: "locks", description: "One lock per request, for any HTTP client." },
       { name: "leases", description: "The lease store, in batches." },
-      { name: "kinds", description: "JSON Schemas of the data of tasks, by kind and version." },
       { name: "schedules", description: "Tasks at given times, one for each fire time." },
       { name: "once", description: "Work that succeeds at most once, by its key." },
       { name: "operator", description: "Pauses, the audit, and contention by prefix." },

@@ -9,7 +9,6 @@ import { activityRoutes } from "./events/activity-routes.js";
 import { eventRoutes } from "./events/events-routes.js";
 import { healthRoutes } from "./health-routes.js";
 import { metricsRoute } from "./metrics-routes.js";
-import { kindRoutes } from "./native/kinds-routes.js";
 import { leaseRoutes } from "./native/leases-routes.js";
 import { onceRoutes } from "./native/once-routes.js";
 import { scheduleRoutes } from "./native/schedules-routes.js";
@@ -48,7 +47,6 @@ export function declareRoutes(app: App, services: Services, about: About): void 
   leaseRoutes(app, services);
   onceActionRoutes(app, services);
   onceRoutes(app, services);
-  kindRoutes(app, services);
   scheduleActionRoutes(app, services);
   scheduleRoutes(app, services);
   lockRoutes(app, services);

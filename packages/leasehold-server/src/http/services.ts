@@ -4,7 +4,6 @@ import type {
   Control,
   GeneratorState,
   GrantHistory,
-  KindStore,
   NewTask,
   OnceStore,
   ScheduleStore,
@@ -40,7 +39,6 @@ import { StoreTurns } from "./limits/store-turns.js";
 import type { Tenants } from "./limits/tenants.js";
 import type { ThreadShare } from "./limits/thread-share.js";
 import { TtlChoices } from "./limits/ttl-choices.js";
-import type { KindChecks } from "./native/kind-checks.js";
 import type { Pauses } from "./operations/pauses.js";
 import type { TwoPersonRevocations } from "./operations/two-person.js";
 import { type ProblemError, tooMany } from "./problems.js";
@@ -52,9 +50,6 @@ export interface Services {
   readonly tasks: TaskStore;
   /** The records of `once`, beside the leases; undefined: none are kept. */
   readonly once: OnceStore | undefined;
-  /** The published kinds of the tasks, and the check against them; undefined: none are kept. */
-  readonly kinds: KindStore | undefined;
-  readonly kindChecks: KindChecks | undefined;
   /** What the work of each tenant takes of the thread. */
   readonly threadShare: ThreadShare;
   /** The schedules of the tasks; undefined: none are kept. */
@@ -191,8 +186,6 @@ type Ports = Pick<
   | "leases"
   | "tasks"
   | "once"
-  | "kinds"
-  | "kindChecks"
   | "threadShare"
   | "schedules"
   | "generator"

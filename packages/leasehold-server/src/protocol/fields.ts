@@ -6,7 +6,9 @@ import {
   checkName,
   checkNewName,
   checkTaskId,
+  FIRST_VERSION,
   isTime,
+  LARGEST_VERSION,
   TIMES,
   timeExpected,
 } from "leasehold/internal";
@@ -30,6 +32,9 @@ function nameOf(check: (name: string) => void) {
     }
   });
 }
+
+/** Of the data of a kind. */
+export const Version = z.int().min(FIRST_VERSION).max(LARGEST_VERSION);
 
 /** 1-200 characters without control characters. */
 export const TaskId = nameOf((id) => checkTaskId(id, "")).openapi({

@@ -5,7 +5,6 @@ export type { NamedTtl } from "./fields.js";
 export * from "./generator.js";
 export { isLoopback, LOOPBACK_HOSTS } from "./hosts.js";
 export * from "./keys.js";
-export * from "./kinds.js";
 export * from "./lease-service.js";
 export * from "./leases.js";
 export * from "./locks.js";

@@ -258,9 +258,6 @@ export const ServerCapabilities = Capabilities.extend({
     description:
       "Whether /v1/once keeps records: it does where one database has the leases and the records.",
   }),
-  kinds: z.boolean().openapi({
-    description: "Whether /v1/kinds keeps published kinds, and the server checks new tasks.",
-  }),
   schedules: z.boolean().openapi({
     description: "Whether /v1/schedules keeps schedules of tasks, and the server ticks.",
   }),

@@ -4,8 +4,7 @@ import { DEFAULTS, FIRST_VERSION, SCHEDULE_NAME_BYTES } from "leasehold/internal
 import type * as wire from "leasehold/internal/wire";
 import { LIMITS } from "leasehold/internal/wire";
 import { Concurrency, NewConcurrency } from "./concurrency.js";
-import { Cursor, JsonValue, NewName, PageOf, QueryInteger, TaskId } from "./fields.js";
-import { Version } from "./kinds.js";
+import { Cursor, JsonValue, NewName, PageOf, QueryInteger, TaskId, Version } from "./fields.js";
 import { ReasonQuery } from "./operator.js";
 import type { Same } from "./same.js";
 import { State, taskSettings } from "./tasks.js";

@@ -2,8 +2,7 @@
 import { z } from "@hono/zod-openapi";
 import type * as wire from "leasehold/internal/wire";
 import { LIMITS } from "leasehold/internal/wire";
-import { JsonValue, Name, QueryInteger, TaskId } from "./fields.js";
-import { Version } from "./kinds.js";
+import { JsonValue, Name, QueryInteger, TaskId, Version } from "./fields.js";
 import type { Same } from "./same.js";
 import { State } from "./tasks.js";
 

@@ -27,9 +27,9 @@ import {
   Time,
   Token,
   ttl,
+  Version,
   withOptionalTtl,
 } from "./fields.js";
-import { Version } from "./kinds.js";
 import type { Same } from "./same.js";
 import { decidesOnce, failure, later } from "./task-reports.js";
 

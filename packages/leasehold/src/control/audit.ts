@@ -116,7 +116,6 @@ export type AuditAction =
   | `lease.${"revoke" | "requestRevoke" | "release" | "collect"}`
   | `task.${"cancel" | "retry" | "delete"}`
   | `once.${"retry" | "delete"}`
-  | "kind.withdraw"
   | `schedule.${"pause" | "resume" | "run" | "remove"}`
   | `taskLimit.${"set" | "remove"}`
   | `${"resource" | "prefix" | "queue"}.${"pause" | "resume"}`
@@ -138,7 +137,6 @@ const ACTIONS: Readonly<Record<AuditAction, true>> = {
   "task.delete": true,
   "once.retry": true,
   "once.delete": true,
-  "kind.withdraw": true,
   "schedule.pause": true,
   "schedule.resume": true,
   "schedule.run": true,

@@ -9,7 +9,6 @@
 import type { LeaseStore } from "../core/index.js";
 import { reasonOf } from "../env/index.js";
 import type { OnceStore } from "../once/port.js";
-import type { KindStore } from "../tasks/kinds/port.js";
 import type { GeneratorState, TaskLimits, TaskStore } from "../tasks/port.js";
 import type { ScheduleStore } from "../tasks/schedules/port.js";
 import type {
@@ -50,7 +49,6 @@ export interface Actors {
   readonly leases: Pick<LeaseStore, "revoke">;
   readonly tasks: TaskActs;
   readonly once: Pick<OnceStore, "retry" | "delete">;
-  readonly kinds: Pick<KindStore, "withdraw">;
   readonly schedules: Pick<ScheduleStore, "pause" | "resume" | "remove" | "runNow">;
   readonly taskLimits: Pick<TaskLimits, "declare" | "remove">;
   readonly generator: Pick<GeneratorState, "write">;
@@ -85,7 +83,7 @@ export interface Operations {
 /** The changes that an operator without the role admin may make. */
 export type OperatorActors = Pick<
   Actors,
-  "leases" | "tasks" | "once" | "kinds" | "schedules" | "taskLimits" | "generator" | "pauses"
+  "leases" | "tasks" | "once" | "schedules" | "taskLimits" | "generator" | "pauses"
 >;
 
 /** The part of {@link Control} that an operator's tools need, local or behind a server. */

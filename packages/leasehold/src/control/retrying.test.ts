@@ -26,7 +26,6 @@ async function triesOf(
     leases: { revoke: lose },
     tasks: { cancel: lose, retry: lose, delete: lose },
     once: { retry: fail, delete: fail },
-    kinds: { withdraw: fail },
     schedules: {
       pause: fail,
       resume: fail,
@@ -79,8 +78,6 @@ test("neither a revoke nor an act on tasks and records is repeated when its answ
   expect(await triesOf(({ once }) => once.delete(onKey))).toBe(1);
   const onSchedule = { namespace: "default", name: "x" };
   expect(await triesOf(({ schedules }) => schedules.remove(onSchedule))).toBe(1);
-  const onKind = { namespace: "default", kind: "x", version: 1 };
-  expect(await triesOf(({ kinds }) => kinds.withdraw(onKind))).toBe(1);
   const onLimit = { namespace: "default", scope: "kind", name: "x" } as const;
   expect(await triesOf(({ taskLimits }) => taskLimits.remove(onLimit))).toBe(1);
 });
@@ -133,7 +130,6 @@ test("a call reaches the operator with what was asked, within its time", async (
   const actors = {
     leases: { revoke: note },
     pauses: { set: note, clear: note },
-    kinds: { withdraw: note },
     schedules: { pause: note, resume: note, runNow: note },
     taskLimits: { declare: note, remove: note },
   };
@@ -161,14 +157,12 @@ test("a call reaches the operator with what was asked, within its time", async (
   const pause = { namespace: "n", kind: "queue", name: "q", actor: "a", reason: "r" } as const;
   const revoke = { namespace: "n", resource: "r", free: "now" } as const;
   const act = {} as Parameters<RemoteOperator["perform"]>[0];
-  const onKind = { namespace: "n", kind: "k", version: 1 };
   const onSchedule = { namespace: "n", name: "s" };
   const onLimit = { namespace: "n", scope: "kind", name: "k" } as const;
   const declared = { ...onLimit, limit: { running: 1, rate: null }, by: "a" };
-  await retrying.perform(act, async ({ leases, pauses, kinds, schedules, taskLimits }) => {
+  await retrying.perform(act, async ({ leases, pauses, schedules, taskLimits }) => {
     await pauses.set(pause);
     await pauses.clear(pause);
-    await kinds.withdraw(onKind);
     await schedules.pause({ ...onSchedule, by: "a", reason: null });
     await schedules.resume(onSchedule);
     await schedules.runNow({ ...onSchedule, taskId: "t" });
@@ -187,7 +181,6 @@ test("a call reaches the operator with what was asked, within its time", async (
     [3, confirmed, "a"],
     [pause],
     [pause],
-    [onKind],
     [{ ...onSchedule, by: "a", reason: null }],
     [onSchedule],
     [{ ...onSchedule, taskId: "t" }],

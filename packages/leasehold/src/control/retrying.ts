@@ -42,7 +42,7 @@ export function retryingControl(control: Control, env: Env): Control {
  * `once`, which may have been changed in between. A schedule's task has an id, so that a repeated run makes no second one.
  */
 function retryingActors(actors: OperatorActors, retrying: Retrying): OperatorActors {
-  const { leases, tasks, once, kinds, schedules, taskLimits, generator, pauses } = actors;
+  const { leases, tasks, once, schedules, taskLimits, generator, pauses } = actors;
   const onTasks = (operation: keyof TaskActs) => (keys: readonly TaskKey[]) =>
     retrying.batch(keys, (some) => tasks[operation](some), UNLESS_APPLIED);
   return {
@@ -59,7 +59,6 @@ function retryingActors(actors: OperatorActors, retrying: Retrying): OperatorAct
       retry: (key) => retrying.call(() => once.retry(key), UNLESS_APPLIED),
       delete: (key) => retrying.call(() => once.delete(key), UNLESS_APPLIED),
     },
-    kinds: { withdraw: (key) => retrying.call(() => kinds.withdraw(key), UNLESS_APPLIED) },
     schedules: {
       pause: (request) => retrying.call(() => schedules.pause(request)),
       resume: (key) => retrying.call(() => schedules.resume(key)),

@@ -160,13 +160,6 @@ export const METRICS = {
       "Fire times that made no task: too many were missed, or the last task was unfinished. Counted by the process that moved the schedule on.",
     labels: {},
   },
-  "leasehold.task.invalid": {
-    kind: "counter",
-    unit: "{task}",
-    about:
-      "New tasks that a server refused: their data does not match the published schema of the kind.",
-    labels: {},
-  },
   "leasehold.fence.refusals": {
     kind: "counter",
     unit: "{write}",

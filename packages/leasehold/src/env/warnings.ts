@@ -30,7 +30,6 @@ export const WARNING_CODES = {
   "could not declare the limit of tasks; trying again": "LEASEHOLD_W_LIMIT_UNDECLARED",
   "could not generate": "LEASEHOLD_W_GENERATE_FAILED",
   "could not plan the shards": "LEASEHOLD_W_SHARDS_FAILED",
-  "could not publish a kind": "LEASEHOLD_W_KIND_UNPUBLISHED",
   "could not read the plan of the shards": "LEASEHOLD_W_SHARDS_FAILED",
   "could not requeue a task whose claimer has gone": "LEASEHOLD_W_REQUEUE_FAILED",
   "could not write ended grants to the history": "LEASEHOLD_W_HISTORY_FAILED",
@@ -69,7 +68,6 @@ export const WARNING_CODES = {
   "the work failed": "LEASEHOLD_W_WORK_FAILED",
   "the work threw after it was asked to stop": "LEASEHOLD_W_WORK_THREW_LATE",
   "this member no longer coordinates": "LEASEHOLD_W_SHARDS_FAILED",
-  "too many published kinds": "LEASEHOLD_W_KIND_UNPUBLISHED",
   "waiting for a lease of this very client: a run within a run waits for ever":
     "LEASEHOLD_W_NESTED_RUN",
   "waiting for a lease": "LEASEHOLD_W_LONG_WAIT",

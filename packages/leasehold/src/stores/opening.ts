@@ -102,7 +102,7 @@ export async function openAll(
     };
     try {
       const history = second.history ?? first.history;
-      const { tasks, generator, kinds, schedules, control: kept } = withTasks(second, control);
+      const { tasks, generator, schedules, control: kept } = withTasks(second, control);
       // Loaded here: most callers name one place.
       const { withLeasesApart } = await import("../control/index.js");
       const ends = [first.stopped, second.stopped].filter((stopped) => stopped !== undefined);
@@ -111,7 +111,6 @@ export async function openAll(
         tasks,
         generator,
         close,
-        ...(kinds && { kinds }),
         ...(schedules && { schedules }),
         ...(first.namespace !== undefined && { namespace: first.namespace }),
         ...(history && { history }),

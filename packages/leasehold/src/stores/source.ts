@@ -4,7 +4,6 @@ import type { Control, GrantHistory, RemoteOperator } from "../control/index.js"
 import type { Key, LeaseholdError, LeaseStore } from "../core/index.js";
 import type { Env } from "../env/index.js";
 import type { OnceStore } from "../once/port.js";
-import type { KindStore } from "../tasks/kinds/port.js";
 import type { GeneratorState, TaskStore } from "../tasks/port.js";
 import type { ScheduleStore } from "../tasks/schedules/port.js";
 
@@ -43,8 +42,6 @@ export interface LeaseStores {
   readonly tasks?: TaskStore;
   /** The records of `once`; absent if the engine keeps leases only. */
   readonly once?: OnceStore;
-  /** The published kinds of tasks; absent if the engine keeps leases only. */
-  readonly kinds?: KindStore;
   /** The schedules of tasks; absent if the engine keeps leases only. */
   readonly schedules?: ScheduleStore;
   readonly generator?: GeneratorState;

@@ -127,7 +127,7 @@ it("looking says what is wrong with its query", async () => {
 
 it("defineTask() says which option it does not know", () => {
   expect(() => defineTask("kind", { maxAttempt: 1 } as object)).toThrow(
-    /^maxAttempt is not an option; known are schema, limit, concurrencyKey, perKey, order, rate, version, upgrade, publish, jsonSchema, queue, /,
+    /^maxAttempt is not an option; known are schema, limit, concurrencyKey, perKey, order, rate, version, upgrade, queue, /,
   );
 });
 

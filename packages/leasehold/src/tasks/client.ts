@@ -22,7 +22,6 @@ import {
   type ResultOptions,
   type TaskHandle,
 } from "./handle.js";
-import { type Kinds, kindsOver, type Publisher } from "./kinds/client.js";
 import { type Limits, limitsOver } from "./limit-client.js";
 import { newTaskOf } from "./new-task.js";
 import {
@@ -101,9 +100,6 @@ export class Tasks {
   readonly namespace: string;
   /** The schedules of the namespace: list, pause, resume, remove and run them. {@link Tasks.schedule} declares one. */
   readonly schedules: Schedules;
-  /** The published kinds of the namespace. A definition with `publish: true` publishes one. */
-  readonly kinds: Kinds;
-  readonly #publisher: Publisher;
   /** The limits of kinds and queues: list, declare and remove them. Workers declare those of their kinds. */
   readonly limits: Limits;
   readonly #calls: ReturnType<typeof retryingCalls>;
@@ -130,7 +126,6 @@ export class Tasks {
     this.#results = new ResultWaits(store, this.namespace, this.#env);
     [this.#stores, this.#owned] = [stores, owned];
     this.#calls = retryingCalls(store, new Retrying(this.#env));
-    ({ kinds: this.kinds, publisher: this.#publisher } = kindsOver(this, stores.kinds, this.#env));
     this.limits = limitsOver(this, this.#calls.limits);
     this.schedules = schedulesOver(this, stores.schedules, this.#env, this.#newId);
   }
@@ -190,8 +185,6 @@ export class Tasks {
     const newTasks = await Promise.all(
       tasks.map((task) => newTaskOf(definition, task, this.namespace, this.#newId)),
     );
-    // Not beside a transaction of the caller's: in PGlite it would wait for its end.
-    if (!options.client) await this.#publisher.publish(definition);
     const enqueued = await this.#adding.enqueue(newTasks, areIdsNew(tasks), options);
     return enqueued.map((one) => handleOver<Output>(one, (id, wait) => this.#result(id, wait)));
   }
@@ -381,7 +374,6 @@ export class Tasks {
     };
     const worker: Worker = workerOver(context, handlers, options);
     this.#workers.add(worker);
-    this.#publisher.publishAll(handlers);
     this.#background ??= startBackground(this.#stores, this.#env);
     return worker;
   }

@@ -14,14 +14,8 @@ import {
 import { isError, isInstance, type Logger, propertyOf, reasonOf } from "../env/index.js";
 import { concurrencyOf, KEY_OPTIONS, type KeyOptions } from "./concurrency.js";
 import { toJson } from "./json.js";
-import {
-  CONTRACT_OPTIONS,
-  type Contract,
-  type ContractOptions,
-  contractOf,
-  type JsonSchema,
-  schemaOf,
-} from "./kinds/contract.js";
+import { CONTRACT_OPTIONS, type ContractOptions, schemaOf, versionOf } from "./kinds/contract.js";
+import type { JsonSchema } from "./kinds/json-schema.js";
 import { type LimitOptions, limitOf } from "./limit-client.js";
 import type { ClaimedTask, Concurrency, Json, TaskLimit } from "./port.js";
 import { checkTaskId } from "./record.js";
@@ -80,8 +74,8 @@ export type Handler<Data, Output> = (
 /** A handler and the kind of tasks that it is for, as `tasks.work` takes them. */
 export interface TaskHandler {
   readonly kind: string;
-  /** Of its kind: it gets no tasks of a larger version. Absent: the version is 1, and nothing is published. */
-  readonly contract?: Contract;
+  /** Of its kind: it gets no tasks of a larger version. Absent: 1. */
+  readonly version?: number;
   /** Checks the data and does the work. */
   readonly run: (data: Json, context: HandlerContext) => Promise<Json>;
   /** Of all tasks of the kind; a worker declares it when it starts. */
@@ -92,8 +86,8 @@ export interface TaskHandler {
 export interface TaskDefinition<Input = Json, Data = Input, Output = unknown> {
   readonly kind: string;
   readonly defaults: TaskDefaults;
-  /** Absent: the version is 1, and nothing is published. */
-  readonly contract?: Contract;
+  /** Of the data. Absent: 1. */
+  readonly version?: number;
   /** @throws InvalidOptionError naming the field of the data */
   check(data: Input): Promise<Json>;
   /** By the `concurrencyKey` of the kind; undefined if it has none, or the task is not limited. */
@@ -158,16 +152,16 @@ export function defineTask(
     ...TASK_DEFAULTS,
   });
   const { schema, limit, concurrencyKey, perKey, order, rate, ...rest } = options;
-  const { version, upgrade, publish, jsonSchema, ...defaults } = rest;
+  const { version: given, upgrade, ...defaults } = rest;
   const checked = schema === undefined ? undefined : schemaOf(schema, kind);
-  const contract = contractOf(schema, withoutUndefined({ version, upgrade, publish, jsonSchema }));
+  const version = versionOf(withoutUndefined({ version: given, upgrade }));
   checkDefaults(defaults);
   const concurrency = concurrencyOf({ concurrencyKey, perKey, order, rate });
   const limited = limit === undefined ? undefined : limitOf("limit", limit);
   return {
     kind,
     defaults,
-    contract,
+    version,
     ...(concurrency && { concurrency }),
     async check(data) {
       try {
@@ -184,13 +178,13 @@ export function defineTask(
       const validated = async (data: unknown) => (checked ? checked.validate(data) : data);
       return {
         kind,
-        contract,
+        version,
         ...(limited && { limit: limited }),
         async run(data, context) {
           const { version: from } = context.task;
           const given =
-            upgrade && from < contract.version
-              ? await upgraded(kind, contract, () => upgrade(data, from), from).then(validated)
+            upgrade && from < version
+              ? await upgraded(kind, version, () => upgrade(data, from), from).then(validated)
               : await validated(data).catch(asFinal);
           return toJson("output", await handler(given, context));
         },
@@ -202,7 +196,7 @@ export function defineTask(
 /** @throws an Error that says which upgrade failed: the next attempt may find one that does not */
 async function upgraded(
   kind: string,
-  { version }: Contract,
+  version: number,
   upgrade: () => unknown,
   from: number,
 ): Promise<unknown> {

@@ -12,14 +12,8 @@ export {
 export { observed, type TaskEvent, type TaskListener } from "./events.js";
 export type { OutputOf, ResultOptions, TaskHandle } from "./handle.js";
 export { CHECKPOINT_BYTES } from "./json.js";
-export { type Kinds } from "./kinds/client.js";
-export {
-  type Contract,
-  type ContractOptions,
-  type JsonSchema,
-  loadJsonSchemas,
-} from "./kinds/contract.js";
-export type * from "./kinds/port.js";
+export type { ContractOptions } from "./kinds/contract.js";
+export type { JsonSchema } from "./kinds/json-schema.js";
 export { leasesOfTask } from "./leases.js";
 export {
   checkLimitKey,

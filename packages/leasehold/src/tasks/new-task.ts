@@ -23,7 +23,7 @@ export async function newTaskOf<Input>(
   if (scheduledAt !== undefined) checkScheduledAt(scheduledAt);
   const checked = await definition.check(data);
   const concurrency = definition.concurrency?.(data);
-  const { version = FIRST_VERSION } = definition.contract ?? {};
+  const { version = FIRST_VERSION } = definition;
   return {
     ...settings,
     namespace,

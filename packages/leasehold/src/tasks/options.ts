@@ -8,15 +8,13 @@ import {
   type SqlTransaction,
 } from "../core/index.js";
 import type { Env } from "../env/index.js";
-import type { KindStore } from "./kinds/port.js";
 import type { TaskStatsQuery, TaskStore } from "./port.js";
 import type { ScheduleStore } from "./schedules/port.js";
 import { TASK_DEFAULTS, type TaskDefaults } from "./settings.js";
 
-/** Where tasks are kept, and their kinds and schedules if the store keeps any. */
+/** Where tasks are kept, and their schedules if the store keeps any. */
 export interface TaskStores {
   readonly tasks: TaskStore;
-  readonly kinds?: KindStore | undefined;
   readonly schedules?: ScheduleStore | undefined;
 }
 

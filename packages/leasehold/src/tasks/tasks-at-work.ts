@@ -69,8 +69,8 @@ export class TasksAtWork implements Work {
     this.namespace = namespace;
     this.holder = holder;
     this.kinds = [...handlers.keys()];
-    const later = [...handlers].flatMap(([kind, { contract }]) =>
-      contract && contract.version > FIRST_VERSION ? [[kind, contract.version] as const] : [],
+    const later = [...handlers].flatMap(([kind, { version = FIRST_VERSION }]) =>
+      version > FIRST_VERSION ? [[kind, version] as const] : [],
     );
     this.versions = later.length > 0 ? { versions: Object.fromEntries(later) } : {};
     this.keep = { ...KEEP, ttlMs, renewIntervalMs: Math.floor(ttlMs / 3) };

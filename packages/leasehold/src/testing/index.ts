@@ -14,7 +14,6 @@ export {
   recordHistory,
   toJsonLines,
 } from "./history/index.js";
-export { exerciseKindStore, type KindHarness, type OpenedKindStore } from "./kind-suite.js";
 export {
   exerciseLeaseStore,
   type LeaseHarness,

@@ -73,8 +73,6 @@ export interface ServerCapabilities extends Capabilities {
   readonly namespace: string;
   /** Whether it keeps records of `once`: it does where one database has its leases and its records. */
   readonly once: boolean;
-  /** Whether it keeps published kinds, and checks new tasks against their schemas. */
-  readonly kinds: boolean;
   /** Whether it keeps schedules of tasks, and ticks. */
   readonly schedules: boolean;
   /** Whether it keeps limits of kinds and queues. */

@@ -1,5 +1,5 @@
 /** The dialog that adds a task. */
-import { useQueryClient } from "@tanstack/react-query";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { readJson } from "leasehold/internal";
 import type { Enqueued, NewTask } from "leasehold/internal/wire";
@@ -10,11 +10,11 @@ import { Dialog } from "../../ui/dialog.js";
 import { Field, Input, Textarea } from "../../ui/field.js";
 import { Failure } from "../../ui/states.js";
 import { notify } from "../../ui/toast.js";
+import { exampleQuery } from "./task-queries.js";
 
 interface Values {
   readonly kind: string;
   readonly queue: string;
-  readonly data: string;
   readonly priority: string;
   readonly scheduledAt: string;
   readonly dedupeKey: string;
@@ -25,7 +25,6 @@ interface Values {
 const DEFAULTS: Values = {
   kind: "default",
   queue: "default",
-  data: "{}",
   priority: "0",
   scheduledAt: "",
   dedupeKey: "",
@@ -57,10 +56,16 @@ export function EnqueueDialog({ kind, queue, onClose }: Props) {
     ...(kind !== undefined && { kind }),
     ...(queue !== undefined && { queue }),
   });
+  // The kind when its field was left: a half-typed one is another kind.
+  const [exampleKind, setExampleKind] = useState(values.kind);
+  const found = useQuery(exampleQuery(exampleKind)).data;
+  const example = exampleKind === values.kind ? found : undefined;
+  const [edited, setEdited] = useState<string>();
+  const data = edited ?? example ?? "{}";
   // Half-typed JSON is always invalid, so it is checked only on blur and on submit.
   const [checked, setChecked] = useState(false);
   const [failure, setFailure] = useState<unknown>();
-  const problem = jsonProblem(values.data);
+  const problem = jsonProblem(data);
   const bind = (name: keyof Values) => ({
     value: values[name],
     onChange: ({ target }: { target: { value: string } }) =>
@@ -72,7 +77,7 @@ export function EnqueueDialog({ kind, queue, onClose }: Props) {
     if (problem !== undefined) return;
     try {
       const { id, status } = await api<Enqueued>("POST", "/api/tasks", {
-        body: bodyOf(values),
+        body: bodyOf(values, data),
       });
       notify(status === "duplicate" ? "A task with this dedupe key already exists" : `Added ${id}`);
       void queries.invalidateQueries({ queryKey: ["tasks"] });
@@ -89,11 +94,27 @@ export function EnqueueDialog({ kind, queue, onClose }: Props) {
         className="grid items-start gap-4 sm:grid-cols-2"
       >
         <Field label="Kind" help="Selects the handler.">
-          {(ids) => <Input {...ids} required autoFocus {...bind("kind")} />}
+          {(ids) => (
+            <Input
+              {...ids}
+              required
+              autoFocus
+              onBlur={() => setExampleKind(values.kind)}
+              {...bind("kind")}
+            />
+          )}
         </Field>
         <Field label="Queue">{(ids) => <Input {...ids} required {...bind("queue")} />}</Field>
         <div className="sm:col-span-2">
-          <Field label="Data (JSON)" error={checked ? problem : undefined}>
+          <Field
+            label="Data (JSON)"
+            help={
+              edited === undefined && typeof example === "string"
+                ? "The data of the last task of this kind, as an example."
+                : undefined
+            }
+            error={checked ? problem : undefined}
+          >
             {(ids) => (
               <Textarea
                 {...ids}
@@ -101,7 +122,8 @@ export function EnqueueDialog({ kind, queue, onClose }: Props) {
                 spellCheck={false}
                 aria-invalid={checked && problem !== undefined}
                 onBlur={() => setChecked(true)}
-                {...bind("data")}
+                value={data}
+                onChange={({ target }) => setEdited(target.value)}
               />
             )}
           </Field>
@@ -149,15 +171,10 @@ export function EnqueueDialog({ kind, queue, onClose }: Props) {
   );
 }
 
-const bodyOf = ({
-  kind,
-  queue,
-  data,
-  priority,
-  scheduledAt,
-  dedupeKey,
-  maxAttempts,
-}: Values): NewTask => ({
+const bodyOf = (
+  { kind, queue, priority, scheduledAt, dedupeKey, maxAttempts }: Values,
+  data: string,
+): NewTask => ({
   kind,
   queue,
   task_data: readJson(data),

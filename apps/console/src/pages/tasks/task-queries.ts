@@ -61,6 +61,22 @@ export const taskQuery = (id: string) =>
     placeholderData: undefined as never,
   });
 
+/** The data of the last task of a kind, as an example for the next one. Null: there is none, or it is too large for a list. */
+export const exampleQuery = (kind: string) =>
+  queryOptions({
+    // Not below "tasks": an event of a task must not change a form that is open.
+    queryKey: ["example", kind],
+    queryFn: async ({ signal }) => {
+      const { items } = await get<TaskPage>("/api/tasks", { signal, query: { kind, limit: 1 } });
+      const data = items[0]?.task_data;
+      return data === undefined ? null : JSON.stringify(data, null, 2);
+    },
+    enabled: kind !== "",
+    refetchInterval: false,
+    refetchOnWindowFocus: false,
+    placeholderData: undefined as never,
+  });
+
 /** Delays and queue positions change without an event. */
 const WHY_EVERY_MS = 3_000;
 export const whyQuery = (id: string) =>

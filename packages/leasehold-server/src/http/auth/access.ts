@@ -124,11 +124,6 @@ export const ACCESS: Readonly<Record<string, Need>> = {
   "GET /v1/once": "read",
   "GET /v1/once/{key}": "read",
 
-  "PUT /v1/kinds/{kind}/{version}": "work",
-  "DELETE /v1/kinds/{kind}/{version}": "operate",
-  "GET /v1/kinds": "readTasks",
-  "GET /v1/kinds/{kind}/{version}": "readTasks",
-
   "PUT /v1/schedules/{name}": "work",
   "POST /v1/schedules/{name}/pause": "operate",
   "POST /v1/schedules/{name}/resume": "operate",

@@ -1,6 +1,6 @@
 /**
- * The time of this process's only thread that each tenant may take for work whose length it chooses, such as checks against
- * its schemas and searches for the fire times of its cron expressions. It is a tenth, and a quarter of a second beyond it now
+ * The time of this process's only thread that each tenant may take for work whose length it chooses: searches for the fire
+ * times of its cron expressions. It is a tenth, and a quarter of a second beyond it now
  * and then. A tenant that has taken more waits.
  */
 import type { Clock } from "leasehold";
@@ -23,7 +23,7 @@ export class ThreadShare {
   }
 
   /**
-   * @param work such as "checking data"
+   * @param work such as "checking the schedules of this tenant"
    * @throws TOO_MANY_REQUESTS if the tenant has taken its time
    */
   check(tenant: string, work: string): void {

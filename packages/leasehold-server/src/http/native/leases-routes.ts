@@ -197,7 +197,6 @@ export function leaseRoutes(app: App, services: Services): void {
         {
           namespace: context.get("caller").namespace,
           once: services.once !== undefined,
-          kinds: services.kinds !== undefined,
           schedules: services.schedules !== undefined,
           taskLimits: tasks.limits !== undefined,
           maxBodyBytes: services.limits.bodyBytes,

@@ -90,10 +90,7 @@ export function scheduleRoutes(app: App, services: Services): void {
         throw invalid([{ path: "name", problem: "is no name that a schedule can have" }]);
       }
       await checkWithinShare(services, namespace, declaration);
-      const budget = services.budget(context);
-      const checked = [{ ...declaration.task, path: "task.data" }];
-      await services.kindChecks?.check(namespace, checked, (read) => budget.read(read));
-      const timeoutMs = budget.storeMs();
+      const timeoutMs = services.budget(context).storeMs();
       const outcome = await schedules.declare({ namespace, name, declaration }, { timeoutMs });
       if (outcome.status === "failed") throw failed(outcome);
       if (outcome.status === "full") {

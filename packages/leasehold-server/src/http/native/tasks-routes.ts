@@ -64,7 +64,6 @@ export function queueRoutes(app: App, services: Services): void {
       const body = context.req.valid("json");
       const { namespace } = callerOf(context);
       const wanted = Array.isArray(body) ? body : [body];
-      await checkData(services, context, wanted, Array.isArray(body));
       await services.reserveQuota(
         context,
         "tasks",
@@ -312,25 +311,6 @@ async function refusal(
 }
 
 type NewTaskBody = Exclude<ReturnType<typeof EnqueueBody.parse>, readonly unknown[]>;
-
-/** @throws INVALID_REQUEST if the data of one does not match the published schema of its kind: none is enqueued then */
-async function checkData(
-  services: Services,
-  context: Context<AppEnv>,
-  wanted: readonly NewTaskBody[],
-  isArray: boolean,
-): Promise<void> {
-  if (!services.kindChecks) return;
-  const { namespace } = callerOf(context);
-  const budget = services.budget(context);
-  const tasks = wanted.map(({ kind, version, task_data: data }, at) => ({
-    kind,
-    version,
-    data,
-    path: isArray ? `${at}.task_data` : "task_data",
-  }));
-  await services.kindChecks.check(namespace, tasks, (read) => budget.read(read));
-}
 
 function newTask(
   { task_data, scheduled_at, id, ...task }: NewTaskBody,

@@ -316,7 +316,6 @@ const MISSING: ReadonlySet<ProblemCode> = new Set([
   "UNKNOWN_REVOCATION",
   "UNKNOWN_ONCE",
   "UNKNOWN_SCHEDULE",
-  "UNKNOWN_KIND",
 ]);
 
 /**

@@ -32,7 +32,6 @@ import {
 } from "./connection.js";
 import { HttpGeneratorState } from "./control-generator.js";
 import { fromWireRevoked } from "./failures.js";
-import type { HttpKindStore } from "./kinds.js";
 import { HttpTaskLimits } from "./limits.js";
 import type { HttpOnceStore } from "./once.js";
 import type { HttpScheduleStore } from "./schedules.js";
@@ -46,7 +45,6 @@ type By = Pick<Act, "actor" | "reason">;
 /** The stores that are loaded at first use. */
 interface Opening {
   readonly once: () => Promise<HttpOnceStore>;
-  readonly kinds: () => Promise<HttpKindStore>;
   readonly schedules: () => Promise<HttpScheduleStore>;
 }
 
@@ -116,7 +114,6 @@ export class HttpOperator implements RemoteOperator {
         retry: async (key) => (await this.#open.once()).retry(key, by),
         delete: async (key) => (await this.#open.once()).delete(key, by),
       },
-      kinds: { withdraw: async (key) => (await this.#open.kinds()).withdraw(key, by) },
       schedules: {
         pause: async (request) => (await this.#open.schedules()).pause(request),
         resume: async (key) => (await this.#open.schedules()).resume(key, by),

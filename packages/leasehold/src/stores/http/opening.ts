@@ -11,7 +11,6 @@ import {
 import type { TlsOptions } from "../../core/tls.js";
 import type { Env } from "../../env/index.js";
 import { retryingOnce } from "../../once/retrying.js";
-import { retryingKinds } from "../../tasks/kinds/retrying.js";
 import { retryingGenerator, retryingTasks } from "../../tasks/retrying.js";
 import { retryingSchedules } from "../../tasks/schedules/retrying.js";
 import type * as wire from "../../wire/index.js";
@@ -23,7 +22,6 @@ import { Servers } from "./connection-servers.js";
 import { checkToken, fetchWithToken, type TokenSource, Tokens } from "./connection-token.js";
 import { HttpOperator } from "./control.js";
 import { HttpGeneratorState } from "./control-generator.js";
-import type { HttpKindStore } from "./kinds.js";
 import type { HttpOnceStore } from "./once.js";
 import type { HttpScheduleStore } from "./schedules.js";
 import { HttpLeaseStore } from "./store.js";
@@ -129,11 +127,10 @@ export function httpSource(options: HttpOptions, inNode?: InNode): StoreSource<S
         throw error;
       });
       const { namespace, ...capabilities } = body as wire.ServerCapabilities;
-      // A server of an older version announces no limit, and has the one above. It keeps no records of `once`, no kinds and no schedules either.
+      // A server of an older version announces no limit, and has the one above. It keeps no records of `once` and no schedules either.
       const {
         maxBodyBytes: announced = maxBodyBytes,
         once: keepsOnce = false,
-        kinds: keepsKinds = false,
         schedules: keepsSchedules = false,
         taskLimits: keepsLimits = false,
       } = body as Partial<wire.ServerCapabilities>;
@@ -141,10 +138,7 @@ export function httpSource(options: HttpOptions, inNode?: InNode): StoreSource<S
       const client = new HttpClient(connection);
       const leases = retryingLeases(new HttpLeaseStore(connection, capabilities.leases), env);
       const tasks = retryingTasks(
-        new HttpTaskStore(connection, capabilities.tasks, {
-          limits: keepsLimits,
-          kinds: keepsKinds,
-        }),
+        new HttpTaskStore(connection, capabilities.tasks, keepsLimits),
         env,
       );
       const generator = new HttpGeneratorState(connection);
@@ -159,14 +153,8 @@ export function httpSource(options: HttpOptions, inNode?: InNode): StoreSource<S
         (loadingSchedules ??= import("./schedules.js").then(
           (schedules) => new schedules.HttpScheduleStore(connection),
         ));
-      let loadingKinds: Promise<HttpKindStore> | undefined;
-      const openKinds = () =>
-        (loadingKinds ??= import("./kinds.js").then(
-          (kinds) => new kinds.HttpKindStore(connection),
-        ));
       const operator = new HttpOperator(connection, {
         once: openOnce,
-        kinds: openKinds,
         schedules: openSchedules,
       });
       return {
@@ -174,7 +162,6 @@ export function httpSource(options: HttpOptions, inNode?: InNode): StoreSource<S
         leases,
         tasks,
         ...(keepsOnce && { once: retryingOnce(leases, openOnce, env) }),
-        ...(keepsKinds && { kinds: retryingKinds(openKinds, env) }),
         ...(keepsSchedules && { schedules: retryingSchedules(openSchedules, env) }),
         generator: retryingGenerator(generator, env),
         operator: retryingOperator(operator, env),
@@ -191,7 +178,6 @@ export function httpSource(options: HttpOptions, inNode?: InNode): StoreSource<S
           await Promise.all([leases.close(), tasks.close()]);
           client.close();
           (await loading)?.close();
-          (await loadingKinds)?.close();
           (await loadingSchedules)?.close();
           generator.close();
           operator.close();

@@ -71,17 +71,15 @@ export class HttpTaskStore implements TaskStore {
   readonly capabilities: TaskCapabilities;
   declare readonly limits?: TaskLimits;
   readonly #client: HttpClient;
-  readonly #knowsVersions: boolean;
 
-  /** @param keeps what the server does: older ones keep no limits, and know no versions of kinds */
+  /** @param keepsLimits whether the server does: older ones keep none */
   constructor(
     connection: Connection,
     capabilities: Pick<TaskCapabilities, "ttl" | "watch">,
-    keeps: { readonly limits: boolean; readonly kinds: boolean },
+    keepsLimits: boolean,
   ) {
     this.#client = new HttpClient(connection);
-    this.#knowsVersions = keeps.kinds;
-    if (keeps.limits) this.limits = new HttpTaskLimits(this.#client);
+    if (keepsLimits) this.limits = new HttpTaskLimits(this.#client);
     // The server waits for tasks and reaps them.
     this.capabilities = { ...capabilities, remoteWait: true, reaps: true };
   }
@@ -286,9 +284,7 @@ export class HttpTaskStore implements TaskStore {
     // A query cannot express an empty list.
     if (queues?.length === 0 || kinds?.length === 0) return { items: [], complete: true };
     const version =
-      kinds && versions && this.#knowsVersions
-        ? kinds.map((kind) => versionTaken({ kinds, versions }, kind))
-        : undefined;
+      kinds && versions && kinds.map((kind) => versionTaken({ kinds, versions }, kind));
     const parameters = queryOf({ queue: queues, kind: kinds, version, unfinishedOnly, limit });
     return (await this.#client.read(`/v1/tasks/stats${parameters}`)).body as wire.TaskStatistics;
   }

@@ -23,7 +23,6 @@ import type { Clock } from "../../env/index.js";
 import type { MemoryGeneratorState } from "./control-generator.js";
 import { memoryKeys, type StoredKey } from "./control-keys.js";
 import { compareUtf8 } from "./keys.js";
-import type { MemoryKindStore } from "./kinds.js";
 import type { MemoryOnceStore } from "./once.js";
 import { backFrom, pageOf } from "./page.js";
 import type { MemoryScheduleStore } from "./schedules.js";
@@ -66,7 +65,6 @@ export function memoryControl(
   leases: MemoryLeaseStore,
   tasks: MemoryTaskStore,
   once: MemoryOnceStore,
-  kinds: MemoryKindStore,
   schedules: MemoryScheduleStore,
   generator: MemoryGeneratorState,
 ): Control {
@@ -75,7 +73,7 @@ export function memoryControl(
   const pauses = pausesOf(state, leases);
   const limits = limitsOf(state);
   const taskLimits = tasks.limits;
-  const stores = { leases, tasks, once, kinds, schedules, taskLimits, generator };
+  const stores = { leases, tasks, once, schedules, taskLimits, generator };
   const actors = { ...stores, keys, pauses, limits };
   const kept = { audit, keys, pauses, limits, actors, leasesApart: false };
   return { ...kept, ...inTwoSteps(audit, actors) };

@@ -4,7 +4,6 @@ import type { StoreSource, Stores } from "../source.js";
 import { MemoryControlState, memoryControl } from "./control.js";
 import { MemoryGeneratorState } from "./control-generator.js";
 import { MemoryGrantHistory } from "./control-history.js";
-import { type Kinds, MemoryKindStore } from "./kinds.js";
 import { MemoryOnceStore, type OnceRecords } from "./once.js";
 import { MemoryScheduleStore, type Schedules } from "./schedules.js";
 import { MemoryLeaseState, MemoryLeaseStore } from "./store.js";
@@ -21,7 +20,6 @@ class Memory implements StoreSource<Stores> {
         history: MemoryGrantHistory;
         control: MemoryControlState;
         once: OnceRecords;
-        kinds: Kinds;
         schedules: Schedules;
       }
     | undefined;
@@ -34,14 +32,12 @@ class Memory implements StoreSource<Stores> {
       history: new MemoryGrantHistory(env.clock),
       control: new MemoryControlState(env.clock),
       once: new Map(),
-      kinds: new Map(),
       schedules: new Map(),
     };
     const leases = new MemoryLeaseStore(this.#contents.leases);
     const tasks = new MemoryTaskStore(this.#contents.tasks);
     const { once: records, generator, history, control } = this.#contents;
     const once = new MemoryOnceStore(records, leases, this.#contents.leases);
-    const kinds = new MemoryKindStore(this.#contents.kinds, this.#contents.tasks);
     const schedules = new MemoryScheduleStore(
       this.#contents.schedules,
       this.#contents.tasks,
@@ -51,11 +47,10 @@ class Memory implements StoreSource<Stores> {
       leases,
       tasks,
       once,
-      kinds,
       schedules,
       generator,
       history,
-      control: memoryControl(control, leases, tasks, once, kinds, schedules, generator),
+      control: memoryControl(control, leases, tasks, once, schedules, generator),
       async close() {
         await Promise.all([leases.close(), tasks.close()]);
       },

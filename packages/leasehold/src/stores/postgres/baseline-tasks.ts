@@ -113,16 +113,6 @@ export const TASK_TABLES = [
      expires_at timestamptz NOT NULL,
      PRIMARY KEY (namespace, task_id)
    ) WITH (autovacuum_vacuum_scale_factor = 0.01)`,
-  `CREATE TABLE leasehold.task_kind (
-     namespace text COLLATE "C" NOT NULL,
-     kind text COLLATE "C" NOT NULL,
-     version smallint NOT NULL,
-     schema text NOT NULL,
-     published_at timestamptz NOT NULL,
-     changed_at timestamptz NOT NULL,
-     published_by text NOT NULL,
-     PRIMARY KEY (namespace, kind, version)
-   )`,
   // Every change draws a new revision from the sequence of tasks, so that no two versions of a row have one, not
   // even across a deletion. The declaration, then what operators and ticks have made of it.
   `CREATE TABLE leasehold.schedule (

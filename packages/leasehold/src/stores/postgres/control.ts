@@ -22,7 +22,6 @@ import { PostgresGeneratorState } from "./control-generator.js";
 import { keysIn } from "./control-keys.js";
 import { limitsIn, pausesIn } from "./control-state.js";
 import { isUniqueViolation, storeError } from "./failures.js";
-import { PostgresKindStore } from "./kinds.js";
 import { PostgresOnceStore } from "./once.js";
 import { PostgresScheduleStore } from "./schedules.js";
 import type { Connections } from "./shared.js";
@@ -91,7 +90,6 @@ function actorsIn(sql: Sql, connections: Connections): Actors {
     tasks,
     taskLimits: tasks.limits,
     once: new PostgresOnceStore(within, leases),
-    kinds: new PostgresKindStore(within),
     schedules: new PostgresScheduleStore(within),
     generator: new PostgresGeneratorState(within),
     keys: keysIn(sql),

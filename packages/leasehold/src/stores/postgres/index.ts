@@ -16,7 +16,6 @@ import {
 } from "../../core/index.js";
 import { type Env, reasonOf } from "../../env/index.js";
 import type { OnceStore } from "../../once/port.js";
-import type { KindStore } from "../../tasks/kinds/port.js";
 import type { GeneratorState, TaskStore } from "../../tasks/port.js";
 import type { ScheduleStore } from "../../tasks/schedules/port.js";
 import type { Diagnosis, MigrationStep, QueuedWaiter } from "../source.js";
@@ -29,7 +28,6 @@ import { postgresControl } from "./control.js";
 import { PostgresGeneratorState } from "./control-generator.js";
 import { PostgresGrantHistory } from "./control-history.js";
 import { diagnosePostgres } from "./diagnose.js";
-import { PostgresKindStore } from "./kinds.js";
 import { migrate, planOf, stepsOf } from "./migrate.js";
 import { PostgresOnceStore } from "./once.js";
 import { PostgresScheduleStore } from "./schedules.js";
@@ -76,7 +74,6 @@ export interface InSchema {
 export interface PostgresDatabase {
   readonly leases: LeaseStore;
   readonly tasks: TaskStore;
-  readonly kinds: KindStore;
   readonly schedules: ScheduleStore;
   readonly once: OnceStore;
   readonly generator: GeneratorState;
@@ -151,7 +148,6 @@ async function openDatabase(
       leases,
       once: new PostgresOnceStore(connections, leases),
       tasks: new PostgresTaskStore(connections),
-      kinds: new PostgresKindStore(connections),
       schedules: new PostgresScheduleStore(connections),
       generator: new PostgresGeneratorState(connections),
       history: new PostgresGrantHistory(connections),

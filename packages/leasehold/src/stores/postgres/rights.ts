@@ -19,7 +19,6 @@ const RIGHTS: Readonly<Record<string, string>> = {
   once: "SELECT INSERT UPDATE DELETE",
   once_failure: "SELECT INSERT UPDATE DELETE",
   result_wait: "SELECT INSERT UPDATE DELETE",
-  task_kind: "SELECT INSERT UPDATE DELETE",
   schedule: "SELECT INSERT UPDATE DELETE",
   generator: "SELECT INSERT UPDATE",
   fence: "SELECT INSERT UPDATE",

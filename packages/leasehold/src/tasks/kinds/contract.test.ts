@@ -1,7 +1,7 @@
-/** What a schema says of data, by the conventions of Standard Schema and Standard JSON Schema. */
+/** What a schema says of data: of a library, by the convention of Standard Schema, or a JSON Schema. */
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { expect, it } from "vitest";
-import { contractOf, schemaOf } from "./contract.js";
+import { schemaOf } from "./contract.js";
 
 type Issue = StandardSchemaV1.Issue;
 const standard = (result: unknown, more: object = {}) =>
@@ -66,41 +66,4 @@ it("checks data by a JSON Schema, names the member, and gives the data as it is"
 it.each([[null], [[]], ["schema"], [undefined]])("refuses %j as a schema", (schema) => {
   const wrong = expect.objectContaining({ code: "INVALID_OPTION", path: "schema" });
   expect(() => schemaOf(schema as never, "invoice")).toThrow(wrong);
-});
-
-it("publishes the JSON Schema that is given, or that the library gives", () => {
-  const own = { type: "object" };
-  expect(contractOf(own, { publish: true }).published).toBe(own);
-  expect(contractOf(own, {}).published).toBe(null);
-  expect(contractOf(standard({}), { publish: true, jsonSchema: own }).published).toBe(own);
-  const jsonSchema = {
-    input(this: unknown, { target }: { target: string }) {
-      return { self: this === jsonSchema, target };
-    },
-  };
-  expect(contractOf(standard({}, { jsonSchema }), { publish: true }).published).toEqual({
-    self: true,
-    target: "draft-2020-12",
-  });
-});
-
-it.each([
-  ["is none", undefined, "needs a schema"],
-  ["gives no JSON Schema", standard({}), 'which "own" does not give: give its JSON Schema'],
-  [
-    "fails to give one",
-    standard(
-      {},
-      {
-        jsonSchema: {
-          input() {
-            throw new Error("too clever");
-          },
-        },
-      },
-    ),
-    'which "own" cannot give (too clever): give its JSON Schema',
-  ],
-])("cannot publish a schema that %s", (_, schema, problem) => {
-  expect(() => contractOf(schema, { publish: true })).toThrow(problem);
 });

@@ -1,21 +1,12 @@
-/** What the definition of a kind says of its data: the schema, the version, and what is published of both. */
+/** What the definition of a kind says of its data: the schema, and the version. */
 
 import type { StandardSchemaV1 } from "@standard-schema/spec";
-import {
-  checkFunction,
-  checkInteger,
-  checkNotPromise,
-  checkOptional,
-  InvalidOptionError,
-  kindOf,
-} from "../../core/index.js";
-import { reasonOf, shown } from "../../env/index.js";
+import { checkFunction, checkInteger, InvalidOptionError, kindOf } from "../../core/index.js";
+import { shown } from "../../env/index.js";
 import { FIRST_VERSION, type Json, LARGEST_VERSION } from "../values.js";
+import type { JsonSchema, SchemaCheck } from "./json-schema.js";
 
-/** A JSON Schema: an object of its keywords. */
-export type JsonSchema = Readonly<Record<string, unknown>>;
-
-/** Versions of a kind, and the publication of its schema. */
+/** The version of a kind. */
 export interface ContractOptions {
   /**
    * The version of the data, which every task carries that is enqueued. Default 1. A worker leaves tasks alone whose version is
@@ -24,29 +15,12 @@ export interface ContractOptions {
   version?: number;
   /** Turns the data of a task of an earlier version into data of this one, before the schema checks it. Default: as it is. */
   upgrade?: (data: Json, fromVersion: number) => unknown;
-  /**
-   * Publishes the schema in the store, under the kind and its version, once a process enqueues or works: servers check new
-   * tasks against it, and programs in other languages read it. Needs a JSON Schema: `schema` itself, that of its library, or
-   * `jsonSchema`. Default false.
-   */
-  publish?: boolean;
-  /** The JSON Schema to publish, where the library of `schema` has no Standard JSON Schema: `z.toJSONSchema(schema)`. Default: that of `schema`. */
-  jsonSchema?: JsonSchema;
 }
 
 export const CONTRACT_OPTIONS: Readonly<Record<keyof ContractOptions, true>> = {
   version: true,
   upgrade: true,
-  publish: true,
-  jsonSchema: true,
 };
-
-/** The version of a kind, and what is published of it. */
-export interface Contract {
-  readonly version: number;
-  /** The JSON Schema, which is not checked yet; null: none is published. */
-  readonly published: unknown;
-}
 
 /** Either kind of schema checks data the same way. */
 export interface DataSchema {
@@ -65,7 +39,7 @@ export function schemaOf(schema: StandardSchemaV1 | JsonSchema, kind: string): D
     throw new InvalidOptionError("schema", `${needed}, got ${kindOf(schema)}`);
   }
   // Loaded at first use: most programs have schemas of a library.
-  let loading: ReturnType<typeof checkOf> | undefined;
+  let loading: Promise<SchemaCheck> | undefined;
   return {
     async validate(data) {
       const check = await (loading ??= checkOf(schema));
@@ -77,58 +51,22 @@ export function schemaOf(schema: StandardSchemaV1 | JsonSchema, kind: string): D
 }
 
 /** @throws InvalidOptionError */
-export function contractOf(
-  schema: StandardSchemaV1 | JsonSchema | undefined,
-  { version = FIRST_VERSION, upgrade, publish = false, jsonSchema }: ContractOptions,
-): Contract {
+export function versionOf({ version = FIRST_VERSION, upgrade }: ContractOptions): number {
   checkInteger("version", version, FIRST_VERSION, LARGEST_VERSION);
   if (upgrade !== undefined) checkFunction("upgrade", upgrade);
-  checkOptional("boolean", { publish }, ["publish"]);
   if (upgrade && version === FIRST_VERSION) {
     throw new InvalidOptionError("upgrade", "needs a version above 1: no data is older than that");
   }
-  if (!publish) return { version, published: null };
-  return { version, published: jsonSchema ?? jsonSchemaOf(schema) };
-}
-
-/** The JSON Schema of a library's schema, by the convention of Standard JSON Schema. */
-function jsonSchemaOf(schema: StandardSchemaV1 | JsonSchema | undefined): unknown {
-  if (schema === undefined) throw new InvalidOptionError("publish", "needs a schema");
-  if (!isStandard(schema)) return schema;
-  const { vendor } = schema["~standard"];
-  const converter: unknown = Reflect.get(schema["~standard"], "jsonSchema");
-  const input: unknown = converter ? Reflect.get(Object(converter), "input") : undefined;
-  const give = "give its JSON Schema in the option jsonSchema, such as z.toJSONSchema(schema)";
-  if (typeof input !== "function") {
-    throw new InvalidOptionError(
-      "publish",
-      `needs a JSON Schema, which "${vendor}" does not give: ${give}`,
-    );
-  }
-  try {
-    const converted = input.call(converter, { target: "draft-2020-12" }) as unknown;
-    checkNotPromise("jsonSchema", converted, "a JSON Schema");
-    return converted;
-  } catch (error) {
-    throw new InvalidOptionError(
-      "publish",
-      `needs a JSON Schema, which "${vendor}" cannot give (${reasonOf(error)}): ${give}`,
-    );
-  }
+  return version;
 }
 
 function dataPath(path: string): string {
   return path === "" ? "data" : `data.${path}`;
 }
 
-async function checkOf(schema: JsonSchema) {
-  const { compileSchema, schemaText } = await loadJsonSchemas();
-  return compileSchema(schemaText(schema));
-}
-
-/** What checks JSON Schemas and data against them. */
-export function loadJsonSchemas() {
-  return import("./json-schema.js");
+async function checkOf(schema: JsonSchema): Promise<SchemaCheck> {
+  const { compileSchema } = await import("./json-schema.js");
+  return compileSchema(schema);
 }
 
 function isStandard(schema: unknown): schema is StandardSchemaV1 {

@@ -1,11 +1,9 @@
 /**
- * JSON Schemas of published kinds: what a schema may contain, and the check of data against it. The validator interprets
- * the schema. It generates no code, so a schema from elsewhere runs none. Its time is not bounded: patterns may backtrack,
- * and references may multiply. A server that checks against the schemas of its tenants sets a limit.
+ * JSON Schemas of kinds: what a schema may contain, and the check of data against it. The validator interprets the schema.
+ * Its time is not bounded: patterns may backtrack, and references may multiply.
  */
 import {
   dereference,
-  encodePointer,
   ignoredKeyword,
   type Schema,
   type SchemaDraft,
@@ -14,11 +12,12 @@ import {
   type ValidationResult,
   Validator,
 } from "@cfworker/json-schema";
-import { InvalidOptionError, kindOf } from "../../core/index.js";
+import { InvalidOptionError } from "../../core/index.js";
 import { reasonOf } from "../../env/index.js";
 import type { Json } from "../values.js";
-import { SCHEMA_BYTES } from "./port.js";
 
+/** A JSON Schema: an object of its keywords. */
+export type JsonSchema = Readonly<Record<string, unknown>>;
 /** What is wrong with data. */
 export interface SchemaProblem {
   /** The member of the data, such as `lines.0.price`; empty: the data itself. */
@@ -28,47 +27,15 @@ export interface SchemaProblem {
 /** Returns null for data that matches. */
 export type SchemaCheck = (data: Json) => SchemaProblem | null;
 
-/** Deeper schemas could overflow the stack. */
-const DEEPEST = 64;
-const LONGEST_PATTERN = 1_000;
 /**
- * The characters of the JSON Pointers of all subschemas together. The validator keeps one for each, and long ones collide
- * in its map: a schema of 46 KB, of which one name had 28 KB, took two minutes and 260 MB.
- */
-const MOST_POINTERS = 1_000_000;
-
-/**
- * Checks a JSON Schema and returns it as text.
+ * Checks a JSON Schema and returns the check of data against it.
  * @throws InvalidOptionError
  */
-export function schemaText(schema: unknown, path = "schema"): string {
-  const isSchema = typeof schema === "boolean" || isObject(schema);
-  if (!isSchema) {
-    throw new InvalidOptionError(path, `must be a JSON Schema, got ${kindOf(schema)}`);
-  }
-  const text = textOf(schema, path);
-  if (new TextEncoder().encode(text).length > SCHEMA_BYTES) {
-    throw new InvalidOptionError(path, `must have at most ${SCHEMA_BYTES} bytes as JSON`);
-  }
-  checkNode(JSON.parse(text), [path]);
-  const { problem } = compiled(text);
-  if (problem) throw new InvalidOptionError(path, problem);
-  return text;
-}
-
-/** @throws InvalidOptionError if it overflows the stack */
-function textOf(schema: unknown, path: string): string {
-  try {
-    return JSON.stringify(schema);
-  } catch (error) {
-    if (error instanceof RangeError) throw new InvalidOptionError(path, "is nested too deeply");
-    throw error;
-  }
-}
-
-/** The check of data against a schema, which {@link schemaText} has returned. */
-export function compileSchema(text: string): SchemaCheck {
-  const { validator } = compiled(text);
+export function compileSchema(given: JsonSchema): SchemaCheck {
+  // The validator and what prepares for it change the schema.
+  const schema = JSON.parse(JSON.stringify(given)) as Schema;
+  checkNode(schema, ["schema"]);
+  const validator = validatorOf(schema);
   return (data) => {
     const result = resultOf(() => validator.validate(data));
     if (typeof result === "string") return { path: "", problem: `cannot be checked: ${result}` };
@@ -125,14 +92,9 @@ function pathOf(pointer: string): string {
     .join(".");
 }
 
-function compiled(text: string): {
-  readonly validator: Validator;
-  readonly problem?: string | undefined;
-} {
-  const schema = JSON.parse(text) as Schema | boolean;
-  if (prepare(schema) > MOST_POINTERS) {
-    throw new InvalidOptionError("schema", "has too many members below long names: shorten them");
-  }
+/** @throws InvalidOptionError */
+function validatorOf(schema: Schema): Validator {
+  prepare(schema);
   const lookup = dereference(schema);
   const nodes = Object.values(lookup).filter(isObject);
   const missing = nodes.find(
@@ -142,7 +104,8 @@ function compiled(text: string): {
   const problem = missing
     ? `refers to "${String(missing["$ref"])}", which it does not have`
     : nodes.map(typeProblem).find((found) => found !== undefined);
-  return { validator: new Validator(schema, draftOf(schema)), problem };
+  if (problem) throw new InvalidOptionError("schema", problem);
+  return new Validator(schema, draftOf(schema));
 }
 
 const TYPES: readonly unknown[] = [
@@ -166,26 +129,18 @@ function typeProblem({ type }: Readonly<Record<string, unknown>>): string | unde
 /**
  * Removes identifiers, as every reference is one within the schema, and examples, which say nothing of the data. The
  * validator would visit everything below an identifier twice, and so the innermost of 60 for centuries.
- * @returns the characters of all pointers of subschemas, which are found as the validator finds them
  */
-function prepare(node: unknown, pointerLength = 0): number {
-  if (!isObject(node)) return pointerLength;
+function prepare(node: unknown): void {
+  if (!isObject(node)) return;
   for (const name of ["$id", "id", "example", "examples"]) Reflect.deleteProperty(node, name);
-  let length = pointerLength;
-  const add = (child: unknown, ...steps: readonly string[]) => {
-    const added = steps.reduce((sum, step) => sum + 1 + encodePointer(step).length, 0);
-    length += prepare(child, pointerLength + added);
-  };
   for (const [keyword, value] of Object.entries(node)) {
     if (ignoredKeyword[keyword]) continue;
     if (Array.isArray(value)) {
-      if (!schemaArrayKeyword[keyword]) continue;
-      for (const [index, each] of value.entries()) add(each, keyword, String(index));
+      if (schemaArrayKeyword[keyword]) value.forEach(prepare);
     } else if (schemaMapKeyword[keyword] && isObject(value)) {
-      for (const [name, each] of Object.entries(value)) add(each, keyword, name);
-    } else add(value, keyword);
+      Object.values(value).forEach(prepare);
+    } else prepare(value);
   }
-  return length;
 }
 
 const DRAFTS: readonly [part: string, draft: SchemaDraft][] = [
@@ -194,8 +149,8 @@ const DRAFTS: readonly [part: string, draft: SchemaDraft][] = [
   ["draft-07", "7"],
   ["2019-09", "2019-09"],
 ];
-function draftOf(schema: Schema | boolean): SchemaDraft {
-  const uri = isObject(schema) ? String(Reflect.get(schema, "$schema") ?? "") : "";
+function draftOf({ $schema = "" }: Schema): SchemaDraft {
+  const uri = String($schema);
   return DRAFTS.find(([part]) => uri.includes(part))?.[1] ?? "2020-12";
 }
 
@@ -204,10 +159,9 @@ const VALUES: ReadonlySet<string> = new Set(["const", "enum", "default", "exampl
 /** References whose target depends on where they are evaluated: the validator does not follow them. */
 const DYNAMIC = ["$dynamicRef", "$recursiveRef"];
 
-/** @throws InvalidOptionError for what no published schema may contain */
+/** @throws InvalidOptionError for what the validator cannot check */
 function checkNode(node: unknown, path: readonly string[]): void {
   const at = path.join(".");
-  if (path.length > DEEPEST) throw new InvalidOptionError("schema", "is nested too deeply");
   if (Array.isArray(node)) {
     for (const [index, each] of node.entries()) checkNode(each, [...path, String(index)]);
     return;
@@ -233,9 +187,6 @@ function checkNode(node: unknown, path: readonly string[]): void {
 }
 
 function checkPattern(pattern: string, path: string): void {
-  if (pattern.length > LONGEST_PATTERN) {
-    throw new InvalidOptionError(path, `must have at most ${LONGEST_PATTERN} characters`);
-  }
   try {
     new RegExp(pattern, "u");
   } catch {

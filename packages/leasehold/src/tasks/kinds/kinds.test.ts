@@ -1,12 +1,9 @@
-/** Kinds with a contract: what is published, and what a handler of a later version gets. */
+/** Kinds with a contract: what is refused, and what a handler of a later version gets. */
 import { describe, expect, it, vi } from "vitest";
 import { z } from "zod";
 import { importsSettled } from "../../../../../tests/support/runner/imports.js";
 import { tasksWorld } from "../../../../../tests/support/worlds/tasks-world.js";
-import { StoreUnavailableError } from "../../core/index.js";
 import { connect } from "../../index.js";
-import { memory } from "../../stores/memory/index.js";
-import { manualEnv } from "../../testing/index.js";
 import { defineTask, FinalTaskError } from "../define.js";
 import type { Json } from "../port.js";
 
@@ -32,97 +29,14 @@ describe("defineTask() with a contract", () => {
   });
 
   it.each([
-    [{ publish: true }, "publish needs a schema"],
-    [{ schema, publish: "yes" }, "publish must be a boolean"],
     [{ version: 0 }, "version must be"],
     [{ version: 1.5 }, "version must be"],
     [{ upgrade: () => null }, "upgrade needs a version above 1"],
     [{ version: 2, upgrade: 3 }, "upgrade must be a function"],
     [{ schema: "text" }, "schema must be a Standard Schema or a JSON Schema, got a string"],
     [{ schema: [] }, "schema must be a Standard Schema or a JSON Schema"],
-    [
-      { schema: z.object({ at: z.date() }), publish: true },
-      'publish needs a JSON Schema, which "zod" cannot give',
-    ],
-    [{ schema: withoutJsonSchema(), publish: true }, 'publish needs a JSON Schema, which "own"'],
   ])("refuses %j", (options, problem) => {
     expect(() => defineTask("invoice", options as object)).toThrow(problem);
-  });
-
-  it("takes a JSON Schema beside the schema of a library that gives none", () => {
-    const options = { schema: withoutJsonSchema(), publish: true, jsonSchema: JSON_SCHEMA };
-    expect(defineTask("invoice", options).contract?.published).toBe(JSON_SCHEMA);
-  });
-});
-
-function withoutJsonSchema() {
-  const validate = (value: unknown) => ({ value });
-  return { "~standard": { version: 1, vendor: "own", validate } as const };
-}
-
-describe("publishing", () => {
-  async function opened() {
-    const env = manualEnv();
-    const stores = await memory({ name: crypto.randomUUID() }).open(env);
-    const warn = vi.fn<() => void>();
-    const logger = { ...env.logger, warn, error: warn };
-    const source = { open: async () => stores };
-    const leasehold = await connect(source, { env: { ...env, logger } });
-    return { tasks: leasehold.tasks, stores, warn, close: () => leasehold.close() };
-  }
-
-  it("happens with the first task of a process, and not again", async () => {
-    const { tasks, stores, close } = await opened();
-    const { kinds } = stores;
-    const publish = vi.spyOn(kinds as NonNullable<typeof kinds>, "publish");
-    const invoice = defineTask("invoice", { schema, publish: true, version: 2 });
-    await tasks.enqueue(invoice, { cents: 1 });
-    await tasks.enqueue(invoice, { cents: 2 });
-    expect(publish).toHaveBeenCalledTimes(1);
-    const { items } = await tasks.kinds.list({ kind: "invoice" });
-    expect(items).toMatchObject([{ kind: "invoice", version: 2, by: tasks.holder }]);
-    expect(items[0]?.schema).toMatchObject({ properties: { cents: { type: "integer" } } });
-    expect(await tasks.kinds.withdraw("invoice", 2)).toBe(true);
-    await close();
-  });
-
-  it("happens with a worker, for each of its kinds", async () => {
-    const { tasks, close } = await opened();
-    const kinds = ["a", "b"].map((kind) => defineTask(kind, { schema, publish: true }));
-    tasks.work(kinds.map((kind) => kind.handle(() => null)));
-    await vi.waitFor(async () => {
-      const { items } = await tasks.kinds.list();
-      expect(items.map(({ kind }) => kind)).toEqual(["a", "b"]);
-    });
-    await close();
-  });
-
-  it("does not keep back tasks while the store fails, and is tried again", async () => {
-    const { tasks, stores, warn, close } = await opened();
-    const { kinds } = stores;
-    const publish = vi.spyOn(kinds as NonNullable<typeof kinds>, "publish");
-    const error = new StoreUnavailableError("down", { outcome: "none" });
-    const failed = { status: "failed", applied: "no", retryable: true, error } as const;
-    publish.mockResolvedValueOnce(failed);
-    const invoice = defineTask("invoice", { schema, publish: true });
-    await tasks.enqueue(invoice, { cents: 1 });
-    expect(warn).toHaveBeenCalledWith(
-      { err: error, kind: "invoice", version: 1 },
-      "could not publish a kind",
-    );
-    expect((await tasks.kinds.list()).items).toEqual([]);
-    await tasks.enqueue(invoice, { cents: 2 });
-    expect((await tasks.kinds.list()).items).toHaveLength(1);
-    await close();
-  });
-
-  it("refuses a schema that no server could check, before the task is added", async () => {
-    const { tasks, close } = await opened();
-    const remote = { $ref: "https://example.com/invoice.json" };
-    const invoice = defineTask("invoice", { schema, publish: true, jsonSchema: remote });
-    await expect(tasks.enqueue(invoice, { cents: 1 })).rejects.toThrow(/^schema\.\$ref must begin/);
-    expect(await tasks.counts()).toMatchObject({ pending: 0 });
-    await close();
   });
 });
 

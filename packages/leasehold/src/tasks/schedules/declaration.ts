@@ -92,7 +92,7 @@ export async function declarationOf<Input>(
   checkNewName("queue", settings.queue);
   const checked = await definition.check(data);
   const concurrency = definition.concurrency?.(data) ?? null;
-  const { version = FIRST_VERSION } = definition.contract ?? {};
+  const { version = FIRST_VERSION } = definition;
   const declaration = {
     cron: cron ?? null,
     timeZone,
