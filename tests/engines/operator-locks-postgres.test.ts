@@ -1,7 +1,7 @@
 /** Operator calls on rows that another transaction has locked: they are tried again until it ends. */
 import pg from "pg";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { retryingControl } from "../../packages/leasehold/src/control/retrying.js";
+import { retryingControl } from "../../packages/leasehold/src/control/operations.js";
 import { silentLogger, systemEnv } from "../../packages/leasehold/src/env/index.js";
 import { connect, defineTask, type Leasehold } from "../../packages/leasehold/src/index.js";
 import { openPostgres, postgres } from "../../packages/leasehold/src/stores/postgres/index.js";

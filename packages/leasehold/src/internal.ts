@@ -51,6 +51,7 @@ export {
   type RequestedRevocation,
   ROLES,
   type Role,
+  retryingControl,
   revokeKey,
   rotateKey,
   setPause,
@@ -61,7 +62,6 @@ export {
   type Verification,
   verifyAudit,
 } from "./control/index.js";
-export { retryingControl } from "./control/retrying.js";
 export {
   Aborting,
   type AcquireOutcome,

@@ -122,10 +122,8 @@ export const LIBRARY: Rules = {
     "stores/http/node.ts": ["stores/"],
     "stores/http/connection-node.ts": ["stores/"],
     "once/port.ts": ["stores/", "testing/", "control/", "wire/", "internal.ts"],
-    "once/retrying.ts": ["stores/"],
     "tasks/schedules/port.ts": ["stores/", "testing/", "control/", "wire/", "internal.ts"],
     "tasks/schedules/rules.ts": ["stores/"],
-    "tasks/schedules/retrying.ts": ["stores/"],
     "tasks/rules.ts": ["stores/", "testing/"],
     "tasks/operator-rules.ts": ["stores/", "testing/"],
     "tasks/keys.ts": ["stores/", "testing/"],
@@ -139,9 +137,8 @@ export const LIBRARY: Rules = {
     "tasks/json.ts": ["once/", "internal.ts"],
     // What people and programs write, which the server and its command line read.
     "tasks/json-text.ts": ["internal.ts"],
-    // What a store that fails for a while is wrapped in, without the rest of what keeps tasks and controls.
-    "tasks/retrying.ts": ["stores/"],
-    "control/retrying.ts": ["stores/", "internal.ts"],
+    // What an operator behind a server is wrapped in.
+    "control/operations.ts": ["stores/"],
     "tasks/leases.ts": ["stores/", "testing/"],
     // What some engines need, which no client loads without them.
     "core/own.ts": ["stores/"],

@@ -6,8 +6,15 @@
  *                  └─ cannot be written: nothing is done
  */
 
-import type { LeaseStore } from "../core/index.js";
-import { reasonOf } from "../env/index.js";
+import {
+  ACTOR_RETRIES,
+  type LeaseStore,
+  OPERATOR_RETRIES,
+  Retrying,
+  UNLESS_APPLIED,
+  withRetries,
+} from "../core/index.js";
+import { type Env, reasonOf } from "../env/index.js";
 import type { OnceStore } from "../once/port.js";
 import type { GeneratorState, TaskLimits, TaskStore } from "../tasks/port.js";
 import type { ScheduleStore } from "../tasks/schedules/port.js";
@@ -157,5 +164,25 @@ export function inTwoSteps(audit: AuditLog, actors: Actors): Operations {
         throw error;
       }
     },
+  };
+}
+
+/** The operator, with what it reads and each call of an actor tried again, never the act as a whole. */
+export function retryingOperator(operator: RemoteOperator, env: Env): RemoteOperator {
+  const retrying = new Retrying(env);
+  return {
+    ...withRetries(operator, OPERATOR_RETRIES, retrying),
+    perform: (act, work) =>
+      operator.perform(act, (actors) => work(withRetries(actors, ACTOR_RETRIES, retrying))),
+  };
+}
+
+/** An operator's tools in a database, which takes an action as a whole: it is tried again unless it may have been applied. */
+export function retryingControl(control: Control, env: Env): Control {
+  const retrying = new Retrying(env);
+  return {
+    ...control,
+    perform: (act, work, onEntry) =>
+      retrying.call(() => control.perform(act, work, onEntry), UNLESS_APPLIED),
   };
 }

@@ -10,7 +10,7 @@
  *   renewal-scheduler.ts      the renewal scheduler: one timer for all renewals
  *   thread.ts      a second thread that renews, as the core sees it
  *   batching.ts    many requests in one call to the store
- *   retrying.ts    again, where a store fails for a while only
+ *   retrying.ts    again, where a store fails for a while only; retries.ts: which calls, and how
  *   acquire.ts     from the call to the grant: attempts, waiting, retries
  *   waiter.ts      queue positions, notifications, the local queue
  *   context.ts     what the leases of one client share
@@ -85,11 +85,11 @@ export {
   waiterOf,
 } from "./queue.js";
 export { RenewalScheduler, type Scheduled, type ScheduledLease } from "./renewal-scheduler.js";
+export * from "./retries.js";
 export {
   asReadError,
   notingFailures,
   Retrying,
-  retryingLeases,
   UNLESS_APPLIED,
 } from "./retrying.js";
 export type { ReusableLease } from "./reusable-lease.js";

@@ -3,7 +3,8 @@ import { silentLogger, sleep } from "../env/index.js";
 import { manualEnv } from "../testing/index.js";
 import { ClosedError, InvalidOptionError, StoreUnavailableError } from "./errors.js";
 import type { AcquireRequest, Failed, LeaseStore, RevokeRequest } from "./port.js";
-import { Retrying, retryingLeases } from "./retrying.js";
+import { LEASE_RETRIES, withRetries } from "./retries.js";
+import { Retrying } from "./retrying.js";
 
 function failed(applied: Failed["applied"], retryAfterMs?: number): Failed {
   const outcome = applied === "no" ? "none" : "unknown";
@@ -308,7 +309,7 @@ describe("a lease store", () => {
   const acquire: AcquireRequest = { ...key, leaseId: "l", holder: "h", ttlMs: 1_000 };
   const revoke: RevokeRequest = { ...key, free: "now" };
 
-  function opened(options?: Parameters<typeof retryingLeases>[2]) {
+  function opened(acquire: "batch" | "batchOnce" = "batch") {
     const { env, ended } = scripted();
     let tries = 0;
     const fail = async (requests: readonly unknown[]) => {
@@ -316,7 +317,8 @@ describe("a lease store", () => {
       return requests.map(() => failed("maybe"));
     };
     const store = { acquire: fail, renew: fail, release: fail, revoke: fail };
-    const leases = retryingLeases(store as unknown as LeaseStore, env, options);
+    const ways = { ...LEASE_RETRIES, acquire };
+    const leases = withRetries(store as unknown as LeaseStore, ways, new Retrying(env));
     const triesOf = async (call: () => Promise<unknown>) => {
       tries = 0;
       await ended(call());
@@ -344,7 +346,7 @@ describe("a lease store", () => {
       yield args;
     };
     const inner = { acquire: answer, renew: answer, release: answer, revoke: answer, watch };
-    const leases = retryingLeases(inner as unknown as LeaseStore, env);
+    const leases = withRetries(inner as unknown as LeaseStore, LEASE_RETRIES, new Retrying(env));
     const options = { timeoutMs: 700, returnReplaced: true };
     await leases.acquire([acquire], options);
     await leases.renew([acquire], options);
@@ -357,7 +359,7 @@ describe("a lease store", () => {
   });
 
   test("repeats no acquire where its engine does not allow it", async () => {
-    const { leases, triesOf } = opened({ acquireAgain: false });
+    const { leases, triesOf } = opened("batchOnce");
     expect(await triesOf(() => leases.acquire([acquire]))).toBe(1);
     expect(await triesOf(() => leases.release([acquire]))).toBeGreaterThan(2);
   });
@@ -373,7 +375,11 @@ test("a read whose answer was lost has changed nothing, and says so", async () =
         refusedBy: "load",
       }),
     );
-  const store = retryingLeases({ get: lost, list: lost } as unknown as LeaseStore, env);
+  const store = withRetries(
+    { get: lost, list: lost } as unknown as LeaseStore,
+    LEASE_RETRIES,
+    new Retrying(env),
+  );
   for (const read of [() => store.get([]), () => store.list({ namespace: "n" })]) {
     const error: unknown = await ended<unknown>(read()).catch((caught: unknown) => caught);
     expect(error).toMatchObject({ outcome: "none", retryAfterMs: 7, refusedBy: "load" });
@@ -384,9 +390,10 @@ test("a read whose answer was lost has changed nothing, and says so", async () =
 test("a read that has failed otherwise rejects with the store's own error", async () => {
   const { env, ended } = scripted(DONE);
   for (const error of [failed("no").error, new InvalidOptionError("cursor", "is wrong")]) {
-    const store = retryingLeases(
+    const store = withRetries(
       { get: () => Promise.reject(error) } as unknown as LeaseStore,
-      env,
+      LEASE_RETRIES,
+      new Retrying(env),
     );
     await expect(ended(store.get([]))).rejects.toBe(error);
   }
@@ -404,7 +411,7 @@ test("a collection is tried again, and ends with the store, which is closed", as
     },
     close: async () => void calls.push("close"),
   };
-  const store = retryingLeases(inner as unknown as LeaseStore, env);
+  const store = withRetries(inner as unknown as LeaseStore, LEASE_RETRIES, new Retrying(env));
   const collecting = store.collect(1_000);
   await clock.advance(100);
   expect(await collecting).toBe(7);

@@ -9,7 +9,7 @@
  */
 import { Backoff, type Env, type Logger, sleep, zip } from "../env/index.js";
 import { LeaseholdError, StoreUnavailableError } from "./errors.js";
-import type { Failed, LeaseStore } from "./port.js";
+import type { Failed } from "./port.js";
 import { detailsOf } from "./store-errors.js";
 
 const DEFAULT_TIMEOUT_MS = 5_000;
@@ -138,53 +138,6 @@ export class Retrying {
       throw error instanceof LeaseholdError ? asReadError(error) : error;
     }
   }
-}
-
-/**
- * The store, trying again. A revoke is not repeated when its answer is lost: the next grant could be
- * the one that it ends.
- * @param options.acquireAgain whether an acquire may be, where its answer was lost
- */
-export function retryingLeases(
-  store: LeaseStore,
-  env: Env,
-  { acquireAgain = true }: { readonly acquireAgain?: boolean } = {},
-): LeaseStore {
-  const retrying = new Retrying(env);
-  return {
-    capabilities: store.capabilities,
-    acquire: (requests, options) =>
-      retrying.batch(
-        requests,
-        (some, timeoutMs) => store.acquire(some, { ...options, timeoutMs }),
-        { ...options, repeatable: acquireAgain },
-      ),
-    renew: (requests, options) =>
-      retrying.batch(
-        requests,
-        (some, timeoutMs) => store.renew(some, { ...options, timeoutMs }),
-        options,
-      ),
-    release: (requests, options) =>
-      retrying.batch(
-        requests,
-        (some, timeoutMs) => store.release(some, { ...options, timeoutMs }),
-        options,
-      ),
-    revoke: (requests, options) =>
-      retrying.batch(requests, (some, timeoutMs) => store.revoke(some, { ...options, timeoutMs }), {
-        ...options,
-        ...UNLESS_APPLIED,
-      }),
-    get: (keys) => retrying.read(() => store.get(keys)),
-    list: (query) => retrying.read(() => store.list(query)),
-    watch: (namespace, options) => store.watch(namespace, options),
-    collect: (olderThanMs) => retrying.call(() => store.collect(olderThanMs)),
-    close() {
-      retrying.close();
-      return store.close();
-    },
-  };
 }
 
 /** The error of a read: it changes nothing, even if its answer was lost. */

@@ -10,7 +10,9 @@ import {
   type Page,
   Retrying,
   type SqlTransaction,
+  TASK_CALL_RETRIES,
   withoutUndefined,
+  withRetries,
 } from "../core/index.js";
 import { type Env, envFrom, invariant, newHolder, type Repeating, taskIds } from "../env/index.js";
 import { Adding } from "./adding.js";
@@ -44,6 +46,7 @@ import {
   type TaskQuery,
   type TaskState,
   type TaskStatistics,
+  type TaskStore,
   type TaskView,
 } from "./port.js";
 import { Ready } from "./ready.js";
@@ -51,7 +54,6 @@ import { startBackground } from "./reaper.js";
 import { checkTaskId } from "./record.js";
 import { ResultWaits } from "./result-waits.js";
 import { type AdminResult, onlyOne, outputOf } from "./results.js";
-import { retryingCalls } from "./retrying.js";
 import { type Schedule, type Schedules, schedulesOver } from "./schedules/client.js";
 import type { ScheduleOptions } from "./schedules/declaration.js";
 import type { DueKinds } from "./unhandled.js";
@@ -102,7 +104,7 @@ export class Tasks {
   readonly schedules: Schedules;
   /** The limits of kinds and queues: list, declare and remove them. Workers declare those of their kinds. */
   readonly limits: Limits;
-  readonly #calls: ReturnType<typeof retryingCalls>;
+  readonly #calls: Pick<TaskStore, keyof typeof TASK_CALL_RETRIES>;
   readonly #env: Env;
   readonly #owned: Owned;
   readonly #newId: () => string;
@@ -125,7 +127,7 @@ export class Tasks {
     this.#ready = new Ready(store, this.namespace, this.#env);
     this.#results = new ResultWaits(store, this.namespace, this.#env);
     [this.#stores, this.#owned] = [stores, owned];
-    this.#calls = retryingCalls(store, new Retrying(this.#env));
+    this.#calls = withRetries(store, TASK_CALL_RETRIES, new Retrying(this.#env));
     this.limits = limitsOver(this, this.#calls.limits);
     this.schedules = schedulesOver(this, stores.schedules, this.#env, this.#newId);
   }

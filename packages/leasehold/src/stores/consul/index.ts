@@ -6,9 +6,10 @@ import {
   checkServer,
   checkUrl,
   expectedHttp,
+  LEASE_RETRIES,
   openServer,
   Retrying,
-  retryingLeases,
+  withRetries,
 } from "../../core/index.js";
 import { checkTls, type TlsOptions } from "../../core/tls.js";
 import { fetchOver, openTls } from "../../core/tls-connections.js";
@@ -82,7 +83,7 @@ export function consul(options: ConsulOptions): StoreSource {
         own?.close();
         throw error;
       }
-      const leases = retryingLeases(store, env);
+      const leases = withRetries(store, LEASE_RETRIES, new Retrying(env));
       const diagnose = () => retrying.call(() => withStoreErrors(() => diagnoseConsul(client)));
       const close = async () => {
         await leases.close();

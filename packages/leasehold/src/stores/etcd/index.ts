@@ -6,11 +6,12 @@ import {
   checkUrl,
   expectedHttp,
   InvalidOptionError,
+  LEASE_RETRIES,
   openServer,
   originOf,
   Retrying,
   readParameters,
-  retryingLeases,
+  withRetries,
 } from "../../core/index.js";
 import {
   asksForTls,
@@ -89,11 +90,11 @@ export function etcd(options: EtcdOptions): StoreSource {
           timeoutMs: deadlineMs - env.clock.monotonic(),
         });
         const minMs = await openServer(expected, env, probing, async () => {});
-        const store = retryingLeases(
+        const store = withRetries(
           new EtcdLeaseStore({ client, leases, prefix, minMs }),
-          env,
-          // An acquire may meet another client's lock: see transactions.ts.
-          { acquireAgain: false },
+          // A repeated acquire may meet another client's lock: see transactions.ts.
+          { ...LEASE_RETRIES, acquire: "batchOnce" },
+          new Retrying(env),
         );
         const diagnose = () =>
           retrying.call(() => withStoreErrors(() => diagnoseEtcd(client, prefix)));

@@ -1,18 +1,21 @@
-import { retryingOperator } from "../../control/retrying.js";
+import { retryingOperator } from "../../control/operations.js";
 import {
   checkFetchPorts,
   checkObject,
   checkUrl,
+  GENERATOR_RETRIES,
   InvalidOptionError,
+  LEASE_RETRIES,
+  ONCE_RETRIES,
   type ParameterTable,
   Retrying,
-  retryingLeases,
+  SCHEDULE_RETRIES,
+  TASK_RETRIES,
+  withRetries,
+  withRetriesLater,
 } from "../../core/index.js";
 import type { TlsOptions } from "../../core/tls.js";
 import type { Env } from "../../env/index.js";
-import { retryingOnce } from "../../once/retrying.js";
-import { retryingGenerator, retryingTasks } from "../../tasks/retrying.js";
-import { retryingSchedules } from "../../tasks/schedules/retrying.js";
 import type * as wire from "../../wire/index.js";
 import { LIMITS } from "../../wire/index.js";
 import type { StoreSource, Stores } from "../source.js";
@@ -136,10 +139,15 @@ export function httpSource(options: HttpOptions, inNode?: InNode): StoreSource<S
       } = body as Partial<wire.ServerCapabilities>;
       const connection: Connection = { ...asking, namespace, maxBodyBytes: announced };
       const client = new HttpClient(connection);
-      const leases = retryingLeases(new HttpLeaseStore(connection, capabilities.leases), env);
-      const tasks = retryingTasks(
+      const leases = withRetries(
+        new HttpLeaseStore(connection, capabilities.leases),
+        LEASE_RETRIES,
+        new Retrying(env),
+      );
+      const tasks = withRetries(
         new HttpTaskStore(connection, capabilities.tasks, keepsLimits),
-        env,
+        TASK_RETRIES,
+        new Retrying(env),
       );
       const generator = new HttpGeneratorState(connection);
       let loading: Promise<HttpOnceStore> | undefined;
@@ -161,9 +169,11 @@ export function httpSource(options: HttpOptions, inNode?: InNode): StoreSource<S
         namespace,
         leases,
         tasks,
-        ...(keepsOnce && { once: retryingOnce(leases, openOnce, env) }),
-        ...(keepsSchedules && { schedules: retryingSchedules(openSchedules, env) }),
-        generator: retryingGenerator(generator, env),
+        ...(keepsOnce && { once: { leases, ...withRetriesLater(openOnce, ONCE_RETRIES, env) } }),
+        ...(keepsSchedules && {
+          schedules: withRetriesLater(openSchedules, SCHEDULE_RETRIES, env),
+        }),
+        generator: withRetries(generator, GENERATOR_RETRIES, new Retrying(env)),
         operator: retryingOperator(operator, env),
         waiters: ({ namespace: wanted, resource }) => {
           client.checkNamespace(wanted);

@@ -3,12 +3,14 @@ import {
   checkKnown,
   InvalidOptionError,
   type Page,
+  Retrying,
+  SCHEDULE_RETRIES,
   StoreUnavailableError,
+  withRetries,
 } from "../../core/index.js";
 import type { Env, Repeating } from "../../env/index.js";
 import type { ScheduleOptions } from "./declaration.js";
 import type { ScheduleChange, ScheduleQuery, ScheduleStore, ScheduleView } from "./port.js";
-import { retryingSchedules } from "./retrying.js";
 
 /** Called by `tasks`. Apart from the class, whose public type shows no constructor. */
 export let schedulesOver: (
@@ -64,7 +66,7 @@ export class Schedules {
     newId: () => string,
   ) {
     this.#caller = { namespace, holder };
-    this.#kept = store && retryingSchedules(async () => store, env);
+    this.#kept = store && withRetries(store, SCHEDULE_RETRIES, new Retrying(env));
     [this.#env, this.#newId] = [env, newId];
   }
 

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { type Failed, StoreUnavailableError } from "../core/index.js";
 import { manualEnv } from "../testing/index.js";
 import type { OperatorActors, RemoteOperator } from "./operations.js";
-import { retryingOperator } from "./retrying.js";
+import { retryingOperator } from "./operations.js";
 
 const error = new StoreUnavailableError("it is down", { outcome: "unknown" });
 const lost: Failed = { status: "failed", applied: "maybe", retryable: true, error };
@@ -183,8 +183,8 @@ test("a call reaches the operator with what was asked, within its time", async (
     [pause],
     [{ ...onSchedule, by: "a", reason: null }],
     [onSchedule],
-    [{ ...onSchedule, taskId: "t" }],
-    [declared],
+    [{ ...onSchedule, taskId: "t" }, { timeoutMs: 5_000 }],
+    [declared, { timeoutMs: 5_000 }],
     [onLimit],
     [[revoke], { timeoutMs: 700 }],
   ]);

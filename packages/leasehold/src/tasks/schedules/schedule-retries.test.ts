@@ -1,13 +1,16 @@
 import { expect, it } from "vitest";
 import { recordedCalls, triesOf } from "../../../../../tests/support/faults/retried-store.js";
+import { SCHEDULE_RETRIES, withRetriesLater } from "../../core/index.js";
+import type { Env } from "../../env/index.js";
 import type { DeclareRequest, ScheduleStore } from "./port.js";
-import { retryingSchedules } from "./retrying.js";
 
 const KEY = { namespace: "n", name: "nightly" };
 const DECLARED = { ...KEY, declaration: {} } as DeclareRequest;
 const PAUSE = { ...KEY, by: "ada", reason: null };
 const RUN = { ...KEY, taskId: "nightly@now" };
 
+const retryingSchedules = (open: () => Promise<ScheduleStore>, env: Env): ScheduleStore =>
+  withRetriesLater(open, SCHEDULE_RETRIES, env);
 const tries = (call: (store: ScheduleStore) => Promise<unknown>) =>
   triesOf(retryingSchedules, ["declare", "runNow"], call);
 
@@ -44,7 +47,7 @@ it("opens the store at the first call, and passes on what is asked and answered"
     ["pause", PAUSE],
     ["resume", KEY],
     ["remove", KEY],
-    ["runNow", RUN],
+    ["runNow", RUN, { timeoutMs: 5_000 }],
   ]);
   expect(answers).toEqual(asked.map(([status]) => ({ status })));
 });

@@ -1,17 +1,18 @@
 import { expect, it } from "vitest";
 import { recordedCalls, triesOf } from "../../../../tests/support/faults/retried-store.js";
-import type { LeaseStore } from "../core/index.js";
+import { type LeaseStore, ONCE_RETRIES, withRetriesLater } from "../core/index.js";
 import type { Env } from "../env/index.js";
 import type { OnceStore } from "./port.js";
-import { retryingOnce } from "./retrying.js";
 
 const KEY = { namespace: "n", key: "bill" };
 const GRANT = { ...KEY, leaseId: "a".repeat(48), token: 7 };
 const SUCCESS = { ...GRANT, value: 1, keepMs: null };
 const FAILURE = { ...GRANT, error: "no", maxAttempts: null, retryDelayMs: 0 };
 
-const retried = (open: () => Promise<OnceStore>, env: Env) =>
-  retryingOnce({} as LeaseStore, open, env);
+const retried = (open: () => Promise<OnceStore>, env: Env): OnceStore => ({
+  leases: {} as LeaseStore,
+  ...withRetriesLater(open, ONCE_RETRIES, env),
+});
 const tries = (call: (store: OnceStore) => Promise<unknown>) =>
   triesOf(retried, ["succeed", "fail"], call);
 

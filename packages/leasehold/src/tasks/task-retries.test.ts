@@ -1,8 +1,14 @@
 import { expect, test } from "vitest";
-import { type Failed, StoreUnavailableError } from "../core/index.js";
+import {
+  type Failed,
+  GENERATOR_RETRIES,
+  Retrying,
+  StoreUnavailableError,
+  TASK_RETRIES,
+  withRetries,
+} from "../core/index.js";
 import { manualEnv } from "../testing/index.js";
 import type { TaskStore } from "./port.js";
-import { retryingGenerator, retryingTasks } from "./retrying.js";
 
 const error = new StoreUnavailableError("it is down", { outcome: "unknown" });
 const lost: Failed = { status: "failed", applied: "maybe", retryable: true, error };
@@ -32,7 +38,14 @@ function opened() {
     for (let ms = 0; !done && ms < 60_000; ms += 10) await clock.advance(10);
     return call;
   };
-  return { tasks: retryingTasks(store, env), env, clock, calls, budgets, ended };
+  return {
+    tasks: withRetries(store, TASK_RETRIES, new Retrying(env)),
+    env,
+    clock,
+    calls,
+    budgets,
+    ended,
+  };
 }
 
 test.each(["enqueue", "heartbeat", "complete", "fail", "requeue"] as const)(
@@ -81,12 +94,12 @@ test("the state of the generator is written again", async () => {
   const { env, ended } = opened();
   const wanted = { running: true, ratePerSecond: 1 };
   let writes = 0;
-  const write = async () => {
+  const write = async (..._: unknown[]) => {
     writes += 1;
     if (writes < 3) throw error;
     return wanted;
   };
-  const generator = retryingGenerator({ read: write, write }, env);
+  const generator = withRetries({ read: write, write }, GENERATOR_RETRIES, new Retrying(env));
   expect(await ended(generator.write("default", { running: true }))).toBe(wanted);
   expect(writes).toBe(3);
 });
