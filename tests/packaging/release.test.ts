@@ -30,6 +30,7 @@ const COPIED = [
   ".do/deploy.template.yaml",
   ".github/ISSUE_TEMPLATE/config.yml",
   "apps/console/package.json",
+  "apps/simulator/package.json",
   "deploy/image/Dockerfile",
   "deploy/image/package.json",
   "deploy/kubernetes/base/kustomization.yaml",

@@ -8,7 +8,7 @@ const LONG = [
   "examples",
   "tasks-conformance",
   "operations/cli",
-  "console/simulator",
+  "simulator/simulator",
   "http-faults",
   "demo",
   "stories",

@@ -93,7 +93,10 @@ const routes = [
   createRoute({
     getParentRoute,
     path: "/simulator",
-    component: lazyRouteComponent(() => import("../simulator/simulator-page.js"), "SimulatorPage"),
+    component: lazyRouteComponent(
+      () => import("../../../simulator/src/simulator-page.js"),
+      "SimulatorPage",
+    ),
   }),
 ];
 

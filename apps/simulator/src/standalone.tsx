@@ -1,9 +1,9 @@
 /** The simulator as a separate page, for any static host. With `?embedded`, it fits into a frame of another page. */
 import { createRoot } from "react-dom/client";
-import "../styles.css";
-import { IconButton } from "../ui/button.js";
-import { Icon } from "../ui/icon.js";
-import { ThemeProvider, useTheme } from "../ui/theme.js";
+import "../../console/src/styles.css";
+import { IconButton } from "../../console/src/ui/button.js";
+import { Icon } from "../../console/src/ui/icon.js";
+import { ThemeProvider, useTheme } from "../../console/src/ui/theme.js";
 import { SimulatorPage } from "./simulator-page.js";
 
 function ThemeButton() {

@@ -1,7 +1,7 @@
 /** The settings. At the start they configure the whole run; later a change is an action at that moment. */
 import { useEffect, useId, useRef, useState } from "react";
-import { Button } from "../ui/button.js";
-import { durationText } from "../ui/time.js";
+import { Button } from "../../console/src/ui/button.js";
+import { durationText } from "../../console/src/ui/time.js";
 import {
   fitSettings,
   longestRenewEveryMs,

@@ -1,11 +1,11 @@
 /** The simulator: processes contend for a lease. The real code runs on simulated clocks and a simulated network. */
 import { Tabs } from "radix-ui";
 import { type ReactNode, useEffect, useState, useSyncExternalStore } from "react";
-import { useShortcuts } from "../app/shortcuts.js";
-import { Button, IconButton } from "../ui/button.js";
-import { Dialog } from "../ui/dialog.js";
-import { Icon } from "../ui/icon.js";
-import { PageHead } from "../ui/panel.js";
+import { useShortcuts } from "../../console/src/app/shortcuts.js";
+import { Button, IconButton } from "../../console/src/ui/button.js";
+import { Dialog } from "../../console/src/ui/dialog.js";
+import { Icon } from "../../console/src/ui/icon.js";
+import { PageHead } from "../../console/src/ui/panel.js";
 import { Compare } from "./compare.js";
 import { CountersStrip } from "./counters.js";
 import { Experiments } from "./experiments.js";

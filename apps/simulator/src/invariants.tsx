@@ -1,7 +1,7 @@
 /** The invariants, checked at every moment. Red: guaranteed, but broken. */
 import { useState } from "react";
-import { classNames } from "../ui/class-names.js";
-import { Icon, type IconName } from "../ui/icon.js";
+import { classNames } from "../../console/src/ui/class-names.js";
+import { Icon, type IconName } from "../../console/src/ui/icon.js";
 import type { InvariantFrame } from "./playground/index.js";
 import { useCalmView } from "./use-player.js";
 

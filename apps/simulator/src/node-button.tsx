@@ -1,8 +1,8 @@
 /** A process: its role as it believes, and the menu of actions on it. */
 
-import { classNames } from "../ui/class-names.js";
-import { Icon, type IconName } from "../ui/icon.js";
-import { tokenStyle } from "../ui/token-colour.js";
+import { classNames } from "../../console/src/ui/class-names.js";
+import { Icon, type IconName } from "../../console/src/ui/icon.js";
+import { tokenStyle } from "../../console/src/ui/token-colour.js";
 import type { Point } from "./geometry.js";
 import { Menu } from "./menu.js";
 import { nodeGroups } from "./node-menu.js";

@@ -1,7 +1,7 @@
 /** A multiple-choice question. Once the right answer is known, it is marked. */
 import { useId } from "react";
-import { classNames } from "../ui/class-names.js";
-import { Icon } from "../ui/icon.js";
+import { classNames } from "../../console/src/ui/class-names.js";
+import { Icon } from "../../console/src/ui/icon.js";
 
 interface Props {
   readonly question: string;

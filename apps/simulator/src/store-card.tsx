@@ -1,11 +1,11 @@
 /** The store's record of the lease, and the actions on it. */
 
-import { Badge } from "../ui/badge.js";
-import { Button } from "../ui/button.js";
-import { classNames } from "../ui/class-names.js";
-import { Icon } from "../ui/icon.js";
-import { Token } from "../ui/token.js";
-import { tokenStyle } from "../ui/token-colour.js";
+import { Badge } from "../../console/src/ui/badge.js";
+import { Button } from "../../console/src/ui/button.js";
+import { classNames } from "../../console/src/ui/class-names.js";
+import { Icon } from "../../console/src/ui/icon.js";
+import { Token } from "../../console/src/ui/token.js";
+import { tokenStyle } from "../../console/src/ui/token-colour.js";
 import type { Geometry } from "./geometry.js";
 import { type Choice, Menu } from "./menu.js";
 import type { Action, StoreFrame } from "./playground/index.js";

@@ -1,6 +1,6 @@
 /** The playback controls: play, pause, step and speed. */
-import { Button, IconButton } from "../ui/button.js";
-import { Icon } from "../ui/icon.js";
+import { Button, IconButton } from "../../console/src/ui/button.js";
+import { Icon } from "../../console/src/ui/icon.js";
 import { SPEEDS } from "./player.js";
 import { Timeline } from "./timeline.js";
 import { useCalmView, usePlayer, useView } from "./use-player.js";

@@ -3,9 +3,9 @@
  * shows any recorded moment, and the run can continue from there.
  */
 import { type KeyboardEvent, memo, type PointerEvent, useRef } from "react";
-import { classNames } from "../ui/class-names.js";
-import { Icon } from "../ui/icon.js";
-import { tokenStyle } from "../ui/token-colour.js";
+import { classNames } from "../../console/src/ui/class-names.js";
+import { Icon } from "../../console/src/ui/icon.js";
+import { tokenStyle } from "../../console/src/ui/token-colour.js";
 import { type Bar, Lanes } from "./lanes.js";
 import { type LogLine, NODES, type Playground } from "./playground/index.js";
 import { useCalmView, usePlayer, useView } from "./use-player.js";

@@ -1,7 +1,7 @@
 /** The counters of the run. */
 
-import { classNames } from "../ui/class-names.js";
-import { durationText } from "../ui/time.js";
+import { classNames } from "../../console/src/ui/class-names.js";
+import { durationText } from "../../console/src/ui/time.js";
 import type { Counters as Counted } from "./playground/index.js";
 import { useCalmView } from "./use-player.js";
 

@@ -1,9 +1,9 @@
 /** Shares a run as a link or exports it as a test. */
 import { useEffect, useState } from "react";
-import { Button } from "../ui/button.js";
-import { Dialog } from "../ui/dialog.js";
-import { Icon } from "../ui/icon.js";
-import { CopyButton } from "../ui/json-view.js";
+import { Button } from "../../console/src/ui/button.js";
+import { Dialog } from "../../console/src/ui/dialog.js";
+import { Icon } from "../../console/src/ui/icon.js";
+import { CopyButton } from "../../console/src/ui/json-view.js";
 import { describeAction, exportTest } from "./playground/index.js";
 import { linkTo } from "./run-in-url.js";
 import { useCalmView, usePlayer } from "./use-player.js";

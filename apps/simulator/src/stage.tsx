@@ -1,8 +1,8 @@
 /** One moment of the run: processes around the store, messages in flight, and the protected resource. */
 import { useEffect, useRef, useState } from "react";
-import { classNames } from "../ui/class-names.js";
-import { Icon } from "../ui/icon.js";
-import { tokenStyle } from "../ui/token-colour.js";
+import { classNames } from "../../console/src/ui/class-names.js";
+import { Icon } from "../../console/src/ui/icon.js";
+import { tokenStyle } from "../../console/src/ui/token-colour.js";
 import {
   type Geometry,
   geometryFor,
