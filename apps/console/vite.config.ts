@@ -10,6 +10,7 @@ export default defineConfig({
   root: here("."),
   // Links are relative, so that the console works below any path and on any static host.
   base: "./",
+  publicDir: here("../ui/public"),
   resolve: { alias: sourceAliases("browser") },
   plugins: [
     react(),

@@ -4,7 +4,9 @@ import { checkBuild, checkFresh, endAll, serve } from "../support/processes/cli.
 
 beforeAll(() => {
   checkBuild();
-  checkFresh("apps/console/src", "packages/leasehold-server/dist/web/index.html");
+  for (const app of ["console", "ui"]) {
+    checkFresh(`apps/${app}/src`, "packages/leasehold-server/dist/web/index.html");
+  }
 });
 afterAll(() => endAll());
 

@@ -31,6 +31,7 @@ const COPIED = [
   ".github/ISSUE_TEMPLATE/config.yml",
   "apps/console/package.json",
   "apps/simulator/package.json",
+  "apps/ui/package.json",
   "deploy/image/Dockerfile",
   "deploy/image/package.json",
   "deploy/kubernetes/base/kustomization.yaml",

@@ -1,5 +1,5 @@
 import { createRoot } from "react-dom/client";
-import "./styles.css";
+import "leasehold-ui/styles.css";
 import { App } from "./app/app.js";
 
 const root = document.getElementById("root");

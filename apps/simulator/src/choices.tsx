@@ -1,7 +1,6 @@
 /** A multiple-choice question. Once the right answer is known, it is marked. */
+import { classNames, Icon } from "leasehold-ui";
 import { useId } from "react";
-import { classNames } from "../../console/src/ui/class-names.js";
-import { Icon } from "../../console/src/ui/icon.js";
 
 interface Props {
   readonly question: string;

@@ -1,8 +1,6 @@
 /** Compares the counters of runs, to show what a choice of TTL and renewal interval costs and gains. */
+import { Button, durationText, Icon, IconButton } from "leasehold-ui";
 import { useState } from "react";
-import { Button, IconButton } from "../../console/src/ui/button.js";
-import { Icon } from "../../console/src/ui/icon.js";
-import { durationText } from "../../console/src/ui/time.js";
 import { rowsOf } from "./counters.js";
 import { type Counters, newScript, Playground, type Settings } from "./playground/index.js";
 import { useCalmView } from "./use-player.js";

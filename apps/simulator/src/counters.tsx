@@ -1,7 +1,6 @@
 /** The counters of the run. */
 
-import { classNames } from "../../console/src/ui/class-names.js";
-import { durationText } from "../../console/src/ui/time.js";
+import { classNames, durationText } from "leasehold-ui";
 import type { Counters as Counted } from "./playground/index.js";
 import { useCalmView } from "./use-player.js";
 

@@ -1,8 +1,6 @@
 /** Guided experiments: predict the outcome, run it, compare. */
+import { Button, classNames, Icon } from "leasehold-ui";
 import { useEffect, useState } from "react";
-import { Button } from "../../console/src/ui/button.js";
-import { classNames } from "../../console/src/ui/class-names.js";
-import { Icon } from "../../console/src/ui/icon.js";
 import { Choices, ProgressBar } from "./choices.js";
 import { EXPERIMENTS, type Experiment, encodeScript } from "./playground/index.js";
 import { forgetExperiment, observe, predict, useProgress } from "./progress.js";

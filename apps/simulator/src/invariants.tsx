@@ -1,7 +1,6 @@
 /** The invariants, checked at every moment. Red: guaranteed, but broken. */
+import { classNames, Icon, type IconName } from "leasehold-ui";
 import { useState } from "react";
-import { classNames } from "../../console/src/ui/class-names.js";
-import { Icon, type IconName } from "../../console/src/ui/icon.js";
 import type { InvariantFrame } from "./playground/index.js";
 import { useCalmView } from "./use-player.js";
 

@@ -1,8 +1,6 @@
 /** The event log: the last two entries, and a dialog with all of them. */
+import { Button, classNames, Dialog } from "leasehold-ui";
 import { useState } from "react";
-import { Button } from "../../console/src/ui/button.js";
-import { classNames } from "../../console/src/ui/class-names.js";
-import { Dialog } from "../../console/src/ui/dialog.js";
 import type { LogLine } from "./playground/index.js";
 import { useCalmView, usePlayer } from "./use-player.js";
 

@@ -1,7 +1,7 @@
 /** A menu of actions, in groups, on radix-ui's dropdown menu. */
+import { classNames } from "leasehold-ui";
 import { DropdownMenu } from "radix-ui";
 import type { ReactNode } from "react";
-import { classNames } from "../../console/src/ui/class-names.js";
 
 export interface Choice {
   readonly name: string;

@@ -1,7 +1,6 @@
 /** A message in flight. Its menu can drop, delay or duplicate it. */
 
-import { classNames } from "../../console/src/ui/class-names.js";
-import { tokenStyle } from "../../console/src/ui/token-colour.js";
+import { classNames, tokenStyle } from "leasehold-ui";
 import { type Geometry, pointOn, wayOf } from "./geometry.js";
 import { Menu } from "./menu.js";
 import type { Action, Endpoint, MessageFrame } from "./playground/index.js";

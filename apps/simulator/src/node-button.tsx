@@ -1,8 +1,6 @@
 /** A process: its role as it believes, and the menu of actions on it. */
 
-import { classNames } from "../../console/src/ui/class-names.js";
-import { Icon, type IconName } from "../../console/src/ui/icon.js";
-import { tokenStyle } from "../../console/src/ui/token-colour.js";
+import { classNames, Icon, type IconName, tokenStyle } from "leasehold-ui";
 import type { Point } from "./geometry.js";
 import { Menu } from "./menu.js";
 import { nodeGroups } from "./node-menu.js";

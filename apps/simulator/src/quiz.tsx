@@ -1,6 +1,6 @@
 /** The quiz: one question at a time, with an explanation after the answer. */
+import { Button } from "leasehold-ui";
 import { useState } from "react";
-import { Button } from "../../console/src/ui/button.js";
 import { Choices, ProgressBar } from "./choices.js";
 import { QUIZ, type QuizQuestion } from "./playground/index.js";
 import { answer, forgetQuiz, useProgress } from "./progress.js";

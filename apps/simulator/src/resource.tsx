@@ -1,10 +1,6 @@
 /** The protected resource, with its writes as a tape in the colours of their tokens. */
 
-import { Badge } from "../../console/src/ui/badge.js";
-import { classNames } from "../../console/src/ui/class-names.js";
-import { Icon } from "../../console/src/ui/icon.js";
-import { Token } from "../../console/src/ui/token.js";
-import { tokenStyle } from "../../console/src/ui/token-colour.js";
+import { Badge, classNames, Icon, Token, tokenStyle } from "leasehold-ui";
 import type { Geometry } from "./geometry.js";
 import type { ResourceFrame, WriteFrame } from "./playground/index.js";
 import { usePlayer } from "./use-player.js";

@@ -1,6 +1,6 @@
 /** The choice of the scenario. */
+import { classNames } from "leasehold-ui";
 import { useEffect, useRef } from "react";
-import { classNames } from "../../console/src/ui/class-names.js";
 import { SCENARIOS, type ScenarioId } from "./playground/index.js";
 import { useCalmView } from "./use-player.js";
 

@@ -1,9 +1,6 @@
 /** Shares a run as a link or exports it as a test. */
+import { Button, CopyButton, Dialog, Icon } from "leasehold-ui";
 import { useEffect, useState } from "react";
-import { Button } from "../../console/src/ui/button.js";
-import { Dialog } from "../../console/src/ui/dialog.js";
-import { Icon } from "../../console/src/ui/icon.js";
-import { CopyButton } from "../../console/src/ui/json-view.js";
 import { describeAction, exportTest } from "./playground/index.js";
 import { linkTo } from "./run-in-url.js";
 import { useCalmView, usePlayer } from "./use-player.js";

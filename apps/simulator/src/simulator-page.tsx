@@ -1,11 +1,7 @@
 /** The simulator: processes contend for a lease. The real code runs on simulated clocks and a simulated network. */
+import { Button, Dialog, Icon, IconButton, PageHead, useShortcuts } from "leasehold-ui";
 import { Tabs } from "radix-ui";
 import { type ReactNode, useEffect, useState, useSyncExternalStore } from "react";
-import { useShortcuts } from "../../console/src/app/shortcuts.js";
-import { Button, IconButton } from "../../console/src/ui/button.js";
-import { Dialog } from "../../console/src/ui/dialog.js";
-import { Icon } from "../../console/src/ui/icon.js";
-import { PageHead } from "../../console/src/ui/panel.js";
 import { Compare } from "./compare.js";
 import { CountersStrip } from "./counters.js";
 import { Experiments } from "./experiments.js";

@@ -1,8 +1,6 @@
 /** One moment of the run: processes around the store, messages in flight, and the protected resource. */
+import { classNames, Icon, tokenStyle } from "leasehold-ui";
 import { useEffect, useRef, useState } from "react";
-import { classNames } from "../../console/src/ui/class-names.js";
-import { Icon } from "../../console/src/ui/icon.js";
-import { tokenStyle } from "../../console/src/ui/token-colour.js";
 import {
   type Geometry,
   geometryFor,

@@ -1,9 +1,7 @@
 /** The simulator as a separate page, for any static host. With `?embedded`, it fits into a frame of another page. */
+import { Icon, IconButton, ThemeProvider, useTheme } from "leasehold-ui";
 import { createRoot } from "react-dom/client";
-import "../../console/src/styles.css";
-import { IconButton } from "../../console/src/ui/button.js";
-import { Icon } from "../../console/src/ui/icon.js";
-import { ThemeProvider, useTheme } from "../../console/src/ui/theme.js";
+import "leasehold-ui/styles.css";
 import { SimulatorPage } from "./simulator-page.js";
 
 function ThemeButton() {

@@ -1,11 +1,6 @@
 /** The store's record of the lease, and the actions on it. */
 
-import { Badge } from "../../console/src/ui/badge.js";
-import { Button } from "../../console/src/ui/button.js";
-import { classNames } from "../../console/src/ui/class-names.js";
-import { Icon } from "../../console/src/ui/icon.js";
-import { Token } from "../../console/src/ui/token.js";
-import { tokenStyle } from "../../console/src/ui/token-colour.js";
+import { Badge, Button, classNames, Icon, Token, tokenStyle } from "leasehold-ui";
 import type { Geometry } from "./geometry.js";
 import { type Choice, Menu } from "./menu.js";
 import type { Action, StoreFrame } from "./playground/index.js";

@@ -2,10 +2,8 @@
  * The run from its start: the store's holders, the beliefs of each process, and the steps. Dragging it
  * shows any recorded moment, and the run can continue from there.
  */
+import { classNames, Icon, tokenStyle } from "leasehold-ui";
 import { type KeyboardEvent, memo, type PointerEvent, useRef } from "react";
-import { classNames } from "../../console/src/ui/class-names.js";
-import { Icon } from "../../console/src/ui/icon.js";
-import { tokenStyle } from "../../console/src/ui/token-colour.js";
 import { type Bar, Lanes } from "./lanes.js";
 import { type LogLine, NODES, type Playground } from "./playground/index.js";
 import { useCalmView, usePlayer, useView } from "./use-player.js";

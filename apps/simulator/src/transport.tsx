@@ -1,6 +1,5 @@
 /** The playback controls: play, pause, step and speed. */
-import { Button, IconButton } from "../../console/src/ui/button.js";
-import { Icon } from "../../console/src/ui/icon.js";
+import { Button, Icon, IconButton } from "leasehold-ui";
 import { SPEEDS } from "./player.js";
 import { Timeline } from "./timeline.js";
 import { useCalmView, usePlayer, useView } from "./use-player.js";

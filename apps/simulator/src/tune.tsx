@@ -1,7 +1,6 @@
 /** The settings. At the start they configure the whole run; later a change is an action at that moment. */
+import { Button, durationText } from "leasehold-ui";
 import { useEffect, useId, useRef, useState } from "react";
-import { Button } from "../../console/src/ui/button.js";
-import { durationText } from "../../console/src/ui/time.js";
 import {
   fitSettings,
   longestRenewEveryMs,

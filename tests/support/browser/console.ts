@@ -44,7 +44,9 @@ export interface PageOptions {
 export async function openConsole(
   options: Partial<AppOptions> & { env?: Env; stores?: Stores } = {},
 ): Promise<Console> {
-  checkFresh("apps/console/src", fileURLToPath(new URL("index.html", BUILT)));
+  for (const app of ["console", "simulator", "ui"]) {
+    checkFresh(`apps/${app}/src`, fileURLToPath(new URL("index.html", BUILT)));
+  }
   const files = await consoleFiles(BUILT);
   if (!files) throw new Error("the console is missing: npm run build");
   const { stores = await memory().open(systemEnv), ...appOptions } = options;

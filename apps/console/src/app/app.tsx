@@ -1,5 +1,6 @@
 import { QueryClientProvider } from "@tanstack/react-query";
 import { RouterProvider } from "@tanstack/react-router";
+import { ThemeProvider } from "leasehold-ui";
 import { Tooltip } from "radix-ui";
 import { useEffect } from "react";
 // Imported here so that the log records from the start, whichever page is open.
@@ -7,7 +8,6 @@ import "../data/activity-log.js";
 import { activity, notifications, refreshQueries } from "../data/live.js";
 import { queries } from "../data/queries.js";
 import { session } from "../data/session.js";
-import { ThemeProvider } from "../ui/theme.js";
 import { TimesProvider } from "../ui/time.js";
 import { Toasts } from "../ui/toast.js";
 import { router } from "./router.js";

@@ -1,6 +1,6 @@
 /** The end of a paginated list. It loads the next page when it scrolls into view. */
+import { Button } from "leasehold-ui";
 import { useEffect, useRef } from "react";
-import { Button } from "../ui/button.js";
 
 interface Props {
   /** The result of the list's `useInfiniteQuery`. */

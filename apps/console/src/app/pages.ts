@@ -1,4 +1,4 @@
-import type { IconName } from "../ui/icon.js";
+import type { IconName } from "leasehold-ui";
 
 /** The pages of the navigation. `g` followed by `key` opens a page. */
 export const PAGES = [

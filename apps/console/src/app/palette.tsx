@@ -1,12 +1,10 @@
 /** The command palette (Ctrl K): finds pages, resources and tasks, and runs actions. */
+
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
+import { classNames, Icon, type IconName, Modal, useTheme } from "leasehold-ui";
 import { type KeyboardEvent, useId, useState } from "react";
 import { get } from "../data/api.js";
-import { classNames } from "../ui/class-names.js";
-import { Icon, type IconName } from "../ui/icon.js";
-import { Modal } from "../ui/modal.js";
-import { useTheme } from "../ui/theme.js";
 import { PAGES } from "./pages.js";
 
 interface Command {

@@ -1,6 +1,6 @@
 /** Keyboard navigation in a list. Its rows have `data-row` (the row's id) and `tabIndex={-1}`. */
+import { type Shortcuts, useShortcuts } from "leasehold-ui";
 import type { KeyboardEvent, RefObject } from "react";
-import { type Shortcuts, useShortcuts } from "./shortcuts.js";
 
 /** The id of the row that has or contains the focus. */
 export const focusedRow = (): string | undefined =>

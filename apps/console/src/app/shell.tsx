@@ -1,20 +1,26 @@
 /** The frame of every page: navigation, the signed-in user, and the global keyboard shortcuts. */
+
 import { useQuery } from "@tanstack/react-query";
 import { Link, Outlet, useLocation, useNavigate } from "@tanstack/react-router";
+import {
+  Badge,
+  Button,
+  classNames,
+  Dialog,
+  Icon,
+  IconButton,
+  THEMES,
+  useShortcuts,
+  useTheme,
+} from "leasehold-ui";
 import { useState, useSyncExternalStore } from "react";
 import { notifications } from "../data/live.js";
 import { session } from "../data/session.js";
 import { whoQuery } from "../data/who.js";
-import { Badge } from "../ui/badge.js";
-import { Button, IconButton } from "../ui/button.js";
-import { classNames } from "../ui/class-names.js";
-import { Dialog } from "../ui/dialog.js";
-import { Icon } from "../ui/icon.js";
-import { THEMES, useTheme } from "../ui/theme.js";
 import { TIME_STYLES, useTimes } from "../ui/time.js";
 import { PAGES } from "./pages.js";
 import { Palette } from "./palette.js";
-import { focusSearch, useShortcuts } from "./shortcuts.js";
+import { focusSearch } from "./search-field.js";
 import { ShortcutsHelp } from "./shortcuts-help.js";
 import { SignIn } from "./sign-in.js";
 

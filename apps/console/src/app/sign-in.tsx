@@ -1,9 +1,9 @@
 import type { Whoami } from "leasehold/internal/wire";
+import { Button } from "leasehold-ui";
 import { type SubmitEvent, useState } from "react";
 import { ApiError, get } from "../data/api.js";
 import { BASE_PATH } from "../data/base.js";
 import { SIGN_IN, session } from "../data/session.js";
-import { Button } from "../ui/button.js";
 import { Field, Input } from "../ui/field.js";
 
 const KEY = /^lh_[0-9a-f]+_[0-9A-Za-z]+$/;

@@ -1,8 +1,8 @@
 /** A small live chart (uPlot) in the colours of the theme, with its latest values as text. */
+import { useTheme } from "leasehold-ui";
 import { useEffect, useRef } from "react";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
-import { useTheme } from "./theme.js";
 import { localText, useTimes, utcText } from "./time.js";
 
 export interface Series {

@@ -2,8 +2,8 @@
  * The remaining time of a lease, as a bar that drains. Each bar is one browser animation that starts when
  * the response arrives, so that ten thousand bars run no script.
  */
+import { tokenStyle } from "leasehold-ui";
 import { useEffect, useRef } from "react";
-import { tokenStyle } from "./token-colour.js";
 
 interface Props {
   readonly token: number | null;

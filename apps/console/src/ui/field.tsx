@@ -1,5 +1,5 @@
+import { classNames } from "leasehold-ui";
 import { type ComponentProps, type ReactNode, useId } from "react";
-import { classNames } from "./class-names.js";
 
 const INPUT =
   "h-9 w-full rounded-md border border-line-strong/60 bg-surface px-3 text-sm placeholder:text-muted focus-visible:border-accent disabled:opacity-60";

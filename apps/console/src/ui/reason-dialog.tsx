@@ -1,9 +1,9 @@
 /** Asks for the reason of an operator action, and performs it. */
+
 import { useQueryClient } from "@tanstack/react-query";
+import { Button, Dialog } from "leasehold-ui";
 import { type SubmitEvent, useState } from "react";
 import { ApiError } from "../data/api.js";
-import { Button } from "./button.js";
-import { Dialog } from "./dialog.js";
 import { ReasonField } from "./reason-field.js";
 import { notify } from "./toast.js";
 

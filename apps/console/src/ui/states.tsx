@@ -1,8 +1,7 @@
 /** Placeholders for missing data: loading, empty, or failed. */
+import { Button, Icon, type IconName } from "leasehold-ui";
 import type { ReactNode } from "react";
 import { ApiError } from "../data/api.js";
-import { Button } from "./button.js";
-import { Icon, type IconName } from "./icon.js";
 
 export function Empty({
   icon = "search",

@@ -1,8 +1,8 @@
 /** Short messages about the result of an action. Screen readers announce them; they close by themselves. */
+import { classNames } from "leasehold-ui";
 import { Toast as Radix } from "radix-ui";
 import { useSyncExternalStore } from "react";
 import { ApiError } from "../data/api.js";
-import { classNames } from "./class-names.js";
 
 interface Note {
   readonly id: number;

@@ -1,11 +1,9 @@
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
+import { Badge, classNames, Icon, type Tone } from "leasehold-ui";
 import { useRef, useState } from "react";
 import { MoreRows } from "../../app/more-rows.js";
 import { openOnEnter, useRowKeys } from "../../app/row-keys.js";
-import { Badge, type Tone } from "../../ui/badge.js";
-import { classNames } from "../../ui/class-names.js";
-import { Icon } from "../../ui/icon.js";
 import { JsonView } from "../../ui/json-view.js";
 import { Empty, Failure, Skeleton } from "../../ui/states.js";
 import { TimeText } from "../../ui/time.js";

@@ -1,11 +1,10 @@
 import { useQuery } from "@tanstack/react-query";
 import { AUDIT_ACTIONS } from "leasehold/internal";
+import { Button, PageHead } from "leasehold-ui";
 import { useState } from "react";
 import { FilterInput, FilterSelect, useFilters } from "../../app/filters.js";
-import { SEARCH_FIELD_ID } from "../../app/shortcuts.js";
+import { SEARCH_FIELD_ID } from "../../app/search-field.js";
 import { useMay, whoQuery } from "../../data/who.js";
-import { Button } from "../../ui/button.js";
-import { PageHead } from "../../ui/panel.js";
 import { Empty, Skeleton } from "../../ui/states.js";
 import { notifyFailure } from "../../ui/toast.js";
 import { AuditList, isBy } from "./audit-list.js";

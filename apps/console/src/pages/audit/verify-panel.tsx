@@ -1,9 +1,7 @@
 /** Verifies the hash chain of the audit log, optionally against a checkpoint. */
+import { Button, classNames, Icon } from "leasehold-ui";
 import { type ReactNode, type SubmitEvent, useState } from "react";
-import { Button } from "../../ui/button.js";
-import { classNames } from "../../ui/class-names.js";
 import { Field, Textarea } from "../../ui/field.js";
-import { Icon } from "../../ui/icon.js";
 import { Failure } from "../../ui/states.js";
 import { TimeText } from "../../ui/time.js";
 import { notifyFailure } from "../../ui/toast.js";

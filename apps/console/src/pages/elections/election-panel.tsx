@@ -1,10 +1,8 @@
 import { Link } from "@tanstack/react-router";
-import { Badge } from "../../ui/badge.js";
+import { Badge, durationText, Token, tokenStyle } from "leasehold-ui";
 import { ExpiryBar } from "../../ui/expiry-bar.js";
 import { Figure, Panel } from "../../ui/panel.js";
-import { durationText, TimeText } from "../../ui/time.js";
-import { Token } from "../../ui/token.js";
-import { tokenStyle } from "../../ui/token-colour.js";
+import { TimeText } from "../../ui/time.js";
 import { Remaining, StateBadge } from "../leases/lease-state.js";
 import type { Election } from "./elections-query.js";
 import { failovers } from "./failovers.js";

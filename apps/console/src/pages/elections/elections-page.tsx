@@ -1,6 +1,7 @@
 /** Elections and singletons with their leaders and gaps, and the members of sharded work. */
+
 import { useQuery } from "@tanstack/react-query";
-import { PageHead } from "../../ui/panel.js";
+import { PageHead } from "leasehold-ui";
 import { Empty, Failure, Skeleton } from "../../ui/states.js";
 import { ElectionPanel } from "./election-panel.js";
 import { electionsQuery } from "./elections-query.js";

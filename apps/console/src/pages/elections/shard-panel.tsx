@@ -1,8 +1,6 @@
 import { Link } from "@tanstack/react-router";
-import { Badge } from "../../ui/badge.js";
+import { Badge, Token, tokenStyle } from "leasehold-ui";
 import { Panel } from "../../ui/panel.js";
-import { Token } from "../../ui/token.js";
-import { tokenStyle } from "../../ui/token-colour.js";
 import { Remaining } from "../leases/lease-state.js";
 import type { ShardGroup } from "./elections-query.js";
 

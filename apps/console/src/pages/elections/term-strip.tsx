@@ -1,6 +1,6 @@
 /** Terms on a time axis that ends now, in the colours of their tokens. Gaps are times without a leader. */
+import { tokenStyle } from "leasehold-ui";
 import { useNow } from "../../ui/time.js";
-import { tokenStyle } from "../../ui/token-colour.js";
 import { percentOf } from "../leases/holder-bars.js";
 import type { Election } from "./elections-query.js";
 

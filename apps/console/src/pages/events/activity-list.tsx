@@ -1,12 +1,12 @@
 /** Events, newest first. Only the rows in view are rendered. */
+
 import { useNavigate } from "@tanstack/react-router";
 import { useVirtualizer } from "@tanstack/react-virtual";
+import { Badge, Token } from "leasehold-ui";
 import { useLayoutEffect, useRef, useSyncExternalStore } from "react";
 import { openOnEnter, useRowKeys } from "../../app/row-keys.js";
 import type { Logged } from "../../data/activity-log.js";
-import { Badge } from "../../ui/badge.js";
 import { TimeText } from "../../ui/time.js";
-import { Token } from "../../ui/token.js";
 import { detailsOf, toneOf } from "./activity-text.js";
 import { ResourceLink } from "./resource-link.js";
 

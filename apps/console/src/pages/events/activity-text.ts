@@ -1,6 +1,7 @@
 /** Events as text, and their filters. */
+
 import type { Activity } from "leasehold/internal/wire";
-import type { Tone } from "../../ui/badge.js";
+import type { Tone } from "leasehold-ui";
 
 export const TOPICS = ["lease", "task", "operator"] as const;
 export const TYPES = [

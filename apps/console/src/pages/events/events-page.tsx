@@ -1,12 +1,9 @@
 import { Link } from "@tanstack/react-router";
+import { Button, classNames, Icon, PageHead, useShortcuts } from "leasehold-ui";
 import { useSyncExternalStore } from "react";
 import { FilterInput, FilterSelect, useFilters } from "../../app/filters.js";
-import { SEARCH_FIELD_ID, useShortcuts } from "../../app/shortcuts.js";
+import { SEARCH_FIELD_ID } from "../../app/search-field.js";
 import { activity } from "../../data/live.js";
-import { Button } from "../../ui/button.js";
-import { classNames } from "../../ui/class-names.js";
-import { Icon } from "../../ui/icon.js";
-import { PageHead } from "../../ui/panel.js";
 import { Empty, Skeleton } from "../../ui/states.js";
 import { ActivityList } from "./activity-list.js";
 import { TOPICS, TYPES } from "./activity-text.js";

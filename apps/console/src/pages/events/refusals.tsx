@@ -1,15 +1,15 @@
 /** Writes that the server refused because the holder had lost its lease. */
+
 import { queryOptions, useQuery } from "@tanstack/react-query";
 import type { Refusals as Answer, Refusal } from "leasehold/internal/wire";
+import { Badge, durationText, Token } from "leasehold-ui";
 import { useRef } from "react";
 import { FilterInput, useFilters } from "../../app/filters.js";
 import { useRowKeys } from "../../app/row-keys.js";
-import { SEARCH_FIELD_ID } from "../../app/shortcuts.js";
+import { SEARCH_FIELD_ID } from "../../app/search-field.js";
 import { get } from "../../data/api.js";
-import { Badge } from "../../ui/badge.js";
 import { Empty, Failure, Skeleton } from "../../ui/states.js";
-import { durationText, TimeText } from "../../ui/time.js";
-import { Token } from "../../ui/token.js";
+import { TimeText } from "../../ui/time.js";
 import { EVENT_ROW } from "./activity-list.js";
 import { ResourceLink } from "./resource-link.js";
 

@@ -1,11 +1,12 @@
 /** The list of keys, ended ones included. */
+
 import { infiniteQueryOptions, useInfiniteQuery } from "@tanstack/react-query";
 import type { ApiKey, ApiKeyPage } from "leasehold/internal/wire";
+import { Badge, type Tone } from "leasehold-ui";
 import { useRef } from "react";
 import { MoreRows } from "../../app/more-rows.js";
 import { useRowKeys } from "../../app/row-keys.js";
 import { get } from "../../data/api.js";
-import { Badge, type Tone } from "../../ui/badge.js";
 import { Empty, Failure, Skeleton } from "../../ui/states.js";
 import { TimeText } from "../../ui/time.js";
 

@@ -1,7 +1,8 @@
 /** The API keys of the tenant: what each may do, until when, and when it was last used. */
+
 import { useQuery } from "@tanstack/react-query";
+import { PageHead } from "leasehold-ui";
 import { useMay, whoQuery } from "../../data/who.js";
-import { PageHead } from "../../ui/panel.js";
 import { Empty, Skeleton } from "../../ui/states.js";
 import { KeyList } from "./key-list.js";
 

@@ -1,8 +1,7 @@
 /** The details of one grant. */
+import { CopyButton, durationText, Token } from "leasehold-ui";
 import type { ReactNode } from "react";
-import { CopyButton } from "../../ui/json-view.js";
-import { durationText, TimeText } from "../../ui/time.js";
-import { Token } from "../../ui/token.js";
+import { TimeText } from "../../ui/time.js";
 import type { HolderBar } from "./holder-bars.js";
 import { Remaining, StateBadge } from "./lease-state.js";
 

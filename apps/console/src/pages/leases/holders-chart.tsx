@@ -7,11 +7,9 @@
  */
 
 import type { GrantRecord } from "leasehold/internal/wire";
+import { classNames, durationText, Token, tokenStyle } from "leasehold-ui";
 import { useState } from "react";
-import { classNames } from "../../ui/class-names.js";
-import { durationText, localText, useNow, useTimes, utcText } from "../../ui/time.js";
-import { Token } from "../../ui/token.js";
-import { tokenStyle } from "../../ui/token-colour.js";
+import { localText, useNow, useTimes, utcText } from "../../ui/time.js";
 import { GrantDetails } from "./grant-details.js";
 import {
   type Axis,

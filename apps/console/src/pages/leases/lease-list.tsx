@@ -1,12 +1,11 @@
 /** The virtual list of leases: rows, or cards on a narrow screen. Only those in view are rendered. */
+
 import { Link } from "@tanstack/react-router";
 import { useWindowVirtualizer } from "@tanstack/react-virtual";
+import { classNames, Token, useShortcuts } from "leasehold-ui";
 import { useCallback, useEffect, useRef, useState, useSyncExternalStore } from "react";
-import { useShortcuts } from "../../app/shortcuts.js";
-import { classNames } from "../../ui/class-names.js";
 import { ExpiryBar } from "../../ui/expiry-bar.js";
 import { TimeText } from "../../ui/time.js";
-import { Token } from "../../ui/token.js";
 import type { LeaseRow, LeaseRows } from "./lease-ranges.js";
 import { FreeIn, Remaining, StateBadge } from "./lease-state.js";
 

@@ -1,6 +1,6 @@
 /** The state and the remaining time of a lease, for lists and pages. */
-import { Badge, type Tone } from "../../ui/badge.js";
-import { durationText, useNow } from "../../ui/time.js";
+import { Badge, durationText, type Tone } from "leasehold-ui";
+import { useNow } from "../../ui/time.js";
 import type { LeaseState } from "./lease-search.js";
 
 const TONES: Readonly<Record<LeaseState, Tone>> = {

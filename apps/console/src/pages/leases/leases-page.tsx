@@ -1,13 +1,12 @@
 /** The list of leases, one for each resource, with a search that the URL holds. */
+
 import { useQuery } from "@tanstack/react-query";
+import { Button, Icon, PageHead } from "leasehold-ui";
 import { useId } from "react";
 import { FilterInput, useFilters } from "../../app/filters.js";
-import { SEARCH_FIELD_ID } from "../../app/shortcuts.js";
+import { SEARCH_FIELD_ID } from "../../app/search-field.js";
 import { ApiError } from "../../data/api.js";
 import { whoQuery } from "../../data/who.js";
-import { Button } from "../../ui/button.js";
-import { Icon } from "../../ui/icon.js";
-import { PageHead } from "../../ui/panel.js";
 import { Empty, Failure, Skeleton } from "../../ui/states.js";
 import { LeaseList } from "./lease-list.js";
 import { useLeaseRows } from "./lease-ranges.js";

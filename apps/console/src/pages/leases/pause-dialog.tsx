@@ -1,12 +1,11 @@
 /** The note about a paused resource, and the dialog that pauses or resumes it. */
+
 import { useQueryClient } from "@tanstack/react-query";
 import type { Pause } from "leasehold/internal/wire";
+import { Button, Dialog, Icon } from "leasehold-ui";
 import { type SubmitEvent, useState } from "react";
 import { ApiError, api } from "../../data/api.js";
 import { useMay } from "../../data/who.js";
-import { Button } from "../../ui/button.js";
-import { Dialog } from "../../ui/dialog.js";
-import { Icon } from "../../ui/icon.js";
 import { ReasonField } from "../../ui/reason-field.js";
 import { TimeText } from "../../ui/time.js";
 import { notify } from "../../ui/toast.js";

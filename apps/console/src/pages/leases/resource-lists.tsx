@@ -1,14 +1,14 @@
 /** The lists below a resource's chart: waiters, refused late calls, and the audit log. */
+
 import { useQuery } from "@tanstack/react-query";
 import type { AuditPage, Refusal, Waiter } from "leasehold/internal/wire";
+import { Badge, durationText, Token } from "leasehold-ui";
 import type { ReactNode } from "react";
 import { get } from "../../data/api.js";
 import { useMay, whoQuery } from "../../data/who.js";
-import { Badge } from "../../ui/badge.js";
 import { Panel } from "../../ui/panel.js";
 import { Failure, Skeleton } from "../../ui/states.js";
-import { durationText, TimeText } from "../../ui/time.js";
-import { Token } from "../../ui/token.js";
+import { TimeText } from "../../ui/time.js";
 import { actorText } from "../audit/audit-queries.js";
 
 const ENTRIES = 20;

@@ -1,16 +1,15 @@
 /** One resource: its holders over time, waiters, refused late calls, and operator actions. */
+
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { Link, useParams } from "@tanstack/react-router";
 import { notesOn } from "leasehold/internal";
 import type { GrantRecord, Resource } from "leasehold/internal/wire";
+import { Button, CopyButton, Icon, PageHead } from "leasehold-ui";
 import { useState } from "react";
 import { useFilters } from "../../app/filters.js";
 import { ApiError, get } from "../../data/api.js";
 import { useMay } from "../../data/who.js";
-import { Button } from "../../ui/button.js";
-import { Icon } from "../../ui/icon.js";
-import { CopyButton } from "../../ui/json-view.js";
-import { PageHead, Panel } from "../../ui/panel.js";
+import { Panel } from "../../ui/panel.js";
 import { Empty, Failure, Skeleton } from "../../ui/states.js";
 import { useNow } from "../../ui/time.js";
 import { blocksUntilMs } from "./holder-bars.js";

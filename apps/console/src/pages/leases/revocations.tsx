@@ -1,15 +1,14 @@
 /** The revocations that wait for a second operator, and the dialog that confirms one. */
+
 import { queryOptions, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import type { RequestedRevocation, RequestedRevocations } from "leasehold/internal/wire";
+import { Button, Icon, Token } from "leasehold-ui";
 import { useState } from "react";
 import { api, get } from "../../data/api.js";
 import { useMay, whoQuery } from "../../data/who.js";
-import { Button } from "../../ui/button.js";
-import { Icon } from "../../ui/icon.js";
 import { ReasonDialog } from "../../ui/reason-dialog.js";
 import { TimeText } from "../../ui/time.js";
-import { Token } from "../../ui/token.js";
 
 const revocationsQuery = queryOptions({
   queryKey: ["revocations"],

@@ -1,15 +1,12 @@
 /** Revokes the grant that the operator saw, and no later one, with a reason. */
+
 import { useQueryClient } from "@tanstack/react-query";
 import type { GrantRecord, RevokeOutcome } from "leasehold/internal/wire";
+import { Button, classNames, Dialog, durationText, Token } from "leasehold-ui";
 import { type SubmitEvent, useId, useState } from "react";
 import { ApiError, api } from "../../data/api.js";
-import { Button } from "../../ui/button.js";
-import { classNames } from "../../ui/class-names.js";
-import { Dialog } from "../../ui/dialog.js";
 import { ReasonField } from "../../ui/reason-field.js";
-import { durationText } from "../../ui/time.js";
 import { notify } from "../../ui/toast.js";
-import { Token } from "../../ui/token.js";
 
 type Free = "atExpiry" | "now";
 

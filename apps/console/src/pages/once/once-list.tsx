@@ -1,16 +1,15 @@
 /** The keys of `once`: their state, by whom, when, and their value or error. */
+
 import { useInfiniteQuery } from "@tanstack/react-query";
 import type { OnceRecord } from "leasehold/internal/wire";
+import { Badge, Button, durationText, Icon, type Tone } from "leasehold-ui";
 import { useRef, useState } from "react";
 import { MoreRows } from "../../app/more-rows.js";
 import { openOnEnter, useRowKeys } from "../../app/row-keys.js";
 import { useMay } from "../../data/who.js";
-import { Badge, type Tone } from "../../ui/badge.js";
-import { Button } from "../../ui/button.js";
-import { Icon } from "../../ui/icon.js";
 import { JsonView } from "../../ui/json-view.js";
 import { Empty, Failure, Skeleton } from "../../ui/states.js";
-import { durationText, TimeText } from "../../ui/time.js";
+import { TimeText } from "../../ui/time.js";
 import { OnceDialog } from "./once-dialog.js";
 import { type OnceAction, type OnceFilter, onceQuery } from "./once-queries.js";
 

@@ -1,7 +1,7 @@
 /** The keys of `once`, with filters that the URL holds. */
+import { PageHead } from "leasehold-ui";
 import { FilterInput, FilterSelect, useFilters } from "../../app/filters.js";
-import { SEARCH_FIELD_ID } from "../../app/shortcuts.js";
-import { PageHead } from "../../ui/panel.js";
+import { SEARCH_FIELD_ID } from "../../app/search-field.js";
 import { OnceList } from "./once-list.js";
 
 const STATES = ["done", "failing", "failed"] as const;

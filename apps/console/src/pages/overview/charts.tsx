@@ -1,6 +1,7 @@
 /** Charts of the last minutes, one value a second. */
+
 import type { Series } from "leasehold/internal/wire";
-import { Badge } from "../../ui/badge.js";
+import { Badge } from "leasehold-ui";
 import { Chart, type Series as Line } from "../../ui/chart.js";
 import { Panel } from "../../ui/panel.js";
 

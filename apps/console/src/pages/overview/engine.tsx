@@ -1,10 +1,9 @@
 /** The store: its health and its capabilities. */
 
 import type { Overview } from "leasehold/internal/wire";
+import { Badge, durationText } from "leasehold-ui";
 import type { ReactNode } from "react";
-import { Badge } from "../../ui/badge.js";
 import { Panel } from "../../ui/panel.js";
-import { durationText } from "../../ui/time.js";
 
 const CLOCKS = {
   store: "store",

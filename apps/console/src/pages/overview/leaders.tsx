@@ -1,11 +1,12 @@
 /** The first few leaders, with a link to the page of all elections. */
+
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
+import { Token } from "leasehold-ui";
 import { useMay } from "../../data/who.js";
 import { Panel } from "../../ui/panel.js";
 import { Failure, Skeleton } from "../../ui/states.js";
 import { TimeText } from "../../ui/time.js";
-import { Token } from "../../ui/token.js";
 import { electionsQuery } from "../elections/elections-query.js";
 
 const SHOWN = 8;

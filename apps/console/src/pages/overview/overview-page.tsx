@@ -1,12 +1,11 @@
 /** The overview: counts, rates, the store's health, and the leaders. */
+
 import { useQuery } from "@tanstack/react-query";
 import type { Overview } from "leasehold/internal/wire";
+import { Button, durationText, PageHead } from "leasehold-ui";
 import { useFilters } from "../../app/filters.js";
 import { get } from "../../data/api.js";
-import { Button } from "../../ui/button.js";
-import { PageHead } from "../../ui/panel.js";
 import { Failure, Skeleton } from "../../ui/states.js";
-import { durationText } from "../../ui/time.js";
 import { Charts } from "./charts.js";
 import { Engine } from "./engine.js";
 import { Figures } from "./figures.js";

@@ -1,6 +1,7 @@
 /** The slowest operations of the store. */
+
 import type { Latency } from "leasehold/internal/wire";
-import { Badge } from "../../ui/badge.js";
+import { Badge } from "leasehold-ui";
 import { Panel } from "../../ui/panel.js";
 
 const SHOWN = 8;

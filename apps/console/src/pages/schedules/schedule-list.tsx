@@ -1,17 +1,16 @@
 /** The schedules of tasks: when they fire next, and what became of their last task. */
+
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import type { Schedule } from "leasehold/internal/wire";
+import { Badge, Button, durationText, Icon } from "leasehold-ui";
 import { useRef, useState } from "react";
 import { MoreRows } from "../../app/more-rows.js";
 import { openOnEnter, useRowKeys } from "../../app/row-keys.js";
 import { useMay } from "../../data/who.js";
-import { Badge } from "../../ui/badge.js";
-import { Button } from "../../ui/button.js";
-import { Icon } from "../../ui/icon.js";
 import { JsonView } from "../../ui/json-view.js";
 import { Empty, Failure, Skeleton } from "../../ui/states.js";
-import { durationText, TimeText } from "../../ui/time.js";
+import { TimeText } from "../../ui/time.js";
 import { StateBadge } from "../tasks/state-badge.js";
 import { ScheduleDialog } from "./schedule-dialog.js";
 import { type ScheduleAction, schedulesQuery } from "./schedule-queries.js";

@@ -1,5 +1,5 @@
 /** The schedules of tasks. */
-import { PageHead } from "../../ui/panel.js";
+import { PageHead } from "leasehold-ui";
 import { ScheduleList } from "./schedule-list.js";
 
 export function SchedulesPage() {

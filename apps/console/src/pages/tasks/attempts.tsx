@@ -1,13 +1,12 @@
 /** The attempts of a task over time, one bar each in the colour of its token. */
+
 import { Link } from "@tanstack/react-router";
 import type { TaskDetails } from "leasehold/internal/wire";
-import { Badge, type Tone } from "../../ui/badge.js";
+import { Badge, durationText, Token, type Tone, tokenStyle } from "leasehold-ui";
 import { ExpiryBar } from "../../ui/expiry-bar.js";
 import { beginning } from "../../ui/json-view.js";
 import { Empty } from "../../ui/states.js";
-import { durationText, TimeText, useNow } from "../../ui/time.js";
-import { Token } from "../../ui/token.js";
-import { tokenStyle } from "../../ui/token-colour.js";
+import { TimeText, useNow } from "../../ui/time.js";
 import { Progress } from "./progress.js";
 
 export type Attempt = TaskDetails["attempts"][number];

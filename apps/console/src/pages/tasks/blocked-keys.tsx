@@ -1,11 +1,12 @@
 /** The concurrency keys and limits that keep tasks back, and the tasks that those wait for. */
+
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import type { BlockedKeys as Answer, TaskLimits as Limits } from "leasehold/internal/wire";
+import { durationText, Icon, type IconName } from "leasehold-ui";
 import type { ReactNode } from "react";
 import { useMay } from "../../data/who.js";
-import { Icon, type IconName } from "../../ui/icon.js";
-import { durationText, TimeText } from "../../ui/time.js";
+import { TimeText } from "../../ui/time.js";
 import { blockedKeysQuery, taskLimitsQuery } from "./task-queries.js";
 
 type Key = Answer["items"][number];

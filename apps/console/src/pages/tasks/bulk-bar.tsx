@@ -1,9 +1,10 @@
 /** The bar above the list, with actions on the selected tasks or on all that match. */
+
 import { useQuery } from "@tanstack/react-query";
 import type { Task } from "leasehold/internal/wire";
+import { Button } from "leasehold-ui";
 import { useState } from "react";
 import { whoQuery } from "../../data/who.js";
-import { Button } from "../../ui/button.js";
 import { notifyFailure } from "../../ui/toast.js";
 import { applyToMatching, countMatching, type Matching, statesFor } from "./bulk.js";
 import type { Selection } from "./selection.js";

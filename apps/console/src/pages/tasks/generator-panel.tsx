@@ -1,15 +1,14 @@
 /** The task generator: whether it should run, which process runs it, and at what rate. */
+
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import type { GeneratorStatus } from "leasehold/internal/wire";
+import { Button, Icon, Token } from "leasehold-ui";
 import { type SubmitEvent, useState } from "react";
 import { api } from "../../data/api.js";
 import { useMay } from "../../data/who.js";
-import { Button } from "../../ui/button.js";
 import { Input } from "../../ui/field.js";
-import { Icon } from "../../ui/icon.js";
 import { Failure, Skeleton } from "../../ui/states.js";
 import { notifyFailure } from "../../ui/toast.js";
-import { Token } from "../../ui/token.js";
 import { generatorQuery } from "./task-queries.js";
 
 export function GeneratorPanel() {

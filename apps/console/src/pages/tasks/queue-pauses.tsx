@@ -1,13 +1,12 @@
 /** The list of paused queues, and the dialog that pauses one. */
+
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import type { Pause } from "leasehold/internal/wire";
+import { Button, Dialog, Icon } from "leasehold-ui";
 import { type SubmitEvent, useState } from "react";
 import { api } from "../../data/api.js";
 import { useMay, whoQuery } from "../../data/who.js";
-import { Button } from "../../ui/button.js";
-import { Dialog } from "../../ui/dialog.js";
 import { Field, Input } from "../../ui/field.js";
-import { Icon } from "../../ui/icon.js";
 import { ReasonField } from "../../ui/reason-field.js";
 import { Failure } from "../../ui/states.js";
 import { TimeText } from "../../ui/time.js";

@@ -1,4 +1,4 @@
-import { Badge, type Tone } from "../../ui/badge.js";
+import { Badge, type Tone } from "leasehold-ui";
 import type { State } from "./task-queries.js";
 
 const TONES: Readonly<Record<State, Tone>> = {

@@ -1,7 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
+import { classNames } from "leasehold-ui";
 import type { Search } from "../../app/search.js";
-import { classNames } from "../../ui/class-names.js";
 import { countsQuery, STATES, type State } from "./task-queries.js";
 
 /** A tab for each state. Each is a link that keeps the other filters. */

@@ -1,10 +1,10 @@
 /** Operator actions on tasks. A dialog names the number of tasks and asks for a reason. */
+
 import { useQueryClient } from "@tanstack/react-query";
 import type { AdminOutcome } from "leasehold/internal/wire";
+import { Button, Dialog } from "leasehold-ui";
 import { type SubmitEvent, useState } from "react";
 import { api } from "../../data/api.js";
-import { Button } from "../../ui/button.js";
-import { Dialog } from "../../ui/dialog.js";
 import { ReasonField } from "../../ui/reason-field.js";
 import { Failure } from "../../ui/states.js";
 import { notify } from "../../ui/toast.js";

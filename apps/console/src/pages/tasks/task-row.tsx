@@ -1,9 +1,8 @@
 import { Link, useNavigate } from "@tanstack/react-router";
 import type { Task } from "leasehold/internal/wire";
+import { classNames, Token } from "leasehold-ui";
 import { openOnEnter } from "../../app/row-keys.js";
-import { classNames } from "../../ui/class-names.js";
 import { TimeText, useNow } from "../../ui/time.js";
-import { Token } from "../../ui/token.js";
 import { StateBadge } from "./state-badge.js";
 
 /** The grid of the head and the rows; on a phone a row has several lines. */

@@ -1,12 +1,10 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
+import { Button, Icon, PageHead } from "leasehold-ui";
 import { useState } from "react";
 import { FilterInput, useFilters } from "../../app/filters.js";
-import { SEARCH_FIELD_ID } from "../../app/shortcuts.js";
+import { SEARCH_FIELD_ID } from "../../app/search-field.js";
 import { useMay, whoQuery } from "../../data/who.js";
-import { Button } from "../../ui/button.js";
-import { Icon } from "../../ui/icon.js";
-import { PageHead } from "../../ui/panel.js";
 import { BlockedKeys, TaskLimits } from "./blocked-keys.js";
 import { EnqueueDialog } from "./enqueue-dialog.js";
 import { GeneratorPanel } from "./generator-panel.js";

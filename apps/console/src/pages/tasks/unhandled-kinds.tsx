@@ -1,7 +1,8 @@
 /** Warnings about kinds of tasks that no live worker handles. */
+
 import { useQuery } from "@tanstack/react-query";
+import { Icon } from "leasehold-ui";
 import { useMay } from "../../data/who.js";
-import { Icon } from "../../ui/icon.js";
 import { TimeText } from "../../ui/time.js";
 import { workersQuery } from "./task-queries.js";
 

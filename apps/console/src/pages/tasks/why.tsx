@@ -1,10 +1,10 @@
 /** "Why isn't this running?": the server's reasons, most important first. */
+
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import type { Why as Answer } from "leasehold/internal/wire";
-import { Icon, type IconName } from "../../ui/icon.js";
+import { durationText, Icon, type IconName } from "leasehold-ui";
 import { Failure, Skeleton } from "../../ui/states.js";
-import { durationText } from "../../ui/time.js";
 import { whyQuery } from "./task-queries.js";
 
 type Reason = Answer["reasons"][number];

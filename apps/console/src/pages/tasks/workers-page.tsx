@@ -1,15 +1,15 @@
 /** The workers: the leases that each holds, and the tasks that it claims. */
+
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import type { Workers } from "leasehold/internal/wire";
+import { Badge, durationText, PageHead } from "leasehold-ui";
 import { useRef } from "react";
 import { FilterInput, useFilters } from "../../app/filters.js";
 import { useRowKeys } from "../../app/row-keys.js";
-import { SEARCH_FIELD_ID } from "../../app/shortcuts.js";
-import { Badge } from "../../ui/badge.js";
-import { PageHead } from "../../ui/panel.js";
+import { SEARCH_FIELD_ID } from "../../app/search-field.js";
 import { Empty, Failure, Skeleton } from "../../ui/states.js";
-import { durationText, TimeText } from "../../ui/time.js";
+import { TimeText } from "../../ui/time.js";
 import { workersQuery } from "./task-queries.js";
 import { UnhandledKinds } from "./unhandled-kinds.js";
 
