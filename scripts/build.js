@@ -1,4 +1,4 @@
-// Builds the packages' dist/ folders: the library, the server with the console in it, and what makes projects. Each build goes to
+// Builds the packages' dist/ folders: the library, the server with the console and the simulator, and what makes projects. Each build goes to
 // a new folder, which then replaces dist/. So a deleted source leaves no stale module behind. A program that
 // starts from dist/ meanwhile (npx builds on its first call) finds either the old build or the new one, never
 // a mixture.
@@ -32,7 +32,9 @@ const isBuilt =
     chmodSync(join(made, "cli", "main.js"), 0o755);
     // The tasks of `leasehold demo`.
     cpSync(join(root, "examples/sleep.js"), join(made, "demo/sleep.js"));
-    return run(vite, "build", "apps/console", "--outDir", join(made, "web"), ...QUIETLY);
+    return ["console", "simulator"].every((app) =>
+      run(vite, "build", `apps/${app}`, "--outDir", join(made, "web"), ...QUIETLY),
+    );
   }) &&
   build("packages/create-leasehold", (made) => {
     chmodSync(join(made, "main.js"), 0o755);

@@ -45,6 +45,8 @@ export default defineConfig({
       { text: "Learn", link: "/learn/leases" },
       { text: "Guides", link: "/guides/nightly-job" },
       { text: "API", link: "/reference/api/" },
+      // With a target, VitePress leaves the link to the browser: the simulator is not one of its pages.
+      { text: "Simulator", link: "/simulator/index.html", target: "_self", noIcon: true },
       { text: `Upgrading (${version})`, link: "/upgrading" },
     ],
     sidebar: PARTS.map(({ text, pages }) => ({

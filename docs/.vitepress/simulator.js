@@ -1,5 +1,5 @@
 // Copies the built simulator into the site. The root's build makes it.
-import { cpSync, existsSync, mkdirSync, rmSync } from "node:fs";
+import { cpSync, existsSync, rmSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
 const at = (/** @type {string} */ path) => fileURLToPath(new URL(path, import.meta.url));
@@ -12,6 +12,6 @@ if (!existsSync(`${from}/simulator.html`)) {
   process.exit(1);
 }
 rmSync(to, { recursive: true, force: true });
-mkdirSync(to, { recursive: true });
-for (const name of ["simulator.html", "favicon.svg", "assets"])
-  cpSync(`${from}/${name}`, `${to}/${name}`, { recursive: true });
+cpSync(`${from}/assets/simulator`, `${to}/assets/simulator`, { recursive: true });
+cpSync(`${from}/favicon.svg`, `${to}/favicon.svg`);
+cpSync(`${from}/simulator.html`, `${to}/index.html`);

@@ -1,11 +1,10 @@
 /** The frame of every page: navigation, sign-in, shortcuts, themes, and the size of the first load. */
-import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { consoleFiles } from "../../packages/leasehold-server/src/http/index.js";
 import { describeChromium } from "../support/browser/chromium.js";
 import {
   axe,
   type Console,
+  loadedBy,
   newKey,
   openConsole,
   overflows,
@@ -13,7 +12,7 @@ import {
 } from "../support/browser/console.js";
 
 const PAGES = ["Overview", "Leases", "Tasks", "Workers", "Once", "Elections", "Events", "Audit"];
-const MOST_FIRST_LOAD_BYTES = 250_000;
+const MOST_FIRST_LOAD_BYTES = 220_000;
 
 describeChromium("the console in Chromium", () => {
   let console: Console;
@@ -82,26 +81,10 @@ describeChromium("the console in Chromium", () => {
   it("loads little for the first page, as gzip", async () => {
     const page = await console.open("/");
     await page.getByRole("heading", { level: 1, name: "Overview" }).waitFor();
-    const loaded = await page.evaluate<string[]>(
-      "performance.getEntriesByType('resource').map(({ name }) => new URL(name).pathname)",
-    );
-    const files = await consoleFiles(
-      new URL("../../packages/leasehold-server/dist/web/", import.meta.url),
-    );
-    let bytes = 0;
-    const sizes = loaded
-      .filter((path) => path.startsWith("/assets/"))
-      .map((path) => {
-        const { body, type } = files?.get(path.slice(1)) ?? { body: new Uint8Array(), type: "" };
-        const size = type.startsWith("font/") ? body.length : gzipSync(body).length;
-        bytes += size;
-        return `${path} ${size}`;
-      });
+    const { sizes, bytes } = await loadedBy(page);
     globalThis.console.info(`the first load: ${bytes} bytes as gzip\n${sizes.join("\n")}`);
     expect(sizes.length).toBeGreaterThan(2);
     expect(bytes).toBeLessThan(MOST_FIRST_LOAD_BYTES);
-    // The simulator is loaded on demand.
-    expect(loaded.filter((path) => /simulator|playground/.test(path))).toEqual([]);
     await page.close();
   });
 });

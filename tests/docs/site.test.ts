@@ -204,6 +204,14 @@ describeWherePossible(without, "the site", () => {
     await page.close();
   });
 
+  it("opens the simulator from the bar at the top", async () => {
+    const page = await open("/start/");
+    await page.getByRole("navigation").getByRole("link", { name: "Simulator" }).first().click();
+    await page.getByRole("heading", { level: 1, name: "Simulator" }).waitFor();
+    await page.getByRole("region", { name: "Stage" }).waitFor();
+    await page.close();
+  });
+
   it("lists its pages for language models", async () => {
     const text = await readFile(join(DOCS, ".vitepress/dist/llms.txt"), "utf8");
     for (const page of Object.keys(PARTS[1]?.pages ?? {})) expect(text).toContain(`/${page}.md`);

@@ -5,8 +5,17 @@ import type { Locator, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { consoleFiles } from "../../packages/leasehold-server/src/http/index.js";
 import { describeChromium } from "../support/browser/chromium.js";
-import { axe, type Console, openConsole, overflows, PHONE } from "../support/browser/console.js";
+import {
+  axe,
+  type Console,
+  loadedBy,
+  newKey,
+  openConsole,
+  overflows,
+  PHONE,
+} from "../support/browser/console.js";
 
+const MOST_LOAD_BYTES = 230_000;
 const TTL_MS = 10_000;
 const RENEW_EVERY_MS = 3_300;
 
@@ -391,6 +400,34 @@ describeChromium("the simulator in Chromium", () => {
     expect(await axe(simulator.page)).toEqual([]);
   });
 
+  it("opens from the console, which needs a key, and by its address, which needs none", async () => {
+    const guarded = await openConsole({ auth: "keys", basePath: "/lease" });
+    try {
+      const page = await guarded.open("/simulator");
+      await page.getByRole("region", { name: "Stage" }).waitFor();
+      await page.getByRole("link", { name: "Console" }).click();
+      await page.getByLabel("API key").fill(await newKey(guarded.stores, "viewer"));
+      await page.getByRole("button", { name: "Sign in" }).click();
+      await page.getByRole("heading", { level: 1, name: "Overview" }).waitFor();
+      expect(new URL(page.url()).pathname).toBe("/lease/");
+      await page.getByRole("link", { name: "Leases" }).click();
+      await page.getByRole("link", { name: "Simulator" }).click();
+      await page.getByRole("region", { name: "Stage" }).waitFor();
+      expect(new URL(page.url()).pathname).toBe("/lease/simulator");
+    } finally {
+      await guarded.close();
+    }
+  });
+
+  it("loads little, as gzip", async () => {
+    const { page } = await open();
+    const { sizes, bytes } = await loadedBy(page);
+    globalThis.console.info(`the simulator: ${bytes} bytes as gzip\n${sizes.join("\n")}`);
+    expect(sizes.filter((size) => !size.startsWith("/assets/simulator/"))).toEqual([]);
+    expect(sizes.length).toBeGreaterThan(2);
+    expect(bytes).toBeLessThan(MOST_LOAD_BYTES);
+  });
+
   it("is also a standalone page, at any path of any host", async () => {
     const files = await consoleFiles(
       new URL("../../packages/leasehold-server/dist/web/", import.meta.url),
@@ -412,6 +449,7 @@ describeChromium("the simulator in Chromium", () => {
       await page.goto(`${address}#run=1-crash-1--`);
       const simulator = new Simulator(page);
       await page.getByRole("heading", { level: 2, name: "Leader crash" }).waitFor();
+      expect(await page.getByRole("link", { name: "Console" }).count()).toBe(0);
       await simulator.goTo(20);
       expect(await simulator.node("P3").getAttribute("aria-label")).toMatch(/leader.*token 2/);
     } finally {

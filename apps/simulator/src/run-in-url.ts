@@ -32,6 +32,5 @@ export function linkTo(script: Script): string {
 /** Updates the URL without adding a history entry for each action. */
 export function writeRun(script: Script): void {
   const link = linkTo(script);
-  // Called on the prototype, because the router patches the instance's method.
-  if (link !== location.href) History.prototype.replaceState.call(history, history.state, "", link);
+  if (link !== location.href) history.replaceState(history.state, "", link);
 }

@@ -3,6 +3,7 @@ import { Button, Dialog, Icon, IconButton, PageHead, useShortcuts } from "leaseh
 import { Tabs } from "radix-ui";
 import { type ReactNode, useEffect, useState, useSyncExternalStore } from "react";
 import { Compare } from "./compare.js";
+import { ConsoleLink } from "./console-link.js";
 import { CountersStrip } from "./counters.js";
 import { Experiments } from "./experiments.js";
 import { Invariants } from "./invariants.js";
@@ -16,21 +17,13 @@ import { Scenarios } from "./scenarios.js";
 import { ExportButton, ShareButton } from "./share.js";
 import { STAGE_ID, Stage } from "./stage.js";
 import { StoreActions } from "./store-card.js";
+import { ThemeButton } from "./theme-button.js";
 import { Transport } from "./transport.js";
 import { Tune } from "./tune.js";
 import { PlayerContext, useCalmView, usePlayer } from "./use-player.js";
 
-/**
- * @param aside extra content for the page head
- * @param embedded shows only the scenarios, the stage and the controls, for a frame of another page
- */
-export function SimulatorPage({
-  aside,
-  embedded = false,
-}: {
-  readonly aside?: ReactNode;
-  readonly embedded?: boolean;
-}) {
+/** @param embedded shows only the scenarios, the stage and the controls, for a frame of another page */
+export function SimulatorPage({ embedded }: { readonly embedded: boolean }) {
   const [{ player, complaint: first }] = useState(() => {
     const { script, complaint } = readRun();
     return { player: new Player(script), complaint };
@@ -50,7 +43,7 @@ export function SimulatorPage({
   }, [player]);
   return (
     <PlayerContext value={player}>
-      <Page {...{ aside, embedded, complaint }} dismiss={() => setComplaint(null)} />
+      <Page {...{ embedded, complaint }} dismiss={() => setComplaint(null)} />
     </PlayerContext>
   );
 }
@@ -64,13 +57,12 @@ function followWide(listener: () => void): () => void {
 }
 
 interface PageProps {
-  readonly aside: ReactNode;
   readonly embedded: boolean;
   readonly complaint: string | null;
   readonly dismiss: () => void;
 }
 
-function Page({ aside, embedded, complaint, dismiss }: PageProps) {
+function Page({ embedded, complaint, dismiss }: PageProps) {
   const player = usePlayer();
   const { playground, refusal } = useCalmView();
   const { script } = playground;
@@ -135,7 +127,8 @@ function Page({ aside, embedded, complaint, dismiss }: PageProps) {
         </IconButton>
         <ExportButton />
         <ShareButton />
-        {aside}
+        <ThemeButton />
+        <ConsoleLink />
       </PageHead>
       {complaint !== null && (
         <Complaint dismiss={dismiss}>

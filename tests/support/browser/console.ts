@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
+import { gzipSync } from "node:zlib";
 import type { AxeResults, RunOptions } from "axe-core";
 import type { Page } from "playwright-core";
 import { createKey, type Role } from "../../../packages/leasehold/src/control/index.js";
@@ -124,6 +125,24 @@ export async function axe(page: Page): Promise<string[]> {
 
 interface Axe {
   run(options: RunOptions): Promise<AxeResults>;
+}
+
+/** The assets that the page has loaded, each with its size as gzip. */
+export async function loadedBy(page: Page): Promise<{ sizes: string[]; bytes: number }> {
+  const loaded = await page.evaluate<string[]>(
+    "performance.getEntriesByType('resource').map(({ name }) => new URL(name).pathname)",
+  );
+  const files = await consoleFiles(BUILT);
+  let bytes = 0;
+  const sizes = loaded
+    .filter((path) => path.startsWith("/assets/"))
+    .map((path) => {
+      const { body, type } = files?.get(path.slice(1)) ?? { body: new Uint8Array(), type: "" };
+      const size = type.startsWith("font/") ? body.length : gzipSync(body).length;
+      bytes += size;
+      return `${path} ${size}`;
+    });
+  return { sizes, bytes };
 }
 
 /** Whether the page is wider than its window. */

@@ -12,5 +12,4 @@ export const PAGES = [
   { path: "/events", name: "Events", icon: "events", key: "v" },
   { path: "/audit", name: "Audit", icon: "audit", key: "a" },
   { path: "/keys", name: "Keys", icon: "key", key: "y" },
-  { path: "/simulator", name: "Simulator", icon: "simulator", key: "s" },
 ] as const satisfies readonly { path: string; name: string; icon: IconName; key: string }[];

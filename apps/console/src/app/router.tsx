@@ -90,14 +90,6 @@ const routes = [
     path: "/keys",
     component: lazyRouteComponent(() => import("../pages/keys/keys-page.js"), "KeysPage"),
   }),
-  createRoute({
-    getParentRoute,
-    path: "/simulator",
-    component: lazyRouteComponent(
-      () => import("../../../simulator/src/simulator-page.js"),
-      "SimulatorPage",
-    ),
-  }),
 ];
 
 export const router = createRouter({

@@ -1,7 +1,7 @@
 /** The frame of every page: navigation, the signed-in user, and the global keyboard shortcuts. */
 
 import { useQuery } from "@tanstack/react-query";
-import { Link, Outlet, useLocation, useNavigate } from "@tanstack/react-router";
+import { Link, Outlet, useNavigate } from "@tanstack/react-router";
 import {
   Badge,
   Button,
@@ -24,8 +24,10 @@ import { focusSearch } from "./search-field.js";
 import { ShortcutsHelp } from "./shortcuts-help.js";
 import { SignIn } from "./sign-in.js";
 
+const NAVIGATION_LINK =
+  "flex items-center gap-2.5 rounded-md px-2.5 py-1.5 text-sm text-muted hover:bg-sunken hover:text-ink aria-[current=page]:bg-accent-soft aria-[current=page]:font-medium aria-[current=page]:text-accent";
+
 export function Shell() {
-  const { pathname } = useLocation();
   const { refusal } = useSyncExternalStore(session.subscribe, session.snapshot);
   const [palette, setPalette] = useState(false);
   const [help, setHelp] = useState(false);
@@ -39,8 +41,7 @@ export function Shell() {
       PAGES.map(({ key, path }) => [`g ${key}`, () => void navigate({ to: path })]),
     ),
   });
-  // The simulator needs no server.
-  if (refusal !== null && pathname !== "/simulator") return <SignIn refusal={refusal} />;
+  if (refusal !== null) return <SignIn refusal={refusal} />;
   return (
     <div className="md:grid md:min-h-dvh md:grid-cols-[13.5rem_minmax(0,1fr)]">
       <a
@@ -77,12 +78,16 @@ export function Shell() {
               to={path}
               activeOptions={{ exact: path === "/", includeSearch: false }}
               onClick={() => setMenu(false)}
-              className="flex items-center gap-2.5 rounded-md px-2.5 py-1.5 text-sm text-muted hover:bg-sunken hover:text-ink aria-[current=page]:bg-accent-soft aria-[current=page]:font-medium aria-[current=page]:text-accent"
+              className={NAVIGATION_LINK}
             >
               <Icon name={icon} />
               {name}
             </Link>
           ))}
+          <a href="simulator" className={NAVIGATION_LINK}>
+            <Icon name="simulator" />
+            Simulator
+          </a>
         </nav>
         <div className="mt-auto grid gap-3 p-4 max-md:mt-8">
           <Button small className="justify-between!" onClick={() => setPalette(true)}>

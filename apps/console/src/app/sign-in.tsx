@@ -78,12 +78,6 @@ export function SignIn({ refusal }: { readonly refusal: string }) {
         <Button type="submit" look="primary" disabled={asking}>
           {asking ? "Signing in…" : "Sign in"}
         </Button>
-        <a
-          href="simulator"
-          className="text-center text-sm text-accent underline underline-offset-2"
-        >
-          Open the simulator (no key needed)
-        </a>
       </form>
     </main>
   );

@@ -37,17 +37,14 @@ describe("an outcome", () => {
 });
 
 describe("an exported test", () => {
-  /** Loads its only test as if it were in apps/console/src/. */
+  /** Loads its only test as if it were in apps/simulator/src/. */
   async function load(source: string): Promise<() => Promise<void>> {
     const folder = await mkdtemp(join(tmpdir(), "leasehold-exported-"));
     try {
       const path = join(folder, "exported.ts");
       const here = source
         .replace('import { expect, it } from "vitest";', 'import { expect } from "vitest";')
-        .replace(
-          "./simulator/playground/index.js",
-          fileURLToPath(new URL("./index.ts", import.meta.url)),
-        );
+        .replace("./playground/index.js", fileURLToPath(new URL("./index.ts", import.meta.url)));
       await writeFile(path, `export let run;\nconst it = (_, test) => (run = test);\n${here}`);
       const { run } = (await import(path)) as { run: () => Promise<void> };
       return run;

@@ -36,7 +36,7 @@ export async function replay(script: Script, untilMs: number): Promise<Outcome> 
 }
 
 /**
- * The source of a vitest test for this project's apps/console/src/. It replays the script and expects the
+ * The source of a vitest test for this project's apps/simulator/src/. It replays the script and expects the
  * same grants with their tokens and the same stale writes, refused or accepted.
  */
 export async function exportTest(script: Script, untilMs: number): Promise<string> {
@@ -48,7 +48,7 @@ export async function exportTest(script: Script, untilMs: number): Promise<strin
       : `[\n${values.map((value) => `    ${literal(value)},\n`).join("")}  ]`;
   return `/** Exported from the simulator. */
 import { expect, it } from "vitest";
-import { decodeScript, replay } from "./simulator/playground/index.js";
+import { decodeScript, replay } from "./playground/index.js";
 
 it(${JSON.stringify(`${title}, seed ${script.seed}, with ${script.actions.length} actions`)}, async () => {
   const script = decodeScript(${JSON.stringify(encodeScript(script))});

@@ -1,4 +1,4 @@
-/** Reads the console's files from the package, for servers that run on Node. */
+/** Reads the files of the console and the simulator from the package, for servers that run on Node. */
 import { readdir, readFile } from "node:fs/promises";
 import { extname, join, sep } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -25,8 +25,8 @@ const TYPES: Readonly<Record<string, string>> = {
 const DENSE = [".png", ".woff2"];
 
 /**
- * Reads the console for `createApp({ console })`, and compresses it.
- * @param directory the console's build output; default: the one in this package
+ * Reads the console and the simulator for `createApp({ console })`, and compresses them.
+ * @param directory the build output of both; default: the one in this package
  * @returns null if the package was built without a console
  * @example
  * ```ts

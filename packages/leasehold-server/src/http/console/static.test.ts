@@ -22,7 +22,12 @@ async function built(files: Readonly<Record<string, string>>): Promise<string> {
 
 async function open(basePath = "") {
   const files = await consoleFiles(
-    await built({ "index.html": PAGE, "assets/main-1a2b3c.js": SCRIPT, "favicon.svg": "<svg/>" }),
+    await built({
+      "index.html": PAGE,
+      "simulator.html": PAGE.replace("<title>x", "<title>simulator"),
+      "assets/main-1a2b3c.js": SCRIPT,
+      "favicon.svg": "<svg/>",
+    }),
   );
   const { app } = await openTestApp({ console: files, basePath });
   return (path: string, headers: Record<string, string> = {}, method = "GET") =>
@@ -84,6 +89,21 @@ describe("the console's files", () => {
     expect(one.headers.get("etag")).not.toBe(two.headers.get("etag"));
     expect((await get("/")).status, "whatever is accepted").toBe(200);
     expect(await (await get("/", OPENED, "HEAD")).text()).toBe("");
+  });
+
+  test("are the simulator's page at its path, and the console's at others", async () => {
+    const get = await open("/lease");
+    const title = async (path: string) =>
+      /<title>(.*)<\/title>/.exec(await (await get(`/lease${path}`, OPENED)).text())?.[1];
+    for (const path of ["/simulator", "/simulator/", "/simulator?embedded", "/simulator.html"]) {
+      expect(await title(path), path).toBe("simulator");
+    }
+    for (const path of ["/", "/simulator/x", "/simulators", "/leases/simulator"]) {
+      expect(await title(path), path).toBe("x");
+    }
+    const simulator = await get("/lease/simulator", OPENED);
+    expect(await simulator.text()).toContain('<base href="./" data-path="/simulator">');
+    expect((await get("/lease/simulator", { accept: "application/json" })).status).toBe(404);
   });
 
   test("run one inline script, which the policy names by its hash, at a path that is escaped", async () => {

@@ -1,10 +1,11 @@
 /**
- * Serves the console's files beside the API. The files are a value, so any host can serve them.
+ * Serves the files of the console and the simulator beside the API. The files are a value, so any host can serve them.
  *
  *   /api/..., /v1/..., /healthz and the like   ─▶ the API, always
  *   a path of a file                           ─▶ the file
  *   below /assets/, but no file                ─▶ 404
- *   /, and any other path that a browser opens ─▶ index.html, which has the pages' routes
+ *   /simulator                                 ─▶ simulator.html
+ *   /, and any other path that a browser opens ─▶ index.html, which has the routes of the console's pages
  *   all else                                   ─▶ the API, which returns 404
  *
  * The files are public; the data that they show needs a key if the server requires one. A page's `<base>`
@@ -31,6 +32,7 @@ export type ConsoleFiles = ReadonlyMap<string, ConsoleFile>;
 /** Paths of the API, and paths outside the base. */
 const OTHERS = /^\/((api|v1)(\/|$)|(healthz|readyz|metrics|openapi\.json)$|\.\.\/)/;
 const PAGE = "index.html";
+const SIMULATOR = { path: /^\/simulator\/?$/, page: "simulator.html" };
 const ASSETS = "/assets/";
 
 /** Scripts, styles and data from this origin only, and no framing. */
@@ -80,7 +82,7 @@ export function servesConsole(
     if (path.startsWith(ASSETS)) {
       throw new ProblemError("UNKNOWN_ROUTE", "the console has no such file");
     }
-    const page = files.get(PAGE);
+    const page = files.get(SIMULATOR.path.test(path) ? SIMULATOR.page : PAGE);
     if (!page || !(path === "/" || acceptsPages(context))) return next();
     return answer(context, page, path, head);
   };
