@@ -13,13 +13,6 @@ import { type LiveServer, openLiveServer, play } from "../support/server/http-st
 const markdown = readFileSync(new URL("../../docs/http.md", import.meta.url), "utf8");
 const sections = readHttpDocument(markdown).filter(({ steps }) => steps.length > 0);
 
-/** The only examples that need keys from the start. */
-const TWO_PERSON = {
-  auth: "keys",
-  bootstrapToken: "lh_bootstrap_0123456789abcdef0123456789abcdef",
-  twoPersonRevoke: { prefixes: ["pay/"] },
-} as const;
-
 let server: LiveServer;
 beforeEach(async () => {
   server = await openLiveServer();
@@ -27,13 +20,8 @@ beforeEach(async () => {
 afterEach(() => server.close());
 
 describe("docs/http.md", () => {
-  it.each(sections.map((section) => [section.title, section] as const))(
-    "%s",
-    async (title, section) => {
-      if (!title.startsWith("Revocations")) return play(section, server);
-      const keyed = await openLiveServer(TWO_PERSON);
-      await play(section, keyed).finally(() => keyed.close());
-    },
+  it.each(sections.map((section) => [section.title, section] as const))("%s", (_, section) =>
+    play(section, server),
   );
 
   it("shows every operation with an answer, under a heading, and in a table", () => {

@@ -39,11 +39,9 @@ import {
 } from "../../packages/leasehold/src/index.js";
 import { http } from "../../packages/leasehold/src/stores/http/index.js";
 import { manualEnv } from "../../packages/leasehold/src/testing/index.js";
-import { newKey } from "../support/browser/console.js";
 import { freePort } from "../support/engines/free-port.js";
 import { openPglite } from "../support/engines/pglite.js";
 import { describePostgres, freshDatabase } from "../support/engines/postgres.js";
-import { openTestApp } from "../support/server/app.js";
 
 /** What the error of a call must be, besides its code. */
 interface Expected {
@@ -458,29 +456,6 @@ const CASES: Readonly<Record<ErrorCode, readonly [name: string, expected: Expect
         outcome: "none",
         message: /^this code already runs under the lease on "r", and would wait for itself/,
         fields: { resource: "r" },
-      },
-    ],
-  ],
-  CONFIRMATION_REQUIRED: [
-    [
-      "a lease that no single operator may end",
-      {
-        async cause() {
-          const twoPersonRevoke = { prefixes: ["pay/"] };
-          const { app, stores } = await openTestApp({ auth: "keys", twoPersonRevoke });
-          const apiKey = await newKey(stores, "admin");
-          const fetch = (...request: ConstructorParameters<typeof Request>) =>
-            app.fetch(new Request(...request));
-          await using leases = await connect(http({ url: "http://localhost", apiKey, fetch }));
-          await leases.acquire("pay/r");
-          return await refusal(() => leases.revoke("pay/r", { reason: "it hangs" }));
-        },
-        kind: LeaseholdError,
-        retryable: false,
-        outcome: "none",
-        message:
-          /^nothing was revoked yet: another operator must confirm revocation 3 of "pay\/r", token 1, before 20/,
-        fields: { revocation: expect.objectContaining({ id: 3, token: 1 }) as object },
       },
     ],
   ],

@@ -1,6 +1,5 @@
 /** Callers of the API by tokens of a real issuer. */
 import { afterEach, expect, it } from "vitest";
-import { createKey } from "../../packages/leasehold/src/control/index.js";
 import { systemEnv } from "../../packages/leasehold/src/env/index.js";
 import { memory } from "../../packages/leasehold/src/stores/memory/index.js";
 import type { Stores } from "../../packages/leasehold/src/stores/source.js";
@@ -19,11 +18,7 @@ afterEach(async () => {
 });
 
 /** The clock of the server is that of the issuer, and may be moved on. */
-async function open(
-  options: IssuerOptions,
-  roles: readonly string[],
-  twoPerson: readonly string[] = [],
-) {
+async function open(options: IssuerOptions, roles: readonly string[]) {
   const issuer = await openIssuer(options);
   closing.push(() => issuer.close());
   const env = manualEnv();
@@ -31,8 +26,7 @@ async function open(
   const stores: Stores = await memory().open(systemEnv);
   closing.push(() => stores.close());
   const oidc = { issuer: issuer.url, audience: AUDIENCE, roles, tenantClaim: "org" };
-  const twoPersonRevoke = { prefixes: twoPerson };
-  const app = createApp({ ...stores, env, version: "1", oidc, twoPersonRevoke });
+  const app = createApp({ ...stores, env, version: "1", oidc });
   closing.push(() => app.close());
   const ask = (token: string, path = "/v1/whoami", method = "GET", body?: object) =>
     app.fetch(
@@ -105,40 +99,6 @@ describeIssuer("tokens of an issuer", () => {
       403,
       { detail: expect.stringContaining("your identity has the role operator here") as string },
     ]);
-  });
-
-  it("cannot confirm its own revocation, which a key can", async () => {
-    const { issuer, ask, stores } = await open(
-      { claims: CLAIMS },
-      ["groups:ops=operator"],
-      ["pay/"],
-    );
-    const token = await issuer.token();
-    const { control } = stores;
-    if (!control) throw new Error("no control");
-    const order = { namespace: "shop", name: "ops", role: "operator", prefixes: [] } as const;
-    const by = { actor: "cli:test", reason: null };
-    const made = await createKey(control, systemEnv.random, { ...order, lifetimeMs: null }, by);
-    const leaseId = "7".repeat(48);
-    const wanted = { namespace: "shop", resource: "pay/a", leaseId, holder: "h", ttlMs: 60_000 };
-    await stores.leases.acquire([wanted]);
-    const body = [{ resource: "pay/a", reason: "it hangs" }] as object;
-    const [requested] = (await (await ask(token, "/v1/leases/revoke", "POST", body)).json()) as [
-      { status: string; id: number; token: number; requestedBy: string },
-    ];
-    expect(requested).toMatchObject({ status: "requested", requestedBy: "oidc:worker" });
-    const confirm = (credential: string) =>
-      ask(credential, `/v1/revocations/${requested.id}/confirm`, "POST", {
-        token: requested.token,
-        free: "atExpiry",
-        reason: "I agree",
-      });
-    const own = await confirm(await issuer.token());
-    expect([own.status, await own.json()]).toMatchObject([
-      403,
-      { detail: expect.stringContaining("oidc:worker has requested it") as string },
-    ]);
-    expect((await confirm(made.text)).status).toBe(200);
   });
 
   it("names the subject in the audit", async () => {

@@ -205,7 +205,6 @@ for (const engine of CONTROL_ENGINES) {
         why: null,
         fencingToken,
         freeInMs: 0,
-        requested: null,
       });
       expect((await unlock({ reason })).body).toMatchObject({ unlocked: false, why: "notHeld" });
       expect((await hold("POST", "/v1/locks/force-unlock", { resource: "r", reason })).status).toBe(

@@ -48,7 +48,6 @@ export {
   parseKeyText,
   pausesOf,
   type RemoteOperator,
-  type RequestedRevocation,
   ROLES,
   type Role,
   retryingControl,

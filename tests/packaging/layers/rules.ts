@@ -243,8 +243,6 @@ export const SERVER: Rules = {
     "cli/exit-codes.ts": ["internal.ts"],
     // The rules of --oidc-role, which the command line checks before it opens a store.
     "http/auth/oidc/roles.ts": ["cli/"],
-    // The bounds of --two-person-within, likewise.
-    "http/operations/two-person.ts": ["cli/"],
     "cli/options.ts": ["internal.ts"],
     "cli/output.ts": ["internal.ts"],
     "cli/progress.ts": ["internal.ts"],

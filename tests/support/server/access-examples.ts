@@ -459,21 +459,6 @@ export const ACCESS_EXAMPLES: Readonly<Record<string, AccessExample>> = {
     },
   },
   "GET /v1/contention": { ...operator, needs: "readAll", names: "" },
-  "GET /v1/revocations": {
-    ...operator,
-    request: async (thing) => {
-      await thing.revocation();
-      return {};
-    },
-  },
-  "POST /v1/revocations/{id}/confirm": {
-    needs: "operate",
-    request: async (thing) => {
-      const { id, token } = await thing.revocation();
-      const path = `/v1/revocations/${id}/confirm`;
-      return { path, body: { token, free: "now", reason: "test" } };
-    },
-  },
   "GET /v1/audit": {
     ...operator,
     request: async (thing) => {

@@ -4,11 +4,7 @@ import { readFileSync } from "node:fs";
 import { request as httpRequest } from "node:http";
 import { memory } from "../../../packages/leasehold/src/stores/memory/index.js";
 import { manualEnv } from "../../../packages/leasehold/src/testing/index.js";
-import {
-  type AppOptions,
-  createApp,
-  listen,
-} from "../../../packages/leasehold-server/src/http/index.js";
+import { createApp, listen } from "../../../packages/leasehold-server/src/http/index.js";
 import { type Example, type Section, type Shell, wrong } from "./http-document.js";
 import { Names } from "./http-names.js";
 import { OpenApi } from "./openapi.js";
@@ -39,7 +35,7 @@ export interface LiveServer {
 }
 
 /** On stores in memory, whose time stands still until it is moved. */
-export async function openLiveServer(options: Partial<AppOptions> = {}): Promise<LiveServer> {
+export async function openLiveServer(): Promise<LiveServer> {
   const env = manualEnv({ wallMs: STARTS_MS });
   const stores = await memory().open(env);
   const metrics = async () => METRICS;
@@ -50,7 +46,6 @@ export async function openLiveServer(options: Partial<AppOptions> = {}): Promise
     auth: "ifAny",
     version,
     limits: { lateMs: null },
-    ...options,
   });
   const listening = await listen({ app, port: 0 });
   const { url } = listening;

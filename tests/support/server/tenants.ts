@@ -44,8 +44,6 @@ export interface Thing {
   once(): Promise<string>;
   /** A schedule of the name `resource`, as part of a path. */
   schedule(): Promise<string>;
-  /** The lease on `resource`, whose revocation waits for a second operator. */
-  revocation(): Promise<{ readonly id: number; readonly token: number }>;
   /** What begins with `resource` is paused. */
   pause(): Promise<void>;
 }
@@ -167,18 +165,6 @@ export class Things {
         const { id } = await pending();
         if (exists) await tasks.cancel([{ namespace, id }]);
         return { id };
-      },
-      async revocation() {
-        const { leaseId, token } = await hold(resource);
-        if (!exists || !control) return { id: 999_999, token };
-        const confirmBefore = new Date(env.clock.wall() + TTL_MS).toISOString();
-        const grant = { token, grantId: grantIdOf(leaseId), holder: mark };
-        const details = JSON.stringify({ ...grant, free: "now", confirmBefore });
-        const about = { namespace, actor: "oidc:ann", target: resource, reason: mark };
-        const [entry] = await control.audit.append([
-          { ...about, action: "lease.requestRevoke", phase: "done", details },
-        ]);
-        return { id: entry?.seq ?? 0, token };
       },
       async pause() {
         if (!exists) return;

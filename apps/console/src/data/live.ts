@@ -169,17 +169,7 @@ export const activity = new Stream<Activity>("/v1/activity?last=200");
 const STALE_QUERIES: Readonly<Record<string, readonly string[]>> = {
   lease: ["leases", "resource", "elections", "overview", "workers", "once"],
   task: ["tasks", "task", "workers", "overview"],
-  operator: [
-    "audit",
-    "pauses",
-    "revocations",
-    "keys",
-    "generator",
-    "leases",
-    "resource",
-    "tasks",
-    "task",
-  ],
+  operator: ["audit", "pauses", "keys", "generator", "leases", "resource", "tasks", "task"],
 };
 /** A busy server sends events in every frame. Queries are refetched at most this often. */
 const REFRESH_EVERY_MS = 400;

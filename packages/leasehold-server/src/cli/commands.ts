@@ -105,7 +105,7 @@ export const COMMANDS: Readonly<Record<string, CommandSummary>> = {
     load: async () => (await import("./watch.js")).addWatch,
   },
   revoke: {
-    usage: "[options] [resource]",
+    usage: "[options] <resource>",
     aliases: ["force-unlock"],
     description: "end the lease of another holder",
     load: async () => (await import("./revoke.js")).addRevoke,

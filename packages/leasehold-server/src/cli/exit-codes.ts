@@ -13,7 +13,7 @@ export const EXIT = {
   workerStuck: 70,
   /** The output could not be written, as on a full disk (EX_IOERR). */
   outputFailed: 74,
-  /** `run`, `acquire`: another holder kept the resource for the whole wait; `why`: an acquire would be refused; `revoke`: a second operator must confirm it (EX_TEMPFAIL). */
+  /** `run`, `acquire`: another holder kept the resource for the whole wait; `why`: an acquire would be refused (EX_TEMPFAIL). */
   leaseUnavailable: 75,
   /** The lease was lost: `run` stopped its command, or `renew` or `release` was refused (EX_PROTOCOL). */
   leaseLost: 76,

@@ -38,16 +38,9 @@ import { shownUrl } from "./shown-url.js";
 import { listenForShutdown } from "./shutdown.js";
 import { openWhere } from "./stores.js";
 import { namesOf, type TelemetryOptions, withMetricNames } from "./telemetry.js";
-import { type TwoPersonFlags, twoPersonOf, withTwoPerson } from "./two-person.js";
 import { VERSION } from "./version.js";
 
-interface Options
-  extends TelemetryOptions,
-    Exposure,
-    OidcFlags,
-    SecurityOptions,
-    AuditFlags,
-    TwoPersonFlags {
+interface Options extends TelemetryOptions, Exposure, OidcFlags, SecurityOptions, AuditFlags {
   readonly port: number;
   readonly console: boolean;
   readonly limits?: Partial<ServerLimits>;
@@ -65,7 +58,7 @@ export function portOption(): Option {
 }
 
 export function addServe(command: Command): void {
-  withTwoPerson(withAudit(withOidc(withSecurity(withMetricNames(withDatabase(command, EMBEDDED))))))
+  withAudit(withOidc(withSecurity(withMetricNames(withDatabase(command, EMBEDDED)))))
     .option(
       "--host <address>",
       "address to listen on; 0.0.0.0 serves other machines too, and requires an API key",
@@ -138,7 +131,6 @@ async function serve(command: Command, options: Options): Promise<void> {
     const keys = await keysStateOf(stores);
     const access = accessFor(options, stores, keys);
     checkpoints.check(stores.control);
-    const twoPersonRevoke = twoPersonOf(options, stores, access);
     const files = options.console ? await consoleOrSay(logger) : null;
     const app = createApp({
       ...stores,
@@ -149,7 +141,6 @@ async function serve(command: Command, options: Options): Promise<void> {
       keyMaxLifeMs: options.keyMaxLife,
       auditDenials: options.auditDenials,
       auditReads: options.auditReads,
-      twoPersonRevoke,
       trustedHosts: options.insecureNoKeys
         ? "any"
         : [...new Set([...LOOPBACK_HOSTS, options.host])],
@@ -280,10 +271,6 @@ min, each a line, signed by --audit-sign-key or --audit-secret-file. Copy them t
 administrator cannot change, and check them with leasehold audit verify --checkpoint. --audit-denials and --audit-reads
 enter refused requests of known callers, and reads of the audit and of the keys, in the audit.
 
-With --two-person-revoke, a revocation of a lease of that tenant below that prefix only records a request. It takes
-effect when an operator with another key or identity confirms it, with leasehold revoke --confirm or in the console.
-All servers of a store need the same option.
-
 Open the server's address in a browser for the console, which shows leases, tasks and elections live.
 
 Prometheus can scrape GET /metrics. OTEL_EXPORTER_OTLP_ENDPOINT names a collector of metrics and traces.
@@ -292,7 +279,6 @@ Examples:
   leasehold serve
   leasehold serve --require-keys
   leasehold serve --host 0.0.0.0 --tls-cert server.crt --tls-key server.key --allow-from shop=10.0.0.0/8
-  leasehold serve --require-keys --two-person-revoke '*=pay/' --two-person-revoke shop=stock/
   leasehold serve --store postgres://localhost/app --port 8080 --limits leases=10000,waiters=200
   leasehold serve --oidc-issuer https://id.example --oidc-audience leases --oidc-role groups:lease-admins=admin
   export LEASEHOLD_STORE=postgres://localhost/app

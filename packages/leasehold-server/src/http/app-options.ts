@@ -18,7 +18,6 @@ import { checkBasePath } from "./base-path.js";
 import type { ConsoleFiles } from "./console/static.js";
 import type { LeaseListener } from "./lease-calls.js";
 import type { ServerLimits } from "./limits/limits.js";
-import { checkTwoPerson, type TwoPersonRevoke } from "./operations/two-person.js";
 import type { Refusal } from "./problems.js";
 import type { Connection } from "./request.js";
 
@@ -91,11 +90,6 @@ export interface AppOptions {
   readonly auditDenials?: boolean | undefined;
   /** The same for each read of the audit and of the keys. Default false. */
   readonly auditReads?: boolean | undefined;
-  /**
-   * Leases that no single operator may end: a revocation only records a request, until another operator confirms it. Needs
-   * a control store and `auth: "keys"`. All servers of a store need the same. Default: none.
-   */
-  readonly twoPersonRevoke?: TwoPersonRevoke | undefined;
   /** Limits of this instance. Default: {@link DEFAULT_LIMITS}. */
   readonly limits?: Partial<ServerLimits>;
   /** Clock, randomness, logger and telemetry. Default: the system's, without logs and metrics. */
@@ -192,17 +186,6 @@ export function checkOptions(options: AppOptions, auth: Auth): void {
   for (const name of ["auditDenials", "auditReads"] as const) {
     if (!options[name] || control) continue;
     throw new InvalidOptionError(name, "needs a control store, which has the audit");
-  }
-  const { twoPersonRevoke } = options;
-  if (twoPersonRevoke) {
-    checkTwoPerson(twoPersonRevoke);
-    if (!control) {
-      throw new InvalidOptionError("twoPersonRevoke", "needs a control store, which has the audit");
-    }
-    if (auth !== "keys") {
-      const why = "without keys, the server cannot tell two operators apart";
-      throw new InvalidOptionError("twoPersonRevoke", `needs auth: "keys": ${why}`);
-    }
   }
   if (bootstrapToken !== undefined && auth !== "keys") {
     throw new InvalidOptionError("bootstrapToken", 'needs auth: "keys"');

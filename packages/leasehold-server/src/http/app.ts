@@ -44,7 +44,6 @@ import { ThreadShare } from "./limits/thread-share.js";
 import { Urgencies } from "./limits/urgency.js";
 import { AccessAudit } from "./operations/access-audit.js";
 import { Pauses } from "./operations/pauses.js";
-import { TwoPersonRevocations } from "./operations/two-person.js";
 import {
   notJson,
   ProblemError,
@@ -129,8 +128,6 @@ export function createApp(options: AppOptions): ServerApp {
   const threadShare = new ThreadShare(clock);
   const limits = resolveLimits(options.limits);
   const pauses = new Pauses(control, env);
-  const twoPerson =
-    control && new TwoPersonRevocations({ control, leases, clock }, options.twoPersonRevoke);
   const tenants = new Tenants({
     env,
     leases,
@@ -171,7 +168,6 @@ export function createApp(options: AppOptions): ServerApp {
       tenantsLimits,
       authenticator,
       control,
-      twoPerson,
       pauses,
       keyMaxLifeMs: options.keyMaxLifeMs,
       activities,

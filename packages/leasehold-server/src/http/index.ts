@@ -12,6 +12,5 @@ export type { LeaseEvent, LeaseListener } from "./lease-calls.js";
 export { DEFAULT_LIMITS, type ServerLimits } from "./limits/limits.js";
 export { type Listening, type ListenOptions, listen } from "./listen.js";
 export { type NodeRequest, type NodeResponse, nodeHandler } from "./node.js";
-export type { TwoPersonRevoke } from "./operations/two-person.js";
 export type { Connection } from "./request.js";
 export type { ServerTls } from "./tls-options.js";

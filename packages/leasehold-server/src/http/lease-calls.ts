@@ -16,7 +16,6 @@ import {
   type ReleaseRequest,
   type RenewOutcome,
   type RenewRequest,
-  type RequestedRevocation,
   type RevokeRequest,
   SerialExecutor,
 } from "leasehold/internal";
@@ -26,8 +25,7 @@ import { mayBeAnothers, refuseIfAnothers, refuseIfPaused } from "./lease-refusal
 import type { LeaseCounts } from "./limits/lease-counts.js";
 import type { LeaseWaiters } from "./limits/lease-waiters.js";
 import type { Pauses } from "./operations/pauses.js";
-import { type Revoked, requestAudited, revokeAudited } from "./operations/revoking.js";
-import type { TwoPersonRevocations } from "./operations/two-person.js";
+import { type Revoked, revokeAudited } from "./operations/revoking.js";
 import type { Budget, RequestScope } from "./request.js";
 
 /** The request that caused an event, and the resource. */
@@ -139,12 +137,7 @@ export interface LeaseCalls {
     request: InNamespace<ReleaseRequest>,
     spentMs?: number,
   ) => Promise<ReleaseOutcome>;
-  /** @param confirms the request of another operator; undefined: if two must agree, this only records a request */
-  readonly revoke: (
-    request: InNamespace<RevokeRequest>,
-    by: By,
-    confirms?: RequestedRevocation,
-  ) => Promise<Revoked>;
+  readonly revoke: (request: InNamespace<RevokeRequest>, by: By) => Promise<Revoked>;
   /** Runs a call of another port that releases the lease where its outcome is `recorded`. */
   readonly releasedBy: <Outcome extends { readonly status: string }>(
     request: InNamespace<ReleaseRequest>,
@@ -161,8 +154,6 @@ export interface LeaseCallsOptions {
   readonly contention: Pick<Contention, "note">;
   /** Audits revocations; undefined: they appear only in the log. */
   readonly control: Control | undefined;
-  /** The revocations that two operators must agree on; undefined: there is no audit to record them in. */
-  readonly twoPerson: TwoPersonRevocations | undefined;
   /** Called when a caller has renewed a live lease. */
   readonly noteRenewed: (caller: Caller) => void;
   readonly onLeaseEvent?: LeaseListener | undefined;
@@ -181,7 +172,7 @@ export interface Named {
  *   change: a batch is sent as a whole or refused with BUDGET_SPENT.
  */
 export function newLeaseCalls(options: LeaseCallsOptions) {
-  const { env, leases, counts, waiters, pauses, contention, control, twoPerson } = options;
+  const { env, leases, counts, waiters, pauses, contention, control } = options;
   const { onReplaced, noteRenewed } = options;
   const returnReplaced = onReplaced !== undefined || options.onLeaseEvent !== undefined;
   const lanes = batched(leases, env.clock, { returnReplaced }, env.telemetry);
@@ -266,17 +257,12 @@ export function newLeaseCalls(options: LeaseCallsOptions) {
         }
         return outcome;
       },
-      async revoke(request, by, confirms) {
+      async revoke(request, by) {
         const cause = causing(request);
         const asked = { namespace, ...request };
-        const during = { budget, signal: scope.req.raw.signal, confirms };
-        const recorder = confirms === undefined && twoPerson?.covers(asked) ? twoPerson : null;
+        const during = { budget, signal: scope.req.raw.signal };
         const revoked = control
-          ? await audited.run(namespace, () =>
-              recorder
-                ? requestAudited(recorder, env, asked, by, during)
-                : revokeAudited(control, env, asked, by, during),
-            )
+          ? await audited.run(namespace, () => revokeAudited(control, env, asked, by, during))
           : { outcome: await revocations.submit(asked, timeoutMs, named), entry: null };
         if (revoked.outcome.status === "revoked") counts.revoked(asked, revoked.outcome.token);
         const event = emit && revokeEvent(request, revoked.outcome, cause());

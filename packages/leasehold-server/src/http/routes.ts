@@ -23,7 +23,6 @@ import { generatorRoutes } from "./operations/generator-routes.js";
 import { keyRoutes } from "./operations/keys-routes.js";
 import { onceActionRoutes } from "./operations/once-actions-routes.js";
 import { pauseRoutes } from "./operations/pauses-routes.js";
-import { revocationRoutes } from "./operations/revocations-routes.js";
 import { scheduleActionRoutes } from "./operations/schedule-actions-routes.js";
 import { taskActionRoutes } from "./operations/task-actions-routes.js";
 import { tenantLimitRoutes } from "./operations/tenant-limits-routes.js";
@@ -57,7 +56,6 @@ export function declareRoutes(app: App, services: Services, about: About): void 
   pauseRoutes(app, services);
   contentionRoute(app, services);
   auditRoutes(app, services);
-  revocationRoutes(app, services);
   keyRoutes(app, services);
   tenantLimitRoutes(app, services);
   overviewRoutes(app, services, about);

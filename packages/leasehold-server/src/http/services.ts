@@ -40,7 +40,6 @@ import type { Tenants } from "./limits/tenants.js";
 import type { ThreadShare } from "./limits/thread-share.js";
 import { TtlChoices } from "./limits/ttl-choices.js";
 import type { Pauses } from "./operations/pauses.js";
-import type { TwoPersonRevocations } from "./operations/two-person.js";
 import { type ProblemError, tooMany } from "./problems.js";
 import { Budget, type RequestScope } from "./request.js";
 
@@ -61,8 +60,6 @@ export interface Services {
   readonly authenticator: Pick<Authenticator, "checkAgain" | "isStillValid" | "watch" | "forget">;
   /** Keys, limits, pauses and the audit; undefined: none. */
   readonly control: Control | undefined;
-  /** Revocations that two operators must agree on; undefined: no audit could record them. */
-  readonly twoPerson: TwoPersonRevocations | undefined;
   readonly pauses: Pick<Pauses, "covers" | "refresh" | "hasRoom">;
   /** The longest lifetime of new keys. */
   readonly keyMaxLifeMs: number | undefined;
@@ -196,7 +193,6 @@ type Ports = Pick<
   | "authenticator"
   | "control"
   | "pauses"
-  | "twoPerson"
   | "keyMaxLifeMs"
   | "activities"
   | "latencies"

@@ -37,9 +37,6 @@ export const Whoami = z
     history: z.boolean().openapi({
       description: `Whether the server keeps replaced grants. ${ONLY_SERVERS_RECORD}`,
     }),
-    twoPersonRevoke: z.boolean().openapi({
-      description: "Whether some revocations of the tenant need a second operator.",
-    }),
     version: z.string(),
   })
   .openapi("Whoami");
@@ -241,9 +238,6 @@ export const Resource = z
       .object({ code: z.enum(["FORBIDDEN", "LIMIT_REACHED"]), detail: z.string() })
       .nullable()
       .openapi({ description: "Why an acquire of the caller would be refused, also when free." }),
-    twoPersonRevoke: z.boolean().openapi({
-      description: "Whether a second operator must confirm that its lease is revoked.",
-    }),
   })
   .openapi("Resource");
 true satisfies Same<z.infer<typeof Resource>, wire.Resource>;

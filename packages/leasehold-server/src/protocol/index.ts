@@ -12,7 +12,6 @@ export * from "./once.js";
 export * from "./operator.js";
 export * from "./plain-leases.js";
 export * from "./problem.js";
-export * from "./revocations.js";
 export * from "./schedules.js";
 export * from "./task-batches.js";
 export * from "./task-results.js";

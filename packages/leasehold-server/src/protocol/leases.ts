@@ -15,7 +15,6 @@ import {
   TtlMs,
 } from "./fields.js";
 import { Reason } from "./keys.js";
-import { Requested } from "./revocations.js";
 import type { Same } from "./same.js";
 
 const LONGEST_METADATA = 4_096;
@@ -100,9 +99,7 @@ export const ReleaseAnswer = z.array(
 );
 true satisfies Same<z.infer<typeof ReleaseAnswer>, readonly wire.ReleaseOutcome[]>;
 export const RevokeAnswer = z.array(
-  z
-    .discriminatedUnion("status", [Revoked, NotHeld, OtherToken, Requested, Failed])
-    .openapi("RevokeOutcome"),
+  z.discriminatedUnion("status", [Revoked, NotHeld, OtherToken, Failed]).openapi("RevokeOutcome"),
 );
 true satisfies Same<z.infer<typeof RevokeAnswer>, readonly wire.RevokeOutcome[]>;
 

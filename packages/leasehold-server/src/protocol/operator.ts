@@ -6,7 +6,6 @@ import type * as wire from "leasehold/internal/wire";
 import { LIMITS } from "leasehold/internal/wire";
 import { Cursor, Name, PageOf, QueryInteger, Time } from "./fields.js";
 import { Prefix, Reason } from "./keys.js";
-import { RequestedRevocation } from "./revocations.js";
 import type { Same } from "./same.js";
 
 const PAUSE_KINDS = ["resource", "prefix", "queue"] as const satisfies StoredPause["kind"][];
@@ -180,12 +179,8 @@ export const ForceUnlock = z
     unlocked: z.boolean().openapi({
       description: "The resource is free now. false after `atExpiry`: it is free in `freeInMs`.",
     }),
-    why: z.enum(["notHeld", "otherToken", "requested"]).nullable().openapi({
-      description:
-        "Why nothing was revoked; null: it was. `requested`: a second operator must confirm it.",
-    }),
-    requested: z.union([RequestedRevocation, z.null()]).openapi({
-      description: "What a second operator must confirm; null: nothing.",
+    why: z.enum(["notHeld", "otherToken"]).nullable().openapi({
+      description: "Why nothing was revoked; null: it was.",
     }),
     fencingToken: z.int().nullable(),
     freeInMs: z.number().nullable().openapi({

@@ -113,7 +113,7 @@ export function claimedActorOf(details: string): string | null {
 
 /** What operators do, as entries name it. */
 export type AuditAction =
-  | `lease.${"revoke" | "requestRevoke" | "release" | "collect"}`
+  | `lease.${"revoke" | "release" | "collect"}`
   | `task.${"cancel" | "retry" | "delete"}`
   | `once.${"retry" | "delete"}`
   | `schedule.${"pause" | "resume" | "run" | "remove"}`
@@ -129,7 +129,6 @@ export type AuditAction =
 /** By name, so that the type demands each. */
 const ACTIONS: Readonly<Record<AuditAction, true>> = {
   "lease.revoke": true,
-  "lease.requestRevoke": true,
   "lease.release": true,
   "lease.collect": true,
   "task.cancel": true,

@@ -8,4 +8,3 @@ export * from "./operations.js";
 export * from "./pause-acts.js";
 export * from "./pauses.js";
 export { startRecorder } from "./recorder.js";
-export type * from "./revocations.js";

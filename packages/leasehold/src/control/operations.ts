@@ -29,7 +29,6 @@ import type {
 import type { KeyActs, KeyStore } from "./keys.js";
 import type { LimitActs, LimitStore } from "./limits.js";
 import type { PauseActs, PauseStore } from "./pauses.js";
-import type { ConfirmedRevocation, ConfirmRequest, RequestedRevocation } from "./revocations.js";
 
 /** An operator action: who does what to what, and why. */
 export interface Act extends Omit<NewAuditEntry, "action" | "phase" | "details"> {
@@ -108,12 +107,6 @@ export interface RemoteOperator extends Operator {
   };
   readonly keys: Pick<KeyStore, "list">;
   readonly limits: LimitStore;
-  /** The revocations that wait for a second operator. */
-  readonly revocations: {
-    list(): Promise<readonly RequestedRevocation[]>;
-    /** @throws LeaseholdError if the server refuses: the caller has requested it, it has ended, or it is about another grant */
-    confirm(id: number, request: ConfirmRequest, actor: string): Promise<ConfirmedRevocation>;
-  };
 }
 
 /** The stores of operators: audit, keys, pauses and limits. */

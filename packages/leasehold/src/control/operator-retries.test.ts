@@ -50,7 +50,6 @@ async function triesOf(
     audit: { list: fail, verify: fail, head: fail },
     keys: { list: fail },
     limits: { read: fail },
-    revocations: { list: fail, confirm: fail },
     perform: async (_, work) => (await work(actors)).value,
   };
   let done = false;
@@ -98,13 +97,9 @@ test("what says how things shall be is", async () => {
   expect(await triesOf(({ taskLimits }) => taskLimits.declare(declared))).toBeGreaterThan(2);
 });
 
-test("a run and a confirmation are, as each concerns one task or one grant", async () => {
+test("a run is, as it concerns one task", async () => {
   const run = { namespace: "default", name: "x", taskId: "t" };
   expect(await triesOf(({ schedules }) => schedules.runNow(run))).toBeGreaterThan(2);
-  const request = { token: 7, free: "now", reason: "r" } as const;
-  expect(
-    await triesOf((_, { revocations }) => revocations.confirm(3, request, "a")),
-  ).toBeGreaterThan(2);
 });
 
 test("what an operator reads is read again", async () => {
@@ -114,7 +109,6 @@ test("what an operator reads is read again", async () => {
     ({ keys }) => keys.list({ namespace: null }),
     ({ pauses }) => pauses.list(null),
     ({ limits }) => limits.read("default"),
-    ({ revocations }) => revocations.list(),
   ];
   for (const read of reads) {
     expect(await triesOf((_, operator) => read(operator))).toBeGreaterThan(2);
@@ -138,7 +132,6 @@ test("a call reaches the operator with what was asked, within its time", async (
     audit: { list: note, verify: note, head: note },
     keys: { list: note },
     limits: { read: note },
-    revocations: { list: note, confirm: note },
     perform: async (_: unknown, work: (actors: unknown) => Promise<{ value: unknown }>) =>
       (await work(actors)).value,
   } as unknown as RemoteOperator;
@@ -151,9 +144,6 @@ test("a call reaches the operator with what was asked, within its time", async (
   await retrying.keys.list(query);
   await retrying.pauses.list("n");
   await retrying.limits.read("n");
-  await retrying.revocations.list();
-  const confirmed = { token: 7, free: "now", reason: "r" } as const;
-  await retrying.revocations.confirm(3, confirmed, "a");
   const pause = { namespace: "n", kind: "queue", name: "q", actor: "a", reason: "r" } as const;
   const revoke = { namespace: "n", resource: "r", free: "now" } as const;
   const act = {} as Parameters<RemoteOperator["perform"]>[0];
@@ -177,8 +167,6 @@ test("a call reaches the operator with what was asked, within its time", async (
     [query],
     ["n"],
     ["n"],
-    [],
-    [3, confirmed, "a"],
     [pause],
     [pause],
     [{ ...onSchedule, by: "a", reason: null }],

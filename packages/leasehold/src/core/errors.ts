@@ -20,7 +20,6 @@ export type ErrorCode =
   | "ONCE_DONE"
   | "ONCE_FAILED"
   | "NESTED_RUN"
-  | "CONFIRMATION_REQUIRED"
   | "TIMED_OUT"
   | "TASK_TIMEOUT"
   | "WORKER_STUCK"

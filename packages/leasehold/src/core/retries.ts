@@ -90,8 +90,6 @@ export const OPERATOR_RETRIES = {
   audit: { list: "read", verify: "read", head: "read" },
   keys: { list: "read" },
   limits: { read: "read" },
-  // A confirmation is about one grant, so a repeated one ends nothing else.
-  revocations: { list: "read", confirm: "call" },
   pauses: { list: "read" },
 } as const;
 

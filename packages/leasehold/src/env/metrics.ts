@@ -112,7 +112,7 @@ export const METRICS = {
     kind: "counter",
     unit: "{request}",
     about: "Revoke requests to the store.",
-    labels: { outcome: ["revoked", "notHeld", "otherToken", "requested", "failed"] },
+    labels: { outcome: ["revoked", "notHeld", "otherToken", "failed"] },
   },
   "leasehold.lease.contended": {
     kind: "total",

@@ -23,8 +23,6 @@ export interface Whoami {
   readonly control: boolean;
   /** Whether the server keeps grants that newer ones replaced. */
   readonly history: boolean;
-  /** Whether some revocations of the tenant need a second operator. */
-  readonly twoPersonRevoke: boolean;
   readonly version: string;
 }
 
@@ -190,8 +188,6 @@ export interface Resource extends Page<GrantRecord> {
   readonly refusals: readonly Refusal[];
   /** Why an acquire of the caller would be refused, whether the resource is held or not; null if it would not. */
   readonly denied: Denied | null;
-  /** Whether a second operator must confirm that its lease is revoked. */
-  readonly twoPersonRevoke: boolean;
 }
 export interface Denied {
   readonly code: "FORBIDDEN" | "LIMIT_REACHED";

@@ -1,14 +1,7 @@
 /** Bodies and answers of /v1/leases: the LeaseStore port. The server adds the namespace. */
-import type { RequestedRevocation } from "../control/index.js";
 import type * as core from "../core/index.js";
 import type { TaskCapabilities } from "../tasks/index.js";
 import type { Failed, OutcomeOf } from "./failed.js";
-
-export type {
-  ConfirmedRevocation,
-  ConfirmRequest,
-  RequestedRevocation,
-} from "../control/index.js";
 
 /** A lease id as it travels: see `toWireLeaseId`. */
 interface Grant {
@@ -38,15 +31,7 @@ export type AcquireOutcome =
   | Failed;
 export type RenewOutcome = OutcomeOf<core.RenewOutcome>;
 export type ReleaseOutcome = OutcomeOf<core.ReleaseOutcome>;
-/** `requested`: nothing was revoked yet, because two operators must agree, and this request is the first. */
-export type RevokeOutcome =
-  | OutcomeOf<core.RevokeOutcome>
-  | ({ readonly status: "requested" } & RequestedRevocation);
-
-/** The revocations that wait for a second operator, the latest first. */
-export interface RequestedRevocations {
-  readonly items: readonly RequestedRevocation[];
-}
+export type RevokeOutcome = OutcomeOf<core.RevokeOutcome>;
 
 /** A grant without its secret. */
 export type LeaseView = Omit<core.LeaseView, "namespace">;

@@ -11,7 +11,6 @@ import { Empty, Failure, Skeleton } from "../../ui/states.js";
 import { LeaseList } from "./lease-list.js";
 import { useLeaseRows } from "./lease-ranges.js";
 import { LEASE_STATES, parseLeaseSearch, withStates } from "./lease-search.js";
-import { Revocations } from "./revocations.js";
 
 export function LeasesPage() {
   const [{ q: searched = "" }, filter] = useFilters();
@@ -26,7 +25,6 @@ export function LeasesPage() {
           {rows.isPending ? "" : count}
         </p>
       </PageHead>
-      <Revocations />
       <SearchField searched={searched} search={search} problems={problems} />
       <StateChoice
         chosen={query.state ?? []}

@@ -17,7 +17,6 @@ import { HoldersChart } from "./holders-chart.js";
 import { FreeIn, StateBadge } from "./lease-state.js";
 import { PauseDialog, type Paused, PauseNote } from "./pause-dialog.js";
 import { AuditOf, Refusals, Waiters } from "./resource-lists.js";
-import { Revocations } from "./revocations.js";
 import { RevokeDialog } from "./revoke-dialog.js";
 
 const TASK = "task:";
@@ -58,9 +57,7 @@ function ResourceView({ resource }: { readonly resource: string }) {
     <>
       <ResourceHead
         {...{ resource, newest: grants[0], pause: head.pause, answeredAtMs: query.dataUpdatedAt }}
-        needsSecond={head.twoPersonRevoke}
       />
-      <Revocations resource={resource} />
       <div className="grid grid-cols-[minmax(0,1fr)] gap-5">
         <Panel
           title="Holders over time"
@@ -103,13 +100,11 @@ function ResourceHead({
   resource,
   newest,
   pause,
-  needsSecond,
   answeredAtMs,
 }: {
   readonly resource: string;
   readonly newest: GrantRecord | undefined;
   readonly pause: Resource["pause"];
-  readonly needsSecond: boolean;
   readonly answeredAtMs: number;
 }) {
   const mayOperate = useMay("operate");
@@ -173,7 +168,7 @@ function ResourceHead({
       )}
       {revoking && (
         <RevokeDialog
-          {...{ resource, grant: revoking, currentToken: newest?.token ?? 0, needsSecond }}
+          {...{ resource, grant: revoking, currentToken: newest?.token ?? 0 }}
           onClose={() => setRevoking(undefined)}
         />
       )}

@@ -31,12 +31,10 @@ interface Props {
   readonly grant: GrantRecord;
   /** The token of the current grant. */
   readonly currentToken: number;
-  /** Whether another operator must confirm it. */
-  readonly needsSecond: boolean;
   readonly onClose: () => void;
 }
 
-export function RevokeDialog({ resource, grant, currentToken, needsSecond, onClose }: Props) {
+export function RevokeDialog({ resource, grant, currentToken, onClose }: Props) {
   const queries = useQueryClient();
   const [reason, setReason] = useState("");
   const [free, setFree] = useState<Free>(grant.state === "revoked" ? "now" : "atExpiry");
@@ -53,7 +51,7 @@ export function RevokeDialog({ resource, grant, currentToken, needsSecond, onClo
       setProblem(error instanceof ApiError ? `${error.message} (${error.code})` : String(error));
     } finally {
       setAsking(false);
-      for (const key of ["resource", "leases", "revocations", "audit"]) {
+      for (const key of ["resource", "leases", "audit"]) {
         void queries.invalidateQueries({ queryKey: [key] });
       }
     }
@@ -72,12 +70,6 @@ export function RevokeDialog({ resource, grant, currentToken, needsSecond, onClo
         </dl>
         <FreeChoice free={free} choose={setFree} />
         <ReasonField reason={reason} onReason={setReason} required rows={2} />
-        {needsSecond && (
-          <p role="note" className="rounded-lg bg-warn-soft px-3 py-2 text-sm">
-            This lease needs a second person: nothing is revoked until another operator confirms
-            your request.
-          </p>
-        )}
         {(problem ?? isOther) && (
           <p role="alert" className="rounded-lg bg-danger-soft px-3 py-2 text-sm text-danger">
             {problem ??
@@ -89,7 +81,7 @@ export function RevokeDialog({ resource, grant, currentToken, needsSecond, onClo
             Back
           </Button>
           <Button type="submit" look="danger" disabled={asking || reason.trim() === ""}>
-            {asking ? "Revoking…" : needsSecond ? "Request revocation" : "Revoke"}
+            {asking ? "Revoking…" : "Revoke"}
           </Button>
         </div>
       </form>
@@ -166,9 +158,6 @@ async function revoke(
           ? `${resource} is revoked and free within ${durationText(outcome.freeInMs)}`
           : `${resource} is revoked and free`,
       );
-      return undefined;
-    case "requested":
-      notify(`Requested: another operator must confirm that ${resource} is revoked`);
       return undefined;
     case "otherToken":
       return `Nothing was revoked: token ${token} is not the current one. Another holder has the lease.`;

@@ -150,8 +150,6 @@ export const ACCESS: Readonly<Record<string, Need>> = {
   "PUT /v1/pauses": "operate",
   "DELETE /v1/pauses": "operate",
   "GET /v1/contention": "readAll",
-  "GET /v1/revocations": "operate",
-  "POST /v1/revocations/{id}/confirm": "operate",
   "GET /v1/audit": "operate",
   "GET /v1/audit/verify": "operate",
   "GET /v1/audit/checkpoint": "operate",

@@ -89,9 +89,6 @@ test("tasks of other queues are refused, by id, in a batch and by a filter", asy
 const CHECKED = [
   "POST /v1/leases/revoke",
   "POST /v1/locks/force-unlock",
-  // two-person.test.ts
-  "GET /v1/revocations",
-  "POST /v1/revocations/{id}/confirm",
   "PUT /v1/pauses",
   "DELETE /v1/pauses",
 ];

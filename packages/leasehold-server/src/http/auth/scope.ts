@@ -15,8 +15,6 @@ import { type Caller, isIdentity } from "./caller.js";
 const CHECKED: ReadonlySet<string> = new Set([
   "POST /v1/leases/revoke",
   "POST /v1/locks/force-unlock",
-  "GET /v1/revocations",
-  "POST /v1/revocations/{id}/confirm",
   "PUT /v1/pauses",
   "DELETE /v1/pauses",
   "POST /api/tasks/{id}/cancel",
@@ -43,17 +41,13 @@ export function checkScope(
   throw refused(caller, "an action that concerns the whole tenant");
 }
 
-/** Whether the operator may act on all resources that begin with this. */
-export function mayOperateOn(caller: Caller, prefix: string): boolean {
-  return !isLimited(caller) || caller.prefixes.some((own) => prefix.startsWith(own));
-}
-
 /**
  * @param prefixes resources, or the prefixes of all that an action concerns
  * @throws FORBIDDEN naming the first one that is outside
  */
 export function checkOperates(caller: Caller, prefixes: readonly string[]): void {
-  const outside = prefixes.find((name) => !mayOperateOn(caller, name));
+  if (!isLimited(caller)) return;
+  const outside = prefixes.find((name) => !caller.prefixes.some((own) => name.startsWith(own)));
   if (outside === undefined) return;
   throw refused(caller, `resources that begin with ${JSON.stringify(outside)}`);
 }

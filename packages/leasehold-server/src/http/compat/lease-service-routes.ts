@@ -205,26 +205,18 @@ function releaseAudited(
   context: Context<AppEnv>,
   { byHolder, ...grant }: Identified,
 ) {
-  const { control, twoPerson } = services;
+  const { control } = services;
   const { namespace, keyId, role } = callerOf(context);
-  const { resource } = grant;
-  const needsId = byHolder && twoPerson?.covers({ namespace, resource }) === true;
-  const perform = () => (needsId ? refuseByName() : release(services, context, grant));
-  if (!control || !byHolder || keyId === null || role === "holder") return perform();
+  if (!control || !byHolder || keyId === null || role === "holder") {
+    return release(services, context, grant);
+  }
   const by = byCaller(context, undefined);
-  const act = { ...by, namespace, action: "lease.release" as const, target: resource };
+  const act = { ...by, namespace, action: "lease.release" as const, target: grant.resource };
   return inTwoSteps(control.audit, control.actors).perform(act, async () => {
-    const value = await perform();
+    const value = await release(services, context, grant);
     const { holder, grantId, fencingToken, state } = value;
     return { value, details: { holder, grantId, fencingToken, state } };
   });
-}
-
-/** A name proves nothing, so one operator alone could end the lease of another holder. */
-async function refuseByName(): Promise<never> {
-  const remedy = "send the leaseId of the grant, or request a revocation: POST /v1/leases/revoke";
-  const why = "two operators must agree to end a lease on this resource";
-  throw new ProblemError("LEASE_ID_REQUIRED", `${why}: ${remedy}`);
 }
 
 async function release(services: Services, context: Context<AppEnv>, grant: NamedGrant) {

@@ -1,7 +1,7 @@
 /** /v1/locks: one lock per request, for any HTTP client. */
 import { createRoute } from "@hono/zod-openapi";
 import type { LeaseView } from "leasehold";
-import { grantIdOf, invariant, type RequestedRevocation } from "leasehold/internal";
+import { grantIdOf, invariant } from "leasehold/internal";
 import { LIMITS, toWireLeaseId } from "leasehold/internal/wire";
 import {
   ForceUnlock,
@@ -21,7 +21,6 @@ import { callerOf, checkResources } from "../auth/caller.js";
 import { checkOperates } from "../auth/scope.js";
 import { excludesOthers, filteredPage } from "../console/lease-filters.js";
 import { byCaller, controlOf } from "../operations/operator-action.js";
-import type { Revoked } from "../operations/revoking.js";
 import { failed } from "../problems.js";
 import { emptyBodyIsNone, limitBody, ttlOf } from "../request.js";
 import {
@@ -119,7 +118,6 @@ export function lockRoutes(app: App, services: Services): void {
       request: jsonBody(ForceUnlockBody),
       responses: {
         200: answers("The audit entry and the outcome.", ForceUnlock),
-        202: answers("Nothing was revoked yet: a second operator must confirm it.", ForceUnlock),
         ...bodyProblems("NO_CONTROL"),
       },
     }),
@@ -147,11 +145,10 @@ export function lockRoutes(app: App, services: Services): void {
           revoked: done !== null,
           unlocked: done?.freeInMs === 0,
           why: outcome.status === "revoked" ? null : outcome.status,
-          requested: requestedIn(outcome),
           fencingToken: done?.token ?? null,
           freeInMs: done?.freeInMs ?? null,
         },
-        outcome.status === "requested" ? 202 : 200,
+        200,
       );
     },
   );
@@ -251,12 +248,6 @@ export function lockRoutes(app: App, services: Services): void {
     },
   );
   otherMethods(app, "/v1/locks/:leaseId", "GET", "DELETE");
-}
-
-function requestedIn(outcome: Revoked["outcome"]): RequestedRevocation | null {
-  if (outcome.status !== "requested") return null;
-  const { status, ...requested } = outcome;
-  return requested;
 }
 
 function toLock(view: LeaseView): Lock {

@@ -44,7 +44,6 @@ export function overviewRoutes(app: App, services: Services, about: About): void
       const has = {
         control: services.control !== undefined,
         history: services.history !== undefined,
-        twoPersonRevoke: services.twoPerson?.concerns(namespace) ?? false,
       };
       const who = { namespace, role, prefixes: [...prefixes], actor, keyId, may: mayOf(caller) };
       return context.json({ ...who, ...has, version }, 200);

@@ -283,7 +283,6 @@ test("lists workers with their claims, and the caller's identity", async () => {
     may: ["read", "readTasks", "readAll", "hold", "work", "operate", "administer"],
     control: true,
     history: true,
-    twoPersonRevoke: false,
     version: "1.2.3",
   });
 });

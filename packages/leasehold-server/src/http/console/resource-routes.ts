@@ -52,8 +52,6 @@ export function resourceRoutes(app: App, services: Services): void {
           waiters: recent.waiters(resource),
           refusals: recent.refusals((refused) => refused === resource),
           denied: await deniedTo(services, context, resource),
-          twoPersonRevoke:
-            services.twoPerson?.covers({ namespace: caller.namespace, resource }) ?? false,
         },
         200,
       );

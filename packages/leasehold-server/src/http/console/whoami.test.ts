@@ -4,11 +4,9 @@ import { manualEnv } from "leasehold/testing";
 import { expect, test } from "vitest";
 import { openTestApp } from "../../../../../tests/support/server/app.js";
 
-test("a caller learns its tenant, its rights, and what the server keeps and asks for its tenant", async () => {
+test("a caller learns its tenant, its rights, and what the server keeps", async () => {
   const env = manualEnv();
-  const prefixes = (tenant: string) => (tenant === "shop" ? ["pay/"] : []);
-  const twoPersonRevoke = { prefixes };
-  const { ask, stores } = await openTestApp({ auth: "keys", env, twoPersonRevoke });
+  const { ask, stores } = await openTestApp({ auth: "keys", env });
   const { control } = stores;
   if (!control) throw new Error("memory keeps keys");
   const who = async (namespace: string, role: Role, own: string[]) => {
@@ -28,7 +26,6 @@ test("a caller learns its tenant, its rights, and what the server keeps and asks
     ...holder.identity,
     may: ["read", "readTasks", "hold", "work"],
     ...has,
-    twoPersonRevoke: true,
   });
   const operator = await who("blog", "operator", ["site/"]);
   expect(operator.body).toEqual({
@@ -38,7 +35,6 @@ test("a caller learns its tenant, its rights, and what the server keeps and asks
     ...operator.identity,
     may: ["read", "readTasks", "readAll", "operate"],
     ...has,
-    twoPersonRevoke: false,
   });
 });
 
@@ -52,6 +48,5 @@ test("without keys and an audit it is anyone, who may do everything", async () =
     keyId: null,
     control: false,
     history: false,
-    twoPersonRevoke: false,
   });
 });

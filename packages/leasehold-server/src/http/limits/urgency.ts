@@ -38,7 +38,6 @@ export const URGENT: Readonly<Record<string, Urgency>> = {
   "POST /v1/leases/renew": "keeps",
   "POST /v1/leases/release": "keeps",
   "POST /v1/leases/revoke": "keeps",
-  "POST /v1/revocations/{id}/confirm": "keeps",
 
   "POST /v1/once/succeed": "keeps",
   "POST /v1/once/fail": "keeps",

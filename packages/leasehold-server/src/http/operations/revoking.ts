@@ -7,17 +7,15 @@ import type {
   By,
   Control,
   Failed,
-  RequestedRevocation,
   RevokeOutcome,
   RevokeRequest,
 } from "leasehold/internal";
 import { invariant } from "leasehold/internal";
 import { ProblemError } from "../problems.js";
 import type { Budget } from "../request.js";
-import type { RequestOutcome, TwoPersonRevocations } from "./two-person.js";
 
 export interface Revoked {
-  readonly outcome: RevokeOutcome | RequestOutcome;
+  readonly outcome: RevokeOutcome;
   /** Null if there is no audit, or if the outcome is unknown. */
   readonly entry: AuditEntry | null;
 }
@@ -26,8 +24,6 @@ interface During {
   readonly budget: Budget;
   /** Aborts when the client disconnects. */
   readonly signal: AbortSignal;
-  /** The request that this confirms. */
-  readonly confirms?: RequestedRevocation | undefined;
 }
 
 /**
@@ -38,7 +34,7 @@ export async function revokeAudited(
   { telemetry }: Pick<Env, "telemetry">,
   request: RevokeRequest,
   by: By,
-  { budget, signal, confirms }: During,
+  { budget, signal }: During,
 ): Promise<Revoked> {
   const { namespace, resource } = request;
   const action = { ...by, namespace, action: "lease.revoke" as const, target: resource };
@@ -49,7 +45,7 @@ export async function revokeAudited(
       async ({ leases }) => {
         const [value] = await leases.revoke([request]);
         invariant(value, "one outcome per request");
-        return { value, details: { ...detailsOf(request, value), ...confirming(confirms) } };
+        return { value, details: detailsOf(request, value) };
       },
       (written) => {
         entry = written;
@@ -60,31 +56,8 @@ export async function revokeAudited(
   return { outcome, entry };
 }
 
-/**
- * Records a revocation that a second operator must confirm. Never rejects for a failed store or a spent budget; then
- * nothing was revoked, whether the request was recorded or not.
- */
-export async function requestAudited(
-  twoPerson: Pick<TwoPersonRevocations, "request">,
-  { telemetry }: Pick<Env, "telemetry">,
-  request: RevokeRequest,
-  by: By,
-  { budget, signal }: During,
-): Promise<Revoked> {
-  const record = () => twoPerson.request(request, by, budget);
-  const requested = signal.aborted
-    ? { outcome: disconnected(), entry: null }
-    : await record().catch((error) => ({ outcome: failureOf(error), entry: null }));
-  telemetry?.count("leasehold.lease.revokes", { outcome: requested.outcome.status });
-  return requested;
-}
-
 function disconnected(): Failed {
   return failureOf(new ProblemError("BUDGET_SPENT", "the client disconnected before this began"));
-}
-
-function confirming(confirms: RequestedRevocation | undefined): object {
-  return confirms ? { confirms: confirms.id, requestedBy: confirms.requestedBy } : {};
 }
 
 function detailsOf({ free, expectedToken }: RevokeRequest, outcome: RevokeOutcome): object {

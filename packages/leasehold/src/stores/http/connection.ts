@@ -313,7 +313,6 @@ export function readAnswer(response: Response, text: string): Answer | Failed {
 /** What was asked for does not exist, which is an answer. */
 const MISSING: ReadonlySet<ProblemCode> = new Set([
   "UNKNOWN_TASK",
-  "UNKNOWN_REVOCATION",
   "UNKNOWN_ONCE",
   "UNKNOWN_SCHEDULE",
 ]);

@@ -17,7 +17,7 @@ import type {
   TenantLimits,
   Verification,
 } from "../../control/index.js";
-import { InvalidOptionError, LeaseholdError, type Page } from "../../core/index.js";
+import { InvalidOptionError, type Page } from "../../core/index.js";
 import type { AdminOutcome, TaskKey } from "../../tasks/port.js";
 import type * as wire from "../../wire/index.js";
 import { LIMITS } from "../../wire/index.js";
@@ -31,13 +31,11 @@ import {
   queryOf,
 } from "./connection.js";
 import { HttpGeneratorState } from "./control-generator.js";
-import { fromWireRevoked } from "./failures.js";
 import { HttpTaskLimits } from "./limits.js";
 import type { HttpOnceStore } from "./once.js";
 import type { HttpScheduleStore } from "./schedules.js";
 
 const PAUSES = "/v1/pauses";
-const REVOCATIONS = "/v1/revocations";
 
 /** Who asks for an action, and why. */
 type By = Pick<Act, "actor" | "reason">;
@@ -62,11 +60,6 @@ export class HttpOperator implements RemoteOperator {
       (await this.#sent({ method: "GET", path: "/v1/audit/checkpoint" })) as Checkpoint,
   };
   readonly keys = { list: (query: KeyQuery) => this.#keys(query) };
-  readonly revocations = {
-    list: () => this.#revocations(),
-    confirm: (id: number, request: wire.ConfirmRequest, actor: string) =>
-      this.#confirmed(id, request, actor),
-  };
   readonly limits = { read: (namespace: string) => this.#limits(namespace) };
 
   /** @param open what it gives, the caller closes */
@@ -95,7 +88,7 @@ export class HttpOperator implements RemoteOperator {
             const body = { ...request, ...(reason !== null && { reason }) };
             return body satisfies wire.RevokeRequest;
           });
-          const sent = await sendBatch<wire.RevokeOutcome>(this.#client, {
+          return sendBatch(this.#client, {
             path: "/v1/leases/revoke",
             requests: bodies,
             maxBytes: LIMITS.batchBodyBytes,
@@ -103,7 +96,6 @@ export class HttpOperator implements RemoteOperator {
             actor,
             ...options,
           });
-          return fromWireRevoked(sent);
         },
       },
       generator: {
@@ -186,26 +178,6 @@ export class HttpOperator implements RemoteOperator {
   async #limits(namespace: string): Promise<TenantLimits> {
     this.#client.checkNamespace(namespace);
     return (await this.#sent({ method: "GET", path: "/v1/limits" })) as TenantLimits;
-  }
-
-  async #revocations(): Promise<readonly wire.RequestedRevocation[]> {
-    const answer = await this.#sent({ method: "GET", path: REVOCATIONS });
-    return (answer as wire.RequestedRevocations).items;
-  }
-
-  async #confirmed(
-    id: number,
-    request: wire.ConfirmRequest,
-    actor: string,
-  ): Promise<wire.ConfirmedRevocation> {
-    const body = JSON.stringify(request);
-    const path = `${REVOCATIONS}/${id}/confirm`;
-    const answer = await this.#client.send({ method: "POST", path, body, actor });
-    if (isFailed(answer)) throw answer.error;
-    if (answer.status === 200) return answer.body as wire.ConfirmedRevocation;
-    const { detail = `status ${answer.status}` } = (answer.body ?? {}) as Partial<wire.Problem>;
-    const init = { retryable: false, outcome: "none" } as const;
-    throw new LeaseholdError("CONFIRMATION_REQUIRED", detail, init);
   }
 
   async #pause({ namespace, kind, name, actor, reason }: Omit<Pause, "since">): Promise<Pause> {

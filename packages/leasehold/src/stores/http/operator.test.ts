@@ -72,13 +72,6 @@ test.each<[call: string, act: (actors: OperatorActors) => Promise<unknown>, answ
   expect(asked).toEqual([{ call, actor: "cli%3Azo%C3%AB", reason: "a & b" }]);
 });
 
-test("a confirmation says who confirms, and why", async () => {
-  const { asked, operator } = await open(() => ({ status: "revoked" }));
-  await operator.revocations.confirm(7, { token: 1, free: "now", reason: "ok" }, "cli:ann");
-  const call = "POST /v1/revocations/7/confirm";
-  expect(asked).toEqual([{ call, actor: "cli%3Aann", reason: "ok" }]);
-});
-
 test("lists are asked for with all filters and the position", async () => {
   const { queries, operator } = await open(() => ({ items: [], nextCursor: null }));
   const page = { namespace, limit: 5, cursor: "9" };

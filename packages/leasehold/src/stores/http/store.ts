@@ -4,7 +4,6 @@ import type * as wire from "../../wire/index.js";
 import { LIMITS, toWireLeaseId } from "../../wire/index.js";
 import { chunked, sendBatch } from "./batch.js";
 import { type Connection, HttpClient, isFailed, queryOf } from "./connection.js";
-import { fromWireRevoked } from "./failures.js";
 import { followEvents } from "./watch.js";
 
 export class HttpLeaseStore implements port.LeaseStore {
@@ -64,7 +63,7 @@ export class HttpLeaseStore implements port.LeaseStore {
   ): Promise<port.RevokeOutcome[]> {
     return this.#ofOwn(requests, async (own) => {
       const bodies = own.map(({ namespace, ...request }) => request satisfies wire.RevokeRequest);
-      return fromWireRevoked(await this.#send("revoke", bodies, options));
+      return this.#send("revoke", bodies, options);
     });
   }
 
