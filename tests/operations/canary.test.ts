@@ -180,7 +180,6 @@ const READ = [
   "/v1/limits",
   "/v1/audit",
   "/v1/audit/verify",
-  "/v1/audit/checkpoint",
   "/metrics",
   "/openapi.json",
   "/healthz",

@@ -40,8 +40,18 @@ describePostgres("audit verify --checkpoint", () => {
       return [code, stderr];
     };
     expect(await verify(text)).toEqual([0, ""]);
-    const { checkpoint } = JSON.parse(lines.at(-1) ?? "") as { checkpoint: object };
+    const { checkpoint } = JSON.parse(lines.at(-1) ?? "") as { checkpoint: { seq: number } };
     expect(await verify(JSON.stringify(checkpoint))).toEqual([0, ""]);
+    const { seq } = checkpoint;
+    const behind = await run("audit", "verify", "--checkpoint", whole, "--from-checkpoint");
+    expect(behind).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining(`entries: ${seq}, those after ${seq} unchanged`),
+    });
+    expect(await run("audit", "verify", "--from-checkpoint")).toMatchObject({
+      code: 64,
+      stderr: expect.stringContaining("--from-checkpoint needs a --checkpoint"),
+    });
     const cutOff = [64, expect.stringContaining("does not end with a checkpoint")];
     const entries = lines.slice(0, -1);
     expect(entries.length).toBeGreaterThanOrEqual(2);

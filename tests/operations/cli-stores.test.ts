@@ -51,7 +51,7 @@ const optionOf = ({ options }: CommandEntry, name: string) =>
 describe("the tenant", SLOW, () => {
   it("is an option of every command that works in one", async () => {
     // These work on all tenants of a database, or on no store.
-    const all = /^(demo|serve|migrate|audit (verify|export|checkpoint))$/;
+    const all = /^(demo|serve|migrate|audit (verify|export))$/;
     const without = (await entries())
       .filter((entry) => optionOf(entry, "--store") && !all.test(entry.path))
       .filter((entry) => optionOf(entry, "--namespace")?.env !== "LEASEHOLD_NAMESPACE");

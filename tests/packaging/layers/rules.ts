@@ -266,8 +266,8 @@ export const SERVER: Rules = {
     "cli/",
   ],
   surroundings: ["cli/"],
-  // Time and chance come from the library's environment. With node:crypto, these read when a certificate ends, and sign.
-  clock: ["cli/checkpoints.ts", "cli/tls-files.ts"],
+  // Time and chance come from the library's environment. With node:crypto, this reads when a certificate ends.
+  clock: ["cli/tls-files.ts"],
   loadsAnything: ["cli/"],
   packages: {
     leasehold: ["protocol/", "http/", "cli/"],

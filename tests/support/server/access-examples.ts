@@ -467,7 +467,6 @@ export const ACCESS_EXAMPLES: Readonly<Record<string, AccessExample>> = {
     },
   },
   "GET /v1/audit/verify": operator,
-  "GET /v1/audit/checkpoint": operator,
 
   "GET /v1/keys": {
     needs: "administer",

@@ -1,4 +1,4 @@
-/** Lists, verifies and exports the audit log of operator actions, and prints checkpoints of it. */
+/** Lists, verifies and exports the audit log of operator actions. */
 
 import { lstat, open, rename, rm } from "node:fs/promises";
 import { type Command, InvalidArgumentError } from "commander";
@@ -10,21 +10,11 @@ import {
   CHAIN_BEGIN,
   type Checkpoint,
   claimedActorOf,
-  systemEnv,
   verifyAudit,
 } from "leasehold/internal";
-import {
-  type KeyFiles,
-  readCheckpoint,
-  type SignedCheckpoint,
-  signed,
-  signerOf,
-  type Verifier,
-  verifierOf,
-  wrongSignature,
-} from "./checkpoints.js";
 import { EXIT } from "./exit-codes.js";
 import { Exit, UsageError } from "./failures.js";
+import { readText } from "./files.js";
 import {
   controlWhereOf,
   integer,
@@ -47,7 +37,6 @@ export function addAudit(audit: Command): void {
   addList(audit);
   addVerify(audit);
   addExport(audit);
-  addCheckpoint(audit);
 }
 
 interface ListOptions {
@@ -106,8 +95,6 @@ function actionOf(text: string): string {
 interface VerifyOptions {
   readonly checkpoint?: string;
   readonly fromCheckpoint?: boolean;
-  readonly publicKey?: string;
-  readonly secretFile?: string;
   readonly json?: boolean;
 }
 
@@ -116,35 +103,21 @@ function addVerify(audit: Command): void {
     .description("verify the hash chain of all entries")
     .option(
       "--checkpoint <file>",
-      "earlier export or checkpoint, kept elsewhere, that the chain must still contain",
+      "earlier export, kept elsewhere, that the chain must still contain",
     )
-    .option("--public-key <file>", "public key (Ed25519, PEM) that must have signed the checkpoint")
-    .option("--secret-file <file>", "secret (HMAC-SHA-256) that must have signed the checkpoint")
     .option("--from-checkpoint", "read only the entries behind the checkpoint")
     .option("--json", "print JSON")
     .addHelpText("after", VERIFY_HELP)
     .action(async (options: VerifyOptions, command: Command) => {
       const { checkpoint, fromCheckpoint, json } = options;
-      const files = { key: options.publicKey, secret: options.secretFile };
-      for (const [name, given] of [
-        ["--from-checkpoint", fromCheckpoint],
-        [VERIFY_KEYS.key, files.key],
-        [VERIFY_KEYS.secret, files.secret],
-      ] as const) {
-        if (given && checkpoint === undefined) {
-          throw new UsageError(`${name} needs a --checkpoint <file>`);
-        }
+      if (fromCheckpoint && checkpoint === undefined) {
+        throw new UsageError("--from-checkpoint needs a --checkpoint <file>");
       }
       const known = checkpoint === undefined ? CHAIN_BEGIN : await readCheckpoint(checkpoint);
-      const problem = checkSignature(known, await verifierOf(files, VERIFY_KEYS));
       const from = fromCheckpoint ? "checkpoint" : "start";
-      const end = { seq: known.seq, hash: known.hash };
-      const verified =
-        problem === null
-          ? await withControlOrServer(controlWhereOf(command), ({ audit: log }) =>
-              "verify" in log ? log.verify(end, from) : verifyAudit(log, end, from),
-            )
-          : { ok: false as const, seq: known.seq, problem };
+      const verified = await withControlOrServer(controlWhereOf(command), ({ audit: log }) =>
+        "verify" in log ? log.verify(known, from) : verifyAudit(log, known, from),
+      );
       await print(json, verified, () =>
         verified.ok && verified.entries === 0
           ? "no entries: is this the right store?"
@@ -156,46 +129,30 @@ function addVerify(audit: Command): void {
     });
 }
 
-const VERIFY_KEYS = { key: "--public-key", secret: "--secret-file" };
-
 /**
- * Null, or what is wrong with the signature.
- * @throws UsageError for a signature without a key, or a key without a signature: it would seem to be checked
+ * The last line of an export, or `{"seq": 12, "hash": "..."}` alone. An entry has these two as well: an export that ends
+ * with one was cut off, and would prove less than it seems to.
  */
-function checkSignature(
-  known: Checkpoint | SignedCheckpoint,
-  verifier: Verifier | undefined,
-): string | null {
-  const isSigned = "signature" in known;
-  if (!isSigned && verifier === undefined) return null;
-  if (!isSigned) throw new UsageError("--checkpoint: the checkpoint is not signed");
-  if (verifier) return wrongSignature(known, verifier);
+async function readCheckpoint(file: string): Promise<Checkpoint> {
+  const text = await readText(file, "--checkpoint");
+  try {
+    const line = JSON.parse(text.trimEnd().split("\n").at(-1) ?? "") as {
+      readonly checkpoint?: Partial<Checkpoint>;
+    } & Partial<Checkpoint>;
+    const { seq, hash, ...others } = line.checkpoint ?? line;
+    if (
+      Number.isSafeInteger(seq) &&
+      /^[0-9a-f]{64}$/.test(hash ?? "") &&
+      Object.keys(others).length === 0
+    ) {
+      return { seq: seq as number, hash: hash as string };
+    }
+  } catch {
+    // Reported below.
+  }
   throw new UsageError(
-    `--checkpoint: the checkpoint is signed with ${known.algorithm} by the key ${known.keyId}: name it, --public-key or --secret-file`,
+    `--checkpoint: ${file} does not end with a checkpoint: an export without its last line was cut off`,
   );
-}
-
-interface CheckpointOptions {
-  readonly signKey?: string;
-  readonly secretFile?: string;
-}
-
-function addCheckpoint(audit: Command): void {
-  withDatabase(audit.command("checkpoint"))
-    .description("print the end of the chain as one line of JSON, signed if you name a key")
-    .option("--sign-key <file>", "sign with this private key (Ed25519, PEM, without a passphrase)")
-    .option("--secret-file <file>", "sign with this secret of 32 characters or more (HMAC-SHA-256)")
-    .option("--json", "accepted for symmetry: checkpoints are always JSON")
-    .addHelpText("after", CHECKPOINT_HELP)
-    .action(async ({ signKey, secretFile }: CheckpointOptions, command: Command) => {
-      const files: KeyFiles = { key: signKey, secret: secretFile };
-      const signer = await signerOf(files, { key: "--sign-key", secret: "--secret-file" });
-      const { seq, hash } = await withControlOrServer(controlWhereOf(command), ({ audit: log }) =>
-        log.head(),
-      );
-      const at = new Date(systemEnv.clock.wall());
-      await toStdout([signer ? signed({ seq, hash }, at, signer) : { seq, hash }]);
-    });
 }
 
 function addExport(audit: Command): void {
@@ -299,8 +256,8 @@ function tableOf(entries: readonly Shown[]): string {
 const HELP = `
 Each entry contains the hash of the previous one, so a changed, deleted, inserted or reordered entry breaks
 the chain. Only an earlier export reveals that the end was cut off or the whole chain rewritten. Keep exports
-where users with write access to the database cannot change them, or sign checkpoints. On an http:// store, list,
-verify and checkpoint ask the server with your key; an export reads the database.
+where users with write access to the database cannot change them. On an http:// store, list and verify ask the
+server with your key; an export reads the database.
 
 The actor is what the key proves. A name that the caller gives itself, with --actor over HTTP, is shown as a
 claim beside it.
@@ -314,23 +271,10 @@ const VERIFY_HELP = `
 Exit codes: 0 the chain is intact; 1 it is broken, and the output says where.
 
 A server verifies some hundred thousand entries within one request. For a longer chain, give it the last
-checkpoint with --from-checkpoint, or ask the database.
+export with --from-checkpoint, or ask the database. Of the export, the last line is enough.
 
-With --public-key or --secret-file, the signature is checked before the chain. Of a file with several lines,
-the last one counts.
-
-Examples:
-  leasehold audit verify --checkpoint /mnt/elsewhere/audit.jsonl --json
-  leasehold audit verify --checkpoint checkpoint.json --public-key audit.pub.pem`;
-
-const CHECKPOINT_HELP = `
-The line has version, seq, hash, at, algorithm, keyId and signature. openssl can check it too: the
-documentation of security says how. Without a key it has only seq and hash.
-
-Examples:
-  openssl genpkey -algorithm ed25519 -out audit.pem && openssl pkey -in audit.pem -pubout -out audit.pub.pem
-  leasehold audit checkpoint --sign-key audit.pem > checkpoint.json
-  leasehold audit verify --checkpoint checkpoint.json --public-key audit.pub.pem`;
+Example:
+  leasehold audit verify --checkpoint /mnt/elsewhere/audit.jsonl --json`;
 
 const EXPORT_HELP = `
 Example:

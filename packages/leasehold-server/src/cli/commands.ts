@@ -127,7 +127,7 @@ export const COMMANDS: Readonly<Record<string, CommandSummary>> = {
   },
   audit: {
     usage: "",
-    description: "list, verify, export and sign the audit log of operator actions",
+    description: "list, verify and export the audit log of operator actions",
     load: async () => (await import("./audit.js")).addAudit,
   },
   limits: {

@@ -13,7 +13,6 @@ import {
   type ServerLimits,
 } from "../http/index.js";
 import { LOOPBACK_HOSTS } from "../protocol/index.js";
-import { type AuditFlags, checkpointsOf, withAudit } from "./checkpoint-writer.js";
 import { checkDirectories, directoryOf } from "./directories.js";
 import { logLeaseEvent, logTaskEvent } from "./events-log.js";
 import { exportsTo } from "./export-notices.js";
@@ -40,7 +39,9 @@ import { openWhere } from "./stores.js";
 import { namesOf, type TelemetryOptions, withMetricNames } from "./telemetry.js";
 import { VERSION } from "./version.js";
 
-interface Options extends TelemetryOptions, Exposure, OidcFlags, SecurityOptions, AuditFlags {
+interface Options extends TelemetryOptions, Exposure, OidcFlags, SecurityOptions {
+  readonly auditDenials?: boolean;
+  readonly auditReads?: boolean;
   readonly port: number;
   readonly console: boolean;
   readonly limits?: Partial<ServerLimits>;
@@ -58,7 +59,15 @@ export function portOption(): Option {
 }
 
 export function addServe(command: Command): void {
-  withAudit(withOidc(withSecurity(withMetricNames(withDatabase(command, EMBEDDED)))))
+  withOidc(withSecurity(withMetricNames(withDatabase(command, EMBEDDED))))
+    .option(
+      "--audit-denials",
+      "enter refused requests of known callers in the audit, at most 10 of each in a minute",
+    )
+    .option(
+      "--audit-reads",
+      "enter reads of the audit and of the keys in the audit, at most 10 of each caller in a minute",
+    )
     .option(
       "--host <address>",
       "address to listen on; 0.0.0.0 serves other machines too, and requires an API key",
@@ -117,7 +126,6 @@ async function serve(command: Command, options: Options): Promise<void> {
     if (where.store.toLowerCase().startsWith(scheme)) throw new UsageError(boundTo(name, scheme));
   }
   const oidc = await oidcOf(options);
-  const checkpoints = await checkpointsOf(options);
   checkDirectories(where, where.notify);
   const shutdown = listenForShutdown(systemEnv.clock);
   const { startOpenTelemetry } = await import("./open-telemetry.js");
@@ -130,7 +138,6 @@ async function serve(command: Command, options: Options): Promise<void> {
     // Asked before it listens: from then on it outlives a store that fails.
     const keys = await keysStateOf(stores);
     const access = accessFor(options, stores, keys);
-    checkpoints.check(stores.control);
     const files = options.console ? await consoleOrSay(logger) : null;
     const app = createApp({
       ...stores,
@@ -166,7 +173,6 @@ async function serve(command: Command, options: Options): Promise<void> {
     logAccess(logger, options, keys, access);
     logSessions(logger, options);
     warnOfNoEffect(logger, options, stores, keys);
-    const writing = checkpoints.start(stores.control, env);
     const ends = stores.stopped ? [stores.stopped] : [];
     const stopped = await Promise.race([shutdown.requested(), ...ends]);
     if (stopped) logger.error({ event: "store_stopped", err: stopped }, stopped.message);
@@ -175,7 +181,6 @@ async function serve(command: Command, options: Options): Promise<void> {
     if (!stopped) await sleep(systemEnv.clock, options.drainDelay);
     await unfollow();
     await server.close();
-    await writing.close();
     if (stopped) throw stopped;
   } finally {
     await stores.close();
@@ -266,10 +271,8 @@ With --tls-cert and --tls-key the server speaks https, from TLS 1.2 on, and uses
 (also at SIGHUP). With --tls-client-ca, requests need a certificate that one of these authorities has signed. The list
 of --tls-client-keys has lines like "dns:worker-1.example 0123456789ab", with the id of a key.
 
-With --audit-checkpoint-file, the server adds a checkpoint of the audit to that file when it starts and then every 15
-min, each a line, signed by --audit-sign-key or --audit-secret-file. Copy them to a place that the database's
-administrator cannot change, and check them with leasehold audit verify --checkpoint. --audit-denials and --audit-reads
-enter refused requests of known callers, and reads of the audit and of the keys, in the audit.
+--audit-denials and --audit-reads enter refused requests of known callers, and reads of the audit and of the keys, in
+the audit.
 
 Open the server's address in a browser for the console, which shows leases, tasks and elections live.
 

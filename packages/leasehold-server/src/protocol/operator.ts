@@ -112,9 +112,7 @@ export const AuditListQuery = z.strictObject({
   limit: QueryInteger(1, LIMITS.page, 100),
   cursor: Cursor.optional(),
 });
-const Seq = z.int().min(0);
 const Hash = z.string().regex(/^[0-9a-f]{64}$/, "must be 64 hex digits");
-export const Checkpoint = z.object({ seq: Seq, hash: Hash }).openapi("Checkpoint");
 export const VerifyQuery = z
   .strictObject({
     seq: z

@@ -101,7 +101,7 @@ export interface Operator {
 
 /** The tools of an operator behind a server. */
 export interface RemoteOperator extends Operator {
-  readonly audit: Pick<AuditLog, "list" | "head"> & {
+  readonly audit: Pick<AuditLog, "list"> & {
     /** As `verifyAudit`; the server reads the chain. */
     verify(checkpoint: Checkpoint, from?: "start" | "checkpoint"): Promise<Verification>;
   };

@@ -87,7 +87,7 @@ export const GENERATOR_RETRIES = { read: "read", write: "call" } as const;
 
 /** What an operator may read behind a server. */
 export const OPERATOR_RETRIES = {
-  audit: { list: "read", verify: "read", head: "read" },
+  audit: { list: "read", verify: "read" },
   keys: { list: "read" },
   limits: { read: "read" },
   pauses: { list: "read" },

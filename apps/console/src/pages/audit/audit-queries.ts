@@ -36,15 +36,8 @@ export interface Verification {
   readonly hash: string | null;
   readonly problem: string | null;
 }
-export interface Checkpoint {
-  readonly seq: number;
-  readonly hash: string;
-}
 
-/** @param kept a checkpoint that was stored elsewhere; the chain must still contain it */
-export const verify = (kept: Checkpoint | undefined): Promise<Verification> =>
-  get("/v1/audit/verify", { query: { ...kept } });
-export const checkpoint = (): Promise<Checkpoint> => get("/v1/audit/checkpoint");
+export const verify = (): Promise<Verification> => get("/v1/audit/verify");
 
 /**
  * All matching entries as JSON lines, newest first.

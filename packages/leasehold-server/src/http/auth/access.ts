@@ -152,7 +152,6 @@ export const ACCESS: Readonly<Record<string, Need>> = {
   "GET /v1/contention": "readAll",
   "GET /v1/audit": "operate",
   "GET /v1/audit/verify": "operate",
-  "GET /v1/audit/checkpoint": "operate",
 
   "GET /v1/keys": "administer",
   "POST /v1/keys": "administer",

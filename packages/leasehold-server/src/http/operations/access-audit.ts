@@ -27,7 +27,7 @@ type NewEntry = Parameters<Control["audit"]["append"]>[0][number];
 type Action = "access.deny" | "access.read";
 
 /** They show who did what, and who may. Paths below the base path. */
-const READS = new Set(["/v1/audit", "/v1/audit/verify", "/v1/audit/checkpoint", "/v1/keys"]);
+const READS = new Set(["/v1/audit", "/v1/audit/verify", "/v1/keys"]);
 
 export interface AccessAuditOptions {
   readonly denials: boolean;

@@ -5,13 +5,7 @@ import {
   type AuditEntry as Entry,
   type Verification as Verdict,
 } from "leasehold/internal";
-import {
-  AuditListQuery,
-  AuditPage,
-  Checkpoint,
-  Verification,
-  VerifyQuery,
-} from "../../protocol/index.js";
+import { AuditListQuery, AuditPage, Verification, VerifyQuery } from "../../protocol/index.js";
 import { callerOf } from "../auth/caller.js";
 import { type App, answers, otherMethods, problems } from "../routing.js";
 import type { Services } from "../services.js";
@@ -78,22 +72,6 @@ export function auditRoutes(app: App, services: Services): void {
     },
   );
   otherMethods(app, "/v1/audit/verify", "GET");
-
-  app.openapi(
-    createRoute({
-      method: "get",
-      path: "/v1/audit/checkpoint",
-      tags: TAGS,
-      summary: "Read the end of the chain; store it elsewhere to detect a truncated chain",
-      responses: { 200: answers("The last entry.", Checkpoint), ...refusals },
-    }),
-    async (context) => {
-      const { audit } = controlOf(services);
-      const head = await services.budget(context).read(() => audit.head());
-      return context.json(head, 200);
-    },
-  );
-  otherMethods(app, "/v1/audit/checkpoint", "GET");
 }
 
 function toWireEntry({ namespace, details: text, ...entry }: Entry) {

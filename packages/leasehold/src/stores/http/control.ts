@@ -56,8 +56,6 @@ export class HttpOperator implements RemoteOperator {
     list: (query: AuditQuery) => this.#audited(query),
     verify: (checkpoint: Checkpoint, from: "start" | "checkpoint" = "start") =>
       this.#verified(checkpoint, from),
-    head: async () =>
-      (await this.#sent({ method: "GET", path: "/v1/audit/checkpoint" })) as Checkpoint,
   };
   readonly keys = { list: (query: KeyQuery) => this.#keys(query) };
   readonly limits = { read: (namespace: string) => this.#limits(namespace) };
