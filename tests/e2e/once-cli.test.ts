@@ -79,17 +79,17 @@ async function operate(store: string): Promise<void> {
     run("once", key, "--holder", "ann", "--max-attempts", "1", "--", ...words);
   expect((await once("job/1", "sh", "-c", "echo sent; echo two")).code).toBe(0);
   expect((await once("job/2", "false")).code).toBe(1);
-  const listed = await run("once-keys", "list", "--prefix", "job/", "--json");
+  const listed = await run("once", "list", "--prefix", "job/", "--json");
   expect((JSON.parse(listed.stdout) as { items: object[] }).items).toMatchObject([
     { key: "job/1", state: "done", by: "ann", value: { exitCode: 0, output: "sent\ntwo\n" } },
     { key: "job/2", state: "failed", failures: 1 },
   ]);
-  const failed = (await run("once-keys", "list", "--state", "failed")).stdout;
+  const failed = (await run("once", "list", "--state", "failed")).stdout;
   expect(failed).toMatch(/job\/2 +failed +ann .* 1 .*the command ended with exit code 1/);
   expect(failed).not.toContain("job/1");
-  const shownKey = (await run("once-keys", "show", "job/2")).stdout;
+  const shownKey = (await run("once", "show", "job/2")).stdout;
   expect(shownKey).toMatch(/^job\/2 {2}failed\nby ann at .*, token \d+\nfailures 1\nerror the/);
-  const retry = ["once-keys", "retry", "job/2", "--reason", "mended", "--actor", "eve"];
+  const retry = ["once", "retry", "job/2", "--reason", "mended", "--actor", "eve"];
   expect((await run(...retry)).stdout).toContain("is retried: the next caller tries again");
   expect(await run(...retry)).toMatchObject({ code: 1 });
   expect((await once("job/2", "echo", "mended")).stdout).toBe("mended");
@@ -100,7 +100,7 @@ async function operate(store: string): Promise<void> {
     },
   );
   await working.until(({ out }) => out[0]);
-  const underWay = await run("once-keys", "show", "job/3");
+  const underWay = await run("once", "show", "job/3");
   expect([underWay.code, underWay.stderr]).toEqual([
     64,
     expect.stringContaining("bob works on it"),
@@ -110,9 +110,9 @@ async function operate(store: string): Promise<void> {
   expect((await run("why", "once:job/3")).stdout).toContain("is held by bob");
   process.kill(working.pid, "SIGTERM");
   await working.ended;
-  const gone = await run("once-keys", "delete", "job/1", "--reason", "wrong", "--json");
+  const gone = await run("once", "delete", "job/1", "--reason", "wrong", "--json");
   expect(JSON.parse(gone.stdout)).toEqual({ key: "job/1", changed: true });
-  const none = await run("once-keys", "show", "job/1");
+  const none = await run("once", "show", "job/1");
   expect([none.code, none.stderr]).toEqual([64, expect.stringContaining('under "job/1"')]);
   const forced = await run("once", "job/2", "--force", "--reason", "twice", "--", "echo", "2");
   expect([forced.code, forced.stdout]).toEqual([0, "2"]);

@@ -48,7 +48,7 @@ const STORY = [
   "schedules resume s --reason because",
   "schedules run s --reason because",
   "schedules remove s --reason because",
-  "once-keys list",
+  "once list",
   "generate rate 2",
   "generate start",
   "generate stop",

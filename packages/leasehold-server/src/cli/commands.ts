@@ -59,11 +59,6 @@ export const COMMANDS: Readonly<Record<string, CommandSummary>> = {
     description: "run a command until it has succeeded once, on whatever machine",
     load: async () => (await import("./once.js")).addOnce,
   },
-  "once-keys": {
-    usage: "",
-    description: "list the keys of once with their records; retry or delete keys",
-    load: async () => (await import("./once-keys.js")).addOnceKeys,
-  },
   acquire: {
     usage: "[options] <resource>",
     description: "acquire a lease for a script, and print what renew and release need",

@@ -22,7 +22,6 @@ import { safeJson, shown } from "./terminal.js";
 type Verb = "retry" | "delete";
 
 export function addOnceKeys(keys: Command): void {
-  keys.addHelpText("after", HELP);
   addList(keys);
   addShow(keys);
   addAction(keys, "retry", "forget the failures of a key, so that the next caller tries again");
@@ -40,6 +39,7 @@ interface ListOptions {
 function addList(keys: Command): void {
   withStore(keys.command("list"))
     .description("list the keys whose work has succeeded or failed")
+    .addHelpText("after", HELP)
     .option("--prefix <text>", "list only keys that begin with this text", keyPrefix)
     .addOption(
       new Option("--state <state>", "list only keys in this state").choices(Object.keys(COLORS)),
@@ -188,8 +188,8 @@ failed as often as its callers allow: then no caller tries again until you retry
 the first time has no record: "leasehold ls once:" lists the leases of such work.
 
 Examples:
-  leasehold once-keys list --state failed
-  leasehold once-keys retry "report:2026-11-25" --reason "the disk has room again"`;
+  leasehold once list --state failed
+  leasehold once retry "report:2026-11-25" --reason "the disk has room again"`;
 
 const ACTION_HELP: Readonly<Record<Verb, string>> = {
   retry: `
@@ -198,12 +198,12 @@ The failures are forgotten, so --max-attempts counts anew, and no caller waits f
 Exit codes: 0 retried; 1 the key has not failed.
 
 Examples:
-  leasehold once-keys retry "report:2026-11-25" --reason "the disk has room again"`,
+  leasehold once retry "report:2026-11-25" --reason "the disk has room again"`,
   delete: `
 Work that has succeeded runs again at the next call. "leasehold once --force" deletes the record and runs at once.
 
 Exit codes: 0 deleted; 1 the key has no record.
 
 Examples:
-  leasehold once-keys delete "report:2026-11-25" --reason "the report was wrong"`,
+  leasehold once delete "report:2026-11-25" --reason "the report was wrong"`,
 };

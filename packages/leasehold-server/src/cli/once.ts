@@ -13,7 +13,7 @@ import {
   termsOf,
   ttlOption,
 } from "./held-command.js";
-import { actOn } from "./once-keys.js";
+import { actOn, addOnceKeys } from "./once-keys.js";
 import { type ActionOptions, withReason } from "./operator-actions.js";
 import { duration, integer, notBlank, type Where, whereOf, withStore } from "./options.js";
 import { leftOf, Outage } from "./outage.js";
@@ -46,13 +46,14 @@ const OUTPUT_BYTES = 65_000;
 
 export function addOnce(command: Command): void {
   withReason(withStore(command), { needsReason: false })
+    .enablePositionalOptions()
     .argument(
       "<key>",
       "name of the work, with what makes it another one, such as the date",
       keyName,
     )
     .argument("<command...>", "command and its arguments, after --")
-    .usage("[options] <key> -- <command> [arguments...]")
+    .usage("[options] <key> -- <command> [arguments...] | [command]")
     .addOption(ttlOption())
     .option(
       "--wait <duration>",
@@ -83,6 +84,7 @@ export function addOnce(command: Command): void {
       await forceIfAsked(where, key, options, command);
       throw new Exit(await once(where, key, words, options));
     });
+  addOnceKeys(command);
 }
 
 /** @throws UsageError for --force without --reason, and for the options of its audit entry without it */
@@ -233,8 +235,8 @@ The command has the same environment as under "leasehold run".
 Exit codes: that of the command; 1 if the key has failed --max-attempts times; 75 if another process works on it for the
 whole of --wait; 69 the store is unavailable, or a server refuses by a limit.
 
---force is an operator action: the audit log records it with --actor and --reason. "leasehold once-keys" lists the keys,
-and retries those that have failed for good.
+--force is an operator action: the audit log records it with --actor and --reason. "leasehold once list" lists the keys,
+and "leasehold once retry" retries one that has failed for good. A key of the name of such a command needs a prefix.
 
 Examples:
   leasehold once "report:$(date -u +%F)" -- ./nightly-report.sh
