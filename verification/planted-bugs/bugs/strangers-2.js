@@ -267,7 +267,7 @@ export const STRANGERS_2 = [
     name: "stranger-once-page-larger-than-limit",
     firstMissed: true,
     what: "GET /v1/once returns more records than its limit where the limit is above 20 and no multiple of 20, such as 40 for ?limit=30.",
-    file: `${SERVER}/native/once-routes.ts`,
+    file: `${SERVER}/once/routes.ts`,
     find: "      limit: Math.min(PART, limit - items.length),",
     by: "      limit: Math.min(PART, limit),",
   },

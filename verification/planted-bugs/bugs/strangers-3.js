@@ -259,12 +259,12 @@ export const STRANGERS_3 = [
   {
     name: "stranger-once-read-by-the-wrong-name",
     what: "A holder's key with the prefix once:bill: may not read the records of once that it may write, while one with the prefix bill: alone, which may not acquire them, reads their values.",
-    file: `${SERVER}/native/once-routes.ts`,
+    file: `${SERVER}/once/routes.ts`,
     find: '      checkResources(caller, [resourceOf(rest.prefix ?? "")]);',
     by: '      checkResources(caller, [rest.prefix ?? ""]);',
     also: [
       {
-        file: `${SERVER}/native/once-routes.ts`,
+        file: `${SERVER}/once/routes.ts`,
         find: "      checkResources(caller, [resourceOf(key)]);",
         by: "      checkResources(caller, [key]);",
       },

@@ -248,7 +248,7 @@ export const STRANGERS_4 = [
   {
     name: "stranger-scans-share-another-question",
     what: "While another scan of the tenant runs, two requests for different lists of once, or for different concurrency keys, get the answer to the first one's question.",
-    file: `${SERVER}/native/once-routes.ts`,
+    file: `${SERVER}/once/routes.ts`,
     find: 'services.scan(context, ["once", part], () => once.list(part));',
     by: 'services.scan(context, ["once", part.prefix, part.cursor], () => once.list(part));',
     also: [

@@ -57,7 +57,7 @@ export const COMMANDS: Readonly<Record<string, CommandSummary>> = {
   once: {
     usage: "[options] <key> <command...>",
     description: "run a command until it has succeeded once, on whatever machine",
-    load: async () => (await import("./once.js")).addOnce,
+    load: async () => (await import("./once/command.js")).addOnce,
   },
   acquire: {
     usage: "[options] <resource>",

@@ -15,6 +15,7 @@ import {
   SucceedBody,
 } from "../../protocol/index.js";
 import { callerOf, checkResources } from "../auth/caller.js";
+import { toWireOutcome } from "../native/outcomes.js";
 import { ProblemError } from "../problems.js";
 import { limitBody, type RequestScope } from "../request.js";
 import {
@@ -27,7 +28,6 @@ import {
   problems,
 } from "../routing.js";
 import type { Services } from "../services.js";
-import { toWireOutcome } from "./outcomes.js";
 
 const TAGS = ["once"];
 /** A page is at most so large, in characters of JSON: each of its values may have 64 KB. */

@@ -1,9 +1,9 @@
 import type { Command } from "commander";
 import { LeaseUnavailableError, OnceFailedError, type OnceResult } from "leasehold";
 import { resourceOf, systemEnv } from "leasehold/internal";
-import { patienceMs } from "./connecting.js";
-import { EXIT } from "./exit-codes.js";
-import { describeFailure, Exit, UsageError } from "./failures.js";
+import { patienceMs } from "../connecting.js";
+import { EXIT } from "../exit-codes.js";
+import { describeFailure, Exit, UsageError } from "../failures.js";
 import {
   graceOption,
   Interrupted,
@@ -12,15 +12,15 @@ import {
   Signals,
   termsOf,
   ttlOption,
-} from "./held-command.js";
-import { actOn, addOnceKeys } from "./once-keys.js";
-import { type ActionOptions, withReason } from "./operator-actions.js";
-import { duration, integer, notBlank, type Where, whereOf, withStore } from "./options.js";
-import { leftOf, Outage } from "./outage.js";
-import { withPauses } from "./pauses.js";
-import { keyName } from "./resource.js";
-import { connectTo } from "./stores.js";
-import { safeJson, say } from "./terminal.js";
+} from "../held-command.js";
+import { type ActionOptions, withReason } from "../operator-actions.js";
+import { duration, integer, notBlank, type Where, whereOf, withStore } from "../options.js";
+import { leftOf, Outage } from "../outage.js";
+import { withPauses } from "../pauses.js";
+import { keyName } from "../resource.js";
+import { connectTo } from "../stores.js";
+import { safeJson, say } from "../terminal.js";
+import { actOn, addOnceKeys } from "./keys.js";
 
 interface Options extends Partial<Pick<ActionOptions, "actor" | "reason">> {
   readonly ttl?: number;

@@ -8,16 +8,16 @@ import {
   type OnceView,
   resourceOf,
 } from "leasehold/internal";
-import { EXIT } from "./exit-codes.js";
-import { Exit, UsageError } from "./failures.js";
-import { type ActionOptions, actOf, operatorOf, withReason } from "./operator-actions.js";
-import { integer, tenantOf, type Where, whereOf, withStore } from "./options.js";
-import { colors, print } from "./output.js";
-import { keyName, keyPrefix } from "./resource.js";
-import { quoted } from "./shell.js";
-import { openLeases } from "./stores.js";
-import { plainTable } from "./table.js";
-import { safeJson, shown } from "./terminal.js";
+import { EXIT } from "../exit-codes.js";
+import { Exit, UsageError } from "../failures.js";
+import { type ActionOptions, actOf, operatorOf, withReason } from "../operator-actions.js";
+import { integer, tenantOf, type Where, whereOf, withStore } from "../options.js";
+import { colors, print } from "../output.js";
+import { keyName, keyPrefix } from "../resource.js";
+import { quoted } from "../shell.js";
+import { openLeases } from "../stores.js";
+import { plainTable } from "../table.js";
+import { safeJson, shown } from "../terminal.js";
 
 type Verb = "retry" | "delete";
 

@@ -9,11 +9,11 @@ import {
   ReasonQuery,
 } from "../../protocol/index.js";
 import { callerOf } from "../auth/caller.js";
-import { onceOf } from "../native/once-routes.js";
+import { byCaller, checkReason, controlOf } from "../operations/operator-action.js";
 import type { AppEnv } from "../request.js";
 import { type App, answers, otherMethods, problems } from "../routing.js";
 import type { Services } from "../services.js";
-import { byCaller, checkReason, controlOf } from "./operator-action.js";
+import { onceOf } from "./routes.js";
 
 const TAGS = ["once"];
 const REQUEST = { params: OnceParams, query: ReasonQuery };
