@@ -6,7 +6,6 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { newLeaseId, systemEnv, taskIds } from "../../packages/leasehold/src/env/index.js";
 import { toWireLeaseId } from "../../packages/leasehold/src/wire/index.js";
-import { ACCESS } from "../../packages/leasehold-server/src/http/auth/access.js";
 import {
   CONTROL_ENGINES,
   type OpenedControl,
@@ -19,6 +18,7 @@ import {
   openTransactions,
 } from "../support/faults/disconnecting.js";
 import { ACCESS_EXAMPLES } from "../support/server/access-examples.js";
+import { ROUTE_RULES } from "../support/server/declared-routes.js";
 import { HOSTS } from "../support/server/http-hosts.js";
 import { OpenApi } from "../support/server/openapi.js";
 import { type Request, type Thing, Things } from "../support/server/tenants.js";
@@ -71,7 +71,9 @@ const FOR_READERS: ReadonlySet<Moment> = new Set([
 ]);
 /** What hosts could do differently: bodies, waits and streams. */
 const FOR_HOLDERS: ReadonlySet<string> = new Set([
-  ...Object.keys(ACCESS).filter((name) => ["hold", "work"].includes(ACCESS[name] ?? "")),
+  ...[...ROUTE_RULES]
+    .filter(([, { need = "" }]) => ["hold", "work"].includes(need))
+    .map(([name]) => name),
   "GET /v1/events",
   "GET /v1/activity",
   "GET /api/tasks/{id}",

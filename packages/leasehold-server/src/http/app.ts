@@ -21,7 +21,6 @@ import {
 import { REQUEST_ID_HEADER } from "leasehold/internal/wire";
 import { MAX_SECONDS } from "../protocol/index.js";
 import { type AppOptions, checkOptions, type ServerApp } from "./app-options.js";
-import { needOf, routeOf } from "./auth/access.js";
 import { Authenticator } from "./auth/authenticate.js";
 import type { Caller } from "./auth/caller.js";
 import { KeyUses } from "./auth/key-uses.js";
@@ -54,6 +53,7 @@ import {
 } from "./problems.js";
 import { budgetOf, requestIdOf } from "./request.js";
 import { type Answered, RequestLog } from "./request-log.js";
+import { routeOf, rulesOf } from "./route-rules.js";
 import { declareRoutes } from "./routes.js";
 import { newApp } from "./routing.js";
 import { newServices } from "./services.js";
@@ -249,12 +249,15 @@ export function createApp(options: AppOptions): ServerApp {
       noteBodyAt(context.env);
       return read();
     });
-    const need = needOf(context);
+    const route = routeOf(context);
+    const rule = route === null ? undefined : rules.get(route);
+    const need = route === null ? null : rule?.need;
     if (need === "public") return next();
     const { raw: request } = context.req;
-    const [route, host, demand] = [routeOf(context), context.env, demands.get(request)];
+    const [host, demand] = [context.env, demands.get(request)];
+    const urgency = rule?.urgency ?? "demands";
     const known = (caller: Caller) => context.set("caller", caller);
-    await entry.run({ request, route, need, host, demand }, known, (entered) => {
+    await entry.run({ request, route, need, urgency, host, demand }, known, (entered) => {
       context.set("checkCaller", () => entered.checkCaller());
       context.set("arriving", (read) => entered.arriving(read));
       context.set("scanning", (wait) => entered.scanning(wait));
@@ -273,7 +276,8 @@ export function createApp(options: AppOptions): ServerApp {
 
   declareRoutes(app, services, { version, basePath, namespace, metrics, engine: options.engine });
 
-  const urgencies = new Urgencies(app);
+  const rules = rulesOf(app);
+  const urgencies = new Urgencies(app, rules);
   const { getPath } = app;
   const direct = new Direct({ env, getPath, entry, services, requestLog, meter, checkOpen });
 

@@ -6,27 +6,17 @@
  *     ├─ plain: JSON of a declared length, no query ─▶ entry ─▶ body ─▶ the operation ─▶ response
  *     └─ anything else ─▶ the framework (app.ts), which serves the same routes
  *
- * It decides nothing of its own: entry.ts admits the request, the operations are those of the routes, and a body that is
- * not in its usual form is read by the schema of the route. What it leaves out cannot apply to a plain request.
+ * It decides nothing of its own: entry.ts admits the request, the routes are those that the framework serves
+ * (native/leases-routes.ts), and a body that is not in its usual form is read by their schema. What it leaves out cannot
+ * apply to a plain request.
  */
-import type { z } from "@hono/zod-openapi";
 import type { Env } from "leasehold";
 import { readJson } from "leasehold/internal";
 import { LIMITS, REQUEST_ID_HEADER } from "leasehold/internal/wire";
-import {
-  AcquireBody,
-  plainAcquires,
-  plainReleases,
-  plainRenewals,
-  ReleaseBody,
-  RenewBody,
-} from "../protocol/index.js";
-import { ACCESS, type Need } from "./auth/access.js";
 import type { Caller } from "./auth/caller.js";
 import type { Entered, Entry } from "./entry.js";
 import type { Demand } from "./limits/demand.js";
-import { type Urgency, urgencyOfRoute } from "./limits/urgency.js";
-import { acquireEach, releaseEach, renewEach } from "./native/lease-operations.js";
+import { KEEPING_ROUTES, type KeepingRoute } from "./native/leases-routes.js";
 import { fieldErrors, invalid, problemOf, toResponse } from "./problems.js";
 import {
   type AppEnv,
@@ -37,6 +27,7 @@ import {
   textOf,
 } from "./request.js";
 import type { RequestLog } from "./request-log.js";
+import { type RouteRule, ruleOf } from "./route-rules.js";
 import type { Services } from "./services.js";
 import type { RequestMeter } from "./telemetry.js";
 
@@ -44,21 +35,14 @@ import type { RequestMeter } from "./telemetry.js";
 const JSON_TYPES = new Set(["application/json", "application/json; charset=utf-8"]);
 
 /** A route that is served directly. */
-export interface DirectRoute {
+export interface DirectRoute extends RouteRule {
   readonly path: string;
   readonly route: string;
-  readonly need: Need | undefined;
-  readonly urgency: Urgency;
   readonly serve: (services: Services, scope: RequestScope, body: unknown) => Promise<unknown>;
 }
 
-function direct<Schema extends z.ZodType>(
-  path: string,
-  schema: Schema,
-  plain: (body: unknown) => z.output<Schema> | null,
-  serve: (services: Services, scope: RequestScope, parsed: z.output<Schema>) => Promise<unknown>,
-): [string, DirectRoute] {
-  const route = `POST ${path}`;
+function direct({ route: declared, schema, plain, serve }: KeepingRoute): DirectRoute {
+  const { path } = declared;
   const parse = (body: unknown) => {
     const parsed = plain(body);
     if (parsed !== null) return parsed;
@@ -66,23 +50,17 @@ function direct<Schema extends z.ZodType>(
     if (error) throw invalid(fieldErrors(error.issues));
     return data;
   };
-  return [
+  return {
+    ...ruleOf(declared),
     path,
-    {
-      path,
-      route,
-      need: ACCESS[route],
-      urgency: urgencyOfRoute(route),
-      serve: (services, scope, body) => serve(services, scope, parse(body)),
-    },
-  ];
+    route: `POST ${path}`,
+    serve: (services, scope, body) => serve(services, scope, parse(body)),
+  };
 }
 
-const ROUTES: ReadonlyMap<string, DirectRoute> = new Map([
-  direct("/v1/leases/acquire", AcquireBody, plainAcquires, acquireEach),
-  direct("/v1/leases/renew", RenewBody, plainRenewals, renewEach),
-  direct("/v1/leases/release", ReleaseBody, plainReleases, releaseEach),
-]);
+const ROUTES: ReadonlyMap<string, DirectRoute> = new Map(
+  KEEPING_ROUTES.map((route) => [route.route.path, direct(route)]),
+);
 
 interface DirectOptions {
   readonly env: Env;
@@ -175,7 +153,7 @@ export class Direct {
   }
 
   async #answer(
-    { route, need, serve }: DirectRoute,
+    { route, need, urgency, serve }: DirectRoute,
     scope: DirectScope,
     host: unknown,
     demand: Demand | undefined,
@@ -187,7 +165,7 @@ export class Direct {
     const known = (caller: Caller) => {
       scope.caller = caller;
     };
-    return entry.run({ request, route, need, host, demand }, known, async (entered) => {
+    return entry.run({ request, route, need, urgency, host, demand }, known, async (entered) => {
       const body = await bodyOf(request, entered);
       return serve(services, scope, body);
     });

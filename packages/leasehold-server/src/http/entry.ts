@@ -17,9 +17,9 @@ import type { Networks } from "./auth/networks.js";
 import { checkScope } from "./auth/scope.js";
 import type { Demand } from "./limits/demand.js";
 import type { Admitted, TenantAdmission } from "./limits/tenant-admission.js";
-import { urgencyOfRoute } from "./limits/urgency.js";
 import { tooMany } from "./problems.js";
 import type { Answer, Connection } from "./request.js";
+import type { Urgency } from "./route-rules.js";
 
 export const OVERLOADED = tooMany("OVERLOADED", "this instance is overloaded", 1_000);
 /** A key is not checked again for a body that has arrived by then, at the cost of a read where its record is old. */
@@ -44,6 +44,7 @@ export interface Arriving {
   /** Null: none, or one of all methods. */
   readonly route: string | null;
   readonly need: Need | null | undefined;
+  readonly urgency: Urgency;
   /** What the host of the app passes beside the request. */
   readonly host: unknown;
   /** Undefined: it is no demand. */
@@ -69,8 +70,7 @@ export class Entry {
   ): Promise<T> {
     const { authenticator, tenantAdmission, clock } = this.#options;
     const { clientCertificates, trustedProxies, networks } = this.#options;
-    const { request, route, need, host, demand } = arriving;
-    const urgency = urgencyOfRoute(route);
+    const { request, route, need, urgency, host, demand } = arriving;
     // Operator actions never use a cached key: a revoked key must not work for them.
     const keeps = urgency === "keeps" && (need === "hold" || need === "work");
     // The metrics show an outage of the store: they must be readable during one, and come from this process.

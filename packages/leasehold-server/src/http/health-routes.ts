@@ -1,5 +1,6 @@
 import { createRoute, z } from "@hono/zod-openapi";
 import { withoutReason } from "./problems.js";
+import { needs } from "./route-rules.js";
 import { type App, answers, onlyProblems, otherMethods } from "./routing.js";
 import type { Services } from "./services.js";
 
@@ -19,6 +20,7 @@ export async function probe({
 export function healthRoutes(app: App, services: Services, version: string): void {
   app.openapi(
     createRoute({
+      ...needs("public", "keeps"),
       method: "get",
       path: "/healthz",
       tags: TAGS,
@@ -31,6 +33,7 @@ export function healthRoutes(app: App, services: Services, version: string): voi
 
   app.openapi(
     createRoute({
+      ...needs("public"),
       method: "get",
       path: "/readyz",
       tags: TAGS,

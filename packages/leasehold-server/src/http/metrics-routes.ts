@@ -2,6 +2,7 @@ import { createRoute, z } from "@hono/zod-openapi";
 import { type Caller, callerOf, covers } from "./auth/caller.js";
 import type { About } from "./openapi.js";
 import { ProblemError } from "./problems.js";
+import { needs } from "./route-rules.js";
 import { type App, onlyProblems, otherMethods } from "./routing.js";
 
 const PATH = "/metrics";
@@ -18,6 +19,7 @@ export function metricsRoute(
   const latest = read && shared(read);
   app.openapi(
     createRoute({
+      ...needs("scrape", "keeps"),
       method: "get",
       path: PATH,
       tags: ["health"],

@@ -7,7 +7,7 @@ import {
   type ProblemCode,
   REQUEST_ID_HEADER,
 } from "leasehold/internal/wire";
-import { ACCESS } from "./auth/access.js";
+import { needs, ruleOf } from "./route-rules.js";
 import { type App, answers, otherMethods } from "./routing.js";
 
 const PATH = "/openapi.json";
@@ -36,6 +36,7 @@ export function openApiRoute(app: App, about: About): void {
     description: "An API key, if the server requires one.",
   });
   const route = createRoute({
+    ...needs("public"),
     method: "get",
     path: PATH,
     tags: ["health"],
@@ -134,11 +135,11 @@ function addAccess(paths: Record<string, object>): void {
       }),
     );
   const [refusals, anywhere] = [answered(REFUSALS), answered(ANYWHERE)];
-  for (const [path, methods] of Object.entries(paths)) {
-    for (const [method, operation] of Object.entries(methods as Record<string, Operation>)) {
-      const need = ACCESS[`${method.toUpperCase()} ${path}`];
+  for (const methods of Object.values(paths)) {
+    for (const operation of Object.values(methods as Record<string, Operation>)) {
+      const { need, urgency } = ruleOf(operation);
       if (need === undefined) continue;
-      operation["x-needs"] = need;
+      if (urgency === "demands") delete operation["x-urgency"];
       if (need === "public") operation.security = [];
       else Object.assign(operation.responses, refusals);
       operation.responses = { ...anywhere, ...operation.responses };
@@ -147,7 +148,7 @@ function addAccess(paths: Record<string, object>): void {
 }
 
 interface Operation {
-  "x-needs"?: string;
+  "x-urgency"?: string;
   security?: [];
   responses: object;
 }

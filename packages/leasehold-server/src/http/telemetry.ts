@@ -14,9 +14,9 @@ import {
   withTimeout,
 } from "leasehold/internal";
 import type { Telemetry } from "leasehold/telemetry";
-import { routeOf } from "./auth/access.js";
 import type { Caller } from "./auth/caller.js";
 import type { AppEnv } from "./request.js";
+import { routeOf } from "./route-rules.js";
 
 /** Counting tasks reads all tasks of a tenant, so scrapers share a sample for this long. */
 const SAMPLE_EVERY_MS = 15_000;

@@ -5,9 +5,9 @@
 import { z } from "@hono/zod-openapi";
 import type { Context, MiddlewareHandler } from "hono";
 import { invariant } from "leasehold/internal";
-import { routeOf } from "./auth/access.js";
 import { invalid } from "./problems.js";
 import type { AppEnv, BodyChunks, Connection } from "./request.js";
+import { routeOf } from "./route-rules.js";
 import type { App } from "./routing.js";
 
 /** Probes and scrapers may send a query; an answer of 422 to a probe would have a healthy server restarted. */

@@ -1,8 +1,10 @@
 /** Who may use which routes, by role and prefix. */
-import { Hono } from "hono";
+import { createRoute } from "@hono/zod-openapi";
 import { expect, it, test } from "vitest";
-import type { AppEnv } from "../request.js";
-import { ACCESS, checkMay, mayOf, type Need, needOf, routeOf } from "./access.js";
+import { ROUTE_RULES } from "../../../../../tests/support/server/declared-routes.js";
+import { needs, routeOf, rulesOf } from "../route-rules.js";
+import { newApp } from "../routing.js";
+import { checkMay, mayOf, NEEDS, type Need } from "./access.js";
 import { type Caller, callerOf, checkResources, covers, describePrefixes } from "./caller.js";
 import { checkOperates } from "./scope.js";
 
@@ -29,8 +31,7 @@ it.each<[Caller, readonly Need[]]>([
   [caller("holder", "task:1"), ["read", "hold"]],
 ])("a key with %o may %j", (own, may) => {
   expect(mayOf(own)).toEqual(may);
-  const needs: readonly Need[] = [...new Set(Object.values(ACCESS))];
-  for (const need of needs) {
+  for (const need of Object.keys(NEEDS) as Need[]) {
     const check = () => checkMay(own, need);
     const isEverybodys = need === "public" || need === "scrape";
     if (isEverybodys || may.includes(need)) check();
@@ -70,25 +71,34 @@ test("a route without an access rule is open to no key, and no route to any", ()
   checkMay(caller("viewer"), null);
 });
 
-test("a request is matched with its rule as the table spells it", async () => {
+test("a request is matched with its rule as the document spells it", async () => {
   const seen: unknown[] = [];
-  const app = new Hono<AppEnv>();
+  const app = newApp("");
   app.use("/*", async (context, next) => {
-    seen.push([routeOf(context), needOf(context)]);
+    const route = routeOf(context);
+    seen.push([route, route && rulesOf(app).get(route)]);
     await next();
   });
-  app.get("/api/tasks/:id", (context) => context.text("task"));
+  const responses = { 200: { description: "text" } };
+  const task = { method: "get", path: "/api/tasks/{id}", responses } as const;
+  app.openapi(createRoute({ ...needs("readTasks", "waits"), ...task }), (context) =>
+    context.text("task"),
+  );
   app.get("/unlisted", (context) => context.text("unlisted"));
   app.all("/v1/locks", (context) => context.text("405"));
   for (const path of ["/api/tasks/7", "/unlisted", "/v1/locks", "/nowhere"]) {
     await app.request(path);
   }
   expect(seen).toEqual([
-    ["GET /api/tasks/{id}", "readTasks"],
+    ["GET /api/tasks/{id}", { need: "readTasks", urgency: "waits" }],
     ["GET /unlisted", undefined],
     [null, null],
     [null, null],
   ]);
+});
+
+test("each route says who may use it", () => {
+  for (const [route, { need }] of ROUTE_RULES) expect(need, route).toBeDefined();
 });
 
 test("a holder may use the resources below one of its prefixes, others any", () => {

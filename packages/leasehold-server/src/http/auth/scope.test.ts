@@ -1,9 +1,9 @@
 /** Operators that may act on some resources and queues alone. */
 import { expect, it, test } from "vitest";
 import { expectProblem, openTestApp, type Reply } from "../../../../../tests/support/server/app.js";
+import { ROUTE_RULES } from "../../../../../tests/support/server/declared-routes.js";
 import { createKey } from "../../../../leasehold/src/control/index.js";
 import { systemEnv } from "../../../../leasehold/src/env/index.js";
-import { ACCESS } from "./access.js";
 
 async function open(limits: { prefixes?: string[]; queues?: string[] } = {}) {
   const opened = await openTestApp({ auth: "keys" });
@@ -92,8 +92,8 @@ const CHECKED = [
   "PUT /v1/pauses",
   "DELETE /v1/pauses",
 ];
-const others = Object.entries(ACCESS)
-  .filter(([route, need]) => need === "operate" && !CHECKED.includes(route))
+const others = [...ROUTE_RULES]
+  .filter(([route, { need }]) => need === "operate" && !CHECKED.includes(route))
   .map(([route]) => route)
   .filter((route) => !route.includes(" /api/tasks/"));
 it.each(others)("%s concerns the whole tenant, and is refused", async (route) => {

@@ -19,6 +19,7 @@ import { toLeaseRecord } from "../console/lease-records.js";
 import { byCaller } from "../operations/operator-action.js";
 import { failed, invalid, ProblemError } from "../problems.js";
 import { type AppEnv, limitBody, ttlOf } from "../request.js";
+import { needs } from "../route-rules.js";
 import { type App, answers, bodyProblems, jsonBody, otherMethods } from "../routing.js";
 import type { Services } from "../services.js";
 import { grantByHolder, newGrantByHolder } from "./by-holder.js";
@@ -51,6 +52,7 @@ export function leaseServiceRoutes(app: App, services: Services): void {
 
   app.openapi(
     createRoute({
+      ...needs("hold"),
       method: "post",
       path: "/api/leases",
       tags: TAGS,
@@ -86,6 +88,7 @@ export function leaseServiceRoutes(app: App, services: Services): void {
 
   app.openapi(
     createRoute({
+      ...needs("hold", "keeps"),
       method: "put",
       path: "/api/leases/renew",
       tags: TAGS,
@@ -108,6 +111,7 @@ export function leaseServiceRoutes(app: App, services: Services): void {
 
   app.openapi(
     createRoute({
+      ...needs("hold", "keeps"),
       method: "delete",
       path: "/api/leases/release",
       tags: TAGS,
@@ -128,6 +132,7 @@ export function leaseServiceRoutes(app: App, services: Services): void {
 
   app.openapi(
     createRoute({
+      ...needs("hold", "keeps"),
       method: "delete",
       path: "/api/leases/{id}",
       tags: TAGS,

@@ -23,6 +23,7 @@ import { excludesOthers, filteredPage } from "../console/lease-filters.js";
 import { byCaller, controlOf } from "../operations/operator-action.js";
 import { failed } from "../problems.js";
 import { emptyBodyIsNone, limitBody, ttlOf } from "../request.js";
+import { needs } from "../route-rules.js";
 import {
   type App,
   answers,
@@ -60,6 +61,7 @@ export function lockRoutes(app: App, services: Services): void {
 
   app.openapi(
     createRoute({
+      ...needs("hold"),
       method: "post",
       path: "/v1/locks/acquire",
       tags: TAGS,
@@ -110,6 +112,7 @@ export function lockRoutes(app: App, services: Services): void {
 
   app.openapi(
     createRoute({
+      ...needs("operate", "keeps"),
       method: "post",
       path: "/v1/locks/force-unlock",
       tags: TAGS,
@@ -156,6 +159,7 @@ export function lockRoutes(app: App, services: Services): void {
 
   app.openapi(
     createRoute({
+      ...needs("read"),
       method: "get",
       path: "/v1/locks",
       tags: TAGS,
@@ -186,6 +190,7 @@ export function lockRoutes(app: App, services: Services): void {
 
   app.openapi(
     createRoute({
+      ...needs("hold", "keeps"),
       method: "post",
       path: "/v1/locks/{leaseId}/renew",
       tags: TAGS,
@@ -210,6 +215,7 @@ export function lockRoutes(app: App, services: Services): void {
 
   app.openapi(
     createRoute({
+      ...needs("hold", "keeps"),
       method: "delete",
       path: "/v1/locks/{leaseId}",
       tags: TAGS,
@@ -230,6 +236,7 @@ export function lockRoutes(app: App, services: Services): void {
 
   app.openapi(
     createRoute({
+      ...needs("read"),
       method: "get",
       path: "/v1/locks/{leaseId}",
       tags: TAGS,

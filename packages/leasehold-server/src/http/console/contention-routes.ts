@@ -2,6 +2,7 @@
 import { createRoute } from "@hono/zod-openapi";
 import { Contention } from "../../protocol/index.js";
 import { callerOf } from "../auth/caller.js";
+import { needs } from "../route-rules.js";
 import { type App, answers, onlyProblems, otherMethods } from "../routing.js";
 import type { Services } from "../services.js";
 
@@ -10,6 +11,7 @@ const PATH = "/v1/contention";
 export function contentionRoute(app: App, services: Services): void {
   app.openapi(
     createRoute({
+      ...needs("readAll"),
       method: "get",
       path: PATH,
       tags: ["operator"],

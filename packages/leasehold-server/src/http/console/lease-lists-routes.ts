@@ -9,6 +9,7 @@ import {
   LeaseRecordsQuery,
 } from "../../protocol/index.js";
 import { callerOf } from "../auth/caller.js";
+import { needs } from "../route-rules.js";
 import { type App, answers, otherMethods, problems } from "../routing.js";
 import type { Services } from "../services.js";
 import { findLease, noHistory, pageOfLeases, type Wanted } from "./lease-records.js";
@@ -31,6 +32,7 @@ export function leaseListRoutes(app: App, services: Services): void {
 
   app.openapi(
     createRoute({
+      ...needs("readAll"),
       method: "get",
       path: "/api/leases",
       tags: TAGS,
@@ -67,6 +69,7 @@ export function leaseListRoutes(app: App, services: Services): void {
   for (const [name, { ended, ...wanted }] of Object.entries(LISTS)) {
     app.openapi(
       createRoute({
+        ...needs("readAll"),
         method: "get",
         path: `/api/leases/${name}`,
         tags: TAGS,
@@ -96,6 +99,7 @@ export function leaseListRoutes(app: App, services: Services): void {
 export function leaseRecordRoute(app: App, services: Services): void {
   app.openapi(
     createRoute({
+      ...needs("read"),
       method: "get",
       path: "/api/leases/{id}",
       tags: TAGS,

@@ -15,6 +15,7 @@ import { probe } from "../health-routes.js";
 import type { About } from "../openapi.js";
 import { problemOf } from "../problems.js";
 import type { Budget } from "../request.js";
+import { needs } from "../route-rules.js";
 import { type App, answers, onlyProblems, otherMethods, problems } from "../routing.js";
 import type { Services } from "../services.js";
 import { electionsOf } from "./elections.js";
@@ -29,6 +30,7 @@ export function overviewRoutes(app: App, services: Services, about: About): void
 
   app.openapi(
     createRoute({
+      ...needs("read"),
       method: "get",
       path: "/v1/whoami",
       tags: TAGS,
@@ -53,6 +55,7 @@ export function overviewRoutes(app: App, services: Services, about: About): void
 
   app.openapi(
     createRoute({
+      ...needs("readAll"),
       method: "get",
       path: "/v1/overview",
       tags: TAGS,
@@ -115,6 +118,7 @@ export function overviewRoutes(app: App, services: Services, about: About): void
 
   app.openapi(
     createRoute({
+      ...needs("readAll"),
       method: "get",
       path: "/v1/elections",
       tags: TAGS,
@@ -135,6 +139,7 @@ export function overviewRoutes(app: App, services: Services, about: About): void
 
   app.openapi(
     createRoute({
+      ...needs("readAll"),
       method: "get",
       path: "/v1/workers",
       tags: TAGS,

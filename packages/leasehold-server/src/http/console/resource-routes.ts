@@ -11,6 +11,7 @@ import { withoutNonce } from "../compat/by-holder.js";
 import { lastGrant } from "../compat/grants.js";
 import { ProblemError } from "../problems.js";
 import { type AppEnv, limitBody } from "../request.js";
+import { needs } from "../route-rules.js";
 import { type App, answers, bodyProblems, jsonBody, otherMethods, problems } from "../routing.js";
 import type { Services } from "../services.js";
 import { endedAt } from "./elections.js";
@@ -25,6 +26,7 @@ export function resourceRoutes(app: App, services: Services): void {
 
   app.openapi(
     createRoute({
+      ...needs("read"),
       method: "get",
       path: "/v1/resource",
       tags: TAGS,
@@ -61,6 +63,7 @@ export function resourceRoutes(app: App, services: Services): void {
 
   app.openapi(
     createRoute({
+      ...needs("read"),
       method: "post",
       path: "/v1/leases/seen",
       tags: TAGS,

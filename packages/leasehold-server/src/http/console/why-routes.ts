@@ -7,6 +7,7 @@ import { TaskParams, Why } from "../../protocol/index.js";
 import { callerOf } from "../auth/caller.js";
 import { unknownTask } from "../problems.js";
 import type { AppEnv, Budget } from "../request.js";
+import { needs } from "../route-rules.js";
 import { type App, answers, otherMethods, problems } from "../routing.js";
 import type { Services } from "../services.js";
 
@@ -15,6 +16,7 @@ export function whyRoute(app: App, services: Services): void {
   const { tasks, env, activities } = services;
   app.openapi(
     createRoute({
+      ...needs("readTasks"),
       method: "get",
       path: "/api/tasks/{id}/why",
       tags: ["console"],

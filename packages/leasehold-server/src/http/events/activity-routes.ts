@@ -8,6 +8,7 @@ import {
   RefusalsQuery,
 } from "../../protocol/index.js";
 import { callerOf, checkResources, covers } from "../auth/caller.js";
+import { needs } from "../route-rules.js";
 import { type App, answers, onlyProblems, otherMethods } from "../routing.js";
 import type { Services } from "../services.js";
 import { STREAM_HEADERS } from "./events-routes.js";
@@ -17,6 +18,7 @@ const TAGS = ["console"];
 export function activityRoutes(app: App, services: Services): void {
   app.openapi(
     createRoute({
+      ...needs("read", "waits"),
       method: "get",
       path: "/v1/activity",
       tags: TAGS,
@@ -53,6 +55,7 @@ export function activityRoutes(app: App, services: Services): void {
 
   app.openapi(
     createRoute({
+      ...needs("read"),
       method: "get",
       path: "/v1/refusals",
       tags: TAGS,

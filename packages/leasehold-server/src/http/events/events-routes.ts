@@ -1,6 +1,7 @@
 import { createRoute, z } from "@hono/zod-openapi";
 import { EventsHeaders, EventsQuery } from "../../protocol/index.js";
 import { callerOf, covers, TASK_PREFIX } from "../auth/caller.js";
+import { needs } from "../route-rules.js";
 import { type App, onlyProblems, otherMethods } from "../routing.js";
 import type { Services } from "../services.js";
 
@@ -16,6 +17,7 @@ export const STREAM_HEADERS = {
 export function eventRoutes(app: App, services: Services): void {
   app.openapi(
     createRoute({
+      ...needs("read", "waits"),
       method: "get",
       path: PATH,
       tags: ["events"],

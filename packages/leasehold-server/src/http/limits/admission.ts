@@ -17,7 +17,7 @@
  *
  * Without it, a flood of demands would fill the stores' queues and the event loop, and renewals would
  * arrive after their leases' expiry. Refusing a demand is cheap: if the room is full, it happens before its body is read.
- * urgency.ts has the routes of each.
+ * Each route is declared with its urgency (route-rules.ts).
  */
 import type { Clock, Env, Logger, Timer } from "leasehold";
 import type { ServerLimits } from "./limits.js";

@@ -20,11 +20,11 @@ import { sleep } from "leasehold/internal";
 import type { Caller } from "../auth/caller.js";
 import { tooMany } from "../problems.js";
 import type { Answer } from "../request.js";
+import type { Urgency } from "../route-rules.js";
 import { Rates, type ServerLimits, type TenantsLimits } from "./limits.js";
 import { REQUEST_WORK, RequestTurns } from "./request-turns.js";
 import { bodyBytesOf, type Load, SMALL_BYTES, TenantLoads } from "./tenant-load.js";
 import { UNREAD_BYTES, UnreadAnswers } from "./unread-answers.js";
-import type { Urgency } from "./urgency.js";
 
 /** A caller renews each lease that it acquires several times within each TTL. */
 const KEEPING_RATIO = 10;

@@ -12,8 +12,8 @@
  * exist do not crowd out those of its live ones.
  */
 import type { Clock } from "leasehold";
+import type { Urgency } from "../route-rules.js";
 import type { ServerLimits } from "./limits.js";
-import type { Urgency } from "./urgency.js";
 
 /** Requests that are bounded together. Of a wait only its body counts: the wait itself has a limit of its own. */
 export type Load = Urgency | "metrics";

@@ -1,8 +1,7 @@
 import { expect, it, vi } from "vitest";
 import { openTestApp } from "../../../../../tests/support/server/app.js";
+import { ROUTE_RULES } from "../../../../../tests/support/server/declared-routes.js";
 import { TEST_LIMITS } from "../../../../../tests/support/server/test-limits.js";
-import { ACCESS } from "../auth/access.js";
-import { URGENT } from "./urgency.js";
 
 /** An app that refuses all demands, because it serves one that does not end. */
 async function openFull(options: { basePath?: string } = {}) {
@@ -36,15 +35,11 @@ function requestOf(route: string): [method: string, path: string] {
   return [method, path.replaceAll(/\{\w+\}/g, "abc.0123")];
 }
 
-it("only names routes that exist", () => {
-  for (const route of Object.keys(URGENT)) expect(Object.keys(ACCESS)).toContain(route);
-});
-
-it.each(Object.keys(ACCESS))(
+it.each([...ROUTE_RULES.keys()])(
   "an overloaded server refuses %s, unless it is urgent",
   async (route) => {
     const { refuses } = await openFull();
-    const demands = URGENT[route] === undefined;
+    const demands = ROUTE_RULES.get(route)?.urgency === "demands";
     expect(await refuses(...requestOf(route))).toEqual([demands, demands]);
   },
 );

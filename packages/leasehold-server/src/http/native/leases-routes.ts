@@ -1,5 +1,5 @@
 /** /v1/leases: the LeaseStore port, in batches. Outcomes are values: the status is always 200. */
-import { createRoute } from "@hono/zod-openapi";
+import { createRoute, type z } from "@hono/zod-openapi";
 import type { LeaseView as View } from "leasehold";
 import { checkNumber, KEEP_ENDED_MS } from "leasehold/internal";
 import { type LeaseView, LIMITS } from "leasehold/internal/wire";
@@ -12,6 +12,9 @@ import {
   GetBody,
   LeaseListQuery,
   LeasePage,
+  plainAcquires,
+  plainReleases,
+  plainRenewals,
   ReleaseAnswer,
   ReleaseBody,
   RenewAnswer,
@@ -26,7 +29,8 @@ import { withoutNonce } from "../compat/by-holder.js";
 import { filteredPage, isFiltered } from "../console/lease-filters.js";
 import { byCaller, checkReason, collectAudited } from "../operations/operator-action.js";
 import { revokeEach } from "../operations/revoking-batches.js";
-import { limitBody } from "../request.js";
+import { limitBody, type RequestScope } from "../request.js";
+import { needs } from "../route-rules.js";
 import {
   type App,
   answers,
@@ -43,51 +47,76 @@ import { toWireOutcome } from "./outcomes.js";
 
 const TAGS = ["leases"];
 
+const ONE_EACH = "One outcome per request, in order.";
+
+function operation<Name extends string>(name: Name, summary: string) {
+  const path = `/v1/leases/${name}` as const;
+  const middleware = limitBody(LIMITS.batchBodyBytes);
+  return { method: "post" as const, path, tags: TAGS, summary, middleware };
+}
+
+/** A route that keeps leases: the framework serves it, and direct.ts its plain requests. */
+export interface KeepingRoute<Body extends z.ZodType = z.ZodType> {
+  readonly route: ReturnType<typeof createRoute>;
+  readonly schema: Body;
+  /** Reads a body in its usual form, without the schema; null if it has another one. */
+  readonly plain: (body: unknown) => z.output<Body> | null;
+  readonly serve: (
+    services: Services,
+    scope: RequestScope,
+    parsed: z.output<Body>,
+  ) => Promise<unknown>;
+}
+
+function keeping<Body extends z.ZodType>(
+  config: Parameters<typeof createRoute>[0],
+  keeping: Omit<KeepingRoute<Body>, "route">,
+): KeepingRoute {
+  const request = jsonBody(keeping.schema);
+  return { route: createRoute({ ...config, request }), ...keeping } as unknown as KeepingRoute;
+}
+
+export const KEEPING_ROUTES: readonly KeepingRoute[] = [
+  keeping(
+    {
+      ...needs("hold"),
+      ...operation("acquire", "Acquire leases; a repeated request returns the same grant"),
+      responses: { 200: answers(ONE_EACH, AcquireAnswer), ...bodyProblems("LIMIT_REACHED") },
+    },
+    { schema: AcquireBody, plain: plainAcquires, serve: acquireEach },
+  ),
+  keeping(
+    {
+      ...needs("hold", "keeps"),
+      ...operation("renew", "Renew leases"),
+      responses: { 200: answers(ONE_EACH, RenewAnswer), ...bodyProblems() },
+    },
+    { schema: RenewBody, plain: plainRenewals, serve: renewEach },
+  ),
+  keeping(
+    {
+      ...needs("hold", "keeps"),
+      ...operation("release", "Release leases"),
+      responses: { 200: answers(ONE_EACH, ReleaseAnswer), ...bodyProblems() },
+    },
+    { schema: ReleaseBody, plain: plainReleases, serve: releaseEach },
+  ),
+];
+
 export function leaseRoutes(app: App, services: Services): void {
   const { leases, tasks } = services;
-  const operation = <Name extends string>(name: Name, summary: string) => {
-    const path = `/v1/leases/${name}` as const;
-    const middleware = limitBody(LIMITS.batchBodyBytes);
-    return { method: "post" as const, path, tags: TAGS, summary, middleware };
-  };
-  const ONE_EACH = "One outcome per request, in order.";
   const wrong = bodyProblems();
 
-  app.openapi(
-    createRoute({
-      ...operation("acquire", "Acquire leases; a repeated request returns the same grant"),
-      request: jsonBody(AcquireBody),
-      responses: {
-        200: answers(ONE_EACH, AcquireAnswer),
-        ...bodyProblems("LIMIT_REACHED"),
-      },
-    }),
-    async (context) =>
-      context.json(await acquireEach(services, context, context.req.valid("json")), 200),
-  );
+  for (const { route, serve } of KEEPING_ROUTES) {
+    app.openapi(route, async (context) => {
+      const parsed: unknown = context.req.valid("json" as never);
+      return context.json((await serve(services, context, parsed)) as object, 200);
+    });
+  }
 
   app.openapi(
     createRoute({
-      ...operation("renew", "Renew leases"),
-      request: jsonBody(RenewBody),
-      responses: { 200: answers(ONE_EACH, RenewAnswer), ...wrong },
-    }),
-    async (context) =>
-      context.json(await renewEach(services, context, context.req.valid("json")), 200),
-  );
-
-  app.openapi(
-    createRoute({
-      ...operation("release", "Release leases"),
-      request: jsonBody(ReleaseBody),
-      responses: { 200: answers(ONE_EACH, ReleaseAnswer), ...wrong },
-    }),
-    async (context) =>
-      context.json(await releaseEach(services, context, context.req.valid("json")), 200),
-  );
-
-  app.openapi(
-    createRoute({
+      ...needs("operate", "keeps"),
       ...operation("revoke", "Revoke leases of any holder, as an operator: at most 100"),
       request: jsonBody(RevokeBody),
       responses: { 200: answers(ONE_EACH, RevokeAnswer), ...wrong },
@@ -109,6 +138,7 @@ export function leaseRoutes(app: App, services: Services): void {
 
   app.openapi(
     createRoute({
+      ...needs("read"),
       ...operation("get", "Read the last grant of each resource"),
       request: jsonBody(GetBody),
       responses: {
@@ -132,6 +162,7 @@ export function leaseRoutes(app: App, services: Services): void {
 
   app.openapi(
     createRoute({
+      ...needs("administer"),
       ...operation("collect", "Delete records of ended grants; tokens keep growing"),
       request: jsonBody(CollectBody),
       responses: { 200: answers("Number of deleted records.", CollectAnswer), ...wrong },
@@ -154,6 +185,7 @@ export function leaseRoutes(app: App, services: Services): void {
 
   app.openapi(
     createRoute({
+      ...needs("read"),
       method: "get",
       path: "/v1/leases",
       tags: TAGS,
@@ -181,6 +213,7 @@ export function leaseRoutes(app: App, services: Services): void {
 
   app.openapi(
     createRoute({
+      ...needs("read"),
       method: "get",
       path: "/v1/capabilities",
       tags: TAGS,

@@ -22,6 +22,7 @@ import {
 import { callerOf } from "../auth/caller.js";
 import { failed, invalid, ProblemError, tooMany } from "../problems.js";
 import { limitBody } from "../request.js";
+import { needs } from "../route-rules.js";
 import { type App, answers, bodyProblems, jsonBody, otherMethods, problems } from "../routing.js";
 import type { Services } from "../services.js";
 
@@ -67,6 +68,7 @@ export function scheduleRoutes(app: App, services: Services): void {
 
   app.openapi(
     createRoute({
+      ...needs("work"),
       method: "put",
       path: "/v1/schedules/{name}",
       tags: TAGS,
@@ -104,6 +106,7 @@ export function scheduleRoutes(app: App, services: Services): void {
 
   app.openapi(
     createRoute({
+      ...needs("readTasks"),
       method: "get",
       path: "/v1/schedules",
       tags: TAGS,
@@ -148,6 +151,7 @@ export function scheduleRoutes(app: App, services: Services): void {
 
   app.openapi(
     createRoute({
+      ...needs("readTasks"),
       method: "get",
       path: "/v1/schedules/{name}",
       tags: TAGS,

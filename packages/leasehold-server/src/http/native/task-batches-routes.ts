@@ -14,6 +14,7 @@ import {
 } from "../../protocol/index.js";
 import { callerOf } from "../auth/caller.js";
 import { type AppEnv, limitBody, ttlOf } from "../request.js";
+import { needs } from "../route-rules.js";
 import { type App, answers, bodyProblems, defined, jsonBody, otherMethods } from "../routing.js";
 import type { Services } from "../services.js";
 import { toWireOutcome } from "./outcomes.js";
@@ -28,6 +29,7 @@ export function taskBatchRoutes(app: App, services: Services): void {
     summary: string,
     bytes: number = LIMITS.payloadBodyBytes,
   ) => ({
+    ...needs("work", "keeps"),
     method: "post" as const,
     path: `/api/tasks/${name}` as const,
     tags: ["tasks"],

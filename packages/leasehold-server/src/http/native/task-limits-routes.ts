@@ -14,6 +14,7 @@ import { callerOf } from "../auth/caller.js";
 import { byCaller, checkReason, controlOf } from "../operations/operator-action.js";
 import { failed, ProblemError, tooMany } from "../problems.js";
 import { limitBody } from "../request.js";
+import { needs } from "../route-rules.js";
 import { type App, answers, bodyProblems, jsonBody, otherMethods, problems } from "../routing.js";
 import type { Services } from "../services.js";
 
@@ -29,6 +30,7 @@ function limitsOf({ tasks }: Pick<Services, "tasks">): Store {
 export function taskLimitRoutes(app: App, services: Services): void {
   app.openapi(
     createRoute({
+      ...needs("readTasks"),
       method: "get",
       path: PATH,
       tags: TAGS,
@@ -51,6 +53,7 @@ export function taskLimitRoutes(app: App, services: Services): void {
 
   app.openapi(
     createRoute({
+      ...needs("work"),
       method: "put",
       path: PATH,
       tags: TAGS,
@@ -78,6 +81,7 @@ export function taskLimitRoutes(app: App, services: Services): void {
 
   app.openapi(
     createRoute({
+      ...needs("operate"),
       method: "post",
       path: PATH,
       tags: TAGS,
@@ -119,6 +123,7 @@ export function taskLimitRoutes(app: App, services: Services): void {
 
   app.openapi(
     createRoute({
+      ...needs("operate"),
       method: "delete",
       path: PATH,
       tags: TAGS,

@@ -17,6 +17,7 @@ import {
 import { callerOf } from "../auth/caller.js";
 import { unknownTask } from "../problems.js";
 import type { AppEnv } from "../request.js";
+import { needs } from "../route-rules.js";
 import { type App, answers, otherMethods, problems } from "../routing.js";
 import type { Services } from "../services.js";
 
@@ -55,6 +56,7 @@ export function taskListRoutes(app: App, services: Services): void {
 
   app.openapi(
     createRoute({
+      ...needs("readTasks"),
       method: "get",
       path: "/api/tasks",
       tags: TAGS,
@@ -72,6 +74,7 @@ export function taskListRoutes(app: App, services: Services): void {
   for (const [name, state] of Object.entries(LISTS)) {
     app.openapi(
       createRoute({
+        ...needs("readTasks"),
         method: "get",
         path: `/api/tasks/${name}`,
         tags: TAGS,
@@ -89,6 +92,7 @@ export function taskListRoutes(app: App, services: Services): void {
 
   app.openapi(
     createRoute({
+      ...needs("readTasks"),
       method: "get",
       path: "/api/tasks/counts",
       tags: TAGS,
@@ -105,6 +109,7 @@ export function taskListRoutes(app: App, services: Services): void {
 
   app.openapi(
     createRoute({
+      ...needs("readTasks"),
       method: "get",
       path: "/api/tasks/leases",
       tags: TAGS,
@@ -139,6 +144,7 @@ export function taskRoute(app: App, services: Services): void {
   const { tasks } = services;
   app.openapi(
     createRoute({
+      ...needs("readTasks"),
       method: "get",
       path: "/api/tasks/{id}",
       tags: TAGS,

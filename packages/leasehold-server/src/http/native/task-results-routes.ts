@@ -17,6 +17,7 @@ import {
 import { callerOf } from "../auth/caller.js";
 import { unknownTask } from "../problems.js";
 import { type AppEnv, limitBody } from "../request.js";
+import { needs } from "../route-rules.js";
 import {
   type App,
   answers,
@@ -36,6 +37,7 @@ export function taskResultRoutes(app: App, services: Services): void {
   const { tasks } = services;
   app.openapi(
     createRoute({
+      ...needs("readTasks"),
       method: "get",
       path: "/v1/tasks/stats",
       tags: TAGS,
@@ -65,6 +67,7 @@ export function taskResultRoutes(app: App, services: Services): void {
 
   app.openapi(
     createRoute({
+      ...needs("readTasks"),
       method: "get",
       path: "/v1/tasks/keys",
       tags: TAGS,
@@ -92,6 +95,7 @@ export function taskResultRoutes(app: App, services: Services): void {
 
   app.openapi(
     createRoute({
+      ...needs("readTasks"),
       method: "post",
       path: "/v1/tasks/results",
       tags: TAGS,
@@ -118,6 +122,7 @@ export function taskResultRoutes(app: App, services: Services): void {
 
   app.openapi(
     createRoute({
+      ...needs("readTasks", "waits"),
       method: "get",
       path: "/v1/tasks/{id}/result",
       tags: TAGS,

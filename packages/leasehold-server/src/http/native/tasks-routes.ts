@@ -29,6 +29,7 @@ import {
 import { type Caller, callerOf } from "../auth/caller.js";
 import { failed, ProblemError, refused } from "../problems.js";
 import { type AppEnv, forgetBody, limitBody, ttlOf } from "../request.js";
+import { needs } from "../route-rules.js";
 import { type App, answers, bodyProblems, defined, jsonBody, otherMethods } from "../routing.js";
 import type { Services } from "../services.js";
 
@@ -49,6 +50,7 @@ export function queueRoutes(app: App, services: Services): void {
 
   app.openapi(
     createRoute({
+      ...needs("work"),
       method: "post",
       path: "/api/tasks",
       tags: TAGS,
@@ -86,6 +88,7 @@ export function queueRoutes(app: App, services: Services): void {
 
   app.openapi(
     createRoute({
+      ...needs("work", "waits"),
       method: "post",
       path: "/api/tasks/next",
       tags: TAGS,
@@ -179,6 +182,7 @@ async function requeue(
 export function holderRoutes(app: App, services: Services): void {
   const { batchedTasks } = services;
   const about = (operation: string, summary: string, bytes: number = LIMITS.payloadBodyBytes) => ({
+    ...needs("work", "keeps"),
     method: "put" as const,
     path: `/api/tasks/{id}/${operation}` as const,
     tags: TAGS,

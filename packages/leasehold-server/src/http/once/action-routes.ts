@@ -11,6 +11,7 @@ import {
 import { callerOf } from "../auth/caller.js";
 import { byCaller, checkReason, controlOf } from "../operations/operator-action.js";
 import type { AppEnv } from "../request.js";
+import { needs } from "../route-rules.js";
 import { type App, answers, otherMethods, problems } from "../routing.js";
 import type { Services } from "../services.js";
 import { onceOf } from "./routes.js";
@@ -22,6 +23,7 @@ const PROBLEMS = problems("INVALID_REQUEST", "NO_ONCE", "NO_CONTROL");
 export function onceActionRoutes(app: App, services: Services): void {
   app.openapi(
     createRoute({
+      ...needs("operate"),
       method: "post",
       path: "/v1/once/{key}/retry",
       tags: TAGS,
@@ -40,6 +42,7 @@ export function onceActionRoutes(app: App, services: Services): void {
 
   app.openapi(
     createRoute({
+      ...needs("operate"),
       method: "delete",
       path: "/v1/once/{key}",
       tags: TAGS,

@@ -18,6 +18,7 @@ import { callerOf, checkResources } from "../auth/caller.js";
 import { toWireOutcome } from "../native/outcomes.js";
 import { ProblemError } from "../problems.js";
 import { limitBody, type RequestScope } from "../request.js";
+import { needs } from "../route-rules.js";
 import {
   type App,
   answers,
@@ -48,6 +49,7 @@ export function onceRoutes(app: App, services: Services): void {
   const count = (outcome: "ran" | "failed" | "lost") =>
     services.env.telemetry?.count("leasehold.once.runs", { outcome });
   const report = <Name extends string>(name: Name, summary: string) => ({
+    ...needs("hold", "keeps"),
     method: "post" as const,
     path: `/v1/once/${name}` as const,
     tags: TAGS,
@@ -97,6 +99,7 @@ export function onceRoutes(app: App, services: Services): void {
 
   app.openapi(
     createRoute({
+      ...needs("read"),
       method: "get",
       path: "/v1/once",
       tags: TAGS,
@@ -125,6 +128,7 @@ export function onceRoutes(app: App, services: Services): void {
 
   app.openapi(
     createRoute({
+      ...needs("read"),
       method: "get",
       path: "/v1/once/{key}",
       tags: TAGS,

@@ -7,6 +7,7 @@ import {
 } from "leasehold/internal";
 import { AuditListQuery, AuditPage, Verification, VerifyQuery } from "../../protocol/index.js";
 import { callerOf } from "../auth/caller.js";
+import { needs } from "../route-rules.js";
 import { type App, answers, otherMethods, problems } from "../routing.js";
 import type { Services } from "../services.js";
 import { controlOf } from "./operator-action.js";
@@ -20,6 +21,7 @@ export function auditRoutes(app: App, services: Services): void {
 
   app.openapi(
     createRoute({
+      ...needs("operate"),
       method: "get",
       path: "/v1/audit",
       tags: TAGS,
@@ -49,6 +51,7 @@ export function auditRoutes(app: App, services: Services): void {
 
   app.openapi(
     createRoute({
+      ...needs("operate"),
       method: "get",
       path: "/v1/audit/verify",
       tags: TAGS,

@@ -13,6 +13,7 @@ import {
 } from "../../protocol/index.js";
 import { type Caller, callerOf } from "../auth/caller.js";
 import { type AppEnv, type Budget, limitBody } from "../request.js";
+import { needs } from "../route-rules.js";
 import { type App, answers, bodyProblems, jsonBody, otherMethods, problems } from "../routing.js";
 import type { Services } from "../services.js";
 import { byCaller } from "./operator-action.js";
@@ -57,6 +58,7 @@ export function generatorRoutes(app: App, services: Services): void {
 
   app.openapi(
     createRoute({
+      ...needs("readTasks"),
       method: "get",
       path: "/api/generator",
       tags: TAGS,
@@ -74,6 +76,7 @@ export function generatorRoutes(app: App, services: Services): void {
   for (const action of ["start", "stop"] as const) {
     app.openapi(
       createRoute({
+        ...needs("operate"),
         method: "post",
         path: `/api/generator/${action}` as const,
         tags: TAGS,
@@ -92,6 +95,7 @@ export function generatorRoutes(app: App, services: Services): void {
 
   app.openapi(
     createRoute({
+      ...needs("operate"),
       method: "put",
       path: "/api/generator/rate",
       tags: TAGS,

@@ -23,6 +23,7 @@ import {
 import { callerOf } from "../auth/caller.js";
 import { invalid, ProblemError, tooMany } from "../problems.js";
 import { limitBody } from "../request.js";
+import { needs } from "../route-rules.js";
 import {
   type App,
   answers,
@@ -44,6 +45,7 @@ export function keyRoutes(app: App, services: Services): void {
 
   app.openapi(
     createRoute({
+      ...needs("administer"),
       method: "get",
       path: "/v1/keys",
       tags: TAGS,
@@ -67,6 +69,7 @@ export function keyRoutes(app: App, services: Services): void {
 
   app.openapi(
     createRoute({
+      ...needs("administer"),
       method: "post",
       path: "/v1/keys",
       tags: TAGS,
@@ -97,6 +100,7 @@ export function keyRoutes(app: App, services: Services): void {
 
   app.openapi(
     createRoute({
+      ...needs("administer"),
       method: "post",
       path: "/v1/keys/{id}/rotate",
       tags: TAGS,
@@ -125,6 +129,7 @@ export function keyRoutes(app: App, services: Services): void {
 
   app.openapi(
     createRoute({
+      ...needs("administer"),
       method: "delete",
       path: "/v1/keys/{id}",
       tags: TAGS,

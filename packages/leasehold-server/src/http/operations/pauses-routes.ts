@@ -7,6 +7,7 @@ import { type Caller, callerOf, checkNoTask, covers, TASK_PREFIX } from "../auth
 import { checkOperates, checkOperatesQueue } from "../auth/scope.js";
 import { tooMany } from "../problems.js";
 import { type Budget, limitBody } from "../request.js";
+import { needs } from "../route-rules.js";
 import { type App, answers, bodyProblems, jsonBody, otherMethods, problems } from "../routing.js";
 import type { Services } from "../services.js";
 import { byCaller, controlOf } from "./operator-action.js";
@@ -19,6 +20,7 @@ const MAX_PAUSES = 1_000;
 export function pauseRoutes(app: App, services: Services): void {
   app.openapi(
     createRoute({
+      ...needs("read"),
       method: "get",
       path: PATH,
       tags: TAGS,
@@ -42,6 +44,7 @@ export function pauseRoutes(app: App, services: Services): void {
 
   app.openapi(
     createRoute({
+      ...needs("operate", "keeps"),
       method: "put",
       path: PATH,
       tags: TAGS,
@@ -74,6 +77,7 @@ export function pauseRoutes(app: App, services: Services): void {
 
   app.openapi(
     createRoute({
+      ...needs("operate", "keeps"),
       method: "delete",
       path: PATH,
       tags: TAGS,

@@ -16,6 +16,7 @@ import { callerOf } from "../auth/caller.js";
 import { schedulesOf, unknownSchedule } from "../native/schedules-routes.js";
 import { failed } from "../problems.js";
 import type { AppEnv } from "../request.js";
+import { needs } from "../route-rules.js";
 import { type App, answers, otherMethods, problems } from "../routing.js";
 import type { Services } from "../services.js";
 import { byCaller, checkReason, controlOf } from "./operator-action.js";
@@ -35,6 +36,7 @@ export function scheduleActionRoutes(app: App, services: Services): void {
 
   app.openapi(
     createRoute({
+      ...needs("operate"),
       method: "post",
       path: path("pause"),
       tags: TAGS,
@@ -56,6 +58,7 @@ export function scheduleActionRoutes(app: App, services: Services): void {
 
   app.openapi(
     createRoute({
+      ...needs("operate"),
       method: "post",
       path: path("resume"),
       tags: TAGS,
@@ -77,6 +80,7 @@ export function scheduleActionRoutes(app: App, services: Services): void {
 
   app.openapi(
     createRoute({
+      ...needs("operate"),
       method: "post",
       path: path("run"),
       tags: TAGS,
@@ -105,6 +109,7 @@ export function scheduleActionRoutes(app: App, services: Services): void {
 
   app.openapi(
     createRoute({
+      ...needs("operate"),
       method: "delete",
       path: "/v1/schedules/{name}",
       tags: TAGS,

@@ -14,6 +14,7 @@ import {
 import { toWireOutcome } from "../native/outcomes.js";
 import { notAllowed } from "../problems.js";
 import { limitBody } from "../request.js";
+import { needs } from "../route-rules.js";
 import { type App, answers, bodyProblems, jsonBody, otherMethods, problems } from "../routing.js";
 import type { Services } from "../services.js";
 import { runBulkAction, runTaskAction, type TaskAction } from "./task-actions.js";
@@ -60,6 +61,7 @@ export function taskActionRoutes(app: App, services: Services): void {
     const limited = operation === "retry" ? (["LIMIT_REACHED"] as const) : [];
     app.openapi(
       createRoute({
+        ...needs("operate"),
         method: "post",
         path: `/api/tasks/${operation}`,
         tags: TAGS,
@@ -82,6 +84,7 @@ export function taskActionRoutes(app: App, services: Services): void {
 
     app.openapi(
       createRoute({
+        ...needs("operate"),
         method,
         path,
         tags: TAGS,
@@ -107,6 +110,7 @@ export function taskActionRoutes(app: App, services: Services): void {
 
   app.openapi(
     createRoute({
+      ...needs("operate"),
       method: "post",
       path: "/api/tasks/bulk",
       tags: TAGS,

@@ -5,6 +5,7 @@ import { LIMITS } from "leasehold/internal/wire";
 import { LimitsBody, TenantLimits } from "../../protocol/index.js";
 import { callerOf } from "../auth/caller.js";
 import { limitBody } from "../request.js";
+import { needs } from "../route-rules.js";
 import {
   type App,
   answers,
@@ -23,6 +24,7 @@ const TAGS = ["limits"];
 export function tenantLimitRoutes(app: App, services: Services): void {
   app.openapi(
     createRoute({
+      ...needs("read"),
       method: "get",
       path: PATH,
       tags: TAGS,
@@ -42,6 +44,7 @@ export function tenantLimitRoutes(app: App, services: Services): void {
 
   app.openapi(
     createRoute({
+      ...needs("administer"),
       method: "put",
       path: PATH,
       tags: TAGS,
