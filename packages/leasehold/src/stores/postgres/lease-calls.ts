@@ -25,23 +25,18 @@ import {
   StoreUnavailableError,
 } from "../../core/index.js";
 import { type Clock, invariant, zip } from "../../env/index.js";
-import { DEFAULT_TIMEOUT_MS, type Parameter, type Sql } from "./connection.js";
+import { DEFAULT_TIMEOUT_MS } from "./connection.js";
 import { CONFIRM } from "./connection-pool.js";
 import { failedOutcome } from "./failures.js";
 import { keyText } from "./keys.js";
-import { askLean, type LeanStatement } from "./lean-statement.js";
 import { askAgain } from "./locked-rows.js";
+import { askLean, type Statement } from "./statement.js";
 
-/** A statement for requests on different keys: its values, and the meaning of its rows. */
-export interface Statement<Request, Outcome, Row> {
-  readonly sql: Sql;
+/** A statement for requests on different keys, and the meaning of its rows. */
+export interface LeaseStatement<Request, Outcome, Row>
+  extends Statement<Request, Request, Outcome> {
   /** A statement has one request for each such text. By default, this is the key. */
   readonly roundOf?: (request: Request) => string;
-  text(requests: readonly Request[]): string;
-  /** The values, one array per column. */
-  values(requests: readonly Request[]): Parameter[];
-  /** A cheaper statement to try first; null if it does not suit the requests. */
-  lean?(requests: readonly Request[]): LeanStatement<Outcome> | null;
   outcome(row: Row, request: Request): Outcome;
   /**
    * Whether the row reports a grant of another statement, which a standby may not have confirmed yet.
@@ -74,7 +69,7 @@ export class LeaseCalls {
 
   /** Returns one outcome per request, in order, all within the timeout. */
   decide<Request extends Key, Outcome extends { readonly status: string }, Answer extends Row>(
-    statement: Statement<Request, Outcome, Answer>,
+    statement: LeaseStatement<Request, Outcome, Answer>,
     requests: readonly Request[],
     options?: CallOptions,
     next?: Decide<Request, Outcome>,
@@ -91,7 +86,7 @@ export class LeaseCalls {
     Outcome extends { readonly status: string },
     Answer extends Row,
   >(
-    statement: Statement<Request, Outcome, Answer>,
+    statement: LeaseStatement<Request, Outcome, Answer>,
     requests: readonly Request[],
     options?: CallOptions,
     merging?: Merging<Request, Outcome | Failed>,
@@ -102,7 +97,7 @@ export class LeaseCalls {
   }
 
   #sending<Request extends Key, Outcome extends { readonly status: string }, Answer extends Row>(
-    statement: Statement<Request, Outcome, Answer>,
+    statement: LeaseStatement<Request, Outcome, Answer>,
     { timeoutMs = DEFAULT_TIMEOUT_MS }: CallOptions = {},
   ): (some: readonly Request[]) => Promise<(Outcome | Failed)[]> {
     const deadlineMs = this.#clock.monotonic() + timeoutMs;
@@ -133,7 +128,7 @@ export class LeaseCalls {
 
   /** Runs the general statement. The outcome of a request that it did not decide is null. */
   async #ask<Request extends Key, Outcome, Answer extends Row>(
-    statement: Statement<Request, Outcome, Answer>,
+    statement: LeaseStatement<Request, Outcome, Answer>,
     requests: readonly Request[],
     deadlineMs: number,
   ): Promise<(Outcome | Failed | null)[]> {

@@ -11,7 +11,6 @@ import type {
 } from "../../core/index.js";
 import { invariant } from "../../env/index.js";
 import { keyColumns } from "./keys.js";
-import { type LeanStatement, listOf } from "./lean-statement.js";
 import {
   ACQUIRE_FREE,
   ACQUIRE_FREE_MIXED,
@@ -24,6 +23,7 @@ import {
   type ReleasedRow,
   type ReplacedGrant,
 } from "./lease-lean-statements.js";
+import { type LeanStatement, listOf } from "./statement.js";
 import { safeToken, termOf, viewOf } from "./views.js";
 
 /**

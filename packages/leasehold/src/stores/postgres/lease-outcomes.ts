@@ -20,7 +20,7 @@ import {
   ACQUIRE_OR_WAIT,
   type AcquireRow,
 } from "./lease-acquire-statements.js";
-import type { Statement } from "./lease-calls.js";
+import type { LeaseStatement } from "./lease-calls.js";
 import { leanAcquire, leanRelease, leanRenew } from "./lease-lean-outcomes.js";
 import {
   RELEASE,
@@ -43,7 +43,7 @@ export function acquiring(
   sql: Sql,
   requests: readonly AcquireRequest[],
   returnReplaced: boolean,
-): Statement<AcquireRequest, AcquireOutcome, AcquireRow> {
+): LeaseStatement<AcquireRequest, AcquireOutcome, AcquireRow> {
   const awaited = new Set(requests.filter(({ queueMs }) => queueMs).map(keyText));
   const isAwaited = (request: AcquireRequest) => awaited.has(keyText(request));
   // For the other keys, the outcome of the first request decides the rest without the store.
@@ -100,7 +100,7 @@ function acquireOutcome(row: AcquireRow, { namespace, resource }: Key): AcquireO
   return { ...granted, replaced };
 }
 
-export function renewing(sql: Sql): Statement<RenewRequest, RenewOutcome, RenewRow> {
+export function renewing(sql: Sql): LeaseStatement<RenewRequest, RenewOutcome, RenewRow> {
   return {
     sql,
     text: () => RENEW,
@@ -117,7 +117,7 @@ export function renewing(sql: Sql): Statement<RenewRequest, RenewOutcome, RenewR
   };
 }
 
-export function releasing(sql: Sql): Statement<ReleaseRequest, ReleaseOutcome, ReleaseRow> {
+export function releasing(sql: Sql): LeaseStatement<ReleaseRequest, ReleaseOutcome, ReleaseRow> {
   return {
     sql,
     text: () => RELEASE,
@@ -127,7 +127,7 @@ export function releasing(sql: Sql): Statement<ReleaseRequest, ReleaseOutcome, R
   };
 }
 
-export function revoking(sql: Sql): Statement<RevokeRequest, RevokeOutcome, RevokeRow> {
+export function revoking(sql: Sql): LeaseStatement<RevokeRequest, RevokeOutcome, RevokeRow> {
   return {
     sql,
     text: () => REVOKE,

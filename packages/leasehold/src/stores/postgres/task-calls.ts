@@ -20,8 +20,8 @@ import type { TaskGrant, TaskKey } from "../../tasks/port.js";
 import { isTaskId } from "../../tasks/record.js";
 import { DEFAULT_TIMEOUT_MS, type Parameter, type Sql } from "./connection.js";
 import { failedOutcome, isUniqueViolation } from "./failures.js";
-import { askLean, type LeanStatement } from "./lean-statement.js";
 import { askAgain } from "./locked-rows.js";
+import { askLean, type Statement } from "./statement.js";
 import { type ChangedRow, TASK_STATE, type TaskStateRow } from "./task-statements.js";
 
 /** Total attempts of a statement that collides with another one. */
@@ -37,13 +37,8 @@ export interface Entry<Request> {
 }
 
 /** A statement about different tasks, and the meaning of its rows. */
-export interface Statement<Request, Outcome, Row extends ChangedRow> {
-  readonly sql: Sql;
-  readonly text: string;
-  /** The values, one array per column. */
-  values(entries: readonly Entry<Request>[]): Parameter[];
-  /** A cheaper statement to try first; null if it does not suit the requests. */
-  lean?(requests: readonly Request[]): LeanStatement<Outcome> | null;
+export interface TaskStatement<Request, Outcome, Row extends ChangedRow>
+  extends Statement<Entry<Request>, Request, Outcome> {
   /** Reads the state of the tasks that the statement skipped; default TASK_STATE. */
   readonly state?: string;
   /** The outcome if the statement changed the task. */
@@ -97,7 +92,7 @@ export class TaskCalls {
     Outcome extends { readonly status: string },
     Row extends ChangedRow,
   >(
-    statement: Statement<Request, Outcome, Row>,
+    statement: TaskStatement<Request, Outcome, Row>,
     requests: readonly Request[],
     options?: CallOptions,
   ): Promise<(Outcome | Failed)[]> {
@@ -117,7 +112,7 @@ export class TaskCalls {
     Outcome extends { readonly status: string },
     Row extends ChangedRow,
   >(
-    statement: Statement<Request, Outcome, Row>,
+    statement: TaskStatement<Request, Outcome, Row>,
     requests: readonly Request[],
     run: Run,
   ): Promise<(Outcome | Failed)[]> {
@@ -134,7 +129,7 @@ export class TaskCalls {
       const left = await askAgain(this.#clock, entries, async (asked) => {
         let open = asked;
         try {
-          for (const row of await run<Row>(statement.text, statement.values(open))) {
+          for (const row of await run<Row>(statement.text(open), statement.values(open))) {
             const { index, request } = open[row.n - 1] as (typeof open)[number];
             outcomes[index] = statement.changed(row, request);
             changedAt.set(keyText(request), index);

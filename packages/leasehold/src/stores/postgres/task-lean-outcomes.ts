@@ -9,7 +9,7 @@ import type {
 import { DEFAULT_GRACE_MS, FIRST_VERSION } from "../../tasks/port.js";
 import { encodeJson, isTaskId, NOTHING } from "../../tasks/record.js";
 import type { Parameter } from "./connection.js";
-import { type LeanStatement, listOf } from "./lean-statement.js";
+import { type LeanStatement, listOf } from "./statement.js";
 import { isHex } from "./task-calls.js";
 import { COMPLETE_LIVE, type CompletedRow, type LeanClaimedRow } from "./task-lean-statements.js";
 import { decode, iso } from "./task-views.js";

@@ -20,7 +20,7 @@ import type {
 import { encodeJson, isUnfinished, storedError } from "../../tasks/record.js";
 import { refusal } from "../../tasks/rules.js";
 import type { Sql } from "./connection.js";
-import { grantColumns, keyColumns, type Statement } from "./task-calls.js";
+import { grantColumns, keyColumns, type TaskStatement } from "./task-calls.js";
 import type { ClaimedRow } from "./task-claim-statements.js";
 import { leanComplete } from "./task-lean-outcomes.js";
 import {
@@ -40,10 +40,10 @@ import {
 } from "./task-statements.js";
 import { decode, iso } from "./task-views.js";
 
-export function renewing(sql: Sql): Statement<HeartbeatRequest, HeartbeatOutcome, RenewedRow> {
+export function renewing(sql: Sql): TaskStatement<HeartbeatRequest, HeartbeatOutcome, RenewedRow> {
   return {
     sql,
-    text: HEARTBEAT,
+    text: () => HEARTBEAT,
     values: (entries) => [
       ...grantColumns(entries),
       entries.map(({ request }) => request.ttlMs),
@@ -68,11 +68,11 @@ export function renewing(sql: Sql): Statement<HeartbeatRequest, HeartbeatOutcome
 }
 
 /** For one batch, because it counts the returned outputs. */
-export function completing(sql: Sql): Statement<CompleteRequest, CompleteOutcome, ChangedRow> {
+export function completing(sql: Sql): TaskStatement<CompleteRequest, CompleteOutcome, ChangedRow> {
   const repeated = new RepeatedOutputs();
   return {
     sql,
-    text: COMPLETE,
+    text: () => COMPLETE,
     state: TASK_STATE_AND_OUTPUT,
     lean: leanComplete,
     values: (entries) => [
@@ -103,10 +103,13 @@ export function completing(sql: Sql): Statement<CompleteRequest, CompleteOutcome
   };
 }
 
-export function failing(sql: Sql, random: Random): Statement<FailRequest, FailOutcome, FailedRow> {
+export function failing(
+  sql: Sql,
+  random: Random,
+): TaskStatement<FailRequest, FailOutcome, FailedRow> {
   return {
     sql,
-    text: FAIL,
+    text: () => FAIL,
     values: (entries) => [
       ...grantColumns(entries),
       entries.map(({ request }) => storedError(request.error)),
@@ -123,10 +126,10 @@ export function failing(sql: Sql, random: Random): Statement<FailRequest, FailOu
   };
 }
 
-export function requeueing(sql: Sql): Statement<RequeueRequest, RequeueOutcome, ChangedRow> {
+export function requeueing(sql: Sql): TaskStatement<RequeueRequest, RequeueOutcome, ChangedRow> {
   return {
     sql,
-    text: REQUEUE,
+    text: () => REQUEUE,
     values: (entries) => [
       ...grantColumns(entries),
       entries.map(({ request }) => request.retryInMs ?? null),
@@ -141,10 +144,10 @@ export function requeueing(sql: Sql): Statement<RequeueRequest, RequeueOutcome, 
   };
 }
 
-export function cancelling(sql: Sql): Statement<TaskKey, AdminOutcome, ChangedRow> {
+export function cancelling(sql: Sql): TaskStatement<TaskKey, AdminOutcome, ChangedRow> {
   return {
     sql,
-    text: CANCEL,
+    text: () => CANCEL,
     values: keyColumns,
     changed: () => ({ status: "ok", state: "cancelled" }),
     passedOver(skipped) {
@@ -156,10 +159,10 @@ export function cancelling(sql: Sql): Statement<TaskKey, AdminOutcome, ChangedRo
   };
 }
 
-export function retrying(sql: Sql): Statement<TaskKey, AdminOutcome, ChangedRow> {
+export function retrying(sql: Sql): TaskStatement<TaskKey, AdminOutcome, ChangedRow> {
   return {
     sql,
-    text: RETRY,
+    text: () => RETRY,
     values: keyColumns,
     changed: () => ({ status: "ok", state: "pending" }),
     passedOver(skipped) {
@@ -171,10 +174,10 @@ export function retrying(sql: Sql): Statement<TaskKey, AdminOutcome, ChangedRow>
   };
 }
 
-export function deleting(sql: Sql): Statement<TaskKey, AdminOutcome, DeletedRow> {
+export function deleting(sql: Sql): TaskStatement<TaskKey, AdminOutcome, DeletedRow> {
   return {
     sql,
-    text: DELETE,
+    text: () => DELETE,
     values: keyColumns,
     changed: ({ state }) => ({ status: "ok", state }),
     passedOver(skipped) {

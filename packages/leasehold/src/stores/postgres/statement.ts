@@ -1,10 +1,23 @@
-/** A lean statement decides what is simple of a batch, and leaves the rest to the general one (decision 0022). */
+/**
+ * The statements that decide batches. A lean one decides what is simple of a batch, and leaves the rest to the general
+ * one (decision 0022).
+ */
 import type { Failed } from "../../core/index.js";
 import { invariant } from "../../env/index.js";
-import type { Parameter, Scalar } from "./connection.js";
+import type { Parameter, Scalar, Sql } from "./connection.js";
 import { failedOutcome } from "./failures.js";
 
 type Row = Readonly<Record<string, Scalar>>;
+
+/** How a batch is sent as one statement. lease-calls.ts and task-calls.ts say what its rows mean. */
+export interface Statement<Item, Request, Outcome> {
+  readonly sql: Sql;
+  text(items: readonly Item[]): string;
+  /** The values, one array per column. */
+  values(items: readonly Item[]): Parameter[];
+  /** A cheaper statement to try first; null if it does not suit the requests. */
+  lean?(requests: readonly Request[]): LeanStatement<Outcome> | null;
+}
 
 /** A statement with one row, for requests that have most values in common. */
 export interface LeanStatement<Outcome> {
