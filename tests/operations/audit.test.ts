@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import {
   type Act,
-  type Checkpoint,
+  type ChainEnd,
   type Control,
   chained,
   verifyAudit,
@@ -272,12 +272,12 @@ for (const engine of SQL_ENGINES) {
 
   engine.describe(`the audit in ${engine.name}, tampered with`, () => {
     let opened: OpenedSql;
-    let checkpoint: Checkpoint;
+    let exported: ChainEnd;
     const ENTRIES = 12;
     beforeAll(async () => {
       opened = await engine.open();
       for (let n = 1; n <= ENTRIES; n++) await revoke(opened.control, `r-${n}`);
-      checkpoint = await opened.control.audit.head();
+      exported = await opened.control.audit.head();
       // What a superuser can do.
       await opened.query("ALTER TABLE leasehold.audit DISABLE TRIGGER ALL");
       await opened.query("ALTER TABLE leasehold.audit_head DISABLE TRIGGER ALL");
@@ -286,10 +286,10 @@ for (const engine of SQL_ENGINES) {
     });
     afterAll(() => opened.close());
 
-    /** What is found, by those who have the checkpoint, after the statements; they are undone. */
+    /** What is found, by those who have an export, after the statements; they are undone. */
     async function found(...statements: readonly string[]) {
       for (const statement of statements) await opened.query(statement);
-      const verification = await verifyAudit(opened.control.audit, checkpoint);
+      const verification = await verifyAudit(opened.control.audit, exported);
       await opened.query("DELETE FROM leasehold.audit");
       await opened.query("INSERT INTO leasehold.audit SELECT * FROM untouched");
       await opened.query("DELETE FROM leasehold.audit_head");
@@ -300,7 +300,7 @@ for (const engine of SQL_ENGINES) {
       `UPDATE leasehold.audit SET ${change} WHERE seq = ${seq}`;
 
     it("is in order before that", async () => {
-      expect(await found()).toEqual({ ok: true, entries: ENTRIES, head: checkpoint });
+      expect(await found()).toEqual({ ok: true, entries: ENTRIES, head: exported });
     });
 
     it.each([
@@ -337,7 +337,7 @@ for (const engine of SQL_ENGINES) {
 
       // Even if its hash is right.
       const forged = chained(
-        checkpoint,
+        exported,
         { ...revocation("forged"), phase: "done", details: "{}" },
         new Date().toISOString(),
       );
@@ -360,7 +360,7 @@ for (const engine of SQL_ENGINES) {
         hash = (SELECT a.hash FROM leasehold.audit a WHERE a.seq = 9)`;
       const both = await found(cut, head);
       expect(both).toMatchObject({ ok: false, seq: 10 });
-      expect(both).toHaveProperty("problem", expect.stringContaining("checkpoint"));
+      expect(both).toHaveProperty("problem", expect.stringContaining("export"));
       const all = await found(
         "DELETE FROM leasehold.audit",
         "UPDATE leasehold.audit_head SET seq = 0, hash = repeat('0', 64)",
@@ -396,7 +396,7 @@ for (const engine of SQL_ENGINES) {
 
     it("shows a chain that was written anew, whole", async () => {
       const entries = await opened.control.audit.read(0, 100);
-      let last: Checkpoint = { seq: 0, hash: "0".repeat(64) };
+      let last: ChainEnd = { seq: 0, hash: "0".repeat(64) };
       const rewritten = entries.flatMap((entry) => {
         const next = chained(last, { ...entry, reason: "no reason" }, entry.at);
         last = next;

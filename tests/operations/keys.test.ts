@@ -592,7 +592,7 @@ describePostgres("on the command line", () => {
       ["keys", "revoke", "0123456789ab", "--reason", "x"],
       ["keys", "rotate", "0123456789ab"],
       ["limits", "set", "--reason", "x"],
-      ["audit", "verify", "--checkpoint", join(directory, "missing")],
+      ["audit", "verify", "--export", join(directory, "missing")],
       ["audit", "export", "--out", join(directory, "missing", "audit.jsonl")],
       ["audit", "export", "--out", link],
     ]) {
@@ -638,13 +638,13 @@ describePostgres("on the command line", () => {
     });
   });
 
-  it("an export is a checkpoint, and verification ends with 1 when the chain is not what it was", async () => {
+  it("an export ends with the end of the chain, and verification ends with 1 when the chain is not what it was", async () => {
     const file = join(directory, "audit.jsonl");
     expect((await leasehold("audit", "export", "--out", file)).code).toBe(0);
     const lines = (await readFile(file, "utf8")).trimEnd().split("\n");
     const entries = lines.slice(0, -1).map((line) => JSON.parse(line));
     const { seq, hash } = entries.at(-1);
-    expect(JSON.parse(lines.at(-1) ?? "")).toEqual({ checkpoint: { seq, hash } });
+    expect(JSON.parse(lines.at(-1) ?? "")).toEqual({ end: { seq, hash } });
     expect(entries.map((entry) => entry.seq)).toEqual(entries.map((_, n) => n + 1));
     expect((await leasehold("audit", "export")).out).toBe(`${lines.join("\n")}\n`);
 
@@ -662,7 +662,7 @@ describePostgres("on the command line", () => {
     expect(await readFile(file, "utf8")).toBe(`${lines.join("\n")}\n`);
     await expect(stat(`${file}.part`)).rejects.toMatchObject({ code: "ENOENT" });
 
-    const verify = ["audit", "verify", "--checkpoint", file];
+    const verify = ["audit", "verify", "--export", file];
     expect(await leasehold(...verify)).toMatchObject({
       code: 0,
       out: expect.stringContaining(`entries: ${seq}, all unchanged`),

@@ -405,13 +405,13 @@ for (const engine of CONTROL_ENGINES) {
       );
     });
 
-    it("verifies the whole chain, also against a checkpoint, and shows no entry of others", async () => {
-      const checkpoint = await stores.control.audit.head();
+    it("verifies the whole chain, also against an export, and shows no entry of others", async () => {
+      const exported = await stores.control.audit.head();
       const verify = async (query = "") => (await operate("GET", `/v1/audit/verify${query}`)).body;
-      expect(await verify()).toEqual({ ok: true, ...checkpoint, problem: null });
+      expect(await verify()).toEqual({ ok: true, ...exported, problem: null });
       const both = await Promise.all([verify(), verify()]);
       expect(both).toMatchObject([{ ok: true }, { code: "OVERLOADED" }]);
-      const { seq, hash } = checkpoint;
+      const { seq, hash } = exported;
       expect(await verify(`?seq=${seq}&hash=${hash}`)).toMatchObject({ ok: true });
       const wrong = await verify(`?seq=${seq - 1}&hash=${hash}`);
       expect(wrong).toMatchObject({ ok: false, seq: seq - 1, hash: null });

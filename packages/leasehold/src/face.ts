@@ -11,7 +11,7 @@ export type {
   AuditLog,
   AuditPhase,
   AuditQuery,
-  Checkpoint,
+  ChainEnd,
   Control,
   GrantHistory,
   HistoryQuery,

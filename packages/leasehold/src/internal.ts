@@ -24,7 +24,7 @@ export {
   type AuditPhase,
   type By,
   CHAIN_BEGIN,
-  type Checkpoint,
+  type ChainEnd,
   type Control,
   claimedActorOf,
   clearPause,

@@ -8,7 +8,7 @@ import {
   type AuditEntry,
   type AuditLog,
   CHAIN_BEGIN,
-  type Checkpoint,
+  type ChainEnd,
   claimedActorOf,
   verifyAudit,
 } from "leasehold/internal";
@@ -93,28 +93,25 @@ function actionOf(text: string): string {
 }
 
 interface VerifyOptions {
-  readonly checkpoint?: string;
-  readonly fromCheckpoint?: boolean;
+  readonly export?: string;
+  readonly fromExport?: boolean;
   readonly json?: boolean;
 }
 
 function addVerify(audit: Command): void {
   withDatabase(audit.command("verify"))
     .description("verify the hash chain of all entries")
-    .option(
-      "--checkpoint <file>",
-      "earlier export, kept elsewhere, that the chain must still contain",
-    )
-    .option("--from-checkpoint", "read only the entries behind the checkpoint")
+    .option("--export <file>", "earlier export, kept elsewhere, that the chain must still contain")
+    .option("--from-export", "read only the entries behind the export")
     .option("--json", "print JSON")
     .addHelpText("after", VERIFY_HELP)
     .action(async (options: VerifyOptions, command: Command) => {
-      const { checkpoint, fromCheckpoint, json } = options;
-      if (fromCheckpoint && checkpoint === undefined) {
-        throw new UsageError("--from-checkpoint needs a --checkpoint <file>");
+      const { export: file, fromExport, json } = options;
+      if (fromExport && file === undefined) {
+        throw new UsageError("--from-export needs an --export <file>");
       }
-      const known = checkpoint === undefined ? CHAIN_BEGIN : await readCheckpoint(checkpoint);
-      const from = fromCheckpoint ? "checkpoint" : "start";
+      const known = file === undefined ? CHAIN_BEGIN : await readEnd(file);
+      const from = fromExport ? "export" : "start";
       const verified = await withControlOrServer(controlWhereOf(command), ({ audit: log }) =>
         "verify" in log ? log.verify(known, from) : verifyAudit(log, known, from),
       );
@@ -122,7 +119,7 @@ function addVerify(audit: Command): void {
         verified.ok && verified.entries === 0
           ? "no entries: is this the right store?"
           : verified.ok
-            ? `entries: ${verified.entries}, ${fromCheckpoint ? `those after ${known.seq}` : "all"} unchanged; the last hash is ${verified.head.hash}`
+            ? `entries: ${verified.entries}, ${fromExport ? `those after ${known.seq}` : "all"} unchanged; the last hash is ${verified.head.hash}`
             : `BROKEN at entry ${verified.seq}: ${verified.problem}`,
       );
       if (!verified.ok) throw new Exit(EXIT.failed);
@@ -133,13 +130,13 @@ function addVerify(audit: Command): void {
  * The last line of an export, or `{"seq": 12, "hash": "..."}` alone. An entry has these two as well: an export that ends
  * with one was cut off, and would prove less than it seems to.
  */
-async function readCheckpoint(file: string): Promise<Checkpoint> {
-  const text = await readText(file, "--checkpoint");
+async function readEnd(file: string): Promise<ChainEnd> {
+  const text = await readText(file, "--export");
   try {
     const line = JSON.parse(text.trimEnd().split("\n").at(-1) ?? "") as {
-      readonly checkpoint?: Partial<Checkpoint>;
-    } & Partial<Checkpoint>;
-    const { seq, hash, ...others } = line.checkpoint ?? line;
+      readonly end?: Partial<ChainEnd>;
+    } & Partial<ChainEnd>;
+    const { seq, hash, ...others } = line.end ?? line;
     if (
       Number.isSafeInteger(seq) &&
       /^[0-9a-f]{64}$/.test(hash ?? "") &&
@@ -151,13 +148,15 @@ async function readCheckpoint(file: string): Promise<Checkpoint> {
     // Reported below.
   }
   throw new UsageError(
-    `--checkpoint: ${file} does not end with a checkpoint: an export without its last line was cut off`,
+    `--export: ${file} does not end with the end of the chain: an export without its last line was cut off`,
   );
 }
 
 function addExport(audit: Command): void {
   withDatabase(audit.command("export"))
-    .description("export all entries of all tenants as JSON lines; the last line is a checkpoint")
+    .description(
+      "export all entries of all tenants as JSON lines; the last line is the end of the chain",
+    )
     .option("--out <file>", "write to this file (default: stdout)")
     .option("--json", "accepted for symmetry: exports are always JSON")
     .addHelpText("after", EXPORT_HELP)
@@ -206,15 +205,15 @@ function textOf(lines: readonly object[]): string {
 }
 
 export async function exportAll(log: Pick<AuditLog, "read">, write: Write): Promise<void> {
-  let checkpoint = CHAIN_BEGIN;
+  let end = CHAIN_BEGIN;
   for (;;) {
-    const page = await log.read(checkpoint.seq, PAGE);
-    const end = page.at(-1);
-    if (!end) break;
+    const page = await log.read(end.seq, PAGE);
+    const last = page.at(-1);
+    if (!last) break;
     await write(page);
-    checkpoint = { seq: end.seq, hash: end.hash };
+    end = { seq: last.seq, hash: last.hash };
   }
-  await write([{ checkpoint }]);
+  await write([{ end }]);
 }
 
 type Shown = AuditEntry & { readonly claimedActor: string | null };
@@ -265,17 +264,17 @@ claim beside it.
 Examples:
   leasehold audit list --target deploy/web
   leasehold audit export --out audit-2030-01-31.jsonl --control postgres://localhost/app
-  leasehold audit verify --checkpoint audit-2030-01-31.jsonl --control postgres://localhost/app`;
+  leasehold audit verify --export audit-2030-01-31.jsonl --control postgres://localhost/app`;
 
 const VERIFY_HELP = `
 Exit codes: 0 the chain is intact; 1 it is broken, and the output says where.
 
 A server verifies some hundred thousand entries within one request. For a longer chain, give it the last
-export with --from-checkpoint, or ask the database. Of the export, the last line is enough.
+export with --from-export, or ask the database. Of the export, the last line is enough.
 
 Example:
-  leasehold audit verify --checkpoint /mnt/elsewhere/audit.jsonl --json`;
+  leasehold audit verify --export /mnt/elsewhere/audit.jsonl --json`;
 
 const EXPORT_HELP = `
 Example:
-  leasehold audit export | tee audit.jsonl | tail -1 > checkpoint.json`;
+  leasehold audit export | tee audit.jsonl | tail -1 > end.json`;

@@ -21,7 +21,7 @@ function paged(count: number, most: number) {
 }
 
 test.each([0, 1, 999, 1_000, 1_001, 2_500])(
-  "an export of %i entries has each of them once, and ends with the last as its checkpoint",
+  "an export of %i entries has each of them once, and ends with the end of the chain",
   async (count) => {
     const entries = range(count).map((n) => ({ seq: n + 1, hash: `hash ${n + 1}` }) as AuditEntry);
     const lines: object[] = [];
@@ -31,8 +31,8 @@ test.each([0, 1, 999, 1_000, 1_001, 2_500])(
     );
     expect(lines.slice(0, -1)).toEqual(entries);
     const last = entries.at(-1);
-    const checkpoint = last ?? { seq: 0, hash: "0".repeat(64) };
-    expect(lines.at(-1)).toEqual({ checkpoint: { seq: checkpoint.seq, hash: checkpoint.hash } });
+    const end = last ?? { seq: 0, hash: "0".repeat(64) };
+    expect(lines.at(-1)).toEqual({ end: { seq: end.seq, hash: end.hash } });
   },
 );
 

@@ -120,16 +120,19 @@ export const VerifyQuery = z
       .regex(/^\d{1,15}$/, "must be a whole number")
       .transform(Number)
       .optional()
-      .openapi({ type: "integer", description: "Of a checkpoint that was stored elsewhere." }),
+      .openapi({
+        type: "integer",
+        description: "Of the end of an export that was stored elsewhere.",
+      }),
     hash: Hash.optional(),
-    from: z.enum(["start", "checkpoint"]).default("start").openapi({
+    from: z.enum(["start", "export"]).default("start").openapi({
       description:
-        "`checkpoint` reads only the entries behind it, for a chain that is too long for one request.",
+        "`export` reads only the entries behind it, for a chain that is too long for one request.",
     }),
   })
   .superRefine(({ seq, hash, from }, context) => {
-    if (from === "checkpoint" && seq === undefined && hash === undefined) {
-      const message = "needs the seq and hash of a checkpoint";
+    if (from === "export" && seq === undefined && hash === undefined) {
+      const message = "needs the seq and hash of the end of an export";
       context.addIssue({ code: "custom", path: ["from"], message });
     }
     if ((seq === undefined) === (hash === undefined)) return;

@@ -5,7 +5,7 @@ import {
   type AuditLog,
   beforeSeq,
   CHAIN_BEGIN,
-  type Checkpoint,
+  type ChainEnd,
   chained,
   MissingEndError,
   type NewAuditEntry,
@@ -112,7 +112,7 @@ it("names the first entry that was changed", async () => {
   expect(await verifyAudit(logOf(entries, at(8)))).toMatchObject({ ok: false, seq: 9 });
 });
 
-it("reads a chain from its start unless it is asked not to, whatever the checkpoint", async () => {
+it("reads a chain from its start unless it is asked not to, whatever the export", async () => {
   const entries = chainOf(9);
   const forged = entries.map((entry) => (entry.seq === 2 ? { ...entry, actor: "key:2" } : entry));
   expect(await verifyAudit(logOf(forged), entries[5])).toMatchObject({ ok: false, seq: 2 });
@@ -143,17 +143,17 @@ it("passes on that the store does not answer, which says nothing of the chain", 
   await expect(verifyAudit(log)).rejects.toBe(down);
 });
 
-it("reads from a checkpoint on only what is behind it", async () => {
+it("reads only what is behind an export, if it is asked to", async () => {
   const entries = chainOf(20);
   const at = (n: number) => entries[n - 1] as AuditEntry;
   const asked: number[] = [];
-  const verify = (chain: readonly AuditEntry[], checkpoint: Checkpoint) => {
+  const verify = (chain: readonly AuditEntry[], exported: ChainEnd) => {
     const log = logOf(chain, at(20));
     const read: typeof log.read = (afterSeq, limit) => {
       asked.push(afterSeq);
       return log.read(afterSeq, limit);
     };
-    return verifyAudit({ ...log, read }, checkpoint, "checkpoint");
+    return verifyAudit({ ...log, read }, exported, "export");
   };
   const { seq, hash } = at(20);
   expect(await verify(entries, at(12))).toEqual({
@@ -165,7 +165,7 @@ it("reads from a checkpoint on only what is behind it", async () => {
   const changed = (n: number) =>
     entries.map((entry) => (entry.seq === n ? { ...entry, actor: "key:2" } : entry));
   expect(await verify(changed(13), at(12))).toMatchObject({ ok: false, seq: 13 });
-  // It was verified when the checkpoint was exported.
+  // It was verified when it was exported.
   expect(await verify(changed(5), at(12))).toMatchObject({ ok: true });
   expect(await verify(entries, { seq: 12, hash: at(1).hash })).toMatchObject({
     ok: false,

@@ -4,8 +4,8 @@
  *   hash(n) = SHA-256(JSON [hash(n - 1), seq, at, namespace, actor, action, target, reason, phase,
  *                           details])           hash(0) = 64 zeros, seq from 1 without a gap
  *
- * A changed, deleted, inserted or moved entry breaks the chain after it. A checkpoint {seq, hash} that was
- * exported earlier and kept elsewhere detects a chain whose end was cut off or that was rewritten.
+ * A changed, deleted, inserted or moved entry breaks the chain after it. An earlier export that was kept elsewhere ends
+ * with {seq, hash} of its last entry: it reveals a chain whose end was cut off or that was rewritten.
  */
 
 import { InvalidOptionError, type Page, StoreMisconfiguredError } from "../core/index.js";
@@ -42,7 +42,7 @@ export interface AuditEntry extends NewAuditEntry {
 }
 
 /** The end of the chain at some time. */
-export interface Checkpoint {
+export interface ChainEnd {
   readonly seq: number;
   readonly hash: string;
 }
@@ -71,7 +71,7 @@ export interface AuditLog {
    * The end of the chain as the writers keep it, separate from the entries.
    * @throws MissingEndError if it was deleted
    */
-  head(): Promise<Checkpoint>;
+  head(): Promise<ChainEnd>;
 }
 
 /**
@@ -95,7 +95,7 @@ export class MissingEndError extends StoreMisconfiguredError {
   }
 }
 
-export const CHAIN_BEGIN: Checkpoint = { seq: 0, hash: "0".repeat(64) };
+export const CHAIN_BEGIN: ChainEnd = { seq: 0, hash: "0".repeat(64) };
 
 /**
  * The actor that the caller named in an entry's details; null if it named none. It is a claim: `actor` is
@@ -165,7 +165,7 @@ export const AUDIT_ACTIONS: readonly string[] = Object.keys(ACTIONS);
 export const ACTION_ALIASES: Readonly<Record<string, string>> = { FORCE_UNLOCK: "lease.revoke" };
 
 /** The entry behind `last`. */
-export function chained(last: Checkpoint, entry: NewAuditEntry, at: string): AuditEntry {
+export function chained(last: ChainEnd, entry: NewAuditEntry, at: string): AuditEntry {
   const linked = { ...entry, seq: last.seq + 1, at };
   return { ...linked, hash: hashOf(last.hash, linked) };
 }
@@ -179,32 +179,33 @@ function hashOf(before: string, entry: Omit<AuditEntry, "hash">): string {
 
 /** Whether the chain of the audit is whole, or the first entry at which it is not. */
 export type Verification =
-  | { readonly ok: true; readonly entries: number; readonly head: Checkpoint }
+  | { readonly ok: true; readonly entries: number; readonly head: ChainEnd }
   /** `seq` is the first entry that is wrong. */
   | { readonly ok: false; readonly seq: number; readonly problem: string };
 
 /**
  * Reads the chain, page by page, and compares its end with the end that the writers keep. A chain
  * that was cut off or continued by hand differs from it, unless that record was changed too.
- * @param checkpoint exported earlier and kept elsewhere: the chain must still contain it
- * @param from `checkpoint` reads only the entries behind it: those before it were verified earlier
+ * @param exported the end of an earlier export, kept elsewhere: the chain must still contain it
+ * @param from `export` reads only the entries behind it: those before it were verified earlier
  */
 export async function verifyAudit(
   log: Pick<AuditLog, "read" | "head">,
-  checkpoint: Checkpoint = CHAIN_BEGIN,
-  from: "start" | "checkpoint" = "start",
+  exported: ChainEnd = CHAIN_BEGIN,
+  from: "start" | "export" = "start",
 ): Promise<Verification> {
   const wrong = (seq: number, problem: string): Verification => ({ ok: false, seq, problem });
-  const known = [{ ...checkpoint, of: "of the checkpoint" }];
+  const known = [{ ...exported, of: "of the export" }];
   const before = await endOf(log);
   if (before) known.push({ ...before, of: "that was written last" });
   let end = CHAIN_BEGIN;
-  if (from === "checkpoint" && checkpoint.seq > 0) {
-    const { seq, hash } = checkpoint;
+  if (from === "export" && exported.seq > 0) {
+    const { seq, hash } = exported;
     const [entry] = await log.read(seq - 1, 1);
-    if (entry?.seq !== seq) return wrong(seq, `entry ${seq} is missing, the one of the checkpoint`);
-    if (entry.hash !== hash) return wrong(seq, `entry ${seq} is not the one of the checkpoint`);
-    end = checkpoint;
+    if (entry?.seq !== seq)
+      return wrong(seq, `entry ${seq} is missing, the last one of the export`);
+    if (entry.hash !== hash) return wrong(seq, `entry ${seq} is not the last one of the export`);
+    end = exported;
   }
   for (;;) {
     const page = await log.read(end.seq, 1_000);
@@ -238,7 +239,7 @@ export async function verifyAudit(
 }
 
 /** Null if the record was deleted. */
-async function endOf(log: Pick<AuditLog, "head">): Promise<Checkpoint | null> {
+async function endOf(log: Pick<AuditLog, "head">): Promise<ChainEnd | null> {
   try {
     return await log.head();
   } catch (error) {

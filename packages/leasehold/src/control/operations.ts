@@ -22,7 +22,7 @@ import type {
   AuditAction,
   AuditEntry,
   AuditLog,
-  Checkpoint,
+  ChainEnd,
   NewAuditEntry,
   Verification,
 } from "./audit.js";
@@ -103,7 +103,7 @@ export interface Operator {
 export interface RemoteOperator extends Operator {
   readonly audit: Pick<AuditLog, "list"> & {
     /** As `verifyAudit`; the server reads the chain. */
-    verify(checkpoint: Checkpoint, from?: "start" | "checkpoint"): Promise<Verification>;
+    verify(exported: ChainEnd, from?: "start" | "export"): Promise<Verification>;
   };
   readonly keys: Pick<KeyStore, "list">;
   readonly limits: LimitStore;

@@ -137,9 +137,9 @@ test("a call reaches the operator with what was asked, within its time", async (
   } as unknown as RemoteOperator;
   const retrying = retryingOperator(operator, manualEnv());
   const query = { namespace: "n" };
-  const checkpoint = { seq: 1, hash: "h" };
+  const exported = { seq: 1, hash: "h" };
   await retrying.audit.list(query);
-  await retrying.audit.verify(checkpoint, "checkpoint");
+  await retrying.audit.verify(exported, "export");
   await retrying.keys.list(query);
   await retrying.pauses.list("n");
   await retrying.limits.read("n");
@@ -161,7 +161,7 @@ test("a call reaches the operator with what was asked, within its time", async (
   });
   expect(asked).toEqual([
     [query],
-    [checkpoint, "checkpoint"],
+    [exported, "export"],
     [query],
     ["n"],
     ["n"],

@@ -33,7 +33,7 @@ export function VerifyPanel() {
           Each entry contains the hash of the previous one, so a changed entry breaks the chain. To
           detect a truncated or rewritten log as well, keep what{" "}
           <code className="font-mono">leasehold audit export</code> writes elsewhere, and name it to{" "}
-          <code className="font-mono">leasehold audit verify --checkpoint</code>.
+          <code className="font-mono">leasehold audit verify --export</code>.
         </p>
         <Button look="primary" disabled={reading} onClick={() => void run()}>
           <Icon name="shield" /> {reading ? "Verifying…" : "Verify"}

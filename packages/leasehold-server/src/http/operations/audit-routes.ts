@@ -55,7 +55,7 @@ export function auditRoutes(app: App, services: Services): void {
       method: "get",
       path: "/v1/audit/verify",
       tags: TAGS,
-      summary: "Verify the audit chain of all tenants, whole or from a checkpoint on",
+      summary: "Verify the audit chain of all tenants, whole or what follows an export",
       request: { query: VerifyQuery },
       responses: {
         200: answers("Whether the chain is intact, or its first wrong entry.", Verification),

@@ -75,16 +75,16 @@ it("verifies for one tenant after the other, and not for callers that have given
   expect(reads()).toBe(3);
 });
 
-it("verifies from a checkpoint on, which must be given", async () => {
+it("verifies what follows an export, whose end must be given", async () => {
   const { ask, stores, close } = await openApp();
   onTestFinished(close);
   const entry = { namespace: "n", actor: "cli:me", action: "lease.revoke", target: "r" };
   const done = { ...entry, reason: null, phase: "done", details: "{}" } as const;
   const [first, second] = (await stores.control?.audit.append([done, done, done])) ?? [];
   const from = (seq?: number, hash?: string) =>
-    ask("GET", `${PATH}?seq=${seq}&hash=${hash}&from=checkpoint`);
+    ask("GET", `${PATH}?seq=${seq}&hash=${hash}&from=export`);
   expect(await from(second?.seq, second?.hash)).toMatchObject({ body: { ok: true, seq: 3 } });
   expect(await from(second?.seq, first?.hash)).toMatchObject({ body: { ok: false, seq: 2 } });
   const refused = { status: 422, body: { errors: [{ path: "from" }] } };
-  expect(await ask("GET", `${PATH}?from=checkpoint`)).toMatchObject(refused);
+  expect(await ask("GET", `${PATH}?from=export`)).toMatchObject(refused);
 });

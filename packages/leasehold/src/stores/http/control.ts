@@ -7,7 +7,7 @@ import type {
   ApiKey,
   AuditEntry,
   AuditQuery,
-  Checkpoint,
+  ChainEnd,
   KeyQuery,
   OperatorActors,
   Pause,
@@ -54,8 +54,8 @@ export class HttpOperator implements RemoteOperator {
   readonly pauses = { list: (namespace: string | null) => this.#paused(namespace) };
   readonly audit = {
     list: (query: AuditQuery) => this.#audited(query),
-    verify: (checkpoint: Checkpoint, from: "start" | "checkpoint" = "start") =>
-      this.#verified(checkpoint, from),
+    verify: (exported: ChainEnd, from: "start" | "export" = "start") =>
+      this.#verified(exported, from),
   };
   readonly keys = { list: (query: KeyQuery) => this.#keys(query) };
   readonly limits = { read: (namespace: string) => this.#limits(namespace) };
@@ -157,8 +157,8 @@ export class HttpOperator implements RemoteOperator {
     return { items: entries, nextCursor };
   }
 
-  async #verified({ seq, hash }: Checkpoint, from: "start" | "checkpoint"): Promise<Verification> {
-    const kept = seq > 0 ? queryOf({ seq, hash, ...(from === "checkpoint" && { from }) }) : "";
+  async #verified({ seq, hash }: ChainEnd, from: "start" | "export"): Promise<Verification> {
+    const kept = seq > 0 ? queryOf({ seq, hash, ...(from === "export" && { from }) }) : "";
     const answer = await this.#sent({ method: "GET", path: `/v1/audit/verify${kept}` });
     const verdict = answer as wire.Verification;
     const { ok, problem } = verdict;

@@ -102,14 +102,14 @@ test("an entry has its claimed actor in its details again, as the store of the s
   expect(nextCursor).toBe("1");
 });
 
-test("a verification names the checkpoint, and where it begins", async () => {
+test("a verification names the end of the export, and where it begins", async () => {
   const verdict = { ok: true, seq: 9, hash: "h", problem: null };
   const { queries, operator } = await open(() => verdict);
   const [seq, hash] = [["4"], ["g"]];
-  await operator.audit.verify({ seq: 4, hash: "g" }, "checkpoint");
+  await operator.audit.verify({ seq: 4, hash: "g" }, "export");
   await operator.audit.verify({ seq: 4, hash: "g" });
   // Of an empty chain.
   const found = await operator.audit.verify({ seq: 0, hash: "0" });
   expect(found).toEqual({ ok: true, entries: 9, head: { seq: 9, hash: "h" } });
-  expect(queries).toEqual([{ seq, hash, from: ["checkpoint"] }, { seq, hash }, {}]);
+  expect(queries).toEqual([{ seq, hash, from: ["export"] }, { seq, hash }, {}]);
 });

@@ -9,7 +9,7 @@ import {
   type AuditLog,
   type AuditQuery,
   beforeSeq,
-  type Checkpoint,
+  type ChainEnd,
   chained,
   MissingEndError,
   type NewAuditEntry,
@@ -66,10 +66,10 @@ export async function addEntries(
   session: Session,
   entries: readonly NewAuditEntry[],
 ): Promise<readonly AuditEntry[]> {
-  const [head] = await session.query<Checkpoint & { at: string }>(LOCKED_HEAD);
+  const [head] = await session.query<ChainEnd & { at: string }>(LOCKED_HEAD);
   if (!head) throw new MissingEndError();
   const { at, ...end } = head;
-  let last: Checkpoint = end;
+  let last: ChainEnd = end;
   const added = entries.map((entry) => {
     const next = chained(last, entry, at);
     last = next;
@@ -112,7 +112,7 @@ export function auditIn(sql: Sql): AuditLog {
     },
     read: (afterSeq, limit) => sql.query<AuditEntry>(READ, [afterSeq, limit]),
     async head() {
-      const [head] = await sql.query<Checkpoint>(HEAD);
+      const [head] = await sql.query<ChainEnd>(HEAD);
       if (!head) throw new MissingEndError();
       return head;
     },
