@@ -1,6 +1,6 @@
 // Draws the plots of docs/performance.md: rates against the number of callers, and against size.
 //
-//   npm run bench:plots          writes docs/performance/*.svg
+//   node bench/plots.js          writes docs/performance/*.svg
 import { mkdirSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { Redis } from "ioredis";

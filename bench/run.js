@@ -3,7 +3,7 @@
 //   npm run bench                              everything
 //   npm run bench -- --quick                   in a few minutes, at sizes of at most 100,000
 //   npm run bench -- --only tasks,handover     questions by the names of their files
-//   npm run bench -- --json FILE               also writes the figures, for `npm run performance -- --from FILE`
+//   npm run bench -- --json FILE               also writes the figures, for `node bench/page/write.js --from FILE`
 //
 // Ends by saying which gates are reached: the ratios that a release must have. Exits with 1 if a question
 // fails. A ratio that misses its target is printed in red and is no error.

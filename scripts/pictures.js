@@ -10,7 +10,7 @@ import { chromium } from "playwright-core";
 import { argumentsOf } from "./support/arguments.js";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-const HELP = `npm run pictures [-- --seconds 40 --out docs/images]`;
+const HELP = `node scripts/pictures.js [--seconds 40 --out docs/images]`;
 const { values } = argumentsOf(HELP, {
   options: {
     seconds: { type: "string", default: "40" },

@@ -10,7 +10,7 @@ import { chromium } from "playwright-core";
 import { argumentsOf } from "./support/arguments.js";
 
 const docs = fileURLToPath(new URL("../docs", import.meta.url));
-const HELP = `npm run docs:pictures [-- --out FOLDER --only learn/fencing]    after npm run docs:build`;
+const HELP = `node scripts/site-pictures.js [--out FOLDER --only learn/fencing]    after npm run docs:build`;
 const { values } = argumentsOf(HELP, {
   options: {
     out: { type: "string", default: join(tmpdir(), "leasehold-site-pictures") },

@@ -1,7 +1,7 @@
 // Runs the tests of PostgreSQL on several of its major versions, and prints a table.
 //
-//   npm run test:postgres              13 to 18
-//   npm run test:postgres -- 13 16     some of them
+//   node scripts/test-postgres.js           13 to 18
+//   node scripts/test-postgres.js 13 16     some of them
 //
 // Installs the servers into tests/postgres first, some 350 MB. Ends with 1 if a test failed.
 import { spawnSync } from "node:child_process";

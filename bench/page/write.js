@@ -1,7 +1,7 @@
 // Writes docs/performance.md from the kept reports of the bench, docs/performance/run-*.json, and template.txt.
 //
-//   npm run performance                         from the reports that are kept
-//   npm run performance -- --from FILE [FILE]   first replaces them by these, of `npm run bench -- --json FILE`
+//   node bench/page/write.js                      from the reports that are kept
+//   node bench/page/write.js --from FILE [FILE]   first replaces them by these, of `npm run bench -- --json FILE`
 //
 // Ends with 1 if a gate is not reached in every run, or if a missed row has no text; the page is written all the same.
 import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -12,7 +12,7 @@ import { pageOf } from "./page.js";
 const KEPT = fileURLToPath(new URL("../../docs/performance/", import.meta.url));
 const PAGE = fileURLToPath(new URL("../../docs/performance.md", import.meta.url));
 const TEMPLATE = fileURLToPath(new URL("template.txt", import.meta.url));
-const USAGE = "npm run bench -- --json FILE, then npm run performance -- --from FILE [FILE]";
+const USAGE = "npm run bench -- --json FILE, then node bench/page/write.js --from FILE [FILE]";
 
 const { values, positionals } = parseArgs({
   options: { from: { type: "string" } },

@@ -47,11 +47,11 @@ function problemsOfVersions() {
 function problemsOfRepository() {
   const url = repositoryOf(readJson("package.json"));
   if (url.includes(PLACEHOLDER)) {
-    return [`${url} is a placeholder: npm run places -- --repository URL`];
+    return [`${url} is a placeholder: node scripts/release/places.js --repository URL`];
   }
   const found = PUBLISHED.filter(
     (name) => repositoryOf(readJson(`packages/${name}/package.json`)) !== url,
-  ).map((name) => `${name} names another repository than ${url}: npm run places`);
+  ).map((name) => `${name} names another repository than ${url}: node scripts/release/places.js`);
   const { GITHUB_SERVER_URL: server, GITHUB_REPOSITORY: repository } = process.env;
   if (repository !== undefined && url !== `${server}/${repository}`) {
     found.push(`this is ${server}/${repository}, and package.json names ${url}`);

@@ -5,9 +5,9 @@ import { argumentsOf } from "../support/arguments.js";
 import { PUBLISHED } from "../support/packages.js";
 import { readJson, repositoryOf } from "./facts.js";
 
-const HELP = `npm run places                                                    write them
-npm run places -- --repository https://github.com/NAME/leasehold  set the repository first
-npm run places -- --check                                         name the places that differ; part of npm run check`;
+const HELP = `node scripts/release/places.js                                                    write them
+node scripts/release/places.js --repository https://github.com/NAME/leasehold  set the repository first
+node scripts/release/places.js --check                                         name the places that differ; part of npm run check`;
 
 const { values } = argumentsOf(HELP, {
   options: { check: { type: "boolean" }, repository: { type: "string" } },
@@ -54,7 +54,7 @@ for (const name of PUBLISHED) {
 const differing = [...texts].filter(([file, text]) => readFileSync(file, "utf8") !== text);
 if (values.check) {
   for (const [file] of differing) {
-    console.error(`${file} states another version or repository: npm run places`);
+    console.error(`${file} states another version or repository: node scripts/release/places.js`);
   }
   if (differing.length > 0) process.exitCode = 1;
 } else {

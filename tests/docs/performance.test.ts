@@ -1,4 +1,4 @@
-/** docs/performance.md is what `npm run performance` writes from the kept reports, and shows what they miss. */
+/** docs/performance.md is what `node bench/page/write.js` writes from the kept reports, and shows what they miss. */
 import { cp, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

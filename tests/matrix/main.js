@@ -1,8 +1,8 @@
 // Tries the packed packages on the runtimes, compilers, bundlers and test runners of tests/matrix, and prints what works.
 //
 //   npm ci --ignore-scripts --prefix tests/matrix     once before
-//   npm run test:runtimes                             everything, in some minutes
-//   npm run test:runtimes -- --only deno              the rows with that in their name
+//   node tests/matrix/main.js                          everything, in some minutes
+//   node tests/matrix/main.js --only deno              the rows with that in their name
 //   --json    the results, one JSON object a line
 //   --page    the table of packages/leasehold/README.md, without a run
 //

@@ -1,4 +1,4 @@
-/** The quick rows of the matrix of runtimes, and its table. `npm run test:runtimes` tries all rows. */
+/** The quick rows of the matrix of runtimes, and its table. `node tests/matrix/main.js` tries all rows. */
 import { readFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -46,7 +46,7 @@ describe("packages/leasehold/README.md", () => {
   );
 
   it("has a table of what the matrix tries", () => {
-    const remedy = "Print it: npm run test:runtimes -- --page";
+    const remedy = "Print it: node tests/matrix/main.js --page";
     expect(readme, remedy).toContain(whereItRuns(ROWS));
   });
 

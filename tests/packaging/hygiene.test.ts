@@ -65,6 +65,27 @@ it("finds no dead link in the documents", () => {
   expect(found.join("\n")).toBe("");
 });
 
+it("finds no command of npm that is gone", () => {
+  const { scripts } = JSON.parse(read("package.json")) as { scripts: object };
+  const list = execFileSync(process.execPath, ["verification/main.js"], {
+    cwd: root,
+    encoding: "utf8",
+  });
+  const campaigns = [...list.matchAll(/^ {2}([a-z-]+) {2,}/gm)].map(([, name]) => name);
+  expect(campaigns).toContain("sim");
+  const isGone = (name: string, first: string | undefined) =>
+    !(name in scripts) || (name === "verify" && first !== undefined && !campaigns.includes(first));
+  const found = paths
+    .filter((path) => /^(\w+\.md|\.ci\/|(docs|verification|bench|scripts|deploy)\/)/.test(path))
+    .filter((path) => !path.endsWith(".json"))
+    .flatMap((path) =>
+      [...read(path).matchAll(/\bnpm run (?:--silent )?([\w:-]+)(?: -- ([a-z][\w-]*))?/g)]
+        .filter(([, name = "", first]) => isGone(name, first))
+        .map(([command]) => `${path}: ${command}`),
+    );
+  expect(found.join("\n")).toBe("");
+});
+
 it("finds a section for every error code, and no other", () => {
   const [, union = ""] =
     /export type ErrorCode =([^;]+);/.exec(read("packages/leasehold/src/core/errors.ts")) ?? [];

@@ -132,7 +132,7 @@ it.each([
   const text = `${stdout}${problems.join("\n")}`;
   expect({ status, text }).toEqual({
     status: expected,
-    text: expect.stringContaining("npm run places -- --check"),
+    text: expect.stringContaining("node scripts/release/places.js --check"),
   });
   expect(text).not.toContain("    at ");
 });
@@ -156,7 +156,7 @@ describe("the check of a tag", () => {
     [
       "the placeholder of a repository",
       () => run("places.js", ["--repository", "https://github.com/OWNER/leasehold"]),
-      "https://github.com/OWNER/leasehold is a placeholder: npm run places -- --repository URL",
+      "https://github.com/OWNER/leasehold is a placeholder: node scripts/release/places.js --repository URL",
     ],
     [
       "a package that names another repository",
@@ -166,7 +166,7 @@ describe("the check of a tag", () => {
           "git+https://github.com/someone",
           "git+https://github.com/else",
         ),
-      `leasehold-server names another repository than ${URL_OF_A_FORK}: npm run places`,
+      `leasehold-server names another repository than ${URL_OF_A_FORK}: node scripts/release/places.js`,
     ],
     [
       "a package of another version",

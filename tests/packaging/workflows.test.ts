@@ -58,7 +58,7 @@ function problemsOf(text: string): string[] {
     if (run.includes("${{")) found.push(`an expression in a script: ${run}`);
     for (const [, script = ""] of run.matchAll(/\bnpm run (?:--?\w+ )*([\w:-]+)/g))
       if (!(script in scripts)) found.push(`no script ${script}`);
-    for (const [path = ""] of run.matchAll(/(?<![\w/])(?:scripts|\.ci)\/[\w./-]+/g))
+    for (const [path = ""] of run.matchAll(/(?<![\w/])(?:scripts|tests|\.ci)\/[\w./-]+/g))
       if (!existsSync(join(root, path))) found.push(`no file ${path}`);
   }
   return found;

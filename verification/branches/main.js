@@ -2,11 +2,11 @@
 // operand of each condition is wrapped in a probe, which notes in the log of the engine whether it was true and
 // whether it was false. Prints those that were only one of both.
 //
-//   npm run branches                     all, in half an hour
-//   npm run branches -- --engine redis   one engine
-//   npm run branches -- FILE ...         these tests only
-//   npm run branches -- --into FOLDER    goes on with what is in the folder, such as after an interrupt
-//   npm run branches -- --report         only prints what is in the folder
+//   npm run verify -- branches                  all, in half an hour
+//   npm run verify -- branches --engine redis   one engine
+//   npm run verify -- branches FILE ...         these tests only
+//   npm run verify -- branches --into FOLDER    goes on with what is in the folder, such as after an interrupt
+//   npm run verify -- branches --report         only prints what is in the folder
 //
 // A test that compares the texts of statements fails in the copy; that changes nothing of what it has taken.
 import { appendFileSync, existsSync, mkdirSync, readFileSync } from "node:fs";

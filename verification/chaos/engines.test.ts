@@ -1,5 +1,5 @@
 /**
- * Chaos on one engine for as long as a test may take: `npm run chaos` does the same for longer, on all
+ * Chaos on one engine for as long as a test may take: `npm run verify -- chaos` does the same for longer, on all
  * of them. CHAOS_SEED repeats the plan of a run's faults; what they hit is up to the machine.
  * @module-tag safety
  */

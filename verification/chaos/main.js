@@ -1,12 +1,12 @@
 // Chaos on real servers: holders are killed, stopped and cut off, clocks run wrong, engines fail, while
 // what they protect is written to behind a fence and without one.
 //
-//   npm run chaos -- --minutes 6                              each store, one after the other
-//   npm run chaos -- --minutes 1 --stores redis,etcd          of postgres, redis, etcd, zookeeper, http, consul
-//   npm run chaos -- --minutes 1 --stores http --seed 7       the same plan of faults again
-//   npm run chaos -- --minutes 6 --json chaos.json            the whole report
-//   npm run chaos -- --scenario standby-promotion             what a failover or a backup costs
-//   npm run chaos -- --scenario all --json scenarios.json     ... all of them
+//   npm run verify -- chaos --minutes 6                              each store, one after the other
+//   npm run verify -- chaos --minutes 1 --stores redis,etcd          of postgres, redis, etcd, zookeeper, http, consul
+//   npm run verify -- chaos --minutes 1 --stores http --seed 7       the same plan of faults again
+//   npm run verify -- chaos --minutes 6 --json chaos.json            the whole report
+//   npm run verify -- chaos --scenario standby-promotion             what a failover or a backup costs
+//   npm run verify -- chaos --scenario all --json scenarios.json     ... all of them
 //
 // Ends with 1 if a claim does not hold, or too little happened to prove it. Ctrl-C ends it early, and
 // judges what was seen by then.

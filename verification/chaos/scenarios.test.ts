@@ -1,5 +1,5 @@
 /**
- * What is lost when a second server takes over: `npm run chaos -- --scenario all` runs all of them, these
+ * What is lost when a second server takes over: `npm run verify -- chaos --scenario all` runs all of them, these
  * tests the shortest one.
  * @module-tag safety
  */

@@ -1,4 +1,4 @@
-/** A share of `npm run fuzz`: the same cases each time, and others each time. */
+/** A share of `npm run verify -- fuzz`: the same cases each time, and others each time. */
 import { randomInt } from "node:crypto";
 import { expect, it } from "vitest";
 import { repetitions } from "../../tests/support/runner/full.js";
@@ -38,7 +38,7 @@ it("answers requests from its own document and bytes from raw sockets, right or 
 it("does so for cases from a random seed", async () => {
   const seed = randomInt(2 ** 31);
   console.log(
-    `seed ${seed}: npm run fuzz -- --seed ${seed} --schema ${OTHERS.schema} --raw ${OTHERS.raw}`,
+    `seed ${seed}: npm run verify -- fuzz --seed ${seed} --schema ${OTHERS.schema} --raw ${OTHERS.raw}`,
   );
   const { good, leaks } = await fuzz({ ...OTHERS, seed });
   expect({ faults: good.faults, leaks }).toEqual({ faults: [], leaks: [] });

@@ -2,10 +2,10 @@
 // raw sockets, while a well-behaved client is served. The server must not answer 5xx except as documented
 // (501, 503), deviate from the document, reveal internals, crash or leak.
 //
-//   npm run fuzz -- --schema 200000 --raw 50000     on memory, from a seed that it prints
-//   npm run fuzz -- --seed 7 --store pglite:        or postgres://..., a database of its own
-//   npm run fuzz -- --seed 7 --only schema:1234     this case alone, as a failing one is printed
-//   npm run fuzz -- --json                          the figures for machines
+//   npm run verify -- fuzz --schema 200000 --raw 50000     on memory, from a seed that it prints
+//   npm run verify -- fuzz --seed 7 --store pglite:        or postgres://..., a database of its own
+//   npm run verify -- fuzz --seed 7 --only schema:1234     this case alone, as a failing one is printed
+//   npm run verify -- fuzz --json                          the figures for machines
 //
 // Ends with 1 if anything was found.
 import { randomInt } from "node:crypto";
@@ -61,7 +61,7 @@ async function main() {
     },
     onFinding({ cases, faults, request }) {
       const replay = cases.map(
-        (each) => `npm run fuzz -- --seed ${seed} --store ${store} --only ${each}`,
+        (each) => `npm run verify -- fuzz --seed ${seed} --store ${store} --only ${each}`,
       );
       say(["", ...replay, ...faults.map((each) => `  ${each}`), request ?? ""].join("\n"));
     },

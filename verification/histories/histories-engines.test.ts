@@ -1,5 +1,5 @@
 /**
- * A share of `npm run histories -- --target redis`, and so on: small ones, with the same faults.
+ * A share of `npm run verify -- histories --target redis`, and so on: small ones, with the same faults.
  * @module-tag safety
  */
 import { afterAll, describe, it } from "vitest";

@@ -1,5 +1,5 @@
 /**
- * A share of `npm run histories`: small ones, on each store, with the same faults.
+ * A share of `npm run verify -- histories`: small ones, on each store, with the same faults.
  * @module-tag safety
  */
 

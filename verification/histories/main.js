@@ -1,9 +1,9 @@
 // Makes histories of clients on real stores under faults, and checks every one of them.
 //
-//   npm run histories -- --count 200                        on PostgreSQL, from seed 1
-//   npm run histories -- --count 5 --from 17 --target http  memory, postgres, http, redis, etcd, consul, zookeeper
+//   npm run verify -- histories --count 200                        on PostgreSQL, from seed 1
+//   npm run verify -- histories --count 5 --from 17 --target http  memory, postgres, http, redis, etcd, consul, zookeeper
 //                                                           or kubernetes; with commas: one after the other
-//   npm run histories -- --target redis:900,etcd:400        so many of each
+//   npm run verify -- histories --target redis:900,etcd:400        so many of each
 //   --parallel 4    histories at a time       --keep FOLDER   writes those that fail as JSON lines
 //   --json FILE     writes the figures
 //
@@ -94,7 +94,7 @@ function positive(text, name) {
 }
 
 function show(target, { seed, entries, verdict, explanation }) {
-  const command = `npm run histories -- --target ${target} --count 1 --from ${seed}`;
+  const command = `npm run verify -- histories --target ${target} --count 1 --from ${seed}`;
   console.log(`seed ${seed}: ${verdict}, ${entries.length} requests; ${command}`);
   for (const line of explanation) console.log(`  ${line}`);
   if (values.keep === undefined) return;

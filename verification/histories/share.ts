@@ -1,4 +1,4 @@
-/** A share of `npm run histories` as a test: right, each of them, and enough has happened in them. */
+/** A share of `npm run verify -- histories` as a test: right, each of them, and enough has happened in them. */
 import { expect } from "vitest";
 import type { Campaign, CampaignOptions, JudgedHistory } from "./campaign.js";
 import { sums } from "./targets.js";

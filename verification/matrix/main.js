@@ -1,7 +1,7 @@
 // Tries each feature on each engine under each fault, with real processes, and prints what became of them.
 //
-//   npm run test:matrix                                      everything
-//   npm run test:matrix -- --engine redis --fault kill       some of it; --feature, --engine and --fault repeat
+//   npm run verify -- matrix                                   everything
+//   npm run verify -- matrix --engine redis --fault kill       some of it; --feature, --engine and --fault repeat
 //   --parallel 2    engines at a time       --json   the cells, one JSON object a line
 //
 // Ends with 1 if a cell is wrong or missing, with 130 at Ctrl-C, when it has ended what it started.

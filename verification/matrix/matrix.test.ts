@@ -1,5 +1,5 @@
 /**
- * Part of the matrix of features, engines and faults, and its table. `npm run test:matrix` runs the whole.
+ * Part of the matrix of features, engines and faults, and its table. `npm run verify -- matrix` runs the whole.
  * @module-tag safety
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";

@@ -93,7 +93,7 @@ export function report({ family, failure }: CampaignResult): string {
     "",
     "Run this program again:",
     "",
-    "npm run model -- --replay /dev/stdin <<'PROGRAM'",
+    "npm run verify -- model --replay /dev/stdin <<'PROGRAM'",
     `{ "family": "${family}", "seed": ${program.seed}, "steps": [`,
     `${steps}`,
     "] }",

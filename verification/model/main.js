@@ -1,8 +1,8 @@
 // Runs random programs of the public API against models of it, and checks every answer.
 //
-//   npm run model                                  10,000 programs of each family
-//   npm run model -- --programs 500 --family tasks --seed 7
-//   npm run model -- --replay FILE                 one program, as a failure has printed it
+//   npm run verify -- model                               10,000 programs of each family
+//   npm run verify -- model --programs 500 --family tasks --seed 7
+//   npm run verify -- model --replay FILE                 one program, as a failure has printed it
 //   --json FILE     writes the figures
 //
 // The families are leases, tasks, elections and shards. Ends with 1 if an answer is wrong, or if an operation

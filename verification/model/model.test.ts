@@ -1,4 +1,4 @@
-/** A share of `npm run model`: random programs of the public API against models of it. */
+/** A share of `npm run verify -- model`: random programs of the public API against models of it. */
 import { describe, expect, it } from "vitest";
 import { repetitions } from "../../tests/support/runner/full.js";
 import { FAMILIES, type Family, replay, report, runPrograms } from "./index.js";

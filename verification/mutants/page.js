@@ -42,7 +42,7 @@ replaces \`<\` with \`<=\`. Each change is a mutant. A mutant that no test notic
 check. This page lists every survivor. This command writes it:
 
 \`\`\`
-npm run mutants
+npm run verify -- mutants
 \`\`\`
 
 Only unit tests run here, without a server. The simulation, the conformance suites and the planted bugs check more:

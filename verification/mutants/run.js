@@ -9,7 +9,7 @@ import { afterAnotherTest, figuresOf, placesOf, withExplanations } from "./figur
 import { pageOf } from "./page.js";
 import { isMutated, PARTS } from "./parts.js";
 
-const HELP = `Usage: npm run mutants -- [PART ...] [options]
+const HELP = `Usage: npm run verify -- mutants [PART ...] [options]
 
 ${PARTS.map(({ name, what, target }) => `  ${name.padEnd(10)} ${what} (target: ${target} %)`).join("\n")}
 
@@ -21,9 +21,9 @@ ${PARTS.map(({ name, what, target }) => `  ${name.padEnd(10)} ${what} (target: $
   --report          only write docs/mutants.md again, with the explanations as they are now
 
 Examples:
-  npm run mutants
-  npm run mutants -- rules election
-  npm run mutants -- --since HEAD~3
+  npm run verify -- mutants
+  npm run verify -- mutants rules election
+  npm run verify -- mutants --since HEAD~3
 
 Writes a report of each part into docs/reliability/, and docs/mutants.md. Results are kept in .mutants/: the next run tests
 only mutants whose code or tests have changed, and continues where Ctrl-C ended this one.

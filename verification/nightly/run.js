@@ -9,7 +9,7 @@ import { provenance, sourcesHash } from "../support/provenance.js";
 import { finish, isDone } from "./report.js";
 import { STEPS } from "./steps.js";
 
-const HELP = `Usage: npm run nightly -- [options]
+const HELP = `Usage: npm run verify -- nightly [options]
 
 ${STEPS.map(({ name, what }) => `  ${name.padEnd(14)} ${what}`).join("\n")}
 
@@ -21,10 +21,10 @@ ${STEPS.map(({ name, what }) => `  ${name.padEnd(14)} ${what}`).join("\n")}
   --out FOLDER      for the reports (default: nightly)
 
 Examples:
-  npm run nightly                       continues where the last one ended
-  npm run nightly -- --minutes 120      as much of it as fits into two hours
-  npm run nightly -- --only chaos,soak --scale 0.05 --out /tmp/tried
-  npm run reliability -- nightly        writes the figures of the reports into docs/reliability.md
+  npm run verify -- nightly                    continues where the last one ended
+  npm run verify -- nightly --minutes 120      as much of it as fits into two hours
+  npm run verify -- nightly --only chaos,soak --scale 0.05 --out /tmp/tried
+  npm run verify -- reliability nightly        writes the figures of the reports into docs/reliability.md
 
 A part that has ended well is not repeated: its report counts while the sources of the packages are unchanged. A
 part that fails does not keep the others from running; the command then ends with 1. Ctrl-C ends the part that

@@ -1,4 +1,4 @@
-// The attacks of `npm run overload -- --attack NAME`: what is sent, from how many connections.
+// The attacks of `npm run verify -- overload --attack NAME`: what is sent, from how many connections.
 import { randomBytes, randomUUID } from "node:crypto";
 
 export const MIB = 1_048_576;

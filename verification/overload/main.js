@@ -1,19 +1,19 @@
 // Asks a server for several times as much as it can do, while others hold leases and renew them. None
 // of them may be lost: what keeps a lease is admitted ahead of what asks for one.
 //
-//   npm run overload                        five times its capacity for 20 s, beside 200 leases of 5 s
-//   npm run overload -- --seconds 60 --times 10 --holders 500
-//   npm run overload -- --engine postgres   or memory, redis, etcd or http, each started for it; default: PGlite in a
+//   npm run verify -- overload                     five times its capacity for 20 s, beside 200 leases of 5 s
+//   npm run verify -- overload --seconds 60 --times 10 --holders 500
+//   npm run verify -- overload --engine postgres   or memory, redis, etcd or http, each started for it; default: PGlite in a
 //                                           folder of its own
-//   npm run overload -- --store postgres://...   your own database
-//   npm run overload -- --json              the figures for machines
-//   npm run overload -- --attack all        instead: one tenant attacks, while another one's 20 holders renew:
+//   npm run verify -- overload --store postgres://...   your own database
+//   npm run verify -- overload --json              the figures for machines
+//   npm run verify -- overload --attack all        instead: one tenant attacks, while another one's 20 holders renew:
 //                                           complete, enqueue, metrics, renewals, uploads, lists, scans,
 //                                           keyless, pipelining, queues, waits, notifications, pauses, streams,
 //                                           drips
-//   npm run overload -- --attack renewals --unprotected     the same without the limits that protect: leases
+//   npm run verify -- overload --attack renewals --unprotected     the same without the limits that protect: leases
 //                                           must then be lost
-//   npm run overload -- --attack all --engine memory
+//   npm run verify -- overload --attack all --engine memory
 //
 // Ends with 1 if a lease was lost, or if the server was not overloaded: then nothing was shown.
 import { randomBytes } from "node:crypto";

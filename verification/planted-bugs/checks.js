@@ -54,9 +54,9 @@ async function simulate(copy, { scenario, from, seeds = MOST_SEEDS }) {
   if (!first) return null;
   return {
     tier: "simulation",
-    killedBy: `\`npm run sim -- --scenario ${scenario}\`: seed ${first.seed}: ${first.violation.property} (${failures.length} of ${of} seeds)`,
+    killedBy: `\`npm run verify -- sim --scenario ${scenario}\`: seed ${first.seed}: ${first.violation.property} (${failures.length} of ${of} seeds)`,
     control: { scenario, from: first.seed, seeds: 10 },
-    name: `\`npm run sim -- --scenario ${scenario} --from ${first.seed}\``,
+    name: `\`npm run verify -- sim --scenario ${scenario} --from ${first.seed}\``,
   };
 }
 

@@ -81,10 +81,10 @@ Each row is a typical mistake, planted in a copy of the project, and the test th
 missing, and the command fails. This command writes the page:
 
 \`\`\`sh
-npm run planted-bugs -- --markdown docs/planted-bugs.md
+npm run verify -- planted-bugs --markdown docs/planted-bugs.md
 \`\`\`
 
-\`npm run planted-bugs -- NAME\` repeats one bug of the list in \`verification/planted-bugs/bugs/\`. Each bug is first tried against
+\`npm run verify -- planted-bugs NAME\` repeats one bug of the list in \`verification/planted-bugs/bugs/\`. Each bug is first tried against
 the tests of \`npm test\` that are near the changed source, and only if they miss it against the slower check that is named for it.
 The tier is that of the test that caught the bug, or \`simulation\`. What caught a bug must pass without it.
 

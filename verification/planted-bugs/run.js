@@ -9,7 +9,7 @@ import { Copy } from "./copy.js";
 import { Controls, plant, UNNOTICED } from "./plant.js";
 import { markdown, shares } from "./report.js";
 
-const HELP = `Usage: npm run planted-bugs -- [NAME ...] [options]
+const HELP = `Usage: npm run verify -- planted-bugs [NAME ...] [options]
 
   --area AREA        only those of ${AREAS.join(", ")}
   --jobs N           so many copies at a time (default 1)
@@ -19,9 +19,9 @@ const HELP = `Usage: npm run planted-bugs -- [NAME ...] [options]
   --list             names the bugs
 
 Examples:
-  npm run planted-bugs -- --markdown docs/planted-bugs.md
-  npm run planted-bugs -- deadline-from-receipt
-  npm run planted-bugs -- --area redis --jobs 2
+  npm run verify -- planted-bugs --markdown docs/planted-bugs.md
+  npm run verify -- planted-bugs deadline-from-receipt
+  npm run verify -- planted-bugs --area redis --jobs 2
 
 Each bug is first tried against the tests of npm test that are near the changed source, then against the check that is
 named for it. What has caught a bug must pass without one, otherwise it has caught nothing.

@@ -2,7 +2,7 @@
 //
 //   node verification/planted-bugs/simulate.js SCENARIO FROM SEEDS
 //
-// SCENARIO "all": that of each seed, as for `npm run sim`. Prints as JSON how many ran, and the failures among the last CHUNK.
+// SCENARIO "all": that of each seed, as for `npm run verify -- sim`. Prints as JSON how many ran, and the failures among the last CHUNK.
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
@@ -23,7 +23,7 @@ await compilePrograms(programs, outDir);
 
 const load = (program) => import(pathToFileURL(join(outDir, `${program}.js`)).href);
 const { newReport, runSeed } = await load("index");
-// As the threads of `npm run sim` have it.
+// As the threads of `npm run verify -- sim` have it.
 const { settledByTicks: settled } = await load("settled");
 Error.stackTraceLimit = 0;
 const name = scenario === "all" ? undefined : scenario;

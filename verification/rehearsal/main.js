@@ -1,8 +1,8 @@
 // Starts what deploy/compose/compose.yaml says, as processes of this machine, and shows how the fleet takes losses: the
 // leading generator and a server are killed, an alert fires and ends, a server is deployed anew.
 //
-//   npm run rehearsal               takes about three minutes
-//   npm run rehearsal -- --json     the steps, one JSON object a line
+//   npm run verify -- rehearsal            takes about three minutes
+//   npm run verify -- rehearsal --json     the steps, one JSON object a line
 //
 // It needs Prometheus (Debian: apt-get install prometheus). There is no Grafana here: its part is left out. Ends with 1
 // if a step does not come, with 130 at Ctrl-C, when it has ended what it started.

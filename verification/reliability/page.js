@@ -4,7 +4,7 @@ import { table } from "../support/markdown.js";
 import { claims, count, faultKinds } from "./claims.js";
 import { joined } from "./reports.js";
 
-const BEGIN = "<!-- Made by npm run reliability: from here -->\n";
+const BEGIN = "<!-- Written by verification/reliability/write.js: from here -->\n";
 const END = "<!-- to here -->\n";
 
 /**
@@ -90,7 +90,7 @@ function originsOf(/** @type {string} */ name, /** @type {import("./reports.js")
   const runs =
     name === "mutants"
       ? all.flatMap(({ parts }) =>
-          parts.map((part) => ({ ...part, command: `npm run mutants -- ${part.name}` })),
+          parts.map((part) => ({ ...part, command: `npm run verify -- mutants ${part.name}` })),
         )
       : all;
   return runs.map(({ date, commit, machine, node, command, note }) => [

@@ -1,8 +1,8 @@
 // Writes the figures of a night's reports into docs/reliability.md, between its marks, and those of mutants, planted
 // bugs and the model into their own pages.
 //
-//   npm run nightly && npm run reliability -- nightly
-//   npm run reliability -- docs/reliability              from the reports that are kept
+//   npm run verify -- reliability nightly              after npm run verify -- nightly
+//   npm run verify -- reliability docs/reliability     from the reports that are kept
 //
 // Ends with 1 if a claim does not hold; it is written down all the same.
 import { readFileSync, writeFileSync } from "node:fs";
@@ -10,6 +10,7 @@ import { fileURLToPath } from "node:url";
 import { pageOf as mutantsPageOf } from "../mutants/page.js";
 import { markdown } from "../planted-bugs/report.js";
 import { pageOf as modelPageOf } from "../spin/page.js";
+import { argumentsOf } from "../support/arguments.js";
 import { sourcesHash } from "../support/provenance.js";
 import { pageOf } from "./page.js";
 import { joined, readReports, sourcesOf } from "./reports.js";
@@ -18,10 +19,11 @@ const pathOf = (/** @type {string} */ page) =>
   fileURLToPath(new URL(`../../docs/${page}`, import.meta.url));
 const FILE = pathOf("reliability.md");
 
-const [folder = "nightly"] = process.argv.slice(2);
+const { positionals } = argumentsOf(import.meta.url, { allowPositionals: true });
+const [folder = "nightly"] = positionals;
 const runs = readReports(folder);
 if ([...runs.values()].flat().length === 0) {
-  process.stderr.write(`no report in ${folder}: npm run nightly -- --out ${folder}\n`);
+  process.stderr.write(`no report in ${folder}: npm run verify -- nightly --out ${folder}\n`);
   process.exit(64);
 }
 
@@ -29,7 +31,7 @@ const sources = sourcesOf(runs);
 if (sources.length > 1) {
   process.stderr.write(
     `the reports in ${folder} are of different sources: ${sources.join(", ")}\n` +
-      `now they are ${sourcesHash()}: npm run nightly -- --out ${folder} makes the others again\n`,
+      `now they are ${sourcesHash()}: npm run verify -- nightly --out ${folder} makes the others again\n`,
   );
   process.exit(64);
 }

@@ -40,7 +40,7 @@ const LARGEST_SEED = 2 ** 40;
 
 /** @param argv as Node has it */
 export async function simulate(argv: readonly string[]): Promise<void> {
-  await new Command("npm run sim --")
+  await new Command("npm run verify -- sim")
     .description("run the real code in a simulated world full of faults, one world a seed")
     .addOption(
       new Option("--seeds <n>", "how many").argParser(integer(1, 10_000_000)).default(1_000),
@@ -158,7 +158,9 @@ async function tellFailure({ seed, scenario, violation }: Failure): Promise<void
   process.stdout.write(
     `\n${colors.red(`seed ${seed} (${scenario})`)}: ${violation.property}: ${violation.what}\n`,
   );
-  process.stdout.write(`replay: npm run sim -- --story --from ${seed} --scenario ${scenario}\n`);
+  process.stdout.write(
+    `replay: npm run verify -- sim --story --from ${seed} --scenario ${scenario}\n`,
+  );
   if (!found) return;
   process.stdout.write(`shortest: ${found.faults} faults\n${found.result.world.trace.story()}\n`);
 }
@@ -179,5 +181,5 @@ course each time. What must hold is checked at every step. From 10000 seeds on, 
 that never happened fails the run. Ctrl-C reports of the seeds so far.
 
 Examples:
-  npm run sim -- --seeds 10000
-  npm run sim -- --story --from 90 --scenario leases`;
+  npm run verify -- sim --seeds 10000
+  npm run verify -- sim --story --from 90 --scenario leases`;

@@ -1,4 +1,4 @@
-// `npm run sim`: the command of command.ts, compiled with the packages' sources.
+// `npm run verify -- sim`: the command of command.ts, compiled with the packages' sources.
 import { mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";

@@ -1,4 +1,4 @@
-/** A share of what `npm run sim` does, and that it would notice. */
+/** A share of what `npm run verify -- sim` does, and that it would notice. */
 import { describe, expect, it } from "vitest";
 import {
   addReport,

@@ -1,12 +1,12 @@
 // Hours of load under faults on PostgreSQL: whether memory, handles, timers, listeners, connections and
 // dead rows stay as they are, latency comes back when faults end, leases are kept and tasks done once.
 //
-//   npm run soak -- --hours 1                          on a PostgreSQL server of its own
-//   npm run soak -- --hours 0.05 --seed 7              three minutes, a try
-//   npm run soak -- --store postgres://...             a database of its own in that server
-//   npm run soak -- --hours 1 --json soak.json         the report; the samples in soak.samples.jsonl
-//   npm run soak -- --plot docs/images/soak.svg        also draws the samples (npm install --prefix bench)
-//   npm run soak -- --samples soak.samples.jsonl --plot soak.svg       draws those of an earlier run
+//   npm run verify -- soak --hours 1                          on a PostgreSQL server of its own
+//   npm run verify -- soak --hours 0.05 --seed 7              three minutes, a try
+//   npm run verify -- soak --store postgres://...             a database of its own in that server
+//   npm run verify -- soak --hours 1 --json soak.json         the report; the samples in soak.samples.jsonl
+//   npm run verify -- soak --plot docs/images/soak.svg        also draws the samples (npm install --prefix bench)
+//   npm run verify -- soak --samples soak.samples.jsonl --plot soak.svg       draws those of an earlier run
 //
 // Ends with 1 if a claim does not hold. Ctrl-C ends it early, and judges what was seen by then; a
 // second one ends it at once, with 130.

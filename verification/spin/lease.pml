@@ -1,5 +1,5 @@
 /*
- * The protocol of one lease, for the model checker SPIN: `npm run spin` explores every interleaving of it.
+ * The protocol of one lease, for the model checker SPIN: `npm run verify -- spin` explores every interleaving of it.
  * A resource is one record in the store. Resources do not affect each other, so one is enough.
  *
  *   Client ── call ──▶ Store        one atomic step decides a request, as core/rules.ts and core/queue.ts specify

@@ -11,7 +11,7 @@ import { isAsExpected, textOf } from "./report.js";
 import { missing, verify } from "./verify.js";
 
 const ALL = [...CONFIGURATIONS, ...VARIANTS];
-const HELP = `Usage: npm run spin -- [NAME ...] [options]
+const HELP = `Usage: npm run verify -- spin [NAME ...] [options]
 
 Configurations of the protocol, in which every property must hold:
 ${CONFIGURATIONS.map(({ name, what }) => `  ${name.padEnd(28)} ${what}`).join("\n")}
@@ -26,8 +26,8 @@ ${VARIANTS.map(({ name, breaks }) => `  ${name.padEnd(28)} ${breaks}`).join("\n"
   --report       only writes docs/model-checking.md again, from the last figures
 
 Examples:
-  npm run spin
-  npm run spin -- sessions NO_FENCE
+  npm run verify -- spin
+  npm run verify -- spin sessions NO_FENCE
 
 Needs spin and gcc; on Debian: apt-get install spin gcc libc6-dev
 Ends with 1 if a property is broken or a variant does not break its own, and

@@ -22,11 +22,11 @@ finds the interleaving that no sample has drawn. The protocol of a lease is mode
 [SPIN](https://spinroot.com). This command explores the model and its broken variants, in two to three minutes on two idle cores and with up to 5 GB:
 
 \`\`\`sh
-npm run spin
+npm run verify -- spin
 \`\`\`
 
-It needs SPIN and a C compiler; on Debian, the packages \`spin\`, \`gcc\` and \`libc6-dev\`. \`npm run spin -- --page\` also writes this page, and
-\`npm run test:processes\` explores the smallest configuration and three variants.
+It needs SPIN and a C compiler; on Debian, the packages \`spin\`, \`gcc\` and \`libc6-dev\`. \`npm run verify -- spin --page\` also writes this page, and
+\`npm run test:tier -- processes\` explores the smallest configuration and three variants.
 
 **In ${total.toLocaleString("en-US")} states, every property of the protocol holds. Each of ${variants.length} broken variants breaks the property that it must.** The run was on
 ${date.slice(0, 10)} at commit \`${commit}\`, on ${machine}.

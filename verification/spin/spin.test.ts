@@ -1,4 +1,4 @@
-/** The protocol model: its small share of `npm run spin`, and what docs/model-checking.md says of the whole. */
+/** The protocol model: its small share of `npm run verify -- spin`, and what docs/model-checking.md says of the whole. */
 import { spawnSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -147,7 +147,7 @@ describe("a story", () => {
   });
 });
 
-describe("npm run spin", () => {
+describe("npm run verify -- spin", () => {
   const run = (args: string[], env = process.env) =>
     spawnSync(process.execPath, [`${folder}main.js`, ...args], { encoding: "utf8", env });
 

@@ -1,8 +1,8 @@
 // Runs two versions of the packages beside each other, as a fleet does while it is upgraded: the last release in the history of
 // the repository, or while there is none the sources as they are, and the sources with what a later release may add.
 //
-//   npm run test:upgrade                        on each engine that is installed, and through servers
-//   npm run test:upgrade -- --only postgres     one of them; --only repeats
+//   npm run verify -- upgrade                     on each engine that is installed, and through servers
+//   npm run verify -- upgrade --only postgres     one of them; --only repeats
 //
 // Prints each step when it has been seen. Ends with 1 at the first that does not come, with 130 at Ctrl-C, when it has
 // ended what it started.

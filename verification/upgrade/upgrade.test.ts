@@ -1,4 +1,4 @@
-/** Two versions at once, as `npm run test:upgrade` runs them. */
+/** Two versions at once, as `npm run verify -- upgrade` runs them. */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { describePostgres, freshDatabase } from "../../tests/support/engines/postgres.js";
 import { describeRedis, startRedis } from "../../tests/support/engines/redis-engine.js";

@@ -1,5 +1,5 @@
 /**
- * What a failover and a backup cost, by name, on real servers: `npm run chaos -- --scenario NAME`. Each
+ * What a failover and a backup cost, by name, on real servers: `npm run verify -- chaos --scenario NAME`. Each
  * quotes the sentences of docs/guarantees.md that it holds against what was seen.
  */
 import { missingConsul } from "../../../tests/support/engines/consul-engine.js";

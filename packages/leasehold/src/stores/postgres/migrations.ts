@@ -18,7 +18,7 @@
  *   CONCURRENTLY, which no transaction can do: migrate.ts has no such steps yet, because none was needed.
  * - The code before must not meet a name twice: a new column has a name that no statement gives to anything else.
  * - A new table is granted to the roles that may use the tables beside it, and has its entry in rights.ts.
- * - `npm run test:upgrade` runs the last release beside the new one.
+ * - `npm run verify -- upgrade` runs the last release beside the new one.
  */
 import { CONTROL_TABLES, FENCE_TABLES } from "./baseline-control.js";
 import { LEASE_TABLES } from "./baseline-leases.js";
