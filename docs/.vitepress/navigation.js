@@ -114,8 +114,6 @@ export const PARTS = [
       performance: "Performance",
       reliability: "Reliability",
       "model-checking": "Model checking",
-      "planted-bugs": "Planted bugs",
-      mutants: "Mutants",
       "bugs-found": "Bugs found",
     },
   },

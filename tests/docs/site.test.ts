@@ -128,8 +128,8 @@ describeWherePossible(without, "the site", () => {
     const entry = page.locator(".VPSidebarItem.is-link.is-active > .item");
     if (viewport === PHONE) await openMenu();
     await expect.poll(() => isInView(entry)).toBe(true);
-    await page.locator(".VPSidebarItem").getByText("Mutants", { exact: true }).click();
-    await page.waitForURL("**/mutants");
+    await page.locator(".VPSidebarItem").getByText("Bugs found", { exact: true }).click();
+    await page.waitForURL("**/bugs-found");
     if (viewport === PHONE) await openMenu();
     await expect.poll(() => isInView(entry)).toBe(true);
     expect(await page.evaluate("window.scrollY")).toBe(0);

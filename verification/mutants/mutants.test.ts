@@ -1,4 +1,4 @@
-/** What docs/mutants.md says: it is what the kept report says, each part reaches its target, and nothing in it is stale. */
+/** What survivors.md says: it is what the kept report says, each part reaches its target, and nothing in it is stale. */
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -23,7 +23,7 @@ const kept = () => {
 
 it("is what the kept reports say, and each part reaches its target", () => {
   const { text, judged } = pageOf(kept());
-  expect(text).toBe(read("docs/mutants.md"));
+  expect(text).toBe(read("verification/mutants/survivors.md"));
   expect(judged.filter(({ holds }) => !holds)).toEqual([]);
 });
 

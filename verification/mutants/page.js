@@ -1,4 +1,4 @@
-// docs/mutants.md, made of the report.
+// survivors.md, made of the report.
 import { table } from "../support/markdown.js";
 import { PARTS } from "./parts.js";
 
@@ -46,9 +46,9 @@ npm run verify -- mutants
 \`\`\`
 
 Only unit tests run here, without a server. The simulation, the conformance suites and the planted bugs check more:
-[planted bugs](planted-bugs.md) shows which of them catches which mistake. A score is the share of mutants that a test
+[planted bugs](../planted-bugs/caught.md) shows which of them catches which mistake. A score is the share of mutants that a test
 notices or that make it run without end. Not counted are the wording of errors and logs, and constants that a module evaluates
-when it is loaded. Explanations are in \`verification/mutants/explanations.yml\`.
+when it is loaded. Explanations are in [explanations.yml](explanations.yml).
 
 ${table(["part", "what", "target", "score", "killed", "without end", "survived", "run by no test", "not counted", "when"], rows)}
 

@@ -18,15 +18,15 @@ ${PARTS.map(({ name, what, target }) => `  ${name.padEnd(10)} ${what} (target: $
   --force           test again what a former run has tested
   --concurrency N   test N mutants at a time (default 1)
   --json FILE       writes the figures there, and leaves the report and the page as they are
-  --report          only write docs/mutants.md again, with the explanations as they are now
+  --report          only write survivors.md again, with the explanations as they are now
 
 Examples:
   npm run verify -- mutants
   npm run verify -- mutants rules election
   npm run verify -- mutants --since HEAD~3
 
-Writes a report of each part into docs/reliability/, and docs/mutants.md. Results are kept in .mutants/: the next run tests
-only mutants whose code or tests have changed, and continues where Ctrl-C ended this one.
+Writes a report of each part into docs/reliability/, and verification/mutants/survivors.md. Results are kept in .mutants/:
+the next run tests only mutants whose code or tests have changed, and continues where Ctrl-C ended this one.
 Ends with 1 if a part misses its target or, with --since, if a survivor has no explanation.
 `;
 
@@ -90,7 +90,7 @@ if (changed === null) {
   const files = values.json ? [values.json] : PARTS.map(({ name }) => reportOf(name));
   const reports = files.filter((file) => existsSync(file)).map((file) => explained(file));
   const { text, judged } = pageOf({ parts: reports.flatMap(({ parts }) => parts) });
-  if (values.json === undefined) writeFileSync("docs/mutants.md", text);
+  if (values.json === undefined) writeFileSync("verification/mutants/survivors.md", text);
   const own = judged.filter(({ name }) => values.json === undefined || isWanted(name));
   for (const { name, seen, holds } of own)
     console.log(`${holds ? "ok   " : "SHORT"} ${name.padEnd(10)} ${seen}`);

@@ -57,7 +57,7 @@ export function setsOfStrangers(bugs) {
   return [...areas].sort().map((area) => bugs.filter((bug) => bug.area === area));
 }
 
-/** As docs/planted-bugs.md has it. */
+/** As verification/planted-bugs/caught.md has it. */
 export function markdown({ date, commit, node, machine, controls, bugs }) {
   const killed = bugs.filter((bug) => bug.killedBy !== null);
   const passed = controls.filter(({ problem }) => problem === null).length;
@@ -81,7 +81,7 @@ Each row is a typical mistake, planted in a copy of the project, and the test th
 missing, and the command fails. This command writes the page:
 
 \`\`\`sh
-npm run verify -- planted-bugs --markdown docs/planted-bugs.md
+npm run verify -- planted-bugs --markdown verification/planted-bugs/caught.md
 \`\`\`
 
 \`npm run verify -- planted-bugs NAME\` repeats one bug of the list in \`verification/planted-bugs/bugs/\`. Each bug is first tried against

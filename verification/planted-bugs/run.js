@@ -19,7 +19,7 @@ const HELP = `Usage: npm run verify -- planted-bugs [NAME ...] [options]
   --list             names the bugs
 
 Examples:
-  npm run verify -- planted-bugs --markdown docs/planted-bugs.md
+  npm run verify -- planted-bugs --markdown verification/planted-bugs/caught.md
   npm run verify -- planted-bugs deadline-from-receipt
   npm run verify -- planted-bugs --area redis --jobs 2
 

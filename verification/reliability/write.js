@@ -16,8 +16,8 @@ import { pageOf } from "./page.js";
 import { joined, readReports, sourcesOf } from "./reports.js";
 
 const pathOf = (/** @type {string} */ page) =>
-  fileURLToPath(new URL(`../../docs/${page}`, import.meta.url));
-const FILE = pathOf("reliability.md");
+  fileURLToPath(new URL(`../../${page}`, import.meta.url));
+const FILE = pathOf("docs/reliability.md");
 
 const { positionals } = argumentsOf(import.meta.url, { allowPositionals: true });
 const [folder = "nightly"] = positionals;
@@ -41,9 +41,10 @@ if (sources[0] !== sourcesHash())
 const { text, judged } = pageOf(runs, readFileSync(FILE, "utf8"));
 writeFileSync(FILE, text);
 const { mutants, "planted-bugs": planted, spin } = joined(runs);
-if (mutants) writeFileSync(pathOf("mutants.md"), mutantsPageOf(mutants).text);
-if (planted) writeFileSync(pathOf("planted-bugs.md"), markdown(planted));
-if (spin) writeFileSync(pathOf("model-checking.md"), modelPageOf(spin));
+if (mutants)
+  writeFileSync(pathOf("verification/mutants/survivors.md"), mutantsPageOf(mutants).text);
+if (planted) writeFileSync(pathOf("verification/planted-bugs/caught.md"), markdown(planted));
+if (spin) writeFileSync(pathOf("docs/model-checking.md"), modelPageOf(spin));
 for (const { what, seen, holds } of judged)
   console.log(`${holds ? "ok   " : "SHORT"} ${what}: ${seen}`);
 process.exitCode = judged.every(({ holds }) => holds) ? 0 : 1;
