@@ -68,7 +68,7 @@ const BY_NONE: readonly (readonly [reason: string, block: (block: CodeBlock) => 
     ({ lang }) => lang === "promql",
   ],
   [
-    "configuration of Jest; tests/matrix packs projects with the like",
+    "configuration of Jest; tests/runtimes packs projects with the like",
     ({ path, code }) => path === "packages/leasehold/README.md" && code.includes("module.exports"),
   ],
   [

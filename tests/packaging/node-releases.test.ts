@@ -15,8 +15,8 @@ const OLDEST = "20.19";
 const majors = [20, ...Object.keys(SUPPORTED).map(Number)];
 const newest = majors.at(-1);
 
-it("are those of the tests' matrix of runtimes and of CI", () => {
-  const { optionalDependencies } = JSON.parse(read("tests/matrix/package.json")) as {
+it("are those of the tests on runtimes and of CI", () => {
+  const { optionalDependencies } = JSON.parse(read("tests/runtimes/package.json")) as {
     optionalDependencies: Readonly<Record<string, string>>;
   };
   const runtimes = Object.keys(optionalDependencies).filter((name) => name.startsWith("node-"));

@@ -1,8 +1,8 @@
-// Tries the packed packages on the runtimes, compilers, bundlers and test runners of tests/matrix, and prints what works.
+// Tries the packed packages on the runtimes, compilers, bundlers and test runners of tests/runtimes, and prints what works.
 //
-//   npm ci --ignore-scripts --prefix tests/matrix     once before
-//   node tests/matrix/main.js                          everything, in some minutes
-//   node tests/matrix/main.js --only deno              the rows with that in their name
+//   npm ci --ignore-scripts --prefix tests/runtimes     once before
+//   node tests/runtimes/main.js                          everything, in some minutes
+//   node tests/runtimes/main.js --only deno              the rows with that in their name
 //   --json    the results, one JSON object a line
 //   --page    the table of packages/leasehold/README.md, without a run
 //
@@ -26,11 +26,11 @@ const { values } = argumentsOf(import.meta.url, {
 
 const sources = await openSources();
 const load = (/** @type {string} */ path) => sources.load(`/tests/${path}.ts`);
-const { chosen, ROWS, tryRows } = await load("matrix/rows");
-const { whereItRuns } = await load("matrix/page");
-const { notInstalled, Site } = await load("matrix/site");
-const { isGreen } = await load("matrix/row");
-const { tableOf } = await load("matrix/table");
+const { chosen, ROWS, tryRows } = await load("runtimes/rows");
+const { whereItRuns } = await load("runtimes/page");
+const { notInstalled, Site } = await load("runtimes/site");
+const { isGreen } = await load("runtimes/row");
+const { tableOf } = await load("runtimes/table");
 const { startPostgres } = await load("support/postgres-engine");
 const { startRedis } = await load("support/redis-engine");
 const { endAll } = await load("support/processes");

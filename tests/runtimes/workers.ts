@@ -11,7 +11,9 @@ import { MODULES, type Site } from "./site.js";
 const WORKERD = join(MODULES, "@cloudflare/workerd-linux-64/bin/workerd");
 
 const missing = () =>
-  existsSync(WORKERD) ? null : `no workerd for ${process.platform}-${process.arch} in tests/matrix`;
+  existsSync(WORKERD)
+    ? null
+    : `no workerd for ${process.platform}-${process.arch} in tests/runtimes`;
 
 export const WORKER_ROWS: readonly Row[] = [
   {

@@ -21,7 +21,7 @@ async function main() {
 async function renewInThread(source) {
   try {
     const leasehold = await library.connect(source, { renewIn: "thread" });
-    await leasehold.run("matrix:thread", () => {});
+    await leasehold.run("runtimes:thread", () => {});
     await leasehold.close();
   } catch (error) {
     if (!String(error).includes("keep leasehold out of bundles, or leave out renewIn")) throw error;

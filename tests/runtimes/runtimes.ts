@@ -49,7 +49,7 @@ export const RUNTIME_ROWS: readonly Row[] = RUNTIMES.flatMap((runtime) => [
       }
     },
   },
-  stores(runtime, "memory", { quick: true, source: async () => "memory:matrix" }),
+  stores(runtime, "memory", { quick: true, source: async () => "memory:runtimes" }),
   stores(runtime, "PGlite", {
     source: async (site) => `pglite:${join(site.folder, runtime.name.replace(" ", "-"))}`,
   }),
@@ -96,7 +96,7 @@ function commandLine(runtime: Runtime): Row {
       const leasehold = join(project, "node_modules/.bin/leasehold");
       await run(node, [leasehold, "--version"]);
       const work = [node, "-e", "console.log('ran', process.version)"];
-      const args = ["run", "matrix", "--store", await site.server(), "--", ...work];
+      const args = ["run", "runtimes", "--store", await site.server(), "--", ...work];
       const output = await run(node, [leasehold, ...args]);
       if (!output.startsWith("ran v")) throw new Error(`it printed ${output}`);
     },
@@ -113,7 +113,7 @@ export function binary(name: string): string {
 /** Why it is not here, or null. */
 export function binaryMissing(name: string): string | null {
   if (existsSync(binary(name))) return null;
-  return `no ${name} for ${process.platform}-${process.arch} in tests/matrix`;
+  return `no ${name} for ${process.platform}-${process.arch} in tests/runtimes`;
 }
 
 function inRuntime(

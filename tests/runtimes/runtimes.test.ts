@@ -1,4 +1,4 @@
-/** The quick rows of the matrix of runtimes, and its table. `node tests/matrix/main.js` tries all rows. */
+/** The quick rows of the table of runtimes, and the table. `node tests/runtimes/main.js` tries all rows. */
 import { readFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -20,7 +20,7 @@ const noServer = async (): Promise<string> => {
 let folder: string;
 let site: Site;
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), "leasehold-matrix-"));
+  folder = await mkdtemp(join(tmpdir(), "leasehold-runtimes-"));
   site = new Site(folder, { postgres: noServer, redis: noServer });
 });
 afterAll(async () => {
@@ -45,8 +45,8 @@ describe("packages/leasehold/README.md", () => {
     "utf8",
   );
 
-  it("has a table of what the matrix tries", () => {
-    const remedy = "Print it: node tests/matrix/main.js --page";
+  it("has a table of what it tries", () => {
+    const remedy = "Print it: node tests/runtimes/main.js --page";
     expect(readme, remedy).toContain(whereItRuns(ROWS));
   });
 

@@ -5,7 +5,7 @@
  * @param {{ hasTasks: boolean }} options
  */
 export async function exercise({ defineTask }, leasehold, { hasTasks }) {
-  const resource = `matrix:${Math.random()}`;
+  const resource = `runtimes:${Math.random()}`;
   const lease = await leasehold.acquire(resource);
   await lease.renew();
   if (!lease.checkAlive()) throw new Error("the lease is not alive after its renewal");

@@ -6,12 +6,12 @@ import { ownEnvironment } from "../support/processes/cli.js";
 import { Child } from "../support/processes/processes.js";
 import { createProject } from "./project.js";
 
-/** Where `npm ci --prefix tests/matrix` installs. */
+/** Where `npm ci --prefix tests/runtimes` installs. */
 export const MODULES = fileURLToPath(new URL("./node_modules", import.meta.url));
 
 export const notInstalled = existsSync(MODULES)
   ? null
-  : "no runtimes: npm ci --ignore-scripts --prefix tests/matrix";
+  : "no runtimes: npm ci --ignore-scripts --prefix tests/runtimes";
 
 export interface Servers {
   /** The URL of an empty database. */
@@ -40,7 +40,7 @@ export class Site {
     this.redis = once(() => servers.redis());
     this.server = once(async () => {
       const command = join(await this.full(), "node_modules/.bin/leasehold");
-      const args = [command, "serve", "--port", "0", "--store", "memory:matrix"];
+      const args = [command, "serve", "--port", "0", "--store", "memory:runtimes"];
       const child = new Child(process.execPath, args, { env: ownEnvironment() });
       return child.until(({ err }) =>
         err.map((line) => (JSON.parse(line) as { url?: string }).url).find(Boolean),

@@ -1,4 +1,4 @@
-/** A row of the matrix, and how it is tried. */
+/** A row of the table of runtimes, and how it is tried. */
 import type { Site } from "./site.js";
 
 export interface Row {
