@@ -61,10 +61,6 @@ const CAMPAIGNS = {
     module: "mutants/run.js",
     what: "changes the code in small ways that unit tests must notice",
   },
-  branches: {
-    module: "branches/main.js",
-    what: "finds branches of SQL and Lua that no test takes",
-  },
   nightly: {
     module: "nightly/run.js",
     needsBuild: true,
