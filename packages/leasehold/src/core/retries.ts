@@ -173,7 +173,7 @@ export function withRetries<Store extends object, const Names extends keyof Stor
   ways: Ways<Store, Names>,
   retrying: Retrying,
 ): Pick<Store, Names> {
-  return retried(store, ways as Table, retrying) as Pick<Store, Names>;
+  return retried(store, ways, retrying) as Pick<Store, Names>;
 }
 
 /** @param open gives the store at each call, so that it can be loaded at the first */
@@ -187,7 +187,7 @@ export function withRetriesLater<Store extends object, const Names extends keyof
     async (...args: unknown[]) =>
       ((await open()) as Readonly<Record<string, Call>>)[name]?.(...args);
   const store = Object.fromEntries(Object.keys(ways as Table).map((name) => [name, callOf(name)]));
-  return retried(store, ways as Table, new Retrying(env)) as Pick<Store, Names>;
+  return retried(store, ways, new Retrying(env)) as Pick<Store, Names>;
 }
 
 function retried(store: object, ways: Table, retrying: Retrying): object {
