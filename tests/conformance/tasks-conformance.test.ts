@@ -16,7 +16,6 @@ if (runsIn("contract")) {
       const stores = await memory().open(env);
       return {
         store: stores.tasks,
-        generator: stores.generator,
         advance: (ms) => env.clock.advance(ms),
         close: () => stores.close(),
       };

@@ -1,10 +1,11 @@
 /** The console's pages of tasks and workers, on tasks of a server's own stores. */
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { LeaseClient } from "../../packages/leasehold/src/core/index.js";
 import { systemEnv } from "../../packages/leasehold/src/env/index.js";
+import { connect } from "../../packages/leasehold/src/index.js";
 import { memory } from "../../packages/leasehold/src/stores/memory/index.js";
-import { Generator } from "../../packages/leasehold/src/tasks/generator.js";
+import { startGenerator } from "../../packages/leasehold-server/src/generator/singleton.js";
+import { GeneratorState } from "../../packages/leasehold-server/src/generator/state.js";
 import { describeChromium } from "../support/browser/chromium.js";
 import {
   axe,
@@ -326,10 +327,11 @@ describeChromium("the console's tasks", () => {
   });
 
   it("starts the generator, changes its rate, stops it, and shows its holder", async () => {
-    const { leases: store, tasks, generator: state } = console.stores;
-    const owned = { close: () => Promise.resolve() };
-    await using leases = new LeaseClient(store, { env: systemEnv, holder: "generator-7" }, owned);
-    await using _generator = new Generator(leases, tasks, state, { ttlMs: 2_000 });
+    const { leases, tasks, backing } = console.stores;
+    const env = systemEnv;
+    const state = new GeneratorState(backing);
+    await using leasehold = await connect(leases, { env, holder: "generator-7" });
+    await using _generator = startGenerator({ leasehold, tasks, state, env, ttlMs: 2_000 });
     const page = await open("/tasks");
     const panel = page.getByRole("region", { name: "Generator" });
     await panel.getByText("stopped").waitFor();

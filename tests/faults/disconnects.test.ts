@@ -6,6 +6,7 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { newLeaseId, systemEnv, taskIds } from "../../packages/leasehold/src/env/index.js";
 import { toWireLeaseId } from "../../packages/leasehold/src/wire/index.js";
+import { GeneratorState } from "../../packages/leasehold-server/src/generator/state.js";
 import {
   CONTROL_ENGINES,
   type OpenedControl,
@@ -84,7 +85,7 @@ const SQL = SQL_ENGINES.filter(({ name }) => name === "PostgreSQL");
 
 /** What there is of a thing, and how much of all else. Numbers count. */
 async function stateOf(stores: OpenedControl, { resource, mark }: Thing) {
-  const { leases, tasks, control, generator } = stores;
+  const { leases, tasks, control, backing } = stores;
   const keys = [resource, `${resource}/new`].map((name) => ({
     namespace: NAMESPACE,
     resource: name,
@@ -96,7 +97,7 @@ async function stateOf(stores: OpenedControl, { resource, mark }: Thing) {
     control.pauses.list(NAMESPACE),
     control.audit.head(),
     control.limits.read(NAMESPACE),
-    generator.read(NAMESPACE),
+    new GeneratorState(backing).read(NAMESPACE),
     tasks.counts(NAMESPACE),
   ]);
   const details = await Promise.all(items.map(({ id }) => tasks.get({ namespace: NAMESPACE, id })));

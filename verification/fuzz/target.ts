@@ -48,14 +48,14 @@ export async function openTarget(
   const all: Env = { ...systemEnv, ...env };
   let stores = await openStores(store, undefined, all);
   const keys = await makeKeys(stores, all);
-  const now = (name: "leases" | "tasks" | "schedules" | "generator" | "history" | "control") =>
+  const now = (name: "leases" | "tasks" | "schedules" | "backing" | "history" | "control") =>
     current(() => stores[name]);
   const app = createApp({
     ...({
       leases: now("leases"),
       tasks: now("tasks"),
       schedules: now("schedules"),
-      generator: now("generator"),
+      backing: now("backing"),
       history: now("history"),
       control: now("control"),
     } as Stores),

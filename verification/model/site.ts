@@ -7,7 +7,6 @@
  */
 import { type ConnectOptions, connect, type Env, type Leasehold, LeaseholdError } from "leasehold";
 import { MemoryLeaseState, MemoryTaskState } from "leasehold/internal/memory";
-import { memory } from "leasehold/stores/memory";
 import { Machine, type Process } from "../simulation/machine.js";
 import { Network } from "../simulation/network.js";
 import { remoteLeases, remoteTasks } from "../simulation/remote.js";
@@ -121,8 +120,6 @@ export class Site {
     const site = new Site(seed);
     const leaseBook = books.leases(site);
     const taskBook = books.tasks?.(site);
-    // A store of tasks has one, which no program uses.
-    const { generator } = await memory().open(site.#env);
     for (const name of names) {
       const client = new Client(site, name);
       site.clients.push(client);
@@ -132,10 +129,7 @@ export class Site {
       const source = {
         open: async () => ({
           leases: remoteLeases(network, client.process, database, () => leases),
-          ...(tasks && {
-            tasks: remoteTasks(network, client.process, database, () => tasks),
-            generator,
-          }),
+          ...(tasks && { tasks: remoteTasks(network, client.process, database, () => tasks) }),
           close: async () => {},
         }),
       };

@@ -4,7 +4,6 @@
  */
 
 import { LeaseholdError } from "leasehold";
-import type { GeneratorState } from "leasehold/internal";
 import { invariant, sleep } from "leasehold/internal";
 import { http } from "leasehold/stores/http";
 import { createApp, type ServerApp } from "leasehold-server";
@@ -26,16 +25,11 @@ const apps = new WeakMap<Process, ServerApp>();
 
 /** Runs a server on the host, over its own way to the database. */
 export function serve(host: Process, { leases, tasks }: Opened): void {
-  const generator: GeneratorState = {
-    read: async () => ({ running: false, ratePerSecond: 1 }),
-    write: async () => ({ running: false, ratePerSecond: 1 }),
-  };
   apps.set(
     host,
     createApp({
       leases,
       tasks,
-      generator,
       env: host.env,
       auth: "none",
       version: "0",

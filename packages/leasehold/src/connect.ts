@@ -87,7 +87,7 @@ export interface ConnectOptions extends ClientOptions {
 /** Options of `openStores`. */
 export interface OpenStoresOptions
   extends Pick<ConnectOptions, "logger" | "env" | "connectTimeoutMs"> {
-  /** Where tasks, the generator's state and the history of grants are kept. Default: the source. */
+  /** Where tasks and the history of grants are kept. Default: the source. */
   control?: Source;
 }
 

@@ -22,6 +22,7 @@ export {
   type AuditEntry,
   type AuditLog,
   type AuditPhase,
+  type Backing,
   type By,
   CHAIN_BEGIN,
   type ChainEnd,
@@ -39,6 +40,7 @@ export {
   type KeyStore,
   type LimitStore,
   type MadeKey,
+  memoryBacking,
   NO_LIMITS,
   NOTE_USED_EVERY_MS,
   type Operator,
@@ -55,7 +57,6 @@ export {
   rotateKey,
   setPause,
   startRecorder,
-  steerGenerator,
   type TenantLimits,
   TooManyKeysError,
   type Verification,
@@ -174,7 +175,6 @@ export {
 } from "./once/port.js";
 export { type Diagnosis } from "./stores/source.js";
 export { comesBefore, explain } from "./tasks/explain.js";
-export { GENERATOR_RESOURCE, Generator } from "./tasks/generator.js";
 export {
   type AdminOutcome,
   CHECKPOINT_BYTES,
@@ -195,8 +195,6 @@ export {
   type FailRequest,
   FIRST_VERSION,
   type FireRequest,
-  type GeneratorState,
-  type GeneratorWanted,
   type HeartbeatOutcome,
   type HeartbeatRequest,
   type Json,

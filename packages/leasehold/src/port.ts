@@ -55,8 +55,6 @@ export type {
   EnqueueOutcome,
   FailOutcome,
   FailRequest,
-  GeneratorState,
-  GeneratorWanted,
   HeartbeatOutcome,
   HeartbeatRequest,
   Json,

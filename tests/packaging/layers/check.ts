@@ -6,6 +6,8 @@ import { type Import, type Module, readModule } from "../../support/documents/mo
 export interface Rules {
   /** By unit: a folder of src/, one engine of stores/, or a file that stands alone. */
   readonly mayImport: Readonly<Record<string, readonly string[]>>;
+  /** The unit of a file in the folder of a feature that has files of several units. Default: none. */
+  readonly unitsOf?: Readonly<Record<string, string>>;
   /** A folder is imported through its index.ts, but for these, which bring little with them. */
   readonly openModules: Readonly<Record<string, readonly string[]>>;
   /** Only what is written here, as imports of types alone. */
@@ -66,8 +68,8 @@ export function check(rules: Rules, sources: ReadonlyMap<string, string>): Viola
   for (const [path, source] of sources) modules.set(path, readModule(path, source));
   for (const [path, module] of modules) {
     const report = (line: number, rule: string) => violations.push({ path, line, rule });
-    if (!(unitOf(path) in rules.mayImport))
-      report(1, `folder: ${unitOf(path)} is not in the table`);
+    const unit = unitOf(rules, path);
+    if (!(unit in rules.mayImport)) report(1, `folder: ${unit} is not in the table`);
     if (module.lines > MOST_LINES) report(MOST_LINES, `length: more than ${MOST_LINES} lines`);
     for (const reached of module.imports) {
       const rule = checkImport(rules, path, reached, modules);
@@ -104,7 +106,7 @@ function checkImport(
   }
   const target = resolve(path, specifier);
   if (!modules.has(target)) return `missing: ${target}`;
-  const [from, to] = [unitOf(path), unitOf(target)];
+  const [from, to] = [unitOf(rules, path), unitOf(rules, target)];
   if (from === to) return null;
   const allowed = rules.mayImport[from] ?? [];
   if (!allowed.includes(to) && !(to.startsWith("stores/") && allowed.includes("stores/*"))) {
@@ -180,7 +182,9 @@ export function cycles(modules: ReadonlyMap<string, Module>): Violation[] {
   return found;
 }
 
-function unitOf(path: string): string {
+function unitOf({ unitsOf = {} }: Rules, path: string): string {
+  const own = unitsOf[path];
+  if (own !== undefined) return own;
   const [folder = "", next = ""] = path.replace(/\.ts$/, "").split("/");
   return folder === "stores" ? `stores/${next}` : folder;
 }

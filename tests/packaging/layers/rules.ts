@@ -28,8 +28,7 @@ export const LIBRARY: Rules = {
     fence: ["env", "core"],
     control: ["env", "core", "tasks", "once"],
     instrumentation: ["env", "core", "election", "tasks"],
-    // The generator is a Singleton.
-    tasks: ["env", "core", "election"],
+    tasks: ["env", "core"],
     once: ["env", "core", "tasks"],
     wire: ["core", "tasks", "once", "control", "election"],
     "stores/memory": ["env", "core", "tasks", "once", "control", "stores/source"],
@@ -155,8 +154,6 @@ export const LIBRARY: Rules = {
     // For people who look at a server, not for programs.
     "election/leadership.ts": ["internal.ts", "instrumentation/"],
     "tasks/explain.ts": ["internal.ts"],
-    // The sample generator, which no program needs.
-    "tasks/generator.ts": ["internal.ts"],
   },
   typesOnly: {
     control: ["tasks", "once"],
@@ -239,7 +236,19 @@ export const SERVER: Rules = {
     // What the verification shares of the command line.
     internal: ["cli"],
   },
+  // The sample generator has one folder.
+  unitsOf: {
+    "generator/shared.ts": "protocol",
+    "generator/schemas.ts": "protocol",
+    "generator/state.ts": "http",
+    "generator/routes.ts": "http",
+    "generator/singleton.ts": "cli",
+    "generator/command.ts": "cli",
+  },
   openModules: {
+    "generator/shared.ts": ["generator/", "cli/"],
+    "generator/schemas.ts": ["generator/"],
+    "generator/state.ts": ["generator/", "cli/"],
     "cli/exit-codes.ts": ["internal.ts"],
     // The rules of --oidc-role, which the command line checks before it opens a store.
     "http/auth/oidc/roles.ts": ["cli/"],
@@ -270,7 +279,7 @@ export const SERVER: Rules = {
   clock: ["cli/tls-files.ts"],
   loadsAnything: ["cli/"],
   packages: {
-    leasehold: ["protocol/", "http/", "cli/"],
+    leasehold: ["protocol/", "http/", "cli/", "generator/"],
     "@opentelemetry/api": ["cli/open-telemetry.ts"],
     // What a server's own process exports by.
     "@opentelemetry/sdk-metrics": ["cli/"],
@@ -284,12 +293,12 @@ export const SERVER: Rules = {
     pg: [],
     "@electric-sql/pglite": [],
     zod: ["protocol/", "http/"],
-    "@hono/zod-openapi": ["protocol/", "http/"],
-    hono: ["http/"],
+    "@hono/zod-openapi": ["protocol/", "http/", "generator/"],
+    hono: ["http/", "generator/routes.ts"],
     "@hono/node-server": ["http/node.ts"],
     // Loaded with the first token of an issuer.
     jose: ["http/auth/oidc/"],
-    commander: ["cli/"],
+    commander: ["cli/", "generator/command.ts"],
     "cli-table3": ["cli/"],
     picocolors: ["cli/"],
     pino: ["cli/"],

@@ -1,4 +1,5 @@
 /** Calls that send every statement of the control stores in PostgreSQL: audit, API keys, pauses, limits, history. */
+import { GeneratorState } from "../../../packages/leasehold-server/src/generator/state.js";
 import type { Call } from "./postgres-store-calls.js";
 
 const namespace = "default";
@@ -66,7 +67,8 @@ export const CONTROL_CALLS: readonly Call[] = [
   ({ control }) => control.actors.pauses.clear(pause),
   ({ control }) => control.limits.read(namespace),
   ({ control }) => control.actors.limits.set(namespace, { leases: 100 }),
-  ({ generator }) => generator.write(namespace, { running: true }),
+  ({ backing }) => new GeneratorState(backing).write(namespace, { running: true }),
+  ({ backing }) => new GeneratorState(backing).read(namespace),
   ({ history }) => history.append([ended]),
   ({ history }) => history.list({ namespace }),
   ({ history }) => history.list({ namespace, resource, states: ["expired"], cursor: "2.1" }),

@@ -3,13 +3,13 @@
  * suites use many, so each namespace gets an app and a client of its own, over the same stores; a
  * listener tells them apart by a header.
  */
+import type { Backing } from "../../../packages/leasehold/src/control/index.js";
 import type { LeaseStore } from "../../../packages/leasehold/src/core/index.js";
 import { systemEnv } from "../../../packages/leasehold/src/env/index.js";
 import type { OnceStore } from "../../../packages/leasehold/src/once/index.js";
 import { http } from "../../../packages/leasehold/src/stores/http/index.js";
 import type { Stores } from "../../../packages/leasehold/src/stores/source.js";
 import type {
-  GeneratorState,
   ScheduleStore,
   TaskLimits,
   TaskStore,
@@ -47,7 +47,7 @@ export async function openHttpHarness(behind: readonly Stores[]): Promise<Stores
   return {
     leases: leasesOf(leases, clientOf, all),
     tasks: tasksOf(tasks, clientOf, all),
-    generator: generatorOf(clientOf),
+    backing: backingOf(clientOf),
     ...(schedules && { schedules: schedulesOf(clientOf) }),
     ...(once && { once: onceOf(once, leasesOf(leases, clientOf, all), clientOf) }),
     async close() {
@@ -249,9 +249,15 @@ function schedulesOf(clientOf: ClientOf): ScheduleStore {
   };
 }
 
-function generatorOf(of: ClientOf): GeneratorState {
+function backingOf(clientOf: ClientOf): Backing {
+  const of = async (namespace: string) => {
+    const { backing } = await clientOf(namespace);
+    if (backing?.kind !== "server") throw new Error("a server is behind it");
+    return backing;
+  };
   return {
-    read: async (namespace) => (await of(namespace)).generator.read(namespace),
-    write: async (namespace, change) => (await of(namespace)).generator.write(namespace, change),
+    kind: "server",
+    read: async (namespace, path) => (await of(namespace)).read(namespace, path),
+    change: async (namespace, change) => (await of(namespace)).change(namespace, change),
   };
 }

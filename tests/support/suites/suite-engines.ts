@@ -322,8 +322,7 @@ export function tasksOn(engine: SuiteEngine): TaskHarness {
     ...framed(engine, "tasks"),
     async open() {
       const { stores, lockTask: lockRow, ...opened } = await engine.open();
-      const [store, generator] = [kept(stores, "tasks"), kept(stores, "generator")];
-      return { ...opened, store, generator, ...(lockRow && { lockRow }) };
+      return { ...opened, store: kept(stores, "tasks"), ...(lockRow && { lockRow }) };
     },
   };
 }

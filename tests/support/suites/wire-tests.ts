@@ -177,7 +177,6 @@ export const TASK_WIRE: Chosen = {
     "tells how long the oldest has been due",
     "counts up to its limit of each state",
   ],
-  generator: "all",
   close: "all",
 };
 
@@ -232,7 +231,6 @@ export const TASKS_OF_SEVERAL_SERVERS: Chosen = {
   watch: ["notifies of every way in which a task becomes claimable"],
   results: ["notifies of every way in which an awaited task ends"],
   "the rules as a model": "all",
-  generator: ["loses no change of concurrent writers of different fields"],
   close: "all",
 };
 

@@ -4,7 +4,6 @@ import { lstat, open, rename, rm } from "node:fs/promises";
 import { type Command, InvalidArgumentError } from "commander";
 import {
   ACTION_ALIASES,
-  AUDIT_ACTIONS,
   type AuditEntry,
   type AuditLog,
   CHAIN_BEGIN,
@@ -12,6 +11,7 @@ import {
   claimedActorOf,
   verifyAudit,
 } from "leasehold/internal";
+import { AUDITED_ACTIONS } from "../generator/shared.js";
 import { EXIT } from "./exit-codes.js";
 import { Exit, UsageError } from "./failures.js";
 import { readText } from "./files.js";
@@ -87,8 +87,8 @@ function addList(audit: Command): void {
 
 function actionOf(text: string): string {
   const name = ACTION_ALIASES[text] ?? text;
-  if (AUDIT_ACTIONS.includes(name)) return name;
-  const known = [...AUDIT_ACTIONS, ...Object.keys(ACTION_ALIASES)];
+  if (AUDITED_ACTIONS.includes(name)) return name;
+  const known = [...AUDITED_ACTIONS, ...Object.keys(ACTION_ALIASES)];
   throw new InvalidArgumentError(`It must be one of ${known.join(", ")}.`);
 }
 

@@ -31,7 +31,7 @@ export const COMMANDS: Readonly<Record<string, CommandSummary>> = {
     usage: "",
     aliases: ["generator"],
     description: "generate sample tasks: run an instance, or control all instances",
-    load: async () => (await import("./generate.js")).addGenerate,
+    load: async () => (await import("../generator/command.js")).addGenerate,
   },
   enqueue: {
     usage: "[options] <kind> [data]",

@@ -3,6 +3,7 @@ import { type Command, Option } from "commander";
 import type { Env, Logger, Stores } from "leasehold";
 import { systemEnv } from "leasehold/internal";
 import { reasonOf } from "leasehold/internal/describe";
+import { GeneratorState } from "../generator/state.js";
 import { createApp } from "../http/index.js";
 import { Child, type ChildSpec } from "./demo/children.js";
 import { type DemoEvent, Lines } from "./demo/events.js";
@@ -129,7 +130,8 @@ async function host(
   const server = await listenOrSay(app, { host: HOST, port, graceMs: SERVER_GRACE_MS });
   const page = files ? `${server.url}/` : null;
   take({ type: "ready", url: server.url, console: page, store: options.store });
-  await stores.generator.write("default", { running: true, ratePerSecond: options.rate });
+  const wanted = { running: true, ratePerSecond: options.rate };
+  await new GeneratorState(stores.backing).write("default", wanted);
   const watch = watchStores(stores, env, take);
   const routine = await startRoutine(stores, env);
   for (const spec of specsOf(server.url, options)) children.push(new Child(spec, env, take));

@@ -1,10 +1,11 @@
 import { type Command, Option } from "commander";
-import { migrate, type StoreSource } from "leasehold";
+import type { StoreSource } from "leasehold";
 import { systemEnv } from "leasehold/internal";
-import { ENGINES, planBy } from "leasehold/internal/open";
+import { ENGINES, migrateBy, planBy } from "leasehold/internal/open";
+import { CREATE_TABLE } from "../generator/state.js";
 import { checkDirectories } from "./directories.js";
 import { UsageError } from "./failures.js";
-import type { Notify } from "./notices.js";
+import { type Notify, warningsTo } from "./notices.js";
 import { ownWhereOf, withDatabase } from "./options.js";
 import { print } from "./output.js";
 import { shownUrl } from "./shown-url.js";
@@ -59,7 +60,8 @@ async function migrateStore(url: string, { json }: Options, notify: Notify): Pro
     const none = await withoutTables(url, notify);
     return print(json, { store, applied: [] }, () => `${store}: ${none}`);
   }
-  const applied = await migrate(url);
+  const env = { ...systemEnv, logger: warningsTo(notify) };
+  const applied = await migrateBy(ENGINES, url, env, [CREATE_TABLE]);
   await print(json, { store, applied }, () =>
     applied.length === 0 ? `${store}: up to date` : `${store}: applied ${applied.join(", ")}`,
   );
@@ -116,7 +118,8 @@ migrate the server's database.
 
 --sql prints one transaction for each step that remains, for a review or for a tool of your own: run them in
 order, as the owner of the schema, and stop at the first that fails. Each step records that it was taken, so that it
-is not taken twice. You may migrate while processes of the release before run, because its code works on the new schema.
+is not taken twice. The table of the sample generator is no step: only migrate creates it, or the first "generate start"
+of a user that may. You may migrate while processes of the release before run, because its code works on the new schema.
 
 Examples:
   leasehold migrate --store postgres://owner@localhost/app

@@ -1,5 +1,7 @@
+import type { Stores } from "leasehold";
 import { systemEnv } from "leasehold/internal";
 import { expect, it } from "vitest";
+import { GeneratorState } from "../generator/state.js";
 import { shownUrl } from "./shown-url.js";
 import { openWhere } from "./stores.js";
 
@@ -23,8 +25,9 @@ it("keeps tasks and the generator's state in the control store", async () => {
     systemEnv,
   );
   const second = await openWhere({ store: "memory:cli-b", control: undefined, notify }, systemEnv);
-  await both.generator.write("default", { running: true });
-  expect(await second.generator.read("default")).toMatchObject({ running: true });
+  const state = ({ backing }: Stores) => new GeneratorState(backing);
+  await state(both).write("default", { running: true });
+  expect(await state(second).read("default")).toMatchObject({ running: true });
   const key = { namespace: "default", resource: "r", leaseId: "0".repeat(48) };
   await both.leases.acquire([{ ...key, holder: "h", ttlMs: 1_000 }]);
   expect(await second.leases.get([key])).toEqual([null]);

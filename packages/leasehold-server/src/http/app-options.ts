@@ -1,8 +1,8 @@
 /** The options of the app, and the app as hosts see it. */
 import { type Env, InvalidOptionError, type LeaseStore } from "leasehold";
 import type {
+  Backing,
   Control,
-  GeneratorState,
   GrantHistory,
   OnceStore,
   ScheduleStore,
@@ -31,8 +31,8 @@ export interface AppOptions {
   readonly once?: OnceStore | undefined;
   /** The schedules of `tasks`, in their database. The app ticks. Default: none; their routes return 501. */
   readonly schedules?: ScheduleStore | undefined;
-  /** Whether the generator of sample tasks should run, and how fast: `openStores` returns it. */
-  readonly generator: GeneratorState;
+  /** Where the app keeps what the generator of sample tasks should do. Default: in this process. */
+  readonly backing?: Backing | undefined;
   /**
    * Stores grants that newer ones replaced. The app writes them about once a second, after the new
    * grant, and keeps them for a week. Default: replaced grants are not kept.

@@ -1,10 +1,4 @@
-import {
-  GENERATOR_RESOURCE,
-  newLeaseId,
-  sleep,
-  systemClock,
-  systemRandom,
-} from "leasehold/internal";
+import { newLeaseId, sleep, systemClock, systemRandom } from "leasehold/internal";
 import { taskInPath, toWireLeaseId } from "leasehold/internal/wire";
 import { expect, test } from "vitest";
 import {
@@ -14,6 +8,7 @@ import {
   PROCESSOR,
   type Reply,
 } from "../../../../tests/support/server/app.js";
+import { GENERATOR_RESOURCE } from "../generator/shared.js";
 
 const UUID = "01890000-0000-7000-8000-000000000000";
 

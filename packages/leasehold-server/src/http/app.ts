@@ -19,6 +19,7 @@ import {
   type TaskListener,
 } from "leasehold/internal";
 import { REQUEST_ID_HEADER } from "leasehold/internal/wire";
+import { GeneratorState } from "../generator/state.js";
 import { MAX_SECONDS } from "../protocol/index.js";
 import { type AppOptions, checkOptions, type ServerApp } from "./app-options.js";
 import { Authenticator } from "./auth/authenticate.js";
@@ -81,7 +82,6 @@ export function createApp(options: AppOptions): ServerApp {
   const {
     once,
     schedules,
-    generator,
     history,
     control,
     namespace = "default",
@@ -124,6 +124,7 @@ export function createApp(options: AppOptions): ServerApp {
   });
   const measuredTasks = telemetry?.measured("tasks", options.tasks, clock) ?? options.tasks;
   const tasks = observed(timedTasks(measuredTasks, clock, latencies), noteTask);
+  const generator = new GeneratorState(options.backing);
   const recorder = history && startRecorder(history, env);
   const threadShare = new ThreadShare(clock);
   const limits = resolveLimits(options.limits);

@@ -13,10 +13,10 @@ test("the address of a database that fails is in the log, not in the answer", as
   const env = manualEnv({ logger: { debug: () => {}, info: log, warn: log, error: log } });
   const stores = await memory().open(env);
   const message = `PostgreSQL failed: connect ECONNREFUSED ${ADDRESS}`;
-  const generator = Object.assign(Object.create(stores.generator) as typeof stores.generator, {
-    read: () => Promise.reject(new StoreUnavailableError(message, { outcome: "none" })),
+  const tasks = Object.assign(Object.create(stores.tasks) as typeof stores.tasks, {
+    list: () => Promise.reject(new StoreUnavailableError(message, { outcome: "none" })),
   });
-  const app = createApp({ ...stores, generator, env, version: "test", auth: "keys" });
+  const app = createApp({ ...stores, tasks, env, version: "test", auth: "keys" });
   onTestFinished(async () => {
     await app.close();
     await stores.close();

@@ -6,15 +6,13 @@ import type { Services } from "./services.js";
 
 const TAGS = ["health"];
 const Ok = z.object({ status: z.literal("ok"), version: z.string() }).openapi("Health");
-/** A resource that is never leased: reading it shows that the store is available. */
+/** A resource that is never leased, and a task that is never added: reading them shows that the stores are available. */
 const PROBE = { namespace: "default", resource: "leasehold/readyz" };
 
 /** Rejects if a store is unavailable. */
-export async function probe({
-  leases,
-  generator,
-}: Pick<Services, "leases" | "generator">): Promise<void> {
-  await Promise.all([leases.get([PROBE]), generator.read(PROBE.namespace)]);
+export async function probe({ leases, tasks }: Pick<Services, "leases" | "tasks">): Promise<void> {
+  const { namespace, resource } = PROBE;
+  await Promise.all([leases.get([PROBE]), tasks.list({ namespace, ids: [resource], limit: 1 })]);
 }
 
 export function healthRoutes(app: App, services: Services, version: string): void {

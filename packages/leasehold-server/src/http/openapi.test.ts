@@ -58,9 +58,7 @@ test("is OpenAPI 3.1 of this version", () => {
 test("lists exactly the declared routes", () => {
   const declared = newApp("");
   // Declaring a route calls no service.
-  const services = { env: {}, leases: {}, tasks: {}, generator: {} } as Parameters<
-    typeof declareRoutes
-  >[1];
+  const services = { env: {}, leases: {}, tasks: {} } as Parameters<typeof declareRoutes>[1];
   declareRoutes(declared, services, { version: "0", basePath: "", namespace: "default" });
   const template = (path: string) => path.replaceAll(/:(\w+)/g, "{$1}");
   const routed = declared.routes

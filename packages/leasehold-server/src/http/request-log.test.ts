@@ -75,10 +75,10 @@ it("logs readiness probes of a drain at debug, and a store that fails them as a 
   const debugged: Line[] = [];
   const debug = (fields: object) => void debugged.push({ ...fields });
   const env = manualEnv({ logger: { debug, info: log, warn: log, error: log } });
-  const generator = Object.assign(Object.create(stores.generator) as typeof stores.generator, {
-    read: () => Promise.reject(new StoreUnavailableError("lost", { outcome: "none" })),
+  const tasks = Object.assign(Object.create(stores.tasks) as typeof stores.tasks, {
+    list: () => Promise.reject(new StoreUnavailableError("lost", { outcome: "none" })),
   });
-  const app = createApp({ ...stores, generator, env, version: "test", auth: "keys" });
+  const app = createApp({ ...stores, tasks, env, version: "test", auth: "keys" });
   onTestFinished(() => app.close());
   const probe = async () => (await app.fetch(new Request("http://localhost/readyz"))).status;
   expect(await probe()).toBe(503);

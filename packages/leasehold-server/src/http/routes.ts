@@ -1,3 +1,4 @@
+import { generatorRoutes } from "../generator/routes.js";
 import { leaseServiceRoutes } from "./compat/lease-service-routes.js";
 import { lockRoutes } from "./compat/locks-routes.js";
 import { contentionRoute } from "./console/contention-routes.js";
@@ -20,7 +21,6 @@ import { onceActionRoutes } from "./once/action-routes.js";
 import { onceRoutes } from "./once/routes.js";
 import { type About, openApiRoute } from "./openapi.js";
 import { auditRoutes } from "./operations/audit-routes.js";
-import { generatorRoutes } from "./operations/generator-routes.js";
 import { keyRoutes } from "./operations/keys-routes.js";
 import { pauseRoutes } from "./operations/pauses-routes.js";
 import { scheduleActionRoutes } from "./operations/schedule-actions-routes.js";

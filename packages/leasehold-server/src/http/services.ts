@@ -2,7 +2,6 @@
 import type { Env, LeaseStore, LeaseView } from "leasehold";
 import type {
   Control,
-  GeneratorState,
   GrantHistory,
   NewTask,
   OnceStore,
@@ -12,6 +11,7 @@ import type {
   TaskStore,
 } from "leasehold/internal";
 import { Batcher, type Capabilities, randomHex, taskIds } from "leasehold/internal";
+import type { GeneratorState } from "../generator/state.js";
 import type { Authenticator } from "./auth/authenticate.js";
 import { callerOf, checkResources } from "./auth/caller.js";
 import { CachedRead } from "./console/cached-read.js";

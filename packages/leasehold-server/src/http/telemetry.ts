@@ -2,7 +2,6 @@
 import type { MiddlewareHandler } from "hono";
 import type { Clock, Env, LeaseStore } from "leasehold";
 import {
-  type GeneratorState,
   type LimitView,
   type MetricName,
   measureStalls,
@@ -14,6 +13,7 @@ import {
   withTimeout,
 } from "leasehold/internal";
 import type { Telemetry } from "leasehold/telemetry";
+import type { GeneratorState } from "../generator/state.js";
 import type { Caller } from "./auth/caller.js";
 import type { AppEnv } from "./request.js";
 import { routeOf } from "./route-rules.js";
@@ -100,7 +100,7 @@ function classOf(status: number): "2xx" | "3xx" | "4xx" | "5xx" {
 export interface Sampled {
   readonly leases: LeaseStore;
   readonly tasks: TaskStore;
-  readonly generator: GeneratorState;
+  readonly generator: Pick<GeneratorState, "read">;
   readonly clock: Clock;
   /** Tenants whose tasks and grants are sampled, as one sum. */
   readonly tenants: ReadonlySet<string>;

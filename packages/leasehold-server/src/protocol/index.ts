@@ -2,7 +2,6 @@ export * from "./concurrency.js";
 export * from "./console.js";
 export * from "./events.js";
 export type { NamedTtl } from "./fields.js";
-export * from "./generator.js";
 export { isLoopback, LOOPBACK_HOSTS } from "./hosts.js";
 export * from "./keys.js";
 export * from "./lease-service.js";

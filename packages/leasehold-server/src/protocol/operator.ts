@@ -1,9 +1,10 @@
 /** Schemas of operator actions: pauses, the audit, force unlock, tasks, contention. */
 import { z } from "@hono/zod-openapi";
 import type { AuditPhase, Pause as StoredPause } from "leasehold/internal";
-import { ACTION_ALIASES, AUDIT_ACTIONS, TASK_STATES, type TaskState } from "leasehold/internal";
+import { ACTION_ALIASES, TASK_STATES, type TaskState } from "leasehold/internal";
 import type * as wire from "leasehold/internal/wire";
 import { LIMITS } from "leasehold/internal/wire";
+import { AUDITED_ACTIONS } from "../generator/shared.js";
 import { Cursor, Name, PageOf, QueryInteger, Time } from "./fields.js";
 import { Prefix, Reason } from "./keys.js";
 import type { Same } from "./same.js";
@@ -88,7 +89,7 @@ const AuditEntry = z
   .openapi("AuditEntry");
 export const AuditPage = PageOf(AuditEntry).openapi("AuditPage");
 true satisfies Same<z.infer<typeof AuditPage>, wire.AuditPage>;
-const ACTION_NAMES = [...AUDIT_ACTIONS, ...Object.keys(ACTION_ALIASES)];
+const ACTION_NAMES = [...AUDITED_ACTIONS, ...Object.keys(ACTION_ALIASES)];
 const Action = z
   .string()
   .refine((action) => ACTION_NAMES.includes(action), `must be one of ${ACTION_NAMES.join(", ")}`)

@@ -11,7 +11,6 @@ import {
   type Pause,
   pausesOf,
   setPause,
-  steerGenerator,
   withLeasesApart,
 } from "./index.js";
 
@@ -72,24 +71,6 @@ describe("a pause", () => {
       pausesOf(resource, all).map(({ kind, name }) => `${kind} ${name}`);
     expect(names("a/b")).toEqual(["resource a/b", "prefix a/", "prefix "]);
     expect(names("ab")).toEqual(["prefix "]);
-  });
-});
-
-it.each([
-  [{ running: true }, "generator.start"],
-  [{ running: false }, "generator.stop"],
-  [{ ratePerSecond: 7 }, "generator.rate"],
-])("steering the generator by %j is the action %s", async (change, action) => {
-  const { control, generator, lastEntry } = await openControl();
-  const wanted = await steerGenerator(control, "n", change, BY);
-  expect(wanted).toMatchObject(change);
-  expect(await generator.read("n")).toMatchObject(wanted);
-  expect(await lastEntry()).toMatchObject({
-    ...BY,
-    namespace: "n",
-    action,
-    target: "generator",
-    details: { ...wanted, intent: expect.any(Number) },
   });
 });
 

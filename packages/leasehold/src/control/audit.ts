@@ -119,7 +119,6 @@ export type AuditAction =
   | `schedule.${"pause" | "resume" | "run" | "remove"}`
   | `taskLimit.${"set" | "remove"}`
   | `${"resource" | "prefix" | "queue"}.${"pause" | "resume"}`
-  | `generator.${"start" | "stop" | "rate"}`
   | `key.${"create" | "rotate" | "revoke"}`
   | "limits.set"
   // A server has refused a caller for the network that it calls from.
@@ -148,9 +147,6 @@ const ACTIONS: Readonly<Record<AuditAction, true>> = {
   "prefix.resume": true,
   "queue.pause": true,
   "queue.resume": true,
-  "generator.start": true,
-  "generator.stop": true,
-  "generator.rate": true,
   "key.create": true,
   "key.rotate": true,
   "key.revoke": true,

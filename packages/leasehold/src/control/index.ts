@@ -1,5 +1,5 @@
 export * from "./audit.js";
-export * from "./generator-acts.js";
+export * from "./backing.js";
 export * from "./history.js";
 export * from "./key-acts.js";
 export * from "./keys.js";

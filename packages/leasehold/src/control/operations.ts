@@ -16,23 +16,18 @@ import {
 } from "../core/index.js";
 import { type Env, reasonOf } from "../env/index.js";
 import type { OnceStore } from "../once/port.js";
-import type { GeneratorState, TaskLimits, TaskStore } from "../tasks/port.js";
+import type { TaskLimits, TaskStore } from "../tasks/port.js";
 import type { ScheduleStore } from "../tasks/schedules/port.js";
-import type {
-  AuditAction,
-  AuditEntry,
-  AuditLog,
-  ChainEnd,
-  NewAuditEntry,
-  Verification,
-} from "./audit.js";
+import type { AuditEntry, AuditLog, ChainEnd, NewAuditEntry, Verification } from "./audit.js";
+import type { Backing } from "./backing.js";
 import type { KeyActs, KeyStore } from "./keys.js";
 import type { LimitActs, LimitStore } from "./limits.js";
 import type { PauseActs, PauseStore } from "./pauses.js";
 
 /** An operator action: who does what to what, and why. */
-export interface Act extends Omit<NewAuditEntry, "action" | "phase" | "details"> {
-  readonly action: AuditAction;
+export interface Act extends Omit<NewAuditEntry, "phase" | "details"> {
+  /** An {@link AuditAction}, or one that the program names. */
+  readonly action: string;
   /** The actor that the caller of a server names. Nothing proves it, so `actor` stays what the key says. */
   readonly claimedActor?: string;
 }
@@ -57,7 +52,7 @@ export interface Actors {
   readonly once: Pick<OnceStore, "retry" | "delete">;
   readonly schedules: Pick<ScheduleStore, "pause" | "resume" | "remove" | "runNow">;
   readonly taskLimits: Pick<TaskLimits, "declare" | "remove">;
-  readonly generator: Pick<GeneratorState, "write">;
+  readonly backing: Backing;
   readonly keys: KeyActs;
   readonly pauses: PauseActs;
   readonly limits: LimitActs;
@@ -89,7 +84,7 @@ export interface Operations {
 /** The changes that an operator without the role admin may make. */
 export type OperatorActors = Pick<
   Actors,
-  "leases" | "tasks" | "once" | "schedules" | "taskLimits" | "generator" | "pauses"
+  "leases" | "tasks" | "once" | "schedules" | "taskLimits" | "backing" | "pauses"
 >;
 
 /** The part of {@link Control} that an operator's tools need, local or behind a server. */

@@ -42,7 +42,7 @@ async function triesOf(
       },
       remove: fail,
     },
-    generator: { write: fail },
+    backing: { kind: "server", read: fail, change: fail },
     pauses: { set: fail, clear: fail },
   };
   const operator: RemoteOperator = {
@@ -83,8 +83,12 @@ test("neither a revoke nor an act on tasks and records is repeated when its answ
 
 test("what says how things shall be is", async () => {
   const pause = { namespace: "default", kind: "queue", name: "q" } as const;
-  const write = { running: true };
-  expect(await triesOf(({ generator }) => generator.write("default", write))).toBeGreaterThan(2);
+  const change = { method: "POST", path: "/api/x" } as const;
+  const send = ({ backing }: OperatorActors) => {
+    if (backing.kind !== "server") throw new Error("a server is behind it");
+    return backing.change("default", change);
+  };
+  expect(await triesOf(send)).toBeGreaterThan(2);
   expect(await triesOf(({ pauses }) => pauses.clear(pause))).toBeGreaterThan(2);
   const set = { ...pause, actor: "a", reason: "r" };
   expect(await triesOf(({ pauses }) => pauses.set(set))).toBeGreaterThan(2);

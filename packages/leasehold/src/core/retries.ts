@@ -82,8 +82,8 @@ export const SCHEDULE_RETRIES = {
   runNow: "one",
 } as const;
 
-/** Its state is wanted, not counted: writing it twice is writing it once. */
-export const GENERATOR_RETRIES = { read: "read", write: "call" } as const;
+/** For state of a program behind a server. */
+export const BACKING_RETRIES = { kind: "kept", read: "read", change: "call" } as const;
 
 /** What an operator may read behind a server. */
 export const OPERATOR_RETRIES = {
@@ -100,7 +100,7 @@ export const ACTOR_RETRIES = {
   once: { retry: "callOnce", delete: "callOnce" },
   schedules: { pause: "call", resume: "call", remove: "callOnce", runNow: "one" },
   taskLimits: { declare: "one", remove: "callOnce" },
-  generator: { write: "call" },
+  backing: BACKING_RETRIES,
   pauses: { set: "call", clear: "call" },
 } as const;
 

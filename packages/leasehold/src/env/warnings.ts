@@ -28,7 +28,6 @@ export const WARNING_CODES = {
   "could not claim tasks": "LEASEHOLD_W_CLAIM_FAILED",
   "could not close before the process ends": "LEASEHOLD_W_CLOSE_FAILED",
   "could not declare the limit of tasks; trying again": "LEASEHOLD_W_LIMIT_UNDECLARED",
-  "could not generate": "LEASEHOLD_W_GENERATE_FAILED",
   "could not plan the shards": "LEASEHOLD_W_SHARDS_FAILED",
   "could not read the plan of the shards": "LEASEHOLD_W_SHARDS_FAILED",
   "could not requeue a task whose claimer has gone": "LEASEHOLD_W_REQUEUE_FAILED",

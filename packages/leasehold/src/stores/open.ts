@@ -5,7 +5,7 @@ import { ANYWHERE } from "./open-anywhere.js";
 import { type Engines, openAll, split } from "./opening.js";
 import type { Source, Stores } from "./source.js";
 
-export { openBy, planBy } from "./opening.js";
+export { migrateBy, openBy, planBy } from "./opening.js";
 
 /** Loaded where it is needed. */
 export async function reachServers(url: string, env: Env): Promise<Reached> {

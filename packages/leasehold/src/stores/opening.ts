@@ -102,16 +102,16 @@ export async function openAll(
     };
     try {
       const history = second.history ?? first.history;
-      const { tasks, generator, schedules, control: kept } = withTasks(second, control);
+      const { tasks, schedules, backing, control: kept } = withTasks(second, control);
       // Loaded here: most callers name one place.
       const { withLeasesApart } = await import("../control/index.js");
       const ends = [first.stopped, second.stopped].filter((stopped) => stopped !== undefined);
       return {
         leases: first.leases,
         tasks,
-        generator,
         close,
         ...(schedules && { schedules }),
+        ...(backing && { backing }),
         ...(first.namespace !== undefined && { namespace: first.namespace }),
         ...(history && { history }),
         ...(first.waiters && { waiters: first.waiters }),
@@ -130,8 +130,8 @@ export async function openAll(
 
 /** @throws INVALID_OPTION if the engine keeps leases only */
 export function withTasks(opened: LeaseStores, source: Source): Stores {
-  const { tasks, generator } = opened;
-  if (tasks && generator) return { ...opened, tasks, generator };
+  const { tasks } = opened;
+  if (tasks) return { ...opened, tasks };
   throw leasesOnly(source);
 }
 
@@ -157,6 +157,7 @@ function leasesOnly(source: Source): InvalidOptionError {
 
 /**
  * Brings the tables behind the source up to this version.
+ * @param own as of {@link StoreSource.migrate}
  * @returns the steps that were applied; none where the engine keeps no tables of ours
  * @throws as {@link openBy}
  */
@@ -164,8 +165,9 @@ export async function migrateBy(
   engines: Engines,
   source: Source,
   env: Env,
+  own?: readonly string[],
 ): Promise<readonly string[]> {
-  return (await (await sourceOf(engines, source, "source")).migrate?.(env)) ?? [];
+  return (await (await sourceOf(engines, source, "source")).migrate?.(env, own)) ?? [];
 }
 
 /**

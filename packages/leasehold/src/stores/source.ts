@@ -1,10 +1,10 @@
 /** The shape of an opened store, the same for every engine. */
 
-import type { Control, GrantHistory, RemoteOperator } from "../control/index.js";
+import type { Backing, Control, GrantHistory, RemoteOperator } from "../control/index.js";
 import type { Key, LeaseholdError, LeaseStore } from "../core/index.js";
 import type { Env } from "../env/index.js";
 import type { OnceStore } from "../once/port.js";
-import type { GeneratorState, TaskStore } from "../tasks/port.js";
+import type { TaskStore } from "../tasks/port.js";
 import type { ScheduleStore } from "../tasks/schedules/port.js";
 
 /** One setting of an engine on which leases depend. */
@@ -44,13 +44,14 @@ export interface LeaseStores {
   readonly once?: OnceStore;
   /** The schedules of tasks; absent if the engine keeps leases only. */
   readonly schedules?: ScheduleStore;
-  readonly generator?: GeneratorState;
   /** Absent if the engine cannot store ended grants, or if the server behind it stores them. */
   readonly history?: GrantHistory;
   /** Keys, the audit, pauses and limits; absent if the server behind this store manages them. */
   readonly control?: Control;
   /** Operator actions, if the server behind this store enters them in its audit. */
   readonly operator?: RemoteOperator;
+  /** Where a server keeps state of its own; absent if the engine keeps leases only. */
+  readonly backing?: Backing;
   /**
    * Reads the engine's settings for `leasehold doctor`; absent if the engine offers no way to read
    * them.
@@ -74,7 +75,6 @@ export interface LeaseStores {
 /** A store that has every part: SQL, memory, or a Leasehold server. */
 export interface Stores extends LeaseStores {
   readonly tasks: TaskStore;
-  readonly generator: GeneratorState;
 }
 
 /** A store to open that needs more than a URL, such as `postgres({ pool })`. */
@@ -88,8 +88,10 @@ export interface StoreSource<Opened extends LeaseStores = LeaseStores> {
   open(env: Env, timeoutMs?: number): Promise<Opened>;
   /**
    * Brings the tables up to date without opening stores; absent if the engine has no tables of ours.
+   * @param own statements of the program for tables of its own in the same schema, run after the steps. Each must be one
+   *   that may be repeated. Default: none
    */
-  migrate?(env: Env): Promise<readonly string[]>;
+  migrate?(env: Env, own?: readonly string[]): Promise<readonly string[]>;
   /** All steps of {@link StoreSource.migrate}, without taking any; absent if the engine has no tables of ours. */
   plan?(env: Env): Promise<readonly MigrationStep[]>;
 }

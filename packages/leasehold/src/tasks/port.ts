@@ -375,7 +375,6 @@ export interface TaskStore extends TaskWaits {
   close(): Promise<void>;
 }
 
-export type { GeneratorState, GeneratorWanted } from "./generator-port.js";
 export type {
   DeclareLimitOutcome,
   DeclareLimitRequest,

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import {
+  BACKING_RETRIES,
   type Failed,
-  GENERATOR_RETRIES,
   Retrying,
   StoreUnavailableError,
   TASK_RETRIES,
@@ -90,16 +90,18 @@ test("a read is retried, and throws in the end", async () => {
   expect(calls.length).toBeGreaterThan(2);
 });
 
-test("the state of the generator is written again", async () => {
+test("a change behind a server is sent again", async () => {
   const { env, ended } = opened();
-  const wanted = { running: true, ratePerSecond: 1 };
-  let writes = 0;
-  const write = async (..._: unknown[]) => {
-    writes += 1;
-    if (writes < 3) throw error;
-    return wanted;
+  const answer = { running: true };
+  let sent = 0;
+  const send = async (..._: unknown[]) => {
+    sent += 1;
+    if (sent < 3) throw error;
+    return answer;
   };
-  const generator = withRetries({ read: write, write }, GENERATOR_RETRIES, new Retrying(env));
-  expect(await ended(generator.write("default", { running: true }))).toBe(wanted);
-  expect(writes).toBe(3);
+  const plain = { kind: "server", read: send, change: send };
+  const backing = withRetries(plain, BACKING_RETRIES, new Retrying(env));
+  expect(backing.kind).toBe("server");
+  expect(await ended(backing.change("default", { method: "POST", path: "/x" }))).toBe(answer);
+  expect(sent).toBe(3);
 });

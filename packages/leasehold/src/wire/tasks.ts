@@ -218,21 +218,3 @@ export type CompleteOutcome =
 export type FailOutcome = OutcomeOf<port.FailOutcome>;
 export type ReturnOutcome = OutcomeOf<port.RequeueOutcome>;
 export type AdminOutcome = OutcomeOf<port.AdminOutcome>;
-
-/** A sample of tasks that the server enqueues itself. */
-export interface GeneratorStatus {
-  /** STARTED: it is wanted, and a live holder of its lease generates tasks. */
-  readonly status: "STARTED" | "STOPPED";
-  /** Whether it is wanted. */
-  readonly running: boolean;
-  readonly ratePerSecond: number;
-  readonly holder: string | null;
-  readonly fencingToken: number | null;
-  readonly remainingMs: number | null;
-}
-/** What the generator should do from now on. */
-export interface RateRequest {
-  /** Tasks per second. */
-  readonly ratePerSecond: number;
-  readonly reason?: string | undefined;
-}

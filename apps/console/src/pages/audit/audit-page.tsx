@@ -1,5 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
-import { AUDIT_ACTIONS } from "leasehold/internal";
+import { AUDITED_ACTIONS } from "leasehold-server/internal/generator";
 import { Button, PageHead } from "leasehold-ui";
 import { useState } from "react";
 import { FilterInput, FilterSelect, useFilters } from "../../app/filters.js";
@@ -54,9 +54,9 @@ function Audit() {
           label="Action"
           value={action}
           options={
-            action === undefined || AUDIT_ACTIONS.includes(action)
-              ? AUDIT_ACTIONS
-              : [action, ...AUDIT_ACTIONS]
+            action === undefined || AUDITED_ACTIONS.includes(action)
+              ? AUDITED_ACTIONS
+              : [action, ...AUDITED_ACTIONS]
           }
           onFilter={(value) => filterBy({ action: value })}
         />

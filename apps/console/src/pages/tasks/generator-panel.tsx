@@ -1,7 +1,7 @@
 /** The task generator: whether it should run, which process runs it, and at what rate. */
 
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import type { GeneratorStatus } from "leasehold/internal/wire";
+import type { GeneratorStatus } from "leasehold-server/internal/generator";
 import { Button, Icon, Token } from "leasehold-ui";
 import { type SubmitEvent, useState } from "react";
 import { api } from "../../data/api.js";

@@ -3,7 +3,6 @@ import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
 import {
   type BlockedKeys,
   type Counts,
-  type GeneratorStatus,
   type PauseList,
   type Task,
   type TaskDetails,
@@ -13,6 +12,7 @@ import {
   type Why,
   type Workers,
 } from "leasehold/internal/wire";
+import type { GeneratorStatus } from "leasehold-server/internal/generator";
 import { get } from "../../data/api.js";
 
 export const STATES = ["pending", "running", "done", "dead", "cancelled", "expired"] as const;

@@ -1,5 +1,6 @@
 import type { Env, Stores } from "leasehold";
-import { GENERATOR_RESOURCE, repeat } from "leasehold/internal";
+import { repeat } from "leasehold/internal";
+import { GENERATOR_RESOURCE } from "../../generator/shared.js";
 import type { DemoEvent } from "./events.js";
 
 const NAMESPACE = "default";

@@ -326,7 +326,11 @@ describe("the store", () => {
     await expect(stores.leases.get([key])).rejects.toMatchObject(error);
     await expect(stores.leases.list(key)).rejects.toMatchObject(error);
     await expect(stores.tasks.get(key)).rejects.toMatchObject(error);
-    await expect(stores.generator.read("other")).rejects.toMatchObject(error);
+    const { backing } = stores;
+    if (backing?.kind !== "server") throw new Error("a server is behind it");
+    await expect(backing.read("other", "/api/x")).rejects.toMatchObject(error);
+    const change = { method: "POST", path: "/api/x" } as const;
+    await expect(backing.change("other", change)).rejects.toMatchObject(error);
     const release = stores.leases.release([{ ...key, leaseId: "0".repeat(48) }]);
     await expect(release).rejects.toMatchObject(error);
     await expect(stores.tasks.cancel([key])).rejects.toMatchObject(error);

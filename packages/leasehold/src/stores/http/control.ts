@@ -7,6 +7,7 @@ import type {
   ApiKey,
   AuditEntry,
   AuditQuery,
+  Backing,
   ChainEnd,
   KeyQuery,
   OperatorActors,
@@ -30,7 +31,6 @@ import {
   misconfigured,
   queryOf,
 } from "./connection.js";
-import { HttpGeneratorState } from "./control-generator.js";
 import { HttpTaskLimits } from "./limits.js";
 import type { HttpOnceStore } from "./once.js";
 import type { HttpScheduleStore } from "./schedules.js";
@@ -48,7 +48,6 @@ interface Opening {
 
 export class HttpOperator implements RemoteOperator {
   readonly #client: HttpClient;
-  readonly #generator: HttpGeneratorState;
   readonly #open: Opening;
   readonly #taskLimits: HttpTaskLimits;
   readonly pauses = { list: (namespace: string | null) => this.#paused(namespace) };
@@ -64,7 +63,6 @@ export class HttpOperator implements RemoteOperator {
   constructor(connection: Connection, open: Opening) {
     this.#open = open;
     this.#client = new HttpClient(connection);
-    this.#generator = new HttpGeneratorState(connection);
     this.#taskLimits = new HttpTaskLimits(this.#client);
   }
 
@@ -96,9 +94,7 @@ export class HttpOperator implements RemoteOperator {
           });
         },
       },
-      generator: {
-        write: (namespace, change) => this.#generator.write(namespace, change, by),
-      },
+      backing: backingOf(this.#client, actor),
       tasks: { cancel: tasks("cancel"), retry: tasks("retry"), delete: tasks("delete") },
       once: {
         retry: async (key) => (await this.#open.once()).retry(key, by),
@@ -124,7 +120,6 @@ export class HttpOperator implements RemoteOperator {
 
   close(): void {
     this.#client.close();
-    this.#generator.close();
   }
 
   async #paused(namespace: string | null): Promise<readonly Pause[]> {
@@ -207,9 +202,29 @@ export class HttpOperator implements RemoteOperator {
   }
 
   async #sent(call: Call): Promise<unknown> {
-    const answer = await this.#client.send(call);
-    if (isFailed(answer)) throw answer.error;
-    if (answer.status !== 200) throw misconfigured(`${call.path} returned status ${answer.status}`);
-    return answer.body;
+    return sent(this.#client, call);
   }
+}
+
+/** @param actor who asks for the changes, as the caller claims */
+export function backingOf(
+  client: HttpClient,
+  actor?: string,
+): Extract<Backing, { readonly kind: "server" }> {
+  const send = async (namespace: string, call: Call) => {
+    client.checkNamespace(namespace);
+    return sent(client, call);
+  };
+  return {
+    kind: "server",
+    read: (namespace, path) => send(namespace, { method: "GET", path }),
+    change: (namespace, change) => send(namespace, { ...change, actor }),
+  };
+}
+
+async function sent(client: HttpClient, call: Call): Promise<unknown> {
+  const answer = await client.send(call);
+  if (isFailed(answer)) throw answer.error;
+  if (answer.status !== 200) throw misconfigured(`${call.path} returned status ${answer.status}`);
+  return answer.body;
 }

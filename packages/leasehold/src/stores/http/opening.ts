@@ -1,9 +1,9 @@
 import { retryingOperator } from "../../control/operations.js";
 import {
+  BACKING_RETRIES,
   checkFetchPorts,
   checkObject,
   checkUrl,
-  GENERATOR_RETRIES,
   InvalidOptionError,
   LEASE_RETRIES,
   ONCE_RETRIES,
@@ -23,8 +23,7 @@ import { type Connection, type Fetch, HttpClient, queryOf } from "./connection.j
 import { type Address, addressOf } from "./connection-address.js";
 import { Servers } from "./connection-servers.js";
 import { checkToken, fetchWithToken, type TokenSource, Tokens } from "./connection-token.js";
-import { HttpOperator } from "./control.js";
-import { HttpGeneratorState } from "./control-generator.js";
+import { backingOf, HttpOperator } from "./control.js";
 import type { HttpOnceStore } from "./once.js";
 import type { HttpScheduleStore } from "./schedules.js";
 import { HttpLeaseStore } from "./store.js";
@@ -149,7 +148,6 @@ export function httpSource(options: HttpOptions, inNode?: InNode): StoreSource<S
         TASK_RETRIES,
         new Retrying(env),
       );
-      const generator = new HttpGeneratorState(connection);
       let loading: Promise<HttpOnceStore> | undefined;
       // Loaded at first use: most pages have no use for it.
       const openOnce = () =>
@@ -173,7 +171,7 @@ export function httpSource(options: HttpOptions, inNode?: InNode): StoreSource<S
         ...(keepsSchedules && {
           schedules: withRetriesLater(openSchedules, SCHEDULE_RETRIES, env),
         }),
-        generator: withRetries(generator, GENERATOR_RETRIES, new Retrying(env)),
+        backing: withRetries(backingOf(client), BACKING_RETRIES, new Retrying(env)),
         operator: retryingOperator(operator, env),
         waiters: ({ namespace: wanted, resource }) => {
           client.checkNamespace(wanted);
@@ -189,7 +187,6 @@ export function httpSource(options: HttpOptions, inNode?: InNode): StoreSource<S
           client.close();
           (await loading)?.close();
           (await loadingSchedules)?.close();
-          generator.close();
           operator.close();
           transport?.close();
         },

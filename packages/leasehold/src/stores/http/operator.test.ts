@@ -60,8 +60,13 @@ test.each<[call: string, act: (actors: OperatorActors) => Promise<unknown>, answ
   ["DELETE /v1/once/k", ({ once }) => once.delete({ namespace, key: "k" })],
   ["PUT /v1/pauses", ({ pauses }) => pauses.set({ ...pause, actor: "cli:zoë", reason: "a & b" })],
   ["DELETE /v1/pauses", ({ pauses }) => pauses.clear(pause)],
-  ["PUT /api/generator/rate", ({ generator }) => generator.write(namespace, { ratePerSecond: 2 })],
-  ["POST /api/generator/stop", ({ generator }) => generator.write(namespace, { running: false })],
+  [
+    "POST /api/x",
+    async ({ backing }) => {
+      if (backing.kind !== "server") throw new Error("a server is behind it");
+      return backing.change(namespace, { method: "POST", path: "/api/x?reason=a+%26+b" });
+    },
+  ],
 ])("%s says who asks for it, and why", async (call, act, answer = {}) => {
   const { asked, operator } = await open(() => answer);
   const who = { namespace, actor: "cli:zoë", target: "a", reason: "a & b" };

@@ -3,6 +3,7 @@ import {
   type AuditEntry,
   type AuditLog,
   type AuditQuery,
+  type Backing,
   beforeSeq,
   CHAIN_BEGIN,
   type Control,
@@ -20,7 +21,6 @@ import {
 } from "../../control/index.js";
 import type { Page } from "../../core/index.js";
 import type { Clock } from "../../env/index.js";
-import type { MemoryGeneratorState } from "./control-generator.js";
 import { memoryKeys, type StoredKey } from "./control-keys.js";
 import { compareUtf8 } from "./keys.js";
 import type { MemoryOnceStore } from "./once.js";
@@ -66,14 +66,14 @@ export function memoryControl(
   tasks: MemoryTaskStore,
   once: MemoryOnceStore,
   schedules: MemoryScheduleStore,
-  generator: MemoryGeneratorState,
+  backing: Backing,
 ): Control {
   const audit = auditOf(state);
   const keys = memoryKeys(state);
   const pauses = pausesOf(state, leases);
   const limits = limitsOf(state);
   const taskLimits = tasks.limits;
-  const stores = { leases, tasks, once, schedules, taskLimits, generator };
+  const stores = { leases, tasks, once, schedules, taskLimits, backing };
   const actors = { ...stores, keys, pauses, limits };
   const kept = { audit, keys, pauses, limits, actors, leasesApart: false };
   return { ...kept, ...inTwoSteps(audit, actors) };

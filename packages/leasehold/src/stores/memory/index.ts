@@ -1,8 +1,8 @@
+import { type Backing, memoryBacking } from "../../control/index.js";
 import { checkKnown, checkOptional } from "../../core/index.js";
 import type { Env } from "../../env/index.js";
 import type { StoreSource, Stores } from "../source.js";
 import { MemoryControlState, memoryControl } from "./control.js";
-import { MemoryGeneratorState } from "./control-generator.js";
 import { MemoryGrantHistory } from "./control-history.js";
 import { MemoryOnceStore, type OnceRecords } from "./once.js";
 import { MemoryScheduleStore, type Schedules } from "./schedules.js";
@@ -16,11 +16,11 @@ class Memory implements StoreSource<Stores> {
     | {
         leases: MemoryLeaseState;
         tasks: MemoryTaskState;
-        generator: MemoryGeneratorState;
         history: MemoryGrantHistory;
         control: MemoryControlState;
         once: OnceRecords;
         schedules: Schedules;
+        backing: Backing;
       }
     | undefined;
 
@@ -28,15 +28,15 @@ class Memory implements StoreSource<Stores> {
     this.#contents ??= {
       leases: new MemoryLeaseState(env.clock),
       tasks: new MemoryTaskState(env),
-      generator: new MemoryGeneratorState(),
       history: new MemoryGrantHistory(env.clock),
       control: new MemoryControlState(env.clock),
       once: new Map(),
       schedules: new Map(),
+      backing: memoryBacking(),
     };
     const leases = new MemoryLeaseStore(this.#contents.leases);
     const tasks = new MemoryTaskStore(this.#contents.tasks);
-    const { once: records, generator, history, control } = this.#contents;
+    const { once: records, history, control, backing } = this.#contents;
     const once = new MemoryOnceStore(records, leases, this.#contents.leases);
     const schedules = new MemoryScheduleStore(
       this.#contents.schedules,
@@ -48,9 +48,9 @@ class Memory implements StoreSource<Stores> {
       tasks,
       once,
       schedules,
-      generator,
       history,
-      control: memoryControl(control, leases, tasks, once, schedules, generator),
+      backing,
+      control: memoryControl(control, leases, tasks, once, schedules, backing),
       async close() {
         await Promise.all([leases.close(), tasks.close()]);
       },

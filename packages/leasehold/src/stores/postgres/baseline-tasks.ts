@@ -154,9 +154,4 @@ export const TASK_TABLES = [
      PRIMARY KEY (namespace, name)
    )`,
   `CREATE INDEX schedule_due ON leasehold.schedule (due_at) WHERE paused_at IS NULL`,
-  `CREATE TABLE leasehold.generator (
-     namespace text COLLATE "C" PRIMARY KEY,
-     running boolean NOT NULL,
-     rate_per_second double precision NOT NULL
-   )`,
 ];

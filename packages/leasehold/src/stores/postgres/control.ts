@@ -11,6 +11,7 @@ import {
   type Act,
   type Actors,
   type AuditEntry,
+  type Backing,
   type Control,
   entryOf,
   type Performed,
@@ -18,7 +19,6 @@ import {
 import type { Failed, LeaseholdError } from "../../core/index.js";
 import type { Session, Sql } from "./connection.js";
 import { addEntries, auditIn, boundWaits } from "./control-audit.js";
-import { PostgresGeneratorState } from "./control-generator.js";
 import { keysIn } from "./control-keys.js";
 import { limitsIn, pausesIn } from "./control-state.js";
 import { isUniqueViolation, storeError } from "./failures.js";
@@ -80,6 +80,11 @@ async function performIn<T>(
   return { value, entry };
 }
 
+/** For the statements of the program that uses the stores. */
+export function backingIn(sql: Sql): Backing {
+  return { kind: "sql", query: (text, values) => sql.query(text, values) };
+}
+
 function actorsIn(sql: Sql, connections: Connections): Actors {
   const { backend } = connections;
   const within = { ...connections, backend: { ...backend, general: sql, control: sql } };
@@ -91,7 +96,7 @@ function actorsIn(sql: Sql, connections: Connections): Actors {
     taskLimits: tasks.limits,
     once: new PostgresOnceStore(within, leases),
     schedules: new PostgresScheduleStore(within),
-    generator: new PostgresGeneratorState(within),
+    backing: backingIn(sql),
     keys: keysIn(sql),
     pauses: pausesIn(sql),
     limits: limitsIn(sql),

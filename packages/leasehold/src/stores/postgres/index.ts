@@ -1,6 +1,6 @@
 /** Leases and tasks in PostgreSQL: a server by URL, the user's pool, or PGlite in this process. */
 import { existsSync } from "node:fs";
-import type { Control, GrantHistory } from "../../control/index.js";
+import type { Backing, Control, GrantHistory } from "../../control/index.js";
 import {
   checkMethods,
   checkObject,
@@ -16,7 +16,7 @@ import {
 } from "../../core/index.js";
 import { type Env, reasonOf } from "../../env/index.js";
 import type { OnceStore } from "../../once/port.js";
-import type { GeneratorState, TaskStore } from "../../tasks/port.js";
+import type { TaskStore } from "../../tasks/port.js";
 import type { ScheduleStore } from "../../tasks/schedules/port.js";
 import type { Diagnosis, MigrationStep, QueuedWaiter } from "../source.js";
 import type { Backend, RawBackend } from "./connection.js";
@@ -24,8 +24,7 @@ import { readAddress } from "./connection-address.js";
 import type { PgliteInstance, PgPool } from "./connection-drivers.js";
 import { ownPgliteBackend, pgliteBackend } from "./connection-pglite.js";
 import { poolBackend, serverBackend } from "./connection-server.js";
-import { postgresControl } from "./control.js";
-import { PostgresGeneratorState } from "./control-generator.js";
+import { backingIn, postgresControl } from "./control.js";
 import { PostgresGrantHistory } from "./control-history.js";
 import { diagnosePostgres } from "./diagnose.js";
 import { migrate, planOf, stepsOf } from "./migrate.js";
@@ -76,9 +75,9 @@ export interface PostgresDatabase {
   readonly tasks: TaskStore;
   readonly schedules: ScheduleStore;
   readonly once: OnceStore;
-  readonly generator: GeneratorState;
   readonly history: GrantHistory;
   readonly control: Control;
+  readonly backing: Backing;
   diagnose(): Promise<readonly Diagnosis[]>;
   waiters(key: Key): Promise<readonly QueuedWaiter[]>;
   /** Resolves when PGlite has stopped, as on a full disk, with what all later calls reject with. */
@@ -149,9 +148,9 @@ async function openDatabase(
       once: new PostgresOnceStore(connections, leases),
       tasks: new PostgresTaskStore(connections),
       schedules: new PostgresScheduleStore(connections),
-      generator: new PostgresGeneratorState(connections),
       history: new PostgresGrantHistory(connections),
       control: postgresControl(connections),
+      backing: backingIn(backend.general),
       diagnose: () => diagnosePostgres(connections),
       waiters: ({ namespace, resource }) =>
         backend.general.query<{ holder: string; grantId: string }>(WAITERS, [namespace, resource]),
@@ -171,6 +170,8 @@ async function openDatabase(
 /**
  * Brings the schema of a database up to date and closes the connection. Programs without an Env of their own use
  * `migrate` of leasehold.
+ * @param own statements of the program for tables of its own in the same schema, run after the steps. Each must be one
+ *   that may be repeated
  * @returns the names of the applied steps, oldest first
  * @throws STORE_UNAVAILABLE, STORE_MISCONFIGURED
  * @example
@@ -181,11 +182,15 @@ async function openDatabase(
  * console.log(await migratePostgres({ directory: "" }, manualEnv()));
  * ```
  */
-export function migratePostgres(source: PostgresSource, env: Env): Promise<readonly string[]> {
+export function migratePostgres(
+  source: PostgresSource,
+  env: Env,
+  own: readonly string[] = [],
+): Promise<readonly string[]> {
   return atServer(
     source,
     env,
-    (givenUp) => migrateDatabase(source, env, givenUp),
+    (givenUp) => migrateDatabase(source, env, givenUp, own),
     async () => {},
   );
 }
@@ -194,11 +199,14 @@ async function migrateDatabase(
   source: PostgresSource,
   env: Env,
   givenUp: AbortSignal,
+  own: readonly string[],
 ): Promise<readonly string[]> {
   const backend = await openBackend(source, env, givenUp);
   try {
     await checkWritable(backend.general);
-    return await migrate(backend.general, backend.schema);
+    const steps = await migrate(backend.general, backend.schema);
+    for (const text of own) await backend.general.query(text);
+    return steps;
   } finally {
     await backend.close();
   }
@@ -289,14 +297,14 @@ export interface PostgresStores {
   /** How long `connect` waits by default, in milliseconds: 60,000 for PGlite, which starts in this process. */
   readonly connectTimeoutMs?: number;
   open(env: Env, timeoutMs?: number): Promise<PostgresDatabase>;
-  migrate(env: Env): Promise<readonly string[]>;
+  migrate(env: Env, own?: readonly string[]): Promise<readonly string[]>;
   plan(env: Env): Promise<readonly MigrationStep[]>;
 }
 
 function storesOf(source: PostgresSource): PostgresStores {
   return {
     open: (env, timeoutMs) => openPostgres(source, env, timeoutMs),
-    migrate: (env) => migratePostgres(source, env),
+    migrate: (env, own) => migratePostgres(source, env, own),
     plan: (env) => planPostgres(source, env),
   };
 }

@@ -20,7 +20,6 @@ const RIGHTS: Readonly<Record<string, string>> = {
   once_failure: "SELECT INSERT UPDATE DELETE",
   result_wait: "SELECT INSERT UPDATE DELETE",
   schedule: "SELECT INSERT UPDATE DELETE",
-  generator: "SELECT INSERT UPDATE",
   fence: "SELECT INSERT UPDATE",
   grant_history: "SELECT INSERT UPDATE DELETE",
   api_key: "SELECT INSERT UPDATE DELETE",
@@ -35,12 +34,19 @@ const PAIRS = Object.entries(RIGHTS).flatMap(([table, rights]) =>
   rights.split(" ").map((right) => [table, right] as const),
 );
 
-/** $1 schema, $2 tables, $3 rights: one row a statement. */
+/** $1 schema, $2 tables, $3 rights: one row a statement. Other tables are those of programs, which read and write them. */
 const MISSING = `
 WITH own AS (SELECT n.oid, n.nspname FROM pg_catalog.pg_namespace n WHERE n.nspname = $1),
+wanted AS (
+  SELECT * FROM unnest($2::text[], $3::text[]) WITH ORDINALITY AS w ("table", "right", n)
+  UNION ALL
+  SELECT c.relname::text, r."right", r.n FROM own
+    JOIN pg_catalog.pg_class c ON c.relnamespace = own.oid AND c.relkind = 'r' AND c.relname <> ALL ($2::text[])
+    CROSS JOIN unnest('{SELECT,INSERT,UPDATE}'::text[]) WITH ORDINALITY AS r ("right", n)
+),
 lacking AS (
   SELECT w."table", string_agg(w."right", ', ' ORDER BY w.n) AS rights
-  FROM unnest($2::text[], $3::text[]) WITH ORDINALITY AS w ("table", "right", n)
+  FROM wanted w
     JOIN own ON true
     JOIN pg_catalog.pg_class c ON c.relnamespace = own.oid AND c.relname = w."table"
   WHERE NOT has_table_privilege(c.oid, w."right")

@@ -11,7 +11,6 @@ import type {
   EnqueueOutcome,
   FailOutcome,
   FailRequest,
-  GeneratorState,
   HeartbeatOutcome,
   HeartbeatRequest,
   Json,
@@ -38,8 +37,6 @@ export const newTaskId = taskIds(systemClock, systemRandom);
 /** A store under test, and the faults that its engine lets a test cause. */
 export interface OpenedTaskStore {
   readonly store: TaskStore;
-  /** The generator's wanted state, if the engine keeps it. */
-  readonly generator?: GeneratorState;
   /** Moves the store's clock. Without it the suite waits in real time. */
   advance?(ms: number): Promise<void>;
   /** Locks the task's row in a separate transaction until the returned function is called. */
@@ -57,8 +54,6 @@ export const needsPush: Need = ({ store }) =>
   store.capabilities.watch === "push" ? null : "the store's watch polls";
 export const needsLockRow: Need = ({ opened }) =>
   opened.lockRow ? null : "the store has no rows that another transaction can lock";
-export const needsGenerator: Need = ({ opened }) =>
-  opened.generator ? null : "the harness gives no generator state";
 
 /** A task that the test has claimed. */
 export type Held = ClaimedTask & TaskGrant & { readonly holder: string };

@@ -18,7 +18,6 @@ import { enqueueing } from "./enqueueing.js";
 import { expiry } from "./expiry.js";
 import { failing } from "./failing.js";
 import { Fixture, type OpenedTaskStore, type Section } from "./fixture.js";
-import { generator } from "./generator.js";
 import { json } from "./json.js";
 import { keys } from "./keys.js";
 import { leases } from "./leases.js";
@@ -76,7 +75,6 @@ const SECTIONS: readonly (readonly [string, Section])[] = [
   ["results", results],
   ["statistics", statistics],
   ["the rules as a model", model],
-  ["generator", generator],
   ["close", closing],
 ];
 
@@ -93,8 +91,8 @@ const SECTIONS: readonly (readonly [string, Section])[] = [
  *   name: "memory",
  *   vitest,
  *   open: async () => {
- *     const { tasks, generator, close } = await openStores("memory:");
- *     return { store: tasks, generator, close };
+ *     const { tasks, close } = await openStores("memory:");
+ *     return { store: tasks, close };
  *   },
  * });
  * ```

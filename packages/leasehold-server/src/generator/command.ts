@@ -1,19 +1,9 @@
 import type { Command } from "commander";
-import type { Env, Stores } from "leasehold";
-import {
-  clientOver,
-  formatDuration,
-  GENERATOR_RESOURCE,
-  Generator,
-  type GeneratorWanted,
-  measureStalls,
-  steerGenerator,
-  systemEnv,
-  withoutUndefined,
-} from "leasehold/internal";
-import { exportsTo } from "./export-notices.js";
-import { logLevelOption, newLogger, noticesTo } from "./log.js";
-import { operatorOf, withReason } from "./operator-actions.js";
+import { connect, type Env, type Stores } from "leasehold";
+import { formatDuration, systemEnv, withoutUndefined } from "leasehold/internal";
+import { exportsTo } from "../cli/export-notices.js";
+import { logLevelOption, newLogger, noticesTo } from "../cli/log.js";
+import { operatorOf, withReason } from "../cli/operator-actions.js";
 import {
   decimal,
   duration,
@@ -22,13 +12,16 @@ import {
   type Where,
   whereOf,
   withStores,
-} from "./options.js";
-import { print } from "./output.js";
-import { shownUrl } from "./shown-url.js";
-import { listenForShutdown } from "./shutdown.js";
-import { openWhere } from "./stores.js";
-import { startTelemetry, type TelemetryOptions, withTelemetry } from "./telemetry.js";
-import { shown } from "./terminal.js";
+} from "../cli/options.js";
+import { print } from "../cli/output.js";
+import { shownUrl } from "../cli/shown-url.js";
+import { listenForShutdown } from "../cli/shutdown.js";
+import { openWhere } from "../cli/stores.js";
+import { startTelemetry, type TelemetryOptions, withTelemetry } from "../cli/telemetry.js";
+import { shown } from "../cli/terminal.js";
+import { GENERATOR_RESOURCE } from "./shared.js";
+import { startGenerator } from "./singleton.js";
+import { GeneratorState, type GeneratorWanted } from "./state.js";
 
 const rate = decimal(0.01, 1_000);
 
@@ -75,8 +68,8 @@ export function addGenerate(generate: Command): void {
     .description("print the desired state and the instance that generates")
     .option("--json", "print JSON")
     .action(async ({ json }: { json?: boolean }, command: Command) =>
-      show(whereOf(command), command, json, ({ generator }, namespace) =>
-        generator.read(namespace),
+      show(whereOf(command), command, json, ({ backing }, namespace) =>
+        new GeneratorState(backing).read(namespace),
       ),
     );
 }
@@ -100,32 +93,29 @@ async function run(command: Command, options: RunOptions): Promise<void> {
   const env: Env = { ...systemEnv, logger, telemetry };
   const shutdown = listenForShutdown(env.clock);
   const stores = await openWhere(where, env, { isPatient: true, signal: shutdown.signal });
-  const unmeasureStalls = measureStalls(env);
-  const leases = clientOver(
-    telemetry?.measured("leases", stores.leases, env.clock) ?? stores.leases,
-    {
-      env,
-      namespace: tenantOf(command, stores),
-      ...(options.holder === undefined ? {} : { holder: options.holder }),
-    },
-    stores,
-  );
+  const leasehold = await connect(stores.leases, {
+    ...withoutUndefined({ holder: options.holder }),
+    env,
+    namespace: tenantOf(command, stores),
+    unfenced: true,
+  });
+  const { holder } = leasehold;
   try {
-    const tasks = telemetry?.measured("tasks", stores.tasks, env.clock) ?? stores.tasks;
-    const generator = new Generator(
-      leases,
-      tasks,
-      stores.generator,
-      withoutUndefined({ ttlMs: options.ttl }),
-    );
+    const generator = startGenerator({
+      leasehold,
+      tasks: telemetry?.measured("tasks", stores.tasks, env.clock) ?? stores.tasks,
+      state: new GeneratorState(stores.backing),
+      env,
+      ttlMs: options.ttl,
+    });
     const metrics = metricsUrl === undefined ? {} : { metrics: metricsUrl };
-    logger.info({ holder: leases.holder, ...metrics }, "ready to generate");
+    logger.info({ holder, ...metrics }, "ready to generate");
     await shutdown.requested();
-    logger.info({ holder: leases.holder }, "draining");
-    await generator.close();
+    logger.info({ holder }, "draining");
+    await generator[Symbol.asyncDispose]();
   } finally {
-    await leases.close();
-    unmeasureStalls();
+    await leasehold.close();
+    await stores.close();
     await exporting.close();
   }
 }
@@ -138,7 +128,7 @@ async function steer(
 ): Promise<void> {
   const by = { actor, reason: reason ?? null };
   await show(where, command, json, (stores, namespace) =>
-    steerGenerator(operatorOf(stores), namespace, change, by),
+    new GeneratorState(stores.backing).steer(operatorOf(stores), namespace, change, by),
   );
 }
 

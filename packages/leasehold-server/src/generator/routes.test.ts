@@ -1,8 +1,9 @@
 /** What the status of the generator says of the instance that generates. */
-import { GENERATOR_RESOURCE, newLeaseId } from "leasehold/internal";
+import { newLeaseId } from "leasehold/internal";
 import { manualEnv } from "leasehold/testing";
 import { expect, test } from "vitest";
-import { openTestApp } from "../../../../../tests/support/server/app.js";
+import { openTestApp } from "../../../../tests/support/server/app.js";
+import { GENERATOR_RESOURCE } from "./shared.js";
 
 test("the generator is started while it is wanted and an instance has its lease", async () => {
   const env = manualEnv();

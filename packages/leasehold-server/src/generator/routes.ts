@@ -4,19 +4,25 @@
  */
 import { createRoute } from "@hono/zod-openapi";
 import type { Context } from "hono";
-import { GENERATOR_RESOURCE, type GeneratorWanted, steerGenerator } from "leasehold/internal";
-import { type GeneratorStatus, LIMITS } from "leasehold/internal/wire";
+import { LIMITS } from "leasehold/internal/wire";
+import { type Caller, callerOf } from "../http/auth/caller.js";
+import { byCaller } from "../http/operations/operator-action.js";
+import { type AppEnv, type Budget, limitBody } from "../http/request.js";
+import { needs } from "../http/route-rules.js";
 import {
-  GeneratorStatus as GeneratorStatusSchema,
-  RateBody,
-  ReasonQuery,
-} from "../../protocol/index.js";
-import { type Caller, callerOf } from "../auth/caller.js";
-import { type AppEnv, type Budget, limitBody } from "../request.js";
-import { needs } from "../route-rules.js";
-import { type App, answers, bodyProblems, jsonBody, otherMethods, problems } from "../routing.js";
-import type { Services } from "../services.js";
-import { byCaller } from "./operator-action.js";
+  type App,
+  answers,
+  bodyProblems,
+  jsonBody,
+  otherMethods,
+  problems,
+} from "../http/routing.js";
+
+import type { Services } from "../http/services.js";
+import { ReasonQuery } from "../protocol/index.js";
+import { GeneratorStatus as GeneratorStatusSchema, RateBody } from "./schemas.js";
+import { GENERATOR_RESOURCE, type GeneratorStatus } from "./shared.js";
+import type { GeneratorWanted } from "./state.js";
 
 const TAGS = ["generator"];
 
@@ -50,7 +56,7 @@ export function generatorRoutes(app: App, services: Services): void {
     // Repeating the write is harmless, so a late response does no damage.
     const write = () =>
       control
-        ? steerGenerator(control, namespace, change, byCaller(context, reason))
+        ? generator.steer(control, namespace, change, byCaller(context, reason))
         : generator.write(namespace, change);
     return status(caller, budget, await budget.change(write));
   };

@@ -1,8 +1,9 @@
+/** Schemas of /api/generator. */
 import { z } from "@hono/zod-openapi";
-import type * as wire from "leasehold/internal/wire";
-import { Token } from "./fields.js";
-import { Reason } from "./keys.js";
-import type { Same } from "./same.js";
+import { Token } from "../protocol/fields.js";
+import { Reason } from "../protocol/keys.js";
+import type { Same } from "../protocol/same.js";
+import type * as shared from "./shared.js";
 
 const Rate = z.number().min(0.01).max(1_000).openapi({ description: "Tasks per second." });
 
@@ -19,9 +20,8 @@ export const GeneratorStatus = z
     remainingMs: z.number().nullable(),
   })
   .openapi("GeneratorStatus");
-true satisfies Same<z.infer<typeof GeneratorStatus>, wire.GeneratorStatus>;
+true satisfies Same<z.infer<typeof GeneratorStatus>, shared.GeneratorStatus>;
 
 export const RateBody = z
   .strictObject({ ratePerSecond: Rate, reason: Reason.optional() })
   .openapi("RateBody");
-true satisfies Same<z.input<typeof RateBody>, wire.RateRequest>;

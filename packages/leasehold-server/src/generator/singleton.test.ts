@@ -1,19 +1,22 @@
+import { connect, StoreUnavailableError } from "leasehold";
+import { silentLogger } from "leasehold/internal";
+import { memory } from "leasehold/stores/memory";
+import { manualEnv } from "leasehold/testing";
 import { expect, it } from "vitest";
-import { LeaseClient, StoreUnavailableError } from "../core/index.js";
-import { silentLogger } from "../env/index.js";
-import { memory } from "../stores/memory/index.js";
-import { manualEnv } from "../testing/index.js";
-import { GENERATOR_RESOURCE, Generator } from "./generator.js";
+import { GENERATOR_RESOURCE } from "./shared.js";
+import { startGenerator } from "./singleton.js";
+import { GeneratorState } from "./state.js";
 
 it("generates at the wanted rate on one node only, can be stopped from any, and is taken over", async () => {
   const env = manualEnv();
   const { clock } = env;
-  const { leases, tasks, generator: state } = await memory().open(env);
-  const node = (holder: string) => {
-    const client = new LeaseClient(leases, { env, holder }, { close: undefined });
-    return { client, generator: new Generator(client, tasks, state) };
+  const { leases, tasks, backing } = await memory().open(env);
+  const state = new GeneratorState(backing);
+  const node = async (holder: string) => {
+    const leasehold = await connect(leases, { env, holder });
+    return { leasehold, generator: startGenerator({ leasehold, tasks, state, env }) };
   };
-  const [a, b] = [node("a"), node("b")];
+  const [a, b] = [await node("a"), await node("b")];
   const pending = async () => (await tasks.counts("default")).pending;
 
   await clock.advance(2_000);
@@ -24,11 +27,11 @@ it("generates at the wanted rate on one node only, can be stopped from any, and 
   const made = await pending();
   expect(made).toBeGreaterThan(180);
   expect(made).toBeLessThanOrEqual(200);
-  expect((await b.client.get(GENERATOR_RESOURCE))?.holder).toBe("a");
+  expect((await b.leasehold.get(GENERATOR_RESOURCE))?.holder).toBe("a");
 
   await a.generator.close();
   await clock.advance(5_000);
-  expect((await b.client.get(GENERATOR_RESOURCE))?.holder).toBe("b");
+  expect((await b.leasehold.get(GENERATOR_RESOURCE))?.holder).toBe("b");
   expect((await pending()) - made).toBeGreaterThan(80);
 
   await state.write("default", { running: false });
@@ -46,9 +49,10 @@ it("generates at the wanted rate on one node only, can be stopped from any, and 
 
 it("generates at a rate below one a second for as long, through outages and stops", async () => {
   const env = manualEnv();
-  const { leases, tasks, generator: state } = await memory().open(env);
-  const client = new LeaseClient(leases, { env, holder: "a" }, { close: undefined });
-  const generator = new Generator(client, tasks, state);
+  const { leases, tasks, backing } = await memory().open(env);
+  const state = new GeneratorState(backing);
+  const leasehold = await connect(leases, { env, holder: "a" });
+  const generator = startGenerator({ leasehold, tasks, state, env });
   const made = async () => (await tasks.counts("default")).pending;
   await env.clock.advance(1_000);
   for (let round = 0; round < 3; round += 1) {
@@ -73,8 +77,9 @@ it("generates at a rate below one a second for as long, through outages and stop
 
 it("adds at most a second's worth at once, after an outage and after a suspension", async () => {
   const env = manualEnv();
-  const { leases, tasks, generator: state } = await memory().open(env);
-  const client = new LeaseClient(leases, { env, holder: "a" }, { close: undefined });
+  const { leases, tasks, backing } = await memory().open(env);
+  const state = new GeneratorState(backing);
+  const leasehold = await connect(leases, { env, holder: "a" });
   const batches: number[] = [];
   const enqueue = tasks.enqueue.bind(tasks);
   tasks.enqueue = (added, ...more) => {
@@ -82,7 +87,7 @@ it("adds at most a second's worth at once, after an outage and after a suspensio
     return enqueue(added, ...more);
   };
   await state.write("default", { running: true, ratePerSecond: 100 });
-  const generator = new Generator(client, tasks, state);
+  const generator = startGenerator({ leasehold, tasks, state, env });
   await env.clock.advance(2_000);
   const read = state.read.bind(state);
   let answer = () => {};
@@ -106,13 +111,14 @@ it("says so when the store does not take its tasks", async () => {
   const errors: unknown[] = [];
   const warn = (fields: object) => void errors.push(fields);
   const env = manualEnv({ logger: { ...silentLogger, warn } });
-  const { leases, tasks, generator: state } = await memory().open(env);
+  const { leases, tasks, backing } = await memory().open(env);
+  const state = new GeneratorState(backing);
   const error = new StoreUnavailableError("it is down", { outcome: "none" });
   tasks.enqueue = async (added) =>
     added.map(() => ({ status: "failed", applied: "no", retryable: true, error }));
   await state.write("default", { running: true, ratePerSecond: 10 });
-  const client = new LeaseClient(leases, { env, holder: "a" }, { close: undefined });
-  const generator = new Generator(client, tasks, state);
+  const leasehold = await connect(leases, { env, holder: "a" });
+  const generator = startGenerator({ leasehold, tasks, state, env });
   await env.clock.advance(1_000);
   expect(errors).toContainEqual({ err: error, tasks: expect.any(Number) });
   await generator.close();
@@ -122,9 +128,10 @@ it("logs the wanted state when it begins to lead, and each change", async () => 
   const logged: unknown[] = [];
   const info = (fields: object, message?: string) => void logged.push({ ...fields, message });
   const env = manualEnv({ logger: { ...silentLogger, info } });
-  const { leases, tasks, generator: state } = await memory().open(env);
-  const client = new LeaseClient(leases, { env, holder: "a" }, { close: undefined });
-  const generator = new Generator(client, tasks, state);
+  const { leases, tasks, backing } = await memory().open(env);
+  const state = new GeneratorState(backing);
+  const leasehold = await connect(leases, { env, holder: "a" });
+  const generator = startGenerator({ leasehold, tasks, state, env });
   const next = async () => {
     await env.clock.advance(1_000);
     return logged.splice(0);
