@@ -258,7 +258,14 @@ export const SERVER: Rules = {
   },
   typesOnly: {},
   light: /^protocol\/index\.ts$/,
-  heavy: ["commander", "jose", "pino", "@opentelemetry/api", "@opentelemetry/sdk-metrics"],
+  heavy: [
+    "commander",
+    "jose",
+    "openid-client",
+    "pino",
+    "@opentelemetry/api",
+    "@opentelemetry/sdk-metrics",
+  ],
   anywhere: /^http\/app\.ts$/,
   asksForProcess: [],
   node: [
@@ -298,6 +305,7 @@ export const SERVER: Rules = {
     "@hono/node-server": ["http/node.ts"],
     // Loaded with the first token of an issuer.
     jose: ["http/auth/oidc/"],
+    "openid-client": ["http/auth/oidc/"],
     commander: ["cli/", "generator/command.ts"],
     "cli-table3": ["cli/"],
     picocolors: ["cli/"],

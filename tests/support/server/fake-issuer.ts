@@ -55,6 +55,7 @@ export async function fakeIssuer(nowMs: () => number): Promise<FakeIssuer> {
       jwks_uri: `${ISSUER}/keys`,
       authorization_endpoint: `${ISSUER}/authorize`,
       token_endpoint: `${ISSUER}/token`,
+      id_token_signing_alg_values_supported: ["ES256"],
     },
     isDown: false,
     tokens: null,
@@ -66,7 +67,10 @@ export async function fakeIssuer(nowMs: () => number): Promise<FakeIssuer> {
       if (url === `${ISSUER}/keys`) return json(issuer.jwks);
       if (url === `${ISSUER}/token` && issuer.tokens) {
         const form = new URLSearchParams(String(init?.body));
-        return json(await issuer.tokens(form, new Headers(init?.headers)));
+        const answer = await issuer.tokens(form, new Headers(init?.headers));
+        if (answer instanceof Response) return answer;
+        if ("error" in answer) return json(answer, 400);
+        return json({ access_token: "for the issuer alone", token_type: "Bearer", ...answer });
       }
       return json({ error: "not_found" }, 404);
     },

@@ -342,9 +342,9 @@ export const STRANGERS_1 = [
   },
   {
     name: "stranger-withdrawn-key-of-issuer",
-    what: "A token that was accepted once is accepted until it expires, although the issuer has withdrawn the key that signed it.",
-    file: `${SERVER}/auth/oidc/tokens.ts`,
-    find: "    // A key that is withdrawn ends the tokens that it has signed.\n    this.#remembered.clear();\n",
-    by: "",
+    what: "The first keys of an issuer count for ever: a token is accepted until it expires, although the issuer has withdrawn the key that signed it.",
+    file: `${SERVER}/auth/oidc/issuer.ts`,
+    find: "keys: await this.#readKeys(configuration), atMs",
+    by: "keys: await this.#readKeys(configuration), atMs, ...(this.#known && { keys: this.#known.keys })",
   },
 ];

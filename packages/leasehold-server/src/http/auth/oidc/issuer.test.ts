@@ -1,6 +1,9 @@
 /** When what an issuer publishes is read, and what the log says of it. */
 import { sleep } from "leasehold/internal";
 import { manualEnv } from "leasehold/testing";
+// Loaded before a test moves the clock.
+import "jose";
+import "openid-client";
 import { expect, test } from "vitest";
 import { fakeIssuer, ISSUER } from "../../../../../../tests/support/server/fake-issuer.js";
 import { Issuer } from "./issuer.js";
@@ -50,7 +53,7 @@ test("the age of the keys counts from the moment when their read began", async (
 
 test("no request to an issuer follows a redirect to another place", async () => {
   const { redirects, issuer } = await open();
-  const { metadata } = await issuer.published();
-  await issuer.request(metadata.token_endpoint ?? "", { method: "POST" });
+  const { configuration } = await issuer.published();
+  await issuer.request(configuration.serverMetadata().token_endpoint ?? "", { method: "POST" });
   expect(redirects).toEqual(["error", "error", "error"]);
 });

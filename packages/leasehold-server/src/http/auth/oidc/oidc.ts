@@ -43,14 +43,8 @@ export class Oidc {
     this.signIn = signIn;
     this.#env = env;
     this.issuer = new Issuer(options, env);
-    const rules = new RoleRules(options, namespace);
-    this.#rules = rules;
-    const remembers = (claims: Claims) => rules.needed(claims);
-    this.#tokens = new Tokens(
-      this.issuer,
-      { audience: options.audience, leewayMs, remembers },
-      env,
-    );
+    this.#rules = new RoleRules(options, namespace);
+    this.#tokens = new Tokens(this.issuer, { audience: options.audience, leewayMs }, env);
     this.seals = new Seals(signIn?.sessionSecrets, env);
     this.cookies = new Cookies(signIn?.publicUrl?.startsWith("https:") ?? false);
   }

@@ -1,4 +1,5 @@
 /** People sign in to the console, and sessions of it. */
+import { inspect } from "node:util";
 import { digestOf } from "leasehold/internal";
 import { manualEnv } from "leasehold/testing";
 import { afterEach, expect, test } from "vitest";
@@ -199,13 +200,24 @@ test.each<[string, Record<string, unknown>, string]>([
 test("an issuer that answers the code with an error signs in no one, and the log has no code", async () => {
   const { begin, ask, published, logged } = await setUp();
   const { target, cookie } = await begin();
-  published.tokens = () => ({ error: "invalid_grant" });
+  // As some issuers answer a wrong client secret, with a challenge too.
+  const answer = { error: "invalid_grant", error_description: "no secret-code" };
+  const init = { status: 401, headers: { "www-authenticate": "Basic" } };
+  published.tokens = () => Response.json(answer, init);
   const path = `/session/callback?code=secret-code&state=${target.searchParams.get("state")}`;
   const response = await ask(path, { cookie });
   expect(response.headers.get("location")).toBe(`${PUBLIC}/#sign-in=failed`);
   const failure = logged.find(({ event }) => event === "console_sign_in_failed");
   expect(String((failure as { err?: Error } | undefined)?.err)).toContain("invalid_grant");
-  expect(JSON.stringify(logged)).not.toContain("secret-code");
+  expect(inspect(logged, { depth: 10, showHidden: true })).not.toContain("secret-code");
+});
+
+test("the log has no claim and no token of a refused sign-in", async () => {
+  const { signIn, usual, logged } = await setUp();
+  await signIn((nonce) => ({ ...usual(nonce), nonce: "another", email: "ada@example" }));
+  const failure = logged.find(({ event }) => event === "console_sign_in_failed");
+  expect(String((failure as { err?: Error } | undefined)?.err)).toContain("nonce");
+  expect(inspect(failure, { depth: 10, showHidden: true })).not.toMatch(/another|ada@|eyJ/);
 });
 
 test("the log has one failed sign-in a second, and no text of the URL", async () => {
@@ -219,11 +231,7 @@ test("the log has one failed sign-in a second, and no text of the URL", async ()
   await env.clock.advance(1_000);
   await ask(path, { cookie });
   expect(failures()).toHaveLength(2);
-  expect(
-    failures()
-      .map((line) => String((line as { err?: Error }).err))
-      .join(),
-  ).not.toContain("forged");
+  expect(inspect(failures(), { depth: 10, showHidden: true })).not.toContain("forged");
 });
 
 test.each([

@@ -10,7 +10,7 @@
  */
 import type { MiddlewareHandler } from "hono";
 import type { Env } from "leasehold";
-import { digestOf, equalDigests, randomHex } from "leasehold/internal";
+import { randomHex } from "leasehold/internal";
 import { isLoopback } from "../../../protocol/index.js";
 import { Counts } from "../../limits/counts.js";
 import { networkOf } from "../../limits/networks.js";
@@ -82,14 +82,17 @@ class SignIn {
     this.#basePath = basePath;
     this.#env = env;
     const { leewayMs } = oidc;
-    const own = { audience: options.clientId, leewayMs, remembers: null };
+    const own = { audience: options.clientId, leewayMs };
     this.#idTokens = new Tokens(oidc.issuer, own, env);
   }
 
   async begin(request: Request): Promise<Response> {
     const root = this.#rootOf(request);
-    const { metadata } = await this.#oidc.issuer.published();
-    if (metadata.authorization_endpoint === undefined) throw cannotSignIn();
+    const { buildAuthorizationUrl, calculatePKCECodeChallenge } = await import("openid-client");
+    const { configuration } = await this.#oidc.issuer.published();
+    if (configuration.serverMetadata().authorization_endpoint === undefined) {
+      throw new ProblemError("STORE_UNAVAILABLE", "the issuer has no endpoint for a sign-in");
+    }
     const { random, clock } = this.#env;
     const [state, nonce, verifier] = [16, 16, 32].map((bytes) => randomHex(random, bytes)) as [
       string,
@@ -99,19 +102,15 @@ class SignIn {
     const to = pathIn(root, new URL(request.url).searchParams.get("to"));
     const pending: Pending = { state, nonce, verifier, to };
     const sealed = await this.#oidc.seals.seal("sign-in", pending, clock.wall() + SIGN_IN_MS);
-    const url = new URL(metadata.authorization_endpoint);
-    const { clientId, scope = "openid" } = this.#options;
-    const parameters = {
+    const url = buildAuthorizationUrl(configuration, {
       response_type: "code",
-      client_id: clientId,
-      redirect_uri: `${root}${PATH}/callback`,
-      scope,
+      redirect_uri: callbackOf(root).href,
+      scope: this.#options.scope ?? "openid",
       state,
       nonce,
-      code_challenge: base64UrlOf(digestOf(verifier)),
+      code_challenge: await calculatePKCECodeChallenge(verifier),
       code_challenge_method: "S256",
-    };
-    for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value);
+    });
     const cookie = this.#oidc.cookies.set("leasehold-sign-in", sealed, SIGN_IN_MS / 1_000, "Lax");
     return seeOther(url.href, [cookie]);
   }
@@ -120,32 +119,22 @@ class SignIn {
   async end(request: Request, network: string | undefined): Promise<Response> {
     const { cookies, seals } = this.#oidc;
     const root = this.#rootOf(request);
-    const answer = new URL(request.url).searchParams;
+    const answer = callbackOf(root, new URL(request.url).search);
     const done = cookies.set("leasehold-sign-in", "", NO_MORE, "Lax");
     const fail = (failure: Failure) => seeOther(`${root}/#sign-in=${failure}`, [done]);
     const sealed = cookies.read(request, "leasehold-sign-in");
     const opened = sealed === undefined ? null : await seals.open("sign-in", sealed);
     const pending = opened?.content as Pending | undefined;
-    const isOurs =
-      pending !== undefined &&
-      equalDigests(digestOf(pending.state), digestOf(answer.get("state") ?? ""));
-    if (!pending || !isOurs) return fail("late");
-    const issuer = answer.get("iss");
-    if (issuer !== null && issuer !== this.#oidc.issuer.url) {
-      return this.#failed(fail, "failed", new Error("the answer is of another issuer"));
-    }
-    const code = answer.get("code");
-    if (code === null) {
-      // Of the URL, so it may be any text.
-      const [error = "no code"] = /^[\w.-]{1,64}$/.exec(answer.get("error") ?? "") ?? [];
-      return this.#failed(fail, "refused", new Error(`the issuer answered ${error}`));
-    }
+    // The library checks the state too, but does not say that it was this which failed.
+    if (!pending || answer.searchParams.get("state") !== pending.state) return fail("late");
     let verified: Verified;
     try {
-      verified = await this.#exchanged(code, pending, root, network);
+      verified = await this.#exchanged(answer, pending, network);
     } catch (error) {
       if (error instanceof ProblemError && error.status === 429) throw error;
-      return this.#failed(fail, "failed", error);
+      const { AuthorizationResponseError } = await import("openid-client");
+      const isRefusal = error instanceof AuthorizationResponseError;
+      return this.#failed(fail, isRefusal ? "refused" : "failed", loggable(error));
     }
     const { claims, subject, untilMs } = verified;
     const session = await this.#oidc.sessionOf(claims, subject, untilMs);
@@ -181,11 +170,10 @@ class SignIn {
     return fail(failure);
   }
 
-  /** The ID token for a code. */
+  /** Exchanges the code of an answer for the ID token. */
   async #exchanged(
-    code: string,
-    pending: Pending,
-    root: string,
+    answer: URL,
+    { state, nonce, verifier }: Pending,
     network: string | undefined,
   ): Promise<Verified> {
     const exchanges = this.#exchanges;
@@ -196,50 +184,24 @@ class SignIn {
     const counted = network ?? "";
     exchanges.add(counted, 1);
     try {
-      const token = await this.#tokenFor(code, pending, root);
-      const verified = await this.#idTokens.verify(token);
-      const { nonce, aud, azp } = verified.claims;
-      if (nonce !== pending.nonce) throw new Error("the nonce of the ID token is another one");
-      const { clientId } = this.#options;
-      if ((Array.isArray(aud) && aud.length > 1) || azp !== undefined) {
-        if (azp !== clientId) throw new Error("the ID token was issued to another client");
+      const { authorizationCodeGrant } = await import("openid-client");
+      const { configuration } = await this.#oidc.issuer.published();
+      const granted = await authorizationCodeGrant(configuration, answer, {
+        expectedState: state,
+        expectedNonce: nonce,
+        pkceCodeVerifier: verifier,
+      });
+      // The library has checked the claims. It relies on TLS for the rest, or reads the keys by the machine's clock.
+      const verified = await this.#idTokens.verify(granted.id_token ?? "");
+      const { azp } = verified.claims;
+      // The library checks it only beside several audiences.
+      if (azp !== undefined && azp !== this.#options.clientId) {
+        throw new Error("the ID token was issued to another client");
       }
       return verified;
     } finally {
       exchanges.add(counted, -1);
     }
-  }
-
-  async #tokenFor(code: string, { verifier }: Pending, root: string): Promise<string> {
-    const { issuer } = this.#oidc;
-    const { metadata } = await issuer.published();
-    const { token_endpoint: endpoint, token_endpoint_auth_methods_supported: methods } = metadata;
-    if (endpoint === undefined) throw cannotSignIn();
-    const { clientId, clientSecret } = this.#options;
-    const form = new URLSearchParams({
-      grant_type: "authorization_code",
-      code,
-      redirect_uri: `${root}${PATH}/callback`,
-      code_verifier: verifier,
-    });
-    const headers: Record<string, string> = {
-      "content-type": "application/x-www-form-urlencoded",
-      accept: "application/json",
-    };
-    if (clientSecret === undefined) {
-      form.set("client_id", clientId);
-    } else if (methods?.includes("client_secret_basic") === false) {
-      form.set("client_id", clientId);
-      form.set("client_secret", clientSecret);
-    } else {
-      const pair = [clientId, clientSecret].map(encodeURIComponent).join(":");
-      headers["authorization"] = `Basic ${btoa(pair)}`;
-    }
-    const request = { method: "POST", headers, body: form.toString() };
-    const { status, body } = await issuer.request(endpoint, request);
-    const { id_token: token, error } = body;
-    if (status === 200 && typeof token === "string") return token;
-    throw new Error(`${endpoint} gave no ID token (status ${status}, ${String(error)})`);
   }
 
   /**
@@ -256,8 +218,18 @@ class SignIn {
   }
 }
 
-function cannotSignIn(): ProblemError {
-  return new ProblemError("STORE_UNAVAILABLE", "the issuer has no endpoints for a sign-in");
+/** The redirect URI, which the library compares and sends without the answer in it. */
+function callbackOf(root: string, answer = ""): URL {
+  return new URL(`${root}${PATH}/callback${answer}`);
+}
+
+/** Errors of the library have tokens, claims, and text of the URL. This one has its messages, and the error's name alone. */
+function loggable(error: unknown): unknown {
+  if (error instanceof ProblemError || !(error instanceof Error)) return error;
+  const { message, cause, error: name } = error as Error & { readonly error?: unknown };
+  const parts = [message, cause instanceof Error && cause.message];
+  if (typeof name === "string" && /^[\w.-]{1,64}$/.test(name)) parts.push(name);
+  return new Error(parts.filter(Boolean).join(": "));
 }
 
 /** Where to go afterwards: a path of the console, never another site. */
@@ -272,10 +244,4 @@ function seeOther(location: string, cookies: readonly string[]): Response {
   const headers = new Headers({ location, "referrer-policy": "no-referrer" });
   for (const cookie of cookies) headers.append("set-cookie", cookie);
   return new Response(null, { status: 303, headers });
-}
-
-function base64UrlOf(hex: string): string {
-  const bytes = hex.match(/../g) ?? [];
-  const text = String.fromCharCode(...bytes.map((byte) => Number.parseInt(byte, 16)));
-  return btoa(text).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
 }

@@ -1,4 +1,4 @@
-import { exportJWK, generateKeyPair, SignJWT } from "jose";
+import { createLocalJWKSet, exportJWK, generateKeyPair, SignJWT } from "jose";
 import { expect, test, vi } from "vitest";
 import type { Issuer } from "./issuer.js";
 import { Tokens } from "./tokens.js";
@@ -10,7 +10,7 @@ const ISSUER = "https://id.example";
 test("a token whose key is withdrawn during its check is refused afterwards", async () => {
   const [old, next] = [await generateKeyPair("ES256"), await generateKeyPair("ES256")];
   const setOf = async (kid: string, key: Key) =>
-    JSON.stringify({ keys: [{ ...(await exportJWK(key)), kid, alg: "ES256" }] });
+    createLocalJWKSet({ keys: [{ ...(await exportJWK(key)), kid, alg: "ES256" }] });
   const signed = (kid: string, key: Key) =>
     new SignJWT({})
       .setProtectedHeader({ alg: "ES256", kid })
@@ -21,16 +21,12 @@ test("a token whose key is withdrawn during its check is refused afterwards", as
       .sign(key);
   const withdrawn = await signed("old", old.privateKey);
   const current = await signed("next", next.privateKey);
-  let jwks = await setOf("old", old.publicKey);
+  let keys = await setOf("old", old.publicKey);
   const after = await setOf("next", next.publicKey);
-  const published = async () => ({ jwks, metadata: { issuer: ISSUER, jwks_uri: ISSUER }, atMs: 0 });
+  const published = async () => ({ keys, atMs: 0 });
   const issuer = { url: ISSUER, published, publishedSince: published } as unknown as Issuer;
   const clock = { wall: () => Date.now(), monotonic: () => 0 };
-  const options = {
-    audience: "leases",
-    leewayMs: 0,
-    remembers: (claims: object) => ({ ...claims }),
-  };
+  const options = { audience: "leases", leewayMs: 0 };
   const tokens = new Tokens(issuer, options, { clock } as ConstructorParameters<typeof Tokens>[2]);
 
   const { subtle } = crypto;
@@ -50,7 +46,7 @@ test("a token whose key is withdrawn during its check is refused afterwards", as
   });
   const checked = tokens.verify(withdrawn);
   await begun;
-  jwks = after;
+  keys = after;
   await tokens.verify(current);
   goOn();
   await checked;
