@@ -27,7 +27,6 @@ interface Requirement {
 
 const ALL = ["viewer", "holder", "operator", "admin"] as const;
 
-/** @internal */
 export const NEEDS = {
   public: { roles: ["scraper", ...ALL] },
   scrape: { roles: ["scraper", ...ALL] },
