@@ -15,11 +15,11 @@ export const ACCESS = [
   {
     name: "key-compared-by-its-beginning",
     what: "Digests are compared only up to the length of the shorter one, or only by their first characters.",
-    file: "packages/leasehold/src/control/keys.ts",
+    file: "packages/leasehold/src/control/api-keys.ts",
     find: "for (let at = 0; at < a.length; at += 1) different",
     by: "for (let at = 0; at < 8; at += 1) different",
     check: tested(
-      "packages/leasehold/src/control/keys.test.ts",
+      "packages/leasehold/src/control/api-keys.test.ts",
       "digests are equal only when all of their digits are",
     ),
   },

@@ -272,7 +272,7 @@ export const POSTGRES = [
   {
     name: "sql-ended-keys-count",
     what: "Expired keys count as valid when the server checks whether there are any.",
-    file: "packages/leasehold/src/stores/postgres/control-keys.ts",
+    file: "packages/leasehold/src/stores/postgres/control-api-keys.ts",
     find: 'SELECT EXISTS (SELECT FROM leasehold.api_key k WHERE ${good("k")}) AS any',
     by: "SELECT EXISTS (SELECT FROM leasehold.api_key k) AS any",
     check: queries("there are API keys while one has not ended"),

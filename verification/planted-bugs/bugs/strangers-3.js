@@ -240,17 +240,17 @@ export const STRANGERS_3 = [
   {
     name: "stranger-rotation-drops-queues",
     what: "The successor of an operator's key that is limited to some queues has no such limit, and may act on everything of its tenant.",
-    file: `${STORES}/memory/control-keys.ts`,
+    file: `${STORES}/memory/control-api-keys.ts`,
     find: "      const { name, role, prefixes, queues, createdAtMs, expiresAtMs } = key;",
     by: "      const { name, role, prefixes, createdAtMs, expiresAtMs } = key;",
     also: [
       {
-        file: `${STORES}/memory/control-keys.ts`,
+        file: `${STORES}/memory/control-api-keys.ts`,
         find: "        prefixes,\n        queues: queues ?? [],\n        lifetimeMs,\n",
         by: "        prefixes,\n        lifetimeMs,\n",
       },
       {
-        file: `${STORES}/postgres/control-keys.ts`,
+        file: `${STORES}/postgres/control-api-keys.ts`,
         find: "        const { name, role, prefixes, queues } = keyOf(row);\n        const order = { namespace, name, role, prefixes, queues, lifetimeMs: row.lifetime_ms };",
         by: "        const { name, role, prefixes } = keyOf(row);\n        const order = { namespace, name, role, prefixes, lifetimeMs: row.lifetime_ms };",
       },

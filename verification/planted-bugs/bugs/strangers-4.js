@@ -288,12 +288,12 @@ export const STRANGERS_4 = [
   {
     name: "stranger-full-tenant-cannot-rotate",
     what: "A tenant that has as many keys as it may have cannot replace one by a rotation without an overlap, although the old key ends at once and makes room for the new one.",
-    file: `${STORES}/memory/control-keys.ts`,
+    file: `${STORES}/memory/control-api-keys.ts`,
     find: "const made = insert(order, overlapMs === 0 ? MOST_KEYS + 1 : MOST_KEYS);",
     by: "const made = insert(order, MOST_KEYS);",
     also: [
       {
-        file: `${STORES}/postgres/control-keys.ts`,
+        file: `${STORES}/postgres/control-api-keys.ts`,
         find: "const most = overlapMs === 0 ? MOST_KEYS + 1 : MOST_KEYS;",
         by: "const most = MOST_KEYS;",
       },

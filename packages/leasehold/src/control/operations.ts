@@ -20,7 +20,7 @@ import type { TaskLimits, TaskStore } from "../tasks/port.js";
 import type { ScheduleStore } from "../tasks/schedules/port.js";
 import type { AuditEntry, AuditLog, ChainEnd, NewAuditEntry, Verification } from "./audit.js";
 import type { Backing } from "./backing.js";
-import type { KeyActs, KeyStore } from "./keys.js";
+import type { KeyActs, KeyStore } from "./api-keys.js";
 import type { LimitActs, LimitStore } from "./limits.js";
 import type { PauseActs, PauseStore } from "./pauses.js";
 

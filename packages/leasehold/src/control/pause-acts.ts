@@ -1,5 +1,5 @@
 /** Closing and opening: the acts behind the command line and the server's routes. */
-import type { By } from "./key-acts.js";
+import type { By } from "./api-key-acts.js";
 import type { Operator } from "./operations.js";
 import type { Pause, PauseKey } from "./pauses.js";
 

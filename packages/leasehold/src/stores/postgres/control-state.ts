@@ -10,7 +10,7 @@ import {
 } from "../../control/index.js";
 import { invariant } from "../../env/index.js";
 import type { Sql } from "./connection.js";
-import { iso } from "./control-keys.js";
+import { iso } from "./control-api-keys.js";
 import { CLOCK } from "./lease-rows.js";
 import { wakeFirst } from "./wait-queue.js";
 
