@@ -8,7 +8,7 @@ import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { afterEach, expect, it } from "vitest";
-import { createKey } from "../../packages/leasehold/src/control/index.js";
+import { createApiKey } from "../../packages/leasehold/src/control/index.js";
 import { systemEnv } from "../../packages/leasehold/src/env/index.js";
 import type { Stores } from "../../packages/leasehold/src/stores/source.js";
 import { until } from "../../packages/leasehold/src/testing/waiting.js";
@@ -119,7 +119,7 @@ it("serves as a route that is given the whole URL", async () => {
     lifetimeMs: null,
   } as const;
   const by = { actor: "test", reason: null };
-  const { text: key } = await createKey(stores.control, systemEnv.random, order, by);
+  const { text: key } = await createApiKey(stores.control, systemEnv.random, order, by);
   await exerciseGuest({ url, server, stores, key });
 });
 

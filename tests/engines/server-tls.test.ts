@@ -4,7 +4,7 @@ import { readFile } from "node:fs/promises";
 import { createConnection, type Socket } from "node:net";
 import { text } from "node:stream/consumers";
 import { connect as connectTls } from "node:tls";
-import { createKey, systemEnv } from "leasehold/internal";
+import { createApiKey, systemEnv } from "leasehold/internal";
 import { memory } from "leasehold/stores/memory";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { connect } from "../../packages/leasehold/src/index.js";
@@ -67,7 +67,7 @@ async function open(options: Partial<ListenOptions & AppOptions> = {}) {
   });
   const newKey = async (role: "viewer" | "admin" = "admin") => {
     const order = { namespace: "n", name: "k", role, prefixes: [], lifetimeMs: null };
-    return createKey(control, systemEnv.random, order, { actor: "test", reason: null });
+    return createApiKey(control, systemEnv.random, order, { actor: "test", reason: null });
   };
   const logged = async (event: string) => {
     for (;;) {

@@ -1,6 +1,6 @@
 /** What one caller can use up, and what the others still get. */
 import { expect, it, onTestFinished } from "vitest";
-import { createKey, type Role } from "../../packages/leasehold/src/control/index.js";
+import { createApiKey, type Role } from "../../packages/leasehold/src/control/index.js";
 import { systemRandom } from "../../packages/leasehold/src/env/index.js";
 import { manualEnv } from "../../packages/leasehold/src/testing/index.js";
 import type { AppOptions } from "../../packages/leasehold-server/src/http/index.js";
@@ -19,7 +19,7 @@ async function open(limits: AppOptions["limits"]) {
       prefixes: role === "holder" ? [""] : [],
       lifetimeMs: null,
     };
-    const { text } = await createKey(control, systemRandom, order, { actor: "test", reason: null });
+    const { text } = await createApiKey(control, systemRandom, order, { actor: "test", reason: null });
     const headers = { authorization: `Bearer ${text}` };
     return {
       headers,

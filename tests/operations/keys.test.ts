@@ -6,17 +6,17 @@ import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import {
   type AuditEntry,
   type Control,
-  createKey,
+  createApiKey,
   equalDigests,
   KEEP_ENDED_KEYS_MS,
-  type KeyOrder,
-  type MadeKey,
+  type ApiKeyOrder,
+  type MadeApiKey,
   MOST_KEYS,
-  newKeyText,
-  parseKeyText,
-  revokeKey,
-  rotateKey,
-  TooManyKeysError,
+  newApiKeyText,
+  parseApiKeyText,
+  revokeApiKey,
+  rotateApiKey,
+  TooManyApiKeysError,
 } from "../../packages/leasehold/src/control/index.js";
 import { systemEnv } from "../../packages/leasehold/src/env/index.js";
 import { memory } from "../../packages/leasehold/src/stores/memory/index.js";
@@ -38,7 +38,7 @@ import {
 
 const { random } = systemEnv;
 const BY = { actor: "cli:tester", reason: null };
-const HOLDER: KeyOrder = {
+const HOLDER: ApiKeyOrder = {
   namespace: "n",
   name: "CI",
   role: "holder",
@@ -46,7 +46,7 @@ const HOLDER: KeyOrder = {
   lifetimeMs: 60_000,
 };
 const NO_KEYS = { items: [], nextCursor: null };
-const ADMIN: KeyOrder = { ...HOLDER, role: "admin", prefixes: [], lifetimeMs: null };
+const ADMIN: ApiKeyOrder = { ...HOLDER, role: "admin", prefixes: [], lifetimeMs: null };
 
 /** Gives a tenant so many keys; in a database by one statement. */
 async function fill(opened: OpenedControl, namespace: string, count: number): Promise<void> {
@@ -58,7 +58,7 @@ async function fill(opened: OpenedControl, namespace: string, count: number): Pr
     return;
   }
   for (let made = 0; made < count; made += 1) {
-    const { id, digest } = newKeyText(random);
+    const { id, digest } = newApiKeyText(random);
     await opened.control.actors.keys.add({ ...ADMIN, namespace, id, digest });
   }
 }
@@ -74,7 +74,7 @@ for (const engine of CONTROL_ENGINES) {
     it("are found by their id, and known by their secret", async () => {
       const { control } = opened;
       expect(await control.keys.any()).toBe(false);
-      const { key, text } = await createKey(control, random, HOLDER, BY);
+      const { key, text } = await createApiKey(control, random, HOLDER, BY);
       expect(key).toEqual({
         id: key.id,
         namespace: "n",
@@ -91,7 +91,7 @@ for (const engine of CONTROL_ENGINES) {
       expect(Date.parse(key.expiresAt ?? "") - Date.parse(key.createdAt)).toBe(60_000);
       expect(key.remainingMs).toBeGreaterThan(0);
       expect(key.remainingMs).toBeLessThanOrEqual(60_000);
-      const asked = parseKeyText(text);
+      const asked = parseApiKeyText(text);
       expect(asked?.id).toBe(key.id);
       const record = await control.keys.find(key.id);
       expect(record).toMatchObject({ ...key, remainingMs: expect.any(Number) });
@@ -104,12 +104,12 @@ for (const engine of CONTROL_ENGINES) {
       const { control, close } = await engine.open();
       try {
         const [used, other] = [
-          await createKey(control, random, HOLDER, BY),
-          await createKey(control, random, HOLDER, BY),
+          await createApiKey(control, random, HOLDER, BY),
+          await createApiKey(control, random, HOLDER, BY),
         ];
         await control.keys.noteUsed([]);
         await control.keys.noteUsed([used.key.id, "0".repeat(12)]);
-        const lastUsedOf = async ({ key }: MadeKey) =>
+        const lastUsedOf = async ({ key }: MadeApiKey) =>
           (await control.keys.find(key.id))?.lastUsedAt;
         const first = await lastUsedOf(used);
         expect(first).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
@@ -118,7 +118,7 @@ for (const engine of CONTROL_ENGINES) {
         expect(await lastUsedOf(used)).toBe(first);
         expect(await lastUsedOf(other)).not.toBe(null);
         const rotation = { namespace: HOLDER.namespace, id: used.key.id, overlapMs: 1_000 };
-        expect(await rotateKey(control, random, rotation, BY)).toMatchObject({
+        expect(await rotateApiKey(control, random, rotation, BY)).toMatchObject({
           key: { lastUsedAt: null },
           old: { lastUsedAt: first },
         });
@@ -132,14 +132,14 @@ for (const engine of CONTROL_ENGINES) {
       try {
         const limits = { prefixes: ["shop/"], queues: ["mails", 'odd "\\%_'] };
         const order = { namespace: "n", name: "on call", lifetimeMs: null, ...limits };
-        const { key } = await createKey(control, random, { ...order, role: "operator" }, BY);
+        const { key } = await createApiKey(control, random, { ...order, role: "operator" }, BY);
         expect(key).toMatchObject({ role: "operator", ...limits });
         const { items } = await control.keys.list({ namespace: "n" });
         expect(items).toEqual([key]);
         const old = { namespace: "n", id: key.id, overlapMs: 0 };
-        const rotated = await rotateKey(control, random, old, BY);
+        const rotated = await rotateApiKey(control, random, old, BY);
         expect(rotated?.key).toMatchObject({ role: "operator", ...limits });
-        const viewer = await createKey(control, random, { ...order, role: "viewer" }, BY);
+        const viewer = await createApiKey(control, random, { ...order, role: "viewer" }, BY);
         expect(viewer.key).toMatchObject({ prefixes: [], queues: [] });
       } finally {
         await close();
@@ -150,9 +150,9 @@ for (const engine of CONTROL_ENGINES) {
       const { control, close } = await engine.open();
       try {
         expect(await control.keys.existed()).toBe(false);
-        const { key } = await createKey(control, random, HOLDER, BY);
+        const { key } = await createApiKey(control, random, HOLDER, BY);
         expect(await control.keys.existed()).toBe(true);
-        await revokeKey(control, key, BY);
+        await revokeApiKey(control, key, BY);
         expect(await control.keys.collect(0)).toBe(1);
         expect(await control.keys.find(key.id)).toBeNull();
         expect(await control.keys.existed()).toBe(true);
@@ -164,8 +164,8 @@ for (const engine of CONTROL_ENGINES) {
     it("are listed by tenant, the newest first, without what could be used", async () => {
       const { control } = opened;
       const made = [
-        await createKey(control, random, { ...HOLDER, namespace: "listed" }, BY),
-        await createKey(control, random, { ...ADMIN, namespace: "listed" }, BY),
+        await createApiKey(control, random, { ...HOLDER, namespace: "listed" }, BY),
+        await createApiKey(control, random, { ...ADMIN, namespace: "listed" }, BY),
       ];
       const { items: listed } = await control.keys.list({ namespace: "listed" });
       expect(listed.map(({ id }) => id)).toEqual(made.map(({ key }) => key.id).toReversed());
@@ -180,12 +180,12 @@ for (const engine of CONTROL_ENGINES) {
       const order = { ...ADMIN, namespace: "paged" };
       const ids: string[] = [];
       for (let n = 0; n < 5; n += 1) {
-        ids.unshift((await createKey(control, random, order, BY)).key.id);
+        ids.unshift((await createApiKey(control, random, order, BY)).key.id);
       }
       const first = await control.keys.list({ namespace: "paged", limit: 2 });
       expect(first.items.map(({ id }) => id)).toEqual(ids.slice(0, 2));
-      await createKey(control, random, order, BY);
-      await revokeKey(control, { namespace: "paged", id: ids[1] ?? "" }, BY);
+      await createApiKey(control, random, order, BY);
+      await revokeApiKey(control, { namespace: "paged", id: ids[1] ?? "" }, BY);
       await control.keys.collect(0);
       const found: string[] = [];
       for (let cursor = first.nextCursor; cursor !== null; ) {
@@ -204,20 +204,20 @@ for (const engine of CONTROL_ENGINES) {
       const { control } = opened;
       const namespace = "full";
       await fill(opened, namespace, MOST_KEYS - 1);
-      const make = () => createKey(control, random, { ...ADMIN, namespace }, BY);
+      const make = () => createApiKey(control, random, { ...ADMIN, namespace }, BY);
       // Neither sees the other.
       const both = await Promise.allSettled([make(), make()]);
       expect(both.map(({ status }) => status).sort()).toEqual(["fulfilled", "rejected"]);
-      await expect(make()).rejects.toBeInstanceOf(TooManyKeysError);
+      await expect(make()).rejects.toBeInstanceOf(TooManyApiKeysError);
       const [newest] = (await control.keys.list({ namespace, limit: 1 })).items;
       const id = newest?.id ?? expect.fail("no key");
       const rotate = (overlapMs: number) =>
-        rotateKey(control, random, { namespace, id, overlapMs }, BY);
-      await expect(rotate(60_000)).rejects.toBeInstanceOf(TooManyKeysError);
+        rotateApiKey(control, random, { namespace, id, overlapMs }, BY);
+      await expect(rotate(60_000)).rejects.toBeInstanceOf(TooManyApiKeysError);
       expect(await control.keys.find(id)).toMatchObject({ remainingMs: null, revoked: false });
       const rotated = (await rotate(0)) ?? expect.fail("not rotated");
-      await expect(make()).rejects.toBeInstanceOf(TooManyKeysError);
-      await revokeKey(control, { namespace, id: rotated.key.id }, BY);
+      await expect(make()).rejects.toBeInstanceOf(TooManyApiKeysError);
+      await revokeApiKey(control, { namespace, id: rotated.key.id }, BY);
       expect((await make()).key.namespace).toBe(namespace);
       const [refused] = (await control.audit.list({ namespace, target: id })).items.filter(
         ({ details }) => details.includes('"full"'),
@@ -229,10 +229,10 @@ for (const engine of CONTROL_ENGINES) {
       const { control } = opened;
       const order = { ...HOLDER, namespace: "ended" };
       const made = async (lifetimeMs: number | null) =>
-        (await createKey(control, random, { ...order, lifetimeMs }, BY)).key.id;
+        (await createApiKey(control, random, { ...order, lifetimeMs }, BY)).key.id;
       const [endless, good] = [await made(null), await made(600_000)];
       const [expired, revoked] = [await made(1), await made(null)];
-      await revokeKey(control, { namespace: "ended", id: revoked }, BY);
+      await revokeApiKey(control, { namespace: "ended", id: revoked }, BY);
       await vi.waitFor(async () => {
         expect((await control.keys.find(expired))?.remainingMs).toBe(0);
       }, 10_000);
@@ -248,26 +248,26 @@ for (const engine of CONTROL_ENGINES) {
     it("get no successor when they are revoked while they are exchanged", async () => {
       const { control } = opened;
       const namespace = "raced";
-      const { key } = await createKey(control, random, { ...HOLDER, namespace }, BY);
+      const { key } = await createApiKey(control, random, { ...HOLDER, namespace }, BY);
       const { id } = key;
       const late: Control = {
         ...control,
         async perform(act, work, onEntry) {
-          await revokeKey(control, { namespace, id }, BY);
+          await revokeApiKey(control, { namespace, id }, BY);
           return control.perform(act, work, onEntry);
         },
       };
       const old = { namespace, id, overlapMs: 60_000 };
-      expect(await rotateKey(late, random, old, BY)).toBeNull();
+      expect(await rotateApiKey(late, random, old, BY)).toBeNull();
       const { items } = await control.keys.list({ namespace });
       expect(items).toMatchObject([{ id, revoked: true, remainingMs: 0 }]);
     });
 
     it("are exchanged with an overlap, and keep rights and length of life", async () => {
       const { control } = opened;
-      const first = await createKey(control, random, HOLDER, BY);
+      const first = await createApiKey(control, random, HOLDER, BY);
       const { id } = first.key;
-      const rotated = await rotateKey(
+      const rotated = await rotateApiKey(
         ...([control, random, { namespace: "n", id, overlapMs: 1_000 }, BY] as const),
       );
       const { key, old, text } = rotated ?? expect.fail("not rotated");
@@ -282,17 +282,17 @@ for (const engine of CONTROL_ENGINES) {
         expect(await control.keys.find(id)).toMatchObject({ remainingMs: 0, revoked: false });
       }, 10_000);
       const again = { namespace: "n", id, overlapMs: 0 };
-      const refused = { name: "KeyRotatedError", successor: key.id };
-      await expect(rotateKey(control, random, again, BY)).rejects.toMatchObject(refused);
+      const refused = { name: "ApiKeyRotatedError", successor: key.id };
+      await expect(rotateApiKey(control, random, again, BY)).rejects.toMatchObject(refused);
       const elsewhere = { namespace: "other", id: key.id, overlapMs: 0 };
-      expect(await rotateKey(control, random, elsewhere, BY)).toBeNull();
-      const endless = await createKey(control, random, ADMIN, BY);
+      expect(await rotateApiKey(control, random, elsewhere, BY)).toBeNull();
+      const endless = await createApiKey(control, random, ADMIN, BY);
       const now = { namespace: "n", id: endless.key.id, overlapMs: 0 };
-      expect(await rotateKey(control, random, now, BY)).toMatchObject({
+      expect(await rotateApiKey(control, random, now, BY)).toMatchObject({
         key: { expiresAt: null },
         old: { revoked: true, remainingMs: 0 },
       });
-      await expect(rotateKey(control, random, now, BY)).rejects.toThrow("was rotated before");
+      await expect(rotateApiKey(control, random, now, BY)).rejects.toThrow("was rotated before");
       const entries = (await control.audit.list({ namespace: "n", target: id })).items;
       const came = entries
         .filter(({ action, phase }) => action === "key.rotate" && phase !== "intent")
@@ -302,20 +302,20 @@ for (const engine of CONTROL_ENGINES) {
 
     it("do not outlive their own end in the overlap", async () => {
       const { control } = opened;
-      const { key } = await createKey(control, random, HOLDER, BY);
+      const { key } = await createApiKey(control, random, HOLDER, BY);
       const day = { namespace: "n", id: key.id, overlapMs: 86_400_000 };
-      const { old } = (await rotateKey(control, random, day, BY)) ?? expect.fail("not rotated");
+      const { old } = (await rotateApiKey(control, random, day, BY)) ?? expect.fail("not rotated");
       expect(old.expiresAt).toBe(key.expiresAt);
     });
 
     it("are rotated once: the successor is rotated next, and has the whole lifetime", async () => {
       const { control } = opened;
-      const { key: first } = await createKey(control, random, HOLDER, BY);
+      const { key: first } = await createApiKey(control, random, HOLDER, BY);
       const rotate = (id: string) =>
-        rotateKey(control, random, { namespace: "n", id, overlapMs: 30_000 }, BY);
+        rotateApiKey(control, random, { namespace: "n", id, overlapMs: 30_000 }, BY);
       const { key: second } = (await rotate(first.id)) ?? expect.fail("not rotated");
       await expect(rotate(first.id)).rejects.toMatchObject({
-        name: "KeyRotatedError",
+        name: "ApiKeyRotatedError",
         successor: second.id,
         message: expect.stringContaining(second.id),
       });
@@ -329,18 +329,18 @@ for (const engine of CONTROL_ENGINES) {
 
     it("are revoked at once, for good, and by their own tenant alone", async () => {
       const { control } = opened;
-      const { key } = await createKey(control, random, HOLDER, BY);
+      const { key } = await createApiKey(control, random, HOLDER, BY);
       const { id } = key;
-      expect(await revokeKey(control, { namespace: "other", id }, BY)).toBeNull();
+      expect(await revokeApiKey(control, { namespace: "other", id }, BY)).toBeNull();
       expect((await control.keys.find(id))?.revoked).toBe(false);
-      const revoked = await revokeKey(control, { namespace: "n", id }, BY);
+      const revoked = await revokeApiKey(control, { namespace: "n", id }, BY);
       expect(revoked).toMatchObject({ id, revoked: true, remainingMs: 0 });
-      const again = await revokeKey(control, { namespace: "n", id }, BY);
+      const again = await revokeApiKey(control, { namespace: "n", id }, BY);
       expect(again).toMatchObject({ id, revoked: true, remainingMs: 0 });
       // The texts are for people: the memory store words them by the wall clock, which may be set meanwhile.
       const endOf = (made: typeof again) => Date.parse(made?.expiresAt ?? "");
       expect(Math.abs(endOf(again) - endOf(revoked))).toBeLessThan(1_000);
-      expect(await rotateKey(control, random, { namespace: "n", id, overlapMs: 9 }, BY)).toBeNull();
+      expect(await rotateApiKey(control, random, { namespace: "n", id, overlapMs: 9 }, BY)).toBeNull();
     });
 
     it("are refused when their options are invalid", async () => {
@@ -354,7 +354,7 @@ for (const engine of CONTROL_ENGINES) {
         [{ namespace: "x".repeat(257) }, "namespace"],
         [{ lifetimeMs: 0 }, "lifetimeMs"],
       ] as const) {
-        const making = createKey(control, random, { ...HOLDER, ...change }, BY);
+        const making = createApiKey(control, random, { ...HOLDER, ...change }, BY);
         await expect(making).rejects.toMatchObject({ code: "INVALID_OPTION", path });
       }
       expect(await control.audit.head()).toEqual(before);
@@ -399,11 +399,11 @@ for (const engine of SQL_ENGINES) {
         const namespace = "at-once";
         const came = { rotated: 0, refused: 0 };
         for (let round = 0; round < 20; round += 1) {
-          const { key } = await createKey(control, random, { ...HOLDER, namespace }, BY);
+          const { key } = await createApiKey(control, random, { ...HOLDER, namespace }, BY);
           const { id } = key;
           const rotating = () =>
-            rotateKey(control, random, { namespace, id, overlapMs: 60_000 }, BY);
-          const revoking = () => revokeKey(other.control, { namespace, id }, BY);
+            rotateApiKey(control, random, { namespace, id, overlapMs: 60_000 }, BY);
+          const revoking = () => revokeApiKey(other.control, { namespace, id }, BY);
           const [rotated] =
             round % 2 === 0
               ? await Promise.all([rotating(), revoking()])
@@ -433,9 +433,9 @@ for (const engine of SQL_ENGINES) {
       const opened = await engine.open();
       try {
         const { control, leases, query } = opened;
-        const { key, text } = await createKey(control, random, HOLDER, BY);
+        const { key, text } = await createApiKey(control, random, HOLDER, BY);
         const old = { namespace: "n", id: key.id, overlapMs: 1_000 };
-        const rotated = await rotateKey(control, random, old, BY);
+        const rotated = await rotateApiKey(control, random, old, BY);
         const leaseId = "0".repeat(16) + "5ec4e7".padEnd(32, "0");
         const ttlMs = 60_000;
         const resource = { namespace: "n", resource: "r" };
@@ -472,7 +472,7 @@ it("keys end by the store's clock", async () => {
   const env = manualEnv({ seed: 3 });
   const { control } = await memory().open(env);
   if (!control) throw new Error("memory keeps a control");
-  const { key } = await createKey(control, env.random, HOLDER, BY);
+  const { key } = await createApiKey(control, env.random, HOLDER, BY);
   await env.clock.advance(59_999);
   expect(await control.keys.any()).toBe(true);
   await env.clock.advance(1);
@@ -544,7 +544,7 @@ describePostgres("on the command line", () => {
     expect(made.err).toContain("it cannot be shown again");
     expect(made.err).not.toContain(made.out.trim().split("_")[2]);
     expect(made.err).toMatch(/, id [0-9a-f]{12}, expires at \d{4}-.*Z\)\n$/);
-    const { id } = parseKeyText(made.out.trim()) ?? expect.fail("no key");
+    const { id } = parseApiKeyText(made.out.trim()) ?? expect.fail("no key");
 
     const { key, old } = await json("keys", "rotate", id, "--overlap", "1h");
     expect(old.id).toBe(id);

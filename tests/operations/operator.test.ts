@@ -1,6 +1,6 @@
 /** What operators do over HTTP: see who holds what, end it, close it for a while, and answer for it. */
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { createKey, type Role } from "../../packages/leasehold/src/control/index.js";
+import { createApiKey, type Role } from "../../packages/leasehold/src/control/index.js";
 import { newLeaseId, systemEnv, systemRandom } from "../../packages/leasehold/src/env/index.js";
 import { toWireLeaseId } from "../../packages/leasehold/src/wire/index.js";
 import { createApp, type ServerApp } from "../../packages/leasehold-server/src/http/index.js";
@@ -36,7 +36,7 @@ for (const engine of CONTROL_ENGINES) {
         const prefixes = role === "holder" ? [""] : [];
         const order = { namespace, role, name: role, prefixes, lifetimeMs: null };
         const by = { actor: "cli:tester", reason: null };
-        const { key, text } = await createKey(stores.control, systemRandom, order, by);
+        const { key, text } = await createApiKey(stores.control, systemRandom, order, by);
         keys.set(`${namespace} ${role}`, { text, id: key.id });
       }
     }, 60_000);

@@ -1,6 +1,6 @@
 /** A key that is revoked through another instance, while requests with it go on without a pause. */
 import { expect, it, onTestFinished } from "vitest";
-import { createKey } from "../../packages/leasehold/src/control/index.js";
+import { createApiKey } from "../../packages/leasehold/src/control/index.js";
 import { memory } from "../../packages/leasehold/src/stores/memory/index.js";
 import { manualEnv } from "../../packages/leasehold/src/testing/index.js";
 import { toWireLeaseId } from "../../packages/leasehold/src/wire/index.js";
@@ -23,7 +23,7 @@ it("serves no request with it after 5 s, of holders either", async () => {
     await stores.close();
   });
   const newKey = (role: "admin" | "holder") =>
-    createKey(
+    createApiKey(
       control,
       env.random,
       {

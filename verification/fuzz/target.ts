@@ -1,7 +1,7 @@
 /** The server that is asked: three tenants with keys, and its stores, which can be exchanged. */
 
 import type { Env, Stores } from "leasehold";
-import { createKey, parseKeyText, type Role, systemEnv } from "leasehold/internal";
+import { createApiKey, parseApiKeyText, type Role, systemEnv } from "leasehold/internal";
 import { openStores } from "leasehold/internal/open";
 import { memory } from "leasehold/stores/memory";
 import {
@@ -88,7 +88,7 @@ export async function openTarget(
 /** Those that are spare as good as new, the others as they are. */
 async function copyKeys(keys: Keys, from: Stores, to: Stores): Promise<void> {
   const own = [keys.admin, ...keys.others, keys.narrow, keys.good];
-  const ids = own.flatMap((text) => parseKeyText(text)?.id ?? []);
+  const ids = own.flatMap((text) => parseApiKeyText(text)?.id ?? []);
   for (const id of new Set([...ids, ...keys.ids])) {
     const key = await from.control?.keys.find(id);
     if (!key) continue;
@@ -121,7 +121,7 @@ async function makeKeys({ control }: Stores, env: Env): Promise<Keys> {
   if (!control) throw new Error("this store keeps no keys");
   const by = { actor: "fuzz", reason: null };
   const key = (namespace: string, role: Role, lifetimeMs: number | null = null) =>
-    createKey(
+    createApiKey(
       control,
       env.random,
       { namespace, name: role, role, prefixes: role === "holder" ? ["r/1"] : [], lifetimeMs },

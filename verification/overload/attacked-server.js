@@ -3,7 +3,7 @@
 // Prints their URLs, a key of each tenant and one of a viewer as JSON, and ends with its input.
 import { randomUUID } from "node:crypto";
 import { openStores } from "leasehold";
-import { createKey, systemEnv } from "leasehold/internal";
+import { createApiKey, systemEnv } from "leasehold/internal";
 import { createApp, listen } from "leasehold-server";
 
 // No part of the package's face: what `leasehold serve` measures itself with.
@@ -18,7 +18,7 @@ const env = { ...systemEnv, telemetry };
 const by = { actor: "overload", reason: "attack" };
 const keyOf = async (namespace, role) => {
   const wanted = { namespace, name: role, role, prefixes: [""], lifetimeMs: null };
-  return (await createKey(stores.control, env.random, wanted, by)).text;
+  return (await createApiKey(stores.control, env.random, wanted, by)).text;
 };
 const keys = {
   healthy: await keyOf("healthy", "holder"),

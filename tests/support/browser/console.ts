@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 import type { AxeResults, RunOptions } from "axe-core";
 import type { Page } from "playwright-core";
-import { createKey, type Role } from "../../../packages/leasehold/src/control/index.js";
+import { createApiKey, type Role } from "../../../packages/leasehold/src/control/index.js";
 import { type Env, systemEnv, systemRandom } from "../../../packages/leasehold/src/env/index.js";
 import { memory } from "../../../packages/leasehold/src/stores/memory/index.js";
 import type { Stores } from "../../../packages/leasehold/src/stores/source.js";
@@ -106,7 +106,7 @@ export async function newKey({ control }: Stores, role: Role): Promise<string> {
     lifetimeMs: null,
   };
   const by = { actor: "cli:test", reason: null };
-  return (await createKey(control, systemRandom, order, by)).text;
+  return (await createApiKey(control, systemRandom, order, by)).text;
 }
 
 /** The serious and critical findings of axe on the page, as readable lines. */

@@ -1,5 +1,5 @@
 /** A server for several tenants, each with a key of every role and with things to ask about. */
-import { createKey, type Role } from "../../../packages/leasehold/src/control/index.js";
+import { createApiKey, type Role } from "../../../packages/leasehold/src/control/index.js";
 import {
   type Env,
   grantIdOf,
@@ -178,7 +178,7 @@ export class Things {
       async key() {
         if (!exists || !control) return { id: newLeaseId(random).slice(0, 12) };
         const order = { namespace, name: mark, role: "viewer" as const, prefixes: [""] };
-        const { key } = await createKey(
+        const { key } = await createApiKey(
           control,
           random,
           { ...order, lifetimeMs: null },
@@ -214,7 +214,7 @@ export function openTenants(stores: Stores, env: Env, limits: Partial<ServerLimi
         lifetimeMs = null,
       }: { prefixes?: string[]; lifetimeMs?: number | null } = {},
     ) =>
-      createKey(
+      createApiKey(
         control,
         env.random,
         { namespace, role, prefixes, lifetimeMs, name: `${role} of-${namespace}` },

@@ -2,14 +2,14 @@
 import { type Command, Option } from "commander";
 import {
   type ApiKey,
-  createKey,
+  createApiKey,
   formatDuration,
-  KeyRotatedError,
-  type MadeKey,
+  ApiKeyRotatedError,
+  type MadeApiKey,
   ROLES,
   type Role,
-  revokeKey,
-  rotateKey,
+  revokeApiKey,
+  rotateApiKey,
   systemRandom,
 } from "leasehold/internal";
 import { UsageError } from "./failures.js";
@@ -101,7 +101,7 @@ function addCreate(keys: Command): void {
       const limited = { prefixes, queues };
       const order = { namespace, name, role, ...limited, lifetimeMs, maxLifeMs };
       await withControl(controlWhereOf(command, { creates: true }), async (control) =>
-        show(await createKey(control, systemRandom, order, by(options)), options.json),
+        show(await createApiKey(control, systemRandom, order, by(options)), options.json),
       );
     });
 }
@@ -154,8 +154,8 @@ function addRotate(keys: Command): void {
       const { namespace, overlap: overlapMs, keyMaxLife: maxLifeMs, json } = options;
       await withControl(controlWhereOf(command), async (control) => {
         const old = { namespace, id, overlapMs, maxLifeMs };
-        const made = await rotateKey(control, systemRandom, old, by(options)).catch((error) => {
-          throw error instanceof KeyRotatedError ? new UsageError(error.message) : error;
+        const made = await rotateApiKey(control, systemRandom, old, by(options)).catch((error) => {
+          throw error instanceof ApiKeyRotatedError ? new UsageError(error.message) : error;
         });
         if (!made) throw new UsageError(`namespace "${namespace}" has no valid key ${id}`);
         await show(made, json);
@@ -172,7 +172,7 @@ function addRevoke(keys: Command): void {
     .action(async (id: string, options: ActionOptions, command: Command) => {
       const { namespace, json } = options;
       const key = await withControl(controlWhereOf(command), (control) =>
-        revokeKey(control, { namespace, id }, by(options)),
+        revokeApiKey(control, { namespace, id }, by(options)),
       );
       if (!key) throw new UsageError(`namespace "${namespace}" has no key ${id}`);
       await print(json, key, () => `${stateOf(key)}: ${id}, ${shown(key.name)}`);
@@ -183,7 +183,7 @@ function by({ actor, reason }: { actor: string; reason?: string }) {
   return { actor, reason: reason ?? null };
 }
 
-async function show(made: MadeKey, json: boolean | undefined): Promise<void> {
+async function show(made: MadeApiKey, json: boolean | undefined): Promise<void> {
   const { id, name, namespace, role, expiresAt } = shown(made.key);
   const lost = `key ${id} was created, and its text is lost: revoke the key, or rotate it`;
   await print(json, made, () => made.text).catch(saying(() => lost));

@@ -12,7 +12,7 @@ import { X509Certificate } from "node:crypto";
 import { type FSWatcher, realpathSync, watch } from "node:fs";
 import { dirname } from "node:path";
 import type { Env, Timer } from "leasehold";
-import { type KeyStore, repeat } from "leasehold/internal";
+import { type ApiKeyStore, repeat } from "leasehold/internal";
 import type { ClientCertificate, Listening, ServerTls } from "../http/index.js";
 import { type ClientKeys, keyIn, parseClientKeys } from "./client-keys.js";
 import { UsageError } from "./failures.js";
@@ -45,7 +45,7 @@ export class TlsFiles {
   #texts: Texts;
   #keys: ClientKeys;
   /** Where the keys are that the list assigns; undefined: the store keeps none. */
-  #keyStore: Pick<KeyStore, "find"> | undefined;
+  #keyStore: Pick<ApiKeyStore, "find"> | undefined;
   /** Of the last failure, which is logged once. */
   #failure = "";
   #warnedMs = -Infinity;
@@ -81,7 +81,7 @@ export class TlsFiles {
    */
   follow(
     server: Pick<Listening, "changeTls">,
-    keyStore: Pick<KeyStore, "find"> | undefined,
+    keyStore: Pick<ApiKeyStore, "find"> | undefined,
   ): () => Promise<void> {
     const { clock, logger } = this.#env;
     this.#keyStore = keyStore;

@@ -1,5 +1,5 @@
 /** How long the caller of a request still waits: it counts from the arrival of the request. */
-import { createKey, newLeaseId, sleep } from "leasehold/internal";
+import { createApiKey, newLeaseId, sleep } from "leasehold/internal";
 import { BUDGET_HEADER, toWireLeaseId } from "leasehold/internal/wire";
 import { memory } from "leasehold/stores/memory";
 import { manualEnv } from "leasehold/testing";
@@ -16,7 +16,7 @@ async function open() {
   if (!control) throw new Error("memory keeps keys");
   const order = { namespace: "a", name: "k", role: "admin" as const, prefixes: [] };
   const by = { actor: "test", reason: null };
-  const { text } = await createKey(control, env.random, { ...order, lifetimeMs: null }, by);
+  const { text } = await createApiKey(control, env.random, { ...order, lifetimeMs: null }, by);
   const find: typeof control.keys.find = async (id) => {
     await sleep(env.clock, 1_200);
     return control.keys.find(id);

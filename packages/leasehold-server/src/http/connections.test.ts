@@ -1,7 +1,7 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { once } from "node:events";
 import { createConnection, type Socket } from "node:net";
-import { createKey, systemEnv, taskIds } from "leasehold/internal";
+import { createApiKey, systemEnv, taskIds } from "leasehold/internal";
 import { memory } from "leasehold/stores/memory";
 import { expect, it, onTestFinished, vi } from "vitest";
 import { newTaskOf } from "../../../leasehold/src/testing/task-suite/new-task.js";
@@ -66,7 +66,7 @@ async function open(options: Partial<ListenOptions> = {}) {
       lifetimeMs: null,
     };
     const by = { actor: "test", reason: null };
-    return (await createKey(control, systemEnv.random, order, by)).text;
+    return (await createApiKey(control, systemEnv.random, order, by)).text;
   };
   return { stores, dial, otherEnd, logged, newKey };
 }

@@ -4,7 +4,7 @@ import { createConnection, type Socket } from "node:net";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import type { Stores } from "leasehold";
-import { createKey, sleep, systemClock, systemEnv } from "leasehold/internal";
+import { createApiKey, sleep, systemClock, systemEnv } from "leasehold/internal";
 import { LIMITS } from "leasehold/internal/wire";
 import { memory } from "leasehold/stores/memory";
 import { afterEach, expect, test } from "vitest";
@@ -319,7 +319,7 @@ test("refuses so many headers that node drops those of a proxy, and closes the c
 
 test("asks for the body of a request only when its caller is known", async () => {
   const { server, stores } = await open();
-  const key = await createKey(
+  const key = await createApiKey(
     stores.control!,
     systemEnv.random,
     { namespace: "n", name: "n", role: "admin", prefixes: [], lifetimeMs: null },

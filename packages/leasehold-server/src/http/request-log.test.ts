@@ -1,5 +1,5 @@
 import { StoreUnavailableError } from "leasehold";
-import { createKey } from "leasehold/internal";
+import { createApiKey } from "leasehold/internal";
 import { manualEnv } from "leasehold/testing";
 import { expect, it, onTestFinished } from "vitest";
 import { memory } from "../../../leasehold/src/stores/memory/index.js";
@@ -114,7 +114,7 @@ async function openWithKeys() {
       prefixes: [""],
       lifetimeMs: null,
     } as const;
-    return (await createKey(control, env.random, wanted, { actor: "test", reason: null })).text;
+    return (await createApiKey(control, env.random, wanted, { actor: "test", reason: null })).text;
   };
   const ask = async (key: string, path: string, times = 1) => {
     const headers = { authorization: `Bearer ${key}` };

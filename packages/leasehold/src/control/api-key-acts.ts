@@ -4,11 +4,11 @@ import { checkName, InvalidOptionError } from "../core/index.js";
 import { formatDuration, type Random } from "../env/index.js";
 import {
   type ApiKey,
-  KeyRotatedError,
-  type NewKey,
-  newKeyText,
+  ApiKeyRotatedError,
+  type NewApiKey,
+  newApiKeyText,
   type RotateOutcome,
-  TooManyKeysError,
+  TooManyApiKeysError,
 } from "./keys.js";
 import type { Act, Control } from "./operations.js";
 
@@ -18,21 +18,21 @@ const MOST_PREFIXES = 100;
 /** Who asks for it, and why. */
 export type By = Pick<Act, "actor" | "reason" | "claimedActor">;
 /** What a key shall be. */
-export interface KeyOrder
-  extends Pick<NewKey, "namespace" | "name" | "role" | "prefixes" | "lifetimeMs"> {
+export interface ApiKeyOrder
+  extends Pick<NewApiKey, "namespace" | "name" | "role" | "prefixes" | "lifetimeMs"> {
   /** Default: none. */
   readonly queues?: readonly string[] | undefined;
   /** The longest lifetime; undefined: any, and none at all. */
   readonly maxLifeMs?: number | undefined;
 }
 
-export interface KeyToRotate extends Pick<KeyOrder, "namespace" | "maxLifeMs"> {
+export interface ApiKeyToRotate extends Pick<ApiKeyOrder, "namespace" | "maxLifeMs"> {
   readonly id: string;
   /** How long the old key stays valid; 0: it ends now. */
   readonly overlapMs: number;
 }
 
-export interface MadeKey {
+export interface MadeApiKey {
   readonly key: ApiKey;
   /** Show it once: the store keeps only its digest. */
   readonly text: string;
@@ -40,16 +40,16 @@ export interface MadeKey {
 
 /**
  * @throws INVALID_OPTION for a name that is none, or a holder without prefixes
- * @throws TooManyKeysError
+ * @throws TooManyApiKeysError
  */
-export async function createKey(
+export async function createApiKey(
   control: Control,
   random: Random,
-  order: KeyOrder,
+  order: ApiKeyOrder,
   by: By,
-): Promise<MadeKey> {
+): Promise<MadeApiKey> {
   checkOrder(order);
-  const { id, text, digest } = newKeyText(random);
+  const { id, text, digest } = newApiKeyText(random);
   const { namespace, name, role, lifetimeMs } = order;
   const isLimited = role === "holder" || role === "operator";
   const prefixes = isLimited ? [...new Set(order.prefixes)] : [];
@@ -64,7 +64,7 @@ export async function createKey(
       return { value, details: { name, role, ...limited, ...came } };
     },
   );
-  if (!key) throw new TooManyKeysError();
+  if (!key) throw new TooManyApiKeysError();
   return { key, text };
 }
 
@@ -77,21 +77,21 @@ export async function createKey(
  *           └─ revoked or expired, also a moment ago ──▶ nothing: a revocation that comes first stands
  *
  * @returns null when the namespace has no such key, or it has ended without a successor
- * @throws TooManyKeysError
- * @throws KeyRotatedError if it was rotated before, also once the overlap is over
+ * @throws TooManyApiKeysError
+ * @throws ApiKeyRotatedError if it was rotated before, also once the overlap is over
  * @throws INVALID_OPTION if the key lives longer than keys may, as its successor would
  */
-export async function rotateKey(
+export async function rotateApiKey(
   control: Control,
   random: Random,
-  { namespace, id: oldId, overlapMs, maxLifeMs }: KeyToRotate,
+  { namespace, id: oldId, overlapMs, maxLifeMs }: ApiKeyToRotate,
   by: By,
-): Promise<(MadeKey & { readonly old: ApiKey }) | null> {
+): Promise<(MadeApiKey & { readonly old: ApiKey }) | null> {
   if (maxLifeMs !== undefined) {
     const old = await control.keys.find(oldId);
     if (old?.namespace === namespace) checkLife(lifetimeOf(old), maxLifeMs);
   }
-  const { id, text, digest } = newKeyText(random);
+  const { id, text, digest } = newApiKeyText(random);
   const rotation = { namespace, id: oldId, overlapMs, successor: { id, digest } };
   const outcome = await control.perform(
     { ...by, namespace, action: "key.rotate", target: oldId },
@@ -100,8 +100,8 @@ export async function rotateKey(
       return { value, details: detailsOf(value) };
     },
   );
-  if (outcome.status === "full") throw new TooManyKeysError();
-  if (outcome.status === "rotatedBefore") throw new KeyRotatedError(oldId, outcome.successor);
+  if (outcome.status === "full") throw new TooManyApiKeysError();
+  if (outcome.status === "rotatedBefore") throw new ApiKeyRotatedError(oldId, outcome.successor);
   return outcome.status === "notGood" ? null : { key: outcome.key, text, old: outcome.old };
 }
 
@@ -112,7 +112,7 @@ function detailsOf(outcome: RotateOutcome): object {
 }
 
 /** Ends a key now. Null when the namespace has none of this id; one that has ended stays as it is. */
-export function revokeKey(
+export function revokeApiKey(
   control: Control,
   { namespace, id }: { namespace: string; id: string },
   by: By,
@@ -138,7 +138,7 @@ function checkLife(lifetimeMs: number | null, maxLifeMs: number | undefined): vo
   throw new InvalidOptionError("lifetimeMs", problem);
 }
 
-function checkOrder(order: KeyOrder): void {
+function checkOrder(order: ApiKeyOrder): void {
   const { namespace, name, role, prefixes, lifetimeMs, maxLifeMs } = order;
   checkName("namespace", namespace);
   checkName("name", name);

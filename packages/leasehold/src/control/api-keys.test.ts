@@ -1,13 +1,13 @@
 import { crc32 } from "node:zlib";
 import { describe, expect, it } from "vitest";
 import { digestOf, systemRandom } from "../env/index.js";
-import { equalDigests, newKeyText, parseKeyText } from "./keys.js";
+import { equalDigests, newApiKeyText, parseApiKeyText } from "./keys.js";
 
 describe("the text of a key", () => {
   it("gives its id, and its secret matches the stored digest", () => {
-    const { id, text, digest } = newKeyText(systemRandom);
+    const { id, text, digest } = newApiKeyText(systemRandom);
     expect(text).toMatch(/^lh_[0-9a-f]{12}_[0-9a-f]{32}[0-9A-Za-z]{6}$/);
-    expect(parseKeyText(text)).toEqual({ id, digest });
+    expect(parseApiKeyText(text)).toEqual({ id, digest });
     const secret = text.slice(-38, -6);
     expect(digest).toBe(digestOf(secret));
     expect(digest).not.toContain(secret);
@@ -15,7 +15,7 @@ describe("the text of a key", () => {
   });
 
   it("is another each time, in 128 bits", () => {
-    const texts = Array.from({ length: 1_000 }, () => newKeyText(systemRandom));
+    const texts = Array.from({ length: 1_000 }, () => newApiKeyText(systemRandom));
     expect(new Set(texts.map(({ id }) => id)).size).toBe(1_000);
     expect(new Set(texts.map(({ digest }) => digest)).size).toBe(1_000);
   });
@@ -32,13 +32,13 @@ describe("the text of a key", () => {
     }
     const id = "0123456789ab";
     const digest = digestOf("00112233445566778899aabbccddeeff");
-    expect(parseKeyText(`${body}${expected}`)).toEqual({ id, digest });
-    expect(parseKeyText(`${body}${expected.slice(0, -1)}-`)).toBeNull();
+    expect(parseApiKeyText(`${body}${expected}`)).toEqual({ id, digest });
+    expect(parseApiKeyText(`${body}${expected.slice(0, -1)}-`)).toBeNull();
     const other = expected.endsWith("0") ? "1" : "0";
-    expect(parseKeyText(`${body}${expected.slice(0, -1)}${other}`)).toBeNull();
-    expect(parseKeyText(`${body.slice(0, -1)}0${expected}`)).toBeNull();
+    expect(parseApiKeyText(`${body}${expected.slice(0, -1)}${other}`)).toBeNull();
+    expect(parseApiKeyText(`${body.slice(0, -1)}0${expected}`)).toBeNull();
     // Keys of older releases have none.
-    expect(parseKeyText(body)).toEqual({ id, digest });
+    expect(parseApiKeyText(body)).toEqual({ id, digest });
   });
 
   it.each([
@@ -52,7 +52,7 @@ describe("the text of a key", () => {
     `lh_0123456789ab_${"0".repeat(32)}\n`,
     ` lh_0123456789ab_${"0".repeat(32)}`,
     `xx_0123456789ab_${"0".repeat(32)}`,
-  ])("is not %j", (text) => expect(parseKeyText(text)).toBeNull());
+  ])("is not %j", (text) => expect(parseApiKeyText(text)).toBeNull());
 });
 
 it("digests are equal only when all of their digits are", () => {

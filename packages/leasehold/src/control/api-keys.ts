@@ -51,13 +51,13 @@ export interface ApiKey {
 }
 
 /** A key as the store keeps it. */
-export interface KeyRecord extends ApiKey {
+export interface ApiKeyRecord extends ApiKey {
   /** SHA-256 of the secret, 64 hex digits. */
   readonly digest: string;
 }
 
 /** An API key to create. The store keeps the digest of its secret, not the secret. */
-export interface NewKey extends Pick<ApiKey, "id" | "namespace" | "name" | "role" | "prefixes"> {
+export interface NewApiKey extends Pick<ApiKey, "id" | "namespace" | "name" | "role" | "prefixes"> {
   /** Default: none. */
   readonly queues?: readonly string[] | undefined;
   readonly digest: string;
@@ -76,7 +76,7 @@ export const KEEP_ENDED_KEYS_MS = 30 * 24 * 3_600_000;
 export const NOTE_USED_EVERY_MS = 60_000;
 
 /** Which API keys to list. */
-export interface KeyQuery {
+export interface ApiKeyQuery {
   /** Null: of all. */
   readonly namespace: string | null;
   /** At most this many; default 100. */
@@ -86,14 +86,14 @@ export interface KeyQuery {
 }
 
 /** Reads keys; what changes them is an {@link Act}. */
-export interface KeyStore {
+export interface ApiKeyStore {
   /** By its id, ended ones too; null when there is none. */
-  find(id: string): Promise<KeyRecord | null>;
+  find(id: string): Promise<ApiKeyRecord | null>;
   /**
    * The newest first; ended ones too. Never with a digest.
    * @throws InvalidOptionError for a cursor that is not from a page
    */
-  list(query: KeyQuery): Promise<Page<ApiKey>>;
+  list(query: ApiKeyQuery): Promise<Page<ApiKey>>;
   /** Whether there is any key that has not ended, in any namespace. */
   any(): Promise<boolean>;
   /**
@@ -114,9 +114,9 @@ export interface KeyStore {
 }
 
 /** Replaces a key by a successor. Both are valid for `overlapMs` milliseconds. */
-export interface KeyRotation extends Pick<ApiKey, "namespace" | "id"> {
+export interface ApiKeyRotation extends Pick<ApiKey, "namespace" | "id"> {
   readonly overlapMs: number;
-  readonly successor: Pick<KeyRecord, "id" | "digest">;
+  readonly successor: Pick<ApiKeyRecord, "id" | "digest">;
 }
 
 /** What became of a rotation. */
@@ -130,26 +130,26 @@ export type RotateOutcome =
   | { readonly status: "full" };
 
 /** Changes of keys, within an operator action. Each reads and writes in one atomic step. */
-export interface KeyActs {
+export interface ApiKeyActs {
   /** Null when the namespace has {@link MOST_KEYS} that are good. */
-  add(key: NewKey): Promise<ApiKey | null>;
+  add(key: NewApiKey): Promise<ApiKey | null>;
   /**
    * Adds a key with the rights and lifetime of a live key, unless that has a successor already. The old key
    * ends `overlapMs` from the store's now, unless it expires earlier. 0: it is revoked now.
    */
-  rotate(rotation: KeyRotation): Promise<RotateOutcome>;
+  rotate(rotation: ApiKeyRotation): Promise<RotateOutcome>;
   /** Ends a key now. Null when the namespace has none of this id; one that has ended stays as it is. */
   revoke(namespace: string, id: string): Promise<ApiKey | null>;
 }
 
 /** @throws InvalidOptionError, for stores: the cursor comes from no page of keys */
-export function unknownKeyCursor(): never {
+export function unknownApiKeyCursor(): never {
   throw new InvalidOptionError("cursor", "must come from a page of keys");
 }
 
 /** The namespace has as many good keys as it may. */
-export class TooManyKeysError extends Error {
-  override readonly name = "TooManyKeysError";
+export class TooManyApiKeysError extends Error {
+  override readonly name = "TooManyApiKeysError";
 
   constructor() {
     super(`at most ${MOST_KEYS} keys of one tenant at once: revoke unused keys`);
@@ -157,8 +157,8 @@ export class TooManyKeysError extends Error {
 }
 
 /** An earlier rotation has replaced the key. Its remaining time is not its lifetime. */
-export class KeyRotatedError extends Error {
-  override readonly name = "KeyRotatedError";
+export class ApiKeyRotatedError extends Error {
+  override readonly name = "ApiKeyRotatedError";
 
   constructor(
     id: string,
@@ -168,14 +168,14 @@ export class KeyRotatedError extends Error {
   }
 }
 
-export interface KeyText {
+export interface ApiKeyText {
   readonly id: string;
   /** The whole key, to be shown once and stored nowhere. */
   readonly text: string;
   readonly digest: string;
 }
 
-export function newKeyText(random: Random): KeyText {
+export function newApiKeyText(random: Random): ApiKeyText {
   const id = randomHex(random, 6);
   const secret = randomHex(random, 16);
   const text = `lh_${id}_${secret}`;
@@ -186,7 +186,7 @@ export function newKeyText(random: Random): KeyText {
 const TEXT_LENGTH = "lh_".length + 12 + "_".length + 32;
 
 /** Parses the text of a key; null if it does not have the form of one, or another checksum. */
-export function parseKeyText(key: string): Pick<KeyText, "id" | "digest"> | null {
+export function parseApiKeyText(key: string): Pick<ApiKeyText, "id" | "digest"> | null {
   const text = withoutChecksum(key);
   const [, id, secret] = /^lh_([0-9a-f]{12})_([0-9a-f]{32})$/.exec(text) ?? [];
   return id !== undefined && secret !== undefined ? { id, digest: digestOf(secret) } : null;

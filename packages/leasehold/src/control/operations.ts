@@ -20,7 +20,7 @@ import type { TaskLimits, TaskStore } from "../tasks/port.js";
 import type { ScheduleStore } from "../tasks/schedules/port.js";
 import type { AuditEntry, AuditLog, ChainEnd, NewAuditEntry, Verification } from "./audit.js";
 import type { Backing } from "./backing.js";
-import type { KeyActs, KeyStore } from "./api-keys.js";
+import type { ApiKeyActs, ApiKeyStore } from "./api-keys.js";
 import type { LimitActs, LimitStore } from "./limits.js";
 import type { PauseActs, PauseStore } from "./pauses.js";
 
@@ -53,7 +53,7 @@ export interface Actors {
   readonly schedules: Pick<ScheduleStore, "pause" | "resume" | "remove" | "runNow">;
   readonly taskLimits: Pick<TaskLimits, "declare" | "remove">;
   readonly backing: Backing;
-  readonly keys: KeyActs;
+  readonly keys: ApiKeyActs;
   readonly pauses: PauseActs;
   readonly limits: LimitActs;
 }
@@ -100,14 +100,14 @@ export interface RemoteOperator extends Operator {
     /** As `verifyAudit`; the server reads the chain. */
     verify(exported: ChainEnd, from?: "start" | "export"): Promise<Verification>;
   };
-  readonly keys: Pick<KeyStore, "list">;
+  readonly keys: Pick<ApiKeyStore, "list">;
   readonly limits: LimitStore;
 }
 
 /** The stores of operators: audit, keys, pauses and limits. */
 export interface Control extends Operations {
   readonly audit: AuditLog;
-  readonly keys: KeyStore;
+  readonly keys: ApiKeyStore;
   readonly pauses: PauseStore;
   readonly limits: LimitStore;
   /** Whether another store keeps the leases. Servers must then enforce pauses of resources. */

@@ -1,8 +1,8 @@
 import { StoreUnavailableError } from "leasehold";
-import type { KeyRecord, KeyStore } from "leasehold/internal";
+import type { ApiKeyRecord, ApiKeyStore } from "leasehold/internal";
 import { manualEnv } from "leasehold/testing";
 import { expect, test } from "vitest";
-import { newKeyText } from "../../../../leasehold/src/control/index.js";
+import { newApiKeyText } from "../../../../leasehold/src/control/index.js";
 import type { ProblemError } from "../problems.js";
 import { type Auth, Authenticator } from "./authenticate.js";
 import type { Caller } from "./caller.js";
@@ -20,10 +20,10 @@ function setUp(auth: Auth = "keys", hosts?: readonly string[]) {
   const logged: object[] = [];
   const log = (fields: object) => void logged.push(fields);
   const env = manualEnv({ logger: { debug: log, info: log, warn: log, error: log } });
-  const records = new Map<string, KeyRecord>();
+  const records = new Map<string, ApiKeyRecord>();
   const asked: string[] = [];
   const state = { fails: false, existed: false, waits: Promise.resolve() };
-  const store: KeyStore = {
+  const store: ApiKeyStore = {
     async find(id) {
       asked.push(id);
       // As in a database, a read returns the state of its beginning, however late its answer arrives.
@@ -47,9 +47,9 @@ function setUp(auth: Auth = "keys", hosts?: readonly string[]) {
   const newAuthenticator = () =>
     new Authenticator({ auth, keys: store, anyone: ANYONE, hosts }, env);
   const authenticator = newAuthenticator();
-  const add = (change: Partial<KeyRecord> = {}) => {
-    const { id, text, digest } = newKeyText(env.random);
-    const record: KeyRecord = {
+  const add = (change: Partial<ApiKeyRecord> = {}) => {
+    const { id, text, digest } = newApiKeyText(env.random);
+    const record: ApiKeyRecord = {
       id,
       digest,
       namespace: "a",
@@ -331,7 +331,7 @@ test.each<[Auth, boolean]>([
     authenticator.callerOf(new Request("http://localhost", { headers }), false, "127.0.0.1");
   if (isAdmitted) expect(await come({})).toBe(ANYONE);
   else await expect(come({})).rejects.toMatchObject(refused);
-  const { text } = newKeyText(env.random);
+  const { text } = newApiKeyText(env.random);
   // Its holder believes in a tenant and a role, which this server does not know.
   await expect(come({ authorization: `Bearer ${text}` })).rejects.toMatchObject(refused);
   expect(env.clock.pendingTimers).toBe(0);

@@ -21,9 +21,9 @@ import type { Env } from "leasehold";
 import { LeaseholdError } from "leasehold";
 import {
   equalDigests,
-  type KeyRecord,
-  type KeyStore,
-  parseKeyText,
+  type ApiKeyRecord,
+  type ApiKeyStore,
+  parseApiKeyText,
   type Repeating,
   repeat,
   withTimeout,
@@ -62,7 +62,7 @@ const NO_KEYS =
 export interface AuthOptions {
   readonly auth: Auth;
   /** Undefined if the server has no key store. */
-  readonly keys: KeyStore | undefined;
+  readonly keys: ApiKeyStore | undefined;
   /** The caller of all requests while no key is required. */
   readonly anyone: Caller;
   /** Host names that requests must use while no key is required. Default: any with `none`, otherwise loopback. */
@@ -82,15 +82,15 @@ interface CachedRead<T> {
 }
 
 export class Authenticator {
-  readonly #keys: KeyStore | undefined;
+  readonly #keys: ApiKeyStore | undefined;
   readonly #auth: Auth;
   readonly #env: Env;
   readonly #anyone: Caller;
   readonly #noteUsed: ((keyId: string) => void) | undefined;
   readonly #hosts: TrustedHosts;
-  readonly #known = new Map<string, CachedRead<KeyRecord>>();
+  readonly #known = new Map<string, CachedRead<ApiKeyRecord>>();
   readonly #unknown = new Map<string, CachedRead<null>>();
-  readonly #reading = new Map<string, Promise<CachedRead<KeyRecord | null>>>();
+  readonly #reading = new Map<string, Promise<CachedRead<ApiKeyRecord | null>>>();
   /** Reads of keys that are not known, by the network of the caller; empty: unknown. */
   readonly #guesses = new Counts<string>();
   /** Null until the first check. */
@@ -145,7 +145,7 @@ export class Authenticator {
     if (this.#bootstrap?.matches(text)) {
       return { ...this.#anyone, actor: "bootstrap", bootstrap: this.#bootstrap };
     }
-    const named = parseKeyText(text);
+    const named = parseApiKeyText(text);
     if (!named) {
       const orToken = this.#oidc ? ", or a JSON Web Token of its issuer" : "";
       throw unauthenticated(
@@ -174,7 +174,7 @@ export class Authenticator {
     return this.#callerWith(record);
   }
 
-  #callerWith(record: CachedRead<KeyRecord>): Caller {
+  #callerWith(record: CachedRead<ApiKeyRecord>): Caller {
     this.#checkStillValid(record);
     const { id, namespace, role, prefixes, queues } = record.value;
     this.#noteUsed?.(id);
@@ -266,7 +266,7 @@ export class Authenticator {
     await this.#keyCheck?.stop();
   }
 
-  #checkStillValid({ value, atMs }: CachedRead<KeyRecord>): void {
+  #checkStillValid({ value, atMs }: CachedRead<ApiKeyRecord>): void {
     const { revoked, remainingMs, namespace, id } = value;
     const denied = { namespace, actor: `key:${id}` };
     if (revoked) throw unauthenticated("this key was revoked", true, { denied });
@@ -280,7 +280,7 @@ export class Authenticator {
     id: string,
     acceptsStale = false,
     remoteAddress = "",
-  ): Promise<CachedRead<KeyRecord> | null> {
+  ): Promise<CachedRead<ApiKeyRecord> | null> {
     const nowMs = this.#env.clock.monotonic();
     const known = this.#known.get(id);
     const ageMs = known ? nowMs - known.atMs : Infinity;
@@ -314,14 +314,14 @@ export class Authenticator {
   }
 
   /** Concurrent requests share a read. */
-  #read(id: string): Promise<CachedRead<KeyRecord | null>> {
+  #read(id: string): Promise<CachedRead<ApiKeyRecord | null>> {
     const shared = this.#reading.get(id);
     if (shared) return shared;
     const atMs = this.#env.clock.monotonic();
     const lookup = this.#keys?.find(id) ?? Promise.resolve(null);
     const reading = lookup.then((value) => ({ value, atMs }));
     this.#reading.set(id, reading);
-    const settled = (found?: CachedRead<KeyRecord | null>) => {
+    const settled = (found?: CachedRead<ApiKeyRecord | null>) => {
       // Ignore a read that began before the key was changed.
       if (this.#reading.get(id) !== reading) return;
       this.#reading.delete(id);
@@ -331,7 +331,7 @@ export class Authenticator {
     return reading;
   }
 
-  #remember(id: string, { value, atMs }: CachedRead<KeyRecord | null>): void {
+  #remember(id: string, { value, atMs }: CachedRead<ApiKeyRecord | null>): void {
     this.#known.delete(id);
     if (value) put(this.#known, id, { value, atMs }, MAX_CACHED_KEYS);
     else put(this.#unknown, id, { value, atMs }, MAX_CACHED_UNKNOWN);

@@ -1,6 +1,6 @@
 /** Callers by the certificates of their connections: what ends them, and outages of the store of keys. */
 import { StoreUnavailableError } from "leasehold";
-import { createKey, newLeaseId, revokeKey } from "leasehold/internal";
+import { createApiKey, newLeaseId, revokeApiKey } from "leasehold/internal";
 import { toWireLeaseId } from "leasehold/internal/wire";
 import { memory } from "leasehold/stores/memory";
 import { manualEnv } from "leasehold/testing";
@@ -31,7 +31,7 @@ async function open(
     return state.isGone ? null : control.keys.find(id);
   };
   const order = { namespace: "a", name: "k", role: "holder" as const, prefixes: [""] };
-  const { key, text } = await createKey(control, env.random, { ...order, lifetimeMs: null }, BY);
+  const { key, text } = await createApiKey(control, env.random, { ...order, lifetimeMs: null }, BY);
   const app = createApp({
     ...stores,
     env,
@@ -104,7 +104,7 @@ test("a certificate that no key is assigned to is refused, with a key in the req
 test("a certificate whose key is revoked is refused, and the audit names the key", async () => {
   const { control, env, app, ask, key } = await open({}, { auditDenials: true });
   expect((await ask("/v1/whoami")).body).toMatchObject({ actor: `key:${key.id}`, namespace: "a" });
-  await revokeKey(control, { namespace: "a", id: key.id }, BY);
+  await revokeApiKey(control, { namespace: "a", id: key.id }, BY);
   await env.clock.advance(5_000);
   const refused = await ask("/v1/whoami");
   expect([refused.status, refused.body.detail]).toEqual([401, "this key was revoked"]);

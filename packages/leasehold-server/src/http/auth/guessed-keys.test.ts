@@ -1,5 +1,5 @@
 /** Requests with keys that the server has to read, and does not find. */
-import { createKey } from "leasehold/internal";
+import { createApiKey } from "leasehold/internal";
 import { memory } from "leasehold/stores/memory";
 import { manualEnv } from "leasehold/testing";
 import { expect, onTestFinished, test } from "vitest";
@@ -33,7 +33,7 @@ test("guessed keys take no room from requests whose key is known", async () => {
     prefixes: [""],
     lifetimeMs: null,
   } as const;
-  const { text } = await createKey(control, env.random, order, { actor: "test", reason: null });
+  const { text } = await createApiKey(control, env.random, order, { actor: "test", reason: null });
   const ask = (key: string) => {
     const headers = { authorization: `Bearer ${key}` };
     return app.fetch(new Request("http://localhost/v1/leases", { headers }));

@@ -1,16 +1,16 @@
 /** Which keys are in use, for people who look for keys that are not. Requests only add to a set, which is written in the background. */
 import type { Env } from "leasehold";
-import { type KeyStore, NOTE_USED_EVERY_MS, type Repeating, repeat } from "leasehold/internal";
+import { type ApiKeyStore, NOTE_USED_EVERY_MS, type Repeating, repeat } from "leasehold/internal";
 
 /** The use of further keys is noted later. */
 const MOST_KEYS = 10_000;
 
 export class KeyUses implements Repeating {
-  readonly #keys: Pick<KeyStore, "noteUsed">;
+  readonly #keys: Pick<ApiKeyStore, "noteUsed">;
   readonly #writing: Repeating;
   #used = new Set<string>();
 
-  constructor(keys: Pick<KeyStore, "noteUsed">, env: Env) {
+  constructor(keys: Pick<ApiKeyStore, "noteUsed">, env: Env) {
     this.#keys = keys;
     this.#writing = repeat(env, "note the use of keys", NOTE_USED_EVERY_MS, () => this.#write());
   }

@@ -1,6 +1,6 @@
 /** A server without keys that cannot read any more whether the first one was created. */
 import { StoreUnavailableError } from "leasehold";
-import { createKey } from "leasehold/internal";
+import { createApiKey } from "leasehold/internal";
 import { memory } from "leasehold/stores/memory";
 import { manualEnv } from "leasehold/testing";
 import { expect, onTestFinished, test } from "vitest";
@@ -44,7 +44,7 @@ async function open() {
       prefixes: [],
       lifetimeMs: null,
     } as const;
-    return createKey(control, env.random, wanted, { actor: "test", reason: null });
+    return createApiKey(control, env.random, wanted, { actor: "test", reason: null });
   };
   const lose = (lost: boolean) => {
     isLost = lost;

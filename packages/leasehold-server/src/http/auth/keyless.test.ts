@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, request } from "node:http";
 import type { AddressInfo } from "node:net";
 import { networkInterfaces } from "node:os";
-import { createKey, systemEnv } from "leasehold/internal";
+import { createApiKey, systemEnv } from "leasehold/internal";
 import { expect, onTestFinished, test } from "vitest";
 import { expectProblem, openTestApp, type Reply } from "../../../../../tests/support/server/app.js";
 import { createApp } from "../app.js";
@@ -161,7 +161,7 @@ test("a request without a key is refused if the host does not say where it is fr
   // What needs no caller, and a caller with a key, are served.
   const health = new Request("http://localhost/healthz");
   expect((await app.fetch(health, { remoteAddress: undefined })).status).toBe(200);
-  const { text } = await createKey(
+  const { text } = await createApiKey(
     stores.control!,
     systemEnv.random,
     { namespace: "n", name: "n", role: "viewer", prefixes: [""], lifetimeMs: null },

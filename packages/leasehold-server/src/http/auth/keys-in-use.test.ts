@@ -2,7 +2,7 @@
 import { manualEnv } from "leasehold/testing";
 import { expect, test } from "vitest";
 import { expectProblem, openTestApp } from "../../../../../tests/support/server/app.js";
-import { createKey, type Role } from "../../../../leasehold/src/control/index.js";
+import { createApiKey, type Role } from "../../../../leasehold/src/control/index.js";
 import type { AppOptions } from "../index.js";
 
 const DAY_MS = 24 * 3_600_000;
@@ -15,7 +15,7 @@ async function open(options: Pick<AppOptions, "keyMaxLifeMs"> = {}) {
   if (!control) throw new Error("memory keeps keys");
   const newKey = async (role: Role, lifetimeMs: number | null = null) => {
     const order = { namespace: "default", name: role, role, prefixes: [], lifetimeMs };
-    const { key, text } = await createKey(control, env.random, order, {
+    const { key, text } = await createApiKey(control, env.random, order, {
       actor: "test",
       reason: null,
     });
@@ -111,7 +111,7 @@ test("the longest life tells nothing of a key of another tenant", async () => {
   const admin = await newKey("admin");
   const order = { namespace: "other", name: "n", role: "viewer" as const, prefixes: [] };
   const by = { actor: "test", reason: null };
-  const { key } = await createKey(control, env.random, { ...order, lifetimeMs: null }, by);
+  const { key } = await createApiKey(control, env.random, { ...order, lifetimeMs: null }, by);
   expectProblem(await admin.ask("POST", `/v1/keys/${key.id}/rotate`, {}), 404, "UNKNOWN_KEY");
 });
 

@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import { createConnection } from "node:net";
 import { StoreUnavailableError } from "leasehold";
-import { createKey, newLeaseId } from "leasehold/internal";
+import { createApiKey, newLeaseId } from "leasehold/internal";
 import { toWireLeaseId } from "leasehold/internal/wire";
 import { memory } from "leasehold/stores/memory";
 import { manualEnv } from "leasehold/testing";
@@ -23,7 +23,7 @@ async function open() {
   const order = { namespace: "n", role: "admin" as const, prefixes: [""], lifetimeMs: null };
   const by = { actor: "test", reason: null };
   const newKey = (name: string) =>
-    createKey(control, env.random, { ...order, name }, by).then(({ text }) => text);
+    createApiKey(control, env.random, { ...order, name }, by).then(({ text }) => text);
   const own = await newKey("own");
   const ask = (method: string, path: string, body?: unknown) =>
     fetch(`${server.url}${path}`, {

@@ -2,7 +2,7 @@
 import { manualEnv } from "leasehold/testing";
 import { expect, it, test, vi } from "vitest";
 import { expectProblem, openTestApp } from "../../../../../tests/support/server/app.js";
-import { type AuditLog, createKey, type Role } from "../../../../leasehold/src/control/index.js";
+import { type AuditLog, createApiKey, type Role } from "../../../../leasehold/src/control/index.js";
 import { systemEnv } from "../../../../leasehold/src/env/index.js";
 import { type AppOptions, addressList } from "../index.js";
 import { clientAddress, plainAddress } from "./client-address.js";
@@ -91,7 +91,7 @@ async function openShop(options: Pick<AppOptions, "trustedProxies"> = {}) {
   const newKey = async (namespace: string, role: Role = "admin") => {
     const order = { namespace, name: "k", role, prefixes: [], lifetimeMs: null };
     const by = { actor: "test", reason: null };
-    return createKey(control, systemEnv.random, order, by);
+    return createApiKey(control, systemEnv.random, order, by);
   };
   const from = async (remoteAddress: string | undefined, key: string, headers = {}) => {
     const request = new Request("http://localhost/v1/locks", {

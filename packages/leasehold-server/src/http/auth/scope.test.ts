@@ -2,7 +2,7 @@
 import { expect, it, test } from "vitest";
 import { expectProblem, openTestApp, type Reply } from "../../../../../tests/support/server/app.js";
 import { ROUTE_RULES } from "../../../../../tests/support/server/declared-routes.js";
-import { createKey } from "../../../../leasehold/src/control/index.js";
+import { createApiKey } from "../../../../leasehold/src/control/index.js";
 import { systemEnv } from "../../../../leasehold/src/env/index.js";
 
 async function open(limits: { prefixes?: string[]; queues?: string[] } = {}) {
@@ -11,7 +11,7 @@ async function open(limits: { prefixes?: string[]; queues?: string[] } = {}) {
   if (!control) throw new Error("memory keeps keys");
   const newKey = async (role: "admin" | "operator", of: typeof limits) => {
     const order = { namespace: "default", name: role, role, lifetimeMs: null, prefixes: [], ...of };
-    const { text } = await createKey(control, systemEnv.random, order, {
+    const { text } = await createApiKey(control, systemEnv.random, order, {
       actor: "test",
       reason: null,
     });

@@ -1,8 +1,8 @@
 /** Requests that wait: how their caller's key, and their connection, end the wait. */
-import type { KeyRecord, KeyStore } from "leasehold/internal";
+import type { ApiKeyRecord, ApiKeyStore } from "leasehold/internal";
 import { manualEnv } from "leasehold/testing";
 import { expect, onTestFinished, test } from "vitest";
-import { newKeyText } from "../../../../leasehold/src/control/index.js";
+import { newApiKeyText } from "../../../../leasehold/src/control/index.js";
 import { Authenticator } from "./authenticate.js";
 import type { Caller } from "./caller.js";
 
@@ -16,10 +16,10 @@ const ANYONE: Caller = {
 
 async function open() {
   const env = manualEnv();
-  const records = new Map<string, KeyRecord>();
+  const records = new Map<string, ApiKeyRecord>();
   const state = { reads: 0, waits: Promise.resolve() };
   const refuse = () => Promise.reject(new Error("not called"));
-  const keys: KeyStore = {
+  const keys: ApiKeyStore = {
     async find(id) {
       state.reads += 1;
       await state.waits;
@@ -40,8 +40,8 @@ async function open() {
   onTestFinished(() => authenticator.stop());
   /** A caller with a key of its own. */
   const come = async (remainingMs: number | null = null) => {
-    const { id, text, digest } = newKeyText(env.random);
-    const record: KeyRecord = {
+    const { id, text, digest } = newApiKeyText(env.random);
+    const record: ApiKeyRecord = {
       id,
       digest,
       namespace: "a",

@@ -1,5 +1,5 @@
 /** What a caller learns about itself and the server. */
-import { createKey, type Role } from "leasehold/internal";
+import { createApiKey, type Role } from "leasehold/internal";
 import { manualEnv } from "leasehold/testing";
 import { expect, test } from "vitest";
 import { openTestApp } from "../../../../../tests/support/server/app.js";
@@ -12,7 +12,7 @@ test("a caller learns its tenant, its rights, and what the server keeps", async 
   const who = async (namespace: string, role: Role, own: string[]) => {
     const order = { namespace, name: "k", role, prefixes: own, lifetimeMs: null };
     const by = { actor: "test", reason: null };
-    const { key, text } = await createKey(control, env.random, order, by);
+    const { key, text } = await createApiKey(control, env.random, order, by);
     const headers = { authorization: `Bearer ${text}` };
     const { body } = await ask("GET", "/v1/whoami", undefined, { headers });
     return { body, identity: { actor: `key:${key.id}`, keyId: key.id } };

@@ -1,5 +1,5 @@
 /** The listeners of an app, which serves many tenants. */
-import { createKey } from "leasehold/internal";
+import { createApiKey } from "leasehold/internal";
 import { manualEnv } from "leasehold/testing";
 import { expect, test } from "vitest";
 import { openTestApp } from "../../../../../tests/support/server/app.js";
@@ -19,7 +19,7 @@ test("a listener learns of each event whose tenant it is", async () => {
   for (const namespace of ["shop", "blog"]) {
     const order = { namespace, name: "k", role: "admin" as const, prefixes: [], lifetimeMs: null };
     const by = { actor: "test", reason: null };
-    const { text } = await createKey(control, env.random, order, by);
+    const { text } = await createApiKey(control, env.random, order, by);
     const headers = { authorization: `Bearer ${text}` };
     await ask("POST", "/v1/locks/acquire", { resource: "r", ownerId: "h" }, { headers });
     await ask("POST", "/api/tasks", { task_data: 1 }, { headers });

@@ -1,5 +1,5 @@
 /** How entries about denials and reads are bounded: no key, action or tenant takes the place of another. */
-import { createKey, newLeaseId } from "leasehold/internal";
+import { createApiKey, newLeaseId } from "leasehold/internal";
 import { toWireLeaseId } from "leasehold/internal/wire";
 import { manualEnv } from "leasehold/testing";
 import { expect, test } from "vitest";
@@ -14,7 +14,7 @@ async function open() {
   const keyOf = async (namespace: string, role: "viewer" | "operator") => {
     const order = { namespace, name: "k", role, prefixes: [], lifetimeMs: null };
     const by = { actor: "test", reason: null };
-    const { text, key } = await createKey(control, env.random, order, by);
+    const { text, key } = await createApiKey(control, env.random, order, by);
     const headers = { authorization: `Bearer ${text}` };
     const asked = (method: string, path: string, more = {}) =>
       ask(method, path, undefined, { headers: { ...headers, ...more } });

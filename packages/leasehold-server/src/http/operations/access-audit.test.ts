@@ -1,6 +1,6 @@
 /** Denials and reads in the audit. */
 import type { Env } from "leasehold";
-import { type AuditEntry, createKey, parseKeyText } from "leasehold/internal";
+import { type AuditEntry, createApiKey, parseApiKeyText } from "leasehold/internal";
 import { manualEnv } from "leasehold/testing";
 import { expect, test } from "vitest";
 import { newKey } from "../../../../../tests/support/browser/console.js";
@@ -15,7 +15,7 @@ async function open(options: Partial<AppOptions> & { env?: Env }) {
   const keyOf = async (role: "viewer" | "operator" | "admin") => {
     const text = await newKey(stores, role);
     const headers = { authorization: `Bearer ${text}` };
-    const id = parseKeyText(text)?.id ?? "";
+    const id = parseApiKeyText(text)?.id ?? "";
     const asked = (method: string, path: string, body?: unknown) =>
       ask(method, path, body, { headers });
     return { id, actor: `key:${id}`, ask: asked };
@@ -64,7 +64,7 @@ test("so is one with a key whose time is over", async () => {
   if (!control) throw new Error("memory keeps keys");
   const order = { namespace: "default", name: "k", role: "viewer" as const, prefixes: [] };
   const by = { actor: "test", reason: null };
-  const made = await createKey(control, env.random, { ...order, lifetimeMs: 60_000 }, by);
+  const made = await createApiKey(control, env.random, { ...order, lifetimeMs: 60_000 }, by);
   const headers = { authorization: `Bearer ${made.text}` };
   await env.clock.advance(60_000);
   expect((await ask("GET", "/v1/leases", undefined, { headers })).status).toBe(401);

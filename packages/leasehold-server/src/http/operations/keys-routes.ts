@@ -2,12 +2,12 @@
 import { createRoute } from "@hono/zod-openapi";
 import {
   type ApiKey,
-  createKey,
-  KeyRotatedError,
-  type MadeKey,
-  revokeKey,
-  rotateKey,
-  TooManyKeysError,
+  createApiKey,
+  ApiKeyRotatedError,
+  type MadeApiKey,
+  revokeApiKey,
+  rotateApiKey,
+  TooManyApiKeysError,
 } from "leasehold/internal";
 import { LIMITS } from "leasehold/internal/wire";
 import {
@@ -90,7 +90,7 @@ export function keyRoutes(app: App, services: Services): void {
       }
       const by = byCaller(context, reason);
       const make = () =>
-        createKey(control, random, { ...wanted, namespace, prefixes, maxLifeMs }, by);
+        createApiKey(control, random, { ...wanted, namespace, prefixes, maxLifeMs }, by);
       const change = () => services.budget(context).change(make);
       const made = await (bootstrap ? bootstrap.use(change) : change()).catch(refused);
       return context.json(toWireMade(made), 201);
@@ -118,7 +118,7 @@ export function keyRoutes(app: App, services: Services): void {
       const id = keyId(context.req.valid("param").id);
       const { namespace } = callerOf(context);
       const by = byCaller(context, reason);
-      const rotate = () => rotateKey(control, random, { namespace, id, overlapMs, maxLifeMs }, by);
+      const rotate = () => rotateApiKey(control, random, { namespace, id, overlapMs, maxLifeMs }, by);
       const made = await services.budget(context).change(rotate).catch(refused);
       if (!made) throw unknownKey();
       services.authenticator.forget(id);
@@ -146,7 +146,7 @@ export function keyRoutes(app: App, services: Services): void {
       const id = keyId(context.req.valid("param").id);
       const { namespace } = callerOf(context);
       const by = byCaller(context, reason);
-      const revoke = () => revokeKey(control, { namespace, id }, by);
+      const revoke = () => revokeApiKey(control, { namespace, id }, by);
       const ended = await services.budget(context).change(revoke);
       if (!ended) throw unknownKey();
       services.authenticator.forget(id);
@@ -167,8 +167,8 @@ const FULL_FOR_MS = 60_000;
 
 /** @throws LIMIT_REACHED if there are too many keys, KEY_ROTATED, or the error itself */
 function refused(error: unknown): never {
-  if (error instanceof KeyRotatedError) throw new ProblemError("KEY_ROTATED", error.message);
-  if (error instanceof TooManyKeysError) {
+  if (error instanceof ApiKeyRotatedError) throw new ProblemError("KEY_ROTATED", error.message);
+  if (error instanceof TooManyApiKeysError) {
     throw tooMany("LIMIT_REACHED", error.message, FULL_FOR_MS);
   }
   throw error;
@@ -197,6 +197,6 @@ function toWireKey(key: ApiKey) {
   };
 }
 
-function toWireMade({ key, text }: MadeKey) {
+function toWireMade({ key, text }: MadeApiKey) {
   return { ...toWireKey(key), key: text };
 }

@@ -9,7 +9,7 @@ import type {
   AuditQuery,
   Backing,
   ChainEnd,
-  KeyQuery,
+  ApiKeyQuery,
   OperatorActors,
   Pause,
   PauseKey,
@@ -56,7 +56,7 @@ export class HttpOperator implements RemoteOperator {
     verify: (exported: ChainEnd, from: "start" | "export" = "start") =>
       this.#verified(exported, from),
   };
-  readonly keys = { list: (query: KeyQuery) => this.#keys(query) };
+  readonly keys = { list: (query: ApiKeyQuery) => this.#keys(query) };
   readonly limits = { read: (namespace: string) => this.#limits(namespace) };
 
   /** @param open what it gives, the caller closes */
@@ -161,7 +161,7 @@ export class HttpOperator implements RemoteOperator {
     return { ok, entries: verdict.seq, head: { seq: verdict.seq, hash: verdict.hash ?? "" } };
   }
 
-  async #keys({ namespace, limit = 100, cursor }: KeyQuery): Promise<Page<ApiKey>> {
+  async #keys({ namespace, limit = 100, cursor }: ApiKeyQuery): Promise<Page<ApiKey>> {
     this.#ownNamespace(namespace);
     const asked = { limit: Math.min(limit, LIMITS.page), cursor };
     const answer = await this.#sent({ method: "GET", path: `/v1/keys${queryOf(asked)}` });

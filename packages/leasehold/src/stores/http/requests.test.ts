@@ -1,6 +1,6 @@
 /** What the stores of a server ask of it: never more than it takes, and nothing after they are closed. */
 import { afterEach, expect, test } from "vitest";
-import type { KeyQuery, Pause } from "../../control/index.js";
+import type { ApiKeyQuery, Pause } from "../../control/index.js";
 import { newLeaseId, systemRandom } from "../../env/index.js";
 import { manualEnv } from "../../testing/index.js";
 import { LIMITS } from "../../wire/index.js";
@@ -69,7 +69,7 @@ test("a page has no more items than the server's largest", async () => {
   await tasks.list(many);
   await tasks.leases(many);
   await operator.audit.list(many);
-  await operator.keys.list(many satisfies KeyQuery);
+  await operator.keys.list(many satisfies ApiKeyQuery);
   expect(calls.map(({ path, query }) => [path, query.get("limit")])).toEqual(
     ["/v1/leases", "/api/tasks", "/api/tasks/leases", "/v1/audit", "/v1/keys"].map((path) => [
       path,

@@ -1,16 +1,16 @@
 /** API keys in this process's memory. */
 import {
   type ApiKey,
-  type KeyActs,
-  type KeyRecord,
-  type KeyStore,
+  type ApiKeyActs,
+  type ApiKeyRecord,
+  type ApiKeyStore,
   MOST_KEYS,
-  type NewKey,
+  type NewApiKey,
   NOTE_USED_EVERY_MS,
-  unknownKeyCursor,
+  unknownApiKeyCursor,
 } from "../../control/index.js";
 
-export interface StoredKey extends NewKey {
+export interface StoredKey extends NewApiKey {
   /** Counts all keys ever added; the cursor of a page. */
   readonly order: number;
   readonly createdAtMs: number;
@@ -28,7 +28,7 @@ interface State {
   nowMs(): number;
 }
 
-export function memoryKeys(state: State): KeyStore & KeyActs {
+export function memoryKeys(state: State): ApiKeyStore & ApiKeyActs {
   const { keys } = state;
   const leftMs = ({ expiresAtMs }: StoredKey) => (expiresAtMs ?? Infinity) - state.nowMs();
   const isGood = (key: StoredKey) => leftMs(key) > 0;
@@ -56,7 +56,7 @@ export function memoryKeys(state: State): KeyStore & KeyActs {
     keys.set(key.id, key);
     return shown(key);
   };
-  const insert = (key: NewKey, most = MOST_KEYS): ApiKey | null => {
+  const insert = (key: NewApiKey, most = MOST_KEYS): ApiKey | null => {
     if (goodIn(key.namespace) >= most) return null;
     const createdAtMs = state.nowMs();
     const expiresAtMs = key.lifetimeMs === null ? null : createdAtMs + key.lifetimeMs;
@@ -69,12 +69,12 @@ export function memoryKeys(state: State): KeyStore & KeyActs {
     return put({ ...key, expiresAtMs, revoked: key.revoked || (inMs === 0 && isGood(key)) });
   };
   return {
-    async find(id): Promise<KeyRecord | null> {
+    async find(id): Promise<ApiKeyRecord | null> {
       const key = keys.get(id);
       return key ? { ...shown(key), digest: key.digest } : null;
     },
     async list({ namespace, limit = 100, cursor }) {
-      if (cursor !== undefined && !/^\d{1,15}$/.test(cursor)) unknownKeyCursor();
+      if (cursor !== undefined && !/^\d{1,15}$/.test(cursor)) unknownApiKeyCursor();
       const before = cursor === undefined ? Infinity : Number(cursor);
       const found = [...keys.values()].filter(
         (key) => key.order < before && (namespace === null || key.namespace === namespace),

@@ -5,15 +5,15 @@
  */
 import {
   type ApiKey,
-  type KeyActs,
-  type KeyQuery,
-  type KeyRecord,
-  type KeyStore,
+  type ApiKeyActs,
+  type ApiKeyQuery,
+  type ApiKeyRecord,
+  type ApiKeyStore,
   MOST_KEYS,
-  type NewKey,
+  type NewApiKey,
   NOTE_USED_EVERY_MS,
   type Role,
-  unknownKeyCursor,
+  unknownApiKeyCursor,
 } from "../../control/index.js";
 import { invariant } from "../../env/index.js";
 import type { Parameter, Session, Sql } from "./connection.js";
@@ -106,9 +106,9 @@ WITH old AS MATERIALIZED (
 )
 DELETE FROM leasehold.api_key k USING old o WHERE k.id = o.id RETURNING 1`;
 
-export function keysIn(sql: Sql): KeyStore & KeyActs {
+export function keysIn(sql: Sql): ApiKeyStore & ApiKeyActs {
   return {
-    async find(id): Promise<KeyRecord | null> {
+    async find(id): Promise<ApiKeyRecord | null> {
       const [row] = await sql.query<Row & { digest: string }>(FIND, [id]);
       return row ? { ...keyOf(row), digest: row.digest } : null;
     },
@@ -162,7 +162,7 @@ export function keysIn(sql: Sql): KeyStore & KeyActs {
   };
 }
 
-async function add(session: Session, key: NewKey, most: number): Promise<ApiKey | null> {
+async function add(session: Session, key: NewApiKey, most: number): Promise<ApiKey | null> {
   const { id, namespace, name, prefixes, queues = [], digest, lifetimeMs } = key;
   const isLimited = key.role === "operator" && prefixes.length + queues.length > 0;
   const role = isLimited ? LIMITED_OPERATOR : key.role;
@@ -183,13 +183,13 @@ async function end(
 }
 
 /** Contains only the conditions of the query, so that each can use its index. */
-function listSql({ namespace, cursor }: KeyQuery, limit: number): [string, Parameter[]] {
+function listSql({ namespace, cursor }: ApiKeyQuery, limit: number): [string, Parameter[]] {
   const values: Parameter[] = [limit];
   const conditions = ["true"];
   if (namespace !== null) conditions.push(`k.namespace = $${values.push(namespace)}`);
   if (cursor !== undefined) {
     const [, micros, id] = /^(\d{1,16})\.([0-9a-f]{12})$/.exec(cursor) ?? [];
-    if (micros === undefined || id === undefined) unknownKeyCursor();
+    if (micros === undefined || id === undefined) unknownApiKeyCursor();
     const time = `timestamptz 'epoch' + $${values.push(micros)}::bigint * interval '1 microsecond'`;
     conditions.push(`(k.created_at, k.id) < (${time}, $${values.push(id)})`);
   }
