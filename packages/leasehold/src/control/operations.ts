@@ -21,7 +21,7 @@ import type { ScheduleStore } from "../tasks/schedules/port.js";
 import type { AuditEntry, AuditLog, ChainEnd, NewAuditEntry, Verification } from "./audit.js";
 import type { Backing } from "./backing.js";
 import type { ApiKeyActs, ApiKeyStore } from "./api-keys.js";
-import type { LimitActs, LimitStore } from "./limits.js";
+import type { LimitActs, LimitStore } from "./tenant-limits.js";
 import type { PauseActs, PauseStore } from "./pauses.js";
 
 /** An operator action: who does what to what, and why. */

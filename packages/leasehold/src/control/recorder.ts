@@ -13,7 +13,7 @@
 
 import type { LeaseView } from "../core/index.js";
 import { Backoff, type Env, type Timer, withTimeout } from "../env/index.js";
-import type { GrantHistory } from "./history.js";
+import type { GrantHistory } from "./grant-history.js";
 
 const WRITE_AFTER_MS = 1_000;
 /** The size of a batch: reaching it starts a write at once. */

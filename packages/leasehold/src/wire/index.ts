@@ -6,7 +6,7 @@
 export type * from "./console.js";
 export type * from "./events.js";
 export type { Failed } from "./failed.js";
-export * from "./headers-and-limits.js";
+export * from "./headers-and-bounds.js";
 export * from "./lease-ids.js";
 export type * from "./leases.js";
 export type * from "./once.js";
