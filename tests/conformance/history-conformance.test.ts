@@ -1,6 +1,6 @@
 /** Every history of ended grants against the port's promises. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { GrantHistory, HistoryQuery } from "../../packages/leasehold/src/control/index.js";
+import type { GrantHistory, GrantHistoryQuery } from "../../packages/leasehold/src/control/index.js";
 import type { LeaseView } from "../../packages/leasehold/src/core/index.js";
 import { systemEnv } from "../../packages/leasehold/src/env/index.js";
 import { memory } from "../../packages/leasehold/src/stores/memory/index.js";
@@ -79,7 +79,7 @@ function newSpace() {
 
 async function listAll(
   history: GrantHistory,
-  query: HistoryQuery,
+  query: GrantHistoryQuery,
   between?: () => Promise<void>,
 ): Promise<LeaseView[]> {
   const all: LeaseView[] = [];
@@ -171,7 +171,7 @@ for (const engine of ENGINES) {
       const expired = [grant({ state: "expired" }), grant({ state: "expired", resource: "s" })];
       const revoked = [grant({ state: "revoked" })];
       await opened.history.append([...released, ...expired, ...revoked]);
-      const list = (query: Partial<HistoryQuery>) =>
+      const list = (query: Partial<GrantHistoryQuery>) =>
         listAll(opened.history, { namespace, limit: 2, ...query });
       expect(await list({ states: ["released"] })).toEqual(released.toReversed());
       expect(await list({ states: ["expired"] })).toEqual(expired.toReversed());

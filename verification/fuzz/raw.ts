@@ -1,5 +1,5 @@
 /** Bytes as no HTTP client would send them. */
-import { LIMITS } from "leasehold/internal/wire";
+import { BOUNDS } from "leasehold/internal/wire";
 import type { Chance } from "./chance.js";
 
 export interface RawCase {
@@ -110,7 +110,7 @@ const wrongLength: Kind = (wire, chance) => {
     " ",
     "99999999999999999999",
     "9007199254740993",
-    `${LIMITS.bodyBytes + 1}`,
+    `${BOUNDS.bodyBytes + 1}`,
     "\u0665",
   ]);
   return whole("wrong Content-Length", wire.framed(`Content-Length: ${value}\r\n`, LOCK));
@@ -249,7 +249,7 @@ const halfClosed: Kind = (wire, chance) => {
 };
 
 const bodyLimit: Kind = (wire, chance) => {
-  const padded = LOCK + " ".repeat(LIMITS.bodyBytes + chance.below(3) - 1 - LOCK.length);
+  const padded = LOCK + " ".repeat(BOUNDS.bodyBytes + chance.below(3) - 1 - LOCK.length);
   if (chance.often(50))
     return whole("body about its limit", wire.post("/v1/locks/acquire", padded), "answer");
   const chunk = `${padded.length.toString(16)}\r\n${padded}\r\n0\r\n\r\n`;

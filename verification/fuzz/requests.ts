@@ -1,5 +1,5 @@
 /** Requests of the server's document, right ones and spoilt ones. */
-import { BUDGET_HEADER, LIMITS, REQUEST_ID_HEADER } from "leasehold/internal/wire";
+import { BUDGET_HEADER, BOUNDS, REQUEST_ID_HEADER } from "leasehold/internal/wire";
 import type { Operation } from "../../tests/support/server/openapi.js";
 import type { Chance } from "./chance.js";
 import { type Node, ODD_TEXTS, spoil, write } from "./json.js";
@@ -215,8 +215,8 @@ function bytes(text: string, chance: Chance, spoilt: boolean): string | Uint8Arr
   const how = chance.below(4);
   if (how === 0) return `\ufeff${text}`;
   if (how === 1) return text.slice(0, chance.below(text.length + 1));
-  if (how === 2 && text.length < LIMITS.bodyBytes) {
-    return text + " ".repeat(LIMITS.bodyBytes - Buffer.byteLength(text) + chance.below(3) - 1);
+  if (how === 2 && text.length < BOUNDS.bodyBytes) {
+    return text + " ".repeat(BOUNDS.bodyBytes - Buffer.byteLength(text) + chance.below(3) - 1);
   }
   // Bytes that are no UTF-8.
   return new Uint8Array([...Buffer.from(text.slice(0, 2_000)), 0xff, 0xc0, 0x80]);
@@ -229,6 +229,6 @@ function encoded(text: string): string {
 /** A wait for a task is no fault, but there is no time for it. */
 function withoutWait(text: string): string {
   return text.replaceAll(/"waitMs":([\d.eE+]+)/g, (all, value: string) =>
-    Number(value) > 20 && Number(value) <= LIMITS.waitMs ? '"waitMs":0' : all,
+    Number(value) > 20 && Number(value) <= BOUNDS.waitMs ? '"waitMs":0' : all,
   );
 }

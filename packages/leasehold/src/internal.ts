@@ -38,7 +38,7 @@ export {
   type ApiKeyRecord,
   ApiKeyRotatedError,
   type ApiKeyStore,
-  type LimitStore,
+  type TenantLimitStore,
   type MadeApiKey,
   memoryBacking,
   NO_LIMITS,

@@ -69,12 +69,12 @@ export const STRANGERS_4 = [
     name: "stranger-http-lists-beyond-a-page",
     what: "A list of schedules or of records of once that asks for more than 200 items through a server is refused as invalid, instead of answering with a page and a cursor as other stores do.",
     file: `${STORES}/http/schedules.ts`,
-    find: "const asked = limit === undefined ? undefined : Math.min(limit, LIMITS.page);",
+    find: "const asked = limit === undefined ? undefined : Math.min(limit, BOUNDS.page);",
     by: "const asked = limit;",
     also: [
       {
         file: `${STORES}/http/once.ts`,
-        find: "      limit: limit === undefined ? undefined : Math.min(limit, LIMITS.page),",
+        find: "      limit: limit === undefined ? undefined : Math.min(limit, BOUNDS.page),",
         by: "      limit,",
       },
     ],

@@ -4,7 +4,7 @@
  */
 import { createRoute } from "@hono/zod-openapi";
 import type { Context } from "hono";
-import { LIMITS } from "leasehold/internal/wire";
+import { BOUNDS } from "leasehold/internal/wire";
 import { type Caller, callerOf } from "../http/auth/caller.js";
 import { byCaller } from "../http/operations/operator-action.js";
 import { type AppEnv, type Budget, limitBody } from "../http/request.js";
@@ -106,7 +106,7 @@ export function generatorRoutes(app: App, services: Services): void {
       path: "/api/generator/rate",
       tags: TAGS,
       summary: "Set the generator's rate in tasks per second",
-      middleware: limitBody(LIMITS.bodyBytes),
+      middleware: limitBody(BOUNDS.bodyBytes),
       request: jsonBody(RateBody),
       responses: { ...STATUS, ...bodyProblems() },
     }),

@@ -1,5 +1,5 @@
 /** Invalid input always gets a problem that names it, never a 500 or a crash. */
-import { LIMITS, toWireLeaseId } from "leasehold/internal/wire";
+import { BOUNDS, toWireLeaseId } from "leasehold/internal/wire";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Asked, openApp } from "../../../../tests/support/server/app.js";
 import { GRANT, GRANT_ID, ID, LEASE_ID } from "../../../../tests/support/server/input-examples.js";
@@ -8,7 +8,7 @@ import { TEST_LIMITS } from "../../../../tests/support/server/test-limits.js";
 let app: Asked;
 beforeAll(async () => {
   // The limits of the routes, which are above that of a server by default.
-  app = await openApp({ limits: { ...TEST_LIMITS, bodyBytes: LIMITS.payloadBodyBytes } });
+  app = await openApp({ limits: { ...TEST_LIMITS, bodyBytes: BOUNDS.payloadBodyBytes } });
 });
 afterAll(() => app.close());
 
@@ -53,7 +53,7 @@ const INVALID: readonly (readonly [string, string, unknown, string])[] = [
   ["POST", "/api/tasks", '{"task_data":1,"__proto__":{"kind":"a"}}', "__proto__"],
   ["POST", "/api/tasks", '{"task_data":1,"constructor":1}', "constructor"],
   ["POST", "/api/tasks", '{"task_data":[1e999]}', "task_data.0"],
-  ["POST", "/api/tasks", `{"task_data":${deep(LIMITS.depth + 1)}}`, "task_data.0"],
+  ["POST", "/api/tasks", `{"task_data":${deep(BOUNDS.depth + 1)}}`, "task_data.0"],
   ["POST", "/api/tasks", `{"task_data":${deep(500_000)}}`, "task_data.0"],
   ["POST", "/api/tasks", deep(500_000), "0"],
   // JSON.stringify recurses: what is too deep must be refused before its size is taken.
@@ -69,9 +69,9 @@ const INVALID: readonly (readonly [string, string, unknown, string])[] = [
     `{"leaseId":"${toWireLeaseId("once:x", "0".repeat(48))}","token":1,"value":${deep(20_000)}}`,
     "value.0",
   ],
-  ["POST", "/api/tasks", `{"task_data":[${Array(10).fill(deep(LIMITS.depth - 1))}]}`, ""],
-  ["POST", "/api/tasks", `[{"task_data":[${Array(10).fill(deep(LIMITS.depth - 1))}]}]`, ""],
-  ["POST", "/v1/leases/get", `[${Array(10).fill(deep(LIMITS.depth - 1))}]`, ""],
+  ["POST", "/api/tasks", `{"task_data":[${Array(10).fill(deep(BOUNDS.depth - 1))}]}`, ""],
+  ["POST", "/api/tasks", `[{"task_data":[${Array(10).fill(deep(BOUNDS.depth - 1))}]}]`, ""],
+  ["POST", "/v1/leases/get", `[${Array(10).fill(deep(BOUNDS.depth - 1))}]`, ""],
   ["POST", "/api/tasks/next", {}, "processor"],
   ["POST", "/api/tasks/next", { processor: "p", limit: 0 }, "limit"],
   ["POST", "/api/tasks/next", { processor: "p", limit: 101 }, "limit"],
@@ -293,14 +293,14 @@ test("task data is returned as it was sent, unusual keys included", async () => 
 
 test("the body limit is exact to the byte, with and without a declared length", async () => {
   const limits = [
-    ["PUT", "/api/generator/rate", LIMITS.bodyBytes],
-    ["POST", "/api/tasks/next", LIMITS.bodyBytes],
-    ["POST", "/v1/leases/release", LIMITS.batchBodyBytes],
-    ["POST", "/api/tasks/cancel", LIMITS.bodyBytes],
-    ["PUT", `/api/tasks/${ID}/return`, LIMITS.bodyBytes],
-    ["POST", "/api/tasks/return", LIMITS.batchBodyBytes],
-    ["POST", "/api/tasks", LIMITS.payloadBodyBytes],
-    ["PUT", `/api/tasks/${ID}/complete`, LIMITS.payloadBodyBytes],
+    ["PUT", "/api/generator/rate", BOUNDS.bodyBytes],
+    ["POST", "/api/tasks/next", BOUNDS.bodyBytes],
+    ["POST", "/v1/leases/release", BOUNDS.batchBodyBytes],
+    ["POST", "/api/tasks/cancel", BOUNDS.bodyBytes],
+    ["PUT", `/api/tasks/${ID}/return`, BOUNDS.bodyBytes],
+    ["POST", "/api/tasks/return", BOUNDS.batchBodyBytes],
+    ["POST", "/api/tasks", BOUNDS.payloadBodyBytes],
+    ["PUT", `/api/tasks/${ID}/complete`, BOUNDS.payloadBodyBytes],
   ] as const;
   for (const [method, path, bytes] of limits) {
     for (const [length, within] of [

@@ -12,7 +12,7 @@
  */
 import type { Env } from "leasehold";
 import { readJson } from "leasehold/internal";
-import { LIMITS, REQUEST_ID_HEADER } from "leasehold/internal/wire";
+import { BOUNDS, REQUEST_ID_HEADER } from "leasehold/internal/wire";
 import type { Caller } from "./auth/caller.js";
 import type { Entered, Entry } from "./entry.js";
 import type { Demand } from "./limits/demand.js";
@@ -81,7 +81,7 @@ export class Direct {
 
   constructor(options: DirectOptions) {
     this.#options = options;
-    this.#mostBytes = Math.min(LIMITS.batchBodyBytes, options.services.limits.bodyBytes);
+    this.#mostBytes = Math.min(BOUNDS.batchBodyBytes, options.services.limits.bodyBytes);
   }
 
   /** The route, if the request is a plain one. */

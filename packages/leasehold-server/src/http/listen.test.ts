@@ -5,7 +5,7 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import type { Stores } from "leasehold";
 import { createApiKey, sleep, systemClock, systemEnv } from "leasehold/internal";
-import { LIMITS } from "leasehold/internal/wire";
+import { BOUNDS } from "leasehold/internal/wire";
 import { memory } from "leasehold/stores/memory";
 import { afterEach, expect, test } from "vitest";
 import { openTestApp } from "../../../../tests/support/server/app.js";
@@ -203,7 +203,7 @@ test("bodies are limited, with a declared length and in chunks", async () => {
   expect(await send(`content-length: ${right.length}`, right)).toContain("HTTP/1.1 204 ");
   const chunked = `${right.length.toString(16)}\r\n${right}\r\n0\r\n\r\n`;
   expect(await send("transfer-encoding: chunked", chunked)).toContain("HTTP/1.1 204 ");
-  const large = `"${"x".repeat(LIMITS.bodyBytes)}"`;
+  const large = `"${"x".repeat(BOUNDS.bodyBytes)}"`;
   expect(await send(`content-length: ${large.length}`, large)).toContain("HTTP/1.1 413 ");
   const largeChunk = `${large.length.toString(16)}\r\n${large}\r\n0\r\n\r\n`;
   expect(await send("transfer-encoding: chunked", largeChunk)).toContain("HTTP/1.1 413 ");

@@ -1,13 +1,13 @@
 /** How much nesting a body may have, all together. */
 import { endOfString } from "leasehold/internal";
-import { LIMITS } from "leasehold/internal/wire";
+import { BOUNDS } from "leasehold/internal/wire";
 import { invalid } from "./problems.js";
 
 /** The depths of all arrays and objects, added up. A large body of some levels has less. */
 const MAX_WORK = 4_000_000;
 
 /** Of a field, in an object, in an array. */
-const MAX_DEPTH = LIMITS.depth + 2;
+const MAX_DEPTH = BOUNDS.depth + 2;
 
 const QUOTE = code('"');
 const [OPENS_ARRAY, OPENS_OBJECT] = [code("["), code("{")];

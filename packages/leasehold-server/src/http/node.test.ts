@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, request, type Server } from "node:h
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import express from "express";
-import { BUDGET_HEADER, LIMITS } from "leasehold/internal/wire";
+import { BUDGET_HEADER, BOUNDS } from "leasehold/internal/wire";
 import { manualEnv } from "leasehold/testing";
 import { afterEach, expect, test, vi } from "vitest";
 import { type Asked, openApp } from "../../../../tests/support/server/app.js";
@@ -170,7 +170,7 @@ test("validates a parsed body like any other", async () => {
     ["[]", 422],
     ['{"task_data":1,"more":2}', 422],
     // Its length was declared.
-    [`{"task_data":"${"x".repeat(LIMITS.payloadBodyBytes)}"}`, 413],
+    [`{"task_data":"${"x".repeat(BOUNDS.payloadBodyBytes)}"}`, 413],
   ] as const) {
     const reply = await post(`${origin}/api/tasks`, body);
     expect([body.slice(0, 30), reply.status]).toEqual([body.slice(0, 30), status]);

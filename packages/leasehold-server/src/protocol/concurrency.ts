@@ -9,7 +9,7 @@ import {
   ORDERS,
 } from "leasehold/internal";
 import type * as wire from "leasehold/internal/wire";
-import { LIMITS } from "leasehold/internal/wire";
+import { BOUNDS } from "leasehold/internal/wire";
 import { Name, QueryInteger } from "./fields.js";
 import { ReasonQuery } from "./operator.js";
 import type { Same } from "./same.js";
@@ -50,7 +50,7 @@ export const BlockedKeysQuery = z
     queue: Name.optional(),
     kind: Name.optional(),
     key: Name.optional(),
-    limit: QueryInteger(1, LIMITS.page, 100).openapi({ description: "At most this many keys." }),
+    limit: QueryInteger(1, BOUNDS.page, 100).openapi({ description: "At most this many keys." }),
   })
   .refine(
     ({ queue, kind, key }) =>

@@ -4,7 +4,7 @@
  */
 import { z } from "@hono/zod-openapi";
 import type * as wire from "leasehold/internal/wire";
-import { LIMITS } from "leasehold/internal/wire";
+import { BOUNDS } from "leasehold/internal/wire";
 import { Cursor, Name, ONLY_SERVERS_RECORD, PageOf, QueryInteger, Token } from "./fields.js";
 import { ApiKey, Prefix } from "./keys.js";
 import { Capabilities, LeaseState, LeaseView } from "./leases.js";
@@ -183,7 +183,7 @@ const Refusal = z
 
 export const RefusalsQuery = z.strictObject({
   prefix: Prefix.optional(),
-  limit: QueryInteger(1, LIMITS.page, 100),
+  limit: QueryInteger(1, BOUNDS.page, 100),
 });
 export const Refusals = z
   .object({ forMs, items: z.array(Refusal).openapi({ description: "Latest first." }) })
@@ -216,7 +216,7 @@ const GrantRecord = LeaseView.omit({ resource: true })
 
 export const ResourceQuery = z.strictObject({
   name: Name,
-  limit: QueryInteger(1, LIMITS.page, 50),
+  limit: QueryInteger(1, BOUNDS.page, 50),
   cursor: Cursor.optional(),
 });
 export const Resource = z
@@ -242,7 +242,7 @@ export const Resource = z
   .openapi("Resource");
 true satisfies Same<z.infer<typeof Resource>, wire.Resource>;
 
-export const SeenBody = z.array(Name).min(1).max(LIMITS.page);
+export const SeenBody = z.array(Name).min(1).max(BOUNDS.page);
 export const Seen = z
   .array(
     z

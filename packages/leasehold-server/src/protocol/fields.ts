@@ -13,7 +13,7 @@ import {
   timeExpected,
 } from "leasehold/internal";
 import type * as wire from "leasehold/internal/wire";
-import { LIMITS } from "leasehold/internal/wire";
+import { BOUNDS } from "leasehold/internal/wire";
 import type { Same } from "./same.js";
 
 const OF_NAMES = { minLength: 1, maxLength: 256, example: "default" };
@@ -116,7 +116,7 @@ export const Time = z.iso
 /** Any JSON value, except for deep nesting and numbers that are not finite. */
 export const JsonValue = (z.unknown() as z.ZodType<Json, Json>)
   .superRefine((value, context) => {
-    const fault = findFault(value, LIMITS.depth);
+    const fault = findFault(value, BOUNDS.depth);
     if (!fault) return;
     const { path, problem: message } = fault;
     // What is too deep would overflow the stack of the checks that come after this one, or take seconds there.
@@ -144,7 +144,7 @@ function findFault(
     return { path: [], problem: "must be a number that a double can hold" };
   }
   if (typeof value !== "object" || value === null) return;
-  if (depth === 0) return { path: [], problem: `is nested more than ${LIMITS.depth} levels deep` };
+  if (depth === 0) return { path: [], problem: `is nested more than ${BOUNDS.depth} levels deep` };
   // Without Object.entries: of a large body they would be a hundred thousand arrays more.
   if (Array.isArray(value)) {
     const items: readonly Json[] = value;
@@ -207,7 +207,7 @@ export function PageOf<Item extends z.ZodType>(item: Item) {
 }
 
 /** An array of requests. The response has one outcome for each. */
-export const batch = <Item extends z.ZodType>(item: Item, most: number = LIMITS.batch) =>
+export const batch = <Item extends z.ZodType>(item: Item, most: number = BOUNDS.batch) =>
   z.array(item).min(1).max(most);
 
 /** The outcome of a failed request. `applied`: whether the store may have carried it out. */

@@ -4,7 +4,7 @@ import { InvalidOptionError } from "leasehold";
 import type { Role } from "leasehold/internal";
 import { checkName } from "leasehold/internal";
 import type * as wire from "leasehold/internal/wire";
-import { LIMITS } from "leasehold/internal/wire";
+import { BOUNDS } from "leasehold/internal/wire";
 import { Cursor, Name, PageOf, QueryInteger } from "./fields.js";
 import type { Same } from "./same.js";
 
@@ -80,7 +80,7 @@ export const NewApiKey = ApiKey.extend({
 export const ApiKeyPage = PageOf(ApiKey).openapi("ApiKeyPage");
 true satisfies Same<z.infer<typeof ApiKeyPage>, wire.ApiKeyPage>;
 export const KeyListQuery = z.strictObject({
-  limit: QueryInteger(1, LIMITS.page, 100),
+  limit: QueryInteger(1, BOUNDS.page, 100),
   cursor: Cursor.optional(),
 });
 

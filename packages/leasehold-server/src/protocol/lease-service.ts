@@ -1,6 +1,6 @@
 /** Schemas of /api/leases. Fields in snake case follow the compatibility format; additions are in camel case. */
 import { z } from "@hono/zod-openapi";
-import { LIMITS } from "leasehold/internal/wire";
+import { BOUNDS } from "leasehold/internal/wire";
 import {
   Cursor,
   Name,
@@ -64,7 +64,7 @@ export const LeaseOverview = z
   .openapi("LeaseOverview");
 
 export const LeaseRecordsQuery = z.strictObject({
-  limit: QueryInteger(1, LIMITS.page, 100),
+  limit: QueryInteger(1, BOUNDS.page, 100),
   cursor: Cursor.optional(),
 });
 export const LeaseOverviewQuery = LeaseRecordsQuery.extend({

@@ -1,7 +1,7 @@
 /** Schemas of /v1/leases: the LeaseStore port as JSON. The server adds the namespace. */
 import { z } from "@hono/zod-openapi";
 import type * as wire from "leasehold/internal/wire";
-import { fromWireLeaseId, LIMITS } from "leasehold/internal/wire";
+import { fromWireLeaseId, BOUNDS } from "leasehold/internal/wire";
 import {
   batch,
   Cursor,
@@ -114,7 +114,7 @@ export const AcquireBody = batch(
       }),
       holder: NewName,
       ttlMs: TtlMs,
-      queueMs: z.number().min(0).max(LIMITS.queueMs).optional().openapi({
+      queueMs: z.number().min(0).max(BOUNDS.queueMs).optional().openapi({
         description:
           "The caller waits and polls again within this time: the store keeps its queue position that long.",
       }),
@@ -142,7 +142,7 @@ export const RevokeBody = batch(
       }),
     })
     .openapi("RevokeRequest"),
-  LIMITS.revocations,
+  BOUNDS.revocations,
 );
 true satisfies Same<z.input<typeof RevokeBody>, readonly wire.RevokeRequest[]>;
 
@@ -209,7 +209,7 @@ const leaseListQuery = z.strictObject({
     .optional()
     .openapi({ type: "boolean" }),
   ...leaseFilters,
-  limit: QueryInteger(1, LIMITS.page, 100),
+  limit: QueryInteger(1, BOUNDS.page, 100),
   cursor: Cursor.optional(),
 });
 export const LeaseListQuery = leaseListQuery.superRefine(

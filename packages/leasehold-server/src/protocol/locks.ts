@@ -1,6 +1,6 @@
 /** Schemas of /v1/locks. Field names follow the compatibility format. */
 import { z } from "@hono/zod-openapi";
-import { LIMITS } from "leasehold/internal/wire";
+import { BOUNDS } from "leasehold/internal/wire";
 import {
   Cursor,
   leaseFilters,
@@ -105,7 +105,7 @@ export const LockListQuery = z
       .openapi({ type: "string", description: "Literal prefix: no wildcards." }),
     resource: Name.optional().openapi({ description: "Only this resource." }),
     ...leaseFilters,
-    limit: QueryInteger(1, LIMITS.page, 100),
+    limit: QueryInteger(1, BOUNDS.page, 100),
     cursor: Cursor.optional(),
   })
   .superRefine(({ resource, limit: _, ...others }, context) => {

@@ -2,7 +2,7 @@
 import { z } from "@hono/zod-openapi";
 import { KEY_BYTES, type OnceState, resourceOf, VALUE_BYTES } from "leasehold/internal";
 import type * as wire from "leasehold/internal/wire";
-import { LIMITS, toWireLeaseId } from "leasehold/internal/wire";
+import { BOUNDS, toWireLeaseId } from "leasehold/internal/wire";
 import {
   Cursor,
   Failed,
@@ -153,7 +153,7 @@ export const OnceListQuery = z.strictObject({
     .union([State.transform((state) => [state]), z.array(State)])
     .optional()
     .openapi({ type: "array", items: { type: "string", enum: [...ONCE_STATES] } }),
-  limit: QueryInteger(1, LIMITS.page, 100),
+  limit: QueryInteger(1, BOUNDS.page, 100),
   cursor: Cursor.optional(),
 });
 

@@ -3,7 +3,7 @@ import { z } from "@hono/zod-openapi";
 import type { AuditPhase, Pause as StoredPause } from "leasehold/internal";
 import { ACTION_ALIASES, TASK_STATES, type TaskState } from "leasehold/internal";
 import type * as wire from "leasehold/internal/wire";
-import { LIMITS } from "leasehold/internal/wire";
+import { BOUNDS } from "leasehold/internal/wire";
 import { AUDITED_ACTIONS } from "../generator/shared.js";
 import { Cursor, Name, PageOf, QueryInteger, Time } from "./fields.js";
 import { Prefix, Reason } from "./keys.js";
@@ -110,7 +110,7 @@ export const AuditListQuery = z.strictObject({
       items: { type: "string", enum: ACTION_NAMES },
       description: "Only these actions. `FORCE_UNLOCK` is an alias of `lease.revoke`.",
     }),
-  limit: QueryInteger(1, LIMITS.page, 100),
+  limit: QueryInteger(1, BOUNDS.page, 100),
   cursor: Cursor.optional(),
 });
 const Hash = z.string().regex(/^[0-9a-f]{64}$/, "must be 64 hex digits");

@@ -3,7 +3,7 @@
  * is most of the work. Null: the schema decides, also about what is wrong. All that is read here the schema reads alike.
  */
 import { isPlainName } from "leasehold/internal";
-import { fromWireLeaseId, LIMITS } from "leasehold/internal/wire";
+import { fromWireLeaseId, BOUNDS } from "leasehold/internal/wire";
 import type { AcquireBody, ReleaseBody, RenewBody } from "./leases.js";
 
 type Parsed<Schema extends { readonly _zod: { readonly output: unknown } }> =
@@ -22,7 +22,7 @@ export function plainAcquires(body: unknown): Acquires | null {
     if (!grant || !isPlainName(holder) || !isDuration(ttlMs)) return null;
     const request: Acquires[number] = { leaseId: grant, holder, ttlMs };
     if (queueMs !== undefined) {
-      if (!isDuration(queueMs) || queueMs > LIMITS.queueMs) return null;
+      if (!isDuration(queueMs) || queueMs > BOUNDS.queueMs) return null;
       request.queueMs = queueMs;
     }
     if (metadata !== undefined) {
@@ -55,7 +55,7 @@ function each<Item>(
   known: ReadonlySet<string>,
   read: (fields: Fields) => Item | null,
 ): Item[] | null {
-  if (!Array.isArray(body) || body.length === 0 || body.length > LIMITS.batch) return null;
+  if (!Array.isArray(body) || body.length === 0 || body.length > BOUNDS.batch) return null;
   const items: Item[] = [];
   for (const value of body as unknown[]) {
     if (typeof value !== "object" || value === null || Array.isArray(value)) return null;

@@ -2,7 +2,7 @@
 import { z } from "@hono/zod-openapi";
 import { DEFAULTS, FIRST_VERSION, SCHEDULE_NAME_BYTES } from "leasehold/internal";
 import type * as wire from "leasehold/internal/wire";
-import { LIMITS } from "leasehold/internal/wire";
+import { BOUNDS } from "leasehold/internal/wire";
 import { Concurrency, NewConcurrency } from "./concurrency.js";
 import { Cursor, JsonValue, NewName, PageOf, QueryInteger, TaskId, Version } from "./fields.js";
 import { ReasonQuery } from "./operator.js";
@@ -184,7 +184,7 @@ true satisfies Same<z.infer<typeof Schedule>, wire.Schedule>;
 export const SchedulePage = PageOf(Schedule).openapi("SchedulePage");
 true satisfies Same<z.infer<typeof SchedulePage>, wire.SchedulePage>;
 export const ScheduleListQuery = z.strictObject({
-  limit: QueryInteger(1, LIMITS.page, 100),
+  limit: QueryInteger(1, BOUNDS.page, 100),
   cursor: Cursor.optional(),
 });
 

@@ -1,7 +1,7 @@
 /** Schemas of the results and statistics of tasks. */
 import { z } from "@hono/zod-openapi";
 import type * as wire from "leasehold/internal/wire";
-import { LIMITS } from "leasehold/internal/wire";
+import { BOUNDS } from "leasehold/internal/wire";
 import { JsonValue, Name, QueryInteger, TaskId, Version } from "./fields.js";
 import type { Same } from "./same.js";
 import { State } from "./tasks.js";
@@ -11,7 +11,7 @@ const LONGEST_NOTIFY_MS = 10 * 60_000;
 const COUNTED = 20_000;
 
 export const WaitQuery = z.strictObject({
-  waitMs: QueryInteger(0, LIMITS.waitMs, 0).openapi({
+  waitMs: QueryInteger(0, BOUNDS.waitMs, 0).openapi({
     description: "How long to wait for the end of the task. Repeat the request to wait longer.",
   }),
 });
@@ -33,7 +33,7 @@ true satisfies Same<z.infer<typeof TaskResult>, wire.TaskResult>;
 
 export const ResultsBody = z
   .strictObject({
-    ids: z.array(TaskId).min(1).max(LIMITS.page),
+    ids: z.array(TaskId).min(1).max(BOUNDS.page),
     notifyMs: z.int().min(0).max(LONGEST_NOTIFY_MS).default(0).openapi({
       description:
         "For at least this long, `GET /v1/events?of=results` reports the end of those tasks that have not ended.",
@@ -48,7 +48,7 @@ export const TaskResults = z.array(TaskResult.omit({ id: true })).openapi({
 true satisfies Same<z.infer<typeof TaskResults>, wire.TaskResults>;
 
 const names = z
-  .union([Name.transform((name) => [name]), z.array(Name).max(LIMITS.names)])
+  .union([Name.transform((name) => [name]), z.array(Name).max(BOUNDS.names)])
   .optional()
   .openapi({ type: "array", items: { type: "string" } });
 const version = z
@@ -57,7 +57,7 @@ const version = z
   .transform(Number)
   .pipe(Version);
 const versions = z
-  .union([version.transform((only) => [only]), z.array(version).max(LIMITS.names)])
+  .union([version.transform((only) => [only]), z.array(version).max(BOUNDS.names)])
   .optional()
   .openapi({
     type: "array",

@@ -12,7 +12,7 @@ import {
   type TaskState,
 } from "leasehold/internal";
 import type * as wire from "leasehold/internal/wire";
-import { LIMITS } from "leasehold/internal/wire";
+import { BOUNDS } from "leasehold/internal/wire";
 import { Concurrency, NewConcurrency } from "./concurrency.js";
 import {
   Cursor,
@@ -99,7 +99,7 @@ const NewTask = z
   })
   .openapi("NewTask");
 
-export const EnqueueBody = z.union([NewTask, z.array(NewTask).min(1).max(LIMITS.batch)]);
+export const EnqueueBody = z.union([NewTask, z.array(NewTask).min(1).max(BOUNDS.batch)]);
 true satisfies Same<z.input<typeof EnqueueBody>, wire.NewTask | readonly wire.NewTask[]>;
 const Enqueued = z
   .object({
@@ -116,13 +116,13 @@ true satisfies Same<z.infer<typeof EnqueueAnswer>, wire.Enqueued | readonly wire
 export const NextBody = z
   .strictObject({
     processor: NewName.openapi({ description: "Identity of the worker's process." }),
-    limit: z.int().min(1).max(LIMITS.claim).default(1),
-    waitMs: z.int().min(0).max(LIMITS.waitMs).default(0).openapi({
+    limit: z.int().min(1).max(BOUNDS.claim).default(1),
+    waitMs: z.int().min(0).max(BOUNDS.waitMs).default(0).openapi({
       description: "How long to wait for a task if none is due.",
     }),
     ...ttl,
-    queues: z.array(Name).min(1).max(LIMITS.names).default([DEFAULTS.queue]),
-    kinds: z.array(Name).min(1).max(LIMITS.names).nullable().default(null).openapi({
+    queues: z.array(Name).min(1).max(BOUNDS.names).default([DEFAULTS.queue]),
+    kinds: z.array(Name).min(1).max(BOUNDS.names).nullable().default(null).openapi({
       description: "Only tasks of these kinds; null: any kind.",
     }),
     versions: z.record(Name, Version).optional().openapi({
@@ -358,7 +358,7 @@ export const TaskParams = z.object({ id: TaskId });
 const filters = {
   queue: Name.optional(),
   kind: Name.optional(),
-  limit: QueryInteger(1, LIMITS.page, 100),
+  limit: QueryInteger(1, BOUNDS.page, 100),
   cursor: Cursor.optional(),
 };
 /** For lists whose path names the state. */
@@ -366,7 +366,7 @@ export const StateListQuery = z.strictObject(filters);
 export const ListQuery = z.strictObject({
   ...filters,
   id: z
-    .union([TaskId.transform((id) => [id]), z.array(TaskId).max(LIMITS.page)])
+    .union([TaskId.transform((id) => [id]), z.array(TaskId).max(BOUNDS.page)])
     .optional()
     .openapi({ type: "array", items: { type: "string" } }),
   state: z

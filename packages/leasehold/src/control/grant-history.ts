@@ -6,7 +6,7 @@
 import type { Key, LeaseState, LeaseView, Page } from "../core/index.js";
 
 /** Which ended grants of a namespace to list. */
-export interface HistoryQuery {
+export interface GrantHistoryQuery {
   readonly namespace: string;
   /** Only grants of this resource. */
   readonly resource?: string;
@@ -32,7 +32,7 @@ export interface GrantHistory {
    * Paging meets each grant once, also while others are added.
    * @throws InvalidOptionError for a cursor that is not from a page
    */
-  list(query: HistoryQuery): Promise<Page<LeaseView>>;
+  list(query: GrantHistoryQuery): Promise<Page<LeaseView>>;
   find(key: Key, grantId: string): Promise<LeaseView | null>;
   /** Deletes grants that ended more than `olderThanMs` ago. Returns how many. */
   collect(olderThanMs: number): Promise<number>;

@@ -21,7 +21,7 @@ import type { ScheduleStore } from "../tasks/schedules/port.js";
 import type { AuditEntry, AuditLog, ChainEnd, NewAuditEntry, Verification } from "./audit.js";
 import type { Backing } from "./backing.js";
 import type { ApiKeyActs, ApiKeyStore } from "./api-keys.js";
-import type { LimitActs, LimitStore } from "./tenant-limits.js";
+import type { TenantLimitActs, TenantLimitStore } from "./tenant-limits.js";
 import type { PauseActs, PauseStore } from "./pauses.js";
 
 /** An operator action: who does what to what, and why. */
@@ -55,7 +55,7 @@ export interface Actors {
   readonly backing: Backing;
   readonly keys: ApiKeyActs;
   readonly pauses: PauseActs;
-  readonly limits: LimitActs;
+  readonly limits: TenantLimitActs;
 }
 
 /** What the work of an operator action returns. */
@@ -101,7 +101,7 @@ export interface RemoteOperator extends Operator {
     verify(exported: ChainEnd, from?: "start" | "export"): Promise<Verification>;
   };
   readonly keys: Pick<ApiKeyStore, "list">;
-  readonly limits: LimitStore;
+  readonly limits: TenantLimitStore;
 }
 
 /** The stores of operators: audit, keys, pauses and limits. */
@@ -109,7 +109,7 @@ export interface Control extends Operations {
   readonly audit: AuditLog;
   readonly keys: ApiKeyStore;
   readonly pauses: PauseStore;
-  readonly limits: LimitStore;
+  readonly limits: TenantLimitStore;
   /** Whether another store keeps the leases. Servers must then enforce pauses of resources. */
   readonly leasesApart: boolean;
   /** Makes each change without an entry. For {@link inTwoSteps} only. */

@@ -11,13 +11,13 @@ export interface TenantLimits {
 export const NO_LIMITS: TenantLimits = { leases: null, tasks: null, ratePerSecond: null };
 
 /** Reads the limits of tenants, which operators set. */
-export interface LimitStore {
+export interface TenantLimitStore {
   /** {@link NO_LIMITS} where none were set. */
   read(namespace: string): Promise<TenantLimits>;
 }
 
 /** Changes of limits, within an operator action. */
-export interface LimitActs {
+export interface TenantLimitActs {
   /** Limits that the change does not name stay; null removes a limit. */
   set(namespace: string, change: Partial<TenantLimits>): Promise<TenantLimits>;
 }

@@ -1,4 +1,4 @@
-/** Headers and limits of the HTTP API. */
+/** Headers and bounds of the HTTP API. */
 
 /**
  * How long the caller will still wait for the answer, in whole milliseconds. A server that cannot
@@ -14,7 +14,7 @@ export const REQUEST_ID_HEADER = "x-request-id";
  */
 export const ACTOR_HEADER = "leasehold-actor";
 
-export const LIMITS = {
+export const BOUNDS = {
   /** Requests or tasks in one array. */
   batch: 1_000,
   /** Revocations of one request: each has an audit entry of its own. */

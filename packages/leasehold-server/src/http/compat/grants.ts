@@ -3,7 +3,7 @@ import type { Context } from "hono";
 import type { LeaseView } from "leasehold";
 import type { AcquireOutcome, RenewOutcome } from "leasehold/internal";
 import { grantIdOf, newLeaseId } from "leasehold/internal";
-import { fromWireLeaseId, LIMITS, type ProblemCode } from "leasehold/internal/wire";
+import { fromWireLeaseId, BOUNDS, type ProblemCode } from "leasehold/internal/wire";
 import type { NamedTtl } from "../../protocol/index.js";
 import { callerOf, checkNoTask, checkResources } from "../auth/caller.js";
 import { failed, invalid, ProblemError } from "../problems.js";
@@ -88,7 +88,7 @@ export async function notLastGrant(
     if (!history) return false;
     if (grantId !== undefined)
       return (await history.find({ namespace, resource }, grantId)) !== null;
-    const { items } = await history.list({ namespace, resource, limit: LIMITS.page });
+    const { items } = await history.list({ namespace, resource, limit: BOUNDS.page });
     return items.some(
       ({ holder, token }) =>
         (named.holder ?? holder) === holder && (named.token ?? token) === token,

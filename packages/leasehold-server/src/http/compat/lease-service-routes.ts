@@ -3,7 +3,7 @@ import { createRoute } from "@hono/zod-openapi";
 import type { Context } from "hono";
 import type { LeaseView } from "leasehold";
 import { grantIdOf, inTwoSteps } from "leasehold/internal";
-import { fromWireGrantId, LIMITS, toWireLeaseId } from "leasehold/internal/wire";
+import { fromWireGrantId, BOUNDS, toWireLeaseId } from "leasehold/internal/wire";
 import type { z } from "zod";
 import {
   LeaseRecord,
@@ -48,7 +48,7 @@ const REFUSALS = bodyProblems(
 type Grantee = z.infer<typeof ReleaseBody>;
 
 export function leaseServiceRoutes(app: App, services: Services): void {
-  const middleware = limitBody(LIMITS.bodyBytes);
+  const middleware = limitBody(BOUNDS.bodyBytes);
 
   app.openapi(
     createRoute({

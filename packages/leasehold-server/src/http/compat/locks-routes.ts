@@ -2,7 +2,7 @@
 import { createRoute } from "@hono/zod-openapi";
 import type { LeaseView } from "leasehold";
 import { grantIdOf, invariant } from "leasehold/internal";
-import { LIMITS, toWireLeaseId } from "leasehold/internal/wire";
+import { BOUNDS, toWireLeaseId } from "leasehold/internal/wire";
 import {
   ForceUnlock,
   ForceUnlockBody,
@@ -57,7 +57,7 @@ const LOST_PROBLEMS = [
 
 export function lockRoutes(app: App, services: Services): void {
   const { leases } = services;
-  const middleware = limitBody(LIMITS.bodyBytes);
+  const middleware = limitBody(BOUNDS.bodyBytes);
 
   app.openapi(
     createRoute({

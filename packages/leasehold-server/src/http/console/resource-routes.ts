@@ -3,7 +3,7 @@ import { createRoute } from "@hono/zod-openapi";
 import type { Context } from "hono";
 import type { LeaseView, Page } from "leasehold";
 import { leasesOfTask, pausesOf } from "leasehold/internal";
-import { type GrantRecord, LIMITS } from "leasehold/internal/wire";
+import { type GrantRecord, BOUNDS } from "leasehold/internal/wire";
 import { Resource, ResourceQuery, Seen, SeenBody } from "../../protocol/index.js";
 import { checkMay } from "../auth/access.js";
 import { callerOf, checkResources, TASK_PREFIX } from "../auth/caller.js";
@@ -68,7 +68,7 @@ export function resourceRoutes(app: App, services: Services): void {
       path: "/v1/leases/seen",
       tags: TAGS,
       summary: "Read renewals, waiters and refusals that this instance recorded for resources",
-      middleware: limitBody(LIMITS.batchBodyBytes),
+      middleware: limitBody(BOUNDS.batchBodyBytes),
       request: jsonBody(SeenBody),
       responses: {
         200: answers("One item per resource, in order.", Seen),

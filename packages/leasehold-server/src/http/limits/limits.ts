@@ -6,12 +6,12 @@ import {
   type Control,
   checkInteger,
   checkKnown,
-  type LimitStore,
+  type TenantLimitStore,
   NO_LIMITS,
   type TenantLimits,
   withTimeout,
 } from "leasehold/internal";
-import { LIMITS } from "leasehold/internal/wire";
+import { BOUNDS } from "leasehold/internal/wire";
 
 /** How much an instance accepts of its callers. All have defaults; `createApp({ limits })` changes some. */
 export interface ServerLimits {
@@ -151,7 +151,7 @@ export function resolveLimits(limits: Partial<ServerLimits> = {}): ServerLimits 
     }
     checkInteger(`limits.${name}`, value, 1, Number.MAX_SAFE_INTEGER);
   }
-  checkInteger("limits.bodyBytes", resolved.bodyBytes, LIMITS.bodyBytes, LIMITS.payloadBodyBytes);
+  checkInteger("limits.bodyBytes", resolved.bodyBytes, BOUNDS.bodyBytes, BOUNDS.payloadBodyBytes);
   const { shortestTtlMs, longestTtlMs } = resolved;
   if (longestTtlMs < shortestTtlMs) {
     const least = `must be at least shortestTtlMs, which is ${shortestTtlMs}`;
@@ -176,7 +176,7 @@ const READ_MS = 250;
 
 /** The limits of tenants: their own, or the server's. */
 export class TenantsLimits {
-  readonly #store: LimitStore | undefined;
+  readonly #store: TenantLimitStore | undefined;
   readonly #clock: Clock;
   /** Those of a tenant without limits of its own. */
   readonly #server: Promise<TenantLimits>;

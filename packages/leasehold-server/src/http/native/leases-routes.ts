@@ -2,7 +2,7 @@
 import { createRoute, type z } from "@hono/zod-openapi";
 import type { LeaseView as View } from "leasehold";
 import { checkNumber, KEEP_ENDED_MS } from "leasehold/internal";
-import { type LeaseView, LIMITS } from "leasehold/internal/wire";
+import { type LeaseView, BOUNDS } from "leasehold/internal/wire";
 import {
   AcquireAnswer,
   AcquireBody,
@@ -51,7 +51,7 @@ const ONE_EACH = "One outcome per request, in order.";
 
 function operation<Name extends string>(name: Name, summary: string) {
   const path = `/v1/leases/${name}` as const;
-  const middleware = limitBody(LIMITS.batchBodyBytes);
+  const middleware = limitBody(BOUNDS.batchBodyBytes);
   return { method: "post" as const, path, tags: TAGS, summary, middleware };
 }
 

@@ -8,7 +8,7 @@ import {
   type ScheduleStore,
   type ScheduleView,
 } from "leasehold/internal";
-import { LIMITS, type Schedule as Wire } from "leasehold/internal/wire";
+import { BOUNDS, type Schedule as Wire } from "leasehold/internal/wire";
 import type { z } from "zod";
 import {
   DeclareScheduleBody,
@@ -73,7 +73,7 @@ export function scheduleRoutes(app: App, services: Services): void {
       path: "/v1/schedules/{name}",
       tags: TAGS,
       summary: "Declare a schedule of tasks",
-      middleware: limitBody(LIMITS.batchBodyBytes),
+      middleware: limitBody(BOUNDS.batchBodyBytes),
       request: { params: ScheduleParams, ...jsonBody(DeclareScheduleBody) },
       responses: {
         200: answers(

@@ -1,7 +1,7 @@
 /** /api/tasks/{operation}: operations of holders on many tasks in one request. */
 import { createRoute } from "@hono/zod-openapi";
 import type { Context } from "hono";
-import { LIMITS } from "leasehold/internal/wire";
+import { BOUNDS } from "leasehold/internal/wire";
 import {
   CompleteBatch,
   CompleteOutcomes,
@@ -27,7 +27,7 @@ export function taskBatchRoutes(app: App, services: Services): void {
   const operation = <Name extends string>(
     name: Name,
     summary: string,
-    bytes: number = LIMITS.payloadBodyBytes,
+    bytes: number = BOUNDS.payloadBodyBytes,
   ) => ({
     ...needs("work", "keeps"),
     method: "post" as const,
@@ -105,7 +105,7 @@ export function taskBatchRoutes(app: App, services: Services): void {
 
   app.openapi(
     createRoute({
-      ...operation("return", "Requeue many tasks", LIMITS.batchBodyBytes),
+      ...operation("return", "Requeue many tasks", BOUNDS.batchBodyBytes),
       request: jsonBody(ReturnBatch),
       responses: { 200: answers(ONE_EACH, ReturnOutcomes), ...WRONG },
     }),

@@ -1,7 +1,7 @@
 /** /v1/tasks/limits: the limits of kinds and queues. What operators do has an audit entry; what workers declare has none. */
 import { createRoute } from "@hono/zod-openapi";
 import type { DeclareLimitOutcome, TaskLimits as Store } from "leasehold/internal";
-import { LIMITS } from "leasehold/internal/wire";
+import { BOUNDS } from "leasehold/internal/wire";
 import {
   ReasonQuery,
   TaskLimitBody,
@@ -58,7 +58,7 @@ export function taskLimitRoutes(app: App, services: Services): void {
       path: PATH,
       tags: TAGS,
       summary: "Declare the limit of a kind or a queue, as a program",
-      middleware: limitBody(LIMITS.bodyBytes),
+      middleware: limitBody(BOUNDS.bodyBytes),
       request: jsonBody(TaskLimitBody),
       responses: {
         200: answers(
@@ -86,7 +86,7 @@ export function taskLimitRoutes(app: App, services: Services): void {
       path: PATH,
       tags: TAGS,
       summary: "Set the limit of a kind or a queue, as an operator",
-      middleware: limitBody(LIMITS.bodyBytes),
+      middleware: limitBody(BOUNDS.bodyBytes),
       request: { query: ReasonQuery, ...jsonBody(TaskLimitBody) },
       responses: {
         200: answers(

@@ -2,7 +2,7 @@
 import { createRoute } from "@hono/zod-openapi";
 import type { Context } from "hono";
 import type { TaskResult as Result, TaskKey } from "leasehold/internal";
-import { LIMITS } from "leasehold/internal/wire";
+import { BOUNDS } from "leasehold/internal/wire";
 import {
   BlockedKeys,
   BlockedKeysQuery,
@@ -101,7 +101,7 @@ export function taskResultRoutes(app: App, services: Services): void {
       tags: TAGS,
       summary:
         "Read the results of many tasks, and ask to be notified of those that have not ended",
-      middleware: limitBody(LIMITS.batchBodyBytes),
+      middleware: limitBody(BOUNDS.batchBodyBytes),
       request: jsonBody(ResultsBody),
       responses: { 200: answers("One result per id, in order.", TaskResults), ...bodyProblems() },
     }),

@@ -10,7 +10,7 @@ import type {
   TaskGrant,
 } from "leasehold/internal";
 import { grantIdOf, invariant, newLeaseId } from "leasehold/internal";
-import { LIMITS, toWireClaimed } from "leasehold/internal/wire";
+import { BOUNDS, toWireClaimed } from "leasehold/internal/wire";
 import {
   CompleteAnswer,
   CompleteBody,
@@ -55,7 +55,7 @@ export function queueRoutes(app: App, services: Services): void {
       path: "/api/tasks",
       tags: TAGS,
       summary: "Enqueue a task or an array of tasks",
-      middleware: limitBody(LIMITS.payloadBodyBytes),
+      middleware: limitBody(BOUNDS.payloadBodyBytes),
       request: jsonBody(EnqueueBody),
       responses: {
         201: answers("The task, or the tasks in the order of the request.", EnqueueAnswer),
@@ -93,7 +93,7 @@ export function queueRoutes(app: App, services: Services): void {
       path: "/api/tasks/next",
       tags: TAGS,
       summary: "Claim tasks, with a lease on each",
-      middleware: limitBody(LIMITS.bodyBytes),
+      middleware: limitBody(BOUNDS.bodyBytes),
       request: jsonBody(NextBody),
       responses: {
         200: answers("At least one task.", NextAnswer),
@@ -181,7 +181,7 @@ async function requeue(
 /** Operations of a task's holder. */
 export function holderRoutes(app: App, services: Services): void {
   const { batchedTasks } = services;
-  const about = (operation: string, summary: string, bytes: number = LIMITS.payloadBodyBytes) => ({
+  const about = (operation: string, summary: string, bytes: number = BOUNDS.payloadBodyBytes) => ({
     ...needs("work", "keeps"),
     method: "put" as const,
     path: `/api/tasks/{id}/${operation}` as const,
@@ -269,7 +269,7 @@ export function holderRoutes(app: App, services: Services): void {
       ...about(
         "return",
         "Requeue a task without counting a failure, or put it off",
-        LIMITS.bodyBytes,
+        BOUNDS.bodyBytes,
       ),
       request: { params: TaskParams, ...jsonBody(ReturnBody) },
       responses: { 202: answers("Pending again.", ReturnAnswer), ...HOLDER_PROBLEMS },

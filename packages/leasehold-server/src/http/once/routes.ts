@@ -2,7 +2,7 @@
 import { createRoute } from "@hono/zod-openapi";
 import type { OnceStore, OnceView } from "leasehold/internal";
 import { resourceOf } from "leasehold/internal";
-import { LIMITS, type OnceRecord as Wire } from "leasehold/internal/wire";
+import { BOUNDS, type OnceRecord as Wire } from "leasehold/internal/wire";
 import {
   FailOnceAnswer,
   FailOnceBody,
@@ -54,7 +54,7 @@ export function onceRoutes(app: App, services: Services): void {
     path: `/v1/once/${name}` as const,
     tags: TAGS,
     summary,
-    middleware: limitBody(LIMITS.batchBodyBytes),
+    middleware: limitBody(BOUNDS.batchBodyBytes),
   });
 
   app.openapi(

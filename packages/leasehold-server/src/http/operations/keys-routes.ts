@@ -9,7 +9,7 @@ import {
   rotateApiKey,
   TooManyApiKeysError,
 } from "leasehold/internal";
-import { LIMITS } from "leasehold/internal/wire";
+import { BOUNDS } from "leasehold/internal/wire";
 import {
   ApiKeyPage,
   ApiKey as ApiKeySchema,
@@ -41,7 +41,7 @@ const TAGS = ["keys"];
 export function keyRoutes(app: App, services: Services): void {
   const { random } = services.env;
   const { keyMaxLifeMs: maxLifeMs } = services;
-  const middleware = limitBody(LIMITS.bodyBytes);
+  const middleware = limitBody(BOUNDS.bodyBytes);
 
   app.openapi(
     createRoute({

@@ -1,7 +1,7 @@
 /** /v1/pauses: the tenant's paused resources, prefixes and queues. */
 import { createRoute } from "@hono/zod-openapi";
 import { clearPause, type PauseKey, type Pause as StoredPause, setPause } from "leasehold/internal";
-import { LIMITS } from "leasehold/internal/wire";
+import { BOUNDS } from "leasehold/internal/wire";
 import { Pause, PauseBody, PauseList, Resumed, ResumeQuery } from "../../protocol/index.js";
 import { type Caller, callerOf, checkNoTask, covers, TASK_PREFIX } from "../auth/caller.js";
 import { checkOperates, checkOperatesQueue } from "../auth/scope.js";
@@ -49,7 +49,7 @@ export function pauseRoutes(app: App, services: Services): void {
       path: PATH,
       tags: TAGS,
       summary: "Pause grants of a resource, of a prefix, or of a queue's tasks",
-      middleware: limitBody(LIMITS.bodyBytes),
+      middleware: limitBody(BOUNDS.bodyBytes),
       request: jsonBody(PauseBody),
       responses: {
         200: answers(

@@ -1,7 +1,7 @@
 /** Operator actions on tasks: on one, on many by id, or on those that match a filter. */
 import { createRoute } from "@hono/zod-openapi";
 import { invariant } from "leasehold/internal";
-import { LIMITS } from "leasehold/internal/wire";
+import { BOUNDS } from "leasehold/internal/wire";
 import {
   AdminBatch,
   AdminOutcomes,
@@ -66,7 +66,7 @@ export function taskActionRoutes(app: App, services: Services): void {
         path: `/api/tasks/${operation}`,
         tags: TAGS,
         summary: many,
-        middleware: limitBody(LIMITS.bodyBytes),
+        middleware: limitBody(BOUNDS.bodyBytes),
         request: { query: ReasonQuery, ...jsonBody(AdminBatch) },
         responses: {
           200: answers("One outcome per task, in order.", AdminOutcomes),
@@ -115,7 +115,7 @@ export function taskActionRoutes(app: App, services: Services): void {
       path: "/api/tasks/bulk",
       tags: TAGS,
       summary: "Cancel, retry or delete all tasks that match a filter, as one operator action",
-      middleware: limitBody(LIMITS.bodyBytes),
+      middleware: limitBody(BOUNDS.bodyBytes),
       request: jsonBody(BulkBody),
       responses: {
         200: answers("Numbers of tasks; at most 1,000 in one request.", BulkAnswer),

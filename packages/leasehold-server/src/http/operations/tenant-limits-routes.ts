@@ -1,7 +1,7 @@
 /** /v1/limits: the limits of the caller's tenant. */
 import { createRoute } from "@hono/zod-openapi";
 import { withoutUndefined } from "leasehold/internal";
-import { LIMITS } from "leasehold/internal/wire";
+import { BOUNDS } from "leasehold/internal/wire";
 import { LimitsBody, TenantLimits } from "../../protocol/index.js";
 import { callerOf } from "../auth/caller.js";
 import { limitBody } from "../request.js";
@@ -49,7 +49,7 @@ export function tenantLimitRoutes(app: App, services: Services): void {
       path: PATH,
       tags: TAGS,
       summary: "Change limits; absent fields stay unchanged, null removes a limit",
-      middleware: limitBody(LIMITS.bodyBytes),
+      middleware: limitBody(BOUNDS.bodyBytes),
       request: jsonBody(LimitsBody),
       responses: {
         200: answers("The new limits.", TenantLimits),

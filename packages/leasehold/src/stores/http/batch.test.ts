@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { manualEnv } from "../../testing/index.js";
-import { LIMITS } from "../../wire/index.js";
+import { BOUNDS } from "../../wire/index.js";
 import { chunked, sendBatch } from "./batch.js";
 import { HttpClient } from "./connection.js";
 import { Servers } from "./connection-servers.js";
@@ -15,13 +15,13 @@ test("chunks are JSON arrays within the limit, in order", () => {
     expect(chunks.flatMap(({ body }) => JSON.parse(body) as unknown[])).toEqual(items);
     for (const { body, count } of chunks) {
       expect(JSON.parse(body)).toHaveLength(count);
-      expect(count).toBeLessThanOrEqual(LIMITS.batch);
+      expect(count).toBeLessThanOrEqual(BOUNDS.batch);
       expect(new TextEncoder().encode(body).length).toBeLessThanOrEqual(maxBytes);
     }
   }
   expect(chunked(["x".repeat(100)], 10), "one larger item goes alone").toHaveLength(1);
   expect(chunked([], 10)).toEqual([]);
-  const few = chunked(items, 1_000_000, LIMITS.revocations);
+  const few = chunked(items, 1_000_000, BOUNDS.revocations);
   expect(few.map(({ count }) => count)).toEqual(Array.from({ length: 21 }, () => 100));
 });
 

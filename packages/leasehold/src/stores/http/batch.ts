@@ -6,7 +6,7 @@ import {
   type LeaseholdError,
 } from "../../core/index.js";
 import type * as wire from "../../wire/index.js";
-import { LIMITS } from "../../wire/index.js";
+import { BOUNDS } from "../../wire/index.js";
 import {
   type Answer,
   DEFAULT_BUDGET_MS,
@@ -119,7 +119,7 @@ const encoder = new TextEncoder();
 export function chunked(
   items: readonly unknown[],
   maxBytes: number,
-  maxCount: number = LIMITS.batch,
+  maxCount: number = BOUNDS.batch,
 ): Chunk[] {
   const chunks: Chunk[] = [];
   let texts: string[] = [];

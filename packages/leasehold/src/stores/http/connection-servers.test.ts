@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import type { LeaseholdError } from "../../core/index.js";
 import { manualEnv } from "../../testing/index.js";
-import { LIMITS } from "../../wire/index.js";
+import { BOUNDS } from "../../wire/index.js";
 import { type Call, HttpClient } from "./connection.js";
 import { addressOf } from "./connection-address.js";
 import { Servers } from "./connection-servers.js";
@@ -40,7 +40,7 @@ function scripted(behaviours: Record<string, Behaviour>) {
     servers: new Servers(names.map((name) => `http://${name}`)),
     namespace: "default",
     headers: {},
-    maxBodyBytes: LIMITS.payloadBodyBytes,
+    maxBodyBytes: BOUNDS.payloadBodyBytes,
     env,
     fetch,
   });

@@ -7,7 +7,7 @@ import type { LeaseholdError, StoreUnavailableError } from "../../core/index.js"
 import { newLeaseId, systemClock, systemEnv, systemRandom, taskIds } from "../../env/index.js";
 import { DEFAULTS } from "../../tasks/index.js";
 import { manualEnv } from "../../testing/index.js";
-import { LIMITS } from "../../wire/index.js";
+import { BOUNDS } from "../../wire/index.js";
 import { type Call, HttpClient, isFailed, queryOf } from "./connection.js";
 import { Servers } from "./connection-servers.js";
 import { http } from "./index.js";
@@ -44,7 +44,7 @@ function scripted(...steps: Step[]) {
     servers: new Servers(["http://server"]),
     namespace: "default",
     headers: { x: "1" },
-    maxBodyBytes: LIMITS.payloadBodyBytes,
+    maxBodyBytes: BOUNDS.payloadBodyBytes,
     env,
     fetch,
   });
@@ -310,7 +310,7 @@ describe("the store", () => {
       id,
       leaseId,
       token,
-      output: index === 1 ? "x".repeat(10 * LIMITS.payloadBodyBytes) : "small",
+      output: index === 1 ? "x".repeat(10 * BOUNDS.payloadBodyBytes) : "small",
     }));
     expect(await stores.tasks.complete(reports)).toMatchObject([
       { status: "completed" },

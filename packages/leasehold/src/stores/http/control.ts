@@ -21,7 +21,7 @@ import type {
 import { InvalidOptionError, type Page } from "../../core/index.js";
 import type { AdminOutcome, TaskKey } from "../../tasks/port.js";
 import type * as wire from "../../wire/index.js";
-import { LIMITS } from "../../wire/index.js";
+import { BOUNDS } from "../../wire/index.js";
 import { sendBatch } from "./batch.js";
 import {
   type Call,
@@ -87,8 +87,8 @@ export class HttpOperator implements RemoteOperator {
           return sendBatch(this.#client, {
             path: "/v1/leases/revoke",
             requests: bodies,
-            maxBytes: LIMITS.batchBodyBytes,
-            maxCount: LIMITS.revocations,
+            maxBytes: BOUNDS.batchBodyBytes,
+            maxCount: BOUNDS.revocations,
             actor,
             ...options,
           });
@@ -142,7 +142,7 @@ export class HttpOperator implements RemoteOperator {
   async #audited(query: AuditQuery): Promise<Page<AuditEntry>> {
     const { target, actions, limit = 100, cursor } = query;
     const namespace = this.#ownNamespace(query.namespace);
-    const asked = { target, action: actions, limit: Math.min(limit, LIMITS.page), cursor };
+    const asked = { target, action: actions, limit: Math.min(limit, BOUNDS.page), cursor };
     const answer = await this.#sent({ method: "GET", path: `/v1/audit${queryOf(asked)}` });
     const { items, nextCursor } = answer as wire.AuditPage;
     const entries = items.map(({ claimedActor, details, ...entry }) => {
@@ -163,7 +163,7 @@ export class HttpOperator implements RemoteOperator {
 
   async #keys({ namespace, limit = 100, cursor }: ApiKeyQuery): Promise<Page<ApiKey>> {
     this.#ownNamespace(namespace);
-    const asked = { limit: Math.min(limit, LIMITS.page), cursor };
+    const asked = { limit: Math.min(limit, BOUNDS.page), cursor };
     const answer = await this.#sent({ method: "GET", path: `/v1/keys${queryOf(asked)}` });
     return answer as wire.ApiKeyPage;
   }
@@ -197,7 +197,7 @@ export class HttpOperator implements RemoteOperator {
       return id;
     });
     const path = `/api/tasks/${operation}${queryOf({ reason: reason ?? undefined })}`;
-    const maxBytes = LIMITS.payloadBodyBytes;
+    const maxBytes = BOUNDS.payloadBodyBytes;
     return sendBatch(this.#client, { path, requests, maxBytes, actor });
   }
 

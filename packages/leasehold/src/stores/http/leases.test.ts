@@ -2,7 +2,7 @@
 import { afterEach, expect, test } from "vitest";
 import { newLeaseId, systemRandom } from "../../env/index.js";
 import { manualEnv } from "../../testing/index.js";
-import { fromWireLeaseId, LIMITS } from "../../wire/index.js";
+import { fromWireLeaseId, BOUNDS } from "../../wire/index.js";
 import { http } from "./index.js";
 
 const closing: (() => Promise<void>)[] = [];
@@ -77,13 +77,13 @@ test("reads are sent in bodies that the server takes, and their views come in or
           resource.endsWith("3") ? null : { resource },
         ),
       ),
-    LIMITS.bodyBytes,
+    BOUNDS.bodyBytes,
   );
   const keys = Array.from({ length: 1_000 }, (_, at) => keyOf(`${"x".repeat(200)}-${at}`));
   const views = await leases.get(keys);
   expect(calls.length).toBeGreaterThan(2);
   for (const { body } of calls)
-    expect(JSON.stringify(body).length).toBeLessThanOrEqual(LIMITS.bodyBytes);
+    expect(JSON.stringify(body).length).toBeLessThanOrEqual(BOUNDS.bodyBytes);
   expect(views).toEqual(keys.map((key) => (key.resource.endsWith("3") ? null : key)));
 });
 

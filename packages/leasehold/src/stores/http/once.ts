@@ -22,7 +22,7 @@ import {
   type SucceedRequest,
 } from "../../once/port.js";
 import type * as wire from "../../wire/index.js";
-import { LIMITS, toWireLeaseId } from "../../wire/index.js";
+import { BOUNDS, toWireLeaseId } from "../../wire/index.js";
 import { type Call, type Connection, failed, HttpClient, isFailed, queryOf } from "./connection.js";
 import { fromWireFailed, isWireFailed } from "./failures.js";
 import { jsonOf } from "./json.js";
@@ -51,7 +51,7 @@ export class HttpOnceStore implements OnceStore {
     const query = queryOf({
       prefix: prefix === "" ? undefined : prefix,
       state: states,
-      limit: limit === undefined ? undefined : Math.min(limit, LIMITS.page),
+      limit: limit === undefined ? undefined : Math.min(limit, BOUNDS.page),
       cursor,
     });
     const { body } = await this.#client.read(`/v1/once${query}`);

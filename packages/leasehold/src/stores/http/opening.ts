@@ -17,7 +17,7 @@ import {
 import type { TlsOptions } from "../../core/tls.js";
 import type { Env } from "../../env/index.js";
 import type * as wire from "../../wire/index.js";
-import { LIMITS } from "../../wire/index.js";
+import { BOUNDS } from "../../wire/index.js";
 import type { StoreSource, Stores } from "../source.js";
 import { type Connection, type Fetch, HttpClient, queryOf } from "./connection.js";
 import { type Address, addressOf } from "./connection-address.js";
@@ -109,7 +109,7 @@ export function httpSource(options: HttpOptions, inNode?: InNode): StoreSource<S
       const tokens = source ? new Tokens(source, env) : undefined;
       const fetch: Fetch = tokens ? (url, init) => fetchWithToken(tokens, plain, url, init) : plain;
       const servers = new Servers(baseUrls);
-      const maxBodyBytes = LIMITS.payloadBodyBytes;
+      const maxBodyBytes = BOUNDS.payloadBodyBytes;
       const asking: Connection = {
         servers,
         namespace: "",

@@ -3,7 +3,7 @@ import { afterEach, expect, test } from "vitest";
 import type { ApiKeyQuery, Pause } from "../../control/index.js";
 import { newLeaseId, systemRandom } from "../../env/index.js";
 import { manualEnv } from "../../testing/index.js";
-import { LIMITS } from "../../wire/index.js";
+import { BOUNDS } from "../../wire/index.js";
 import { http } from "./index.js";
 
 const closing: (() => Promise<void>)[] = [];
@@ -73,7 +73,7 @@ test("a page has no more items than the server's largest", async () => {
   expect(calls.map(({ path, query }) => [path, query.get("limit")])).toEqual(
     ["/v1/leases", "/api/tasks", "/api/tasks/leases", "/v1/audit", "/v1/keys"].map((path) => [
       path,
-      String(LIMITS.page),
+      String(BOUNDS.page),
     ]),
   );
   calls.length = 0;
@@ -97,7 +97,7 @@ test("records of once have no page above the server's largest, and none without 
   const [asked] = calls;
   expect([asked?.path, asked?.query.toString()]).toEqual([
     "/v1/once",
-    `prefix=a%26b&state=failing&state=failed&limit=${LIMITS.page}`,
+    `prefix=a%26b&state=failing&state=failed&limit=${BOUNDS.page}`,
   ]);
   calls.length = 0;
   const none = { items: [], nextCursor: null };
@@ -146,7 +146,7 @@ test("a wait is no longer than the server's longest, and its answer has 5 s more
   await stores.tasks.claim({ ...claim, claimId, limit: 5_000, waitMs: 90_000.7 });
   await stores.tasks.claim({ ...claim, claimId, limit: 2, waitMs: 1_500.5 });
   expect(calls.map(({ body }) => body)).toMatchObject([
-    { limit: LIMITS.claim, waitMs: LIMITS.waitMs },
+    { limit: BOUNDS.claim, waitMs: BOUNDS.waitMs },
     { limit: 2, waitMs: 1_500 },
   ]);
   expect(Number(calls[1]?.headers["leasehold-budget-ms"])).toBeGreaterThanOrEqual(6_500);
@@ -162,7 +162,7 @@ test("an acquire waits in the queue no longer than the server's longest", async 
   await stores.leases.acquire([{ ...request, queueMs: 5 }]);
   await stores.leases.acquire([request]);
   expect(calls.map(({ body }) => (body as { queueMs?: number }[])[0]?.queueMs)).toEqual([
-    LIMITS.queueMs,
+    BOUNDS.queueMs,
     5,
     undefined,
   ]);

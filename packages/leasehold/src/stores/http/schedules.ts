@@ -19,7 +19,7 @@ import type {
   ScheduleView,
 } from "../../tasks/schedules/port.js";
 import type * as wire from "../../wire/index.js";
-import { LIMITS } from "../../wire/index.js";
+import { BOUNDS } from "../../wire/index.js";
 import { type Call, type Connection, failed, HttpClient, isFailed, queryOf } from "./connection.js";
 import { jsonOf } from "./json.js";
 
@@ -59,7 +59,7 @@ export class HttpScheduleStore implements ScheduleStore {
 
   async list({ namespace, limit, cursor }: ScheduleQuery): Promise<Page<ScheduleView>> {
     this.#client.checkNamespace(namespace);
-    const asked = limit === undefined ? undefined : Math.min(limit, LIMITS.page);
+    const asked = limit === undefined ? undefined : Math.min(limit, BOUNDS.page);
     const { body } = await this.#client.read(`/v1/schedules${queryOf({ limit: asked, cursor })}`);
     const { items, nextCursor } = body as wire.SchedulePage;
     return { items: items.map((item) => viewOf(namespace, item)), nextCursor };

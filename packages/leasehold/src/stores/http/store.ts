@@ -1,7 +1,7 @@
 /** Leases on a Leasehold server: the port over batches to /v1/leases. */
 import type * as port from "../../core/index.js";
 import type * as wire from "../../wire/index.js";
-import { LIMITS, toWireLeaseId } from "../../wire/index.js";
+import { BOUNDS, toWireLeaseId } from "../../wire/index.js";
 import { chunked, sendBatch } from "./batch.js";
 import { type Connection, HttpClient, isFailed, queryOf } from "./connection.js";
 import { followEvents } from "./watch.js";
@@ -25,7 +25,7 @@ export class HttpLeaseStore implements port.LeaseStore {
           leaseId: toWireLeaseId(resource, leaseId),
           holder,
           ttlMs,
-          ...(queueMs === undefined ? {} : { queueMs: Math.min(queueMs, LIMITS.queueMs) }),
+          ...(queueMs === undefined ? {} : { queueMs: Math.min(queueMs, BOUNDS.queueMs) }),
           ...(metadata === undefined ? {} : { metadata }),
         } satisfies wire.AcquireRequest;
       });
@@ -73,7 +73,7 @@ export class HttpLeaseStore implements port.LeaseStore {
       this.#client.checkNamespace(namespace);
       return resource;
     });
-    const maxBytes = Math.min(LIMITS.batchBodyBytes, this.#client.connection.maxBodyBytes);
+    const maxBytes = Math.min(BOUNDS.batchBodyBytes, this.#client.connection.maxBodyBytes);
     for (const { body } of chunked(resources, maxBytes)) {
       const path = "/v1/leases/get";
       const answer = await this.#client.send({ method: "POST", path, body });
@@ -101,7 +101,7 @@ export class HttpLeaseStore implements port.LeaseStore {
       prefix: prefix === "" ? undefined : prefix,
       state: states,
       renewedOnly,
-      limit: limit === undefined ? undefined : Math.min(limit, LIMITS.page),
+      limit: limit === undefined ? undefined : Math.min(limit, BOUNDS.page),
       cursor,
       ...filters,
     });
@@ -163,8 +163,8 @@ export class HttpLeaseStore implements port.LeaseStore {
     options: port.CallOptions = {},
   ): Promise<(Outcome | port.Failed)[]> {
     const path = `/v1/leases/${operation}`;
-    const maxBytes = LIMITS.batchBodyBytes;
-    const maxCount = operation === "revoke" ? LIMITS.revocations : LIMITS.batch;
+    const maxBytes = BOUNDS.batchBodyBytes;
+    const maxCount = operation === "revoke" ? BOUNDS.revocations : BOUNDS.batch;
     return sendBatch(this.#client, { ...options, path, requests, maxBytes, maxCount });
   }
 }

@@ -52,7 +52,7 @@ import {
   fromWireClaimed,
   fromWireDetails,
   fromWireTask,
-  LIMITS,
+  BOUNDS,
   taskInPath,
 } from "../../wire/index.js";
 import { sendBatch } from "./batch.js";
@@ -113,11 +113,11 @@ export class HttpTaskStore implements TaskStore {
       body: JSON.stringify({
         ...wanted,
         processor: holder,
-        limit: Math.min(limit, LIMITS.claim),
-        waitMs: Math.min(Math.floor(waitMs), LIMITS.waitMs),
+        limit: Math.min(limit, BOUNDS.claim),
+        waitMs: Math.min(Math.floor(waitMs), BOUNDS.waitMs),
       } satisfies wire.NextRequest),
       budgetMs: options.timeoutMs ?? waitMs + DEFAULT_BUDGET_MS,
-      waitMs: Math.min(waitMs, LIMITS.waitMs),
+      waitMs: Math.min(waitMs, BOUNDS.waitMs),
     });
     const answer = await sent.catch((error: unknown) => {
       if (error instanceof InvalidOptionError) return failed("no", error);
@@ -211,7 +211,7 @@ export class HttpTaskStore implements TaskStore {
       ...filters,
       id: ids,
       state: states,
-      limit: limit === undefined ? undefined : Math.min(limit, LIMITS.page),
+      limit: limit === undefined ? undefined : Math.min(limit, BOUNDS.page),
     });
     const { body } = await this.#client.read(`/api/tasks${query}`);
     const { items, nextCursor } = body as wire.TaskPage;
@@ -224,7 +224,7 @@ export class HttpTaskStore implements TaskStore {
     const query = queryOf({
       ...filters,
       state: states,
-      limit: limit === undefined ? undefined : Math.min(limit, LIMITS.page),
+      limit: limit === undefined ? undefined : Math.min(limit, BOUNDS.page),
     });
     const { body } = await this.#client.read(`/api/tasks/leases${query}`);
     const { items, nextCursor } = body as wire.LeasePage;
@@ -245,8 +245,8 @@ export class HttpTaskStore implements TaskStore {
       this.#client.checkNamespace(namespace);
       return isTaskId(id) ? { index, id } : [];
     });
-    for (let at = 0; at < known.length; at += LIMITS.page) {
-      const asked = known.slice(at, at + LIMITS.page);
+    for (let at = 0; at < known.length; at += BOUNDS.page) {
+      const asked = known.slice(at, at + BOUNDS.page);
       const body: wire.ResultsRequest = { ids: asked.map(({ id }) => id), notifyMs };
       const answer = await this.#client.send({
         method: "POST",
@@ -325,7 +325,7 @@ export class HttpTaskStore implements TaskStore {
     requests: readonly object[],
     options: CallOptions = {},
   ): Promise<(Outcome | Failed)[]> {
-    const maxBytes = LIMITS.payloadBodyBytes;
+    const maxBytes = BOUNDS.payloadBodyBytes;
     return sendBatch(this.#client, { ...options, path, requests, maxBytes });
   }
 
@@ -334,7 +334,7 @@ export class HttpTaskStore implements TaskStore {
       this.#client.checkNamespace(namespace);
       return id;
     });
-    const maxBytes = LIMITS.payloadBodyBytes;
+    const maxBytes = BOUNDS.payloadBodyBytes;
     return sendBatch(this.#client, { path, requests, maxBytes });
   }
 }

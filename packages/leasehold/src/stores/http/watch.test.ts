@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { watchAbortListeners } from "../../../../../tests/support/worlds/abort-listeners.js";
 import { manualEnv } from "../../testing/index.js";
-import { LIMITS } from "../../wire/index.js";
+import { BOUNDS } from "../../wire/index.js";
 import { HttpClient } from "./connection.js";
 import { Servers } from "./connection-servers.js";
 import { followEvents, type ServerEvent } from "./watch.js";
@@ -69,7 +69,7 @@ function followWith(more: { readonly renewsToken?: boolean }, steps: readonly St
     servers: new Servers(["http://server"]),
     namespace: "default",
     headers: { x: "1" },
-    maxBodyBytes: LIMITS.payloadBodyBytes,
+    maxBodyBytes: BOUNDS.payloadBodyBytes,
     env,
     fetch,
     ...more,

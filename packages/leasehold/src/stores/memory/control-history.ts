@@ -1,5 +1,5 @@
 /** Ended grants in this process's memory. */
-import type { GrantHistory, HistoryQuery } from "../../control/index.js";
+import type { GrantHistory, GrantHistoryQuery } from "../../control/index.js";
 import { InvalidOptionError, type Key, type LeaseView, type Page } from "../../core/index.js";
 import type { Clock } from "../../env/index.js";
 
@@ -44,7 +44,7 @@ export class MemoryGrantHistory implements GrantHistory {
     }
   }
 
-  async list(query: HistoryQuery): Promise<Page<LeaseView>> {
+  async list(query: GrantHistoryQuery): Promise<Page<LeaseView>> {
     const { namespace, resource, states, limit = 100, cursor } = query;
     if (cursor !== undefined && !/^\d{1,15}$/.test(cursor)) {
       throw new InvalidOptionError("cursor", "must come from a page of ended grants");

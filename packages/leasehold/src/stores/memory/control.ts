@@ -9,8 +9,8 @@ import {
   type Control,
   chained,
   inTwoSteps,
-  type LimitActs,
-  type LimitStore,
+  type TenantLimitActs,
+  type TenantLimitStore,
   type NewAuditEntry,
   NO_LIMITS,
   type Pause,
@@ -156,7 +156,7 @@ function comparePauses(a: Pause, b: Pause): number {
   );
 }
 
-function limitsOf({ limits }: MemoryControlState): LimitStore & LimitActs {
+function limitsOf({ limits }: MemoryControlState): TenantLimitStore & TenantLimitActs {
   const read = async (namespace: string) => limits.get(namespace) ?? NO_LIMITS;
   return {
     read,

@@ -2,7 +2,7 @@
  * Ended grants in PostgreSQL. Rows are only inserted and deleted, both in key order. So transactions
  * that insert the same rows wait for each other in that order and cannot deadlock.
  */
-import type { GrantHistory, HistoryQuery } from "../../control/index.js";
+import type { GrantHistory, GrantHistoryQuery } from "../../control/index.js";
 import { InvalidOptionError, type Key, type LeaseView, type Page } from "../../core/index.js";
 import type { Parameter, Sql } from "./connection.js";
 import type { Connections } from "./shared.js";
@@ -74,7 +74,7 @@ export class PostgresGrantHistory implements GrantHistory {
     ]);
   }
 
-  async list(query: HistoryQuery): Promise<Page<LeaseView>> {
+  async list(query: GrantHistoryQuery): Promise<Page<LeaseView>> {
     const { limit = 100 } = query;
     const rows = await this.#sql.query<Row & { id: number }>(...listSql(query, limit + 1));
     const items = rows.slice(0, limit).map(({ id, ...row }) => view(row));
@@ -97,7 +97,7 @@ export class PostgresGrantHistory implements GrantHistory {
 }
 
 /** Contains only the conditions of the query, so that each can use its index. */
-function listSql(query: HistoryQuery, limit: number): [text: string, values: Parameter[]] {
+function listSql(query: GrantHistoryQuery, limit: number): [text: string, values: Parameter[]] {
   const values: Parameter[] = [query.namespace];
   const conditions = ["h.namespace = $1"];
   const add = (condition: (value: string) => string, value: Parameter) => {

@@ -1,7 +1,7 @@
 /** Pauses and limits in PostgreSQL. */
 import {
-  type LimitActs,
-  type LimitStore,
+  type TenantLimitActs,
+  type TenantLimitStore,
   NO_LIMITS,
   type Pause,
   type PauseActs,
@@ -83,7 +83,7 @@ ON CONFLICT (namespace) DO UPDATE SET
   rate_per_second = CASE WHEN $6::bool THEN excluded.rate_per_second ELSE t.rate_per_second END
 RETURNING ${LIMIT_COLUMNS}`;
 
-export function limitsIn(sql: Sql): LimitStore & LimitActs {
+export function limitsIn(sql: Sql): TenantLimitStore & TenantLimitActs {
   return {
     async read(namespace) {
       const [row] = await sql.query<TenantLimits>(READ_LIMITS, [namespace]);
