@@ -350,6 +350,15 @@ describeChromium("the console's tasks", () => {
     expect((await world.ask("GET", "/api/generator")).running).toBe(false);
   });
 
+  it("shows a worker whose handlers do not end as stuck", async () => {
+    const stuck = { processor: "loader-1", queues: ["stuck"], abandoned: 9 };
+    await world.ask("POST", "/api/tasks/next", stuck);
+    const page = await open("/workers?text=loader");
+    const worker = page.getByRole("list", { name: "Workers" }).getByRole("listitem");
+    await worker.getByText("stuck", { exact: true }).waitFor();
+    await worker.getByText("9 handlers do not end: restart it").waitFor();
+  });
+
   it("shows workers with their leases and claims", async () => {
     const id = await world.add({ queue: "workers" });
     await world.claim("workers", "packer-1");

@@ -326,6 +326,10 @@ const Workers_ = z
         kinds: z.array(z.string()).nullable().openapi({ description: "null: any." }),
         at: z.string(),
         waiting: z.boolean().openapi({ description: "The worker waits for a task now." }),
+        abandoned: z.int().openapi({
+          description:
+            "Handlers that do not end although their tasks are lost. Above 0, the worker is stuck: it takes no tasks until it is restarted.",
+        }),
       })
       .nullable()
       .openapi({

@@ -133,6 +133,10 @@ export const NextBody = z
       description:
         "How long tasks with a maxRunMs are held after it, so that the caller can end and report them.",
     }),
+    abandoned: z.int().min(1).max(Number.MAX_SAFE_INTEGER).optional().openapi({
+      description:
+        "Of a worker that is stuck: how many of its handlers do not end although their tasks are lost. It gets no task, and is shown to operators.",
+    }),
     claimId: TaskLeaseId.optional().openapi({
       description:
         "Chosen by the caller, at random for each claim: a repeated request of the same processor returns the same tasks, whatever else it asks for; of another processor, it is refused. Secret.",

@@ -155,6 +155,11 @@ export interface ClaimRequest {
   readonly graceMs?: number | undefined;
   /** How long an empty claim may wait in the store; only with `capabilities.remoteWait`. */
   readonly waitMs?: number;
+  /**
+   * Of a worker that is stuck: how many abandoned handlers still run in it. It gets no task, and is shown to operators. Only
+   * with `capabilities.remoteWait`: other stores are seen by no one who could show it.
+   */
+  readonly abandoned?: number;
 }
 
 /** Options of `claim`. */

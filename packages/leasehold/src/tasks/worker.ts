@@ -314,6 +314,15 @@ export class Worker implements AsyncDisposable {
     await withTimeout(this.#context.env.clock, LONGEST_WAIT_MS, freed, () => {});
   }
 
+  /** A server shows it to operators. One that is older refuses the claim, and the log has it anyway. */
+  async #tellStuck(request: ClaimRequest): Promise<void> {
+    const { store } = this.#context;
+    if (!this.#abandoned.isStuck || !store.capabilities.remoteWait) return;
+    const abandoned = this.#abandoned.count;
+    const told = { ...request, limit: 1, waitMs: 0, abandoned };
+    await store.claim(told, { timeoutMs: CALL_TIMEOUT_MS }).catch(failedMaybe);
+  }
+
   async #claimUntilStopped(): Promise<void> {
     const { env, namespace, holder, ready, store } = this.#context;
     const { signal } = this.#stopping;
@@ -331,10 +340,6 @@ export class Worker implements AsyncDisposable {
         this.#concurrency - this.#work.handling,
         2 * this.#concurrency - this.#work.running.length,
       );
-      if (limit === 0 || this.#abandoned.isStuck) {
-        await this.#whenSlotFreed();
-        continue;
-      }
       const request: ClaimRequest = {
         namespace,
         holder,
@@ -347,6 +352,11 @@ export class Worker implements AsyncDisposable {
         ...this.#grace,
         waitMs: Math.min(LONGEST_WAIT_MS, Math.floor(this.#work.ttlMs / 4)),
       };
+      if (limit === 0 || this.#abandoned.isStuck) {
+        await this.#tellStuck(request);
+        await this.#whenSlotFreed();
+        continue;
+      }
       const sent = instant(env.clock);
       let from: TraceContext | undefined;
       const claim = () => {

@@ -269,6 +269,8 @@ interface Worker {
     readonly at: string;
     /** It waits for a task now. */
     readonly waiting: boolean;
+    /** Handlers that do not end although their tasks are lost. Above 0, the worker is stuck: it takes no tasks. */
+    readonly abandoned: number;
   } | null;
 }
 export interface Workers {

@@ -114,7 +114,7 @@ function Row({ worker: { holder, lastHeartbeatAt, holds, claims } }: { readonly 
 
 function Claims({ claims }: Pick<Worker, "claims">) {
   if (claims === null) return <span className="text-xs text-muted">no recent claims</span>;
-  const { queues, kinds, at, waiting } = claims;
+  const { queues, kinds, at, waiting, abandoned } = claims;
   return (
     <span className="min-w-0 text-xs">
       <span className="break-words">
@@ -122,7 +122,12 @@ function Claims({ claims }: Pick<Worker, "claims">) {
         {kinds === null ? "any kind" : kinds.join(", ")}
       </span>
       <span className="mt-1 block text-muted">
-        {waiting ? (
+        {abandoned > 0 ? (
+          <>
+            <Badge tone="danger">stuck</Badge> {abandoned === 1 ? "1 handler does" : `${abandoned} handlers do`} not end:
+            restart it
+          </>
+        ) : waiting ? (
           <Badge tone="accent">waiting for a task</Badge>
         ) : (
           <>

@@ -264,13 +264,13 @@ test("lists workers with their claims, and the caller's identity", async () => {
       holder: "busy",
       lastHeartbeatAt: at,
       holds: [expect.stringMatching(/^task:/)],
-      claims: { queues: ["images"], kinds: null, at, waiting: false },
+      claims: { queues: ["images"], kinds: null, at, waiting: false, abandoned: 0 },
     },
     {
       holder: "idle",
       lastHeartbeatAt: null,
       holds: [],
-      claims: { queues: ["default"], kinds: ["mail"], at, waiting: false },
+      claims: { queues: ["default"], kinds: ["mail"], at, waiting: false, abandoned: 0 },
     },
     { holder: "locker", lastHeartbeatAt: at, holds: ["r"], claims: null },
   ]);

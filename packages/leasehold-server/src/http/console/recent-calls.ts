@@ -42,6 +42,8 @@ export interface Claimer extends Pick<ClaimRequest, "holder" | "queues" | "kinds
   readonly at: string;
   /** Whether it waits for a task now. */
   readonly waiting: boolean;
+  /** Above 0, the worker is stuck. */
+  readonly abandoned: number;
 }
 
 interface LastClaim extends Omit<Claimer, "at" | "waiting"> {
@@ -167,14 +169,14 @@ export class RecentCalls {
   }
 
   /** Records a claim. Call the returned function when it has been answered. */
-  claiming({ holder, queues, kinds, versions }: ClaimRequest): () => void {
+  claiming({ holder, queues, kinds, versions, abandoned = 0 }: ClaimRequest): () => void {
     // Workers of one process share a name, but not always their queues.
     const name = JSON.stringify([holder, queues, kinds, versions]);
     const claimers = name.length > LONG_CHARACTERS ? this.#longClaimers : this.#claimers;
     const claim = (change: 1 | -1) => {
       const open = Math.max(0, (claimers.get(name)?.open ?? 0) + change);
       const atMs = this.#clock.monotonic();
-      claimers.set(name, { holder, queues, kinds, versions, atMs, open });
+      claimers.set(name, { holder, queues, kinds, versions, abandoned, atMs, open });
     };
     claim(1);
     return () => claim(-1);

@@ -37,6 +37,7 @@ test("a worker has its latest claim, and one that holds nothing is listed too, b
     kinds: null,
     at: queue,
     waiting,
+    abandoned: 0,
   });
   const claimers = [claim("c", "1"), claim("a", "2"), claim("c", "3", true)];
   const workers = [{ holder: "b", lastHeartbeatAt: null, holds: [] }];

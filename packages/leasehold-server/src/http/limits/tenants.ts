@@ -88,6 +88,8 @@ export class Tenant {
     this.#claims.add(keyId, 1);
     const claimed = this.#activity().recent.claiming(request);
     try {
+      // A stuck worker only says so.
+      if (request.abandoned !== undefined) return { status: "claimed", tasks: [] };
       return await this.#ready.claim(request, options);
     } finally {
       claimed();
