@@ -20,7 +20,7 @@ import { withPauses } from "../pauses.js";
 import { keyName } from "../resource.js";
 import { connectTo } from "../stores.js";
 import { safeJson, say } from "../terminal.js";
-import { actOn, addOnceKeys } from "./keys.js";
+import { actOn, addOnceKeys } from "./records.js";
 
 interface Options extends Partial<Pick<ActionOptions, "actor" | "reason">> {
   readonly ttl?: number;

@@ -10,7 +10,7 @@ import {
   seenFor,
   untilMs,
 } from "./lease-rows.js";
-import { afterMs, type Columns, grantId } from "./statements.js";
+import { afterMs, type Columns, grantId } from "./sql-parts.js";
 import { FIRST_WAITER, seenInTurn, WAITING, waitersBefore } from "./wait-queue.js";
 
 export interface AcquireRow {

@@ -3,7 +3,7 @@
  * the next one, so each statement has it once, but where acquires wait for it, once with each lease id. Of
  * renewals and releases only those of the current grant change it, so each statement has each grant once.
  *
- *   batch ─ rounds of different keys ─▶ lean statement, if the requests are alike
+ *   batch ─ rounds of different keys ─▶ lean statement, which decides what is simple
  *         └ the different grants ─────▶    └─▶ statement ─ each returned row is a decision
  *                                                 ▲  └─ no row: another transaction held the lock, or
  *                                                 │     this statement grants the key to another request

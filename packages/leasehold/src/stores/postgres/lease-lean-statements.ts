@@ -20,7 +20,7 @@
  */
 import type { LeaseState } from "../../core/index.js";
 import { CLOCK, epochMs, excludes, isLive, KEY, untilMs } from "./lease-rows.js";
-import { afterMs, type Columns, grantId, SAME_KEY, unnested } from "./statements.js";
+import { afterMs, type Columns, grantId, SAME_KEY, unnested } from "./sql-parts.js";
 
 /** Where the values of a request are: the same ones for all, or a column of its row `i`, `s` or `k`. */
 interface Values {

@@ -1,5 +1,5 @@
 /** SQL parts shared by the lease statements; lease-statements.ts explains how they work together. */
-import { type Columns, SAME_KEY, unnested } from "./statements.js";
+import { type Columns, SAME_KEY, unnested } from "./sql-parts.js";
 
 /** Milliseconds from the statement's time to the given time. */
 export const untilMs = (time: string) => `date_part('epoch', ${time} - c.now) * 1000`;
@@ -10,7 +10,7 @@ export const isLive = (row: string) => `(${row}.ended IS NULL AND ${row}.expires
 export const excludes = (row: string) =>
   `(${row}.ended IS DISTINCT FROM 'released' AND ${row}.expires_at > c.now)`;
 
-/** The largest of the next token and the statement's time in microseconds. */
+/** The statement's time, and the same in microseconds, which is the least that a new token is. */
 export const CLOCK = `clock AS MATERIALIZED (
     SELECT t.now, (extract(epoch FROM t.now) * 1000000)::bigint AS token
     FROM (SELECT clock_timestamp() AS now) t

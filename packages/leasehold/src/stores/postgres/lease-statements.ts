@@ -1,6 +1,6 @@
 /**
- * The statements of the lease store. Each decides a batch of requests on different keys by the rules in
- * core/rules.ts, and commits by itself. Only ACQUIRE_CONTENDED takes several requests for a key.
+ * The statements of the lease store but those that acquire, which lease-acquire-statements.ts has. Each decides a batch of
+ * requests on different keys by the rules in core/rules.ts, and commits by itself.
  *
  *   seen ───────────────────────── the outcomes that a plain read decides: held, ended, taken ...
  *    └─ locked ─────────────────── rows that may change, in key order
@@ -33,7 +33,7 @@ import {
   seenFor,
   untilMs,
 } from "./lease-rows.js";
-import { afterMs, SAME_KEY } from "./statements.js";
+import { afterMs, SAME_KEY } from "./sql-parts.js";
 import { PASSED_ON, wakeFirst } from "./wait-queue.js";
 
 export interface RenewRow {

@@ -8,7 +8,7 @@
  *                records too, one of them waits for the other's key, and finds a row there
  */
 import { CLOCK, epochMs, isLive } from "./lease-rows.js";
-import { afterMs } from "./statements.js";
+import { afterMs } from "./sql-parts.js";
 
 /** Of a record that has not ended. */
 const IS_KEPT = (row: string) => `(${row}.keep_until IS NULL OR ${row}.keep_until > c.now)`;

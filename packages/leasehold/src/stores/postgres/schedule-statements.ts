@@ -13,7 +13,7 @@ import { LISTED_BYTES, PREVIEW_LENGTH } from "../../tasks/payloads.js";
 import type { TaskState } from "../../tasks/port.js";
 import { type ConcurrencyRow, concurrencyColumns } from "./concurrency.js";
 import { epochMs } from "./lease-rows.js";
-import { unnested } from "./statements.js";
+import { unnested } from "./sql-parts.js";
 import { SCHEDULED_AT } from "./task-enqueue.js";
 import { announced, BACKOFF_OF_NULL, CLOCK, NOTIFIED, notifiedOf } from "./task-statements.js";
 

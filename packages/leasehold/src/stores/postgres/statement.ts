@@ -19,7 +19,7 @@ export interface Statement<Item, Request, Outcome> {
   lean?(requests: readonly Request[]): LeanStatement<Outcome> | null;
 }
 
-/** A statement with one row, for requests that have most values in common. */
+/** A statement with one row, which decides what is simple of a batch. */
 export interface LeanStatement<Outcome> {
   readonly text: string;
   readonly values: readonly Parameter[];

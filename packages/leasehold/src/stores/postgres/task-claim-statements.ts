@@ -7,7 +7,7 @@
  */
 import { CLAIMED_BYTES } from "../../tasks/payloads.js";
 import type { Parameter } from "./connection.js";
-import { afterMs, unnested } from "./statements.js";
+import { afterMs, unnested } from "./sql-parts.js";
 import type { Run } from "./task-calls.js";
 import {
   KEYED_LEFT,

@@ -10,7 +10,7 @@ import { FIRST_VERSION } from "../../tasks/port.js";
 import { encodeJson, isSameContent, type TaskContent } from "../../tasks/record.js";
 import type { Parameter, Scalar, Schema } from "./connection.js";
 import { failedOutcome, storeError } from "./failures.js";
-import { type Columns, unnested } from "./statements.js";
+import { type Columns, unnested } from "./sql-parts.js";
 import { inTheWay, keyText, type Run, TRIES } from "./task-calls.js";
 import {
   announced,

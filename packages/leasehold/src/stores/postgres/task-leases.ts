@@ -12,7 +12,7 @@ import {
 } from "../../tasks/leases.js";
 import type { TaskLeaseQuery } from "../../tasks/port.js";
 import type { Parameter } from "./connection.js";
-import { grantId } from "./statements.js";
+import { grantId } from "./sql-parts.js";
 import { CLOCK, micros } from "./task-statements.js";
 import { iso, isoOrNull } from "./task-views.js";
 

@@ -21,7 +21,7 @@
 import { REPEATED_BYTES } from "../../tasks/payloads.js";
 import { SOON_MS, type TaskState } from "../../tasks/port.js";
 import { CHANNEL } from "./connection.js";
-import { afterMs, type Columns, grantId, unnested } from "./statements.js";
+import { afterMs, type Columns, grantId, unnested } from "./sql-parts.js";
 
 export const CLOCK = "clock AS MATERIALIZED (SELECT clock_timestamp() AS now)";
 /** The time of the statement, where a join with the clock would cost the order of an index. */

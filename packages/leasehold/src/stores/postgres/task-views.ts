@@ -19,7 +19,7 @@ import type {
 import { isTaskId, taskPosition } from "../../tasks/record.js";
 import { type ConcurrencyRow, concurrencyColumns, concurrencyOf } from "./concurrency.js";
 import type { Parameter } from "./connection.js";
-import { grantId } from "./statements.js";
+import { grantId } from "./sql-parts.js";
 import { micros } from "./task-statements.js";
 
 /** Without payloads. */

@@ -13,7 +13,7 @@ import type {
 } from "../../tasks/port.js";
 import { FIRST_VERSION, NO_TASKS } from "../../tasks/port.js";
 import { isTaskId } from "../../tasks/record.js";
-import { afterMs, unnested } from "./statements.js";
+import { afterMs, unnested } from "./sql-parts.js";
 import type { Run } from "./task-calls.js";
 import { CLOCK, KEY, SAME_TASK } from "./task-statements.js";
 import { decode } from "./task-views.js";

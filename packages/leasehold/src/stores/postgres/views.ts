@@ -3,7 +3,7 @@
 import type { LeaseState, LeaseView } from "../../core/index.js";
 import { invariant, isoTime } from "../../env/index.js";
 import { CLOCK, epochMs, excludes, isLive, seenFor, untilMs } from "./lease-rows.js";
-import { afterMs, grantId } from "./statements.js";
+import { afterMs, grantId } from "./sql-parts.js";
 
 export interface ViewRow {
   readonly namespace: string;

@@ -2,7 +2,7 @@
 import { LONGEST_WAITER_MS, MOST_AWAITED, RESERVED_MS } from "../../core/index.js";
 import { CHANNEL } from "./connection.js";
 import { excludes, KEY, ROW } from "./lease-rows.js";
-import { afterMs, type Columns, grantId, SAME_KEY, unnested } from "./statements.js";
+import { afterMs, type Columns, grantId, SAME_KEY, unnested } from "./sql-parts.js";
 
 const turnsOf = (ahead: string) =>
   `least(${ahead}, ${MOST_AWAITED}) * interval '${RESERVED_MS} milliseconds'`;
