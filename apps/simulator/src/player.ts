@@ -2,6 +2,8 @@
  * Plays a run: advances virtual time once per animation frame and notifies subscribers. The model runs
  * asynchronously and the page draws the latest frame, so a slow model slows the playback but never the
  * page.
+ *
+ *   animation frame ─▶ Player ─▶ Playground ─▶ Run: the script ─▶ World: the clock (verification/simulation/world.ts)
  */
 import {
   type Action,

@@ -5,7 +5,8 @@
  *              ├─ on tasks ──────▶ the queue of each is one of the key's?
  *              └─ on anything else, or on all of a tenant ──▶ 403
  *
- * They read what every operator reads. A route that this module does not list is closed to them, so that a new one is too.
+ * They read what every operator reads. A route that needs `operate` and that this module does not list is closed to
+ * them, so that a new one is too.
  */
 import { ProblemError } from "../problems.js";
 import type { Need } from "./access.js";
