@@ -46,9 +46,9 @@ const pairOf = async ({ certificate, key }: Certificate) => ({
   key: await read(key),
 });
 
-/** A server of HTTP over TLS. */
+/** A server of HTTP over TLS, also for those that want HTTP/2, as gRPC does. */
 async function https(pair: Certificate, tls: object = {}): Promise<number> {
-  const options = { ...(await pairOf(pair)), ...tls };
+  const options = { ALPNProtocols: ["h2", "http/1.1"], ...(await pairOf(pair)), ...tls };
   return portOf(createHttps(options, (_, response) => response.end("none")));
 }
 
@@ -61,7 +61,7 @@ async function refusalOf(url: string): Promise<string> {
   return (refused as Error).message;
 }
 
-/** Every engine that is reached by TLS; `etcds` is by gRPC, and by JSON with its parameter. */
+/** Every engine that is reached by TLS. */
 const BY_TLS = ["https", "consuls", "etcds", "rediss", "postgres", "zookeepers"] as const;
 const urlOf = (scheme: (typeof BY_TLS)[number], port: number, ca: string) => {
   const file = scheme === "postgres" ? `sslmode=verify-full&sslrootcert=${ca}` : `cacert=${ca}`;

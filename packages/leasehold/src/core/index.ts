@@ -41,7 +41,13 @@ export type { AnyLease, HeldResource, Lease, LostHandler, UnfencedLease } from "
 export type { LeaseGroup } from "./lease-group.js";
 export { checkName, checkNames, checkNewName, checkSchema, isPlainName } from "./names.js";
 export { OnceDoneError, OnceFailedError } from "./once-errors.js";
-export { checkServer, type ExpectedServer, expectedHttp, openServer } from "./opening-server.js";
+export {
+  checkServer,
+  type ExpectedServer,
+  expectedHttp,
+  OtherServerError,
+  openServer,
+} from "./opening-server.js";
 export {
   type AcquireOptions,
   type ClientOptions,

@@ -4,7 +4,7 @@ import { type AddressInfo, createServer as createSocketServer, type Server } fro
 import { expect, it, onTestFinished } from "vitest";
 import { manualEnv } from "../testing/index.js";
 import { StoreMisconfiguredError, StoreUnavailableError } from "./errors.js";
-import { checkServer, expectedHttp, openServer } from "./opening-server.js";
+import { checkServer, expectedHttp, OtherServerError, openServer } from "./opening-server.js";
 
 async function addressOf(server: Server) {
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -56,6 +56,9 @@ it("is named with its remedy when the store fails for a while", async () => {
     message: expect.stringContaining(`${at} answers as HTTP, not as Redis: correct host and port`),
     cause: down,
   });
+  const other = open({ addresses: [address], protocol: "Redis" });
+  other.settle.failed(new OtherServerError("it does not speak Redis"));
+  await expect(other.result).rejects.toThrow(`${at} answers as HTTP, not as Redis`);
   const tls = open(expectedHttp([`https://${at}`]));
   tls.settle.failed(down);
   await expect(tls.result).rejects.toMatchObject({

@@ -2,6 +2,9 @@
 import { type Address, type Env, otherProtocolAt, type Protocol } from "../env/index.js";
 import { LeaseholdError, StoreMisconfiguredError } from "./errors.js";
 
+/** The server does not speak what the store needs. Which one it is instead, {@link openServer} asks. */
+export class OtherServerError extends StoreMisconfiguredError {}
+
 /** A healthy server has long answered by then. */
 const PATIENCE_MS = 400;
 
@@ -14,8 +17,8 @@ export interface ExpectedServer {
 }
 
 /**
- * Returns what `opening` opens. If it fails for a while or takes long, this asks the addresses which protocol they
- * answer, and rejects if it is another one. What opens after that is closed.
+ * Returns what `opening` opens. If it fails for a while, takes long, or has found another server, this asks the addresses
+ * which protocol they answer, and rejects if it is another one. What opens after that is closed.
  * @param abandon ends the opening, whose connection would wait for its own timeout and keep the process alive
  * @throws STORE_MISCONFIGURED; otherwise as `opening`
  */
@@ -45,7 +48,9 @@ export function openServer<Opened>(
       },
       async (error: unknown) => {
         timer.cancel();
-        if (!(error instanceof LeaseholdError && error.retryable)) return reject(error);
+        const isAsked =
+          error instanceof OtherServerError || (error instanceof LeaseholdError && error.retryable);
+        if (!isAsked) return reject(error);
         logger.debug({ err: error }, "no connection; asking what answers at the address");
         const found = await problem();
         reject(found === null ? error : new StoreMisconfiguredError(found, error));

@@ -5,6 +5,7 @@ import {
   ClosedError,
   type Failed,
   type LeaseholdError,
+  OtherServerError,
   refusedRequest,
   StoreMisconfiguredError,
   StoreUnavailableError,
@@ -50,7 +51,7 @@ const UNAUTHENTICATED = ["invalid auth token", "revision of auth store is old"];
 /** What a server answers that is no etcd, or none for clients. */
 export function noEtcd(origin: string, said: string): CallFailure {
   return new CallFailure(
-    new StoreMisconfiguredError(
+    new OtherServerError(
       `${origin} ${said}: is this the client URL of an etcd 3.4 or later, reached without a proxy for HTTP/1?`,
     ),
   );
