@@ -1,6 +1,9 @@
 /** Every history of ended grants against the port's promises. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { GrantHistory, GrantHistoryQuery } from "../../packages/leasehold/src/control/index.js";
+import type {
+  GrantHistory,
+  GrantHistoryQuery,
+} from "../../packages/leasehold/src/control/index.js";
 import type { LeaseView } from "../../packages/leasehold/src/core/index.js";
 import { systemEnv } from "../../packages/leasehold/src/env/index.js";
 import { memory } from "../../packages/leasehold/src/stores/memory/index.js";

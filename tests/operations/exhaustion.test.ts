@@ -19,7 +19,10 @@ async function open(limits: AppOptions["limits"]) {
       prefixes: role === "holder" ? [""] : [],
       lifetimeMs: null,
     };
-    const { text } = await createApiKey(control, systemRandom, order, { actor: "test", reason: null });
+    const { text } = await createApiKey(control, systemRandom, order, {
+      actor: "test",
+      reason: null,
+    });
     const headers = { authorization: `Bearer ${text}` };
     return {
       headers,

@@ -4,12 +4,12 @@ import { tmpdir, userInfo } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import {
+  type ApiKeyOrder,
   type AuditEntry,
   type Control,
   createApiKey,
   equalDigests,
   KEEP_ENDED_KEYS_MS,
-  type ApiKeyOrder,
   type MadeApiKey,
   MOST_KEYS,
   newApiKeyText,
@@ -340,7 +340,9 @@ for (const engine of CONTROL_ENGINES) {
       // The texts are for people: the memory store words them by the wall clock, which may be set meanwhile.
       const endOf = (made: typeof again) => Date.parse(made?.expiresAt ?? "");
       expect(Math.abs(endOf(again) - endOf(revoked))).toBeLessThan(1_000);
-      expect(await rotateApiKey(control, random, { namespace: "n", id, overlapMs: 9 }, BY)).toBeNull();
+      expect(
+        await rotateApiKey(control, random, { namespace: "n", id, overlapMs: 9 }, BY),
+      ).toBeNull();
     });
 
     it("are refused when their options are invalid", async () => {

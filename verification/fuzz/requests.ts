@@ -1,5 +1,5 @@
 /** Requests of the server's document, right ones and spoilt ones. */
-import { BUDGET_HEADER, BOUNDS, REQUEST_ID_HEADER } from "leasehold/internal/wire";
+import { BOUNDS, BUDGET_HEADER, REQUEST_ID_HEADER } from "leasehold/internal/wire";
 import type { Operation } from "../../tests/support/server/openapi.js";
 import type { Chance } from "./chance.js";
 import { type Node, ODD_TEXTS, spoil, write } from "./json.js";

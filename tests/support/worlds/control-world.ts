@@ -1,5 +1,5 @@
 /** A control store in memory on a manual clock, and keys to order from it. */
-import { createApiKey, type ApiKeyOrder } from "../../../packages/leasehold/src/control/index.js";
+import { type ApiKeyOrder, createApiKey } from "../../../packages/leasehold/src/control/index.js";
 import { memory } from "../../../packages/leasehold/src/stores/memory/index.js";
 import type { Stores } from "../../../packages/leasehold/src/stores/source.js";
 import { manualEnv } from "../../../packages/leasehold/src/testing/index.js";

@@ -2,9 +2,9 @@
 import { type Command, Option } from "commander";
 import {
   type ApiKey,
+  ApiKeyRotatedError,
   createApiKey,
   formatDuration,
-  ApiKeyRotatedError,
   type MadeApiKey,
   ROLES,
   type Role,

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, request, type Server } from "node:h
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import express from "express";
-import { BUDGET_HEADER, BOUNDS } from "leasehold/internal/wire";
+import { BOUNDS, BUDGET_HEADER } from "leasehold/internal/wire";
 import { manualEnv } from "leasehold/testing";
 import { afterEach, expect, test, vi } from "vitest";
 import { type Asked, openApp } from "../../../../tests/support/server/app.js";

@@ -1,7 +1,7 @@
 /** Schemas of /v1/leases: the LeaseStore port as JSON. The server adds the namespace. */
 import { z } from "@hono/zod-openapi";
 import type * as wire from "leasehold/internal/wire";
-import { fromWireLeaseId, BOUNDS } from "leasehold/internal/wire";
+import { BOUNDS, fromWireLeaseId } from "leasehold/internal/wire";
 import {
   batch,
   Cursor,

@@ -3,7 +3,7 @@
  * is most of the work. Null: the schema decides, also about what is wrong. All that is read here the schema reads alike.
  */
 import { isPlainName } from "leasehold/internal";
-import { fromWireLeaseId, BOUNDS } from "leasehold/internal/wire";
+import { BOUNDS, fromWireLeaseId } from "leasehold/internal/wire";
 import type { AcquireBody, ReleaseBody, RenewBody } from "./leases.js";
 
 type Parsed<Schema extends { readonly _zod: { readonly output: unknown } }> =

@@ -2,9 +2,9 @@
 import { describe, expect, it } from "vitest";
 import { ADMIN, BY, HOLDER, openControl } from "../../../../tests/support/worlds/control-world.js";
 import {
-  createApiKey,
   type ApiKeyOrder,
   ApiKeyRotatedError,
+  createApiKey,
   parseApiKeyText,
   revokeApiKey,
   rotateApiKey,
@@ -83,7 +83,9 @@ describe("a key", () => {
     expect((await lastEntry()).details).toMatchObject({ refused: "full" });
     const [newest] = (await control.keys.list({ namespace: "n", limit: 1 })).items;
     const rotation = { namespace: "n", id: newest?.id ?? "", overlapMs: 1_000 };
-    await expect(rotateApiKey(control, env.random, rotation, BY)).rejects.toThrow(TooManyApiKeysError);
+    await expect(rotateApiKey(control, env.random, rotation, BY)).rejects.toThrow(
+      TooManyApiKeysError,
+    );
     expect((await lastEntry()).details).toMatchObject({ refused: "full" });
     // A key that ends now makes room for its successor.
     const rotated = await rotateApiKey(control, env.random, { ...rotation, overlapMs: 0 }, BY);

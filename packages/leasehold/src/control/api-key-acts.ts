@@ -9,7 +9,7 @@ import {
   newApiKeyText,
   type RotateOutcome,
   TooManyApiKeysError,
-} from "./keys.js";
+} from "./api-keys.js";
 import type { Act, Control } from "./operations.js";
 
 /** The most prefixes of one key: each request is compared with all of them. */

@@ -1,7 +1,7 @@
 import { crc32 } from "node:zlib";
 import { describe, expect, it } from "vitest";
 import { digestOf, systemRandom } from "../env/index.js";
-import { equalDigests, newApiKeyText, parseApiKeyText } from "./keys.js";
+import { equalDigests, newApiKeyText, parseApiKeyText } from "./api-keys.js";
 
 describe("the text of a key", () => {
   it("gives its id, and its secret matches the stored digest", () => {

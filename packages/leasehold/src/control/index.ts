@@ -1,10 +1,10 @@
+export * from "./api-key-acts.js";
+export * from "./api-keys.js";
 export * from "./audit.js";
 export * from "./backing.js";
 export * from "./grant-history.js";
-export * from "./api-key-acts.js";
-export * from "./api-keys.js";
-export * from "./tenant-limits.js";
 export * from "./operations.js";
 export * from "./pause-acts.js";
 export * from "./pauses.js";
 export { startRecorder } from "./recorder.js";
+export * from "./tenant-limits.js";

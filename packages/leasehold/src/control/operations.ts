@@ -18,11 +18,11 @@ import { type Env, reasonOf } from "../env/index.js";
 import type { OnceStore } from "../once/port.js";
 import type { TaskLimits, TaskStore } from "../tasks/port.js";
 import type { ScheduleStore } from "../tasks/schedules/port.js";
+import type { ApiKeyActs, ApiKeyStore } from "./api-keys.js";
 import type { AuditEntry, AuditLog, ChainEnd, NewAuditEntry, Verification } from "./audit.js";
 import type { Backing } from "./backing.js";
-import type { ApiKeyActs, ApiKeyStore } from "./api-keys.js";
-import type { TenantLimitActs, TenantLimitStore } from "./tenant-limits.js";
 import type { PauseActs, PauseStore } from "./pauses.js";
+import type { TenantLimitActs, TenantLimitStore } from "./tenant-limits.js";
 
 /** An operator action: who does what to what, and why. */
 export interface Act extends Omit<NewAuditEntry, "phase" | "details"> {

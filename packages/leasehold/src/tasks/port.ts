@@ -159,7 +159,7 @@ export interface ClaimRequest {
    * Of a worker that is stuck: how many abandoned handlers still run in it. It gets no task, and is shown to operators. Only
    * with `capabilities.remoteWait`: other stores are seen by no one who could show it.
    */
-  readonly abandoned?: number;
+  readonly abandoned?: number | undefined;
 }
 
 /** Options of `claim`. */

@@ -124,8 +124,8 @@ function Claims({ claims }: Pick<Worker, "claims">) {
       <span className="mt-1 block text-muted">
         {abandoned > 0 ? (
           <>
-            <Badge tone="danger">stuck</Badge> {abandoned === 1 ? "1 handler does" : `${abandoned} handlers do`} not end:
-            restart it
+            <Badge tone="danger">stuck</Badge>{" "}
+            {abandoned === 1 ? "1 handler does" : `${abandoned} handlers do`} not end: restart it
           </>
         ) : waiting ? (
           <Badge tone="accent">waiting for a task</Badge>

@@ -20,9 +20,9 @@
 import type { Env } from "leasehold";
 import { LeaseholdError } from "leasehold";
 import {
-  equalDigests,
   type ApiKeyRecord,
   type ApiKeyStore,
+  equalDigests,
   parseApiKeyText,
   type Repeating,
   repeat,

@@ -72,7 +72,12 @@ test("a key that was created otherwise ends the bootstrap token, also when that 
   const { control } = opened.stores;
   const order = { namespace: "other", name: "n", role: "viewer" as const, prefixes: [""] };
   const by = { actor: "cli:test", reason: null };
-  const { key } = await createApiKey(control!, systemEnv.random, { ...order, lifetimeMs: null }, by);
+  const { key } = await createApiKey(
+    control!,
+    systemEnv.random,
+    { ...order, lifetimeMs: null },
+    by,
+  );
   await control!.actors.keys.revoke("other", key.id);
   await control!.keys.collect(0);
   expectProblem(await ask("POST", "/v1/keys", ADMIN), 401, "UNAUTHENTICATED");

@@ -8,7 +8,7 @@
  * It is only in the memory of the process that shows it, so it ends with a restart. The key that it creates ends
  * the tokens of other instances too, because each looks for a key in the store first.
  */
-import { digestOf, equalDigests, type ApiKeyStore } from "leasehold/internal";
+import { type ApiKeyStore, digestOf, equalDigests } from "leasehold/internal";
 import { ProblemError, unauthenticated } from "../problems.js";
 import type { Caller } from "./caller.js";
 

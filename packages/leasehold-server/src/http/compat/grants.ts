@@ -3,7 +3,7 @@ import type { Context } from "hono";
 import type { LeaseView } from "leasehold";
 import type { AcquireOutcome, RenewOutcome } from "leasehold/internal";
 import { grantIdOf, newLeaseId } from "leasehold/internal";
-import { fromWireLeaseId, BOUNDS, type ProblemCode } from "leasehold/internal/wire";
+import { BOUNDS, fromWireLeaseId, type ProblemCode } from "leasehold/internal/wire";
 import type { NamedTtl } from "../../protocol/index.js";
 import { callerOf, checkNoTask, checkResources } from "../auth/caller.js";
 import { failed, invalid, ProblemError } from "../problems.js";

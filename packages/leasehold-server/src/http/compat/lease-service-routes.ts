@@ -3,7 +3,7 @@ import { createRoute } from "@hono/zod-openapi";
 import type { Context } from "hono";
 import type { LeaseView } from "leasehold";
 import { grantIdOf, inTwoSteps } from "leasehold/internal";
-import { fromWireGrantId, BOUNDS, toWireLeaseId } from "leasehold/internal/wire";
+import { BOUNDS, fromWireGrantId, toWireLeaseId } from "leasehold/internal/wire";
 import type { z } from "zod";
 import {
   LeaseRecord,

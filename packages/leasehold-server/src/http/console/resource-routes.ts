@@ -3,7 +3,7 @@ import { createRoute } from "@hono/zod-openapi";
 import type { Context } from "hono";
 import type { LeaseView, Page } from "leasehold";
 import { leasesOfTask, pausesOf } from "leasehold/internal";
-import { type GrantRecord, BOUNDS } from "leasehold/internal/wire";
+import { BOUNDS, type GrantRecord } from "leasehold/internal/wire";
 import { Resource, ResourceQuery, Seen, SeenBody } from "../../protocol/index.js";
 import { checkMay } from "../auth/access.js";
 import { callerOf, checkResources, TASK_PREFIX } from "../auth/caller.js";

@@ -6,8 +6,8 @@ import {
   type Control,
   checkInteger,
   checkKnown,
-  type TenantLimitStore,
   NO_LIMITS,
+  type TenantLimitStore,
   type TenantLimits,
   withTimeout,
 } from "leasehold/internal";

@@ -2,7 +2,7 @@
 import { createRoute, type z } from "@hono/zod-openapi";
 import type { LeaseView as View } from "leasehold";
 import { checkNumber, KEEP_ENDED_MS } from "leasehold/internal";
-import { type LeaseView, BOUNDS } from "leasehold/internal/wire";
+import { BOUNDS, type LeaseView } from "leasehold/internal/wire";
 import {
   AcquireAnswer,
   AcquireBody,

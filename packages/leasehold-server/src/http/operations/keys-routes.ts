@@ -2,8 +2,8 @@
 import { createRoute } from "@hono/zod-openapi";
 import {
   type ApiKey,
-  createApiKey,
   ApiKeyRotatedError,
+  createApiKey,
   type MadeApiKey,
   revokeApiKey,
   rotateApiKey,
@@ -118,7 +118,8 @@ export function keyRoutes(app: App, services: Services): void {
       const id = keyId(context.req.valid("param").id);
       const { namespace } = callerOf(context);
       const by = byCaller(context, reason);
-      const rotate = () => rotateApiKey(control, random, { namespace, id, overlapMs, maxLifeMs }, by);
+      const rotate = () =>
+        rotateApiKey(control, random, { namespace, id, overlapMs, maxLifeMs }, by);
       const made = await services.budget(context).change(rotate).catch(refused);
       if (!made) throw unknownKey();
       services.authenticator.forget(id);

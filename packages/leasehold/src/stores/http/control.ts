@@ -5,11 +5,11 @@
 import type {
   Act,
   ApiKey,
+  ApiKeyQuery,
   AuditEntry,
   AuditQuery,
   Backing,
   ChainEnd,
-  ApiKeyQuery,
   OperatorActors,
   Pause,
   PauseKey,

@@ -2,7 +2,7 @@
 import { afterEach, expect, test } from "vitest";
 import { newLeaseId, systemRandom } from "../../env/index.js";
 import { manualEnv } from "../../testing/index.js";
-import { fromWireLeaseId, BOUNDS } from "../../wire/index.js";
+import { BOUNDS, fromWireLeaseId } from "../../wire/index.js";
 import { http } from "./index.js";
 
 const closing: (() => Promise<void>)[] = [];

@@ -49,10 +49,10 @@ import { versionTaken } from "../../tasks/port.js";
 import { isTaskId, storedTask } from "../../tasks/record.js";
 import type * as wire from "../../wire/index.js";
 import {
+  BOUNDS,
   fromWireClaimed,
   fromWireDetails,
   fromWireTask,
-  BOUNDS,
   taskInPath,
 } from "../../wire/index.js";
 import { sendBatch } from "./batch.js";

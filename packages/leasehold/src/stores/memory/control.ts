@@ -9,14 +9,14 @@ import {
   type Control,
   chained,
   inTwoSteps,
-  type TenantLimitActs,
-  type TenantLimitStore,
   type NewAuditEntry,
   NO_LIMITS,
   type Pause,
   type PauseActs,
   type PauseKey,
   type PauseStore,
+  type TenantLimitActs,
+  type TenantLimitStore,
   type TenantLimits,
 } from "../../control/index.js";
 import type { Page } from "../../core/index.js";

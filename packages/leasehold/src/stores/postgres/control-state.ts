@@ -1,11 +1,11 @@
 /** Pauses and limits in PostgreSQL. */
 import {
-  type TenantLimitActs,
-  type TenantLimitStore,
   NO_LIMITS,
   type Pause,
   type PauseActs,
   type PauseStore,
+  type TenantLimitActs,
+  type TenantLimitStore,
   type TenantLimits,
 } from "../../control/index.js";
 import { invariant } from "../../env/index.js";

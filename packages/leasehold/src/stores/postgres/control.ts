@@ -18,8 +18,8 @@ import {
 } from "../../control/index.js";
 import type { Failed, LeaseholdError } from "../../core/index.js";
 import type { Session, Sql } from "./connection.js";
-import { addEntries, auditIn, boundWaits } from "./control-audit.js";
 import { keysIn } from "./control-api-keys.js";
+import { addEntries, auditIn, boundWaits } from "./control-audit.js";
 import { limitsIn, pausesIn } from "./control-state.js";
 import { isUniqueViolation, storeError } from "./failures.js";
 import { PostgresOnceStore } from "./once.js";
