@@ -315,12 +315,12 @@ export class Worker implements AsyncDisposable {
   }
 
   /** A server shows it to operators. One that is older refuses the claim, and the log has it anyway. */
-  async #tellStuck(request: ClaimRequest): Promise<void> {
+  async #reportStuck(claim: ClaimRequest): Promise<void> {
     const { store } = this.#context;
     if (!this.#abandoned.isStuck || !store.capabilities.remoteWait) return;
     const abandoned = this.#abandoned.count;
-    const told = { ...request, limit: 1, waitMs: 0, abandoned };
-    await store.claim(told, { timeoutMs: CALL_TIMEOUT_MS }).catch(failedMaybe);
+    const request = { ...claim, limit: 1, waitMs: 0, abandoned };
+    await store.claim(request, { timeoutMs: CALL_TIMEOUT_MS }).catch(failedMaybe);
   }
 
   async #claimUntilStopped(): Promise<void> {
@@ -353,7 +353,7 @@ export class Worker implements AsyncDisposable {
         waitMs: Math.min(LONGEST_WAIT_MS, Math.floor(this.#work.ttlMs / 4)),
       };
       if (limit === 0 || this.#abandoned.isStuck) {
-        await this.#tellStuck(request);
+        await this.#reportStuck(request);
         await this.#whenSlotFreed();
         continue;
       }
