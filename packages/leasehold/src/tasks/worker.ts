@@ -318,8 +318,7 @@ export class Worker implements AsyncDisposable {
   async #reportStuck(claim: ClaimRequest): Promise<void> {
     const { store } = this.#context;
     if (!this.#abandoned.isStuck || !store.capabilities.remoteWait) return;
-    const abandoned = this.#abandoned.count;
-    const request = { ...claim, limit: 1, waitMs: 0, abandoned };
+    const request = { ...claim, limit: 1, waitMs: 0, abandoned: this.#abandoned.count };
     await store.claim(request, { timeoutMs: CALL_TIMEOUT_MS }).catch(failedMaybe);
   }
 
@@ -353,8 +352,7 @@ export class Worker implements AsyncDisposable {
         waitMs: Math.min(LONGEST_WAIT_MS, Math.floor(this.#work.ttlMs / 4)),
       };
       if (limit === 0 || this.#abandoned.isStuck) {
-        await this.#reportStuck(request);
-        await this.#whenSlotFreed();
+        await this.#reportStuck(request).then(() => this.#whenSlotFreed());
         continue;
       }
       const sent = instant(env.clock);
