@@ -114,7 +114,7 @@ export const KeyBody = z
       : `is for holders and operators: ${withArticle(role)} is not limited by prefixes`;
     context.addIssue({ code: "custom", path: ["prefixes"], message });
   })
-  .openapi("NewApiKey");
+  .openapi("NewKey");
 
 export const RotateBody = z
   .strictObject({
