@@ -33,7 +33,7 @@ function nameOf(check: (name: string) => void) {
   });
 }
 
-/** Of the data of a kind. */
+/** The version of the data of a kind. */
 export const Version = z.int().min(FIRST_VERSION).max(LARGEST_VERSION);
 
 /** 1-200 characters without control characters. */

@@ -10,7 +10,7 @@
  *   kept    not tried again, and members that are no calls
  */
 import type { Env } from "../env/index.js";
-import { Retrying, type RetryOptions, UNLESS_APPLIED } from "./retrying.js";
+import { DEFAULT_TIMEOUT_MS, Retrying, type RetryOptions, UNLESS_APPLIED } from "./retrying.js";
 
 export const LEASE_RETRIES = {
   capabilities: "kept",
@@ -110,8 +110,6 @@ type Batch = (
   options?: RetryOptions,
 ) => Promise<{ readonly status: string }[]>;
 type One = (request: unknown, options?: RetryOptions) => Promise<{ readonly status: string }>;
-
-const DEFAULT_TIMEOUT_MS = 5_000;
 
 const batch =
   (more?: RetryOptions) =>

@@ -12,7 +12,7 @@ import { LeaseholdError, StoreUnavailableError } from "./errors.js";
 import type { Failed } from "./port.js";
 import { detailsOf } from "./store-errors.js";
 
-const DEFAULT_TIMEOUT_MS = 5_000;
+export const DEFAULT_TIMEOUT_MS = 5_000;
 const RETRY = { firstMs: 25, longestMs: 400 };
 
 export interface RetryOptions {

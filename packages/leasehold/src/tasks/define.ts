@@ -74,7 +74,7 @@ export type Handler<Data, Output> = (
 /** A handler and the kind of tasks that it is for, as `tasks.work` takes them. */
 export interface TaskHandler {
   readonly kind: string;
-  /** Of its kind: it gets no tasks of a larger version. Absent: 1. */
+  /** The version of its kind: it gets no tasks of a larger one. Absent: 1. */
   readonly version?: number;
   /** Checks the data and does the work. */
   readonly run: (data: Json, context: HandlerContext) => Promise<Json>;
@@ -86,7 +86,7 @@ export interface TaskHandler {
 export interface TaskDefinition<Input = Json, Data = Input, Output = unknown> {
   readonly kind: string;
   readonly defaults: TaskDefaults;
-  /** Of the data. Absent: 1. */
+  /** The version of the data. Absent: 1. */
   readonly version?: number;
   /** @throws InvalidOptionError naming the field of the data */
   check(data: Input): Promise<Json>;

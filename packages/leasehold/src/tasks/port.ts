@@ -156,8 +156,8 @@ export interface ClaimRequest {
   /** How long an empty claim may wait in the store; only with `capabilities.remoteWait`. */
   readonly waitMs?: number;
   /**
-   * Of a worker that is stuck: how many abandoned handlers still run in it. It gets no task, and is shown to operators. Only
-   * with `capabilities.remoteWait`: other stores are seen by no one who could show it.
+   * A worker that is stuck says how many abandoned handlers still run in it. It gets no task, and is shown to operators. It
+   * says so only with `capabilities.remoteWait`: behind other stores there is no server that could show it.
    */
   readonly abandoned?: number | undefined;
 }

@@ -56,7 +56,7 @@ export interface NextRequest extends Ttl {
   readonly versions?: Readonly<Record<string, number>> | undefined;
   /** How long tasks with a `maxRunMs` are held after it. Default 6,000. */
   readonly graceMs?: number | undefined;
-  /** Of a stuck worker: how many abandoned handlers still run in it. It gets no task, and is shown to operators. */
+  /** A stuck worker says how many abandoned handlers still run in it. It gets no task, and is shown to operators. */
   readonly abandoned?: number | undefined;
   /** Chosen by the caller: a repeated request of the same processor returns the same tasks, whatever else it asks. Secret. */
   readonly claimId?: string;
