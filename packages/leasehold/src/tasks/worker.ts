@@ -209,8 +209,7 @@ export class Worker implements AsyncDisposable {
     const byName = byKind(handlers);
     this.#work = new TasksAtWork(context, byName, ttlMs, signal, this.#abandoned, slotFreed);
     this.#limits = workerLimits(context.store.limits, handlers, options.queueLimits ?? {});
-    this.#context = context;
-    this.#concurrency = concurrency;
+    [this.#context, this.#concurrency] = [context, concurrency];
     this.#queues = queues;
     this.#graceMs = graceMs;
     const heldMs = Math.min(graceMs + REPORT_MS, LONGEST_RUN_MS);
@@ -314,12 +313,12 @@ export class Worker implements AsyncDisposable {
     await withTimeout(this.#context.env.clock, LONGEST_WAIT_MS, freed, () => {});
   }
 
-  /** A server shows it to operators. One that is older refuses the claim, and the log has it anyway. */
+  /** A server shows it to operators; one that is older refuses it. */
   async #reportStuck(claim: ClaimRequest): Promise<void> {
     const { store } = this.#context;
     if (!this.#abandoned.isStuck || !store.capabilities.remoteWait) return;
-    const request = { ...claim, limit: 1, waitMs: 0, abandoned: this.#abandoned.count };
-    await store.claim(request, { timeoutMs: CALL_TIMEOUT_MS }).catch(failedMaybe);
+    const report = { ...claim, limit: 1, waitMs: 0, abandoned: this.#abandoned.count };
+    await store.claim(report, { timeoutMs: CALL_TIMEOUT_MS }).catch(failedMaybe);
   }
 
   async #claimUntilStopped(): Promise<void> {
@@ -352,7 +351,8 @@ export class Worker implements AsyncDisposable {
         waitMs: Math.min(LONGEST_WAIT_MS, Math.floor(this.#work.ttlMs / 4)),
       };
       if (limit === 0 || this.#abandoned.isStuck) {
-        await this.#reportStuck(request).then(() => this.#whenSlotFreed());
+        // The wait comes first: a slot that is freed before it begins would go unseen.
+        await Promise.all([this.#whenSlotFreed(), this.#reportStuck(request)]);
         continue;
       }
       const sent = instant(env.clock);
