@@ -3,6 +3,10 @@
  * is free, one call grants it. It is one object that waits for its batch, can be aborted, and becomes the lease. All
  * that an acquire needs otherwise is made when the answer is another one (acquire.ts).
  *
+ * It is a second path beside attempt() of acquire.ts. Without it, in 24 alternating pairs of runs on two cores, an acquire
+ * and a release had 0.89 of the speed for a lone caller on memory [0.88, 0.90], 0.77 for 256 callers [0.75, 0.78], and 0.91 for
+ * 256 callers on PostgreSQL 15 [0.87, 0.94].
+ *
  *   send ──▶ settle: acquired, with trust left ──▶ HeldLease
  *    │         └── anything else ──▶ `next` goes on from this answer
  *    └──▶ abort: rejects at once; a release follows once the call has returned
