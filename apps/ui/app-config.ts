@@ -8,10 +8,15 @@ import { sourceAliases } from "../../scripts/support/sources.js";
 
 const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 
+const REACT = /node_modules\/(react|react-dom|scheduler)\//;
+/** What has the same content and name in each app, and so is one file for all. */
+const SHARED = "assets/shared";
+const LIBRARIES: ReadonlySet<string> = new Set(["react", "rolldown-runtime"]);
+
 /**
  * @param root the app's folder
  * @param page its HTML file
- * @param assetsDir where its scripts, styles and fonts go: below `assets/`, whose files the server lets browsers keep
+ * @param assetsDir where its scripts and styles go: below `assets/`, whose files the server lets browsers keep
  */
 export function appConfig(root: string, page: string, assetsDir: string): UserConfig {
   return {
@@ -34,7 +39,17 @@ export function appConfig(root: string, page: string, assetsDir: string): UserCo
       reportCompressedSize: false,
       chunkSizeWarningLimit: 1_000,
       // How long the plugins take depends on what else the machine does.
-      rolldownOptions: { input: join(root, page), checks: { bundlerTimings: false } },
+      rolldownOptions: {
+        input: join(root, page),
+        checks: { bundlerTimings: false },
+        output: {
+          codeSplitting: { groups: [{ name: "react", test: REACT }] },
+          chunkFileNames: ({ name }) =>
+            `${LIBRARIES.has(name) ? SHARED : assetsDir}/[name]-[hash].js`,
+          assetFileNames: ({ names }) =>
+            `${names[0]?.endsWith(".woff2") ? SHARED : assetsDir}/[name]-[hash][extname]`,
+        },
+      },
     },
   };
 }

@@ -12,6 +12,8 @@ if (!existsSync(`${from}/simulator.html`)) {
   process.exit(1);
 }
 rmSync(to, { recursive: true, force: true });
-cpSync(`${from}/assets/simulator`, `${to}/assets/simulator`, { recursive: true });
+for (const folder of ["simulator", "shared"]) {
+  cpSync(`${from}/assets/${folder}`, `${to}/assets/${folder}`, { recursive: true });
+}
 cpSync(`${from}/favicon.svg`, `${to}/favicon.svg`);
 cpSync(`${from}/simulator.html`, `${to}/index.html`);

@@ -18,7 +18,7 @@ const root = fileURLToPath(new URL("../..", import.meta.url));
 const COMMAND = "UPDATE_GOLDEN=1 npx vitest run tests/packaging/contents.test.ts";
 const UPDATES = process.env["UPDATE_GOLDEN"] === "1";
 /** What Vite makes of the console and the simulator. */
-const CHUNK = /^(dist\/web\/assets\/(?:simulator\/)?)[\w-]+(\.\w+)$/;
+const CHUNK = /^(dist\/web\/assets\/(?:(?:simulator|shared)\/)?)[\w-]+(\.\w+)$/;
 
 describe.each(PUBLISHED)("%s", (name) => {
   const folder = join(root, "packages", name);

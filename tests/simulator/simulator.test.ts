@@ -423,7 +423,7 @@ describeChromium("the simulator in Chromium", () => {
     const { page } = await open();
     const { sizes, bytes } = await loadedBy(page);
     globalThis.console.info(`the simulator: ${bytes} bytes as gzip\n${sizes.join("\n")}`);
-    expect(sizes.filter((size) => !size.startsWith("/assets/simulator/"))).toEqual([]);
+    expect(sizes.filter((size) => !/^\/assets\/(simulator|shared)\//.test(size))).toEqual([]);
     expect(sizes.length).toBeGreaterThan(2);
     expect(bytes).toBeLessThan(MOST_LOAD_BYTES);
   });

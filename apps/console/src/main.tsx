@@ -1,6 +1,4 @@
-import { createRoot } from "react-dom/client";
-import "leasehold-ui/styles.css";
+import { render } from "leasehold-ui";
 import { App } from "./app/app.js";
 
-const root = document.getElementById("root");
-if (root) createRoot(root).render(<App />);
+render(<App />);

@@ -8,6 +8,7 @@ export { durationText } from "./duration.js";
 export { Icon, type IconName } from "./icon.js";
 export { Modal } from "./modal.js";
 export { PageHead } from "./page-head.js";
+export { render } from "./render.js";
 export { type Shortcuts, useShortcuts } from "./shortcuts.js";
 export { THEMES, ThemeProvider, useTheme } from "./theme.js";
 export { Token } from "./token.js";
