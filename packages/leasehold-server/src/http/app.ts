@@ -41,7 +41,6 @@ import { resolveLimits, TenantsLimits } from "./limits/limits.js";
 import { TenantAdmission } from "./limits/tenant-admission.js";
 import { Tenants } from "./limits/tenants.js";
 import { ThreadShare } from "./limits/thread-share.js";
-import { Urgencies } from "./limits/urgency.js";
 import { AccessAudit } from "./operations/access-audit.js";
 import { Pauses } from "./operations/pauses.js";
 import {
@@ -59,6 +58,7 @@ import { declareRoutes } from "./routes.js";
 import { newApp } from "./routing.js";
 import { newServices } from "./services.js";
 import { measuredRequests, observeStores, RequestMeter } from "./telemetry.js";
+import { Urgencies } from "./urgency.js";
 
 /**
  * Creates the server as a fetch handler. Serve it with {@link listen}, {@link nodeHandler} or any host that takes a

@@ -2,9 +2,9 @@
 import type { Server } from "node:http";
 import type { DropArgument, Socket } from "node:net";
 import type { Clock, Logger } from "leasehold";
-import { Counts } from "./limits/counts.js";
-import { networkOf } from "./limits/networks.js";
-import { Sampler } from "./limits/sampler.js";
+import { networkOf } from "./auth/network-of.js";
+import { Counts } from "./counts.js";
+import { Sampler } from "./sampler.js";
 
 export interface ConnectionLimits {
   /** Maximum number of connections in total. */

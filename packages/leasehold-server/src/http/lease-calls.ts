@@ -22,10 +22,10 @@ import {
 import { type Caller, callerOf, checkResources } from "./auth/caller.js";
 import type { Contention } from "./console/contention.js";
 import { mayBeAnothers, refuseIfAnothers, refuseIfPaused } from "./lease-refusals.js";
-import type { LeaseCounts } from "./limits/lease-counts.js";
 import type { LeaseWaiters } from "./limits/lease-waiters.js";
 import type { Pauses } from "./operations/pauses.js";
 import { type Revoked, revokeAudited } from "./operations/revoking.js";
+import type { LeaseCounts } from "./quotas/lease-counts.js";
 import type { Budget, RequestScope } from "./request.js";
 
 /** The request that caused an event, and the resource. */

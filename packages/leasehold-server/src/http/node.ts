@@ -7,10 +7,10 @@ import { BUDGET_HEADER, REQUEST_ID_HEADER } from "leasehold/internal/wire";
 import type { ServerApp } from "./app-options.js";
 import { certificateOf } from "./client-certificates.js";
 import { RequestTurns } from "./limits/request-turns.js";
-import { Sampler } from "./limits/sampler.js";
 import { NodeAnswer } from "./node-answer.js";
 import { ProblemError, refusalOf, toResponse } from "./problems.js";
 import type { BodyChunks } from "./request.js";
+import { Sampler } from "./sampler.js";
 
 /** Node's IncomingMessage with the properties that frameworks add. */
 export interface NodeRequest {

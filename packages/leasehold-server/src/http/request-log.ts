@@ -10,8 +10,8 @@
 import type { Env, Timer } from "leasehold";
 import { withoutLeaseIds } from "leasehold/internal";
 import type { Caller } from "./auth/caller.js";
-import { Sampler } from "./limits/sampler.js";
 import { problemOf } from "./problems.js";
+import { Sampler } from "./sampler.js";
 
 /** Lines per second about refused requests: without a caller, and of each tenant. */
 const MOST_PER_SECOND = 100;

@@ -28,19 +28,19 @@ import {
   type Named,
   newLeaseCalls,
 } from "./lease-calls.js";
-import { HistoryBudget } from "./limits/history-budget.js";
-import { LeaseCounts } from "./limits/lease-counts.js";
 import { LeaseWaiters } from "./limits/lease-waiters.js";
-import { limitedTicks } from "./limits/limited-ticks.js";
 import { type ServerLimits, servedTtl, type TenantsLimits } from "./limits/limits.js";
-import { type Quota, Quotas } from "./limits/quotas.js";
-import { mostRecords, Records } from "./limits/records.js";
 import { StoreTurns } from "./limits/store-turns.js";
 import type { Tenants } from "./limits/tenants.js";
 import type { ThreadShare } from "./limits/thread-share.js";
 import { TtlChoices } from "./limits/ttl-choices.js";
 import type { Pauses } from "./operations/pauses.js";
 import { type ProblemError, tooMany } from "./problems.js";
+import { HistoryBudget } from "./quotas/history-budget.js";
+import { LeaseCounts } from "./quotas/lease-counts.js";
+import { limitedTicks } from "./quotas/limited-ticks.js";
+import { type Quota, Quotas } from "./quotas/quotas.js";
+import { mostRecords, Records } from "./quotas/records.js";
 import { Budget, type RequestScope } from "./request.js";
 
 export interface Services {

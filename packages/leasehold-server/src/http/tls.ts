@@ -15,9 +15,9 @@ import type { Socket } from "node:net";
 import { createSecureContext, type TLSSocket } from "node:tls";
 import { type Clock, InvalidOptionError, type Logger } from "leasehold";
 import { damagedCertificate } from "leasehold/internal";
-import { Sampler } from "./limits/sampler.js";
 import { ProblemError } from "./problems.js";
 import { rawAnswer } from "./raw-answer.js";
+import { Sampler } from "./sampler.js";
 import type { ServerTls } from "./tls-options.js";
 
 const HANDSHAKE_TIMEOUT_MS = 10_000;

@@ -29,12 +29,12 @@ import {
   withTimeout,
 } from "leasehold/internal";
 import { LOOPBACK_HOSTS } from "../../protocol/index.js";
-import { Counts } from "../limits/counts.js";
-import { networkOf } from "../limits/networks.js";
+import { Counts } from "../counts.js";
 import { ProblemError, tooMany, unauthenticated } from "../problems.js";
 import { BootstrapToken } from "./bootstrap.js";
 import type { Caller } from "./caller.js";
 import { checkHost, checkKeyless, type TrustedHosts } from "./keyless.js";
+import { networkOf } from "./network-of.js";
 import type { Oidc } from "./oidc/oidc.js";
 
 /** `none`: every caller is an admin; `ifAny`: the same until the first key; `keys`: a key is required. */

@@ -4,11 +4,11 @@
  */
 import type { Clock, Logger } from "leasehold";
 import type { AuditLog } from "leasehold/internal";
-import { Counts } from "../limits/counts.js";
-import { networkOf } from "../limits/networks.js";
+import { Counts } from "../counts.js";
 import { ProblemError } from "../problems.js";
 import type { Caller } from "./caller.js";
 import type { AddressList } from "./client-address.js";
+import { networkOf } from "./network-of.js";
 
 /** The addresses from which a tenant may be used; undefined: all. */
 export type AllowedFrom = (namespace: string) => AddressList | undefined;

@@ -4,7 +4,7 @@
  */
 import type { Clock, Random } from "leasehold";
 import { randomHex } from "leasehold/internal";
-import { Counts } from "../limits/counts.js";
+import { Counts } from "../counts.js";
 import { FeedTurns, type Reader } from "./feed-turns.js";
 
 /** A stream sends so much at a time, in characters, so that one that is not read takes no more. */

@@ -1,8 +1,8 @@
 import { manualClock, manualEnv } from "leasehold/testing";
 import { expect, it } from "vitest";
+import { Quotas } from "../quotas/quotas.js";
 import { Admission } from "./admission.js";
 import { DEFAULT_LIMITS, Rates, resolveLimits, servedTtl, TenantsLimits } from "./limits.js";
-import { Quotas } from "./quotas.js";
 
 const RANGE = { minMs: 1, maxMs: 2 ** 31, stepMs: 1 };
 

@@ -11,13 +11,13 @@ import {
   type TaskStore,
 } from "leasehold/internal";
 import type { EventTopic } from "leasehold/internal/wire";
+import { Counts } from "../counts.js";
 import type { Activities, Followers, TenantActivity } from "../events/activity.js";
 import type { Listener } from "../events/event-stream.js";
 import { EventHub } from "../events/events.js";
 import type { Pauses } from "../operations/pauses.js";
 import { type ProblemError, tooMany } from "../problems.js";
 import { ClaimSlots } from "./claim-slots.js";
-import { Counts } from "./counts.js";
 import type { ServerLimits } from "./limits.js";
 import { PageTurns } from "./page-turns.js";
 import { type Scan, ScanSlots } from "./scan-slots.js";

@@ -2,7 +2,7 @@
 import type { Context } from "hono";
 import type { AdminOutcome, TaskState, TaskStore } from "leasehold/internal";
 import { callerOf } from "../auth/caller.js";
-import { knownTasks } from "../limits/known-tasks.js";
+import { knownTasks } from "../quotas/known-tasks.js";
 import type { AppEnv } from "../request.js";
 import type { Services } from "../services.js";
 

@@ -3,8 +3,8 @@
  * in whatever spelling, is never urgent.
  */
 
-import { type RouteRules, routeIn, type Urgency } from "../route-rules.js";
-import type { App } from "../routing.js";
+import { type RouteRules, routeIn, type Urgency } from "./route-rules.js";
+import type { App } from "./routing.js";
 
 /** Request targets that node's adapter does not change: without escapes and dot segments. */
 const PLAIN = /^\/(?!\.\.?(\/|\?|$))([!$&-.0-;=?-[\]_a-z~]|\/(?!\.\.?(\/|\?|$)))*$/i;

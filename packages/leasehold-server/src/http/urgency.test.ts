@@ -1,7 +1,7 @@
 import { expect, it, vi } from "vitest";
-import { openTestApp } from "../../../../../tests/support/server/app.js";
-import { ROUTE_RULES } from "../../../../../tests/support/server/declared-routes.js";
-import { TEST_LIMITS } from "../../../../../tests/support/server/test-limits.js";
+import { openTestApp } from "../../../../tests/support/server/app.js";
+import { ROUTE_RULES } from "../../../../tests/support/server/declared-routes.js";
+import { TEST_LIMITS } from "../../../../tests/support/server/test-limits.js";
 
 /** An app that refuses all demands, because it serves one that does not end. */
 async function openFull(options: { basePath?: string } = {}) {

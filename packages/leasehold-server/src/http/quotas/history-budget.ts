@@ -4,7 +4,7 @@
  * database with a single resource. The history is for people, so the others are left out of it.
  */
 import type { Clock, Logger } from "leasehold";
-import { Sampler } from "./sampler.js";
+import { Sampler } from "../sampler.js";
 
 const REFILL_MS = 3_600_000;
 const LOG_EVERY_MS = 60_000;
