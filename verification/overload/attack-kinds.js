@@ -18,6 +18,12 @@ const DRIPPING = { unfinished: true, drips: true };
 const readOf = (bytes) =>
   JSON.stringify([...Array(Math.floor(bytes / 300))].map(() => "r".repeat(250)));
 
+/** An acquire of a lease that no one else wants. */
+const ownLease = () => {
+  const leaseId = `${Buffer.from(randomUUID()).toString("base64url")}.${randomBytes(24).toString("hex")}`;
+  return JSON.stringify([{ leaseId, holder: "attacker", ttlMs: 1_000 }]);
+};
+
 /** Claims of queues of the attacker's own. */
 const claimOf = (queues, more) => JSON.stringify({ processor: "p", queues, ...more });
 
@@ -33,8 +39,8 @@ function emptyList() {
  * Each has this many connections, and sends the next request as soon as one is answered. Those with bodies send
  * them as large as the server was before it bounded them, and on every other connection as large as it allows.
  *
- * - `body` is shared by all requests of one size, `each` is made for each of them, and `also` is what half of the
- *   connections send instead.
+ * - `body` is shared by all requests of one size, `each` is made for each of them, `also` is what half of the connections
+ *   send instead, and `few` what one of so many sends.
  * - `ahead`: without a key, and so many requests before the first answer.
  * - `unfinished`: the last byte of a body is not sent, and no answer is waited for after the attack.
  * - `drips`: of a body, a byte at a time is sent.
@@ -44,6 +50,9 @@ function emptyList() {
  * - `viewer`: by a key that may only read.
  * - `takes: "memory"`: no leases even without protection.
  * - `spares`: stores where nothing is lost without the protection either, because a turn of the event loop does little.
+ * - `streams`, `results`: beside the connections, so many event streams of the attacker, and waits for results.
+ * - `leavesEveryMs`: all connections are cut at once after this time, and opened again.
+ * - `late`: the holders connect while the attack is under way.
  * - `lasting`: what protects cannot be switched off, so nothing need be lost with --unprotected.
  */
 export const ATTACKS = {
@@ -146,6 +155,34 @@ export const ATTACKS = {
     path: () => "/v1/activity",
     unfinished: true,
     also: { method: "POST", path: () => "/v1/leases/renew", each: () => bogusRenewals(20) },
+    lasting: true,
+  },
+  /** Streams that are opened and cut together, while others of the tenant change leases. */
+  closes: {
+    connections: 1_520,
+    method: "GET",
+    path: () => "/v1/events",
+    unfinished: true,
+    leavesEveryMs: 3_000,
+    few: { one: 76, method: "POST", path: () => "/v1/leases/acquire", each: ownLease },
+    late: true,
+    lasting: true,
+  },
+  /** Claims, streams and waits for results, as many as a tenant may have, while tasks are added. */
+  crowds: {
+    connections: 920,
+    method: "POST",
+    path: () => "/api/tasks/next",
+    each: () => claimOf(["crowd"], { waitMs: 20_000 }),
+    few: {
+      one: 46,
+      method: "POST",
+      path: () => "/api/tasks",
+      each: () => '{"queue":"crowd","task_data":1}',
+    },
+    streams: 2_300,
+    results: 400,
+    late: true,
     lasting: true,
   },
   /** Bodies of a reader that arrive a byte at a time and never end: large ones, and small ones, which are more at once. */

@@ -1,4 +1,5 @@
 // What a hostile tenant can do to another one's leases, with the limits that protect and without them.
+import { randomUUID } from "node:crypto";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { Agent, request } from "node:http";
 import { connect } from "node:net";
@@ -8,7 +9,8 @@ import { ATTACKS, MIB } from "./attack-kinds.js";
 import { wrongWithAttack } from "./judge.js";
 import { child, hold, said, scriptOf } from "./processes.js";
 
-const HOLDERS = 20;
+/** How long an attack is under way before late holders connect. */
+const LATE_MS = 2_000;
 const DRIP_MS = 50;
 /** As the server was before it had them. */
 const UNPROTECTED = {
@@ -22,7 +24,7 @@ const UNPROTECTED = {
 
 /**
  * @param {string} wanted the name of an attack, or `all`
- * @param {{ store?: string, control?: string, engine: string, seconds: number, unprotected: boolean, json: boolean }} options
+ * @param {{ store?: string, control?: string, engine: string, seconds: number, holders: number, unprotected: boolean, json: boolean }} options
  * @returns {Promise<number>} the exit code
  */
 export async function attackAll(wanted, options) {
@@ -46,7 +48,8 @@ export async function attackAll(wanted, options) {
   return code;
 }
 
-async function attack(name, { store: given, control = "", engine, seconds, unprotected }) {
+async function attack(name, options) {
+  const { store: given, control = "", engine, seconds, holders, unprotected } = options;
   const { tasks = 0, taskBytes = 4 * MIB - 100, limits = {}, instances = 1 } = ATTACKS[name];
   const folder = mkdtempSync(join(tmpdir(), "leasehold-attack-"));
   const store = given ?? `pglite:${join(folder, "db")}`;
@@ -64,9 +67,14 @@ async function attack(name, { store: given, control = "", engine, seconds, unpro
       await said(server.stdout, (line) => line),
     );
     const [url] = urls;
-    const letGo = await hold(url.replace("//", `//${healthy}@`), HOLDERS);
+    const { late = false } = ATTACKS[name];
+    const holding = later(late ? LATE_MS : 0, () =>
+      hold(url.replace("//", `//${healthy}@`), holders),
+    );
+    if (!late) await holding;
     const key = ATTACKS[name].viewer ? viewer : attacker;
     const statuses = await attacked(ATTACKS[name], { urls, key, seconds, unprotected });
+    const letGo = await holding;
     const held = await letGo();
     const peakMiB = Math.round(peakBytesOf(server.pid) / MIB);
     const { takes, spares } = ATTACKS[name];
@@ -76,6 +84,7 @@ async function attack(name, { store: given, control = "", engine, seconds, unpro
       takes,
       lasting,
       engine,
+      holders,
       unprotected,
       seconds,
       ...held,
@@ -95,9 +104,10 @@ async function attack(name, { store: given, control = "", engine, seconds, unpro
 /** @returns how often each status came; `none`: the connection was cut */
 async function attacked(kind, { urls, key, seconds, unprotected }) {
   const [url] = urls;
-  const { connections, body, ahead, also } = kind;
+  const { connections, body, ahead, also, few, streams = 0, results = 0, leavesEveryMs } = kind;
   if (ahead !== undefined) return attackedAhead(kind, { url, seconds });
-  const agent = new Agent({ keepAlive: true, maxSockets: connections / urls.length });
+  const all = connections + streams + results;
+  const agent = new Agent({ keepAlive: true, maxSockets: all / urls.length });
   const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
   const announced = await maxBodyBytes(url, headers);
   const statuses = {};
@@ -110,14 +120,32 @@ async function attacked(kind, { urls, key, seconds, unprotected }) {
   const attacker = async (_, index) => {
     const isOdd = index % 2 === 1;
     const instance = urls[(index >> 1) % urls.length];
-    const { method, path, each, unfinished, drips = false } = (isOdd && also) || kind;
+    const own = few && index % few.one === 0 ? few : (isOdd && also) || kind;
+    const { method, path, each, unfinished, drips = false } = own;
     const shared = isOdd && !unprotected ? allowed : large;
     while (performance.now() < endMs) {
       const target = { method, path: path(), headers, drips };
       note(await send(agent, instance, target, each?.() ?? shared, unfinished ? endMs : undefined));
     }
   };
-  await Promise.all(Array.from({ length: connections }, attacker));
+  const following = { method: "GET", path: "/v1/events", headers, drips: false };
+  const waiting = { method: "GET", headers, drips: false };
+  const follower = async () => note(await send(agent, url, following, undefined, endMs));
+  const waiter = async () => {
+    const body = JSON.stringify({ id: randomUUID(), queue: "never", task_data: 1 });
+    const added = await fetch(`${url}/api/tasks`, { method: "POST", headers, body });
+    const path = `/v1/tasks/${(await added.json()).id}/result?waitMs=20000`;
+    while (performance.now() < endMs) {
+      note(await send(agent, url, { ...waiting, path }, undefined, endMs));
+    }
+  };
+  const leaving = leavesEveryMs && setInterval(() => agent.destroy(), leavesEveryMs);
+  await Promise.all([
+    ...Array.from({ length: streams }, follower),
+    ...Array.from({ length: results }, waiter),
+    ...Array.from({ length: connections }, attacker),
+  ]);
+  clearInterval(leaving);
   agent.destroy();
   return statuses;
 }
@@ -206,9 +234,16 @@ function peakBytesOf(pid) {
   }
 }
 
+/** Runs it after this time. */
+async function later(ms, run) {
+  if (ms > 0) await new Promise((resolve) => setTimeout(resolve, ms));
+  return run();
+}
+
 function textOf({
   attack: name,
   engine,
+  holders,
   unprotected,
   seconds,
   lost,
@@ -221,7 +256,7 @@ function textOf({
   const answers = Object.entries(statuses).map(([status, count]) => `${count} x ${status}`);
   return (
     `${name} on ${engine}, ${how}, ${seconds} s: ${answers.join(", ") || "no answer"}\n` +
-    `  ${HOLDERS} leases of another tenant: ${renewals} renewals, ${lost} lost, least time left ${leastLeftMs} ms; ` +
+    `  ${holders} leases of another tenant: ${renewals} renewals, ${lost} lost, least time left ${leastLeftMs} ms; ` +
     `the server's memory at its peak ${peakMiB} MiB`
   );
 }

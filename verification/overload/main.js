@@ -7,10 +7,10 @@
 //                                           folder of its own
 //   npm run verify -- overload --store postgres://...   your own database
 //   npm run verify -- overload --json              the figures for machines
-//   npm run verify -- overload --attack all        instead: one tenant attacks, while another one's 20 holders renew:
+//   npm run verify -- overload --attack all        instead: one tenant attacks, while another one's 20 holders renew (--holders):
 //                                           complete, enqueue, metrics, renewals, uploads, lists, scans,
 //                                           keyless, pipelining, queues, waits, notifications, pauses, streams,
-//                                           drips
+//                                           closes, crowds, drips
 //   npm run verify -- overload --attack renewals --unprotected     the same without the limits that protect: leases
 //                                           must then be lost
 //   npm run verify -- overload --attack all --engine memory
@@ -33,7 +33,7 @@ const { values } = argumentsOf(import.meta.url, {
   options: {
     seconds: { type: "string", default: "20" },
     times: { type: "string", default: "5" },
-    holders: { type: "string", default: "200" },
+    holders: { type: "string" },
     store: { type: "string" },
     engine: { type: "string" },
     attack: { type: "string" },
@@ -41,7 +41,12 @@ const { values } = argumentsOf(import.meta.url, {
     json: { type: "boolean", default: false },
   },
 });
-const [seconds, times, holders] = [values.seconds, values.times, values.holders].map(Number);
+const isAttack = values.attack !== undefined;
+const [seconds, times, holders] = [
+  values.seconds,
+  values.times,
+  values.holders ?? (isAttack ? "20" : "200"),
+].map(Number);
 
 /** @param {import("./engines.js").Places} places */
 async function main(places) {
@@ -206,6 +211,9 @@ if (engine.startsWith("http") && values.attack !== undefined) {
 }
 const run = async (/** @type {import("./engines.js").Places} */ places) => {
   if (values.attack === undefined) await main(places);
-  else process.exitCode = await attackAll(values.attack, { ...values, ...places, engine, seconds });
+  else {
+    const options = { ...values, ...places, engine, seconds, holders };
+    process.exitCode = await attackAll(values.attack, options);
+  }
 };
 await (values.store === undefined ? onEngine(engine, run) : run({ store: values.store }));

@@ -91,4 +91,28 @@ export const HTTP = [
     by: "",
     check: tested("packages/leasehold-server/src/http/limits/request-turns.test.ts", "flood"),
   },
+  {
+    name: "each-key-has-the-rate-of-its-tenant",
+    what: "Each key has a bucket of its own, so a tenant with many keys may send many times its rate.",
+    file: "packages/leasehold-server/src/http/limits/tenant-admission.ts",
+    find: "    const bucket = `${name} ${namespace}`;",
+    by: "    const bucket = `${name} ${keyId}`;",
+    check: tested("packages/leasehold-server/src/http/limits/tenant-admission.test.ts"),
+  },
+  {
+    name: "slots-are-free-at-once",
+    what: "A slot is free in the turn in which its call ends, so that a fast store serves one tenant after another call of the same.",
+    file: "packages/leasehold-server/src/http/limits/slots.ts",
+    find: 'else if (rest === "turn" || takenMs === 0) void nextTurn().then(end);',
+    by: 'else if (rest === "turn" || takenMs === 0) end();',
+    check: tested("packages/leasehold-server/src/http/limits/slots.test.ts"),
+  },
+  {
+    name: "slots-of-a-late-call-are-lost",
+    what: "A call that gives up its wait lets none behind it begin.",
+    file: "packages/leasehold-server/src/http/limits/slots.ts",
+    find: "          this.#serve();\n        },",
+    by: "        },",
+    check: tested("packages/leasehold-server/src/http/limits/slots.test.ts"),
+  },
 ];

@@ -301,7 +301,7 @@ export const STRANGERS_1 = [
   {
     name: "stranger-chunked-body-weighs-nothing",
     what: "A body without a declared length counts as empty, so a tenant may send any number of the largest bodies at once.",
-    file: `${SERVER}/limits/tenant-load.ts`,
+    file: `${SERVER}/limits/tenant-admission.ts`,
     find: '  if (headers.has("transfer-encoding")) return most;\n',
     by: "",
   },
@@ -309,7 +309,7 @@ export const STRANGERS_1 = [
     name: "stranger-slow-client-slow-store",
     firstMissed: true,
     what: "The time that a client takes to send its body counts as the store's, and lowers how many requests are admitted.",
-    file: `${SERVER}/limits/demand.ts`,
+    file: `${SERVER}/limits/admission.ts`,
     find: 'this.#leave?.("paused");',
     by: "this.#leave?.();",
   },

@@ -257,13 +257,6 @@ export const STRANGERS_2 = [
     by: "    if (keyId === null) return;",
   },
   {
-    name: "stranger-unread-stream-frees-a-place",
-    what: "An event stream that is cancelled before its first read lowers the count of open streams, so its key and tenant may open more streams than their limit.",
-    file: `${SERVER}/events/event-stream.ts`,
-    find: "        if (this.#open.delete(stream)) this.#counts.add(listener.keyId, -1);",
-    by: "        this.#open.delete(stream);\n        this.#counts.add(listener.keyId, -1);",
-  },
-  {
     name: "stranger-once-page-larger-than-limit",
     firstMissed: true,
     what: "GET /v1/once returns more records than its limit where the limit is above 20 and no multiple of 20, such as 40 for ?limit=30.",

@@ -271,24 +271,10 @@ export const STRANGERS_3 = [
     ],
   },
   {
-    name: "stranger-keys-share-a-rate",
-    what: "All keys of a tenant share the rate that each of them should have, so one busy program makes the server refuse the others, renewals among them.",
-    file: `${SERVER}/limits/tenant-admission.ts`,
-    find: '    const client = `${keeps ? "keeps" : "demands"} ${actor}`;',
-    by: '    const client = `${keeps ? "keeps" : "demands"} ${namespace}`;',
-    also: [
-      {
-        file: `${SERVER}/limits/tenant-admission.ts`,
-        find: "  async delayRefusal({ actor, keyId }: Caller): Promise<void> {\n    const isPrompt = keyId === null || this.#rates.take(`refusals ${actor}`, PROMPT_REFUSALS) === 0;",
-        by: "  async delayRefusal({ namespace, keyId }: Caller): Promise<void> {\n    const isPrompt =\n      keyId === null || this.#rates.take(`refusals ${namespace}`, PROMPT_REFUSALS) === 0;",
-      },
-    ],
-  },
-  {
     name: "stranger-watched-activity-is-dropped",
     what: "An open stream of a quiet tenant's activity ends when 50 other tenants use the server, and the client that comes back finds no past activities.",
     file: `${SERVER}/events/activity.ts`,
-    find: "    const [quietest] = [...this.#tenants]\n      .filter(([, { streams }]) => streams.total === 0)\n      .sort(([, a], [, b]) => a.usedMs - b.usedMs);",
+    find: "    const [quietest] = [...this.#tenants]\n      .filter(([, { streams }]) => streams === 0)\n      .sort(([, a], [, b]) => a.usedMs - b.usedMs);",
     by: "    const [quietest] = [...this.#tenants].sort(([, a], [, b]) => a.usedMs - b.usedMs);",
   },
 ];

@@ -246,20 +246,6 @@ export const STRANGERS_4 = [
     by: "",
   },
   {
-    name: "stranger-scans-share-another-question",
-    what: "While another scan of the tenant runs, two requests for different lists of once, or for different concurrency keys, get the answer to the first one's question.",
-    file: `${SERVER}/once/routes.ts`,
-    find: 'services.scan(context, ["once", part], () => once.list(part));',
-    by: 'services.scan(context, ["once", part.prefix, part.cursor], () => once.list(part));',
-    also: [
-      {
-        file: `${SERVER}/native/task-results-routes.ts`,
-        find: 'services.scan(context, ["keys", query], read);',
-        by: 'services.scan(context, ["keys", limit], read);',
-      },
-    ],
-  },
-  {
     name: "stranger-pause-shares-read-under-way",
     what: "An instance that is asked to pause a prefix or queue while it reads the pauses takes that earlier read for its own, so it answers that the pause is set and still grants for a second.",
     file: `${SERVER}/operations/pauses.ts`,

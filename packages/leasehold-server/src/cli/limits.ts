@@ -49,7 +49,7 @@ function addSet(limits: Command): void {
     )
     .option(
       "--rate <n>",
-      "requests per second of one key; none means the limit of the server",
+      "requests per second of the tenant at each instance; none means the limit of the server",
       perSecond,
     )
     .addHelpText("after", SET_HELP)
@@ -107,7 +107,7 @@ async function show(
     [
       `live leases                  ${limitOr(limits.leases)}`,
       `pending and running tasks    ${limitOr(limits.tasks)}`,
-      `requests per second of a key ${limitOr(limits.ratePerSecond)}`,
+      `requests per second ${limitOr(limits.ratePerSecond)}`,
     ].join("\n"),
   );
 }

@@ -27,7 +27,10 @@ export function warnOfNoEffect(
     const remedy = control
       ? "there is none yet: create one with `leasehold keys create`"
       : "this store keeps none: name a database that does (PostgreSQL, PGlite) with --control";
-    warn("--limits ratePerSecond", `it limits the requests of each API key, and ${remedy}`);
+    warn(
+      "--limits ratePerSecond",
+      `it limits the requests of tenants with API keys, and ${remedy}`,
+    );
   }
   const { minMs, maxMs } = leases.capabilities.ttl;
   if (shortestTtlMs !== undefined && shortestTtlMs < minMs) {

@@ -35,12 +35,10 @@ import { Direct } from "./direct.js";
 import { Entry, noteBodyAt, OVERLOADED } from "./entry.js";
 import { Activities } from "./events/activity.js";
 import type { LeaseListener } from "./lease-calls.js";
-import { Admission } from "./limits/admission.js";
-import { Demand } from "./limits/demand.js";
+import { Admission, Demand } from "./limits/admission.js";
 import { resolveLimits, TenantsLimits } from "./limits/limits.js";
 import { TenantAdmission } from "./limits/tenant-admission.js";
 import { Tenants } from "./limits/tenants.js";
-import { ThreadShare } from "./limits/thread-share.js";
 import { AccessAudit } from "./operations/access-audit.js";
 import { Pauses } from "./operations/pauses.js";
 import {
@@ -126,7 +124,6 @@ export function createApp(options: AppOptions): ServerApp {
   const tasks = observed(timedTasks(measuredTasks, clock, latencies), noteTask);
   const generator = new GeneratorState(options.backing);
   const recorder = history && startRecorder(history, env);
-  const threadShare = new ThreadShare(clock);
   const limits = resolveLimits(options.limits);
   const pauses = new Pauses(control, env);
   const tenants = new Tenants({
@@ -160,7 +157,6 @@ export function createApp(options: AppOptions): ServerApp {
       leases,
       tasks,
       once,
-      threadShare,
       schedules,
       generator,
       history: recorder,
@@ -177,7 +173,6 @@ export function createApp(options: AppOptions): ServerApp {
       onTaskEvent: noteTask,
     },
     {
-      noteRenewed: (caller) => tenantAdmission.noteRenewed(caller),
       onLeaseEvent: noteLease,
       onReplaced: recorder?.record,
     },
@@ -263,6 +258,7 @@ export function createApp(options: AppOptions): ServerApp {
       context.set("arriving", (read) => entered.arriving(read));
       context.set("scanning", (wait) => entered.scanning(wait));
       context.set("begin", (items) => entered.begin(items));
+      context.set("measured", (work) => entered.measured(work));
       return next();
     });
   });
@@ -289,10 +285,7 @@ export function createApp(options: AppOptions): ServerApp {
     authenticator,
     pauses,
     unhandled,
-    repeat(env, "forget full buckets", 60_000, async () => {
-      tenantAdmission.forget();
-      threadShare.forget();
-    }),
+    repeat(env, "forget lease waiters that have given up", 60_000, async () => tenants.forget()),
   ];
   if (keyUses) background.push(keyUses);
   if (once) background.push(startCollector(once, env, "ended records of once"));

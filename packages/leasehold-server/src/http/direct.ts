@@ -15,7 +15,7 @@ import { readJson } from "leasehold/internal";
 import { BOUNDS, REQUEST_ID_HEADER } from "leasehold/internal/wire";
 import type { Caller } from "./auth/caller.js";
 import type { Entered, Entry } from "./entry.js";
-import type { Demand } from "./limits/demand.js";
+import type { Demand } from "./limits/admission.js";
 import { KEEPING_ROUTES, type KeepingRoute } from "./native/leases-routes.js";
 import { fieldErrors, invalid, problemOf, toResponse } from "./problems.js";
 import {

@@ -15,7 +15,7 @@ import { type ClientCertificates, keyByCertificate } from "./auth/certificates.j
 import { type AddressList, clientAddress } from "./auth/client-address.js";
 import type { Networks } from "./auth/networks.js";
 import { checkScope } from "./auth/scope.js";
-import type { Demand } from "./limits/demand.js";
+import type { Demand } from "./limits/admission.js";
 import type { Admitted, TenantAdmission } from "./limits/tenant-admission.js";
 import { tooMany } from "./problems.js";
 import type { Answer, Connection } from "./request.js";
@@ -162,6 +162,11 @@ export class Entered {
   /** To be awaited with the number of items of a body that is an array, before they are checked and served. */
   begin(items: number): Promise<void> {
     return this.#admission.admitted.begin(items);
+  }
+
+  /** Runs work that takes as long as its sender chooses, and charges its tenant. */
+  measured<T>(work: () => Promise<T>): Promise<T> {
+    return this.#admission.admitted.measured(work);
   }
 
   /** @throws OVERLOADED */

@@ -19,10 +19,10 @@ import {
   type RevokeRequest,
   SerialExecutor,
 } from "leasehold/internal";
-import { type Caller, callerOf, checkResources } from "./auth/caller.js";
+import { callerOf, checkResources } from "./auth/caller.js";
 import type { Contention } from "./console/contention.js";
 import { mayBeAnothers, refuseIfAnothers, refuseIfPaused } from "./lease-refusals.js";
-import type { LeaseWaiters } from "./limits/lease-waiters.js";
+import type { LeaseWaiter } from "./limits/tenants.js";
 import type { Pauses } from "./operations/pauses.js";
 import { type Revoked, revokeAudited } from "./operations/revoking.js";
 import type { LeaseCounts } from "./quotas/lease-counts.js";
@@ -149,13 +149,12 @@ export interface LeaseCallsOptions {
   readonly env: Env;
   readonly leases: LeaseStore;
   readonly counts: Pick<LeaseCounts, "acquired" | "refused" | "released" | "revoked">;
-  readonly waiters: Pick<LeaseWaiters, "note">;
+  /** Called with what has become of a request for a lease: whether it waits now. */
+  readonly noteWaiter: (namespace: string, request: LeaseWaiter, isRefused: boolean) => void;
   readonly pauses: Pick<Pauses, "covers">;
   readonly contention: Pick<Contention, "note">;
   /** Audits revocations; undefined: they appear only in the log. */
   readonly control: Control | undefined;
-  /** Called when a caller has renewed a live lease. */
-  readonly noteRenewed: (caller: Caller) => void;
   readonly onLeaseEvent?: LeaseListener | undefined;
   /** Receives ended grants that new ones replaced. */
   readonly onReplaced?: ((grant: LeaseView) => void) | undefined;
@@ -172,8 +171,8 @@ export interface Named {
  *   change: a batch is sent as a whole or refused with BUDGET_SPENT.
  */
 export function newLeaseCalls(options: LeaseCallsOptions) {
-  const { env, leases, counts, waiters, pauses, contention, control } = options;
-  const { onReplaced, noteRenewed } = options;
+  const { env, leases, counts, noteWaiter, pauses, contention, control } = options;
+  const { onReplaced } = options;
   const returnReplaced = onReplaced !== undefined || options.onLeaseEvent !== undefined;
   const lanes = batched(leases, env.clock, { returnReplaced }, env.telemetry);
   // Also combines the revocations of one request into one call.
@@ -222,7 +221,7 @@ export function newLeaseCalls(options: LeaseCallsOptions) {
           : answer;
         const isHeld = outcome.status === "held";
         if (isHeld) contention.note("held", namespace, request.resource);
-        if (outcome.status !== "failed") waiters.note(namespace, request, isHeld);
+        if (outcome.status !== "failed") noteWaiter(namespace, request, isHeld);
         const isAcquired = outcome.status === "acquired";
         const replaced = isAcquired ? outcome.replaced : undefined;
         if (isAcquired) counts.acquired(asked, outcome.token, Boolean(replaced));
@@ -235,7 +234,6 @@ export function newLeaseCalls(options: LeaseCallsOptions) {
       async renew(request, spentMs = 0) {
         const cause = causing(request);
         const outcome = await lanes.renew({ namespace, ...request }, leftMs(spentMs), named);
-        if (outcome.status === "renewed") noteRenewed(caller);
         if (outcome.status === "lost") contention.note("lost", namespace, request.resource);
         emit?.(renewEvent(request, outcome, cause(), tokens), namespace);
         return outcome;
@@ -244,7 +242,7 @@ export function newLeaseCalls(options: LeaseCallsOptions) {
         const cause = causing(request);
         const outcome = await lanes.release({ namespace, ...request }, leftMs(spentMs), named);
         if (outcome.status === "released") counts.released({ namespace, ...request });
-        if (outcome.status !== "failed") waiters.note(namespace, request, false);
+        if (outcome.status !== "failed") noteWaiter(namespace, request, false);
         emit?.(releaseEvent(request, outcome, cause(), tokens), namespace);
         return outcome;
       },

@@ -5,12 +5,13 @@ import type { Clock } from "leasehold";
 import { systemClock } from "leasehold/internal";
 import { BUDGET_HEADER, REQUEST_ID_HEADER } from "leasehold/internal/wire";
 import type { ServerApp } from "./app-options.js";
+import { networkOf } from "./auth/network-of.js";
 import { certificateOf } from "./client-certificates.js";
+import { Buckets } from "./limits/buckets.js";
 import { RequestTurns } from "./limits/request-turns.js";
 import { NodeAnswer } from "./node-answer.js";
 import { ProblemError, refusalOf, toResponse } from "./problems.js";
 import type { BodyChunks } from "./request.js";
-import { Sampler } from "./sampler.js";
 
 /** Node's IncomingMessage with the properties that frameworks add. */
 export interface NodeRequest {
@@ -32,11 +33,11 @@ export interface NodeResponse {
 const REFUSED_AFTER_MS = 2_000;
 
 /**
- * How many requests without a caller are answered at once. Refusals, whatever their status: enough for programs that are
- * set up wrongly. Probes have their own. A caller beyond it is kept waiting, as one that asks at full speed is.
+ * How many requests of one address without a caller are answered at once. Refusals, whatever their status: enough for
+ * programs that are set up wrongly. Probes have their own. A caller beyond it is kept waiting, as one that asks at full
+ * speed is.
  */
-const PROMPT_REFUSALS = { most: 200, everyMs: 1_000 };
-const PROMPT_PROBES = { most: 1_000, everyMs: 1_000 };
+const PROMPT = { refusals: { perSecond: 200 }, probes: { perSecond: 1_000 } };
 /**
  * What a small answer to a request without a caller costs, in items: ten are sent in each turn of the event loop. Those that
  * were kept waiting end together, and thousands in one turn would take a second, in which nothing is renewed.
@@ -110,8 +111,10 @@ export function requestListener(
 ): (incoming: NodeRequest, outgoing: NodeResponse) => void {
   const elapsed = (ms: number) =>
     new Promise<void>((resolve) => clock.timer(ms, resolve, { background: true }));
-  const refusals = new Sampler(clock, PROMPT_REFUSALS, () => {});
-  const probes = new Sampler(clock, PROMPT_PROBES, () => {});
+  const prompt = new Buckets(clock);
+  /** Whether this address may get another such answer at once. */
+  const isPrompt = ({ socket }: IncomingMessage, what: keyof typeof PROMPT) =>
+    prompt.take(`${what} ${networkOf(socket.remoteAddress ?? "")}`, PROMPT[what]) === 0;
   const turns = new RequestTurns(clock);
   const files = new RequestTurns(clock, () => elapsed(FILE_PERIOD_MS));
   const late = async (incoming: IncomingMessage) => {
@@ -128,7 +131,7 @@ export function requestListener(
       const { socket } = incoming;
       return files.small("files", FILE_WORK, () => socket.destroyed);
     }
-    if (!(status < 400 ? probes : refusals).admits()) await late(incoming);
+    if (!isPrompt(incoming, status < 400 ? "probes" : "refusals")) await late(incoming);
     return turns.small("answers", SMALL_WORK);
   };
   const handle = getRequestListener(
@@ -167,7 +170,7 @@ export function requestListener(
       // Proxies before this server may see another end of the request.
       outgoing.shouldKeepAlive = false;
       const answer = () => outgoing.writeHead(status, headers).end(body);
-      if (refusals.admits()) answer();
+      if (isPrompt(incoming, "refusals")) answer();
       else void lateInTurn(incoming).then(answer);
       return;
     }

@@ -75,6 +75,11 @@ export interface AppEnv {
     scanning?: <T>(wait: () => Promise<T>) => Promise<T>;
     /** To be awaited with the number of items of a body that is an array, before they are checked and served. */
     begin: (items: number) => Promise<void>;
+    /**
+     * Runs work that takes as long as its sender chooses, and charges the tenant what it has taken of the thread.
+     * @throws TOO_MANY_REQUESTS
+     */
+    measured: <T>(work: () => Promise<T>) => Promise<T>;
   };
 }
 

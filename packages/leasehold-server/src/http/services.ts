@@ -28,19 +28,12 @@ import {
   type Named,
   newLeaseCalls,
 } from "./lease-calls.js";
-import { LeaseWaiters } from "./limits/lease-waiters.js";
 import { type ServerLimits, servedTtl, type TenantsLimits } from "./limits/limits.js";
-import { StoreTurns } from "./limits/store-turns.js";
-import type { Tenants } from "./limits/tenants.js";
-import type { ThreadShare } from "./limits/thread-share.js";
-import { TtlChoices } from "./limits/ttl-choices.js";
+import type { LeaseOperation, LeaseWaiter, Tenants } from "./limits/tenants.js";
 import type { Pauses } from "./operations/pauses.js";
-import { type ProblemError, tooMany } from "./problems.js";
-import { HistoryBudget } from "./quotas/history-budget.js";
 import { LeaseCounts } from "./quotas/lease-counts.js";
 import { limitedTicks } from "./quotas/limited-ticks.js";
-import { type Quota, Quotas } from "./quotas/quotas.js";
-import { mostRecords, Records } from "./quotas/records.js";
+import { type Quota, Quotas, type Read } from "./quotas/quotas.js";
 import { Budget, type RequestScope } from "./request.js";
 
 export interface Services {
@@ -49,8 +42,6 @@ export interface Services {
   readonly tasks: TaskStore;
   /** The records of `once`, beside the leases; undefined: none are kept. */
   readonly once: OnceStore | undefined;
-  /** What the work of each tenant takes of the thread. */
-  readonly threadShare: ThreadShare;
   /** The schedules of the tasks; undefined: none are kept. */
   readonly schedules: ScheduleStore | undefined;
   readonly generator: GeneratorState;
@@ -64,7 +55,6 @@ export interface Services {
   /** The longest lifetime of new keys. */
   readonly keyMaxLifeMs: number | undefined;
   readonly contention: Contention;
-  readonly waiters: Pick<LeaseWaiters, "check">;
   /** Activity of this instance, by tenant. */
   readonly activities: Activities;
   readonly latencies: Latencies;
@@ -114,19 +104,18 @@ export interface Services {
   readonly batchedTasks: BatchedTasks;
   budget(scope: RequestScope): Budget;
   /**
-   * Runs a read of a page, or of one thing that may be as large, when one of the four places of its tenant is free
-   * (page-turns.ts). The caller writes the answer in the same turn.
+   * Runs a read of a page, or of one thing that may be as large, when its tenant has a slot for it. The caller writes the
+   * answer in the same turn.
    * @param items how many it may return
    * @throws as {@link Budget.read}
    */
   page<T>(scope: RequestScope, items: number, read: () => Promise<T>): Promise<T>;
   /**
-   * Runs a read whose cost grows with what the tenant has stored, when there is a slot for it (scan-slots.ts).
-   * @param question what it reads, as JSON: callers who wait with the same one share a read
+   * Runs a read whose cost grows with what the tenant has stored, when its tenant has a slot for it.
    * @throws TOO_MANY_REQUESTS, and as {@link Budget.read}
    */
-  scan<T>(scope: RequestScope, question: unknown, read: () => Promise<T>): Promise<T>;
-  /** The same for a change, which is never shared. Throws as {@link Budget.change}. */
+  scan<T>(scope: RequestScope, read: () => Promise<T>): Promise<T>;
+  /** The same for a change. Throws as {@link Budget.change}. */
   scanAndChange<T>(scope: RequestScope, change: () => Promise<T>): Promise<T>;
   /**
    * Returns the calls that change the named leases. It reads the request's budget once, so call it
@@ -135,25 +124,21 @@ export interface Services {
    */
   leaseCalls(scope: RequestScope, named: readonly Named[]): LeaseCalls;
   /**
-   * Checks the TTLs of one request.
-   * @throws TOO_MANY_REQUESTS if its tenant has chosen too many different ones (ttl-choices.ts)
+   * Checks which TTLs the requests for leases have, and how many of them would wait.
+   * @throws TOO_MANY_REQUESTS, LIMIT_REACHED
    */
-  checkTtls(scope: RequestScope, requests: readonly { readonly ttlMs: number }[]): void;
-  /** Runs an operation on so many leases when it is the turn of its tenant (store-turns.ts). */
-  inTurn<T>(
+  checkLeases(
     scope: RequestScope,
-    operation: "acquire" | "renew" | "release",
+    requests: readonly (LeaseWaiter & { readonly ttlMs: number })[],
+  ): void;
+  /** Runs an operation on so many leases when its tenant has slots for them in the store. Infinity: it is alone. */
+  inStore<T>(
+    scope: RequestScope,
+    operation: LeaseOperation,
     leases: number,
     call: () => Promise<T>,
   ): Promise<T>;
 }
-
-/** Why there is no room for another record. */
-const RECORDS: Readonly<Record<Quota, string>> = {
-  leases:
-    "this tenant has too many lease records, ended ones included: use the names of resources again, or wait until records are collected, a week after their end",
-  tasks: "this tenant has too many tasks, ended ones included: delete ended ones",
-};
 
 export type BatchedTasks = ReturnType<typeof batchTasks>;
 
@@ -174,16 +159,12 @@ export function batchTasks(store: TaskStore, { clock, telemetry }: Env) {
   };
 }
 
-/** Runs a read of the store in the time that its caller has. */
-type Read = <T>(read: () => Promise<T>) => Promise<T>;
-
 type Ports = Pick<
   Services,
   | "env"
   | "leases"
   | "tasks"
   | "once"
-  | "threadShare"
   | "schedules"
   | "generator"
   | "history"
@@ -202,61 +183,33 @@ type Ports = Pick<
 
 export function newServices(
   ports: Ports,
-  listeners: Pick<LeaseCallsOptions, "noteRenewed" | "onLeaseEvent" | "onReplaced">,
+  listeners: Pick<LeaseCallsOptions, "onLeaseEvent" | "onReplaced">,
 ): Services {
   const { env, tasks } = ports;
   const budget = (scope: RequestScope) => new Budget(scope, env.clock);
   const { leases, limits, tenantsLimits } = ports;
-  const quotas = new Quotas(env.clock, leases, tasks);
-  const records = new Records(env.clock, leases, tasks);
-  const waiters = new LeaseWaiters(env.clock);
+  const quotas = new Quotas(env, ports, limits, tenantsLimits);
   const contention = new Contention(env.clock);
-  const historyBudget = new HistoryBudget(env);
   const { onReplaced: onEvery } = listeners;
   const onReplaced =
     onEvery &&
     ((grant: LeaseView) => {
-      if (historyBudget.take(grant.namespace)) onEvery(grant);
+      if (quotas.takeHistory(grant.namespace)) onEvery(grant);
     });
-  const counts = new LeaseCounts(quotas, records);
-  const noted = { ...listeners, counts, waiters, contention, onReplaced };
+  const counts = new LeaseCounts(quotas);
+  const noteWaiter = (namespace: string, request: LeaseWaiter, isRefused: boolean) =>
+    ports.tenants.of(namespace).noteLeaseWaiter(request, isRefused);
+  const noted = { ...listeners, counts, noteWaiter, contention, onReplaced };
   const callsOf = newLeaseCalls({ ...ports, ...noted });
-  const storeTurns = new StoreTurns();
-  const ttlChoices = new TtlChoices(env.clock);
-  const mostOf = async (scope: RequestScope, quota: Quota) =>
-    (await tenantsLimits.of(callerOf(scope).namespace))[quota];
-  /** @returns why there is no room; null: it is reserved */
-  const reserve = async (
-    namespace: string,
-    quota: Quota,
-    named: readonly (string | null)[],
-    read: Read,
-  ): Promise<ProblemError | null> => {
-    const most = (await tenantsLimits.of(namespace))[quota];
-    const perOne = quota === "leases" ? limits.recordsPerLease : limits.recordsPerTask;
-    const kept = mostRecords(most, perOne);
-    if (quota === "leases") historyBudget.limit(namespace, kept);
-    if (most === null) return null;
-    if (!(await read(() => quotas.take(quota, namespace, named, most)))) {
-      return limitReached(quota, most);
-    }
-    if (kept === null) return null;
-    let isTaken = false;
-    try {
-      isTaken = await read(() => records.take(quota, namespace, named, kept));
-    } finally {
-      if (!isTaken) quotas.note(quota, namespace, -named.length);
-    }
-    if (isTaken) return null;
-    return tooMany("LIMIT_REACHED", `${RECORDS[quota]}; it may have ${kept}`, 60_000);
+  const readingOf = (scope: RequestScope): Read => {
+    const reading = budget(scope);
+    return (call) => reading.read(call);
   };
-  const giveBackTasks = (namespace: string, unused: number) => {
-    quotas.note("tasks", namespace, -unused);
-    records.note("tasks", namespace, -unused);
-  };
-  const begunScan = <T>(scope: RequestScope, question: string | symbol, scan: () => Promise<T>) => {
-    const tenant = ports.tenants.of(callerOf(scope).namespace);
-    const wait = () => tenant.scan(question, budget(scope).storeMs(), scan);
+  const giveBackTasks = (namespace: string, unused: number) =>
+    quotas.note("tasks", namespace, { live: -unused, records: -unused });
+  const tenantOf = (scope: RequestScope) => ports.tenants.of(callerOf(scope).namespace);
+  const begunScan = <T>(scope: RequestScope, scan: () => Promise<T>) => {
+    const wait = () => tenantOf(scope).scan(budget(scope).storeMs(), scan);
     // Without slots, it counts as any demand.
     const scanning = limits.tenantScans === null ? undefined : scope.get("scanning");
     return scanning?.(wait) ?? wait();
@@ -264,7 +217,6 @@ export function newServices(
   const services: Services = {
     ...ports,
     contention,
-    waiters,
     statistics: new CachedRead(env.clock, (namespace) => statisticsOf(leases, namespace)),
     counts: new CachedRead(env.clock, (namespace) => tasks.counts(namespace)),
     queued: new CachedRead(env.clock, (queue) => queuedIn(tasks, queue)),
@@ -275,19 +227,16 @@ export function newServices(
     budget,
     async page(scope, items, read) {
       await scope.get("begin")(items);
-      const tenant = ports.tenants.of(callerOf(scope).namespace);
-      return tenant.page(() => budget(scope).read(read));
+      return tenantOf(scope).page(() => budget(scope).read(read));
     },
-    async scan(scope, question, read) {
-      const { answer } = await begunScan(scope, JSON.stringify(question), read);
-      const found = await budget(scope).read(() => answer);
-      // All who share it would write it in the same turn.
-      return ports.tenants.of(callerOf(scope).namespace).page(async () => found);
+    async scan(scope, read) {
+      const { answer } = await begunScan(scope, read);
+      return budget(scope).read(() => answer);
     },
     async scanAndChange(scope, change) {
       // Its slot is free when the change has ended, which may be after its caller's time.
       let answer: ReturnType<typeof change> | undefined;
-      const { answer: settled } = await begunScan(scope, Symbol("change"), () => {
+      const { answer: settled } = await begunScan(scope, () => {
         let changed: ReturnType<typeof change> | undefined;
         answer = budget(scope).change(() => {
           changed = change();
@@ -303,8 +252,7 @@ export function newServices(
     },
     ticks: limitedTicks(ports.schedules, {
       async reserve(namespace, ids) {
-        const problem = await reserve(namespace, "tasks", ids, (read) => read());
-        return problem === null;
+        return (await quotas.reserve(namespace, "tasks", ids, (read) => read())) === null;
       },
       giveBack: giveBackTasks,
       onTaskEvent: (event, namespace) => ports.onTaskEvent?.(event, namespace),
@@ -315,51 +263,34 @@ export function newServices(
       // At the limit, the answer tells whether a lease is live: only to those who may know.
       const names = named.filter((name) => name !== null);
       if (quota === "leases") checkResources(caller, names);
-      const reading = budget(scope);
-      const read: Read = (call) => reading.read(call);
-      const problem = await reserve(caller.namespace, quota, named, read);
+      const problem = await quotas.reserve(caller.namespace, quota, named, readingOf(scope));
       if (problem) throw problem;
     },
     async checkQuota(scope, resource) {
-      const { namespace } = callerOf(scope);
-      const most = await mostOf(scope, "leases");
       await services.reserveQuota(scope, "leases", [resource]);
-      if (most === null) return;
-      quotas.note("leases", namespace, -1);
-      if (mostRecords(most, limits.recordsPerLease) !== null) records.note("leases", namespace, -1);
+      quotas.note("leases", callerOf(scope).namespace, { live: -1, records: -1 });
     },
     async tryReserve(scope, quota, more) {
-      const most = await mostOf(scope, quota);
-      if (most === null || more === 0) return true;
-      const take = () => quotas.takeUpTo(quota, callerOf(scope).namespace, more, most, more);
-      return (await budget(scope).read(take)) === more;
-    },
-    async reserveUpTo(scope, quota, wanted) {
       const { namespace } = callerOf(scope);
-      const most = await mostOf(scope, quota);
-      if (most === null || wanted === 0) return wanted;
-      const take = () => quotas.takeUpTo(quota, namespace, wanted, most);
-      const reserved = await budget(scope).read(take);
-      if (reserved === 0) throw limitReached(quota, most);
-      return reserved;
+      return (await quotas.reserveUpTo(namespace, quota, more, readingOf(scope), more)) === more;
     },
+    reserveUpTo: (scope, quota, wanted) =>
+      quotas.reserveUpTo(callerOf(scope).namespace, quota, wanted, readingOf(scope)),
     returnQuota(scope, quota, unused) {
-      if (unused > 0) quotas.note(quota, callerOf(scope).namespace, -unused);
+      if (unused > 0) quotas.note(quota, callerOf(scope).namespace, { live: -unused });
     },
     returnTasks: (scope, unused) => giveBackTasks(callerOf(scope).namespace, unused),
     leaseCalls: (scope, named) => callsOf(scope, budget(scope), named),
-    checkTtls(scope, requests) {
-      const { keyId, namespace } = callerOf(scope);
-      if (keyId !== null) ttlChoices.check(namespace, requests);
+    checkLeases(scope, requests) {
+      const tenant = tenantOf(scope);
+      if (callerOf(scope).keyId !== null) tenant.checkTtls(requests);
+      tenant.checkLeaseWaiters(requests);
     },
-    inTurn(scope, operation, leases, call) {
-      const { keyId, namespace } = callerOf(scope);
-      return storeTurns.run(keyId === null ? null : `${operation} ${namespace}`, leases, call);
+    inStore(scope, operation, leases, call) {
+      // Without keys, callers cannot be distinguished.
+      if (callerOf(scope).keyId === null) return call();
+      return tenantOf(scope).inStore(operation, leases, call);
     },
   };
   return services;
-}
-
-function limitReached(quota: Quota, most: number | null): ProblemError {
-  return tooMany("LIMIT_REACHED", `a tenant may have at most ${most} ${quota} at once`, 5_000);
 }

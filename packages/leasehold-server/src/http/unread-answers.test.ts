@@ -7,7 +7,7 @@ import { expect, it, onTestFinished } from "vitest";
 import { openTenants } from "../../../../tests/support/server/tenants.js";
 import { memory } from "../../../leasehold/src/stores/memory/index.js";
 import { limitUnread } from "./connections.js";
-import { UNREAD_BYTES } from "./limits/unread-answers.js";
+import { UNREAD_BYTES } from "./limits/tenant-admission.js";
 import { NodeAnswer } from "./node-answer.js";
 
 /** More than the buffers of both ends of a connection have room for. */

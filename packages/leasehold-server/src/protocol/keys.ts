@@ -138,7 +138,7 @@ const limits = {
     .positive()
     .max(1e9)
     .nullable()
-    .openapi({ description: "Maximum requests per second of one key." }),
+    .openapi({ description: "Maximum requests per second of the tenant at each instance." }),
 };
 export const TenantLimits = z.object(limits).openapi("TenantLimits");
 export const LimitsBody = z

@@ -4,7 +4,7 @@ export interface TenantLimits {
   readonly leases: number | null;
   /** Maximum number of pending and running tasks at once. */
   readonly tasks: number | null;
-  /** Requests per second of one key. */
+  /** Requests per second at each instance. */
   readonly ratePerSecond: number | null;
 }
 

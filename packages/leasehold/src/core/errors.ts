@@ -193,7 +193,7 @@ export class StoreUnavailableError extends LeaseholdError {
   /** The shortest delay before a retry, in milliseconds, if the store named one. */
   declare readonly retryAfterMs?: number;
   /**
-   * A server answered, and refused: `limit`, the tenant has as much as it may have; `rate`, this key asks too often;
+   * A server answered, and refused: `limit`, the tenant has as much as it may have; `rate`, this tenant asks too often;
    * `load`, the server has too much to do.
    */
   declare readonly refusedBy?: "limit" | "rate" | "load";

@@ -182,7 +182,7 @@ export function lockRoutes(app: App, services: Services): void {
       const { namespace } = caller;
       const asked = { ...defined(query), namespace, states: ["live", "revoked"] as const };
       const read = () => filteredPage((part) => leases.list(part), asked, excludesOthers);
-      const { items, nextCursor } = await services.scan(context, ["locks", asked], read);
+      const { items, nextCursor } = await services.scan(context, read);
       return context.json({ items: items.map(toLock), nextCursor }, 200);
     },
   );

@@ -51,8 +51,7 @@ export function leaseListRoutes(app: App, services: Services): void {
         page: await pageOfLeases(services, namespace, wanted, query),
         ...(await workersOf(services, namespace)),
       });
-      const question = ["leases and workers", wanted, query];
-      const { page, workers, complete } = await services.scan(context, question, read);
+      const { page, workers, complete } = await services.scan(context, read);
       return context.json(
         {
           ...page,
@@ -85,10 +84,7 @@ export function leaseListRoutes(app: App, services: Services): void {
         const query = context.req.valid("query");
         const { namespace } = callerOf(context);
         const read = () => pageOfLeases(services, namespace, wanted, query);
-        return context.json(
-          await services.scan(context, ["lease records", wanted, query], read),
-          200,
-        );
+        return context.json(await services.scan(context, read), 200);
       },
     );
     otherMethods(app, `/api/leases/${name}`, "GET");

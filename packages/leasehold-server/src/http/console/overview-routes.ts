@@ -79,8 +79,8 @@ export function overviewRoutes(app: App, services: Services, about: About): void
       const activity = activities.of(namespace);
       const [health, statistics, counts] = await Promise.all([
         healthOf(services, budget),
-        orNull(services.scan(context, "statistics", () => services.statistics.of(namespace))),
-        orNull(services.scan(context, "cached counts", () => services.counts.of(namespace))),
+        orNull(services.scan(context, () => services.statistics.of(namespace))),
+        orNull(services.scan(context, () => services.counts.of(namespace))),
       ]);
       if (counts) {
         activity.depth.set("pending", counts.pending);
@@ -131,7 +131,7 @@ export function overviewRoutes(app: App, services: Services, about: About): void
     async (context) => {
       const { namespace } = callerOf(context);
       const read = async () => electionsOf(await services.statistics.of(namespace), services.terms);
-      const elections = await services.scan(context, "elections", read);
+      const elections = await services.scan(context, read);
       return context.json({ ...elections, history: services.history !== undefined }, 200);
     },
   );
@@ -153,7 +153,7 @@ export function overviewRoutes(app: App, services: Services, about: About): void
         ...(await workersOf(services, namespace)),
         unhandled: await services.unhandled.of(namespace),
       });
-      const { workers, complete, unhandled } = await services.scan(context, "workers", read);
+      const { workers, complete, unhandled } = await services.scan(context, read);
       const items = withClaims(workers, recent.claimers());
       return context.json({ items, complete, forMs: recent.forMs, unhandled }, 200);
     },

@@ -97,7 +97,7 @@ async function aheadOf(
 ): Promise<{ readonly ahead: number; readonly more: boolean }> {
   const key = { namespace, queue: task.queue };
   const read = () => services.queued.of(key);
-  const { tasks, more } = await services.scan(context, ["queued", key], read);
+  const { tasks, more } = await services.scan(context, read);
   // The list is newest first. Without the task itself, it is of older tasks only, or of newer ones only.
   const own = tasks.findIndex(({ id }) => id === task.id);
   const isOlder = (index: number) => (own < 0 ? !more : index > own);

@@ -42,7 +42,6 @@ export function activityRoutes(app: App, services: Services): void {
         last,
         lastEventId: context.req.valid("header")["last-event-id"],
         listener: {
-          keyId: caller.keyId,
           // Activities without a resource cover many, so they require permission to list all.
           sees: (resource) => covers(caller, resource ?? ""),
           isStillValid: () => services.authenticator.isStillValid(caller),

@@ -98,9 +98,9 @@ export class TenantActivity {
     this.#streams = new Streams(clock);
   }
 
-  /** Open streams by key. */
-  get streams(): Streams["counts"] {
-    return this.#streams.counts;
+  /** How many are open. */
+  get streams(): number {
+    return this.#streams.count;
   }
 
   noteLease(event: LeaseEvent): void {
@@ -214,7 +214,7 @@ export class TenantActivity {
 
   /** Wakes the streams once per turn of the event loop, which batches activities under load. */
   #wake(): void {
-    if (this.#waking || this.streams.total === 0) return;
+    if (this.#waking || this.streams === 0) return;
     this.#waking = true;
     void nextTurn().then(() => {
       this.#waking = false;
@@ -310,7 +310,7 @@ export class Activities {
   /** Drops the least recently used tenant without streams. */
   #forgetOne(): void {
     const [quietest] = [...this.#tenants]
-      .filter(([, { streams }]) => streams.total === 0)
+      .filter(([, { streams }]) => streams === 0)
       .sort(([, a], [, b]) => a.usedMs - b.usedMs);
     quietest?.[1].close();
     if (quietest) this.#tenants.delete(quietest[0]);

@@ -4,7 +4,6 @@
  */
 import type { Clock, Random } from "leasehold";
 import { randomHex } from "leasehold/internal";
-import { Counts } from "../counts.js";
 import { FeedTurns, type Reader } from "./feed-turns.js";
 
 /** A stream sends so much at a time, in characters, so that one that is not read takes no more. */
@@ -82,8 +81,6 @@ export interface Membership {
 
 /** The caller of a stream. */
 export interface Listener {
-  /** The id of its key; null if it has none. */
-  readonly keyId: string | null;
   /** Whether it may receive events of this resource, or of tasks in general (null). */
   readonly sees: (resource: string | null) => boolean;
   /** False ends the stream. Called often, so it should usually resolve at once. */
@@ -93,7 +90,6 @@ export interface Listener {
 }
 
 export const UNRESTRICTED: Listener = {
-  keyId: null,
   sees: () => true,
   isStillValid: async () => true,
 };
@@ -190,16 +186,14 @@ export class Streams {
   readonly #clock: Clock;
   readonly #turns: FeedTurns;
   readonly #open = new Set<EventStream>();
-  readonly #counts = new Counts<string | null>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
     this.#turns = new FeedTurns(clock);
   }
 
-  /** Open streams by key. */
-  get counts(): Pick<Counts<string | null>, "total" | "of"> {
-    return this.#counts;
+  get count(): number {
+    return this.#open.size;
   }
 
   /** @param left called after a stream has left */
@@ -212,14 +206,11 @@ export class Streams {
     const membership: Membership = {
       join: () => {
         const followed = listener.hasRoom?.() === false ? null : join();
-        if (followed) {
-          this.#open.add(stream);
-          this.#counts.add(listener.keyId, 1);
-        }
+        if (followed) this.#open.add(stream);
         return followed;
       },
       leave: () => {
-        if (this.#open.delete(stream)) this.#counts.add(listener.keyId, -1);
+        this.#open.delete(stream);
         left();
       },
     };

@@ -39,7 +39,6 @@ export function eventRoutes(app: App, services: Services): void {
       const events = services.tenants
         .of(caller.namespace)
         .stream(of ? [of] : ["leases", "tasks"], lastEventId, {
-          keyId: caller.keyId,
           sees: (resource) => covers(caller, resource ?? TASK_PREFIX),
           isStillValid: () => services.authenticator.isStillValid(caller),
         });

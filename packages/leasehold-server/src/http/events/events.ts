@@ -68,9 +68,9 @@ export class EventHub {
     return this.#streams.open(lastEventId, listener, join, () => this.#left());
   }
 
-  /** Open streams by key. */
-  get streams(): Streams["counts"] {
-    return this.#streams.counts;
+  /** How many are open. */
+  get streams(): number {
+    return this.#streams.count;
   }
 
   /** Ends all streams and the watches. */
@@ -90,7 +90,7 @@ export class EventHub {
   }
 
   #left(): void {
-    if (this.streams.total > 0 || this.#closed) return;
+    if (this.streams > 0 || this.#closed) return;
     const { clock } = this.#watched.env;
     this.#linger?.cancel();
     this.#linger = clock.timer(LINGER_MS, () => this.#stop(), { background: true });

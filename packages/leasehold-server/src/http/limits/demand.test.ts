@@ -6,8 +6,7 @@ import { openTenants } from "../../../../../tests/support/server/tenants.js";
 import { TEST_LIMITS } from "../../../../../tests/support/server/test-limits.js";
 import { memory } from "../../../../leasehold/src/stores/memory/index.js";
 import { createApp } from "../index.js";
-import { Admission } from "./admission.js";
-import { Demand } from "./demand.js";
+import { Admission, Demand } from "./admission.js";
 
 const NEXT = "/api/tasks/next";
 

@@ -31,11 +31,10 @@ export interface ServerLimits {
    */
   readonly lateMs: number | null;
   /**
-   * Maximum number of waiting claims of one tenant. One key may have at most half of them, so that it cannot
-   * stop the workers of others. Default 2,000.
+   * Maximum number of claims and waits for results of one tenant that are under way. Default 2,000.
    */
   readonly waiters: number;
-  /** Maximum number of event streams of one tenant; one key may have at most half of them. Default 2,000. */
+  /** Maximum number of event streams of one tenant. Default 2,000. */
   readonly streams: number;
   /** Maximum number of live leases of a tenant without a limit of its own. Default null: unlimited. */
   readonly leases: number | null;
@@ -52,8 +51,8 @@ export interface ServerLimits {
    */
   readonly recordsPerTask: number | null;
   /**
-   * Requests per second of one key at this instance, if its tenant has no limit of its own. Renewals and
-   * releases have a limit ten times as high. Default 1,000; null: unlimited.
+   * Requests per second of a tenant at this instance, if it has no limit of its own. Large ones count as several. Renewals
+   * and releases have a limit ten times as high. Default 1,000; null: unlimited.
    */
   readonly ratePerSecond: number | null;
   /**
@@ -108,45 +107,25 @@ export const DEFAULT_LIMITS: ServerLimits = {
   allBodyBytes: 16 * 1_024 * 1_024,
 };
 
-/** Limits that may be null. The others are required. */
-const UNLIMITED: ReadonlySet<string> = new Set([
-  "lateMs",
-  "leases",
-  "tasks",
-  "recordsPerLease",
-  "recordsPerTask",
-  "ratePerSecond",
-  "tenantInFlight",
-  "tenantScans",
-  "tenantBodyBytes",
-  "allBodyBytes",
+/** Without them, every request would be refused, or none could be served. The others may be null. */
+const REQUIRED: ReadonlySet<string> = new Set([
+  "shortestTtlMs",
+  "longestTtlMs",
+  "inFlight",
+  "waiters",
+  "streams",
+  "bodyBytes",
 ]);
 
 /** @throws InvalidOptionError */
 export function resolveLimits(limits: Partial<ServerLimits> = {}): ServerLimits {
-  checkKnown(limits, {
-    shortestTtlMs: true,
-    longestTtlMs: true,
-    inFlight: true,
-    lateMs: true,
-    waiters: true,
-    streams: true,
-    leases: true,
-    tasks: true,
-    recordsPerLease: true,
-    recordsPerTask: true,
-    ratePerSecond: true,
-    bodyBytes: true,
-    tenantInFlight: true,
-    tenantScans: true,
-    tenantBodyBytes: true,
-    allBodyBytes: true,
-  });
+  checkKnown(limits, { ...DEFAULT_LIMITS });
   const resolved = { ...DEFAULT_LIMITS, ...limits };
   for (const [name, value] of Object.entries(resolved)) {
-    if (value === null && UNLIMITED.has(name)) continue;
+    if (value === null && !REQUIRED.has(name)) continue;
     if (value === null) {
-      const message = `must be a number: no limit (none) is for ${[...UNLIMITED].join(", ")}`;
+      const optional = Object.keys(resolved).filter((other) => !REQUIRED.has(other));
+      const message = `must be a number: no limit (none) is for ${optional.join(", ")}`;
       throw new InvalidOptionError(`limits.${name}`, message);
     }
     checkInteger(`limits.${name}`, value, 1, Number.MAX_SAFE_INTEGER);
@@ -214,59 +193,4 @@ export class TenantsLimits {
     reading.then(late, () => {});
     return limits;
   }
-}
-
-/** Bucket size in seconds of the rate. */
-const BURST_S = 1;
-
-/** Token buckets, one per client. Each fills at `ratePerSecond` and holds one second's worth. */
-export class Rates {
-  readonly #clock: Clock;
-  readonly #buckets = new Map<string, Bucket>();
-
-  constructor(clock: Clock) {
-    this.#clock = clock;
-  }
-
-  /**
-   * Takes `cost` tokens of `client` if it has one, and it owes what it does not have; returns 0, or the time until
-   * its next token in milliseconds.
-   */
-  take(client: string, ratePerSecond: number, cost = 1): number {
-    const nowMs = this.#clock.monotonic();
-    // With a rate below 1, a second's worth would never be a whole token.
-    const most = Math.max(1, ratePerSecond * BURST_S);
-    const before = this.#buckets.get(client) ?? { tokens: most, atMs: nowMs, most, ratePerSecond };
-    const tokens = Math.min(most, filledAt(before, nowMs));
-    const taken = tokens >= 1;
-    const left = taken ? tokens - cost : tokens;
-    this.#buckets.set(client, { tokens: left, atMs: nowMs, most, ratePerSecond });
-    return taken ? 0 : Math.ceil(((1 - tokens) / ratePerSecond) * 1_000);
-  }
-
-  /** Takes more tokens of a client for a request that has turned out to be more work. */
-  charge(client: string, cost: number): void {
-    const before = this.#buckets.get(client);
-    if (before) this.#buckets.set(client, { ...before, tokens: before.tokens - cost });
-  }
-
-  /** Drops full buckets. */
-  forget(): void {
-    const nowMs = this.#clock.monotonic();
-    for (const [client, bucket] of this.#buckets) {
-      if (filledAt(bucket, nowMs) >= bucket.most) this.#buckets.delete(client);
-    }
-  }
-}
-
-interface Bucket {
-  readonly tokens: number;
-  readonly atMs: number;
-  readonly most: number;
-  readonly ratePerSecond: number;
-}
-
-/** May exceed the bucket. */
-function filledAt({ tokens, atMs, ratePerSecond }: Bucket, nowMs: number): number {
-  return tokens + ((nowMs - atMs) / 1_000) * ratePerSecond;
 }

@@ -3,13 +3,12 @@ import { memory } from "leasehold/stores/memory";
 import { manualEnv } from "leasehold/testing";
 import { expect, it, onTestFinished, vi } from "vitest";
 import { openTenants } from "../../../../../tests/support/server/tenants.js";
-import { ScanSlots } from "./scan-slots.js";
+import { Tenant } from "./tenants.js";
 
 const TASK = "018f0000-0000-7000-8000-000000000001";
 const BULK = JSON.stringify({ operation: "cancel", filter: { kind: "other" }, reason: "test" });
 const COLLECT = JSON.stringify({ olderThanMs: 604_800_000, reason: "test" });
 
-/** Each is another question. */
 const SCANS: readonly (readonly [method: string, path: string, body?: string])[] = [
   ["GET", "/api/tasks/counts"],
   ["GET", "/api/tasks?state=dead"],
@@ -122,19 +121,18 @@ it("of one tenant's reads that scan, one is in the store at a time, and other te
   expect(calls).toBeGreaterThanOrEqual(SCANS.length);
 });
 
-it("two scans that ask the same and wait are one read, and what is looked up does not wait", async () => {
+it("what is looked up does not wait for scans", async () => {
   const { tasks, ask, keyOf } = await open();
   const key = await keyOf("a");
   const held = gate();
   guard(tasks, ["counts"], "a", held);
-  const counts = Array.from({ length: 20 }, () => ask(key, "GET", "/api/tasks/counts"));
+  const counts = ask(key, "GET", "/api/tasks/counts");
   await vi.waitUntil(() => held.figures().calls > 0);
   for (const path of ["/api/tasks", `/api/tasks?id=${TASK}`, "/v1/leases", "/v1/audit"]) {
     expect([path, (await ask(key, "GET", path)).status]).toEqual([path, 200]);
   }
   held.open();
-  expect((await Promise.all(counts)).every(({ status }) => status === 200)).toBe(true);
-  expect(held.figures()).toEqual({ most: 1, calls: 2 });
+  expect((await counts).status).toBe(200);
 });
 
 it("refuses more scans than may wait, with Retry-After", async () => {
@@ -159,7 +157,7 @@ it("a scan that waits is no demand: other requests are admitted meanwhile", asyn
   const key = await keyOf("a");
   const held = gate();
   guard(tasks, ["list"], "a", held);
-  const begun = vi.spyOn(ScanSlots.prototype, "begin");
+  const begun = vi.spyOn(Tenant.prototype, "scan");
   onTestFinished(() => begun.mockRestore());
   const scans: Promise<Response>[] = [];
   while (scans.length < 10) {
@@ -188,7 +186,7 @@ it("a collection whose budget ends while it waits is not begun", async () => {
   const held = gate();
   guard(tasks, ["counts"], "a", held);
   const collect = vi.spyOn(leases, "collect");
-  const begun = vi.spyOn(ScanSlots.prototype, "begin");
+  const begun = vi.spyOn(Tenant.prototype, "scan");
   onTestFinished(() => begun.mockRestore());
   const counts = ask(key, "GET", "/api/tasks/counts");
   await vi.waitUntil(() => held.figures().calls > 0);

@@ -1,4 +1,4 @@
-/** What each request costs its key, and what of a tenant is refused, through the app. */
+/** What each request costs its tenant, and what of a tenant is refused, also through the app. */
 import { manualEnv } from "leasehold/testing";
 import { expect, it, onTestFinished } from "vitest";
 import { openTenants } from "../../../../../tests/support/server/tenants.js";
@@ -6,8 +6,10 @@ import { TEST_LIMITS } from "../../../../../tests/support/server/test-limits.js"
 import { memory } from "../../../../leasehold/src/stores/memory/index.js";
 import type { Caller } from "../auth/caller.js";
 import { createApp } from "../index.js";
-import { DEFAULT_LIMITS } from "./limits.js";
+import { DEFAULT_LIMITS, type ServerLimits } from "./limits.js";
 import { TenantAdmission } from "./tenant-admission.js";
+
+const KIB = 1_024;
 
 const CALLER: Caller = {
   namespace: "a",
@@ -22,7 +24,7 @@ function setUp(ratePerSecond: number | null) {
   const limits = { ...DEFAULT_LIMITS, ratePerSecond };
   const own = { of: async () => ({ leases: null, tasks: null, ratePerSecond }) };
   const admission = new TenantAdmission(env.clock, limits, own);
-  /** How many such requests a key may send at once. */
+  /** How many such requests a tenant may send at once. */
   const sent = async (urgency: "keeps" | "demands", bytes: number, items = 0, caller = CALLER) => {
     const headers = new Headers({ "content-length": `${bytes}` });
     for (let count = 0; count < 2_000; count += 1) {
@@ -55,13 +57,13 @@ it.each([
   // Each costs 1 for itself, 240 for its bytes and 100 for its items.
   ["keeps", 100_000, 1_000, 3],
 ] as const)(
-  "a key may send %s of %i bytes with %i items so often: %i",
+  "a tenant may send %s of %i bytes with %i items so often: %i",
   async (urgency, bytes, items, times) => {
     expect(await setUp(100).sent(urgency, bytes, items)).toBe(times);
   },
 );
 
-it("a request that its key's rate refuses occupies nothing", async () => {
+it("a request that the rate of its tenant refuses occupies nothing", async () => {
   const { env, admission } = setUp(1);
   const enter = (caller = CALLER) =>
     admission.enter({
@@ -76,11 +78,14 @@ it("a request that its key's rate refuses occupies nothing", async () => {
   await env.clock.advance(60_000);
   const refused = (await settled).filter(({ status }) => status === "rejected");
   expect(refused.length).toBeGreaterThan(290);
-  const keys = Array.from({ length: 100 }, (_, index) => `${index}`);
-  await Promise.all(keys.map((keyId) => enter({ ...CALLER, actor: `key:${keyId}`, keyId })));
+  await env.clock.advance(1_000_000);
+  for (let second = 0; second < 100; second += 1) {
+    await enter();
+    await env.clock.advance(1_000);
+  }
 });
 
-it("a key owes what its requests turned out to cost", async () => {
+it("a tenant owes what its requests turned out to cost", async () => {
   const { env, sent } = setUp(100);
   // The last one costs 101 and finds 1 token or more: the debt is paid before the next.
   await sent("demands", 0, 1_000);
@@ -90,13 +95,125 @@ it("a key owes what its requests turned out to cost", async () => {
   expect(await sent("demands", 0)).toBe(100);
 });
 
+it("all keys of a tenant pay from one bucket, and other tenants from their own", async () => {
+  const { sent } = setUp(100);
+  expect(await sent("demands", 0)).toBe(100);
+  expect(await sent("demands", 0, 0, { ...CALLER, actor: "key:2", keyId: "2" })).toBe(0);
+  expect(await sent("keeps", 0, 0, { ...CALLER, actor: "key:2", keyId: "2" })).toBe(1_000);
+  expect(await sent("demands", 0, 0, { ...CALLER, namespace: "b" })).toBe(100);
+});
+
+it("work that takes long is charged, and none begins while the tenant owes for it", async () => {
+  const { env, admission, sent } = setUp(1_000);
+  const enter = () =>
+    admission.enter({
+      caller: CALLER,
+      urgency: "demands",
+      isScrape: false,
+      headers: new Headers(),
+    });
+  const [first, second] = [await enter(), await enter()];
+  await first.measured(() => env.clock.advance(300));
+  // It owes 3,000, and had 998 and what came in meanwhile.
+  await expect(second.measured(async () => {})).rejects.toMatchObject({
+    code: "TOO_MANY_REQUESTS",
+    init: { headers: { "retry-after": "2" } },
+  });
+  const failed = expect(enter()).rejects.toMatchObject({ code: "TOO_MANY_REQUESTS" });
+  await failed;
+  await env.clock.advance(60_000);
+  expect(await sent("demands", 0)).toBe(1_000);
+});
+
+/** An app's admission without a rate, with these limits. */
+function inFlight(limits: Partial<ServerLimits>) {
+  const none = { tenantInFlight: null, tenantBodyBytes: null, allBodyBytes: null };
+  const env = manualEnv();
+  const own = { of: async () => ({ leases: null, tasks: null, ratePerSecond: null }) };
+  const admission = new TenantAdmission(env.clock, { ...DEFAULT_LIMITS, ...none, ...limits }, own);
+  /** Those of these requests that are admitted, one after the other. */
+  const admitted = async (
+    count: number,
+    namespace: string | null,
+    load: "demands" | "keeps" | "metrics",
+    bytes = 0,
+  ) => {
+    const caller: Caller = {
+      ...CALLER,
+      namespace: namespace ?? "default",
+      ...(namespace === null && { keyId: null }),
+    };
+    const urgency = load === "metrics" ? "keeps" : load;
+    const headers = new Headers({ "content-length": `${bytes}` });
+    const left: (() => void)[] = [];
+    for (let at = 0; at < count; at += 1) {
+      const arriving = { caller, urgency, isScrape: load === "metrics", headers } as const;
+      const entered = await admission.enter(arriving).catch((error: Error) => error.message);
+      if (typeof entered === "string") continue;
+      left.push(entered.leave);
+    }
+    return left;
+  };
+  return { admitted };
+}
+
+it("bounds the requests of each tenant in flight, by what they do", async () => {
+  const { admitted } = inFlight({ tenantInFlight: 8 });
+  const demands = await admitted(10, "a", "demands");
+  expect(demands).toHaveLength(8);
+  expect(await admitted(10, "a", "keeps")).toHaveLength(8);
+  expect(await admitted(10, "a", "metrics")).toHaveLength(4);
+  expect(await admitted(10, "b", "demands")).toHaveLength(8);
+  for (const leave of demands.slice(0, 3)) leave();
+  expect(await admitted(10, "a", "demands")).toHaveLength(3);
+});
+
+it("bounds the bytes of a tenant's bodies, but no small body, and always takes one alone", async () => {
+  const { admitted } = inFlight({ tenantBodyBytes: 100 * KIB });
+  const large = await admitted(4, "a", "demands", 40 * KIB);
+  expect(large).toHaveLength(2);
+  expect(await admitted(4, "a", "demands", 16 * KIB)).toHaveLength(4);
+  expect(await admitted(4, "a", "keeps", 40 * KIB)).toHaveLength(2);
+  expect(await admitted(4, "b", "demands", 400 * KIB)).toHaveLength(1);
+  for (const leave of large) leave();
+  expect(await admitted(4, "a", "demands", 40 * KIB)).toHaveLength(2);
+});
+
+it("bounds the bytes of all bodies, also of callers that cannot be distinguished", async () => {
+  const { admitted } = inFlight({ tenantInFlight: 1, tenantBodyBytes: 1, allBodyBytes: 100 * KIB });
+  const [first, ...others] = await admitted(10, null, "demands", 30 * KIB);
+  expect(others).toHaveLength(2);
+  expect(await admitted(1, "a", "keeps", 30 * KIB)).toHaveLength(0);
+  expect(await admitted(10, null, "demands")).toHaveLength(10);
+  first?.();
+  expect(await admitted(2, "a", "keeps", 30 * KIB)).toHaveLength(1);
+});
+
+it.each<[headers: Record<string, string>, isLarge: boolean]>([
+  [{ "content-length": "16384" }, false],
+  [{ "content-length": "16385" }, true],
+  [{ "content-length": "nonsense" }, true],
+  [{ "transfer-encoding": "chunked" }, true],
+])("takes a body with %j for a large one: %s", async (headers, isLarge) => {
+  const { admission } = setUp(null);
+  const arriving = {
+    caller: CALLER,
+    urgency: "demands",
+    isScrape: false,
+    headers: new Headers(headers),
+  } as const;
+  const { arrive } = await admission.enter(arriving);
+  const turns = await turnsOf([arrive]);
+  expect(turns[0] === 0).toBe(!isLarge);
+});
+
 it.each([
   ["demands", 40_960, 89],
   // As much as the largest page: some answers have no end.
   ["demands", 100_000_000, 0],
   // Its claims are bounded by themselves.
   ["waits", 40_960, 99],
-] as const)("a key owes what it has read by %s of %i bytes", async (urgency, bytes, times) => {
+] as const)("a tenant owes what it has read by %s of %i bytes", async (urgency, bytes, times) => {
   const { admission, sent } = setUp(100);
   const asked = { caller: CALLER, urgency, isScrape: false, headers: new Headers() };
   const { leave } = await admission.enter(asked);
@@ -267,7 +384,7 @@ it("a read of something named metrics is no scrape", async () => {
   expect(statuses).toEqual(Array(12).fill(404));
 });
 
-it("a key that goes on after its refusals gets them late", async () => {
+it("a tenant that goes on after its refusals gets them late", async () => {
   const { env, a, ask } = await open({ ratePerSecond: 5 });
   let answered = 0;
   const list = async () => {
@@ -283,7 +400,7 @@ it("a key that goes on after its refusals gets them late", async () => {
   expect(statuses.filter((status) => status === 429)).toHaveLength(35);
 });
 
-it("the first refusals of another key are not late because of those of the first", async () => {
+it("the first refusals of another tenant are not late because of those of the first", async () => {
   const { env, a, b, ask } = await open({ ratePerSecond: 5 });
   const asked = Array.from({ length: 40 }, () => ask(a, "/v1/limits"));
   await env.clock.settle();

@@ -1,4 +1,6 @@
-/** How many requests of a tenant may wait, and what ends with it. */
+/** What a tenant occupies beside its requests, and what ends with it. */
+
+import { LONGEST_WAITER_MS } from "leasehold/internal";
 import { manualEnv } from "leasehold/testing";
 import { expect, it, onTestFinished } from "vitest";
 import { taskIds } from "../../../../leasehold/src/env/index.js";
@@ -6,7 +8,7 @@ import { memory } from "../../../../leasehold/src/stores/memory/index.js";
 import { newTaskOf } from "../../../../leasehold/src/testing/task-suite/new-task.js";
 import { Activities } from "../events/activity.js";
 import { UNRESTRICTED } from "../events/event-stream.js";
-import { Tenants } from "./tenants.js";
+import { MOST_LEASE_WAITERS, Tenants } from "./tenants.js";
 
 async function open(limits: { waiters: number; streams: number }) {
   const env = manualEnv();
@@ -30,11 +32,7 @@ async function open(limits: { waiters: number; streams: number }) {
   onTestFinished(() => tenants.close());
   let claims = 0;
   /** Waits for a task as long as its caller does. */
-  const claim = async ({
-    namespace = "n",
-    keyId = null as string | null,
-    signal = new AbortController().signal,
-  } = {}) => {
+  const claim = async ({ namespace = "n", signal = new AbortController().signal } = {}) => {
     claims += 1;
     const outcome = await tenants.of(namespace).claim(
       {
@@ -48,7 +46,6 @@ async function open(limits: { waiters: number; streams: number }) {
         waitMs: 60_000,
       },
       { signal },
-      keyId,
     );
     return outcome.status === "claimed" ? outcome.tasks.length : outcome.status;
   };
@@ -58,37 +55,34 @@ async function open(limits: { waiters: number; streams: number }) {
     void reader.read();
     return reader;
   };
-  const events = (keyId: string | null = null, namespace = "n") =>
-    opened(tenants.of(namespace).stream(["leases"], undefined, { ...UNRESTRICTED, keyId }));
+  const events = (namespace = "n") =>
+    opened(tenants.of(namespace).stream(["leases"], undefined, UNRESTRICTED));
   const followers = { topics: ["lease"], last: 0, lastEventId: undefined } as const;
-  const activity = (keyId: string | null = null, namespace = "n") =>
-    opened(tenants.of(namespace).activity({ ...followers, listener: { ...UNRESTRICTED, keyId } }));
+  const activity = (namespace = "n") =>
+    opened(tenants.of(namespace).activity({ ...followers, listener: UNRESTRICTED }));
   const newTaskId = taskIds(env.clock, env.random);
   const enqueue = () =>
     tasks.enqueue([newTaskOf({ namespace: "n", id: newTaskId() }, { queue: "mail" })]);
-  const result = (keyId: string | null = null, namespace = "n") => {
+  const result = (namespace = "n") => {
     const signal = new AbortController().signal;
-    return tenants.of(namespace).result(newTaskId(), { timeoutMs: 60_000, signal }, keyId);
+    return tenants.of(namespace).result(newTaskId(), { timeoutMs: 60_000, signal });
   };
   return { env, tenants, result, claim, events, activity, enqueue, closedQueues, failure };
 }
 
 const LIMIT = { code: "LIMIT_REACHED" };
 
-it("lets as many waits for results of a tenant be as its limit says, beside its claims", async () => {
-  const { env, claim, result } = await open({ waiters: 2, streams: 1 });
+it("lets as many claims and waits for results of a tenant be as its limit says", async () => {
+  const { env, claim, result } = await open({ waiters: 3, streams: 1 });
   const claims = [claim(), claim()];
-  const waits = [result("a"), result("b")];
-  await expect(result("c")).rejects.toMatchObject(LIMIT);
-  expect(await Promise.all([result(null, "other"), ...waits])).toMatchObject([
-    { state: "unknown" },
+  const first = result();
+  await expect(result()).rejects.toMatchObject(LIMIT);
+  await expect(claim()).rejects.toMatchObject(LIMIT);
+  expect(await Promise.all([result("other"), first])).toMatchObject([
     { state: "unknown" },
     { state: "unknown" },
   ]);
-  const again = result("c");
-  // One key may have half of them.
-  await expect(result("c")).rejects.toMatchObject(LIMIT);
-  expect(await again).toMatchObject({ state: "unknown" });
+  expect(await result()).toMatchObject({ state: "unknown" });
   await env.clock.advance(60_000);
   await Promise.all(claims);
 });
@@ -115,7 +109,7 @@ it("lets a tenant open as many streams of events and activity together as its li
   await env.clock.settle();
   expect(() => events()).toThrow(expect.objectContaining(LIMIT));
   expect(() => activity()).toThrow(expect.objectContaining(LIMIT));
-  const other = events(null, "other");
+  const other = events("other");
   for (const stream of [...streams, other]) void stream.cancel();
   await env.clock.settle();
   const more = [events(), activity()];
@@ -126,61 +120,34 @@ it("lets a tenant open as many streams of events and activity together as its li
   expect(tenants.of("n")).not.toBe(tenants.of("other"));
 });
 
-it("lets workers claim while a viewer has all the streams that it can get", async () => {
-  const { env, claim, enqueue, activity } = await open({ waiters: 2, streams: 2 });
-  activity("viewer");
+it("lets workers claim while a viewer has all streams of the tenant", async () => {
+  const { env, claim, enqueue, activity } = await open({ waiters: 1, streams: 1 });
+  activity();
   await env.clock.settle();
-  expect(() => activity("viewer")).toThrow(expect.objectContaining(LIMIT));
-  const waiting = claim({ keyId: "worker" });
+  expect(() => activity()).toThrow(expect.objectContaining(LIMIT));
+  const waiting = claim();
   await env.clock.settle();
   await enqueue();
   await env.clock.advance(1_000);
   expect(await waiting).toBe(1);
 });
 
-it("lets one key have half of its tenant's streams, of both kinds together, and other keys the rest", async () => {
-  const { env, events, activity } = await open({ waiters: 1, streams: 4 });
-  const own = [events("a"), activity("a")];
-  await env.clock.settle();
-  expect(() => events("a")).toThrow(expect.objectContaining(LIMIT));
-  expect(() => activity("a")).toThrow(expect.objectContaining(LIMIT));
-  void own[0]?.cancel();
-  await env.clock.settle();
-  activity("a");
-  events("b");
-  events("b");
-  await env.clock.settle();
-  expect(() => events("c")).toThrow(expect.objectContaining(LIMIT));
-});
-
 it("ends streams above the limit that were created before the others were read", async () => {
-  const { env, tenants } = await open({ waiters: 1, streams: 4 });
+  const { env, tenants } = await open({ waiters: 1, streams: 2 });
   const tenant = tenants.of("n");
-  const ofKey = (keyId: string) => ({ ...UNRESTRICTED, keyId });
-  const created = [
-    tenant.stream(["leases"], undefined, ofKey("a")),
-    tenant.activity({ topics: ["lease"], last: 0, lastEventId: undefined, listener: ofKey("a") }),
-    tenant.stream(["leases"], undefined, ofKey("a")),
-    tenant.stream(["leases"], undefined, ofKey("b")),
-  ];
+  const stream = () => tenant.stream(["leases"], undefined, UNRESTRICTED);
+  const listener = UNRESTRICTED;
+  const activity = tenant.activity({
+    topics: ["lease"],
+    last: 0,
+    lastEventId: undefined,
+    listener,
+  });
+  const created = [stream(), activity, stream(), stream()];
   const begun: boolean[] = [];
   for (const stream of created) begun.push(!(await stream.getReader().read()).done);
-  expect(begun).toEqual([true, true, false, true]);
+  expect(begun).toEqual([true, true, false, false]);
   await env.clock.settle();
-});
-
-it("lets one key have half of its tenant's waiting claims, and other keys the rest", async () => {
-  const { env, claim } = await open({ waiters: 3, streams: 1 });
-  const ended = new AbortController();
-  const own = [claim({ keyId: "a", signal: ended.signal }), claim({ keyId: "a" })];
-  await env.clock.settle();
-  await expect(claim({ keyId: "a" })).rejects.toMatchObject(LIMIT);
-  ended.abort();
-  expect(await own[0]).toBe(0);
-  void claim({ keyId: "a" });
-  void claim({ keyId: "b" });
-  await env.clock.settle();
-  await expect(claim({ keyId: "b" })).rejects.toMatchObject(LIMIT);
 });
 
 it("gives a waiting claim the task that comes, but none of a closed queue", async () => {
@@ -218,4 +185,71 @@ it("ends what waits when the server closes", async () => {
   const late = claim();
   await env.clock.settle();
   expect(await late).toBe(0);
+});
+
+async function openWaiters() {
+  const { env, tenants } = await open({ waiters: 1, streams: 1 });
+  const tenant = tenants.of("n");
+  const ask = (leaseId: string, queueMs = 10_000, resource = "r") => [
+    { resource, leaseId, queueMs },
+  ];
+  const wait = (...asked: Parameters<typeof ask>) => {
+    const requests = ask(...asked);
+    tenant.checkLeaseWaiters(requests);
+    for (const request of requests) tenant.noteLeaseWaiter(request, true);
+  };
+  for (let n = 1; n < MOST_LEASE_WAITERS; n += 1) wait(`${n}`, 60_000);
+  return { clock: env.clock, tenants, tenant, ask, wait };
+}
+
+it("refuses requests that would wait for leases beyond the limit of their tenant, until others have left", async () => {
+  const { clock, tenants, tenant, ask, wait } = await openWaiters();
+  expect(() => tenant.checkLeaseWaiters([...ask("a"), ...ask("b")])).toThrow(
+    expect.objectContaining(LIMIT),
+  );
+  wait("a");
+  // It waits already.
+  wait("a");
+  expect(() => wait("b")).toThrow(expect.objectContaining(LIMIT));
+  expect(() => tenant.checkLeaseWaiters(ask("b", 0))).not.toThrow();
+  expect(() => tenants.of("other").checkLeaseWaiters(ask("b"))).not.toThrow();
+  // One is granted or gives up.
+  for (const request of ask("7")) tenant.noteLeaseWaiter(request, false);
+  wait("b");
+  await clock.advance(9_999);
+  expect(() => wait("c")).toThrow(expect.objectContaining(LIMIT));
+  await clock.advance(1_000);
+  wait("c");
+  wait("d");
+  expect(() => wait("e")).toThrow(expect.objectContaining(LIMIT));
+});
+
+it("counts one lease id for each resource that it waits for, and keeps none for longer than a store", async () => {
+  const { clock, tenants, wait } = await openWaiters();
+  wait("a", 10 * LONGEST_WAITER_MS, "s");
+  expect(() => wait("a", 1, "t")).toThrow(expect.objectContaining(LIMIT));
+  await clock.advance(LONGEST_WAITER_MS);
+  tenants.forget();
+  wait("a", 1, "t");
+});
+
+it("lets a tenant use a hundred different TTLs within ten seconds, and go on with those that it uses", async () => {
+  const { env, tenants } = await open({ waiters: 1, streams: 1 });
+  const tenant = tenants.of("n");
+  const ttls = (from: number, count: number) =>
+    Array.from({ length: count }, (_, at) => ({ ttlMs: (from + at) * 1_000 }));
+  tenant.checkTtls(ttls(1, 60));
+  tenant.checkTtls(ttls(1, 60));
+  // Rounded up, they are among those.
+  tenant.checkTtls([{ ttlMs: 59_001 }, { ttlMs: 1 }]);
+  tenant.checkTtls(ttls(61, 40));
+  await env.clock.advance(4_000);
+  const refusal = { code: "TOO_MANY_REQUESTS", init: { headers: { "retry-after": "6" } } };
+  const refused = expect.objectContaining(refusal);
+  expect(() => tenant.checkTtls([...ttls(1, 1), ...ttls(101, 1)])).toThrow(refused);
+  tenant.checkTtls(ttls(1, 1));
+  expect(() => tenant.checkTtls(ttls(102, 1))).toThrow(refused);
+  tenants.of("other").checkTtls(ttls(101, 1));
+  await env.clock.advance(6_000);
+  tenant.checkTtls(ttls(101, 100));
 });

@@ -1,9 +1,27 @@
-/** What a tenant occupies for long: waiting claims, waits for results, event streams, and scans. */
-import { ClosedError, type Env, type LeaseStore, TimedOutError } from "leasehold";
+/**
+ * What a tenant occupies for longer than a request, or beside its requests:
+ *
+ *   waits      claims and waits for results                          `waiters` together
+ *   streams    events and activity                                   `streams` together
+ *   leases     lease ids that wait for a resource: the store keeps a position in its queue for each    10,000
+ *              TTLs: on etcd each costs a lease of the engine a second, which lives for as long        100 in 10 s
+ *   slots      pages, from the store to the text of the answer       4
+ *              scans: reads whose cost grows with what is stored     `tenantScans`, and as much rest
+ *              claims in the store, by what they examine             8
+ *              leases in the lanes of the store, for each operation  256
+ *
+ * Without the slots of pages, the store may answer many in one turn of the event loop, and the renewals of others, which need
+ * several turns, would wait for all of their texts in each of those. Without those of leases, the renewals of others would
+ * wait in the store's lanes for all that one tenant sends: on etcd, 16 connections that renewed 800 leases each cost another
+ * tenant all of its leases.
+ */
+import { type Clock, ClosedError, type Env, type LeaseStore, TimedOutError } from "leasehold";
 import {
+  type AcquireRequest,
   type ClaimOptions,
   type ClaimOutcome,
   type ClaimRequest,
+  LONGEST_WAITER_MS,
   Ready,
   type ReadyOptions,
   ResultWaits,
@@ -11,16 +29,36 @@ import {
   type TaskStore,
 } from "leasehold/internal";
 import type { EventTopic } from "leasehold/internal/wire";
-import { Counts } from "../counts.js";
 import type { Activities, Followers, TenantActivity } from "../events/activity.js";
 import type { Listener } from "../events/event-stream.js";
 import { EventHub } from "../events/events.js";
 import type { Pauses } from "../operations/pauses.js";
 import { type ProblemError, tooMany } from "../problems.js";
-import { ClaimSlots } from "./claim-slots.js";
 import type { ServerLimits } from "./limits.js";
-import { PageTurns } from "./page-turns.js";
-import { type Scan, ScanSlots } from "./scan-slots.js";
+import { type Begun, Slots } from "./slots.js";
+
+const PAGES = 4;
+/**
+ * A claim of one queue has one, and twice as many with kinds: it may then read every due task of its queue. A claim of
+ * many queues is a large statement.
+ */
+const CLAIMS = 8;
+const KINDS_RATIO = 2;
+/** Enough for the store to be busy with those of one tenant: it takes half of them in one call. */
+const LEASES_IN_STORE = 256;
+const MOST_SCANS_WAITING = 32;
+const LONGEST_SCAN_WAIT_MS = 5_000;
+const LONGEST_CLAIM_WAIT_MS = 10_000;
+/** The least time for a claim in the store, however long it has waited for its slots. */
+const SHORTEST_CLAIM_MS = 250;
+/** @internal */
+export const MOST_LEASE_WAITERS = 10_000;
+/** Programs have one TTL for each kind of work. */
+const MOST_TTLS = 100;
+const TTLS_PERIOD_MS = 10_000;
+const RETRY_MS = 1_000;
+
+const NOTHING: ClaimOutcome = { status: "claimed", tasks: [] };
 
 interface Shared {
   readonly env: Env;
@@ -31,25 +69,51 @@ interface Shared {
   readonly limits: Pick<ServerLimits, "waiters" | "streams" | "tenantScans">;
 }
 
+/** A request for a lease that may wait. */
+export type LeaseWaiter = Pick<AcquireRequest, "resource" | "leaseId" | "queueMs">;
+export type LeaseOperation = "acquire" | "renew" | "release";
+
 export class Tenant {
   readonly #ready: Ready;
-  readonly #slots: ClaimSlots;
-  readonly #scans: ScanSlots;
-  readonly #pages = new PageTurns();
+  readonly #claimSlots: Slots;
+  readonly #scans: Slots;
+  readonly #pages: Slots;
+  readonly #inStore: Readonly<Record<LeaseOperation, Slots>>;
   readonly #events: EventHub;
   readonly #limits: Shared["limits"];
   readonly #activity: () => TenantActivity;
   readonly #results: ResultWaits;
-  /** Claims that wait, by key. */
-  readonly #claims = new Counts<string | null>();
-  /** Waits for results, by key. */
-  readonly #resultWaits = new Counts<string | null>();
+  /** Claims and waits for results. */
+  #waits = 0;
+  readonly #clock: Clock;
+  /** When each lease id that waits for a resource gives up. */
+  readonly #leaseWaiters = new Map<string, number>();
+  /** Of this period, in whole seconds. */
+  readonly #ttls = new Set<number>();
+  #ttlsSinceMs = -Infinity;
+  #forgottenMs = -Infinity;
 
   constructor(namespace: string, shared: Shared) {
     const { env, leases, tasks, pauses, activities, limits } = shared;
-    const slots = new ClaimSlots(env.clock);
-    this.#slots = slots;
-    this.#scans = new ScanSlots(env.clock, limits.tenantScans ?? Infinity);
+    this.#clock = env.clock;
+    const slotsOf = (options: ConstructorParameters<typeof Slots>[1]) =>
+      new Slots(env.clock, options);
+    this.#pages = slotsOf({ slots: PAGES, what: "pages of a tenant" });
+    this.#scans = slotsOf({
+      slots: limits.tenantScans ?? Infinity,
+      what: "reads of a tenant that count or filter",
+      mostWaiting: MOST_SCANS_WAITING,
+      rest: "asLong",
+    });
+    const lane = () =>
+      slotsOf({ slots: LEASES_IN_STORE, what: "leases of a tenant", rest: "none" });
+    this.#inStore = { acquire: lane(), renew: lane(), release: lane() };
+    const claimSlots = slotsOf({
+      slots: CLAIMS,
+      what: "claims of a tenant",
+      remedy: "claim from fewer queues, or with fewer claims at once",
+    });
+    this.#claimSlots = claimSlots;
     const claims = {
       capabilities: tasks.capabilities,
       async claim(request: ClaimRequest, options: ClaimOptions = {}): Promise<ClaimOutcome> {
@@ -59,7 +123,16 @@ export class Tenant {
         };
         // A claim that waits in the store would hold its slots meanwhile.
         if (tasks.capabilities.remoteWait) return call(options);
-        return slots.run(request, options, (timeoutMs) => call({ ...options, timeoutMs }));
+        const { signal, timeoutMs = LONGEST_CLAIM_WAIT_MS } = options;
+        const dueMs = env.clock.monotonic() + timeoutMs;
+        const rest = () => Math.max(SHORTEST_CLAIM_MS, dueMs - env.clock.monotonic());
+        const slots = request.queues.length * (request.kinds === null ? 1 : KINDS_RATIO);
+        const begin = () => call({ ...options, timeoutMs: rest() });
+        const begun = await claimSlots.begin(begin, { slots, timeoutMs, signal }).catch((why) => {
+          if (signal?.aborted || (why as ProblemError).code === "CLOSING") return null;
+          throw why;
+        });
+        return begun ? begun.answer : NOTHING;
       },
       requeue: tasks.requeue.bind(tasks),
       watch: tasks.watch.bind(tasks),
@@ -72,65 +145,114 @@ export class Tenant {
     this.#activity = () => activities.of(namespace);
   }
 
-  /**
-   * @param keyId of the caller; null: no key
-   * @throws LIMIT_REACHED
-   */
-  async claim(
-    request: ClaimRequest,
-    options: ReadyOptions,
-    keyId: string | null,
-  ): Promise<ClaimOutcome> {
-    const { waiters } = this.#limits;
-    const count = { total: this.#claims.total, own: this.#claims.of(keyId) };
-    const problem = limitProblem("waiting claims", waiters, count, keyId);
-    if (problem) throw problem;
-    this.#claims.add(keyId, 1);
-    const claimed = this.#activity().recent.claiming(request);
-    try {
-      // A stuck worker only says so.
-      if (request.abandoned !== undefined) return { status: "claimed", tasks: [] };
-      return await this.#ready.claim(request, options);
-    } finally {
-      claimed();
-      this.#claims.add(keyId, -1);
-    }
+  /** @throws LIMIT_REACHED */
+  claim(request: ClaimRequest, options: ReadyOptions): Promise<ClaimOutcome> {
+    return this.#waiting(async () => {
+      const claimed = this.#activity().recent.claiming(request);
+      try {
+        // A stuck worker only says so.
+        if (request.abandoned !== undefined) return NOTHING;
+        return await this.#ready.claim(request, options);
+      } finally {
+        claimed();
+      }
+    });
   }
 
   /**
    * Waits for the result of a task: null if its time is over, the signal aborts or this instance is closing.
-   * @param keyId of the caller; null: no key
    * @throws LIMIT_REACHED, STORE_UNAVAILABLE
    */
-  async result(
+  result(
     id: string,
     { timeoutMs, signal }: { readonly timeoutMs: number; readonly signal: AbortSignal },
-    keyId: string | null,
   ): Promise<TaskResult | null> {
-    const waits = this.#resultWaits;
-    const count = { total: waits.total, own: waits.of(keyId) };
-    const problem = limitProblem("waits for results", this.#limits.waiters, count, keyId);
-    if (problem) throw problem;
-    waits.add(keyId, 1);
-    try {
-      return await this.#results.of(id, { timeoutMs, signal });
-    } catch (error) {
-      if (signal.aborted || error instanceof ClosedError) return null;
-      if (error instanceof TimedOutError && error.cause === undefined) return null;
-      throw error instanceof TimedOutError ? error.cause : error;
-    } finally {
-      waits.add(keyId, -1);
+    return this.#waiting(async () => {
+      try {
+        return await this.#results.of(id, { timeoutMs, signal });
+      } catch (error) {
+        if (signal.aborted || error instanceof ClosedError) return null;
+        if (error instanceof TimedOutError && error.cause === undefined) return null;
+        throw error instanceof TimedOutError ? error.cause : error;
+      }
+    });
+  }
+
+  /**
+   * Begins a scan when there is a slot for it. It is under way until it has ended in the store, also if its caller has given up.
+   * @throws TOO_MANY_REQUESTS
+   */
+  scan<T>(timeoutMs: number, scan: () => Promise<T>): Promise<Begun<T>> {
+    return this.#scans.begin(scan, { timeoutMs: Math.min(timeoutMs, LONGEST_SCAN_WAIT_MS) });
+  }
+
+  /** @param read also writes what it has read, or its caller does in the same turn */
+  page<T>(read: () => Promise<T>): Promise<T> {
+    return this.#pages.run(read);
+  }
+
+  /**
+   * Those that it uses already stay allowed: their leases are to be renewed.
+   * @throws TOO_MANY_REQUESTS
+   */
+  checkTtls(requests: readonly { readonly ttlMs: number }[]): void {
+    const nowMs = this.#clock.monotonic();
+    if (nowMs - this.#ttlsSinceMs >= TTLS_PERIOD_MS) {
+      this.#ttls.clear();
+      this.#ttlsSinceMs = nowMs;
+    }
+    const fresh = new Set(requests.map(({ ttlMs }) => Math.ceil(ttlMs / 1_000)));
+    for (const known of this.#ttls) fresh.delete(known);
+    if (fresh.size > 0 && this.#ttls.size + fresh.size > MOST_TTLS) {
+      const detail = `a tenant may use ${MOST_TTLS} different TTLs, in whole seconds, within ${TTLS_PERIOD_MS / 1_000} s at each instance`;
+      throw tooMany("TOO_MANY_REQUESTS", detail, TTLS_PERIOD_MS - (nowMs - this.#ttlsSinceMs));
+    }
+    for (const one of fresh) this.#ttls.add(one);
+  }
+
+  /**
+   * Requests that would wait are refused while there is no room for them; those that wait already are not.
+   * @throws LIMIT_REACHED
+   */
+  checkLeaseWaiters(requests: readonly LeaseWaiter[]): void {
+    const isNew = (request: LeaseWaiter) =>
+      (request.queueMs ?? 0) > 0 && !this.#leaseWaiters.has(waiterName(request));
+    const added = requests.filter(isNew).length;
+    if (added === 0 || this.#leaseWaiters.size + added <= MOST_LEASE_WAITERS) return;
+    this.#forgetOften();
+    if (this.#leaseWaiters.size + added <= MOST_LEASE_WAITERS) return;
+    const detail = `at most ${MOST_LEASE_WAITERS} requests of a tenant may wait for leases at one instance: ask without queueMs, or later`;
+    throw tooMany("LIMIT_REACHED", detail, RETRY_MS);
+  }
+
+  /** Notes what has become of a request: whether it waits now. */
+  noteLeaseWaiter(request: LeaseWaiter, isRefused: boolean): void {
+    const { queueMs = 0 } = request;
+    const name = waiterName(request);
+    if (!isRefused) this.#leaseWaiters.delete(name);
+    else if (queueMs > 0) {
+      const waitsMs = Math.min(queueMs, LONGEST_WAITER_MS);
+      this.#leaseWaiters.set(name, this.#clock.monotonic() + waitsMs);
     }
   }
 
-  /** As {@link ScanSlots.begin}. */
-  scan<T>(question: string | symbol, timeoutMs: number, scan: () => Promise<T>): Promise<Scan<T>> {
-    return this.#scans.begin(question, timeoutMs, scan);
+  /** Once a second: a tenant at its limit asks often. */
+  #forgetOften(): void {
+    if (this.#clock.monotonic() - this.#forgottenMs >= RETRY_MS) this.forget();
   }
 
-  /** As {@link PageTurns.run}. */
-  page<T>(read: () => Promise<T>): Promise<T> {
-    return this.#pages.run(read);
+  /** Drops what waits no more. */
+  forget(): void {
+    const nowMs = this.#clock.monotonic();
+    this.#forgottenMs = nowMs;
+    for (const [name, untilMs] of this.#leaseWaiters) {
+      if (untilMs <= nowMs) this.#leaseWaiters.delete(name);
+    }
+  }
+
+  /** @param leases Infinity: it is in the store alone */
+  inStore<T>(operation: LeaseOperation, leases: number, call: () => Promise<T>): Promise<T> {
+    return this.#inStore[operation].run(call, { slots: leases });
   }
 
   /** @throws LIMIT_REACHED */
@@ -150,7 +272,7 @@ export class Tenant {
 
   /** Ends the waits and the notification streams. */
   async close(): Promise<void> {
-    this.#slots.close();
+    this.#claimSlots.close();
     this.#scans.close();
     await Promise.all([this.#ready.close(), this.#results.close(), this.#events.close()]);
   }
@@ -161,38 +283,30 @@ export class Tenant {
    * @throws LIMIT_REACHED
    */
   #limited(listener: Listener): Listener {
-    const { keyId } = listener;
-    const refusal = () => {
-      const [events, activity] = [this.#events.streams, this.#activity().streams];
-      const own = events.of(keyId) + activity.of(keyId);
-      const total = events.total + activity.total;
-      return limitProblem("event streams", this.#limits.streams, { total, own }, keyId);
-    };
-    const problem = refusal();
-    if (problem) throw problem;
-    return { ...listener, hasRoom: () => refusal() === null };
+    const most = this.#limits.streams;
+    const hasRoom = () => this.#events.streams + this.#activity().streams < most;
+    if (!hasRoom()) throw limitReached(most, "event streams");
+    return { ...listener, hasRoom };
+  }
+
+  async #waiting<T>(wait: () => Promise<T>): Promise<T> {
+    const { waiters } = this.#limits;
+    if (this.#waits >= waiters) throw limitReached(waiters, "requests that wait for tasks");
+    this.#waits += 1;
+    try {
+      return await wait();
+    } finally {
+      this.#waits -= 1;
+    }
   }
 }
 
-/**
- * The problem of a caller for whom there is no room; null if there is. One key may have half of what its tenant
- * may have: a viewer, or a worker that opens ever more, leaves the rest to other keys. Callers without a key
- * cannot be distinguished.
- * @param count how many the tenant has, and how many of them its key
- */
-function limitProblem(
-  what: string,
-  most: number,
-  count: { readonly total: number; readonly own: number },
-  keyId: string | null,
-): ProblemError | null {
-  const mostOfKey = Math.ceil(most / 2);
-  if (keyId !== null && count.own >= mostOfKey) {
-    const detail = `one key may have at most ${mostOfKey} ${what}, half of those of its tenant`;
-    return tooMany("LIMIT_REACHED", detail, 1_000);
-  }
-  if (count.total < most) return null;
-  return tooMany("LIMIT_REACHED", `a tenant may have at most ${most} ${what}`, 1_000);
+function limitReached(most: number, what: string): ProblemError {
+  return tooMany("LIMIT_REACHED", `a tenant may have at most ${most} ${what}`, RETRY_MS);
+}
+
+function waiterName({ resource, leaseId }: LeaseWaiter): string {
+  return `${leaseId} ${resource}`;
 }
 
 /** Created on first use and kept: only tenants with keys exist, and an idle one costs nothing. */
@@ -211,6 +325,10 @@ export class Tenants {
       this.#tenants.set(namespace, tenant);
     }
     return tenant;
+  }
+
+  forget(): void {
+    for (const tenant of this.#tenants.values()) tenant.forget();
   }
 
   async close(): Promise<void> {

@@ -3,7 +3,7 @@ import { memory } from "leasehold/stores/memory";
 import { manualEnv } from "leasehold/testing";
 import { expect, it, onTestFinished, vi } from "vitest";
 import { openTenants } from "../../../../../tests/support/server/tenants.js";
-import { ClaimSlots } from "../limits/claim-slots.js";
+import { Slots } from "../limits/slots.js";
 
 const QUEUES = Array.from({ length: 100 }, (_, at) => `q${at}`);
 
@@ -65,7 +65,7 @@ it("a claim that waits for others when the server closes gets no tasks, and neve
     await released;
     return { status: "claimed", tasks: [] };
   });
-  const arrived = vi.spyOn(ClaimSlots.prototype, "run");
+  const arrived = vi.spyOn(Slots.prototype, "begin");
   onTestFinished(() => arrived.mockRestore());
   const claims = Array.from({ length: 3 }, () => claim(key, { queues: QUEUES }));
   await vi.waitUntil(() => arrived.mock.calls.length === 3 && inStore.mock.calls.length > 0);

@@ -1,8 +1,9 @@
 /** What the routes of /v1/leases do for holders, on requests that were parsed. */
 import type { AcquireOutcome, AcquireRequest } from "leasehold/internal";
 import type { AcquireBody, ReleaseBody, RenewBody } from "../../protocol/index.js";
-import { callerOf, checkNoTask } from "../auth/caller.js";
+import { checkNoTask } from "../auth/caller.js";
 import type { LeaseCalls, Named } from "../lease-calls.js";
+import type { LeaseOperation } from "../limits/tenants.js";
 import { checkTtl, type RequestScope } from "../request.js";
 import type { Services } from "../services.js";
 import { toWireOutcome } from "./outcomes.js";
@@ -28,8 +29,7 @@ export async function acquireEach(
     if (metadata !== undefined) request.metadata = metadata;
     return request;
   });
-  services.checkTtls(scope, requests);
-  services.waiters.check(callerOf(scope).namespace, requests);
+  services.checkLeases(scope, requests);
   const resources = requests.map(({ resource }) => resource);
   const outcomes = await callEach(services, scope, "acquire", requests, () =>
     services.reserveQuota(scope, "leases", resources),
@@ -46,7 +46,7 @@ export async function renewEach(
     checkTtl(`${index}.ttlMs`, ttlMs, services.ttl.leases);
     return { ...grant, ttlMs };
   });
-  services.checkTtls(scope, requests);
+  services.checkLeases(scope, requests);
   return (await callEach(services, scope, "renew", requests)).map(toWireOutcome);
 }
 
@@ -66,10 +66,9 @@ export async function releaseEach(
  */
 const MOST_OF_ONE_RESOURCE = 8;
 
-type Operation = "acquire" | "renew" | "release";
-type Request<Name extends Operation> = Parameters<LeaseCalls[Name]>[0];
-type Outcome<Name extends Operation> = Awaited<ReturnType<LeaseCalls[Name]>>;
-type Call<Name extends Operation> = (
+type Request<Name extends LeaseOperation> = Parameters<LeaseCalls[Name]>[0];
+type Outcome<Name extends LeaseOperation> = Awaited<ReturnType<LeaseCalls[Name]>>;
+type Call<Name extends LeaseOperation> = (
   request: Request<Name>,
   spentMs: number,
 ) => Promise<Outcome<Name>>;
@@ -78,7 +77,7 @@ type Call<Name extends Operation> = (
  * One outcome for each request, in order.
  * @param prepare runs right before the first change, after the wait for other requests of the tenant
  */
-async function callEach<Name extends Operation>(
+async function callEach<Name extends LeaseOperation>(
   services: Services,
   scope: RequestScope,
   operation: Name,
@@ -91,7 +90,7 @@ async function callEach<Name extends Operation>(
   let calls: LeaseCalls | undefined;
   let sinceMs = 0;
   for (const wave of waves) {
-    await services.inTurn(scope, operation, ofTenant, async () => {
+    await services.inStore(scope, operation, ofTenant, async () => {
       if (!calls) {
         await prepare();
         calls = services.leaseCalls(scope, requests);

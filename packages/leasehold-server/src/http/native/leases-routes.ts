@@ -204,7 +204,7 @@ export function leaseRoutes(app: App, services: Services): void {
       const query = { namespace, ...defined({ ...rest, states: state }) };
       const read = () => filteredPage((part) => leases.list(part), query);
       const { items, nextCursor } = await (isFiltered(query)
-        ? services.scan(context, ["leases", query], read)
+        ? services.scan(context, read)
         : services.page(context, query.limit, read));
       return context.json({ items: items.map(toWireView), nextCursor }, 200);
     },

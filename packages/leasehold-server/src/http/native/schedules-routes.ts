@@ -34,25 +34,6 @@ const PAGE_CHARACTERS = 128 * 1024;
 /** Schedules of one read. */
 const PART = 4;
 
-/**
- * The search for a fire time ends after thousands of years: of a day that no month has, it takes a tenth of a second.
- * @throws INVALID_OPTION, TOO_MANY_REQUESTS
- */
-async function checkWithinShare(
-  { threadShare, env }: Pick<Services, "threadShare" | "env">,
-  namespace: string,
-  declaration: ScheduleDeclaration,
-): Promise<void> {
-  const { checkDeclaration } = await loadDeclarations();
-  threadShare.check(namespace, "checking the schedules of this tenant");
-  const sinceMs = env.clock.monotonic();
-  try {
-    await checkDeclaration(declaration);
-  } finally {
-    threadShare.take(namespace, env.clock.monotonic() - sinceMs);
-  }
-}
-
 /** @throws NO_SCHEDULES */
 export function schedulesOf({ schedules }: Pick<Services, "schedules">): ScheduleStore {
   if (schedules) return schedules;
@@ -91,7 +72,9 @@ export function scheduleRoutes(app: App, services: Services): void {
       if (!isScheduleName(name)) {
         throw invalid([{ path: "name", problem: "is no name that a schedule can have" }]);
       }
-      await checkWithinShare(services, namespace, declaration);
+      const { checkDeclaration } = await loadDeclarations();
+      // The search for a fire time ends after thousands of years: of a day that no month has, it takes a tenth of a second.
+      await context.get("measured")(async () => checkDeclaration(declaration));
       const timeoutMs = services.budget(context).storeMs();
       const outcome = await schedules.declare({ namespace, name, declaration }, { timeoutMs });
       if (outcome.status === "failed") throw failed(outcome);

@@ -43,7 +43,7 @@ export function taskLimitRoutes(app: App, services: Services): void {
     async (context) => {
       const { namespace } = callerOf(context);
       const read = () => limitsOf(services).list(namespace);
-      const items = await services.scan(context, ["limits", namespace], read);
+      const items = await services.scan(context, read);
       return context.json(
         { items: items.map(({ namespace: _, ...item }) => ({ ...item, by: [...item.by] })) },
         200,

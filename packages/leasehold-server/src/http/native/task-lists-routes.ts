@@ -45,7 +45,7 @@ export function taskListRoutes(app: App, services: Services): void {
     const query = { ...withoutUndefined(filters), namespace } as TaskQuery;
     const read = () => tasks.list(query);
     const { items, nextCursor } = await (passesOver(query)
-      ? services.scan(context, ["tasks", query], read)
+      ? services.scan(context, read)
       : services.page(context, filters.ids?.length ?? filters.limit, read));
     return { items: items.map(toWireTask), nextCursor };
   };
@@ -101,7 +101,7 @@ export function taskListRoutes(app: App, services: Services): void {
     }),
     async (context) => {
       const { namespace } = callerOf(context);
-      const counts = await services.scan(context, "counts", () => tasks.counts(namespace));
+      const counts = await services.scan(context, () => tasks.counts(namespace));
       return context.json(counts, 200);
     },
   );
@@ -125,7 +125,7 @@ export function taskListRoutes(app: App, services: Services): void {
       const { namespace } = callerOf(context);
       const query = { ...withoutUndefined({ ...rest, states }), namespace } as TaskLeaseQuery;
       const read = () => tasks.leases(query);
-      const { items, nextCursor } = await services.scan(context, ["task leases", query], read);
+      const { items, nextCursor } = await services.scan(context, read);
       const views = items.map(({ namespace: _, ...view }) => view);
       return context.json({ items: views, nextCursor }, 200);
     },

@@ -60,7 +60,7 @@ export function taskResultRoutes(app: App, services: Services): void {
         const some = items.slice(0, MOST_STATISTICS);
         return { items: some, complete: complete && some.length === items.length };
       };
-      return context.json(await services.scan(context, ["stats", query], stats), 200);
+      return context.json(await services.scan(context, stats), 200);
     },
   );
   otherMethods(app, "/v1/tasks/stats", "GET");
@@ -84,7 +84,7 @@ export function taskResultRoutes(app: App, services: Services): void {
       const name = only ? { only: { queue, kind, key } } : {};
       const query = { ...name, namespace: callerOf(context).namespace, limit };
       const read = async () => (await tasks.blockedKeys?.(query)) ?? [];
-      const items = await services.scan(context, ["keys", query], read);
+      const items = await services.scan(context, read);
       return context.json(
         { items: [...items].map((item) => ({ ...item, by: [...item.by] })) },
         200,
@@ -169,7 +169,7 @@ async function waitFor(
   const wait = authenticator.watch(caller, context.req.raw.signal);
   try {
     const { signal } = wait;
-    const result = await tenants.of(namespace).result(id, { timeoutMs, signal }, caller.keyId);
+    const result = await tenants.of(namespace).result(id, { timeoutMs, signal });
     await authenticator.checkAgain(caller);
     return result;
   } finally {

@@ -117,16 +117,12 @@ export function queueRoutes(app: App, services: Services): void {
         waitMs: budget.waitMs(waitMs),
       };
       const claim = (signal: AbortSignal) =>
-        tenants.of(namespace).claim(
-          request,
-          {
-            signal,
-            timeoutMs: budget.storeMs(),
-            // A claim can be repeated only if its caller knows the id.
-            repeatable: claimId !== undefined,
-          },
-          caller.keyId,
-        );
+        tenants.of(namespace).claim(request, {
+          signal,
+          timeoutMs: budget.storeMs(),
+          // A claim can be repeated only if its caller knows the id.
+          repeatable: claimId !== undefined,
+        });
       const { signal } = context.req.raw;
       if (request.waitMs > 0) forgetBody(context);
       const outcome =

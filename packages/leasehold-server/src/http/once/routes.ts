@@ -119,8 +119,7 @@ export function onceRoutes(app: App, services: Services): void {
       checkResources(caller, [resourceOf(rest.prefix ?? "")]);
       const query = { ...defined({ ...rest, states: state }), namespace: caller.namespace };
       const once = onceOf(services);
-      const list = (part: ListQuery) =>
-        services.scan(context, ["once", part], () => once.list(part));
+      const list = (part: ListQuery) => services.scan(context, () => once.list(part));
       return context.json(await pageOf(list, query), 200);
     },
   );

@@ -42,7 +42,7 @@ export function auditRoutes(app: App, services: Services): void {
       };
       const read = () => audit.list(query);
       const { items, nextCursor } = await (actions
-        ? services.scan(context, ["audit", query], read)
+        ? services.scan(context, read)
         : services.page(context, limit, read));
       return context.json({ items: items.map(toWireEntry), nextCursor }, 200);
     },

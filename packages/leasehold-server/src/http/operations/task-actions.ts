@@ -171,7 +171,7 @@ async function matching(
   do {
     const from = cursor === undefined ? {} : { cursor };
     const part = { ...query, ...from };
-    const page = await services.scan(context, ["tasks", part], () => services.tasks.list(part));
+    const page = await services.scan(context, () => services.tasks.list(part));
     tasks.push(...page.items.filter(fits));
     cursor = page.nextCursor ?? undefined;
     pages += 1;

@@ -9,7 +9,6 @@
  */
 import { type AcquireRequest, grantIdOf, Recent } from "leasehold/internal";
 import type { Quotas } from "./quotas.js";
-import type { Records } from "./records.js";
 
 /** The most grants that are remembered. The next count corrects what one that was forgotten makes wrong. */
 const REMEMBERED = 10_000;
@@ -18,34 +17,32 @@ type Grant = Pick<AcquireRequest, "namespace" | "resource" | "leaseId">;
 
 export class LeaseCounts {
   readonly #quotas: Pick<Quotas, "note" | "counts">;
-  readonly #records: Pick<Records, "note">;
   /** By grant. An operator's revocation names the token only. */
   readonly #tokens = new Recent<number>(REMEMBERED);
   /** By token, or by grant where that is unknown. */
   readonly #states = new Recent<"live" | "ended">(REMEMBERED);
 
-  constructor(quotas: Pick<Quotas, "note" | "counts">, records: Pick<Records, "note">) {
-    [this.#quotas, this.#records] = [quotas, records];
+  constructor(quotas: Pick<Quotas, "note" | "counts">) {
+    this.#quotas = quotas;
   }
 
   /** An acquire that a place and room for a record were reserved for was refused. */
   refused(namespace: string): void {
-    this.#quotas.note("leases", namespace, -1);
-    this.#records.note("leases", namespace, -1);
+    this.#quotas.note("leases", namespace, { live: -1, records: -1 });
   }
 
   /** @param replaces whether the resource has a record already */
   acquired(grant: Grant, token: number, replaces: boolean): void {
     const { namespace, resource } = grant;
     if (!this.#quotas.counts("leases", namespace)) {
-      if (replaces) this.#records.note("leases", namespace, -1);
+      if (replaces) this.#quotas.note("leases", namespace, { records: -1 });
       return;
     }
     const name = nameOf(namespace, resource, token);
     if (this.#states.get(name) === "live") return this.refused(namespace);
     this.#tokens.set(nameOf(namespace, resource, grantIdOf(grant.leaseId)), token);
     this.#states.set(name, "live");
-    if (replaces) this.#records.note("leases", namespace, -1);
+    if (replaces) this.#quotas.note("leases", namespace, { records: -1 });
   }
 
   released({ namespace, resource, leaseId }: Grant): void {
@@ -63,7 +60,7 @@ export class LeaseCounts {
   #ended(namespace: string, name: string): void {
     if (this.#states.get(name) === "ended") return;
     this.#states.set(name, "ended");
-    this.#quotas.note("leases", namespace, -1);
+    this.#quotas.note("leases", namespace, { live: -1 });
   }
 }
 

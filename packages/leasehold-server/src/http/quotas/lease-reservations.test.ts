@@ -4,27 +4,24 @@ import { toWireLeaseId } from "leasehold/internal/wire";
 import { manualEnv } from "leasehold/testing";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { openTestApp } from "../../../../../tests/support/server/app.js";
-import { HistoryBudget } from "./history-budget.js";
 import { Quotas } from "./quotas.js";
-import { Records } from "./records.js";
 
 /** `reserved` runs a call, and returns how many more leases and records the tenant has reserved by then. */
 async function open() {
   const env = manualEnv();
-  const notes = [vi.spyOn(Quotas.prototype, "note"), vi.spyOn(Records.prototype, "note")] as const;
-  onTestFinished(() => {
-    for (const note of notes) note.mockRestore();
-  });
+  const note = vi.spyOn(Quotas.prototype, "note");
+  onTestFinished(() => note.mockRestore());
   const app = await openTestApp({ env, limits: { leases: 10 } });
   const reserved = async (call: () => Promise<unknown>) => {
-    for (const note of notes) note.mockClear();
+    note.mockClear();
     await call();
-    return notes.map(({ mock }) =>
-      mock.calls.reduce((sum, [quota, namespace, change]) => {
-        expect([quota, namespace]).toEqual(["leases", "default"]);
-        return sum + change;
-      }, 0),
-    );
+    const reserved = { live: 0, records: 0 };
+    for (const [quota, namespace, change] of note.mock.calls) {
+      expect([quota, namespace]).toEqual(["leases", "default"]);
+      reserved.live += change.live ?? 0;
+      reserved.records += change.records ?? 0;
+    }
+    return [reserved.live, reserved.records];
   };
   const newGrant = (resource: string) => toWireLeaseId(resource, newLeaseId(env.random));
   const acquire = (leaseId: string, holder = "h") =>
@@ -58,15 +55,4 @@ test("so do the formats for single leases, and asking why an acquire is denied k
   expect(await reserved(lease)).toEqual([1, 1]);
   expect(await reserved(lease)).toEqual([0, 0]);
   expect(await reserved(() => ask("GET", "/v1/resource?name=new"))).toEqual([0, 0]);
-});
-
-test("the limit of tasks says nothing of the history of leases", async () => {
-  const limit = vi.spyOn(HistoryBudget.prototype, "limit");
-  onTestFinished(() => limit.mockRestore());
-  const limits = { leases: 200, recordsPerLease: 100, tasks: 5, recordsPerTask: 1 };
-  const { ask } = await openTestApp({ env: manualEnv(), limits });
-  expect((await ask("POST", "/api/tasks", { task_data: 1 })).status).toBe(201);
-  expect(limit).not.toHaveBeenCalled();
-  await ask("POST", "/v1/locks/acquire", { resource: "r", ownerId: "h" });
-  expect(limit.mock.calls).toEqual([["default", 20_000]]);
 });

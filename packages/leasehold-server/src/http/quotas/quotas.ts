@@ -1,161 +1,308 @@
 /**
- * Live leases and unfinished tasks of tenants with a limit. The stores are counted at most every few
- * seconds, and this instance adds its own changes in between. Several instances together may exceed a
- * limit by a few seconds' worth, until the next count.
+ * What a tenant may keep in the stores: live leases and unfinished tasks, and the records of both, ended ones included. A
+ * lease that is released leaves a record for a week, and a task stays until it is deleted, so that a limit of those
+ * that are live would not bound them.
+ *
+ *              counted anew        at the limit     the request waits for the count
+ *   live       after 5 s           after 500 ms     yes
+ *   records    after a minute      after 10 s       no: counting reads all of them, and until then all are admitted
+ *
+ * Counting takes a twentieth of the time at most. In between, each instance adds its own changes, so that several together
+ * may exceed a limit by as much as they add until the next count.
  */
-import type { Clock, LeaseStore } from "leasehold";
+import type { Clock, Env, LeaseStore } from "leasehold";
 import { nextTurn, type TaskStore } from "leasehold/internal";
+import { Buckets } from "../limits/buckets.js";
+import type { ServerLimits, TenantsLimits } from "../limits/limits.js";
+import { type ProblemError, tooMany } from "../problems.js";
+import { Sampler } from "../sampler.js";
 import { countAbsent } from "./known-tasks.js";
 
 export type Quota = "leases" | "tasks";
+type Kind = "live" | "records";
 
-const FRESH_MS = 5_000;
-/** Before a refusal, a count older than this is repeated: much may have ended since. */
-const SHORT_OF_ROOM_MS = 500;
+const RULES = {
+  live: { freshMs: 5_000, shortMs: 500, waits: true },
+  records: { freshMs: 60_000, shortMs: 10_000, waits: false },
+} as const;
+const SHARE_OF_TIME = 20;
+/** Enough records for tenants with a small limit that choose a new name for each lease. */
+const LEAST_RECORDS = 10_000;
 const PAGE = 1_000;
+const HOUR_S = 3_600;
+const LOG_EVERY_MS = 60_000;
 
-interface Count {
-  value: number;
-  readonly atMs: number;
+/** Why there is no room for another record. */
+const NO_RECORDS: Readonly<Record<Quota, string>> = {
+  leases:
+    "this tenant has too many lease records, ended ones included: use the names of resources again, or wait until records are collected, a week after their end",
+  tasks: "this tenant has too many tasks, ended ones included: delete ended ones",
+};
+
+interface Ports {
+  readonly leases: Pick<LeaseStore, "list" | "get">;
+  readonly tasks: Pick<TaskStore, "counts" | "list">;
 }
+
+/** Runs a read of the store in the time that its caller has. */
+export type Read = <T>(read: () => Promise<T>) => Promise<T>;
+
+/** What is to be added. Null: a new one, whose name is not known. */
+type Named = readonly (string | null)[];
 
 export class Quotas {
   readonly #clock: Clock;
-  readonly #countOf: Readonly<Record<Quota, (namespace: string, most: number) => Promise<number>>>;
-  /** How many of these are no live lease or no task. Counts no further than {@link countAbsent}. */
-  readonly #areAbsent: Readonly<
-    Record<Quota, (namespace: string, names: readonly string[], most: number) => Promise<number>>
-  >;
-  readonly #counts = new Map<string, Count>();
-  readonly #counting = new Map<string, Promise<Count>>();
+  readonly #ports: Ports;
+  readonly #server: Pick<ServerLimits, "recordsPerLease" | "recordsPerTask">;
+  readonly #tenantsLimits: Pick<TenantsLimits, "of">;
+  readonly #tallies = new Map<string, Tally>();
+  /** The most lease records of tenants that have a limit of them. */
+  readonly #mostRecords = new Map<string, number>();
+  readonly #history: Buckets;
+  readonly #leftOut: Sampler;
 
   constructor(
-    clock: Clock,
-    leases: Pick<LeaseStore, "list" | "get">,
-    tasks: Pick<TaskStore, "counts" | "list">,
+    { clock, logger }: Pick<Env, "clock" | "logger">,
+    ports: Ports,
+    server: Pick<ServerLimits, "recordsPerLease" | "recordsPerTask">,
+    tenantsLimits: Pick<TenantsLimits, "of">,
   ) {
     this.#clock = clock;
-    this.#areAbsent = {
-      async leases(namespace, resources) {
-        const last = await leases.get(resources.map((resource) => ({ namespace, resource })));
-        return last.filter((view) => view?.state !== "live").length;
-      },
-      tasks: (namespace, ids, most) => countAbsent(tasks, namespace, ids, most),
-    };
-    this.#countOf = {
-      leases: (namespace, most) => countLive(leases, namespace, most),
-      async tasks(namespace) {
-        const { pending, running } = await tasks.counts(namespace);
-        return pending + running;
-      },
-    };
-  }
-
-  /** The remaining quota; 0 or less: none. Rejects if the store is unavailable. */
-  async remaining(
-    quota: Quota,
-    namespace: string,
-    most: number,
-    freshMs: number = FRESH_MS,
-  ): Promise<number> {
-    const key = `${quota}:${namespace}`;
-    const known = this.#counts.get(key);
-    const isFresh = known && this.#clock.monotonic() - known.atMs < freshMs;
-    const { value } = isFresh ? known : await this.#count(key, quota, namespace, most);
-    return most - value;
+    this.#ports = ports;
+    this.#server = server;
+    this.#tenantsLimits = tenantsLimits;
+    this.#history = new Buckets(clock);
+    this.#leftOut = new Sampler(clock, { most: 0, everyMs: LOG_EVERY_MS }, (leftOut) => {
+      const fields = { event: "history_left_out", leftOut };
+      logger.warn(fields, "tenants replace more grants than their limit allows in the history");
+    });
   }
 
   /**
-   * Reserves quota for leases on these resources, or for tasks with these ids (null: a new one); false if
-   * less remains than those need that are not there yet. Rejects if the store is unavailable.
+   * Reserves room for leases on these resources, or for tasks with these ids, and for their records. At the limit, those
+   * that are there already have room.
+   * @returns why there is none; null: it is reserved
    */
-  async take(
-    quota: Quota,
+  async reserve(
     namespace: string,
-    named: readonly (string | null)[],
-    most: number,
-  ): Promise<boolean> {
-    const wanted = named.length;
-    if ((await this.takeUpTo(quota, namespace, wanted, most, wanted)) === wanted) return true;
-    const names = named.filter((name) => name !== null);
-    const added = wanted - names.length;
-    const room = Math.max(0, await this.remaining(quota, namespace, most)) - added;
-    if (room < 0 || (await this.#areAbsent[quota](namespace, names, room)) > room) return false;
-    this.note(quota, namespace, wanted);
-    return true;
+    quota: Quota,
+    named: Named,
+    read: Read,
+  ): Promise<ProblemError | null> {
+    const { live, records } = await this.#mostOf(namespace, quota);
+    if (live === null) return null;
+    const isFree = await read(() => this.#take("live", quota, namespace, named, live));
+    if (!isFree) return limitReached(quota, live);
+    if (records === null) return null;
+    let hasRecords = false;
+    try {
+      hasRecords = await read(() => this.#take("records", quota, namespace, named, records));
+    } finally {
+      if (!hasRecords) this.note(quota, namespace, { live: -named.length });
+    }
+    if (hasRecords) return null;
+    return tooMany("LIMIT_REACHED", `${NO_RECORDS[quota]}; it may have ${records}`, 60_000);
   }
 
   /**
-   * Reserves as much of the quota as remains, at most `wanted`; nothing if less than `least` remains. Rejects if the
-   * store is unavailable.
+   * Reserves as much of what may be live as remains, at most `wanted`; nothing if less than `least` remains.
+   * @throws LIMIT_REACHED if none remains, unless none is needed
    */
-  async takeUpTo(
-    quota: Quota,
+  async reserveUpTo(
     namespace: string,
+    quota: Quota,
     wanted: number,
-    most: number,
+    read: Read,
     least = 1,
   ): Promise<number> {
-    let room = 0;
-    for (const freshMs of [FRESH_MS, SHORT_OF_ROOM_MS]) {
-      room = await this.remaining(quota, namespace, most, freshMs);
-      // Other requests may have reserved it during the count.
-      const known = this.#counts.get(`${quota}:${namespace}`);
-      if (known) room = most - known.value;
-      if (room >= wanted) break;
-    }
-    const reserved = room >= least ? Math.min(room, wanted) : 0;
-    this.note(quota, namespace, reserved);
+    const { live } = await this.#mostOf(namespace, quota);
+    if (live === null || wanted === 0) return wanted;
+    const reserved = await read(async () => {
+      const tally = await this.#counted("live", quota, namespace, wanted, live);
+      // In one go: others reserve as well.
+      const room = tally.roomIn(live);
+      const taken = room >= least ? Math.min(room, wanted) : 0;
+      this.note(quota, namespace, { live: taken });
+      return taken;
+    });
+    if (reserved === 0 && least === 1) throw limitReached(quota, live);
     return reserved;
   }
 
   /** Whether changes of a tenant are noted: it has a limit, and was counted. */
   counts(quota: Quota, namespace: string): boolean {
-    return this.#counts.has(`${quota}:${namespace}`);
+    return this.#tallies.get(`live ${quota} ${namespace}`)?.isCounted === true;
   }
 
-  /** Adds a change that this instance made. */
-  note(quota: Quota, namespace: string, change: number): void {
-    const known = this.#counts.get(`${quota}:${namespace}`);
-    if (known) known.value += change;
+  /** Adds changes that this instance made. */
+  note(quota: Quota, namespace: string, change: { live?: number; records?: number }): void {
+    this.#tallies.get(`live ${quota} ${namespace}`)?.note(change.live ?? 0);
+    this.#tallies.get(`records ${quota} ${namespace}`)?.note(change.records ?? 0);
   }
 
-  #count(key: string, quota: Quota, namespace: string, most: number): Promise<Count> {
-    let counting = this.#counting.get(key);
-    if (!counting) {
-      const atMs = this.#clock.monotonic();
-      counting = this.#countOf[quota](namespace, most)
-        .then((value) => {
-          const count = { value, atMs };
-          this.#counts.set(key, count);
-          return count;
-        })
-        .finally(() => this.#counting.delete(key));
-      this.#counting.set(key, counting);
+  /**
+   * Whether the history may have another replaced grant, which it keeps for a week: of a tenant with a limit as many at once
+   * as it may have lease records, and as many again each hour. Otherwise a tenant could fill the database with a single
+   * resource. The history is for people, so the others are left out of it.
+   */
+  takeHistory(namespace: string): boolean {
+    const most = this.#mostRecords.get(namespace);
+    if (most === undefined) return true;
+    if (this.#history.take(namespace, { perSecond: most / HOUR_S, most }) === 0) return true;
+    this.#leftOut.admits();
+    return false;
+  }
+
+  async #mostOf(
+    namespace: string,
+    quota: Quota,
+  ): Promise<{ readonly live: number | null; readonly records: number | null }> {
+    const live = (await this.#tenantsLimits.of(namespace))[quota];
+    const { recordsPerLease, recordsPerTask } = this.#server;
+    const perOne = quota === "leases" ? recordsPerLease : recordsPerTask;
+    const hasRecords = live !== null && perOne !== null;
+    const records = hasRecords ? Math.max(LEAST_RECORDS, live * perOne) : null;
+    if (quota === "leases") {
+      if (records === null) this.#mostRecords.delete(namespace);
+      else this.#mostRecords.set(namespace, records);
     }
-    return counting;
+    return { live, records };
+  }
+
+  async #take(
+    kind: Kind,
+    quota: Quota,
+    namespace: string,
+    named: Named,
+    most: number,
+  ): Promise<boolean> {
+    const tally = await this.#counted(kind, quota, namespace, named.length, most);
+    if (tally.roomIn(most) < named.length) {
+      const names = named.filter((name) => name !== null);
+      const left = tally.roomIn(most) - (named.length - names.length);
+      if (left < 0 || (await this.#absent(kind, quota, namespace, names, left)) > left)
+        return false;
+    }
+    this.note(quota, namespace, { [kind]: named.length });
+    return true;
+  }
+
+  /** The count, which is new enough to say that there is no room for so many. */
+  async #counted(
+    kind: Kind,
+    quota: Quota,
+    namespace: string,
+    wanted: number,
+    most: number,
+  ): Promise<Tally> {
+    const key = `${kind} ${quota} ${namespace}`;
+    const tally =
+      this.#tallies.get(key) ??
+      new Tally(this.#clock, (limit) => this.#count(kind, quota, namespace, limit));
+    this.#tallies.set(key, tally);
+    const { freshMs, shortMs, waits } = RULES[kind];
+    // Before a refusal, much may have ended since the last count.
+    for (const ageMs of [freshMs, shortMs]) {
+      const counted = tally.refresh(ageMs, most);
+      if (waits) await counted;
+      // The next request tries again.
+      else counted?.catch(() => {});
+      if (tally.roomIn(most) >= wanted) break;
+    }
+    return tally;
+  }
+
+  /** @param most where the count may stop */
+  async #count(kind: Kind, quota: Quota, namespace: string, most: number): Promise<number> {
+    const { leases, tasks } = this.#ports;
+    if (quota === "tasks") {
+      const counts = await tasks.counts(namespace);
+      if (kind === "live") return counts.pending + counts.running;
+      return Object.values(counts).reduce((sum, count) => sum + count, 0);
+    }
+    const states = kind === "live" ? { states: ["live"] as const } : {};
+    let count = 0;
+    let cursor: string | null = null;
+    do {
+      // A store in this process does not yield by itself.
+      if (cursor !== null) await nextTurn();
+      const after: { cursor?: string } = cursor === null ? {} : { cursor };
+      const page = await leases.list({ namespace, limit: PAGE, ...states, ...after });
+      count += page.items.length;
+      cursor = page.nextCursor;
+    } while (cursor !== null && count < most);
+    return count;
+  }
+
+  /** How many of these are no live lease, or have no record. Counts tasks no further than {@link countAbsent}. */
+  async #absent(
+    kind: Kind,
+    quota: Quota,
+    namespace: string,
+    names: readonly string[],
+    most: number,
+  ): Promise<number> {
+    const { leases, tasks } = this.#ports;
+    if (quota === "tasks") return countAbsent(tasks, namespace, names, most);
+    const views = await leases.get(names.map((resource) => ({ namespace, resource })));
+    const isThere = (view: (typeof views)[number]) =>
+      kind === "live" ? view?.state === "live" : view !== null;
+    return views.filter((view) => !isThere(view)).length;
   }
 }
 
-/** Stops counting at the limit. */
-async function countLive(
-  leases: Pick<LeaseStore, "list">,
-  namespace: string,
-  most: number,
-): Promise<number> {
-  let count = 0;
-  let cursor: string | undefined;
-  do {
-    // A store in this process does not yield by itself.
-    if (cursor !== undefined) await nextTurn();
-    const page = await leases.list({
-      namespace,
-      states: ["live"],
-      limit: PAGE,
-      ...(cursor !== undefined && { cursor }),
+/** A count of the store, and what this instance has changed since. */
+class Tally {
+  readonly #clock: Pick<Clock, "monotonic">;
+  readonly #count: (most: number) => Promise<number>;
+  #value: number | undefined;
+  #atMs = 0;
+  #tookMs = 0;
+  #counting: Promise<void> | undefined;
+  /** Since the last count began. */
+  #changes = 0;
+
+  constructor(clock: Pick<Clock, "monotonic">, count: (most: number) => Promise<number>) {
+    this.#clock = clock;
+    this.#count = count;
+  }
+
+  get isCounted(): boolean {
+    return this.#value !== undefined;
+  }
+
+  /** All of it before the first count. */
+  roomIn(most: number): number {
+    return Math.max(0, most - (this.#value ?? 0));
+  }
+
+  note(change: number): void {
+    if (this.#value !== undefined) this.#value += change;
+    this.#changes += change;
+  }
+
+  /** Begins or joins a count, unless the last one is younger than this. */
+  refresh(ageMs: number, most: number): Promise<void> | undefined {
+    const passedMs = this.#clock.monotonic() - this.#atMs;
+    if (this.isCounted && passedMs < Math.max(ageMs, SHARE_OF_TIME * this.#tookMs))
+      return undefined;
+    this.#counting ??= this.#countAnew(most).finally(() => {
+      this.#counting = undefined;
     });
-    count += page.items.length;
-    cursor = page.nextCursor ?? undefined;
-  } while (cursor !== undefined && count < most);
-  return count;
+    return this.#counting;
+  }
+
+  async #countAnew(most: number): Promise<void> {
+    const sinceMs = this.#clock.monotonic();
+    this.#changes = 0;
+    const value = await this.#count(most);
+    this.#atMs = this.#clock.monotonic();
+    this.#tookMs = this.#atMs - sinceMs;
+    // Some of what was added may be counted twice, until the next count; of what was taken away, nothing is.
+    this.#value = value + Math.max(0, this.#changes);
+  }
+}
+
+function limitReached(quota: Quota, most: number): ProblemError {
+  return tooMany("LIMIT_REACHED", `a tenant may have at most ${most} ${quota} at once`, 5_000);
 }

@@ -4,41 +4,6 @@ import { manualEnv } from "leasehold/testing";
 import { expect, it, onTestFinished, vi } from "vitest";
 import { openTenants } from "../../../../../tests/support/server/tenants.js";
 import { memory } from "../../../../leasehold/src/stores/memory/index.js";
-import { PageTurns } from "./page-turns.js";
-
-it("four are under way at once, and the next ones begin in order, each after another was written", async () => {
-  const turns = new PageTurns();
-  const begun: number[] = [];
-  const ends: (() => void)[] = [];
-  const all = Array.from({ length: 7 }, (_, index) =>
-    turns.run(async () => {
-      begun.push(index);
-      await new Promise<void>((end) => ends.push(end));
-      // Failures return their place too.
-      if (index === 0) throw new Error("away");
-      return index;
-    }),
-  );
-  const settled = Promise.allSettled(all);
-  await nextTurn();
-  expect(begun).toEqual([0, 1, 2, 3]);
-  ends[0]?.();
-  await expect(all[0]).rejects.toThrow("away");
-  expect(begun).toEqual([0, 1, 2, 3]);
-  await nextTurn();
-  await nextTurn();
-  expect(begun).toEqual([0, 1, 2, 3, 4]);
-  for (let index = 1; index < 7; index += 1) {
-    ends[index]?.();
-    await nextTurn();
-    await nextTurn();
-  }
-  expect(begun).toEqual([0, 1, 2, 3, 4, 5, 6]);
-  expect((await settled).map(({ status }) => status)).toEqual([
-    "rejected",
-    ...Array.from({ length: 6 }, () => "fulfilled"),
-  ]);
-});
 
 it.each([
   ["a list of tasks", "/api/tasks", "tasks", "list"],
@@ -94,41 +59,3 @@ it.each([
     expect(begun).toBe(8);
   },
 );
-
-it("those who share a scan write it four in a turn", async () => {
-  const env = manualEnv();
-  const stores = await memory().open(env);
-  const { app, newKey } = openTenants(stores, env);
-  onTestFinished(async () => {
-    await app.close();
-    await stores.close();
-  });
-  const { text } = await newKey("a", "viewer");
-  let reads = 0;
-  let end = () => {};
-  const ended = new Promise<void>((resolve) => (end = resolve));
-  const counts = stores.tasks.counts.bind(stores.tasks);
-  stores.tasks.counts = async (namespace) => {
-    reads += 1;
-    await ended;
-    return counts(namespace);
-  };
-  let answered = 0;
-  const asked = Array.from({ length: 20 }, async () => {
-    const headers = { authorization: `Bearer ${text}` };
-    await app.fetch(new Request("http://x/api/tasks/counts", { headers }));
-    answered += 1;
-  });
-  await vi.waitFor(() => expect(reads).toBe(1));
-  for (let turn = 0; turn < 20; turn += 1) await nextTurn();
-  end();
-  let most = 0;
-  for (let before = 0; answered < 20; before = answered) {
-    await nextTurn();
-    most = Math.max(most, answered - before);
-    if (answered === before) await env.clock.settle();
-  }
-  await Promise.all(asked);
-  expect(reads).toBe(2);
-  expect(most).toBeLessThanOrEqual(4);
-});
