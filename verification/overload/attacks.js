@@ -12,6 +12,8 @@ import { child, hold, said, scriptOf } from "./processes.js";
 /** How long an attack is under way before late holders connect. */
 const LATE_MS = 2_000;
 const DRIP_MS = 50;
+/** Not that of the holders: some limits are of an address. */
+const ATTACKER = "127.0.0.2";
 /** As the server was before it had them. */
 const UNPROTECTED = {
   bodyBytes: 4 * MIB,
@@ -107,7 +109,11 @@ async function attacked(kind, { urls, key, seconds, unprotected }) {
   const { connections, body, ahead, also, few, streams = 0, results = 0, leavesEveryMs } = kind;
   if (ahead !== undefined) return attackedAhead(kind, { url, seconds });
   const all = connections + streams + results;
-  const agent = new Agent({ keepAlive: true, maxSockets: all / urls.length });
+  const agent = new Agent({
+    keepAlive: true,
+    maxSockets: all / urls.length,
+    localAddress: ATTACKER,
+  });
   const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
   const announced = await maxBodyBytes(url, headers);
   const statuses = {};
@@ -158,7 +164,8 @@ async function attackedAhead({ connections, method, path, ahead }, { url, second
   const endMs = performance.now() + seconds * 1_000;
   const caller = () =>
     new Promise((resolve) => {
-      const socket = connect(Number(port), hostname, () => socket.write(text));
+      const from = { port: Number(port), host: hostname, localAddress: ATTACKER };
+      const socket = connect(from, () => socket.write(text));
       const ending = setTimeout(() => socket.destroy(), endMs - performance.now());
       let unanswered = ahead;
       socket.setEncoding("latin1").on("data", (answers) => {

@@ -92,7 +92,7 @@ export function addServe(command: Command): void {
     )
     .option(
       "--max-connections-per-address <n>",
-      "connections of one remote address, of 10,000 in total; behind a proxy, all of its clients have one address (default: 8000)",
+      "connections of one remote address, of 10,000 in total, and a quarter of them at once; behind a proxy, all of its clients have one address (default: 8000)",
       integer(1, 10_000),
     )
     .addOption(

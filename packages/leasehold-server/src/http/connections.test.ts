@@ -121,6 +121,28 @@ it.runIf(process.platform === "linux")("counts connections by address", async ()
   expect(await ask(await dial("127.0.0.2"), "/healthz")).toContain("HTTP/1.1 200");
 });
 
+it("refuses some connections of an address that opens thousands at once, and none of another one", async () => {
+  // No time passes, in which more would be admitted.
+  const clock = { ...systemEnv.clock, monotonic: () => 0 };
+  const { dial, logged } = await open({ maxConnectionsPerAddress: 1_000, clock });
+  const ends = await Promise.all(
+    Array.from({ length: 600 }, async () => {
+      const socket = await dial("127.0.0.2");
+      socket.write("GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n");
+      return new Promise((end) => {
+        socket.once("data", () => end("served")).once("close", () => end("refused"));
+      });
+    }),
+  );
+  const served = ends.filter((end) => end === "served").length;
+  expect(served).toBe(500);
+  const [line] = await logged(1);
+  expect(line).toMatchObject({ event: "connections_refused", address: "127.0.0.2" });
+  const other = await dial();
+  other.write("GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n");
+  await once(other, "data");
+});
+
 it("leaves a fifth of all connections to other addresses", async () => {
   const { dial, logged } = await open({ maxConnections: 5 });
   for (let n = 0; n < 4; n += 1) await ask(await dial(), "/healthz");

@@ -4,6 +4,7 @@ import type { DropArgument, Socket } from "node:net";
 import type { Clock, Logger } from "leasehold";
 import { networkOf } from "./auth/network-of.js";
 import { Counts } from "./counts.js";
+import { Buckets } from "./limits/buckets.js";
 import { Sampler } from "./sampler.js";
 
 export interface ConnectionLimits {
@@ -14,6 +15,12 @@ export interface ConnectionLimits {
 }
 
 const LOG_EVERY_MS = 10_000;
+/**
+ * Of the connections that one address may have, the part that it may open at once, and 500 at least. As many again in four
+ * seconds: Node accepts one connection in each turn of the event loop, and a request that each brings along makes the turn
+ * longer, so holders that connect meanwhile would wait behind thousands.
+ */
+const [BURST_SHARE, LEAST_BURST, REFILL_S] = [1 / 4, 500, 4];
 
 /**
  * Closes the connections above the limits as soon as they are accepted. An IPv6 network of 64 bits counts as one
@@ -26,6 +33,9 @@ export function limitConnections(
   { clock, logger }: { readonly clock: Clock; readonly logger: Logger },
 ): () => void {
   const open = new Counts<string>();
+  const fresh = new Buckets(clock);
+  const burst = Math.max(LEAST_BURST, mostPerAddress * BURST_SHARE);
+  const rate = { perSecond: burst / REFILL_S, most: burst };
   const newSampler = (message: string) =>
     new Sampler(clock, { most: 1, everyMs: LOG_EVERY_MS }, (refused) => {
       logger.warn({ event: "connections_refused", refused, open: open.total }, message);
@@ -50,6 +60,11 @@ export function limitConnections(
     if (open.of(address) >= mostPerAddress) {
       const has = `one address has ${mostPerAddress} connections: its others are refused`;
       refuse(ofAddress, address, has);
+      socket.destroy();
+      return;
+    }
+    if (fresh.take(address, rate) > 0) {
+      refuse(ofAddress, address, "one address opens many connections at once: some are refused");
       socket.destroy();
       return;
     }
