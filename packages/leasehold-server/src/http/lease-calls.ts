@@ -22,7 +22,6 @@ import {
 import { callerOf, checkResources } from "./auth/caller.js";
 import type { Contention } from "./console/contention.js";
 import { mayBeAnothers, refuseIfAnothers, refuseIfPaused } from "./lease-refusals.js";
-import type { LeaseWaiter } from "./limits/tenants.js";
 import type { Pauses } from "./operations/pauses.js";
 import { type Revoked, revokeAudited } from "./operations/revoking.js";
 import type { LeaseCounts } from "./quotas/lease-counts.js";
@@ -159,6 +158,9 @@ export interface LeaseCallsOptions {
   /** Receives ended grants that new ones replaced. */
   readonly onReplaced?: ((grant: LeaseView) => void) | undefined;
 }
+
+/** A request for a lease that may wait. */
+export type LeaseWaiter = Pick<AcquireRequest, "resource" | "leaseId" | "queueMs">;
 
 /** A lease that a request names. */
 export interface Named {

@@ -25,11 +25,12 @@ import type { Activities } from "./events/activity.js";
 import {
   type LeaseCalls,
   type LeaseCallsOptions,
+  type LeaseWaiter,
   type Named,
   newLeaseCalls,
 } from "./lease-calls.js";
 import { type ServerLimits, servedTtl, type TenantsLimits } from "./limits/limits.js";
-import type { LeaseOperation, LeaseWaiter, Tenants } from "./limits/tenants.js";
+import type { LeaseOperation, Tenants } from "./limits/tenants.js";
 import type { Pauses } from "./operations/pauses.js";
 import { LeaseCounts } from "./quotas/lease-counts.js";
 import { limitedTicks } from "./quotas/limited-ticks.js";

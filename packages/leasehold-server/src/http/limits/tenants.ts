@@ -17,7 +17,6 @@
  */
 import { type Clock, ClosedError, type Env, type LeaseStore, TimedOutError } from "leasehold";
 import {
-  type AcquireRequest,
   type ClaimOptions,
   type ClaimOutcome,
   type ClaimRequest,
@@ -32,6 +31,7 @@ import type { EventTopic } from "leasehold/internal/wire";
 import type { Activities, Followers, TenantActivity } from "../events/activity.js";
 import type { Listener } from "../events/event-stream.js";
 import { EventHub } from "../events/events.js";
+import type { LeaseWaiter } from "../lease-calls.js";
 import type { Pauses } from "../operations/pauses.js";
 import { type ProblemError, tooMany } from "../problems.js";
 import type { ServerLimits } from "./limits.js";
@@ -69,8 +69,6 @@ interface Shared {
   readonly limits: Pick<ServerLimits, "waiters" | "streams" | "tenantScans">;
 }
 
-/** A request for a lease that may wait. */
-export type LeaseWaiter = Pick<AcquireRequest, "resource" | "leaseId" | "queueMs">;
 export type LeaseOperation = "acquire" | "renew" | "release";
 
 export class Tenant {
