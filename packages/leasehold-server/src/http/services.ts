@@ -271,10 +271,8 @@ export function newServices(
       await services.reserveQuota(scope, "leases", [resource]);
       quotas.note("leases", callerOf(scope).namespace, { live: -1, records: -1 });
     },
-    async tryReserve(scope, quota, more) {
-      const { namespace } = callerOf(scope);
-      return (await quotas.reserveUpTo(namespace, quota, more, readingOf(scope), more)) === more;
-    },
+    tryReserve: (scope, quota, more) =>
+      quotas.tryReserve(callerOf(scope).namespace, quota, more, readingOf(scope)),
     reserveUpTo: (scope, quota, wanted) =>
       quotas.reserveUpTo(callerOf(scope).namespace, quota, wanted, readingOf(scope)),
     returnQuota(scope, quota, unused) {

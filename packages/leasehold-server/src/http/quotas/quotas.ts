@@ -105,28 +105,23 @@ export class Quotas {
   }
 
   /**
-   * Reserves as much of what may be live as remains, at most `wanted`; nothing if less than `least` remains.
-   * @throws LIMIT_REACHED if none remains, unless none is needed
+   * Reserves as much of what may be live as remains, at most `wanted`.
+   * @throws LIMIT_REACHED if none remains, unless none is wanted
    */
-  async reserveUpTo(
-    namespace: string,
-    quota: Quota,
-    wanted: number,
-    read: Read,
-    least = 1,
-  ): Promise<number> {
+  async reserveUpTo(namespace: string, quota: Quota, wanted: number, read: Read): Promise<number> {
     const { live } = await this.#mostOf(namespace, quota);
     if (live === null || wanted === 0) return wanted;
-    const reserved = await read(async () => {
-      const tally = await this.#counted("live", quota, namespace, wanted, live);
-      // In one go: others reserve as well.
-      const room = tally.roomIn(live);
-      const taken = room >= least ? Math.min(room, wanted) : 0;
-      this.note(quota, namespace, { live: taken });
-      return taken;
-    });
-    if (reserved === 0 && least === 1) throw limitReached(quota, live);
+    const reserved = await read(() => this.#takeUpTo(quota, namespace, wanted, live, 1));
+    if (reserved === 0) throw limitReached(quota, live);
     return reserved;
+  }
+
+  /** Reserves so much of what may be live; nothing, and false, if less remains. */
+  async tryReserve(namespace: string, quota: Quota, wanted: number, read: Read): Promise<boolean> {
+    const { live } = await this.#mostOf(namespace, quota);
+    if (live === null || wanted === 0) return true;
+    const take = () => this.#takeUpTo(quota, namespace, wanted, live, wanted);
+    return (await read(take)) === wanted;
   }
 
   /** Whether changes of a tenant are noted: it has a limit, and was counted. */
@@ -167,6 +162,22 @@ export class Quotas {
       else this.#mostRecords.set(namespace, records);
     }
     return { live, records };
+  }
+
+  /** @param least nothing is taken if less remains */
+  async #takeUpTo(
+    quota: Quota,
+    namespace: string,
+    wanted: number,
+    most: number,
+    least: number,
+  ): Promise<number> {
+    const tally = await this.#counted("live", quota, namespace, wanted, most);
+    // In one go: others reserve as well.
+    const room = tally.roomIn(most);
+    const taken = room >= least ? Math.min(room, wanted) : 0;
+    this.note(quota, namespace, { live: taken });
+    return taken;
   }
 
   async #take(
