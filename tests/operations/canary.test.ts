@@ -313,7 +313,7 @@ it("keeps secrets out of what the command line prints and logs", async () => {
   secrets.push(leaseId.slice(-32));
   const wrong = toWireLeaseId("r", newLeaseId(random));
   // It prints the id again, because its caller already has it.
-  const renewed = await leasehold(["renew", leaseId, "--ttl", "20s", "--store", url, "--verbose"]);
+  const renewed = await leasehold(["renew", leaseId, "--ttl", "10m", "--store", url, "--verbose"]);
   expect(renewed.code).toBe(0);
   all.push(renewed.stdout.replace(`LEASE_ID=${leaseId}`, ""), renewed.stderr);
   await run("renew", wrong);

@@ -8,7 +8,7 @@ const MOST_OF_REASON = 300;
  * Ends a run with its seconds, its slowest files, and `N passed, N failed, N skipped` alone on its line, for programs that
  * read logs. A file that does not load, a hook that fails and an error that no test caught count as failed, so `0 failed`
  * means that the run succeeded. The lines before it say why tests were skipped, what failed (`failed: NAME: REASON`), and
- * what passed only when it was repeated (`flaky: NAME`).
+ * what passed only when it was repeated (`flaky: NAME: REASON`).
  */
 export default class SummaryReporter implements Reporter {
   #beganMs = 0;
@@ -24,21 +24,19 @@ export default class SummaryReporter implements Reporter {
       const before = counts.failed;
       for (const test of module.children.allTests()) {
         const result = test.result();
-        if (test.diagnostic()?.flaky) {
-          process.stdout.write(`flaky: ${module.relativeModuleId} > ${test.fullName}\n`);
-        }
+        if (test.diagnostic()?.flaky) print("flaky", module, test.fullName, result.errors);
         // One that never ended, because the run was stopped, did not pass. Those of a file that is skipped as a whole
         // never begin.
         const never = module.state() === "skipped" ? "skipped" : "failed";
         counts[result.state === "pending" ? never : result.state]++;
-        if (result.state === "failed") printFailed(module, test.fullName, result.errors);
+        if (result.state === "failed") print("failed", module, test.fullName, result.errors);
         if (result.state !== "skipped" || result.note === undefined) continue;
         reasons.set(result.note, (reasons.get(result.note) ?? 0) + 1);
       }
       for (const suite of [module, ...module.children.allSuites()]) {
         if (suite.errors().length === 0) continue;
         const name = suite.type === "suite" ? suite.fullName : "the file";
-        printFailed(module, name, suite.errors());
+        print("failed", module, name, suite.errors());
       }
       if (module.state() === "failed" && counts.failed === before) counts.failed++;
     }
@@ -55,9 +53,14 @@ export default class SummaryReporter implements Reporter {
   }
 }
 
-function printFailed(module: TestModule, name: string, errors: readonly SerializedError[]): void {
+function print(
+  what: "failed" | "flaky",
+  module: TestModule,
+  name: string,
+  errors: readonly SerializedError[] = [],
+): void {
   const reason = firstLine(errors[0]?.message ?? "");
-  process.stdout.write(`failed: ${module.relativeModuleId} > ${name}: ${reason}\n`);
+  process.stdout.write(`${what}: ${module.relativeModuleId} > ${name}: ${reason}\n`);
 }
 
 function firstLine(text: string): string {
