@@ -5,15 +5,14 @@ import { Agent, request } from "node:http";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
 import { ATTACKS, MIB } from "./attack-kinds.js";
 import { wrongWithAttack } from "./judge.js";
-import { child, hold, said, scriptOf } from "./processes.js";
+import { ATTACKER, child, hold, said, scriptOf } from "./processes.js";
 
 /** How long an attack is under way before late holders connect. */
 const LATE_MS = 2_000;
 const DRIP_MS = 50;
-/** Not that of the holders: some limits are of an address. */
-const ATTACKER = "127.0.0.2";
 /** As the server was before it had them. */
 const UNPROTECTED = {
   bodyBytes: 4 * MIB,
@@ -70,9 +69,10 @@ async function attack(name, options) {
     );
     const [url] = urls;
     const { late = false } = ATTACKS[name];
-    const holding = later(late ? LATE_MS : 0, () =>
-      hold(url.replace("//", `//${healthy}@`), holders),
-    );
+    const start = () => hold(url.replace("//", `//${healthy}@`), holders);
+    const holding = late ? pause(LATE_MS).then(start) : start();
+    // It is awaited after the attack: an error before would leave the server behind.
+    holding.catch(ignored);
     if (!late) await holding;
     const key = ATTACKS[name].viewer ? viewer : attacker;
     const statuses = await attacked(ATTACKS[name], { urls, key, seconds, unprotected });
@@ -135,14 +135,15 @@ async function attacked(kind, { urls, key, seconds, unprotected }) {
     }
   };
   const following = { method: "GET", path: "/v1/events", headers, drips: false };
-  const waiting = { method: "GET", headers, drips: false };
   const follower = async () => note(await send(agent, url, following, undefined, endMs));
   const waiter = async () => {
-    const body = JSON.stringify({ id: randomUUID(), queue: "never", task_data: 1 });
-    const added = await fetch(`${url}/api/tasks`, { method: "POST", headers, body });
-    const path = `/v1/tasks/${(await added.json()).id}/result?waitMs=20000`;
-    while (performance.now() < endMs) {
-      note(await send(agent, url, { ...waiting, path }, undefined, endMs));
+    const id = randomUUID();
+    const adding = { method: "POST", path: "/api/tasks", headers, drips: false };
+    const task = JSON.stringify({ id, queue: "never", task_data: 1 });
+    const waiting = { ...following, path: `/v1/tasks/${id}/result?waitMs=20000` };
+    for (let isThere = false; performance.now() < endMs; ) {
+      if (isThere) note(await send(agent, url, waiting, undefined, endMs));
+      else isThere = (await send(agent, url, adding, task)) === 201;
     }
   };
   const leaving = leavesEveryMs && setInterval(() => agent.destroy(), leavesEveryMs);
@@ -239,12 +240,6 @@ function peakBytesOf(pid) {
   } catch {
     return 0;
   }
-}
-
-/** Runs it after this time. */
-async function later(ms, run) {
-  if (ms > 0) await new Promise((resolve) => setTimeout(resolve, ms));
-  return run();
 }
 
 function textOf({

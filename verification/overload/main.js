@@ -18,12 +18,13 @@
 // Ends with 1 if a lease was lost, or if the server was not overloaded: then nothing was shown.
 import { randomBytes } from "node:crypto";
 import { connect } from "node:net";
+import { setTimeout as pause } from "node:timers/promises";
 import { argumentsOf } from "../support/arguments.js";
 import { attackAll } from "./attacks.js";
 import { ENGINES, onEngine } from "./engines.js";
 import { TTL_MS } from "./holders.js";
 import { CALLERS, wrongWith } from "./judge.js";
-import { hold, startServer } from "./processes.js";
+import { ATTACKER, hold, startServer } from "./processes.js";
 
 /** Of the flood, each with one request under way. */
 const CONNECTIONS = 9_000;
@@ -158,8 +159,7 @@ class Line {
 
   reopen() {
     const { port, hostname: host } = this.#url;
-    // Not the address of the holders: some limits are of an address.
-    const socket = connect({ port: Number(port), host, localAddress: "127.0.0.2" });
+    const socket = connect({ port: Number(port), host, localAddress: ATTACKER });
     this.#socket = socket;
     this.opened = new Promise((resolve) => {
       socket.once("connect", resolve).once("error", resolve);
@@ -176,7 +176,7 @@ class Line {
   async look() {
     const probe = `GET /healthz HTTP/1.1\r\nhost: ${this.#url.host}\r\n\r\n`;
     while ((await this.#send(probe)) === 0) {
-      await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+      await pause(RETRY_MS);
       this.reopen();
       await this.opened;
     }

@@ -6,6 +6,9 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 
+/** Where attackers and floods come from: not the address of the holders, because some limits are of an address. */
+export const ATTACKER = "127.0.0.2";
+
 /**
  * @param {readonly string[]} args
  * @param {"inherit" | number} stderr

@@ -16,9 +16,9 @@ export interface ConnectionLimits {
 
 const LOG_EVERY_MS = 10_000;
 /**
- * Of the connections that one address may have, the part that it may open at once, and 500 at least. As many again in four
- * seconds: Node accepts one connection in each turn of the event loop, and a request that each brings along makes the turn
- * longer, so holders that connect meanwhile would wait behind thousands.
+ * One address may open this part of its connections at once, and 500 at least; four seconds later it may open as many again.
+ * Node accepts one connection in each turn of the event loop, and a request that each brings along makes the turn longer, so
+ * holders that connect meanwhile would wait behind thousands.
  */
 const [BURST_SHARE, LEAST_BURST, REFILL_S] = [1 / 4, 500, 4];
 
@@ -47,6 +47,14 @@ export function limitConnections(
     const fields = { event: "connections_refused", refused: 1, open: open.total, address };
     logger.warn(fields, message);
   };
+  /** @returns why an address may not open another connection now; null: it may */
+  const refusalOf = (address: string): string | null => {
+    if (open.of(address) >= mostPerAddress)
+      return `one address has ${mostPerAddress} connections: its others are refused`;
+    return fresh.take(address, rate) === 0
+      ? null
+      : "one address opens many connections at once: some are refused";
+  };
 
   server.maxConnections = most;
   server.on("drop", (dropped?: DropArgument) => {
@@ -57,14 +65,9 @@ export function limitConnections(
     const { remoteAddress } = socket;
     if (remoteAddress === undefined) return;
     const address = networkOf(remoteAddress);
-    if (open.of(address) >= mostPerAddress) {
-      const has = `one address has ${mostPerAddress} connections: its others are refused`;
-      refuse(ofAddress, address, has);
-      socket.destroy();
-      return;
-    }
-    if (fresh.take(address, rate) > 0) {
-      refuse(ofAddress, address, "one address opens many connections at once: some are refused");
+    const why = refusalOf(address);
+    if (why !== null) {
+      refuse(ofAddress, address, why);
       socket.destroy();
       return;
     }

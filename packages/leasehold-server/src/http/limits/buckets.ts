@@ -1,10 +1,11 @@
 /**
- * Token buckets: what a tenant, a key or an address may use of something in a second, and beyond it now and then.
+ * Token buckets: what a tenant or an address may use of something in a second, and beyond it now and then.
  *
- *   requests               `ratePerSecond`, by what they cost            tenant-admission.ts
- *   the thread             100 ms a second, 250 ms at once               searches for the fire times of cron expressions
- *   the history of grants  the tenant's lease records, each hour         quotas.ts
- *   refusals               200 a second of one address                   node.ts
+ *   requests of a tenant             `ratePerSecond`, by what they cost     tenant-admission.ts
+ *   prompt refusals of a tenant      20 a second                            tenant-admission.ts
+ *   prompt refusals of an address    200 a second                           node.ts
+ *   new connections of an address    a quarter of its connections in 4 s    connections.ts
+ *   the history of a tenant's grants its lease records, each hour           quotas.ts
  *
  * A caller that has a token may take more than there are, and owes them.
  */

@@ -131,7 +131,7 @@ function inFlight(limits: Partial<ServerLimits>) {
   const env = manualEnv();
   const own = { of: async () => ({ leases: null, tasks: null, ratePerSecond: null }) };
   const admission = new TenantAdmission(env.clock, { ...DEFAULT_LIMITS, ...none, ...limits }, own);
-  /** Those of these requests that are admitted, one after the other. */
+  /** Sends the requests one after the other, and returns what ends those that are admitted. */
   const admitted = async (
     count: number,
     namespace: string | null,

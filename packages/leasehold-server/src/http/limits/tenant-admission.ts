@@ -45,7 +45,7 @@ const SMALL_BYTES = 16_384;
 /** A request with at most so many items waits for no turn. */
 const FEW_ITEMS = 20;
 const RETRY_MS = 1_000;
-/** Of one tenant. A scraper asks every 15 s or so, and scrapes share one reading. */
+/** A tenant may read the metrics so often: a scraper asks every 15 s or so, and scrapes share one reading. */
 const METRICS = { perSecond: 10, inFlight: 4 };
 /** Refusals of one tenant per second that are answered at once, and how late the others are answered. */
 const [PROMPT_REFUSALS, LATE_MS] = [{ perSecond: 20 }, 1_000];

@@ -86,7 +86,7 @@ export class Tenant {
   readonly #clock: Clock;
   /** When each lease id that waits for a resource gives up. */
   readonly #leaseWaiters = new Map<string, number>();
-  /** Of this period, in whole seconds. */
+  /** The TTLs that it has used in this period, in whole seconds. */
   readonly #ttls = new Set<number>();
   #ttlsSinceMs = -Infinity;
   #forgottenMs = -Infinity;
@@ -190,7 +190,7 @@ export class Tenant {
   }
 
   /**
-   * Those that it uses already stay allowed: their leases are to be renewed.
+   * TTLs that it uses already stay allowed: their leases are to be renewed.
    * @throws TOO_MANY_REQUESTS
    */
   checkTtls(requests: readonly { readonly ttlMs: number }[]): void {

@@ -56,7 +56,7 @@ export class Quotas {
   readonly #server: Pick<ServerLimits, "recordsPerLease" | "recordsPerTask">;
   readonly #tenantsLimits: Pick<TenantsLimits, "of">;
   readonly #tallies = new Map<string, Tally>();
-  /** The most lease records of tenants that have a limit of them. */
+  /** The most lease records of tenants that have a limit of them, as last read: the history waits for no read. */
   readonly #mostRecords = new Map<string, number>();
   readonly #history: Buckets;
   readonly #leftOut: Sampler;
