@@ -3,7 +3,8 @@ import { randomBytes, randomUUID } from "node:crypto";
 
 export const MIB = 1_048_576;
 
-const emptyObjects = (bytes) => `[${"{},".repeat(Math.floor(bytes / 3) - 1)}{}]`;
+/** What takes longest for its size, among what is not refused for its nesting. */
+const smallValues = (bytes) => `[${"{},0,".repeat(Math.floor(bytes / 5) - 1)}{}]`;
 const bogusRenewals = (count = 1_000) => {
   const one = () => ({
     leaseId: `Ym9ndXM.${randomBytes(24).toString("hex")}`,
@@ -11,7 +12,7 @@ const bogusRenewals = (count = 1_000) => {
   });
   return JSON.stringify(Array.from({ length: count }, one));
 };
-const TASK_DATA = (bytes) => `{"task_data":${emptyObjects(bytes - 20)}}`;
+const TASK_DATA = (bytes) => `{"task_data":${smallValues(bytes - 20)}}`;
 
 const DRIPPING = { unfinished: true, drips: true };
 /** A read of as many leases as a body of this size names. */
@@ -48,12 +49,11 @@ function emptyList() {
  * - `limits`: of the server, also with the protection: without what else protects, its absence would not show.
  * - `instances`: as many servers of one PostgreSQL are attacked. Of other stores there is one.
  * - `viewer`: by a key that may only read.
- * - `takes: "memory"`: no leases even without protection.
- * - `spares`: stores where nothing is lost without the protection either, because a turn of the event loop does little.
+ * - `costs`: the engines on which it costs leases where nothing protects. On the others it takes what the test does not
+ *   measure, such as memory, the time of the database, or more connections than one machine has.
  * - `streams`, `results`: beside the connections, so many event streams of the attacker, and waits for results.
  * - `leavesEveryMs`: all connections are cut at once after this time, and opened again.
  * - `late`: the holders connect while the attack is under way.
- * - `lasting`: what protects cannot be switched off, so nothing need be lost with --unprotected.
  */
 export const ATTACKS = {
   complete: {
@@ -61,12 +61,12 @@ export const ATTACKS = {
     method: "PUT",
     path: () => `/api/tasks/${randomUUID()}/complete`,
     body: (bytes) =>
-      `{"leaseId":"${"0".repeat(48)}","fencingToken":1,"task_output":${emptyObjects(bytes - 100)}}`,
+      `{"leaseId":"${"0".repeat(48)}","fencingToken":1,"task_output":${smallValues(bytes - 100)}}`,
   },
   enqueue: { connections: 32, method: "POST", path: () => "/api/tasks", body: TASK_DATA },
-  metrics: { connections: 250, method: "GET", path: () => "/metrics" },
+  metrics: { connections: 500, method: "GET", path: () => "/metrics" },
   renewals: {
-    connections: 100,
+    connections: 300,
     method: "POST",
     path: () => "/v1/leases/renew",
     body: () => bogusRenewals(),
@@ -78,7 +78,6 @@ export const ATTACKS = {
     path: () => "/api/tasks",
     body: TASK_DATA,
     unfinished: true,
-    takes: "memory",
   },
   /** Lists of tasks of 4 MiB, which were added while the server took them. */
   lists: {
@@ -86,7 +85,6 @@ export const ATTACKS = {
     method: "GET",
     path: () => "/api/tasks/pending?limit=200",
     tasks: 200,
-    takes: "memory",
   },
   /** Counts of a large tenant, and lists whose filters match none of its tasks. */
   scans: {
@@ -99,7 +97,6 @@ export const ATTACKS = {
     limits: { lateMs: null },
     instances: 4,
     viewer: true,
-    spares: ["memory", "pglite"],
   },
   /** No key, at full speed. */
   keyless: {
@@ -107,14 +104,12 @@ export const ATTACKS = {
     method: "GET",
     path: () => "/v1/capabilities",
     ahead: 1,
-    lasting: true,
   },
   pipelining: {
     connections: 400,
     method: "GET",
     path: () => "/v1/capabilities",
     ahead: 15,
-    lasting: true,
   },
   /** Claims of 100 queues, each of which the store looks up. */
   queues: {
@@ -122,7 +117,6 @@ export const ATTACKS = {
     method: "POST",
     path: () => "/api/tasks/next",
     each: () => claimOf(Array.from({ length: 100 }, randomUUID), { waitMs: 0 }),
-    lasting: true,
   },
   /** Claims that wait, with padding, and end together. */
   waits: {
@@ -130,7 +124,6 @@ export const ATTACKS = {
     method: "POST",
     path: () => "/api/tasks/next",
     each: () => claimOf([randomUUID()], { waitMs: 2_000 }) + " ".repeat(60_000),
-    lasting: true,
   },
   /** Tasks that wake claims of as many queues as there are connections. */
   notifications: {
@@ -139,14 +132,12 @@ export const ATTACKS = {
     path: () => "/api/tasks/next",
     each: () => claimOf([randomUUID()], { waitMs: 10_000 }),
     also: { method: "POST", path: () => "/api/tasks", each: () => '{"task_data":1}' },
-    lasting: true,
   },
   pauses: {
     connections: 100,
     method: "PUT",
     path: () => "/v1/pauses",
     each: () => JSON.stringify({ kind: "queue", name: randomUUID(), reason: "attack" }),
-    lasting: true,
   },
   /** Streams that report renewals that are refused. */
   streams: {
@@ -155,7 +146,6 @@ export const ATTACKS = {
     path: () => "/v1/activity",
     unfinished: true,
     also: { method: "POST", path: () => "/v1/leases/renew", each: () => bogusRenewals(20) },
-    lasting: true,
   },
   /** Streams that are opened and cut together, while others of the tenant change leases. */
   closes: {
@@ -166,7 +156,6 @@ export const ATTACKS = {
     leavesEveryMs: 3_000,
     few: { one: 76, method: "POST", path: () => "/v1/leases/acquire", each: ownLease },
     late: true,
-    lasting: true,
   },
   /** Claims, streams and waits for results, as many as a tenant may have, while tasks are added. */
   crowds: {
@@ -183,7 +172,6 @@ export const ATTACKS = {
     streams: 2_300,
     results: 400,
     late: true,
-    lasting: true,
   },
   /** Bodies of a reader that arrive a byte at a time and never end: large ones, and small ones, which are more at once. */
   drips: {
@@ -194,6 +182,5 @@ export const ATTACKS = {
     also: { method: "POST", path: () => "/v1/leases/get", each: () => readOf(12_000), ...DRIPPING },
     ...DRIPPING,
     viewer: true,
-    lasting: true,
   },
 };

@@ -13,16 +13,6 @@ import { ATTACKER, child, hold, said, scriptOf } from "./processes.js";
 /** How long an attack is under way before late holders connect. */
 const LATE_MS = 2_000;
 const DRIP_MS = 50;
-/** As the server was before it had them. */
-const UNPROTECTED = {
-  bodyBytes: 4 * MIB,
-  tenantInFlight: null,
-  tenantBodyBytes: null,
-  allBodyBytes: null,
-  ratePerSecond: null,
-  tenantScans: null,
-};
-
 /**
  * @param {string} wanted the name of an attack, or `all`
  * @param {{ store?: string, control?: string, engine: string, seconds: number, holders: number, unprotected: boolean, json: boolean }} options
@@ -50,18 +40,15 @@ export async function attackAll(wanted, options) {
 }
 
 async function attack(name, options) {
-  const { store: given, control = "", engine, seconds, holders, unprotected } = options;
+  const { store: given, control, engine, seconds, holders, unprotected } = options;
   const { tasks = 0, taskBytes = 4 * MIB - 100, limits = {}, instances = 1 } = ATTACKS[name];
   const folder = mkdtempSync(join(tmpdir(), "leasehold-attack-"));
   const store = given ?? `pglite:${join(folder, "db")}`;
+  const served = { store, control, limits, tasks, taskBytes, unprotected };
+  const shared = store.startsWith("postgres") ? instances : 1;
   const server = child([
     scriptOf("attacked-server.js"),
-    store,
-    JSON.stringify({ ...limits, ...(unprotected && UNPROTECTED) }),
-    String(tasks),
-    String(taskBytes),
-    String(store.startsWith("postgres") ? instances : 1),
-    control,
+    JSON.stringify({ ...served, instances: shared }),
   ]);
   try {
     const { urls, healthy, attacker, viewer } = JSON.parse(
@@ -79,12 +66,10 @@ async function attack(name, options) {
     const letGo = await holding;
     const held = await letGo();
     const peakMiB = Math.round(peakBytesOf(server.pid) / MIB);
-    const { takes, spares } = ATTACKS[name];
-    const lasting = ATTACKS[name].lasting || spares?.includes(engine);
+    const { costs = [] } = ATTACKS[name];
     return {
       attack: name,
-      takes,
-      lasting,
+      costs: costs.includes(engine),
       engine,
       holders,
       unprotected,

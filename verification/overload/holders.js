@@ -7,19 +7,23 @@ export const TTL_MS = 5_000;
 async function hold(url, holders) {
   const { connect } = await import("leasehold");
   const quiet = { debug() {}, info() {}, warn() {}, error() {} };
-  const leases = await connect(url, { holder: "overload", logger: quiet });
   const figures = { lost: 0, because: {}, renewals: 0, leastLeftMs: TTL_MS };
-  const held = await Promise.all(
-    Array.from({ length: holders }, (_, index) =>
+  const lose = (reason) => {
+    figures.lost += 1;
+    figures.because[reason] = (figures.because[reason] ?? 0) + 1;
+  };
+  const leases = await connect(url, { holder: "overload", logger: quiet }).catch(() => null);
+  const held = [];
+  for (const one of await Promise.allSettled(
+    Array.from({ length: holders }, async (_, index) =>
       leases.acquire(`held-${process.pid}-${index}`, { ttlMs: TTL_MS }),
     ),
-  );
-  for (const lease of held) {
-    lease.onLost((reason) => {
-      figures.lost += 1;
-      figures.because[reason] = (figures.because[reason] ?? 0) + 1;
-    });
+  )) {
+    if (one.status === "fulfilled") held.push(one.value);
+    // A holder that cannot begin has lost as much as one that cannot go on.
+    else lose("notAcquired");
   }
+  for (const lease of held) lease.onLost(lose);
   let before = held.map((lease) => lease.remainingMs());
   const looking = setInterval(() => {
     const now = held.map((lease) => lease.remainingMs());
@@ -31,7 +35,7 @@ async function hold(url, holders) {
   for await (const _ of process.stdin);
   clearInterval(looking);
   // A lost lease makes this fail, and has been counted.
-  await leases.close().catch(() => {});
+  await leases?.close().catch(() => {});
   console.log(JSON.stringify(figures));
 }
 

@@ -15,15 +15,15 @@ export function wrongWith({ lost, because, refused, waiting, ...rates }) {
 }
 
 /**
- * What an attack has shown: with the protection no lease is lost, without it some are, unless it takes memory only or what
- * protects has no switch.
- * @param {{ attack: string, lost: number, because?: object, unprotected: boolean, takes?: "memory", lasting?: boolean }} figures
+ * What an attack has shown: with the protection no lease is lost, and without it some are, where the attack costs any.
+ * @param {{ attack: string, lost: number, because?: object, unprotected: boolean, costs: boolean }} figures
  * @returns {string | null} what is wrong
  */
-export function wrongWithAttack({ attack, lost, because, unprotected, takes, lasting }) {
-  if (unprotected) {
-    if (takes === "memory" || lasting) return null;
-    return lost > 0 ? null : `${attack}: no lease was lost, so the protection was not tested`;
+export function wrongWithAttack({ attack, lost, because, unprotected, costs }) {
+  if (!unprotected) {
+    return lost > 0 ? `${attack}: leases were lost: ${JSON.stringify(because)}` : null;
   }
-  return lost > 0 ? `${attack}: leases were lost: ${JSON.stringify(because)}` : null;
+  return lost > 0 || !costs
+    ? null
+    : `${attack}: no lease was lost, so the protection was not tested`;
 }

@@ -15,8 +15,7 @@ interface Attack {
   readonly lost: number;
   readonly because?: object;
   readonly unprotected: boolean;
-  readonly takes?: "memory";
-  readonly lasting?: boolean;
+  readonly costs: boolean;
 }
 const { wrongWith, wrongWithAttack } = (await import(script)) as {
   wrongWith(figures: Figures): string | null;
@@ -45,26 +44,21 @@ it.each<[string, Partial<Figures>, string]>([
 });
 
 it.each<[string, Omit<Attack, "attack">, string | null]>([
-  ["passes without a loss", { lost: 0, unprotected: false }, null],
+  ["passes without a loss", { lost: 0, unprotected: false, costs: true }, null],
   [
     "fails for a loss",
-    { lost: 1, because: { expired: 1 }, unprotected: false },
+    { lost: 1, because: { expired: 1 }, unprotected: false, costs: false },
     'lists: leases were lost: {"expired":1}',
   ],
-  ["passes for a loss without the protection", { lost: 1, unprotected: true }, null],
+  ["passes for a loss without the protection", { lost: 1, unprotected: true, costs: true }, null],
   [
     "fails if the protection was not needed",
-    { lost: 0, unprotected: true },
+    { lost: 0, unprotected: true, costs: true },
     "lists: no lease was lost, so the protection was not tested",
   ],
   [
-    "passes without a loss and without the protection if it takes memory",
-    { lost: 0, unprotected: true, takes: "memory" },
-    null,
-  ],
-  [
-    "passes without a loss where what protects has no switch",
-    { lost: 0, unprotected: true, lasting: true },
+    "passes without a loss and without the protection where it costs none",
+    { lost: 0, unprotected: true, costs: false },
     null,
   ],
 ])("an attack %s", (_, figures, wrong) => {

@@ -1,0 +1,43 @@
+// A server without what protects its tenants from each other. The server itself has no such switch: this takes the four
+// mechanisms of docs/decisions/0038 out of the code that is loaded.
+const load = (/** @type {string} */ name) =>
+  import(
+    new URL(`../../packages/leasehold-server/dist/http/limits/${name}.js`, import.meta.url).href
+  );
+
+const [{ Admission }, { TenantAdmission }, { Slots }, { RequestTurns }, { Buckets }, { Tenant }] =
+  await Promise.all(
+    ["admission", "tenant-admission", "slots", "request-turns", "buckets", "tenants"].map(load),
+  );
+
+const ignored = () => {};
+const atOnce = async () => {};
+
+/** Larger than any attack. */
+const MANY = 1_000_000;
+const MIB = 1_048_576;
+
+/** Limits for `createApp`. */
+export const UNPROTECTED_LIMITS = { bodyBytes: 4 * MIB, waiters: MANY, streams: MANY };
+
+/** Options for `listen`. */
+export const UNPROTECTED_CONNECTIONS = { maxConnections: MANY, maxConnectionsPerAddress: MANY };
+
+/** Has an effect on all servers of this process. */
+export function takeProtectionOut() {
+  Object.defineProperty(Admission.prototype, "isFull", { get: () => false });
+  Admission.prototype.enter = () => ignored;
+  TenantAdmission.prototype.enter = async () => ({
+    arrive: atOnce,
+    begin: atOnce,
+    measured: (work) => work(),
+    leave: ignored,
+  });
+  TenantAdmission.prototype.delayRefusal = atOnce;
+  Slots.prototype.begin = async (call) => ({ answer: call() });
+  RequestTurns.prototype.small = atOnce;
+  RequestTurns.prototype.large = atOnce;
+  Buckets.prototype.take = () => 0;
+  Tenant.prototype.checkTtls = ignored;
+  Tenant.prototype.checkLeaseWaiters = ignored;
+}
