@@ -183,6 +183,18 @@ export const CASES: readonly AlertCase[] = [
     firing: { alertname: "LeaseholdServerErrors", severity: "critical" },
   },
   {
+    name: "a tenant is refused for a minute",
+    changes: [{ metric: "leasehold_server_held_back_max_seconds", values: "0x10 0+60x2 0x40" }],
+    minute: 13,
+    firing: { alertname: "LeaseholdTenantHeldBack", severity: "warning" },
+  },
+  {
+    name: "a tenant is refused for half a minute",
+    changes: [{ metric: "leasehold_server_held_back_max_seconds", values: "0x10 30 60 0x40" }],
+    minute: 12,
+    firing: null,
+  },
+  {
     name: "a server does not answer",
     changes: [{ metric: "up", values: "1x17 0x40" }],
     firing: {

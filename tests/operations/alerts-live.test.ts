@@ -39,7 +39,12 @@ const STORE_ALERTS = [
 ];
 
 /** They last as long as their causes. */
-const LASTING = ["LeaseholdServerDown", "LeaseholdContention", ...STORE_ALERTS];
+const LASTING = [
+  "LeaseholdServerDown",
+  "LeaseholdContention",
+  "LeaseholdTenantHeldBack",
+  ...STORE_ALERTS,
+];
 
 const rules = await readFile(
   new URL("../../deploy/prometheus/alerts.yml", import.meta.url),
@@ -58,8 +63,9 @@ describeUnless(missingPrometheus() ?? missingRedis(), "with Prometheus", () => {
     checkBuild();
     const redis = await startRedis();
     ends.push(() => redis.remove());
-    const [steady, stopped, frail] = await Promise.all([
+    const [steady, small, stopped, frail] = await Promise.all([
       serve("memory:alerts"),
+      serve("memory:alerts-small", ["--limits", "leases=1"]),
       serve("memory:alerts-stopped"),
       serve(redis.url, ["--control", "memory:alerts-control"]),
     ]);
@@ -68,17 +74,19 @@ describeUnless(missingPrometheus() ?? missingRedis(), "with Prometheus", () => {
     ends.push(() => program.close(), exporter.close);
     const server = caller(steady.url);
     const slow = caller(frail.url);
+    const limited = caller(small.url);
 
     // These two are so from the beginning: a sample of them may be 15 s old.
     const old = await server.acquire("old", 600_000);
     await server.ask("POST", "/api/tasks", { task_data: 1, queue: "stuck" });
+    const only = await limited.acquire("only", 600_000);
     const held = await Promise.all(
       Array.from({ length: 20 }, (_, n) => slow.acquire(`held/${n}`, 600_000)),
     );
 
     const prometheus = await startPrometheus(
       {
-        leasehold: [steady.url, stopped.url, frail.url].map((url) => new URL(url).host),
+        leasehold: [steady.url, small.url, stopped.url, frail.url].map((url) => new URL(url).host),
         program: [exporter.host],
       },
       scaled(rules, OLD_SECONDS),
@@ -120,6 +128,9 @@ describeUnless(missingPrometheus() ?? missingRedis(), "with Prometheus", () => {
       untilFired(["LeaseholdContention"], () =>
         server.ask("POST", "/v1/locks/acquire", lock("old")),
       ),
+      untilFired(["LeaseholdTenantHeldBack"], () =>
+        limited.ask("POST", "/v1/locks/acquire", lock("second")),
+      ),
       // Each call uses up its budget. Spread out, some of them end in every scaled window.
       ...held.map(async ({ renew, release }, n) => {
         await delay(n * SPREAD_MS);
@@ -135,7 +146,7 @@ describeUnless(missingPrometheus() ?? missingRedis(), "with Prometheus", () => {
     await Promise.all(causes);
     redis.process?.cont();
     stopped.cli.cont();
-    await Promise.all([old, ...held].map(({ release }) => release()));
+    await Promise.all([old, only, ...held].map(({ release }) => release()));
     await server.claim("stuck");
     await prometheus.until((names) => names.size === 0);
   });

@@ -9,6 +9,7 @@ import {
   openStores,
   type Stores,
 } from "../../packages/leasehold/src/index.js";
+import { manualEnv } from "../../packages/leasehold/src/testing/index.js";
 import { startOpenTelemetry } from "../../packages/leasehold-server/src/cli/open-telemetry.js";
 import {
   createApp,
@@ -386,9 +387,45 @@ describe("a server's", () => {
     const listing = get();
     await asked;
     const work = async () => expect((await get()).status).toBe(429);
-    expect(await moved(work, ["leasehold_server_refused_total"])).toEqual([1]);
+    const refused = "leasehold_server_refused_total";
+    const counts = await moved(work, [refused], [refused, { reason: "capacity" }]);
+    expect(counts).toEqual([1, 1]);
     answer();
     await listing;
+    await small.close();
+  });
+
+  it("what a tenant asks too much of, how much of it is in use, and for how long", async () => {
+    const { clock } = manualEnv();
+    const { telemetry } = own;
+    const small = createApp({
+      ...stores,
+      env: { telemetry, clock },
+      limits: { waiters: 1 },
+      auth: "ifAny",
+      version: "test",
+    });
+    const claim = () =>
+      small.fetch(
+        new Request("http://localhost/api/tasks/next", {
+          method: "POST",
+          headers: { "content-type": "application/json" },
+          body: JSON.stringify({ processor: "p", queues: ["never"], waitMs: 20_000 }),
+        }),
+        { remoteAddress: "127.0.0.1" },
+      );
+    const waiting = claim();
+    await clock.settle();
+    const refuse = async () => expect((await claim()).status).toBe(429);
+    const refused = "leasehold_server_refused_total";
+    expect(await moved(refuse, [refused, { reason: "waits" }], [refused])).toEqual([1, 1]);
+    await clock.advance(5_000);
+    await refuse();
+    const scraped = await scrape();
+    expect(valueOf(scraped, "leasehold_server_used_ratio", { of: "waits" })).toBe(1);
+    expect(valueOf(scraped, "leasehold_server_held_back_max_seconds")).toBe(5);
+    await clock.advance(15_000);
+    expect((await waiting).status).toBe(204);
     await small.close();
   });
 

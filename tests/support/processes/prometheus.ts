@@ -18,8 +18,8 @@ export function missingPrometheus(): string | null {
 }
 
 /**
- * The rules with all windows and waits divided by 60, so that ten minutes pass in ten seconds. The age of a
- * long-held lease is no window: the caller says when a lease is old.
+ * The rules with all windows and waits divided by 60, so that ten minutes pass in ten seconds. The age of a long-held lease and
+ * of a tenant's refusals is no window: the caller says when it is old.
  */
 export function scaled(rules: string, oldSeconds: number): string {
   const scale = (text: string) =>
@@ -28,7 +28,7 @@ export function scaled(rules: string, oldSeconds: number): string {
     );
   return rules
     .replaceAll(/\[[^\]]+\]|offset \w+|for: \w+/g, scale)
-    .replace("> 3600", `> ${oldSeconds}`);
+    .replace(/> 3600|(?<=held_back_max_seconds\)) > 60/g, ` > ${oldSeconds}`);
 }
 
 export interface Prometheus {

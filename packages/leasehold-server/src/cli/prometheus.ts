@@ -37,7 +37,8 @@ export function prometheusName(name: string, unit: string, isCounter: boolean): 
   const base = name.replaceAll(/[^a-zA-Z0-9_]/g, "_");
   const seconds = unit === "s" ? "_seconds" : "";
   const perSecond = unit.endsWith("/s") ? "_per_second" : "";
-  return `${base}${seconds}${perSecond}${isCounter ? "_total" : ""}`;
+  const ratio = unit === "1" ? "_ratio" : "";
+  return `${base}${seconds}${perSecond}${ratio}${isCounter ? "_total" : ""}`;
 }
 
 function linesOf(metric: MetricData, announced: readonly Announced[]): string[] {

@@ -49,13 +49,14 @@ import {
   refusalOf,
   toResponse,
 } from "./problems.js";
+import { Refusals } from "./refusals.js";
 import { budgetOf, requestIdOf } from "./request.js";
 import { type Answered, RequestLog } from "./request-log.js";
 import { routeOf, rulesOf } from "./route-rules.js";
 import { declareRoutes } from "./routes.js";
 import { newApp } from "./routing.js";
 import { newServices } from "./services.js";
-import { measuredRequests, observeStores, RequestMeter } from "./telemetry.js";
+import { measuredRequests, observeLimiting, observeStores, RequestMeter } from "./telemetry.js";
 import { Urgencies } from "./urgency.js";
 
 /**
@@ -134,7 +135,7 @@ export function createApp(options: AppOptions): ServerApp {
     activities,
     limits,
   });
-  const admission = new Admission(env, limits);
+  const admission = new Admission(env.clock, limits);
   const tenantsLimits = new TenantsLimits(limits, control, env.clock);
   const tenantAdmission = new TenantAdmission(env.clock, limits, tenantsLimits);
   const anyone: Caller = {
@@ -177,14 +178,11 @@ export function createApp(options: AppOptions): ServerApp {
       onReplaced: recorder?.record,
     },
   );
-  const noteRefused = () => {
-    admission.refuse();
-    telemetry?.count("leasehold.server.refused", {});
-  };
+  const refusals = new Refusals(env, telemetry, admission);
   const { clientCertificates, trustedProxies, allowedFrom } = options;
   const networks = allowedFrom && new Networks(allowedFrom, { ...env, audit: control?.audit });
   const gates = { clientCertificates, trustedProxies, networks };
-  const entry = new Entry({ clock, authenticator, tenantAdmission, noteRefused, ...gates });
+  const entry = new Entry({ clock, authenticator, tenantAdmission, ...gates });
   const lines = new RequestLog(env);
   const { auditDenials: denials = false, auditReads: reads = false } = options;
   const accessAudit =
@@ -192,6 +190,7 @@ export function createApp(options: AppOptions): ServerApp {
   const requestLog = {
     note(answered: Answered, durationMs: number) {
       lines.note(answered, durationMs);
+      refusals.note(answered.error, answered.caller);
       accessAudit?.note(answered);
     },
   };
@@ -209,9 +208,10 @@ export function createApp(options: AppOptions): ServerApp {
   const served = new Set([namespace]);
   const meter = telemetry && new RequestMeter({ ...env, telemetry }, served);
   if (meter) app.use(measuredRequests(meter));
-  const unobserve =
-    telemetry &&
-    observeStores(telemetry, { leases, tasks, generator, clock, tenants: served, namespace });
+  const unobserve = telemetry && [
+    observeStores(telemetry, { leases, tasks, generator, clock, tenants: served, namespace }),
+    observeLimiting(telemetry, { admission, tenantAdmission, tenants, refusals }),
+  ];
   app.use(async (context, next) => {
     const startMs = env.clock.monotonic();
     context.set("arrivedMs", startMs);
@@ -295,7 +295,7 @@ export function createApp(options: AppOptions): ServerApp {
   }
 
   const refuse = (chosenId: string | undefined): Refusal => {
-    noteRefused();
+    refusals.note(OVERLOADED);
     return refusalOf(OVERLOADED, requestIdOf(chosenId, env));
   };
 
@@ -328,8 +328,9 @@ export function createApp(options: AppOptions): ServerApp {
     },
     async close() {
       closing = true;
-      unobserve?.();
+      for (const end of unobserve ?? []) end();
       admission.close();
+      refusals.close();
       activities.close();
       lines.close();
       await accessAudit?.close();

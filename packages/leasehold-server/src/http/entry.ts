@@ -21,7 +21,7 @@ import { tooMany } from "./problems.js";
 import type { Answer, Connection } from "./request.js";
 import type { Urgency } from "./route-rules.js";
 
-export const OVERLOADED = tooMany("OVERLOADED", "this instance is overloaded", 1_000);
+export const OVERLOADED = tooMany("capacity", "this instance is overloaded", 1_000);
 /** A key is not checked again for a body that has arrived by then, at the cost of a read where its record is old. */
 const PROMPT_BODY_MS = 1_000;
 const METRICS = "GET /metrics";
@@ -34,8 +34,6 @@ export interface EntryOptions {
   readonly trustedProxies?: AddressList | undefined;
   readonly networks?: Pick<Networks, "check"> | undefined;
   readonly tenantAdmission: Pick<TenantAdmission, "enter" | "delayRefusal">;
-  /** Called when this instance is overloaded and refuses a demand. */
-  readonly noteRefused: () => void;
 }
 
 /** A request, and the route that will serve it. */
@@ -173,7 +171,6 @@ export class Entered {
   async resume(): Promise<void> {
     const { caller, demand } = this.#admission;
     if (!demand || demand.resume(caller.keyId === null ? null : caller.namespace)) return;
-    this.#options.noteRefused();
     await this.#options.tenantAdmission.delayRefusal(caller);
     throw OVERLOADED;
   }

@@ -11,6 +11,21 @@ import {
   REQUEST_ID_HEADER,
 } from "leasehold/internal/wire";
 
+/** The problem of a request that asks for more of something than there is, or than its tenant may have. */
+const CODE_OF = {
+  capacity: "OVERLOADED",
+  rate: "TOO_MANY_REQUESTS",
+  in_flight: "TOO_MANY_REQUESTS",
+  bytes: "TOO_MANY_REQUESTS",
+  slots: "TOO_MANY_REQUESTS",
+  ttls: "TOO_MANY_REQUESTS",
+  waits: "LIMIT_REACHED",
+  streams: "LIMIT_REACHED",
+  quota: "LIMIT_REACHED",
+} as const;
+
+export type Scarce = keyof typeof CODE_OF;
+
 interface ProblemInit {
   readonly extra?: Pick<
     Problem,
@@ -19,6 +34,8 @@ interface ProblemInit {
   readonly headers?: Readonly<Record<string, string>>;
   /** For the log only; never sent. */
   readonly cause?: unknown;
+  /** Of a request that asks for more than there is, for the metrics; never sent. */
+  readonly scarce?: Scarce;
   /** The caller whose key has ended, for the audit; never sent. */
   readonly denied?: { readonly namespace: string; readonly actor: string };
 }
@@ -125,13 +142,10 @@ function isHangUp(error: unknown): boolean {
 }
 
 /** Nothing was done; the caller should retry later. */
-export function tooMany(
-  code: "OVERLOADED" | "TOO_MANY_REQUESTS" | "LIMIT_REACHED",
-  detail: string,
-  waitMs: number,
-): ProblemError {
+export function tooMany(scarce: Scarce, detail: string, waitMs: number): ProblemError {
   const seconds = Math.max(1, Math.ceil(waitMs / 1_000));
-  return new ProblemError(code, detail, { headers: { "retry-after": `${seconds}` } });
+  const headers = { "retry-after": `${seconds}` };
+  return new ProblemError(CODE_OF[scarce], detail, { scarce, headers });
 }
 
 export function failed({ applied, error }: Failed): ProblemError {

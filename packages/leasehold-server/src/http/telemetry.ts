@@ -3,6 +3,7 @@ import type { MiddlewareHandler } from "hono";
 import type { Clock, Env, LeaseStore } from "leasehold";
 import {
   type LimitView,
+  METRICS,
   type MetricName,
   measureStalls,
   nextTurn,
@@ -15,6 +16,10 @@ import {
 import type { Telemetry } from "leasehold/telemetry";
 import type { GeneratorState } from "../generator/state.js";
 import type { Caller } from "./auth/caller.js";
+import type { Admission } from "./limits/admission.js";
+import type { TenantAdmission } from "./limits/tenant-admission.js";
+import type { Tenants } from "./limits/tenants.js";
+import type { Refusals } from "./refusals.js";
 import type { AppEnv } from "./request.js";
 import { routeOf } from "./route-rules.js";
 
@@ -95,6 +100,32 @@ function classOf(status: number): "2xx" | "3xx" | "4xx" | "5xx" {
   if (status >= 500) return "5xx";
   if (status >= 400) return "4xx";
   return status >= 300 ? "3xx" : "2xx";
+}
+
+export interface Limiting {
+  readonly admission: Pick<Admission, "used">;
+  readonly tenantAdmission: Pick<TenantAdmission, "used">;
+  readonly tenants: Pick<Tenants, "used">;
+  readonly refusals: Pick<Refusals, "longestMs">;
+}
+
+/** Observes what this instance has and how much of it is in use. The returned function ends it. */
+export function observeLimiting(telemetry: Telemetry, limiting: Limiting): () => void {
+  const ends = [
+    telemetry.observe("leasehold.server.used", () => {
+      const { requests, eventLoop } = limiting.admission.used;
+      const { bodies, answers } = limiting.tenantAdmission.used;
+      const used = { requests, event_loop: eventLoop, bodies, answers, ...limiting.tenants.used };
+      const names = METRICS["leasehold.server.used"].labels.of;
+      return names.map((of) => ({ value: used[of], labels: { of } }));
+    }),
+    telemetry.observe("leasehold.server.held_back.max", () => [
+      { value: limiting.refusals.longestMs / 1_000, labels: {} },
+    ]),
+  ];
+  return () => {
+    for (const end of ends) end();
+  };
 }
 
 export interface Sampled {

@@ -291,7 +291,35 @@ export const METRICS = {
     kind: "counter",
     unit: "{request}",
     about:
-      "Requests that an overloaded server refused at once. `http.server.request.duration` does not include them.",
+      "Requests that a server refused with 429, by what they asked too much of. `capacity`: the server was overloaded; `http.server.request.duration` does not include those that it refused at once.",
+    labels: {
+      reason: [
+        "capacity",
+        "rate",
+        "in_flight",
+        "bytes",
+        "slots",
+        "waits",
+        "streams",
+        "ttls",
+        "quota",
+      ],
+    },
+  },
+  "leasehold.server.used": {
+    kind: "gauge",
+    unit: "1",
+    about:
+      "Share of a bound that is in use, for each scarce thing. `requests`, `event_loop` (how late it is) and `bodies` are of the instance; `answers` that are not read, `slots` of the store, `waits` and `streams` are of the tenant that uses most. Only servers export it.",
+    labels: {
+      of: ["requests", "event_loop", "bodies", "answers", "slots", "waits", "streams"],
+    },
+  },
+  "leasehold.server.held_back.max": {
+    kind: "gauge",
+    unit: "s",
+    about:
+      "For how long the tenant has been refused requests again and again that has been so for longest; 0: none is. Only servers export it.",
     labels: {},
   },
   "http.server.request.duration": {

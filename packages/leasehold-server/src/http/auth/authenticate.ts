@@ -306,7 +306,7 @@ export class Authenticator {
     const guesses = this.#guesses;
     if (guesses.of(network) >= MAX_CONCURRENT_READS - guesses.total) {
       const detail = "the server is reading too many keys at once: retry in 1 s";
-      throw tooMany("OVERLOADED", detail, 1_000);
+      throw tooMany("capacity", detail, 1_000);
     }
     guesses.add(network, 1);
     const settled = () => guesses.add(network, -1);

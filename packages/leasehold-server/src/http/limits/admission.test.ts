@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 import { Admission } from "./admission.js";
 
 it("admits demands up to the limit, and the next one when one has ended", () => {
-  const admission = new Admission(manualEnv(), { inFlight: 2, lateMs: null });
+  const admission = new Admission(manualEnv().clock, { inFlight: 2, lateMs: null });
   const leave = admission.enter();
   expect(admission.enter()).not.toBeNull();
   expect(admission.enter()).toBeNull();
@@ -15,7 +15,7 @@ it("admits demands up to the limit, and the next one when one has ended", () => 
 
 it("adapts the limit to as many demands as do not queue", async () => {
   const env = manualEnv();
-  const admission = new Admission(env, { inFlight: 1_000, lateMs: 250 });
+  const admission = new Admission(env.clock, { inFlight: 1_000, lateMs: 250 });
   const fill = () => {
     const leaving: (() => void)[] = [];
     for (let leave = admission.enter(); leave; leave = admission.enter()) leaving.push(leave);
@@ -41,7 +41,7 @@ it("adapts the limit to as many demands as do not queue", async () => {
 
 it("raises the limit again for a store that has become slower than its fastest answer", async () => {
   const env = manualEnv();
-  const admission = new Admission(env, { inFlight: 64, lateMs: 250 });
+  const admission = new Admission(env.clock, { inFlight: 64, lateMs: 250 });
   const round = async (ms: number) => {
     const leaving: (() => void)[] = [];
     for (let leave = admission.enter(); leave; leave = admission.enter()) leaving.push(leave);
@@ -57,10 +57,10 @@ it("raises the limit again for a store that has become slower than its fastest a
 });
 
 it("admits no demands while the event loop is late, and admits them again when it is on time", async () => {
-  const { clock, logger } = manualEnv();
+  const { clock } = manualEnv();
   let lateMs = 0;
   const late = { ...clock, monotonic: () => clock.monotonic() + lateMs };
-  const admission = new Admission({ clock: late, logger }, { inFlight: 1_000, lateMs: 250 });
+  const admission = new Admission(late, { inFlight: 1_000, lateMs: 250 });
   expect(admission.enter()).not.toBeNull();
   // Each sample is a second late.
   for (let samples = 0; samples < 10; samples += 1) {
@@ -75,7 +75,7 @@ it("admits no demands while the event loop is late, and admits them again when i
 
 it("raises the limit by one at a time for a distant store, and never above the maximum", async () => {
   const env = manualEnv();
-  const admission = new Admission(env, { inFlight: 258, lateMs: 250 });
+  const admission = new Admission(env.clock, { inFlight: 258, lateMs: 250 });
   const rooms: number[] = [];
   for (let rounds = 0; rounds < 5; rounds += 1) {
     const leaving: (() => void)[] = [];
@@ -91,7 +91,7 @@ it("raises the limit by one at a time for a distant store, and never above the m
 });
 
 it("admits as many demands as the maximum says where no delay is too long", () => {
-  const admission = new Admission(manualEnv(), { inFlight: 300, lateMs: null });
+  const admission = new Admission(manualEnv().clock, { inFlight: 300, lateMs: null });
   let admitted = 0;
   while (admission.enter()) admitted += 1;
   expect(admitted).toBe(300);
@@ -99,10 +99,10 @@ it("admits as many demands as the maximum says where no delay is too long", () =
 });
 
 it("takes a single pause of the event loop for no overload", async () => {
-  const { clock, logger } = manualEnv();
+  const { clock } = manualEnv();
   let lateMs = 0;
   const late = { ...clock, monotonic: () => clock.monotonic() + lateMs };
-  const admission = new Admission({ clock: late, logger }, { inFlight: 1_000, lateMs: 250 });
+  const admission = new Admission(late, { inFlight: 1_000, lateMs: 250 });
   admission.enter();
   lateMs = 1_000;
   await clock.advance(50);
@@ -112,21 +112,21 @@ it("takes a single pause of the event loop for no overload", async () => {
 
 it("takes an event loop that is on time for no late one", async () => {
   const env = manualEnv();
-  const admission = new Admission(env, { inFlight: 1_000, lateMs: 60 });
+  const admission = new Admission(env.clock, { inFlight: 1_000, lateMs: 60 });
   admission.enter();
   await env.clock.advance(10_000);
   expect(admission.isFull).toBe(false);
   admission.close();
   expect(env.clock.pendingTimers).toBe(0);
   // Nothing to stop.
-  new Admission(env, { inFlight: 1, lateMs: null }).close();
+  new Admission(env.clock, { inFlight: 1, lateMs: null }).close();
 });
 
 it("samples a late event loop until it is on time, also with no demand in flight", async () => {
-  const { clock, logger } = manualEnv();
+  const { clock } = manualEnv();
   let lateMs = 0;
   const late = { ...clock, monotonic: () => clock.monotonic() + lateMs };
-  const admission = new Admission({ clock: late, logger }, { inFlight: 1_000, lateMs: 250 });
+  const admission = new Admission(late, { inFlight: 1_000, lateMs: 250 });
   const leave = admission.enter();
   for (let samples = 0; samples < 10; samples += 1) {
     lateMs += 1_000;
@@ -139,21 +139,18 @@ it("samples a late event loop until it is on time, also with no demand in flight
   expect(clock.pendingTimers).toBe(0);
 });
 
-it("logs refusals at most every ten seconds, with their number", async () => {
-  const logged: object[] = [];
-  const log = (fields: object) => void logged.push(fields);
-  const env = manualEnv({ logger: { debug: log, info: log, warn: log, error: log } });
-  const admission = new Admission(env, { inFlight: 1, lateMs: null });
+it("says how much of the limit is in use, and of the time that the event loop may be late", async () => {
+  const { clock } = manualEnv();
+  let lateMs = 0;
+  const late = { ...clock, monotonic: () => clock.monotonic() + lateMs };
+  const admission = new Admission(late, { inFlight: 10, lateMs: 100 });
+  expect(admission.used).toEqual({ requests: 0, eventLoop: 0 });
   const leave = admission.enter();
-  await env.clock.advance(3_000);
-  for (let times = 0; times < 5; times += 1) admission.refuse();
-  await env.clock.advance(9_999);
-  admission.refuse();
-  const line = { event: "overloaded", inFlight: 1, lateMs: 0 };
-  expect(logged).toEqual([{ ...line, refused: 1 }]);
-  await env.clock.advance(1);
+  lateMs = 250;
+  await clock.advance(50);
+  expect(admission.used).toEqual({ requests: 0.1, eventLoop: expect.closeTo(0.5) });
+  expect(admission.load).toEqual({ inFlight: 1, lateMs: 50 });
   leave?.();
-  admission.refuse();
-  expect(logged[1]).toEqual({ ...line, inFlight: 0, refused: 6 });
-  admission.close();
+  await clock.advance(50);
+  expect(admission.used).toEqual({ requests: 0, eventLoop: 0 });
 });

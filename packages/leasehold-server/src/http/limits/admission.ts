@@ -19,7 +19,7 @@
  * arrive after their leases' expiry. Refusing a demand is cheap: if the room is full, it happens before its body is read.
  * Each route is declared with its urgency (route-rules.ts).
  */
-import type { Clock, Env, Logger, Timer } from "leasehold";
+import type { Clock, Timer } from "leasehold";
 import { nextTurn } from "leasehold/internal";
 import type { ServerLimits } from "./limits.js";
 
@@ -40,26 +40,14 @@ const LEAST_GROWS = 1.001;
  * several turns, and each connection that is opened one more.
  */
 const TURN_SHARE = 1 / 8;
-/** Minimum time between log lines about refused demands. */
-const LOG_EVERY_MS = 10_000;
 /** Weight of earlier samples of lateness: a single long pause is not an overload. */
 const SMOOTHING = 0.8;
 
 /** `withinTurn`: answered in the turn in which it began to count. */
 type Left = "answered" | "withinTurn" | "paused";
 
-interface Served {
-  readonly tookMs: number;
-  readonly beginMs: number;
-  /** How much longer than the fastest it may have taken. */
-  readonly latestMs: number;
-  /** Whether there was no room for another one. */
-  readonly wasFull: boolean;
-}
-
 export class Admission {
   readonly #clock: Clock;
-  readonly #logger: Logger;
   readonly #most: number;
   readonly #latestMs: number;
   #room: number;
@@ -72,19 +60,26 @@ export class Admission {
   readonly #ofTenants = new Map<string, number>();
   #sampling: Timer | undefined;
   #lateMs = 0;
-  /** Refused demands since the last log line. */
-  #refused = 0;
-  #loggedMs = -Infinity;
 
-  constructor(
-    { clock, logger }: Pick<Env, "clock" | "logger">,
-    { inFlight, lateMs }: Pick<ServerLimits, "inFlight" | "lateMs">,
-  ) {
+  constructor(clock: Clock, { inFlight, lateMs }: Pick<ServerLimits, "inFlight" | "lateMs">) {
     this.#clock = clock;
-    this.#logger = logger;
     this.#most = inFlight;
     this.#latestMs = lateMs ?? Infinity;
     this.#room = lateMs === null ? inFlight : Math.min(inFlight, FIRST_ROOM);
+  }
+
+  /** Demands in flight, and how late the event loop is. */
+  get load(): { readonly inFlight: number; readonly lateMs: number } {
+    return { inFlight: this.#inFlight, lateMs: Math.round(this.#lateMs) };
+  }
+
+  /** The shares of their bounds that are in use. */
+  get used(): { readonly requests: number; readonly eventLoop: number } {
+    return {
+      requests: this.#inFlight / this.#room,
+      // Without demands it is not sampled.
+      eventLoop: this.#sampling ? Math.max(0, this.#lateMs) / this.#latestMs : 0,
+    };
   }
 
   get isFull(): boolean {
@@ -111,7 +106,7 @@ export class Admission {
       this.#count(tenant, -1);
       if (why === "paused") return;
       const latestMs = why === "withinTurn" ? this.#latestMs * TURN_SHARE : this.#latestMs;
-      this.#learn({ tookMs: this.#clock.monotonic() - beginMs, beginMs, latestMs, wasFull });
+      this.#learn(beginMs, latestMs, wasFull);
     };
   }
 
@@ -135,8 +130,14 @@ export class Admission {
     else this.#ofTenants.delete(tenant);
   }
 
-  /** Raises the limit by one while demands do not queue; otherwise reduces it to what the store can serve. */
-  #learn({ tookMs, beginMs, latestMs, wasFull }: Served): void {
+  /**
+   * Raises the limit by one while demands do not queue; otherwise reduces it to what the store can serve.
+   * @param latestMs how much longer than the fastest the demand may have taken
+   * @param wasFull whether there was no room for another one
+   */
+  #learn(beginMs: number, latestMs: number, wasFull: boolean): void {
+    const nowMs = this.#clock.monotonic();
+    const tookMs = nowMs - beginMs;
     this.#leastMs = Math.max(LEAST_MS, Math.min(this.#leastMs * LEAST_GROWS, tookMs));
     if (tookMs - this.#leastMs <= latestMs) {
       if (wasFull) this.#room = Math.min(this.#most, this.#room + 1);
@@ -144,21 +145,9 @@ export class Admission {
     }
     // Only one reduction for all demands that were in flight at the time.
     if (beginMs < this.#shrunkMs) return;
-    this.#shrunkMs = this.#clock.monotonic();
+    this.#shrunkMs = nowMs;
     const share = Math.max(LARGEST_STEP, latestMs / (tookMs - this.#leastMs));
     this.#room = Math.min(this.#most, Math.max(LEAST_ROOM, Math.floor(this.#room * share)));
-  }
-
-  /** Counts a refused demand. One log line covers many: logging each would add to the load. */
-  refuse(): void {
-    this.#refused += 1;
-    const nowMs = this.#clock.monotonic();
-    if (nowMs - this.#loggedMs < LOG_EVERY_MS) return;
-    this.#loggedMs = nowMs;
-    const counts = { refused: this.#refused, inFlight: this.#inFlight };
-    const fields = { event: "overloaded", ...counts, lateMs: Math.round(this.#lateMs) };
-    this.#logger.warn(fields, "this instance is overloaded and refuses requests");
-    this.#refused = 0;
   }
 
   close(): void {

@@ -12,7 +12,7 @@ const NEXT = "/api/tasks/next";
 
 function newAdmission(limits: ConstructorParameters<typeof Admission>[1]) {
   const env = manualEnv();
-  const admission = new Admission(env, limits);
+  const admission = new Admission(env.clock, limits);
   onTestFinished(() => admission.close());
   /** How many more demands of this tenant are admitted at once. */
   const admit = (tenant: string | null) => {

@@ -40,16 +40,19 @@ function open(options: Partial<ConstructorParameters<typeof Slots>[1]> = {}) {
 const REFUSED = { code: "TOO_MANY_REQUESTS", init: { headers: { "retry-after": "1" } } };
 
 it("lets as many run at once as there are slots, and begins the others in their order", async () => {
-  const { call, running, end, settled } = open({ slots: 2 });
+  const { slots, call, running, end, settled } = open({ slots: 2 });
   const answers = ["a", "b", "c", "d"].map((name) => call(name));
   await settled();
   expect(running()).toBe("a b");
+  expect(slots.used).toBe(1);
   await end("1");
   expect(running()).toBe("b c");
   await end("2");
   await end("3");
+  expect(slots.used).toBe(0.5);
   await end("4");
   expect(await Promise.all(answers)).toEqual(["1", "2", "3", "4"]);
+  expect(slots.used).toBe(0);
 });
 
 it("lets a call that needs more than there are be alone, and none overtakes one that waits", async () => {

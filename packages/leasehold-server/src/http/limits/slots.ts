@@ -63,6 +63,12 @@ export class Slots {
     this.#free = options.slots;
   }
 
+  /** The share of the slots that is taken. */
+  get used(): number {
+    const { slots } = this.#options;
+    return Number.isFinite(slots) ? 1 - this.#free / slots : 0;
+  }
+
   /** As `begin`, and waits for the answer. */
   async run<T>(call: () => Promise<T>, wanted: Wanted = {}): Promise<T> {
     return (await this.begin(call, wanted)).answer;
@@ -147,6 +153,6 @@ export class Slots {
   #refusal(why: string): ProblemError {
     const { what, remedy = "retry in 1 s" } = this.#options;
     const detail = `${what} take turns at each instance, and ${why}: ${remedy}`;
-    return tooMany("TOO_MANY_REQUESTS", detail, RETRY_MS);
+    return tooMany("slots", detail, RETRY_MS);
   }
 }

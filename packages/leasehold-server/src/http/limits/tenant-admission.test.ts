@@ -154,7 +154,7 @@ function inFlight(limits: Partial<ServerLimits>) {
     }
     return left;
   };
-  return { admitted };
+  return { admission, admitted };
 }
 
 it("bounds the requests of each tenant in flight, by what they do", async () => {
@@ -180,9 +180,11 @@ it("bounds the bytes of a tenant's bodies, but no small body, and always takes o
 });
 
 it("bounds the bytes of all bodies, also of callers that cannot be distinguished", async () => {
-  const { admitted } = inFlight({ tenantInFlight: 1, tenantBodyBytes: 1, allBodyBytes: 100 * KIB });
+  const limits = { tenantInFlight: 1, tenantBodyBytes: 1, allBodyBytes: 100 * KIB };
+  const { admission, admitted } = inFlight(limits);
   const [first, ...others] = await admitted(10, null, "demands", 30 * KIB);
   expect(others).toHaveLength(2);
+  expect(admission.used).toEqual({ bodies: 0.9, answers: 0 });
   expect(await admitted(1, "a", "keeps", 30 * KIB)).toHaveLength(0);
   expect(await admitted(10, null, "demands")).toHaveLength(10);
   first?.();

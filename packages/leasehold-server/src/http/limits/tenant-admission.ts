@@ -115,6 +115,15 @@ export class TenantAdmission {
     this.#turns = new RequestTurns(clock);
   }
 
+  /** The shares of their bounds that are in use; of answers that of the tenant with the most. */
+  get used(): { readonly bodies: number; readonly answers: number } {
+    const unsent = [...this.#unread.keys()].map((tenant) => this.#unsentOf(tenant));
+    return {
+      bodies: this.#bytes / (this.#limits.allBodyBytes ?? Infinity),
+      answers: Math.max(0, ...unsent) / UNREAD_BYTES,
+    };
+  }
+
   /** @throws TOO_MANY_REQUESTS */
   async enter(arriving: Arriving): Promise<Admitted> {
     try {
@@ -139,7 +148,7 @@ export class TenantAdmission {
     purse.pay(1 + (load === "keeps" ? KEEPING_RATIO : 1) * Math.floor(bytes / BYTES_A_TOKEN));
     const tenant = caller.keyId === null ? null : caller.namespace;
     if (tenant !== null && load !== "keeps" && this.#unsentOf(tenant) >= UNREAD_BYTES) {
-      throw refusal(`this tenant has not read answers of ${UNREAD_BYTES} bytes together`);
+      throw refusal("bytes", `this tenant has not read answers of ${UNREAD_BYTES} bytes together`);
     }
     const waits = load === "waits";
     const left = once(waits && bytes === 0 ? () => {} : this.#occupy(tenant, load, bytes));
@@ -197,7 +206,7 @@ export class TenantAdmission {
         const waitMs = this.#buckets.take(bucket, { perSecond }, cost);
         if (waitMs === 0) return;
         const detail = `this tenant may send ${perSecond} ${what} per second; large ones count as several`;
-        throw tooMany("TOO_MANY_REQUESTS", detail, waitMs);
+        throw tooMany("rate", detail, waitMs);
       },
       owe: (cost) => this.#buckets.charge(bucket, cost),
     };
@@ -213,8 +222,7 @@ export class TenantAdmission {
     const key = `${load} ${tenant}`;
     const known = this.#occupied.get(key);
     const occupied = known ?? { requests: 0, bytes: 0 };
-    const refused = this.#refusal(tenant, load, occupied, large);
-    if (refused !== null) throw refusal(refused);
+    this.#checkRoom(tenant, load, occupied, large);
     if (!known) this.#occupied.set(key, occupied);
     occupied.requests += 1;
     occupied.bytes += large;
@@ -227,22 +235,24 @@ export class TenantAdmission {
     };
   }
 
-  /** @returns why there is no room for another request; null: there is */
-  #refusal(tenant: string | null, load: Load, occupied: Occupied, bytes: number): string | null {
+  /** @throws TOO_MANY_REQUESTS if there is no room for another request */
+  #checkRoom(tenant: string | null, load: Load, occupied: Occupied, bytes: number): void {
     const { tenantInFlight, tenantBodyBytes, allBodyBytes } = this.#limits;
     if (bytes > 0 && allBodyBytes !== null && this.#bytes + bytes > allBodyBytes) {
-      return `the bodies that this instance is reading have ${allBodyBytes} bytes together`;
+      const why = `the bodies that this instance is reading have ${allBodyBytes} bytes together`;
+      throw refusal("bytes", why);
     }
-    if (tenant === null) return null;
+    if (tenant === null) return;
     const most = load === "metrics" ? METRICS.inFlight : (tenantInFlight ?? Infinity);
     if (occupied.requests >= most) {
-      return `this tenant has ${most} such requests in flight at this instance, as many as it may`;
+      const why = `this tenant has ${most} such requests in flight at this instance, as many as it may`;
+      throw refusal("in_flight", why);
     }
     // One body of the largest size is always admitted.
-    if (bytes === 0 || occupied.bytes === 0 || tenantBodyBytes === null) return null;
-    return occupied.bytes + bytes <= tenantBodyBytes
-      ? null
-      : `the bodies of this tenant's requests in flight may have ${tenantBodyBytes} bytes together`;
+    if (bytes === 0 || occupied.bytes === 0 || tenantBodyBytes === null) return;
+    if (occupied.bytes + bytes <= tenantBodyBytes) return;
+    const why = `the bodies of this tenant's requests in flight may have ${tenantBodyBytes} bytes together`;
+    throw refusal("bytes", why);
   }
 
   #unsentOf(tenant: string): number {
@@ -270,8 +280,8 @@ function bodyBytesOf(headers: Headers, most: number): number {
   return declared <= most ? declared : most;
 }
 
-function refusal(why: string): ProblemError {
-  return tooMany("TOO_MANY_REQUESTS", `${why}: retry in 1 s`, RETRY_MS);
+function refusal(scarce: "in_flight" | "bytes", why: string): ProblemError {
+  return tooMany(scarce, `${why}: retry in 1 s`, RETRY_MS);
 }
 
 function once(call: () => void): () => void {

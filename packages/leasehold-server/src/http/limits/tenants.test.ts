@@ -73,8 +73,9 @@ async function open(limits: { waiters: number; streams: number }) {
 const LIMIT = { code: "LIMIT_REACHED" };
 
 it("lets as many claims and waits for results of a tenant be as its limit says", async () => {
-  const { env, claim, result } = await open({ waiters: 3, streams: 1 });
+  const { env, tenants, claim, result } = await open({ waiters: 3, streams: 1 });
   const claims = [claim(), claim()];
+  expect(tenants.used).toEqual({ waits: 2 / 3, streams: 0, slots: 1 / 4 });
   const first = result();
   await expect(result()).rejects.toMatchObject(LIMIT);
   await expect(claim()).rejects.toMatchObject(LIMIT);
@@ -110,6 +111,7 @@ it("lets a tenant open as many streams of events and activity together as its li
   expect(() => events()).toThrow(expect.objectContaining(LIMIT));
   expect(() => activity()).toThrow(expect.objectContaining(LIMIT));
   const other = events("other");
+  expect(tenants.used).toMatchObject({ waits: 0, streams: 1 });
   for (const stream of [...streams, other]) void stream.cancel();
   await env.clock.settle();
   const more = [events(), activity()];
@@ -244,7 +246,10 @@ it("lets a tenant use a hundred different TTLs within ten seconds, and go on wit
   tenant.checkTtls([{ ttlMs: 59_001 }, { ttlMs: 1 }]);
   tenant.checkTtls(ttls(61, 40));
   await env.clock.advance(4_000);
-  const refusal = { code: "TOO_MANY_REQUESTS", init: { headers: { "retry-after": "6" } } };
+  const refusal = {
+    code: "TOO_MANY_REQUESTS",
+    init: { scarce: "ttls", headers: { "retry-after": "6" } },
+  };
   const refused = expect.objectContaining(refusal);
   expect(() => tenant.checkTtls([...ttls(1, 1), ...ttls(101, 1)])).toThrow(refused);
   tenant.checkTtls(ttls(1, 1));

@@ -69,6 +69,12 @@ interface Shared {
   readonly limits: Pick<ServerLimits, "waiters" | "streams" | "tenantScans">;
 }
 
+export interface Used {
+  readonly waits: number;
+  readonly streams: number;
+  readonly slots: number;
+}
+
 export type LeaseOperation = "acquire" | "renew" | "release";
 
 export class Tenant {
@@ -143,6 +149,20 @@ export class Tenant {
     this.#activity = () => activities.of(namespace);
   }
 
+  /** The shares of its bounds that are in use; of slots those of the kind that has the fewest left. */
+  get used(): Used {
+    const slots = [this.#scans, this.#pages, this.#claimSlots, ...Object.values(this.#inStore)];
+    return {
+      waits: this.#waits / this.#limits.waiters,
+      streams: this.#streams / this.#limits.streams,
+      slots: Math.max(...slots.map(({ used }) => used)),
+    };
+  }
+
+  get #streams(): number {
+    return this.#events.streams + this.#activity().streams;
+  }
+
   /** @throws LIMIT_REACHED */
   claim(request: ClaimRequest, options: ReadyOptions): Promise<ClaimOutcome> {
     return this.#waiting(async () => {
@@ -203,7 +223,7 @@ export class Tenant {
     for (const known of this.#ttls) fresh.delete(known);
     if (fresh.size > 0 && this.#ttls.size + fresh.size > MOST_TTLS) {
       const detail = `a tenant may use ${MOST_TTLS} different TTLs, in whole seconds, within ${TTLS_PERIOD_MS / 1_000} s at each instance`;
-      throw tooMany("TOO_MANY_REQUESTS", detail, TTLS_PERIOD_MS - (nowMs - this.#ttlsSinceMs));
+      throw tooMany("ttls", detail, TTLS_PERIOD_MS - (nowMs - this.#ttlsSinceMs));
     }
     for (const one of fresh) this.#ttls.add(one);
   }
@@ -220,7 +240,7 @@ export class Tenant {
     this.#forgetOften();
     if (this.#leaseWaiters.size + added <= MOST_LEASE_WAITERS) return;
     const detail = `at most ${MOST_LEASE_WAITERS} requests of a tenant may wait for leases at one instance: ask without queueMs, or later`;
-    throw tooMany("LIMIT_REACHED", detail, RETRY_MS);
+    throw tooMany("waits", detail, RETRY_MS);
   }
 
   /** Notes what has become of a request: whether it waits now. */
@@ -282,14 +302,15 @@ export class Tenant {
    */
   #limited(listener: Listener): Listener {
     const most = this.#limits.streams;
-    const hasRoom = () => this.#events.streams + this.#activity().streams < most;
-    if (!hasRoom()) throw limitReached(most, "event streams");
+    const hasRoom = () => this.#streams < most;
+    if (!hasRoom()) throw limitReached("streams", most, "event streams");
     return { ...listener, hasRoom };
   }
 
   async #waiting<T>(wait: () => Promise<T>): Promise<T> {
     const { waiters } = this.#limits;
-    if (this.#waits >= waiters) throw limitReached(waiters, "requests that wait for tasks");
+    if (this.#waits >= waiters)
+      throw limitReached("waits", waiters, "requests that wait for tasks");
     this.#waits += 1;
     try {
       return await wait();
@@ -299,8 +320,8 @@ export class Tenant {
   }
 }
 
-function limitReached(most: number, what: string): ProblemError {
-  return tooMany("LIMIT_REACHED", `a tenant may have at most ${most} ${what}`, RETRY_MS);
+function limitReached(scarce: "waits" | "streams", most: number, what: string): ProblemError {
+  return tooMany(scarce, `a tenant may have at most ${most} ${what}`, RETRY_MS);
 }
 
 function waiterName({ resource, leaseId }: LeaseWaiter): string {
@@ -323,6 +344,13 @@ export class Tenants {
       this.#tenants.set(namespace, tenant);
     }
     return tenant;
+  }
+
+  /** Of each the largest share of any tenant. */
+  get used(): Used {
+    const all = [...this.#tenants.values()].map(({ used }) => used);
+    const most = (name: keyof Used) => Math.max(0, ...all.map((used) => used[name]));
+    return { waits: most("waits"), streams: most("streams"), slots: most("slots") };
   }
 
   forget(): void {

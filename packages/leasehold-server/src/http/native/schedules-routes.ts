@@ -81,7 +81,7 @@ export function scheduleRoutes(app: App, services: Services): void {
       if (outcome.status === "full") {
         const detail =
           "a tenant may have at most 1,000 schedules: remove those that no program declares";
-        throw tooMany("LIMIT_REACHED", detail, 60_000);
+        throw tooMany("quota", detail, 60_000);
       }
       return context.json({ name, change: outcome.change }, 200);
     },

@@ -167,5 +167,5 @@ function changeOf(outcome: DeclareLimitOutcome): "added" | "changed" | "none" {
   if (outcome.status === "failed") throw failed(outcome);
   if (outcome.status === "declared") return outcome.change;
   const detail = "a tenant may have at most 1,000 limits of tasks: remove those that none needs";
-  throw tooMany("LIMIT_REACHED", detail, 60_000);
+  throw tooMany("quota", detail, 60_000);
 }

@@ -170,7 +170,7 @@ const FULL_FOR_MS = 60_000;
 function refused(error: unknown): never {
   if (error instanceof ApiKeyRotatedError) throw new ProblemError("KEY_ROTATED", error.message);
   if (error instanceof TooManyApiKeysError) {
-    throw tooMany("LIMIT_REACHED", error.message, FULL_FOR_MS);
+    throw tooMany("quota", error.message, FULL_FOR_MS);
   }
   throw error;
 }

@@ -124,7 +124,7 @@ async function checkRoom({ pauses }: Services, budget: Budget, key: PauseKey): P
   await budget.read(() => pauses.refresh());
   if (await budget.read(() => pauses.hasRoom(key, MAX_PAUSES))) return;
   const detail = `a tenant may have at most ${MAX_PAUSES} pauses: end some, or pause a prefix`;
-  throw tooMany("LIMIT_REACHED", detail, 5_000);
+  throw tooMany("quota", detail, 5_000);
 }
 
 /** Applies the change here at once. A failed read is only logged: the next one follows within a second. */

@@ -28,13 +28,13 @@ export class Verifications {
     timeoutMs: number,
   ): Promise<Verification> {
     if (this.#tenants.has(namespace)) {
-      throw tooMany("OVERLOADED", "this tenant already verifies the chain", 1_000);
+      throw tooMany("capacity", "this tenant already verifies the chain", 1_000);
     }
     this.#tenants.add(namespace);
     const untilMs = this.#clock.monotonic() + timeoutMs;
     const begin = () => {
       if (this.#clock.monotonic() < untilMs) return verifyAudit(audit, ...wanted);
-      throw tooMany("OVERLOADED", "other verifications of the chain took too long", 1_000);
+      throw tooMany("capacity", "other verifications of the chain took too long", 1_000);
     };
     const verdict = this.#last.then(begin).finally(() => this.#tenants.delete(namespace));
     this.#last = verdict.catch(() => {});

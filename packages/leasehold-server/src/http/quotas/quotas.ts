@@ -101,7 +101,7 @@ export class Quotas {
       if (!hasRecords) this.note(quota, namespace, { live: -named.length });
     }
     if (hasRecords) return null;
-    return tooMany("LIMIT_REACHED", `${NO_RECORDS[quota]}; it may have ${records}`, 60_000);
+    return tooMany("quota", `${NO_RECORDS[quota]}; it may have ${records}`, 60_000);
   }
 
   /**
@@ -315,5 +315,5 @@ class Tally {
 }
 
 function limitReached(quota: Quota, most: number): ProblemError {
-  return tooMany("LIMIT_REACHED", `a tenant may have at most ${most} ${quota} at once`, 5_000);
+  return tooMany("quota", `a tenant may have at most ${most} ${quota} at once`, 5_000);
 }

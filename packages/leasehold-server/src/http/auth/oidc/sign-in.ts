@@ -179,7 +179,7 @@ class SignIn {
     const exchanges = this.#exchanges;
     const left = MOST_EXCHANGES - exchanges.total;
     if (left <= 0 || (network !== undefined && exchanges.of(network) >= left)) {
-      throw tooMany("OVERLOADED", "too many people sign in at once: retry in 1 s", 1_000);
+      throw tooMany("capacity", "too many people sign in at once: retry in 1 s", 1_000);
     }
     const counted = network ?? "";
     exchanges.add(counted, 1);
