@@ -1,14 +1,15 @@
 // A server without what protects its tenants from each other. The server itself has no such switch: this takes the four
 // mechanisms of docs/decisions/0038 out of the code that is loaded.
-const load = (/** @type {string} */ name) =>
-  import(
-    new URL(`../../packages/leasehold-server/dist/http/limits/${name}.js`, import.meta.url).href
-  );
+const load = async (/** @type {string} */ path) =>
+  import(new URL(`../../packages/leasehold-server/dist/http/${path}.js`, import.meta.url).href);
 
-const [{ Admission }, { TenantAdmission }, { Slots }, { RequestTurns }, { Buckets }, { Tenant }] =
-  await Promise.all(
-    ["admission", "tenant-admission", "slots", "request-turns", "buckets", "tenants"].map(load),
-  );
+const { Admission } = await load("limits/admission");
+const { TenantAdmission } = await load("limits/tenant-admission");
+const { Slots } = await load("limits/slots");
+const { RequestTurns } = await load("limits/request-turns");
+const { Buckets } = await load("limits/buckets");
+const { LeaseWaiters } = await load("quotas/lease-waiters");
+const { Ttls } = await load("quotas/ttls");
 
 const ignored = () => {};
 const atOnce = async () => {};
@@ -38,6 +39,6 @@ export function takeProtectionOut() {
   RequestTurns.prototype.small = atOnce;
   RequestTurns.prototype.large = atOnce;
   Buckets.prototype.take = () => 0;
-  Tenant.prototype.checkTtls = ignored;
-  Tenant.prototype.checkLeaseWaiters = ignored;
+  Ttls.prototype.check = ignored;
+  LeaseWaiters.prototype.check = ignored;
 }

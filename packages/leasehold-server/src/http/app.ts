@@ -49,6 +49,7 @@ import {
   refusalOf,
   toResponse,
 } from "./problems.js";
+import { LeaseWaiters } from "./quotas/lease-waiters.js";
 import { Refusals } from "./refusals.js";
 import { budgetOf, requestIdOf } from "./request.js";
 import { type Answered, RequestLog } from "./request-log.js";
@@ -152,6 +153,7 @@ export function createApp(options: AppOptions): ServerApp {
     { auth, anyone, ...keysAndHosts, noteUsed: keyUses?.note, oidc },
     env,
   );
+  const leaseWaiters = new LeaseWaiters(clock);
   const services = newServices(
     {
       env,
@@ -162,6 +164,7 @@ export function createApp(options: AppOptions): ServerApp {
       generator,
       history: recorder,
       tenants,
+      leaseWaiters,
       limits,
       tenantsLimits,
       authenticator,
@@ -285,7 +288,9 @@ export function createApp(options: AppOptions): ServerApp {
     authenticator,
     pauses,
     unhandled,
-    repeat(env, "forget lease waiters that have given up", 60_000, async () => tenants.forget()),
+    repeat(env, "forget lease waiters that have given up", 60_000, async () =>
+      leaseWaiters.forget(),
+    ),
   ];
   if (keyUses) background.push(keyUses);
   if (once) background.push(startCollector(once, env, "ended records of once"));

@@ -25,6 +25,7 @@ import { mayBeAnothers, refuseIfAnothers, refuseIfPaused } from "./lease-refusal
 import type { Pauses } from "./operations/pauses.js";
 import { type Revoked, revokeAudited } from "./operations/revoking.js";
 import type { LeaseCounts } from "./quotas/lease-counts.js";
+import type { LeaseWaiters } from "./quotas/lease-waiters.js";
 import type { Budget, RequestScope } from "./request.js";
 
 /** The request that caused an event, and the resource. */
@@ -148,8 +149,7 @@ export interface LeaseCallsOptions {
   readonly env: Env;
   readonly leases: LeaseStore;
   readonly counts: Pick<LeaseCounts, "acquired" | "refused" | "released" | "revoked">;
-  /** Called with what has become of a request for a lease: whether it waits now. */
-  readonly noteWaiter: (namespace: string, request: LeaseWaiter, isRefused: boolean) => void;
+  readonly leaseWaiters: Pick<LeaseWaiters, "note">;
   readonly pauses: Pick<Pauses, "covers">;
   readonly contention: Pick<Contention, "note">;
   /** Audits revocations; undefined: they appear only in the log. */
@@ -158,9 +158,6 @@ export interface LeaseCallsOptions {
   /** Receives ended grants that new ones replaced. */
   readonly onReplaced?: ((grant: LeaseView) => void) | undefined;
 }
-
-/** A request for a lease that may wait. */
-export type LeaseWaiter = Pick<AcquireRequest, "resource" | "leaseId" | "queueMs">;
 
 /** A lease that a request names. */
 export interface Named {
@@ -173,7 +170,7 @@ export interface Named {
  *   change: a batch is sent as a whole or refused with BUDGET_SPENT.
  */
 export function newLeaseCalls(options: LeaseCallsOptions) {
-  const { env, leases, counts, noteWaiter, pauses, contention, control } = options;
+  const { env, leases, counts, leaseWaiters, pauses, contention, control } = options;
   const { onReplaced } = options;
   const returnReplaced = onReplaced !== undefined || options.onLeaseEvent !== undefined;
   const lanes = batched(leases, env.clock, { returnReplaced }, env.telemetry);
@@ -223,7 +220,7 @@ export function newLeaseCalls(options: LeaseCallsOptions) {
           : answer;
         const isHeld = outcome.status === "held";
         if (isHeld) contention.note("held", namespace, request.resource);
-        if (outcome.status !== "failed") noteWaiter(namespace, request, isHeld);
+        if (outcome.status !== "failed") leaseWaiters.note(namespace, request, isHeld);
         const isAcquired = outcome.status === "acquired";
         const replaced = isAcquired ? outcome.replaced : undefined;
         if (isAcquired) counts.acquired(asked, outcome.token, Boolean(replaced));
@@ -244,7 +241,7 @@ export function newLeaseCalls(options: LeaseCallsOptions) {
         const cause = causing(request);
         const outcome = await lanes.release({ namespace, ...request }, leftMs(spentMs), named);
         if (outcome.status === "released") counts.released({ namespace, ...request });
-        if (outcome.status !== "failed") noteWaiter(namespace, request, false);
+        if (outcome.status !== "failed") leaseWaiters.note(namespace, request, false);
         emit?.(releaseEvent(request, outcome, cause(), tokens), namespace);
         return outcome;
       },

@@ -25,7 +25,6 @@ import type { Activities } from "./events/activity.js";
 import {
   type LeaseCalls,
   type LeaseCallsOptions,
-  type LeaseWaiter,
   type Named,
   newLeaseCalls,
 } from "./lease-calls.js";
@@ -33,8 +32,10 @@ import { type ServerLimits, servedTtl, type TenantsLimits } from "./limits/limit
 import type { LeaseOperation, Tenants } from "./limits/tenants.js";
 import type { Pauses } from "./operations/pauses.js";
 import { LeaseCounts } from "./quotas/lease-counts.js";
+import type { LeaseWaiter, LeaseWaiters } from "./quotas/lease-waiters.js";
 import { limitedTicks } from "./quotas/limited-ticks.js";
 import { type Quota, Quotas, type Read } from "./quotas/quotas.js";
+import { Ttls } from "./quotas/ttls.js";
 import { Budget, type RequestScope } from "./request.js";
 
 export interface Services {
@@ -180,7 +181,7 @@ type Ports = Pick<
   | "latencies"
   | "unhandled"
   | "onTaskEvent"
->;
+> & { readonly leaseWaiters: LeaseWaiters };
 
 export function newServices(
   ports: Ports,
@@ -188,8 +189,9 @@ export function newServices(
 ): Services {
   const { env, tasks } = ports;
   const budget = (scope: RequestScope) => new Budget(scope, env.clock);
-  const { leases, limits, tenantsLimits } = ports;
+  const { leases, leaseWaiters, limits, tenantsLimits } = ports;
   const quotas = new Quotas(env, ports, limits, tenantsLimits);
+  const ttls = new Ttls(env.clock);
   const contention = new Contention(env.clock);
   const { onReplaced: onEvery } = listeners;
   const onReplaced =
@@ -198,9 +200,7 @@ export function newServices(
       if (quotas.takeHistory(grant.namespace)) onEvery(grant);
     });
   const counts = new LeaseCounts(quotas);
-  const noteWaiter = (namespace: string, request: LeaseWaiter, isRefused: boolean) =>
-    ports.tenants.of(namespace).noteLeaseWaiter(request, isRefused);
-  const noted = { ...listeners, counts, noteWaiter, contention, onReplaced };
+  const noted = { ...listeners, counts, contention, onReplaced };
   const callsOf = newLeaseCalls({ ...ports, ...noted });
   const readingOf = (scope: RequestScope): Read => {
     const reading = budget(scope);
@@ -281,9 +281,9 @@ export function newServices(
     returnTasks: (scope, unused) => giveBackTasks(callerOf(scope).namespace, unused),
     leaseCalls: (scope, named) => callsOf(scope, budget(scope), named),
     checkLeases(scope, requests) {
-      const tenant = tenantOf(scope);
-      if (callerOf(scope).keyId !== null) tenant.checkTtls(requests);
-      tenant.checkLeaseWaiters(requests);
+      const { namespace, keyId } = callerOf(scope);
+      if (keyId !== null) ttls.check(namespace, requests);
+      leaseWaiters.check(namespace, requests);
     },
     inStore(scope, operation, leases, call) {
       // Without keys, callers cannot be distinguished.

@@ -1,6 +1,4 @@
 /** What a tenant occupies beside its requests, and what ends with it. */
-
-import { LONGEST_WAITER_MS } from "leasehold/internal";
 import { manualEnv } from "leasehold/testing";
 import { expect, it, onTestFinished } from "vitest";
 import { taskIds } from "../../../../leasehold/src/env/index.js";
@@ -8,7 +6,7 @@ import { memory } from "../../../../leasehold/src/stores/memory/index.js";
 import { newTaskOf } from "../../../../leasehold/src/testing/task-suite/new-task.js";
 import { Activities } from "../events/activity.js";
 import { UNRESTRICTED } from "../events/event-stream.js";
-import { MOST_LEASE_WAITERS, Tenants } from "./tenants.js";
+import { Tenants } from "./tenants.js";
 
 async function open(limits: { waiters: number; streams: number }) {
   const env = manualEnv();
@@ -187,74 +185,4 @@ it("ends what waits when the server closes", async () => {
   const late = claim();
   await env.clock.settle();
   expect(await late).toBe(0);
-});
-
-async function openWaiters() {
-  const { env, tenants } = await open({ waiters: 1, streams: 1 });
-  const tenant = tenants.of("n");
-  const ask = (leaseId: string, queueMs = 10_000, resource = "r") => [
-    { resource, leaseId, queueMs },
-  ];
-  const wait = (...asked: Parameters<typeof ask>) => {
-    const requests = ask(...asked);
-    tenant.checkLeaseWaiters(requests);
-    for (const request of requests) tenant.noteLeaseWaiter(request, true);
-  };
-  for (let n = 1; n < MOST_LEASE_WAITERS; n += 1) wait(`${n}`, 60_000);
-  return { clock: env.clock, tenants, tenant, ask, wait };
-}
-
-it("refuses requests that would wait for leases beyond the limit of their tenant, until others have left", async () => {
-  const { clock, tenants, tenant, ask, wait } = await openWaiters();
-  expect(() => tenant.checkLeaseWaiters([...ask("a"), ...ask("b")])).toThrow(
-    expect.objectContaining(LIMIT),
-  );
-  wait("a");
-  // It waits already.
-  wait("a");
-  expect(() => wait("b")).toThrow(expect.objectContaining(LIMIT));
-  expect(() => tenant.checkLeaseWaiters(ask("b", 0))).not.toThrow();
-  expect(() => tenants.of("other").checkLeaseWaiters(ask("b"))).not.toThrow();
-  // One is granted or gives up.
-  for (const request of ask("7")) tenant.noteLeaseWaiter(request, false);
-  wait("b");
-  await clock.advance(9_999);
-  expect(() => wait("c")).toThrow(expect.objectContaining(LIMIT));
-  await clock.advance(1_000);
-  wait("c");
-  wait("d");
-  expect(() => wait("e")).toThrow(expect.objectContaining(LIMIT));
-});
-
-it("counts one lease id for each resource that it waits for, and keeps none for longer than a store", async () => {
-  const { clock, tenants, wait } = await openWaiters();
-  wait("a", 10 * LONGEST_WAITER_MS, "s");
-  expect(() => wait("a", 1, "t")).toThrow(expect.objectContaining(LIMIT));
-  await clock.advance(LONGEST_WAITER_MS);
-  tenants.forget();
-  wait("a", 1, "t");
-});
-
-it("lets a tenant use a hundred different TTLs within ten seconds, and go on with those that it uses", async () => {
-  const { env, tenants } = await open({ waiters: 1, streams: 1 });
-  const tenant = tenants.of("n");
-  const ttls = (from: number, count: number) =>
-    Array.from({ length: count }, (_, at) => ({ ttlMs: (from + at) * 1_000 }));
-  tenant.checkTtls(ttls(1, 60));
-  tenant.checkTtls(ttls(1, 60));
-  // Rounded up, they are among those.
-  tenant.checkTtls([{ ttlMs: 59_001 }, { ttlMs: 1 }]);
-  tenant.checkTtls(ttls(61, 40));
-  await env.clock.advance(4_000);
-  const refusal = {
-    code: "TOO_MANY_REQUESTS",
-    init: { scarce: "ttls", headers: { "retry-after": "6" } },
-  };
-  const refused = expect.objectContaining(refusal);
-  expect(() => tenant.checkTtls([...ttls(1, 1), ...ttls(101, 1)])).toThrow(refused);
-  tenant.checkTtls(ttls(1, 1));
-  expect(() => tenant.checkTtls(ttls(102, 1))).toThrow(refused);
-  tenants.of("other").checkTtls(ttls(101, 1));
-  await env.clock.advance(6_000);
-  tenant.checkTtls(ttls(101, 100));
 });

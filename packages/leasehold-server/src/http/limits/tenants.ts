@@ -3,8 +3,6 @@
  *
  *   waits      claims and waits for results                          `waiters` together
  *   streams    events and activity                                   `streams` together
- *   leases     lease ids that wait for a resource: the store keeps a position in its queue for each    10,000
- *              TTLs: on etcd each costs a lease of the engine a second, which lives for as long        100 in 10 s
  *   slots      pages, from the store to the text of the answer       4
  *              scans: reads whose cost grows with what is stored     `tenantScans`, and as much rest
  *              claims in the store, by what they examine             8
@@ -15,12 +13,11 @@
  * wait in the store's lanes for all that one tenant sends: on etcd, 16 connections that renewed 800 leases each cost another
  * tenant all of its leases.
  */
-import { type Clock, ClosedError, type Env, type LeaseStore, TimedOutError } from "leasehold";
+import { ClosedError, type Env, type LeaseStore, TimedOutError } from "leasehold";
 import {
   type ClaimOptions,
   type ClaimOutcome,
   type ClaimRequest,
-  LONGEST_WAITER_MS,
   Ready,
   type ReadyOptions,
   ResultWaits,
@@ -31,7 +28,6 @@ import type { EventTopic } from "leasehold/internal/wire";
 import type { Activities, Followers, TenantActivity } from "../events/activity.js";
 import type { Listener } from "../events/event-stream.js";
 import { EventHub } from "../events/events.js";
-import type { LeaseWaiter } from "../lease-calls.js";
 import type { Pauses } from "../operations/pauses.js";
 import { type ProblemError, tooMany } from "../problems.js";
 import type { ServerLimits } from "./limits.js";
@@ -51,11 +47,6 @@ const LONGEST_SCAN_WAIT_MS = 5_000;
 const LONGEST_CLAIM_WAIT_MS = 10_000;
 /** The least time for a claim in the store, however long it has waited for its slots. */
 const SHORTEST_CLAIM_MS = 250;
-/** @internal */
-export const MOST_LEASE_WAITERS = 10_000;
-/** Programs have one TTL for each kind of work. */
-const MOST_TTLS = 100;
-const TTLS_PERIOD_MS = 10_000;
 const RETRY_MS = 1_000;
 
 const NOTHING: ClaimOutcome = { status: "claimed", tasks: [] };
@@ -89,17 +80,9 @@ export class Tenant {
   readonly #results: ResultWaits;
   /** Claims and waits for results. */
   #waits = 0;
-  readonly #clock: Clock;
-  /** When each lease id that waits for a resource gives up. */
-  readonly #leaseWaiters = new Map<string, number>();
-  /** The TTLs that it has used in this period, in whole seconds. */
-  readonly #ttls = new Set<number>();
-  #ttlsSinceMs = -Infinity;
-  #forgottenMs = -Infinity;
 
   constructor(namespace: string, shared: Shared) {
     const { env, leases, tasks, pauses, activities, limits } = shared;
-    this.#clock = env.clock;
     const slotsOf = (options: ConstructorParameters<typeof Slots>[1]) =>
       new Slots(env.clock, options);
     this.#pages = slotsOf({ slots: PAGES, what: "pages of a tenant" });
@@ -209,65 +192,6 @@ export class Tenant {
     return this.#pages.run(read);
   }
 
-  /**
-   * TTLs that it uses already stay allowed: their leases are to be renewed.
-   * @throws TOO_MANY_REQUESTS
-   */
-  checkTtls(requests: readonly { readonly ttlMs: number }[]): void {
-    const nowMs = this.#clock.monotonic();
-    if (nowMs - this.#ttlsSinceMs >= TTLS_PERIOD_MS) {
-      this.#ttls.clear();
-      this.#ttlsSinceMs = nowMs;
-    }
-    const fresh = new Set(requests.map(({ ttlMs }) => Math.ceil(ttlMs / 1_000)));
-    for (const known of this.#ttls) fresh.delete(known);
-    if (fresh.size > 0 && this.#ttls.size + fresh.size > MOST_TTLS) {
-      const detail = `a tenant may use ${MOST_TTLS} different TTLs, in whole seconds, within ${TTLS_PERIOD_MS / 1_000} s at each instance`;
-      throw tooMany("ttls", detail, TTLS_PERIOD_MS - (nowMs - this.#ttlsSinceMs));
-    }
-    for (const one of fresh) this.#ttls.add(one);
-  }
-
-  /**
-   * Requests that would wait are refused while there is no room for them; those that wait already are not.
-   * @throws LIMIT_REACHED
-   */
-  checkLeaseWaiters(requests: readonly LeaseWaiter[]): void {
-    const isNew = (request: LeaseWaiter) =>
-      (request.queueMs ?? 0) > 0 && !this.#leaseWaiters.has(waiterName(request));
-    const added = requests.filter(isNew).length;
-    if (added === 0 || this.#leaseWaiters.size + added <= MOST_LEASE_WAITERS) return;
-    this.#forgetOften();
-    if (this.#leaseWaiters.size + added <= MOST_LEASE_WAITERS) return;
-    const detail = `at most ${MOST_LEASE_WAITERS} requests of a tenant may wait for leases at one instance: ask without queueMs, or later`;
-    throw tooMany("waits", detail, RETRY_MS);
-  }
-
-  /** Notes what has become of a request: whether it waits now. */
-  noteLeaseWaiter(request: LeaseWaiter, isRefused: boolean): void {
-    const { queueMs = 0 } = request;
-    const name = waiterName(request);
-    if (!isRefused) this.#leaseWaiters.delete(name);
-    else if (queueMs > 0) {
-      const waitsMs = Math.min(queueMs, LONGEST_WAITER_MS);
-      this.#leaseWaiters.set(name, this.#clock.monotonic() + waitsMs);
-    }
-  }
-
-  /** Once a second: a tenant at its limit asks often. */
-  #forgetOften(): void {
-    if (this.#clock.monotonic() - this.#forgottenMs >= RETRY_MS) this.forget();
-  }
-
-  /** Drops what waits no more. */
-  forget(): void {
-    const nowMs = this.#clock.monotonic();
-    this.#forgottenMs = nowMs;
-    for (const [name, untilMs] of this.#leaseWaiters) {
-      if (untilMs <= nowMs) this.#leaseWaiters.delete(name);
-    }
-  }
-
   /** @param leases Infinity: it is in the store alone */
   inStore<T>(operation: LeaseOperation, leases: number, call: () => Promise<T>): Promise<T> {
     return this.#inStore[operation].run(call, { slots: leases });
@@ -324,10 +248,6 @@ function limitReached(scarce: "waits" | "streams", most: number, what: string): 
   return tooMany(scarce, `a tenant may have at most ${most} ${what}`, RETRY_MS);
 }
 
-function waiterName({ resource, leaseId }: LeaseWaiter): string {
-  return `${leaseId} ${resource}`;
-}
-
 /** Created on first use and kept: only tenants with keys exist, and an idle one costs nothing. */
 export class Tenants {
   readonly #shared: Shared;
@@ -351,10 +271,6 @@ export class Tenants {
     const all = [...this.#tenants.values()].map(({ used }) => used);
     const most = (name: keyof Used) => Math.max(0, ...all.map((used) => used[name]));
     return { waits: most("waits"), streams: most("streams"), slots: most("slots") };
-  }
-
-  forget(): void {
-    for (const tenant of this.#tenants.values()) tenant.forget();
   }
 
   async close(): Promise<void> {
