@@ -65,4 +65,5 @@ export {
 } from "./telemetry.js";
 export { untilAborted, withTimeout } from "./timeout.js";
 export { nextTurn } from "./turn.js";
+export { compareUtf8 } from "./utf8-order.js";
 export { warningLogger } from "./warnings.js";

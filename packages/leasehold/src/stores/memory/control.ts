@@ -21,8 +21,8 @@ import {
 } from "../../control/index.js";
 import type { Page } from "../../core/index.js";
 import type { Clock } from "../../env/index.js";
+import { compareUtf8 } from "../../env/index.js";
 import { memoryKeys, type StoredKey } from "./control-api-keys.js";
-import { compareUtf8 } from "./keys.js";
 import type { MemoryOnceStore } from "./once.js";
 import { backFrom, pageOf } from "./page.js";
 import type { MemoryScheduleStore } from "./schedules.js";

@@ -7,7 +7,7 @@ import {
   resourceOfCursor,
   rules,
 } from "../../core/index.js";
-import { invariant } from "../../env/index.js";
+import { compareUtf8, invariant } from "../../env/index.js";
 import {
   type FailOnceOutcome,
   type FailOnceRequest,
@@ -23,7 +23,6 @@ import {
 } from "../../once/port.js";
 import type { Json } from "../../tasks/port.js";
 import { encodeJson, storedError } from "../../tasks/record.js";
-import { compareUtf8 } from "./keys.js";
 import { pageOf } from "./page.js";
 import type { MemoryLeaseState } from "./store.js";
 

@@ -1,5 +1,6 @@
 /** Schedules in this process's memory, beside the tasks that they make. */
 import { cursorAfter, type Page, resourceOfCursor } from "../../core/index.js";
+import { compareUtf8 } from "../../env/index.js";
 import { listedError } from "../../tasks/payloads.js";
 import type { Json } from "../../tasks/port.js";
 import { encodeJson, isUnfinished } from "../../tasks/record.js";
@@ -25,7 +26,6 @@ import {
   type Ticking,
 } from "../../tasks/schedules/port.js";
 import { catchUpOf, mostOf } from "../../tasks/schedules/rules.js";
-import { compareUtf8 } from "./keys.js";
 import { pageOf } from "./page.js";
 import type { MemoryTaskState } from "./task-state.js";
 import { iso } from "./task-views.js";

@@ -1,4 +1,6 @@
 /** The limits of kinds and queues, in memory. */
+
+import { compareUtf8 } from "../../env/index.js";
 import { type BlockingTask, NAMED_OF_KEY } from "../../tasks/blocked-keys.js";
 import { currentOf, permitsOf, started, usedUpUntilMs } from "../../tasks/limits.js";
 import {
@@ -11,7 +13,6 @@ import {
 } from "../../tasks/limits-port.js";
 import type { ClaimRequest } from "../../tasks/port.js";
 import type { TaskRecord } from "../../tasks/record.js";
-import { compareUtf8 } from "./keys.js";
 import type { KeptLimit, LimitTable, Place } from "./limit-table.js";
 import type { MemoryTaskState, Namespace } from "./task-state.js";
 import { iso } from "./task-views.js";

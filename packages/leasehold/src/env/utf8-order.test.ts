@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { compareUtf8 } from "./keys.js";
+import { compareUtf8 } from "./utf8-order.js";
 
 it("texts are compared as the bytes of UTF-8", () => {
   const texts = [
