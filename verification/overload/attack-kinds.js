@@ -57,15 +57,28 @@ function emptyList() {
  */
 export const ATTACKS = {
   complete: {
+    costs: ["memory", "postgres"],
     connections: 16,
     method: "PUT",
     path: () => `/api/tasks/${randomUUID()}/complete`,
     body: (bytes) =>
       `{"leaseId":"${"0".repeat(48)}","fencingToken":1,"task_output":${smallValues(bytes - 100)}}`,
   },
-  enqueue: { connections: 32, method: "POST", path: () => "/api/tasks", body: TASK_DATA },
-  metrics: { connections: 500, method: "GET", path: () => "/metrics" },
+  enqueue: {
+    costs: ["memory", "postgres"],
+    connections: 32,
+    method: "POST",
+    path: () => "/api/tasks",
+    body: TASK_DATA,
+  },
+  metrics: {
+    costs: ["memory", "postgres"],
+    connections: 500,
+    method: "GET",
+    path: () => "/metrics",
+  },
   renewals: {
+    costs: ["memory"],
     connections: 300,
     method: "POST",
     path: () => "/v1/leases/renew",
@@ -88,6 +101,7 @@ export const ATTACKS = {
   },
   /** Counts of a large tenant, and lists whose filters match none of its tasks. */
   scans: {
+    costs: ["memory", "postgres"],
     connections: 400,
     method: "GET",
     path: () => "/api/tasks/counts",
