@@ -214,6 +214,14 @@ export const POSTGRES = [
     check: leases("as the caller's own position has expired"),
   },
   {
+    name: "sql-old-place",
+    what: "A waiter that has expired and asks again gets its old place back, before those that have waited.",
+    file: QUEUE,
+    find: "place = CASE WHEN w.expires_at > (SELECT c.now FROM clock c) THEN w.place ELSE excluded.place END",
+    by: "place = w.place",
+    check: suite("puts a waiter that has expired behind the others"),
+  },
+  {
     name: "sql-held-and-passed-on",
     what: "A waiter that gives up wakes the next one although the lease is held.",
     file: QUEUE,

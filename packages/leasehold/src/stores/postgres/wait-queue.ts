@@ -112,7 +112,9 @@ export const WAITING = `noted AS (
     )
     ORDER BY o.namespace COLLATE "C", o.resource COLLATE "C", o.asked_id COLLATE "C"
     ON CONFLICT (namespace, resource, lease_id) DO UPDATE
-      SET expires_at = greatest(w.expires_at, excluded.expires_at)
+      SET expires_at = greatest(w.expires_at, excluded.expires_at),
+        -- One that has expired comes again, behind the others.
+        place = CASE WHEN w.expires_at > (SELECT c.now FROM clock c) THEN w.place ELSE excluded.place END
     RETURNING 1
   ),
   waiting AS MATERIALIZED (

@@ -28,6 +28,11 @@ export interface OpenedLeaseStore {
   advance?(ms: number): Promise<void>;
   /** Restarts the engine and returns a store on the same data; the old store is unusable. */
   restart?(): Promise<LeaseStore>;
+  /**
+   * Calls `act` between the load and the save of each call of the store until the returned function is called, but not within
+   * itself. Without it, tests act before the call: the store decides in one step, or the suite can't reach in between.
+   */
+  interleave?(act: () => Promise<void>): () => void;
   /** Locks the key's record in a separate transaction until the returned function is called. */
   lockRow?(key: Key): Promise<() => Promise<void>>;
   /**
@@ -168,6 +173,33 @@ export class Fixture {
     return settled((batch, options) => this.store.revoke(batch, options), requests);
   }
 
+  /**
+   * Lets others act between the load and the save of a call, or before it where there is no such moment.
+   * @param options.always at each load of the call; default: at the first one
+   */
+  async between<T>(
+    act: () => Promise<void>,
+    call: () => Promise<T>,
+    { always = false }: { readonly always?: boolean } = {},
+  ): Promise<T> {
+    if (!this.opened.interleave) {
+      await act();
+      return call();
+    }
+    let acted = false;
+    const stop = this.opened.interleave(async () => {
+      if (acted && !always) return;
+      acted = true;
+      await act();
+    });
+    try {
+      return await call();
+    } finally {
+      stop();
+      this.#expect(acted, "the others have acted").toBe(true);
+    }
+  }
+
   /** Lets at least `ms` pass on the store's clock. */
   async pass(ms: number): Promise<void> {
     if (this.opened.advance) return this.opened.advance(ms);
@@ -216,6 +248,11 @@ export class LeaseWatching extends Watching<WatchEvent> {
   get changed(): Extract<WatchEvent, { type: "changed" }>[] {
     return this.events.filter((event) => event.type === "changed");
   }
+}
+
+/** How many waiters a refused request has before it. */
+export function aheadOf(outcome: AcquireOutcome): number | undefined {
+  return outcome.status === "held" ? outcome.ahead : undefined;
 }
 
 /** Only the fields that identify a grant, without the other fields of its request. */

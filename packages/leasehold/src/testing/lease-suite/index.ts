@@ -10,6 +10,7 @@ import { batches } from "./batches.js";
 import { closing } from "./closing.js";
 import { concurrency } from "./concurrency.js";
 import { Fixture, type OpenedLeaseStore, type Section, type Subject } from "./fixture.js";
+import { interleaving } from "./interleaving.js";
 import { leaseIds } from "./lease-ids.js";
 import { mixedBatches } from "./mixed-batches.js";
 import { model } from "./model.js";
@@ -45,6 +46,7 @@ const SECTIONS: readonly (readonly [string, Section])[] = [
   ["batches", batches],
   ["large batches", mixedBatches],
   ["concurrency", concurrency],
+  ["between load and save", interleaving],
   ["names", names],
   ["get and list", views],
   ["successors", successors],

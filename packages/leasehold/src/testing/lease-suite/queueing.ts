@@ -4,6 +4,7 @@ import { type AcquireRequest, RESERVED_MS } from "../../core/index.js";
 import { grantIdOf, systemClock } from "../../env/index.js";
 import type { Expect } from "../framework.js";
 import {
+  aheadOf,
   every,
   type Fixture,
   type Held,
@@ -276,10 +277,6 @@ async function expectAhead(
   const seen: unknown[] = [];
   for (const waiter of waiters) seen.push(aheadOf(await t.acquire(waiter)));
   expect(seen).toEqual(ahead);
-}
-
-function aheadOf(outcome: Awaited<ReturnType<Fixture["acquire"]>>): number | undefined {
-  return outcome.status === "held" ? outcome.ahead : undefined;
 }
 
 function isAcquired({ status }: { readonly status: string }): boolean {
