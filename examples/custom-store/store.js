@@ -1,28 +1,31 @@
 /**
- * A custom lease store: it applies the rules of the package to one value that changes by compare-and-swap.
- * Any such value works: a file, an object in a bucket (If-Match), a key with a revision. A batch is one
- * swap. After a lost swap the store applies the rules again to the new value.
+ * A custom lease store over one value that changes by compare-and-swap. Any such value works: a file, an object in a bucket
+ * (If-Match), a key with a revision. The store loads keys and saves changes; the package decides.
  */
 import { ClosedError, StoreUnavailableError } from "leasehold";
-import { cursorAfter, grantIdOf, resourceOfCursor, rules } from "leasehold/port";
+import { EMPTY_QUEUE, isInTime, listRecords, operationsOn, rules, viewOf } from "leasehold/port";
 import { Cell } from "./cell.js";
 
 /**
  * @typedef {import("leasehold/port").LeaseStore} LeaseStore
  * @typedef {import("leasehold/port").LeaseRecord} LeaseRecord
- * @typedef {import("leasehold/port").LeaseView} LeaseView
  * @typedef {import("leasehold/port").Key} Key
- * @typedef {import("leasehold/port").Failed} Failed
- *
- * @typedef {object} State
- * @property {[name: string, record: LeaseRecord][]} records The last grant of each key.
- * @property {number} floor The largest token that was collected.
+ * @typedef {{ records: [name: string, record: LeaseRecord][], floor: number }} State the last grant of each key, and the
+ *   largest token that was collected
+ * @typedef {import("./cell.js").Read<State>} Read
+ * @typedef {import("leasehold/port").Engine<Read>} Engine
  */
 
 const WHAT = "the store in this folder";
-const LONGEST_MS = 5_000;
+const nameOf = (/** @type {Key} */ { namespace, resource }) =>
+  JSON.stringify([namespace, resource]);
+const textOf = (/** @type {number} */ ms) => new Date(ms).toISOString();
 
-/** Leases in a folder, for all processes of one machine. */
+/**
+ * Leases in a folder, for all processes of one machine.
+ * @implements {LeaseStore}
+ * @implements {Engine}
+ */
 export class FolderStore {
   /** @type {LeaseStore["capabilities"]} */
   capabilities = {
@@ -33,29 +36,24 @@ export class FolderStore {
     watch: "poll",
     epsilonMs: 0,
   };
-  /** @type {Cell<State>} */
-  #cell;
-  #nowMs;
-  #closed = false;
-  /** @type {Set<() => void>} */
-  #watching = new Set();
-  /** @type {Promise<void>} */
+  #operations = operationsOn(/** @type {Engine} */ (this), { textOf });
+  /** @type {Promise<unknown>} */
   #turn = Promise.resolve();
+  #closing = new AbortController();
 
   /**
    * @param {Cell<State>} cell
    * @param {() => number} nowMs
    */
   constructor(cell, nowMs) {
-    this.#cell = cell;
-    this.#nowMs = nowMs;
+    this.cell = cell;
+    this.nowMs = nowMs;
   }
 
   /**
    * @param {string} folder created if it does not exist
-   * @param {() => number} [nowMs] The store's clock. Default: the machine's clock, which all processes
-   *   share. If an operator sets it forward, leases end early. Their holders notice, because
-   *   `checkAlive()` uses the same clock.
+   * @param {() => number} [nowMs] The store's clock. Default: the machine's clock, which all processes share. If an operator
+   *   sets it forward, leases end early. Their holders notice, because `checkAlive()` uses the same clock.
    */
   static async open(folder, nowMs = Date.now) {
     const cell = /** @type {Cell<State>} */ (new Cell(folder));
@@ -63,233 +61,128 @@ export class FolderStore {
     return new FolderStore(cell, nowMs);
   }
 
+  // Callers in this process go one after the other: they would only lose the swap to each other.
   /** @type {LeaseStore["acquire"]} */
-  acquire(requests, options) {
-    return this.#decide(requests, options, (record, request, nowMs, floor) => {
-      // By the clock, so that tokens grow even if the folder is deleted.
-      const token = (/** @type {number} */ last) => rules.nextToken(last, floor, nowMs * 1_000);
-      return rules.acquire(record, request, nowMs, token);
-    });
-  }
-
+  acquire = (...call) => this.#inTurn(() => this.#operations.acquire(...call));
   /** @type {LeaseStore["renew"]} */
-  renew(requests, options) {
-    return this.#decide(requests, options, rules.renew);
-  }
-
+  renew = (...call) => this.#inTurn(() => this.#operations.renew(...call));
   /** @type {LeaseStore["release"]} */
-  release(requests, options) {
-    return this.#decide(requests, options, rules.release);
+  release = (...call) => this.#inTurn(() => this.#operations.release(...call));
+  /** @type {LeaseStore["revoke"]} */
+  revoke = (...call) => this.#inTurn(() => this.#operations.revoke(...call));
+
+  /** @type {Engine["load"]} The version of each key is that of the whole folder. */
+  async load(keys) {
+    const version = await this.#read();
+    const [records, nowMs] = [new Map(version.value.records), this.nowMs()];
+    // By the clock, so that tokens grow even if the folder is deleted.
+    const leastToken = Math.max(version.value.floor + 1, nowMs * 1_000);
+    const load = (/** @type {Key} */ key) => {
+      const record = records.get(nameOf(key)) ?? null;
+      return { record, version, isPaused: false, leastToken, queue: EMPTY_QUEUE };
+    };
+    return { nowMs, keys: keys.map(load) };
   }
 
-  /** @type {LeaseStore["revoke"]} */
-  revoke(requests, options) {
-    return this.#decide(requests, options, rules.revoke);
+  /** @type {Engine["save"]} */
+  async save(changes) {
+    const read = /** @type {Read} */ (changes[0]?.version);
+    const records = new Map(read.value.records);
+    for (const change of changes) {
+      const before = records.get(nameOf(change)) ?? null;
+      if (!isInTime(change, before, this.nowMs())) return changes.map(() => false);
+      if (change.record) records.set(nameOf(change), change.record);
+    }
+    const isSaved = await this.#swap(read, { ...read.value, records: [...records] });
+    return changes.map(() => isSaved);
+  }
+
+  /** @type {Engine["failed"]} */
+  failed(cause) {
+    if (cause instanceof ClosedError) {
+      return { status: "failed", applied: "no", retryable: false, error: cause };
+    }
+    const error = new StoreUnavailableError(`${WHAT}: ${cause}`, { outcome: "unknown", cause });
+    return { status: "failed", applied: "maybe", retryable: true, error };
   }
 
   /** @type {LeaseStore["get"]} */
   async get(keys) {
-    const records = await this.#records();
+    const records = new Map((await this.#read()).value.records);
     return keys.map((key) => {
       const record = records.get(nameOf(key));
-      return record ? this.#view(key, record) : null;
+      return record ? viewOf(key, record, this.nowMs(), textOf) : null;
     });
   }
 
   /** @type {LeaseStore["list"]} */
-  async list({ namespace, prefix = "", states, renewedOnly = false, limit = 100, cursor }) {
-    const after = cursor === undefined ? undefined : resourceOfCursor(cursor);
-    const found = [...(await this.#records())]
-      .map(([name, record]) => this.#view(keyOf(name), record))
-      .filter((view) => view.namespace === namespace && view.resource.startsWith(prefix))
-      .filter((view) => !states || states.includes(view.state))
-      .filter((view) => !renewedOnly || view.renewedAt !== null)
-      .filter((view) => after === undefined || compareBytes(view.resource, after) > 0)
-      .sort((a, b) => compareBytes(a.resource, b.resource));
-    const items = found.slice(0, limit);
-    const last = found.length > limit ? items.at(-1) : undefined;
-    return { items, nextCursor: last ? cursorAfter(last.resource) : null };
+  async list(query) {
+    const { records } = (await this.#read()).value;
+    const entries = records.map(([name, record]) => {
+      const [namespace, resource] = JSON.parse(name);
+      return /** @type {const} */ ([{ namespace, resource }, record]);
+    });
+    return listRecords(entries, query, this.nowMs(), textOf);
   }
 
-  /** @type {LeaseStore["watch"]} */
+  /** @type {LeaseStore["watch"]} With `watch: "poll"` there is one event. */
   async *watch(_namespace, { signal }) {
     this.#checkOpen();
-    if (signal.aborted) return;
-    // With `watch: "poll"` this is all that there is to say.
+    const ended = AbortSignal.any([signal, this.#closing.signal]);
+    if (ended.aborted) return;
     yield { type: "resync" };
-    if (signal.aborted || this.#closed) return;
-    let end = () => {};
-    const ended = new Promise((resolve) => {
-      end = () => resolve(undefined);
-    });
-    this.#watching.add(end);
-    signal.addEventListener("abort", end);
-    await ended;
-    this.#watching.delete(end);
-    signal.removeEventListener("abort", end);
+    if (!ended.aborted) await new Promise((end) => ended.addEventListener("abort", end));
   }
 
   /** @type {LeaseStore["collect"]} */
   async collect(olderThanMs) {
-    this.#checkOpen();
     for (;;) {
-      const read = await this.#cell.read();
-      const { records, floor } = read.value;
-      const endedBeforeMs = this.#nowMs() - olderThanMs;
+      const read = await this.#read();
+      const nowMs = this.nowMs();
       const isOld = (/** @type {LeaseRecord} */ record) =>
-        !rules.excludes(record, this.#nowMs()) && record.expiresAtMs < endedBeforeMs;
-      const old = records.filter(([, record]) => isOld(record));
+        !rules.excludes(record, nowMs) && record.expiresAtMs < nowMs - olderThanMs;
+      const old = read.value.records.filter(([, record]) => isOld(record));
       if (old.length === 0) return 0;
-      const tokens = old.map(([, { token }]) => token);
-      const kept = records.filter((entry) => !old.includes(entry));
-      const next = { records: kept, floor: Math.max(floor, ...tokens) };
-      if ((await this.#cell.swap(read, next)) === "won") return old.length;
+      const floor = Math.max(read.value.floor, ...old.map(([, { token }]) => token));
+      const records = read.value.records.filter((entry) => !old.includes(entry));
+      if (await this.#swap(read, { records, floor })) return old.length;
     }
   }
 
   /** Ends watches and refuses every later call. The folder stays. */
   async close() {
-    this.#closed = true;
-    for (const end of this.#watching) end();
+    this.#closing.abort();
     await this.#turn;
   }
 
   /**
-   * @template {Key} Request
-   * @template {{ status: string }} Outcome
-   * @param {readonly Request[]} requests
-   * @param {import("leasehold/port").CallOptions | undefined} options
-   * @param {(record: LeaseRecord | null, request: Request, nowMs: number, floor: number) =>
-   *   import("leasehold/port").Decision<Outcome>} rule
-   * @returns {Promise<(Outcome | Failed)[]>} an outcome for each request, also when nothing works
+   * @param {Read} read
+   * @param {State} value
+   * @returns whether it was swapped
    */
-  async #decide(requests, { timeoutMs = LONGEST_MS } = {}, rule) {
-    const deadlineMs = performance.now() + timeoutMs;
-    /** @type {Failed["applied"]} */
-    let applied = "no";
-    try {
-      return await this.#inTurn(async () => {
-        while (performance.now() < deadlineMs) {
-          this.#checkOpen();
-          const read = await this.#cell.read();
-          const records = new Map(read.value.records);
-          const nowMs = this.#nowMs();
-          let changed = false;
-          const outcomes = requests.map((request) => {
-            const name = nameOf(request);
-            const before = records.get(name) ?? null;
-            const { record, outcome } = rule(before, request, nowMs, read.value.floor);
-            if (record && record !== before) {
-              records.set(name, record);
-              changed = true;
-            }
-            return /** @type {Outcome} */ (withExpiry(outcome, nowMs));
-          });
-          if (!changed) return outcomes;
-          // If the next line throws, the change may have been applied.
-          applied = "maybe";
-          const swapped = await this.#cell.swap(read, { ...read.value, records: [...records] });
-          if (swapped === "won") return outcomes;
-          if (swapped === "unknown") throw new Error("overtaken while it stood still");
-          applied = "no";
-        }
-        throw new Error(`no turn within ${timeoutMs} ms`);
-      });
-    } catch (cause) {
-      const retryable = !(cause instanceof ClosedError);
-      const outcome = applied === "no" ? "none" : "unknown";
-      const error = retryable
-        ? new StoreUnavailableError(`${WHAT}: ${cause}`, { outcome, cause })
-        : cause;
-      return requests.map(() => ({ status: "failed", applied, retryable, error }));
-    }
+  async #swap(read, value) {
+    this.#checkOpen();
+    const swapped = await this.cell.swap(read, value);
+    if (swapped === "unknown") throw new Error("overtaken while it stood still");
+    return swapped === "won";
   }
 
-  async #records() {
+  async #read() {
     this.#checkOpen();
-    return new Map((await this.#cell.read()).value.records);
+    return this.cell.read();
+  }
+
+  #checkOpen() {
+    if (this.#closing.signal.aborted) throw new ClosedError(WHAT);
   }
 
   /**
-   * Callers in this process go one after the other: they would only lose the swap to each other.
    * @template T
    * @param {() => Promise<T>} step
    */
   #inTurn(step) {
     const done = this.#turn.then(step);
-    this.#turn = done.then(
-      () => {},
-      () => {},
-    );
+    this.#turn = done.catch(() => {});
     return done;
   }
-
-  #checkOpen() {
-    if (this.#closed) throw new ClosedError(WHAT);
-  }
-
-  /**
-   * What people see of a grant: all but its lease id.
-   * @param {Key} key
-   * @param {LeaseRecord} record
-   * @returns {LeaseView}
-   */
-  #view({ namespace, resource }, record) {
-    const { leaseId, holder, token, ttlMs, metadata, ended } = record;
-    const nowMs = this.#nowMs();
-    const live = rules.isLive(record, nowMs);
-    return {
-      namespace,
-      resource,
-      holder,
-      token,
-      ttlMs,
-      metadata,
-      grantId: grantIdOf(leaseId),
-      state: ended ?? (live ? "live" : "expired"),
-      remainingMs: live ? record.expiresAtMs - nowMs : 0,
-      // Revoked, but not free yet.
-      ...(!live && rules.excludes(record, nowMs) && { freeInMs: record.expiresAtMs - nowMs }),
-      grantedAt: textOf(record.grantedAtMs),
-      renewedAt: record.renewedAtMs === null ? null : textOf(record.renewedAtMs),
-      expiresAt: textOf(record.expiresAtMs),
-    };
-  }
-}
-
-/** @param {Key} key */
-function nameOf({ namespace, resource }) {
-  return JSON.stringify([namespace, resource]);
-}
-
-/**
- * @param {string} name
- * @returns {Key}
- */
-function keyOf(name) {
-  const [namespace, resource] = JSON.parse(name);
-  return { namespace, resource };
-}
-
-/**
- * Grants and renewals tell people when they end; the rules leave clocks as text to the store.
- * @param {{ status: string, remainingMs?: number | null }} outcome
- * @param {number} nowMs
- */
-function withExpiry(outcome, nowMs) {
-  if (outcome.status !== "acquired" && outcome.status !== "renewed") return outcome;
-  return { ...outcome, expiresAt: textOf(nowMs + (outcome.remainingMs ?? 0)) };
-}
-
-/** @param {number} ms */
-function textOf(ms) {
-  return new Date(ms).toISOString();
-}
-
-/**
- * @param {string} a
- * @param {string} b
- */
-function compareBytes(a, b) {
-  return Buffer.compare(Buffer.from(a), Buffer.from(b));
 }

@@ -19,6 +19,7 @@ import { POSTGRES } from "./bugs/postgres.js";
 import { REDIS } from "./bugs/redis.js";
 import { RULES } from "./bugs/rules.js";
 import { SCHEDULE_BUGS } from "./bugs/schedules.js";
+import { STORE_KIT } from "./bugs/store-kit.js";
 import { STRANGERS_1 } from "./bugs/strangers-1.js";
 import { STRANGERS_2 } from "./bugs/strangers-2.js";
 import { STRANGERS_3 } from "./bugs/strangers-3.js";
@@ -35,6 +36,7 @@ const BY_AREA = {
   rules: RULES,
   holding: HOLDING,
   waiting: WAITING,
+  "store kit": STORE_KIT,
   postgres: POSTGRES,
   redis: REDIS,
   etcd: ETCD,

@@ -37,9 +37,28 @@ export {
   rules,
   type SqlTransaction,
   type Term,
+  viewOf,
   type WatchEvent,
 } from "./core/index.js";
 export { grantIdOf } from "./env/index.js";
+export {
+  type Ask,
+  type Change,
+  EMPTY_QUEUE,
+  type Engine,
+  isInTime,
+  type LeaseOperations,
+  type Loaded,
+  type LoadedKeys,
+  type LoadedQueue,
+  listRecords,
+  type OperationsOptions,
+  operationsIn,
+  operationsOn,
+  type QueuePosition,
+  type Transaction,
+  type Transactions,
+} from "./store-kit/index.js";
 export type {
   AdminOutcome,
   Attempt,

@@ -24,6 +24,7 @@ export const LIBRARY: Rules = {
   mayImport: {
     env: [],
     core: ["env"],
+    "store-kit": ["env", "core"],
     election: ["env", "core"],
     fence: ["env", "core"],
     control: ["env", "core", "tasks", "once"],
@@ -31,7 +32,7 @@ export const LIBRARY: Rules = {
     tasks: ["env", "core"],
     once: ["env", "core", "tasks"],
     wire: ["core", "tasks", "once", "control", "election"],
-    "stores/memory": ["env", "core", "tasks", "once", "control", "stores/source"],
+    "stores/memory": ["env", "core", "store-kit", "tasks", "once", "control", "stores/source"],
     "stores/postgres": ["env", "core", "tasks", "once", "control", "stores/source"],
     "stores/http": ["env", "core", "tasks", "once", "control", "wire", "stores/source"],
     "stores/consul": ["env", "core", "stores/source"],
@@ -43,11 +44,11 @@ export const LIBRARY: Rules = {
     "stores/opening": ["env", "core", "once", "control", "stores/source"],
     "stores/open-anywhere": ["stores/opening", "stores/memory", "stores/http"],
     "stores/open": ["env", "stores/opening", "stores/open-anywhere", "stores/source", "stores/*"],
-    testing: ["env", "core", "tasks", "once", "control"],
+    testing: ["env", "core", "store-kit", "tasks", "once", "control"],
     // The APIs of other packages on a client of ours.
     compat: ["env", "core", "index", "stores/redis"],
     // What authors of stores import.
-    port: ["env", "core", "tasks"],
+    port: ["env", "core", "store-kit", "tasks"],
     // A worker thread opens a store of its own.
     "renewal-thread": ["env", "core", "stores/open"],
     "renew-in": ["env", "core", "stores/source"],

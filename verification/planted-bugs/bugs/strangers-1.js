@@ -117,14 +117,9 @@ export const STRANGERS_1 = [
     by: "  return waiters.with(at, { ...waiter, expiresAtMs });",
     also: [
       {
-        file: `${STORES}/memory/wait-queue.ts`,
-        find: "    const promisedMs = before?.waiter.expiresAtMs ?? 0;\n",
+        file: `${LEASEHOLD}/store-kit/queue-fold.ts`,
+        find: "    if (own && own.expiresAtMs >= expiresAtMs) return true;\n",
         by: "",
-      },
-      {
-        file: `${STORES}/memory/wait-queue.ts`,
-        find: "waiter: waiter.expiresAtMs < promisedMs ? { ...waiter, expiresAtMs: promisedMs } : waiter,",
-        by: "waiter,",
       },
     ],
   },

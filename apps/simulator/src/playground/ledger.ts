@@ -93,11 +93,9 @@ export class Ledger {
   }
 
   get queue(): readonly NodeName[] {
-    const waiters = this.#state.namespaces.get(NAMESPACE)?.waitQueue.get(NAME) ?? [];
-    const nowMs = this.#state.clock.monotonic();
-    return waiters
-      .filter(({ expiresAtMs }) => nowMs < expiresAtMs)
-      .map(({ holder }) => nodeOf(holder));
+    const { waitQueue } = this.#state.namespace(NAMESPACE);
+    const waiters = waitQueue.waiters(NAME, this.#state.clock.monotonic());
+    return waiters.map(({ holder }) => nodeOf(holder));
   }
 
   /** Ends the lease by changing its record, as an operator could in a database. @returns whether one was live */

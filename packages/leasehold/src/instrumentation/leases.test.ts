@@ -11,11 +11,14 @@ import { measuredLeases } from "./leases.js";
 const TTL_MS = 9_000;
 const TERM = JSON.stringify({ leasehold: "elector" });
 
-function open(options: MeasureOptions = {}, over: Partial<LeaseStore> = {}) {
+function open(
+  options: MeasureOptions = {},
+  over: (inner: LeaseStore) => Partial<LeaseStore> = () => ({}),
+) {
   const { clock } = manualEnv();
   const { telemetry, valuesOf, spans } = recordedTelemetry();
   const inner = new MemoryLeaseStore(new MemoryLeaseState(clock));
-  const store = measuredLeases(Object.assign(inner, over), { telemetry, clock }, options);
+  const store = measuredLeases(Object.assign(inner, over(inner)), { telemetry, clock }, options);
   const request = (leaseId: string, change: Partial<AcquireRequest> = {}): AcquireRequest => ({
     namespace: "n",
     resource: "r",
@@ -80,10 +83,12 @@ it("counts the outcome of each request of a batch, in its order", async () => {
 it("counts each request of a call that throws as failed, and throws on", async () => {
   const error = new StoreUnavailableError("it is down", { outcome: "none" });
   const fail = () => Promise.reject(error);
-  const { store, request, valuesOf, spans } = open(
-    { serves: true },
-    { acquire: fail, renew: fail, release: fail, revoke: fail },
-  );
+  const { store, request, valuesOf, spans } = open({ serves: true }, () => ({
+    acquire: fail,
+    renew: fail,
+    release: fail,
+    revoke: fail,
+  }));
   const requests = [request("1"), request("2")];
   await expect(store.acquire(requests)).rejects.toBe(error);
   await expect(store.renew(requests)).rejects.toBe(error);
@@ -123,15 +128,12 @@ it("measures how much time each renewal had left, and its delay, from the last w
 it("measures the delay of a renewal that succeeds after failures from the last one that was made", async () => {
   let fails = false;
   const error = new StoreUnavailableError("down", { outcome: "none" });
-  const { clock, store, request, numbers } = open(
-    {},
-    {
-      async renew(this: MemoryLeaseStore, requests) {
-        if (!fails) return MemoryLeaseStore.prototype.renew.call(this, requests);
-        return requests.map(() => ({ status: "failed", applied: "no", retryable: true, error }));
-      },
+  const { clock, store, request, numbers } = open({}, ({ renew }) => ({
+    async renew(requests) {
+      if (!fails) return renew(requests);
+      return requests.map(() => ({ status: "failed", applied: "no", retryable: true, error }));
     },
-  );
+  }));
   await store.acquire([request("1")]);
   fails = true;
   for (const waitMs of [3_000, 1_000, 1_000]) {
@@ -195,7 +197,7 @@ it("passes the options of each call on to its store", async () => {
     return requests.map(() => ({ status: "none" })) as never[];
   };
   const over = { acquire: note, renew: note, release: note, revoke: note };
-  const { store, request } = open({}, over);
+  const { store, request } = open({}, () => over);
   const given = { timeoutMs: 700 };
   await store.acquire([request("1")], given);
   await store.renew([request("1")], given);

@@ -14,6 +14,7 @@ export {
   recordHistory,
   toJsonLines,
 } from "./history/index.js";
+export { interleaving } from "./interleaving.js";
 export {
   exerciseLeaseStore,
   type LeaseHarness,

@@ -1,32 +1,20 @@
-/** Leases in this process's memory: applies the rules to a map. */
+/** Leases in this process's memory: the rules decide, and this keeps records and waiters in maps. */
 
 import {
-  type AcquireOutcome,
-  type AcquireRequest,
-  acquireAt,
-  type CallOptions,
   type Capabilities,
   ClosedError,
-  type Decision,
-  type Failed,
   type Key,
   type LeaseRecord,
   type LeaseStore,
   type LeaseView,
   type ListQuery,
   type Page,
-  type ReleaseOutcome,
-  type ReleaseRequest,
-  type RenewOutcome,
-  type RenewRequest,
-  type RevokeOutcome,
-  type RevokeRequest,
   rules,
   viewOf,
   type WatchEvent,
-  waiterOf,
 } from "../../core/index.js";
 import { type Env, type EventQueue, grantIdOf, isoTime } from "../../env/index.js";
+import { type Change, type Loaded, operationsIn, type Transaction } from "../../store-kit/index.js";
 import { LeaseRecords } from "./lease-records.js";
 import { listOf } from "./views.js";
 import { WaitQueue } from "./wait-queue.js";
@@ -37,8 +25,10 @@ const WHAT = "the store";
 const JUMP_MS = 1_000;
 
 /** State shared by all stores of one name. It uses the clock of the env that created it. */
-export class MemoryLeaseState {
+export class MemoryLeaseState implements Transaction {
   readonly namespaces = new Map<string, Namespace>();
+  /** Of the last transaction. */
+  nowMs = 0;
   #originMs: number;
 
   /**
@@ -73,6 +63,44 @@ export class MemoryLeaseState {
     }
     return namespace;
   }
+
+  /** Begins a transaction, which ends with the synchronous work that is done in it. */
+  begin(): Transaction {
+    this.nowMs = this.clock.monotonic();
+    return this;
+  }
+
+  load({ namespace, resource }: Key, leaseId: string | undefined): Loaded<null> {
+    const { records, paused, tokenFloor, waitQueue } = this.namespace(namespace);
+    return {
+      record: records.get(resource) ?? null,
+      version: null,
+      isPaused: paused.size > 0 && paused.has(resource),
+      leastToken: Math.max(tokenFloor + 1, this.clockToken()),
+      queue: waitQueue.load(resource, leaseId, this.nowMs),
+    };
+  }
+
+  save(change: Change<null>): void {
+    const namespace = this.namespace(change.namespace);
+    if (change.record) namespace.records.set(change.resource, change.record);
+    namespace.waitQueue.save(change);
+    if (change.wakes) this.notify(change, this.nowMs);
+  }
+
+  /** Wakes only the first waiter. */
+  notify({ namespace: name, resource }: Key, nowMs: number): void {
+    const namespace = this.namespace(name);
+    const first = namespace.waitQueue.first(resource, nowMs);
+    for (const watcher of namespace.watchers) {
+      watcher.push({
+        type: "changed",
+        namespace: name,
+        resource,
+        ...(first && { wakes: grantIdOf(first.leaseId) }),
+      });
+    }
+  }
 }
 
 interface Namespace {
@@ -85,17 +113,6 @@ interface Namespace {
   readonly watchers: Set<EventQueue<WatchEvent>>;
 }
 
-/** What the rules answer with a term. */
-interface Granted<Status extends string> {
-  readonly status: Status;
-  readonly token: number;
-  readonly ttlMs: number;
-  readonly remainingMs: number;
-}
-
-/** A rule, with its request and the time bound; `namespace` gives access to other state it needs. */
-type Step<Outcome> = (record: LeaseRecord | null, namespace: Namespace) => Decision<Outcome>;
-
 export class MemoryLeaseStore implements LeaseStore {
   readonly capabilities: Capabilities = {
     clock: "store",
@@ -106,82 +123,29 @@ export class MemoryLeaseStore implements LeaseStore {
     epsilonMs: 0,
   };
   readonly #state: MemoryLeaseState;
+  readonly #textOf = (storeMs: number) => this.#state.wallAt(storeMs);
   readonly #watching = new Set<EventQueue<WatchEvent>>();
   #closed = false;
+  readonly #operations = operationsIn(
+    {
+      transact: (work) => {
+        this.#assertOpen();
+        return work(this.#state.begin());
+      },
+      failed(error) {
+        if (!(error instanceof ClosedError)) throw error;
+        return { status: "failed", applied: "no", retryable: false, error };
+      },
+    },
+    { textOf: this.#textOf },
+  );
+  readonly acquire = this.#operations.acquire;
+  readonly renew = this.#operations.renew;
+  readonly release = this.#operations.release;
+  readonly revoke = this.#operations.revoke;
 
   constructor(state: MemoryLeaseState) {
     this.#state = state;
-  }
-
-  async acquire(
-    requests: readonly AcquireRequest[],
-    { returnReplaced = false }: CallOptions = {},
-  ): Promise<AcquireOutcome[]> {
-    const nowMs = this.#now();
-    return requests.map((request) => {
-      let replaced: LeaseView | undefined;
-      const outcome = this.#decide<AcquireOutcome>(request, nowMs, (record, namespace) => {
-        const { waitQueue, tokenFloor, paused } = namespace;
-        const token = (last: number) => rules.nextToken(last, tokenFloor, this.#state.clockToken());
-        const { resource, leaseId } = request;
-        const position = waitQueue.position(resource, leaseId, nowMs);
-        const isPaused = paused.has(resource);
-        const decision = acquireAt(position, record, request, nowMs, token, isPaused);
-        if (decision.waiter === "served") waitQueue.serve(resource, leaseId);
-        else {
-          const waiter = waiterOf(request, nowMs);
-          if (waiter) waitQueue.put(resource, waiter);
-        }
-        if (returnReplaced && record && decision.record !== record) {
-          replaced = this.#view(request, record);
-        }
-        return decision;
-      });
-      if (outcome.status === "acquired") {
-        const granted = this.#withTerm(outcome, nowMs);
-        return replaced ? { ...granted, replaced } : granted;
-      }
-      if (outcome.status !== "held") return outcome;
-      const { remainingMs } = outcome;
-      return { ...outcome, remainingMs: remainingMs === null ? null : Math.ceil(remainingMs) };
-    });
-  }
-
-  async renew(requests: readonly RenewRequest[]): Promise<RenewOutcome[]> {
-    const nowMs = this.#now();
-    return requests.map((request) => {
-      const outcome = this.#decide<RenewOutcome>(request, nowMs, (record) =>
-        rules.renew(record, request, nowMs),
-      );
-      return outcome.status === "renewed" ? this.#withTerm(outcome, nowMs) : outcome;
-    });
-  }
-
-  async release(requests: readonly ReleaseRequest[]): Promise<ReleaseOutcome[]> {
-    const nowMs = this.#now();
-    return requests.map((request) =>
-      this.#decide<ReleaseOutcome>(request, nowMs, (record, namespace) => {
-        const decision = rules.release(record, request, nowMs);
-        if (decision.record === record) {
-          const { resource, leaseId } = request;
-          const passedOn = namespace.waitQueue.withdraw(resource, leaseId, nowMs);
-          const isFree = !record || !rules.excludes(record, nowMs);
-          if (passedOn && isFree) this.#notify(namespace, request, nowMs);
-        }
-        return decision;
-      }),
-    );
-  }
-
-  async revoke(requests: readonly RevokeRequest[]): Promise<RevokeOutcome[]> {
-    const nowMs = this.#now();
-    return requests.map((request) => {
-      const outcome = this.#decide<RevokeOutcome>(request, nowMs, (record) =>
-        rules.revoke(record, request, nowMs),
-      );
-      if (outcome.status !== "revoked") return outcome;
-      return { ...outcome, freeInMs: Math.ceil(outcome.freeInMs) };
-    });
   }
 
   async get(keys: readonly Key[]): Promise<(LeaseView | null)[]> {
@@ -195,7 +159,7 @@ export class MemoryLeaseStore implements LeaseStore {
   async list(query: ListQuery): Promise<Page<LeaseView>> {
     this.#assertOpen();
     const records = this.#state.namespaces.get(query.namespace)?.records;
-    const nowMs = this.#now();
+    const nowMs = this.#state.clock.monotonic();
     return listOf(records, query, nowMs, (key, record) => this.#view(key, record));
   }
 
@@ -210,7 +174,7 @@ export class MemoryLeaseStore implements LeaseStore {
 
   async collect(olderThanMs: number): Promise<number> {
     this.#assertOpen();
-    const nowMs = this.#now();
+    const nowMs = this.#state.clock.monotonic();
     let collected = 0;
     for (const namespace of this.#state.namespaces.values()) {
       namespace.waitQueue.collect(nowMs);
@@ -230,7 +194,7 @@ export class MemoryLeaseStore implements LeaseStore {
     const namespace = this.#state.namespace(key.namespace);
     if (paused) namespace.paused.add(key.resource);
     else if (namespace.paused.delete(key.resource)) {
-      this.#notify(namespace, key, this.#state.clock.monotonic());
+      this.#state.notify(key, this.#state.clock.monotonic());
     }
   }
 
@@ -240,63 +204,8 @@ export class MemoryLeaseStore implements LeaseStore {
     for (const watcher of this.#watching) watcher.end();
   }
 
-  /** One time for all requests of a call, as in the statements of the other stores. */
-  #now(): number {
-    return this.#state.clock.monotonic();
-  }
-
-  #decide<Outcome>(
-    key: Key,
-    nowMs: number,
-    step: Step<Outcome>,
-  ): Decision<Outcome>["outcome"] | Failed {
-    if (this.#closed) {
-      return { status: "failed", applied: "no", retryable: false, error: new ClosedError(WHAT) };
-    }
-    const namespace = this.#state.namespace(key.namespace);
-    const before = namespace.records.get(key.resource) ?? null;
-    const { record, outcome } = step(before, namespace);
-    if (record && record !== before) {
-      namespace.records.set(key.resource, record);
-      // Only the end of a grant helps a waiter; new grants and renewals do not.
-      if (record.ended) this.#notify(namespace, key, nowMs);
-    }
-    return outcome;
-  }
-
-  /** Wakes only the first waiter. */
-  #notify(namespace: Namespace, { namespace: name, resource }: Key, nowMs: number): void {
-    const first = namespace.waitQueue.first(resource, nowMs);
-    for (const watcher of namespace.watchers) {
-      watcher.push({
-        type: "changed",
-        namespace: name,
-        resource,
-        ...(first && { wakes: grantIdOf(first.leaseId) }),
-      });
-    }
-  }
-
-  /**
-   * Rounds down to whole milliseconds, so that the holder stops early rather than late. Written out: objects made by
-   * spreading outlive the collections of young objects, which then cost more than the grants.
-   */
-  #withTerm<Status extends string>(
-    { status, token, ttlMs, remainingMs }: Granted<Status>,
-    nowMs: number,
-  ) {
-    return {
-      status,
-      token,
-      ttlMs,
-      remainingMs: Math.floor(remainingMs),
-      expiresAt: this.#state.wallAt(nowMs + remainingMs),
-    };
-  }
-
   #view(key: Key, record: LeaseRecord): LeaseView {
-    const { clock } = this.#state;
-    return viewOf(key, record, clock.monotonic(), (storeMs) => this.#state.wallAt(storeMs));
+    return viewOf(key, record, this.#state.clock.monotonic(), this.#textOf);
   }
 
   #assertOpen(): void {

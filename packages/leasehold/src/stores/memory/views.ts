@@ -7,9 +7,9 @@ import {
   type ListQuery,
   type Page,
   resourceOfCursor,
-  stateOf,
 } from "../../core/index.js";
-import { compareUtf8 } from "./keys.js";
+import { compareUtf8 } from "../../env/index.js";
+import { matchesQuery } from "../../store-kit/index.js";
 import type { LeaseRecords } from "./lease-records.js";
 import { pageOf } from "./page.js";
 
@@ -24,7 +24,7 @@ export function listOf(
   const { found, last } = pageOf(
     recordsAfter(records?.from(later(prefix, after)) ?? [], after, prefix),
     limit,
-    ([, record]) => matches(record, query, nowMs),
+    ([, record]) => matchesQuery(record, query, nowMs),
   );
   return {
     items: found.map(([resource, record]) => view({ namespace, resource }, record)),
@@ -47,17 +47,4 @@ function* recordsAfter(
 
 function later(a: string, b: string): string {
   return compareUtf8(a, b) < 0 ? b : a;
-}
-
-function matches(record: LeaseRecord, query: ListQuery, nowMs: number): boolean {
-  const { states, renewedOnly = false, holder, expiringWithinMs, heldForMs } = query;
-  if (holder !== undefined && record.holder !== holder) return false;
-  if (renewedOnly && record.renewedAtMs === null) return false;
-  const state = stateOf(record, nowMs);
-  if (states && !states.includes(state)) return false;
-  const { grantedAtMs, expiresAtMs } = record;
-  if (expiringWithinMs !== undefined) {
-    if (state !== "live" || Math.ceil(expiresAtMs - nowMs) > expiringWithinMs) return false;
-  }
-  return heldForMs === undefined || (state === "live" && nowMs - grantedAtMs >= heldForMs);
 }

@@ -1,0 +1,214 @@
+/** What becomes of a batch when the engine fails, and when others change its keys. */
+import { expect, it } from "vitest";
+import type { Failed, LeaseRecord } from "../core/index.js";
+import { manualEnv } from "../testing/index.js";
+import { type Change, EMPTY_QUEUE, type Engine, type Loaded, operationsOn } from "./index.js";
+
+const namespace = "n";
+const request = (resource: string, leaseId = `lease of ${resource}`) => ({
+  namespace,
+  resource,
+  leaseId,
+  holder: `holder of ${leaseId}`,
+  ttlMs: 1_000,
+});
+const FREE: Loaded<number> = {
+  record: null,
+  version: 1,
+  isPaused: false,
+  leastToken: 1,
+  queue: EMPTY_QUEUE,
+};
+const held = (leaseId: string): Loaded<number> => {
+  const record: LeaseRecord = {
+    leaseId,
+    holder: "other",
+    token: 7,
+    ttlMs: 1_000,
+    grantedAtMs: 0,
+    renewedAtMs: null,
+    expiresAtMs: 500,
+    ended: null,
+    metadata: null,
+  };
+  return { ...FREE, record };
+};
+
+/** @param of what is loaded of each resource; default: nothing */
+function open(of: Readonly<Record<string, Loaded<number>>> = {}) {
+  const env = manualEnv();
+  const log: string[] = [];
+  const saves: (readonly Change<number>[])[] = [];
+  const engine: Engine<number> = {
+    async load(keys) {
+      log.push(`load ${keys.map(({ resource }) => resource).join(" ")}`);
+      return { nowMs: 0, keys: keys.map(({ resource }) => of[resource] ?? FREE) };
+    },
+    async save(changes) {
+      log.push(`save ${changes.map(({ resource }) => resource).join(" ")}`);
+      saves.push(changes);
+      return changes.map(() => true);
+    },
+    failed: (error): Failed => ({
+      status: "failed",
+      applied: "maybe",
+      retryable: true,
+      error: error as Failed["error"],
+    }),
+  };
+  return { env, log, saves, engine, operations: operationsOn(engine, { clock: env.clock }) };
+}
+
+const failing = (what: string) => async () => {
+  throw new Error(what);
+};
+
+it("writes nothing for refusals, and answers them from one load", async () => {
+  const { log, operations } = open({ a: held("other") });
+  const outcomes = await operations.acquire([request("a"), request("a", "second")]);
+  expect(outcomes).toMatchObject([{ status: "held" }, { status: "held" }]);
+  expect(await operations.renew([request("a")])).toEqual([{ status: "lost", reason: "taken" }]);
+  expect(log).toEqual(["load a", "load a"]);
+});
+
+it("decides all requests for a key on one load, in order", async () => {
+  const { log, operations } = open();
+  const outcomes = await operations.acquire([
+    request("a"),
+    request("b"),
+    request("a", "second"),
+    request("a"),
+  ]);
+  expect(outcomes).toMatchObject([
+    { status: "acquired", token: 1 },
+    { status: "acquired", token: 1 },
+    { status: "held", holder: "holder of lease of a" },
+    { status: "acquired", token: 1 },
+  ]);
+  expect(log).toEqual(["load a b", "save a b"]);
+});
+
+it("says that nothing was applied when a load fails", async () => {
+  const { engine, operations } = open();
+  engine.load = failing("no connection");
+  expect(await operations.acquire([request("a")])).toMatchObject([
+    { status: "failed", applied: "no", error: { message: "no connection" } },
+  ]);
+});
+
+it("does not know what was applied when a save fails, but for the keys that it was not to change", async () => {
+  const { engine, operations } = open({ b: held("other") });
+  engine.save = failing("no answer");
+  expect(await operations.acquire([request("a"), request("b")])).toMatchObject([
+    { status: "failed", applied: "maybe" },
+    { status: "held", holder: "other" },
+  ]);
+});
+
+it("decides anew what others have changed, and leaves the rest", async () => {
+  const { engine, log, operations } = open();
+  const { save } = engine;
+  let saves = 0;
+  engine.save = async (changes, ...more) => {
+    await save(changes, ...more);
+    saves += 1;
+    return changes.map(({ resource }) => resource === "b" || saves > 1);
+  };
+  const outcomes = await operations.acquire([request("a"), request("b")]);
+  expect(outcomes).toMatchObject([{ status: "acquired" }, { status: "acquired" }]);
+  expect(log).toEqual(["load a b", "save a b", "load a", "save a"]);
+});
+
+it("gives up when others change a key again and again", async () => {
+  const { env, engine, log, operations } = open();
+  engine.save = async (changes) => changes.map(() => false);
+  const acquiring = operations.acquire([request("a")]);
+  await env.clock.advance(100);
+  expect(await acquiring).toMatchObject([{ status: "failed", applied: "no", retryable: true }]);
+  expect(log).toHaveLength(6);
+});
+
+it("gives the rest of its time to each call of the engine", async () => {
+  const { env, engine, operations } = open();
+  const times: number[] = [];
+  const { load, save } = engine;
+  engine.load = async (keys, needsQueue, timeoutMs) => {
+    times.push(timeoutMs);
+    const loaded = load(keys, needsQueue, timeoutMs);
+    await env.clock.advance(300);
+    return loaded;
+  };
+  engine.save = (changes, nowMs, timeoutMs) => {
+    times.push(timeoutMs);
+    return save(changes, nowMs, timeoutMs);
+  };
+  await operations.acquire([request("a")], { timeoutMs: 1_000 });
+  expect(times).toEqual([1_000, 700]);
+});
+
+it("confirms a grant that it has read, and none that it has written", async () => {
+  const { engine, log, operations } = open({ mine: held("lease of mine") });
+  engine.confirm = async () => void log.push("confirm");
+  await operations.acquire([request("a")]);
+  expect(log).toEqual(["load a", "save a"]);
+  expect(await operations.acquire([request("mine"), request("b")])).toMatchObject([
+    { status: "acquired", token: 7 },
+    { status: "acquired", token: 1 },
+  ]);
+  expect(log.slice(2)).toEqual(["load mine b", "save b", "confirm"]);
+  engine.confirm = failing("the standby does not answer");
+  expect(await operations.acquire([request("mine"), request("b")])).toMatchObject([
+    { status: "failed", applied: "maybe" },
+    { status: "acquired" },
+  ]);
+});
+
+it("loads the queue only when it is needed", async () => {
+  const { engine, operations } = open({ free: { ...FREE, queue: null }, taken: held("other") });
+  const asked: boolean[] = [];
+  const { load } = engine;
+  engine.load = async (keys, needsQueue, ...more) => {
+    asked.push(needsQueue);
+    const loaded = await load(keys, needsQueue, ...more);
+    return needsQueue
+      ? { ...loaded, keys: loaded.keys.map((key) => ({ ...key, queue: EMPTY_QUEUE })) }
+      : loaded;
+  };
+  await operations.acquire([request("taken")]);
+  expect(asked.splice(0)).toEqual([false]);
+  expect(await operations.acquire([request("free")])).toMatchObject([{ status: "acquired" }]);
+  expect(asked.splice(0)).toEqual([false, true]);
+  await operations.acquire([{ ...request("taken"), queueMs: 1_000 }]);
+  expect(asked.splice(0)).toEqual([true]);
+  await operations.renew([request("taken")]);
+  await operations.release([request("taken")]);
+  expect(asked).toEqual([false, true]);
+});
+
+it("decides in order also where a request needs the next load", async () => {
+  const { engine, operations } = open();
+  const { record } = held("lease of taken");
+  const loads = [
+    // The first request is of this grant, and needs the queue; the second one is refused without it.
+    { nowMs: 0, keys: [{ ...FREE, record, queue: null }] },
+    { nowMs: 600, keys: [FREE] },
+  ];
+  engine.load = async () => loads.shift() ?? { nowMs: 600, keys: [FREE] };
+  const outcomes = await operations.acquire([request("taken"), request("taken", "second")]);
+  expect(outcomes).toMatchObject([{ status: "acquired" }, { status: "held" }]);
+});
+
+it("says which change is of the loaded grant, and must come before its expiry", async () => {
+  const { saves, operations } = open({ mine: held("lease of mine"), old: held("old") });
+  await operations.renew([request("mine")]);
+  await operations.release([request("mine")]);
+  await operations.revoke([{ namespace, resource: "old", free: "now" }]);
+  await operations.acquire([request("new")]);
+  const changes = saves.flat().map(({ resource, extendsGrant }) => [resource, extendsGrant]);
+  expect(changes).toEqual([
+    ["mine", true],
+    ["mine", true],
+    ["old", true],
+    ["new", false],
+  ]);
+});

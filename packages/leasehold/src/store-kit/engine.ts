@@ -1,0 +1,139 @@
+/**
+ * What an engine does for the rules: it loads keys, and saves changes to them. It decides nothing.
+ *
+ *   batch ──▶ load(keys) ──▶ the rules (lease-steps.ts) ──▶ held, lost, ended, notHeld: answered, nothing is written
+ *                 ▲                  │ changes
+ *                 │ conflict         ▼
+ *                 └────────── save(changes): each only if its key is as it was loaded
+ *
+ * - One clock decides: `load` reads it, and all times are computed from that. A grant counts for its holder from before the
+ *   request was sent, so the earlier time is safe.
+ * - No lock is held between load and save, so a client that is paused there is in no one's way.
+ * - A version covers the record and the pause of a key, and not its waiters: otherwise they would refuse the holder's
+ *   renewals by joining. It is unique for each write, and a key that is deleted and made again has a new one.
+ */
+import type { Failed, Key, LeaseRecord, QueuedWaiter } from "../core/index.js";
+
+/** A key to load. */
+export interface Ask extends Key {
+  /** Their queue positions are needed. */
+  readonly leaseIds: readonly string[];
+}
+
+/** Where a lease id stands in the wait queue of its key. */
+export interface QueuePosition {
+  /** How many live waiters are before it. */
+  readonly ahead: number;
+  readonly expiresAtMs: number;
+}
+
+/** The live waiters of a key. */
+export interface LoadedQueue {
+  readonly count: number;
+  /** The holder that the first one names; empty if there is none. */
+  readonly firstHolder: string;
+  /** The lease ids among those asked for that have a position. */
+  readonly positions: ReadonlyMap<string, QueuePosition>;
+}
+
+/** A queue without waiters. */
+export const EMPTY_QUEUE: LoadedQueue = { count: 0, firstHolder: "", positions: new Map() };
+
+/** A key, as it was loaded. */
+export interface Loaded<Version> {
+  /** Null: none. A key that was paused and never leased has none, and a version. */
+  readonly record: LeaseRecord | null;
+  readonly version: Version;
+  readonly isPaused: boolean;
+  /** A new grant has at least this token: above those of collected records, and where records can be lost, by the clock. */
+  readonly leastToken: number;
+  /** Null: it was not loaded. */
+  readonly queue: LoadedQueue | null;
+}
+
+/** All keys, in the order in which they were asked for. */
+export interface LoadedKeys<Version> {
+  /** The store's time, in milliseconds. */
+  readonly nowMs: number;
+  readonly keys: readonly Loaded<Version>[];
+}
+
+/** What becomes of a key. */
+export interface Change<Version> extends Key {
+  /** The record is written, and waiters are removed, only if this version still stands. */
+  readonly version: Version;
+  /** The record to write; null: it stays. */
+  readonly record: LeaseRecord | null;
+  /**
+   * The record is that of the loaded grant, which must not have expired meanwhile by the store's clock: time passes without a
+   * new version.
+   */
+  readonly extendsGrant: boolean;
+  /** Waiters that join, or stay for longer. They do so whether or not the version stands. */
+  readonly joins: readonly QueuedWaiter[];
+  /** This waiter and all before it leave; null: none. */
+  readonly served: string | null;
+  /** These leave. */
+  readonly withdrawn: readonly string[];
+  /** The first waiter that remains is notified. */
+  readonly wakes: boolean;
+}
+
+/**
+ * Whether the time that has passed since the load still allows a change: for a save that reads the store's clock in this process.
+ * @param before the record of the key now
+ */
+export function isInTime(
+  { record, extendsGrant }: Pick<Change<unknown>, "record" | "extendsGrant">,
+  before: LeaseRecord | null,
+  nowMs: number,
+): boolean {
+  if (record === null) return true;
+  if (extendsGrant) return before !== null && nowMs < before.expiresAtMs;
+  return nowMs < record.expiresAtMs;
+}
+
+/** An engine whose keys others may change between load and save. */
+export interface Engine<Version> {
+  /**
+   * @param needsQueue whether the wait queues are needed. Otherwise an engine may leave them out
+   * @throws anything: nothing has been written
+   */
+  load(keys: readonly Ask[], needsQueue: boolean, timeoutMs: number): Promise<LoadedKeys<Version>>;
+  /**
+   * Never waits for another transaction. A live record that is over by now is not saved: the client was paused.
+   * @param nowMs the time of the load
+   * @returns which changes were saved. The others are decided anew
+   * @throws anything: each change may have been saved
+   */
+  save(
+    changes: readonly Change<Version>[],
+    nowMs: number,
+    timeoutMs: number,
+  ): Promise<readonly boolean[]>;
+  /** Called before a grant is answered that was read and not written: a standby may not have confirmed it yet. */
+  confirm?(timeoutMs: number): Promise<void>;
+  /** The outcome of requests for which `load` or `save` threw this; throws what is a mistake of the code. */
+  failed(error: unknown): Failed;
+}
+
+/** An engine with one writer. */
+export interface Transactions {
+  /**
+   * Runs the work in one transaction, which is rolled back if it throws.
+   * @param timeoutMs default: the engine's
+   * @throws anything: `failed` says whether the transaction may have been committed
+   */
+  transact<T>(work: (transaction: Transaction) => T, timeoutMs?: number): T | Promise<T>;
+  /** The outcome of the requests of a transaction that threw this; throws what is a mistake of the code. */
+  failed(error: unknown): Failed;
+}
+
+/** No one else changes the keys meanwhile. */
+export interface Transaction {
+  /** The store's time, in milliseconds: one for the transaction. */
+  readonly nowMs: number;
+  /** @param leaseId its queue position is needed; undefined: none is */
+  load(key: Key, leaseId: string | undefined): Loaded<null>;
+  save(change: Change<null>): void;
+}

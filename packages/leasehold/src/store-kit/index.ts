@@ -1,0 +1,21 @@
+/** Load, decide, save: what the stores whose engines decide nothing have in common. */
+export {
+  type Ask,
+  type Change,
+  EMPTY_QUEUE,
+  type Engine,
+  isInTime,
+  type Loaded,
+  type LoadedKeys,
+  type LoadedQueue,
+  type QueuePosition,
+  type Transaction,
+  type Transactions,
+} from "./engine.js";
+export {
+  type LeaseOperations,
+  type OperationsOptions,
+  operationsIn,
+  operationsOn,
+} from "./operations.js";
+export { listRecords, matchesQuery } from "./views.js";

@@ -1,0 +1,110 @@
+/** The four operations of a store, over what its engine offers. */
+import type { CallOptions, Failed, Key, LeaseStore } from "../core/index.js";
+import { type Clock, systemClock } from "../env/index.js";
+import { decide, decideAlone, type Step } from "./deciding.js";
+import type { Engine, Transactions } from "./engine.js";
+import { acquireStep, releaseStep, renewStep, revokeStep } from "./lease-steps.js";
+
+/** What the kit does of a store. The store adds `get`, `list`, `watch`, `collect` and `close`. */
+export type LeaseOperations = Pick<LeaseStore, "acquire" | "renew" | "release" | "revoke">;
+
+export interface OperationsOptions {
+  /** The store's time as text, for people. Default: as ISO 8601, for times in milliseconds since 1970. */
+  readonly textOf?: (storeMs: number) => string;
+  /** Measures timeouts. Default: that of the process. */
+  readonly clock?: Clock;
+  /** Of a call that states none. Default 5,000 ms. */
+  readonly timeoutMs?: number;
+}
+
+const TIMEOUT_MS = 5_000;
+const isoText = (storeMs: number) => new Date(storeMs).toISOString();
+
+/**
+ * For an engine whose keys others may change between load and save: a change is saved if the key is as it was loaded, and
+ * decided anew otherwise.
+ * @example
+ * ```ts
+ * import { operationsOn } from "leasehold/port";
+ *
+ * const records = new Map();
+ * const operations = operationsOn({
+ *   async load(keys) {
+ *     const nowMs = Date.now();
+ *     const loaded = keys.map(({ resource }) => records.get(resource) ?? null);
+ *     return {
+ *       nowMs,
+ *       keys: loaded.map((record) => ({ record, version: record, isPaused: false, leastToken: nowMs * 1_000, queue: null })),
+ *     };
+ *   },
+ *   async save(changes) {
+ *     return changes.map(({ resource, version, record }) => {
+ *       const stands = (records.get(resource) ?? null) === version;
+ *       if (stands && record) records.set(resource, record);
+ *       return stands;
+ *     });
+ *   },
+ *   failed: (error) => ({ status: "failed", applied: "maybe", retryable: true, error }),
+ * });
+ * console.log(Object.keys(operations).join(" "));
+ * ```
+ */
+export function operationsOn<Version>(
+  engine: Engine<Version>,
+  {
+    textOf = isoText,
+    clock = systemClock,
+    timeoutMs: longestMs = TIMEOUT_MS,
+  }: OperationsOptions = {},
+): LeaseOperations {
+  const run = <Asked extends Key, Outcome extends { readonly status: string }>(
+    requests: readonly Asked[],
+    needsQueue: boolean,
+    { timeoutMs = longestMs }: CallOptions = {},
+    step: Step<Asked, Outcome>,
+  ): Promise<(Outcome | Failed)[]> =>
+    decide(engine, clock, requests, { needsQueue, timeoutMs }, step);
+  const renew = renewStep(textOf);
+  return {
+    acquire(requests, options) {
+      const needsQueue = requests.some(({ queueMs }) => queueMs);
+      const step = acquireStep(textOf, options?.returnReplaced ?? false);
+      return run(requests, needsQueue, options, step);
+    },
+    renew: (requests, options) => run(requests, false, options, renew),
+    release: (requests, options) => run(requests, true, options, releaseStep),
+    revoke: (requests, options) => run(requests, true, options, revokeStep),
+  };
+}
+
+/** For an engine with one writer: a batch is one transaction. */
+export function operationsIn(
+  engine: Transactions,
+  { textOf = isoText }: Pick<OperationsOptions, "textOf"> = {},
+): LeaseOperations {
+  const run = async <Asked extends Key, Outcome>(
+    requests: readonly Asked[],
+    options: CallOptions | undefined,
+    step: Step<Asked, Outcome>,
+  ): Promise<(Outcome | Failed)[]> => {
+    try {
+      const work = (transaction: Parameters<Parameters<Transactions["transact"]>[0]>[0]) =>
+        decideAlone(transaction, requests, step);
+      const outcomes = engine.transact(work, options?.timeoutMs);
+      // A promise that need not be waited for costs as much as the grant.
+      return outcomes instanceof Promise ? await outcomes : outcomes;
+    } catch (error) {
+      const failed = engine.failed(error);
+      return requests.map(() => failed);
+    }
+  };
+  const [acquire, replacing] = [acquireStep(textOf, false), acquireStep(textOf, true)];
+  const renew = renewStep(textOf);
+  return {
+    acquire: (requests, options) =>
+      run(requests, options, options?.returnReplaced ? replacing : acquire),
+    renew: (requests, options) => run(requests, options, renew),
+    release: (requests, options) => run(requests, options, releaseStep),
+    revoke: (requests, options) => run(requests, options, revokeStep),
+  };
+}

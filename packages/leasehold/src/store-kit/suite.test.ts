@@ -1,0 +1,84 @@
+/** The suite on an engine whose keys others may change between load and save: memory, with versions. */
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { ClosedError, type Failed, type LeaseRecord, type LeaseStore } from "../core/index.js";
+import { nextTurn } from "../env/index.js";
+import { MemoryLeaseState, MemoryLeaseStore } from "../stores/memory/store.js";
+import { exerciseLeaseStore, interleaving, manualEnv } from "../testing/index.js";
+import { type Change, type Engine, isInTime, operationsOn } from "./index.js";
+
+/** A record is its own version: each write makes a new one. */
+type Version = LeaseRecord | null;
+
+/** @param turn waits until others have had theirs; throws once the store is closed */
+function engineOver(memory: MemoryLeaseState, turn: () => Promise<void>): Engine<Version> {
+  const save = (change: Change<Version>): boolean => {
+    const transaction = memory.begin();
+    const { nowMs } = transaction;
+    const { record } = transaction.load(change, undefined);
+    const isSaved = record === change.version && isInTime(change, record, nowMs);
+    const { namespace, resource, extendsGrant, joins, served, withdrawn, wakes } = change;
+    const key = { namespace, resource, version: null, extendsGrant, joins };
+    const decided = { record: change.record, served, withdrawn, wakes };
+    // Waiters join in any case. They leave only with what was decided.
+    const nothing = { record: null, served: null, withdrawn: [], wakes: false };
+    transaction.save({ ...key, ...(isSaved ? decided : nothing) });
+    return isSaved;
+  };
+  return {
+    async load(keys, needsQueue) {
+      await turn();
+      const transaction = memory.begin();
+      const loaded = keys.map((key) => {
+        const { queue, record, ...rest } = transaction.load(key, undefined);
+        const positions = new Map(
+          key.leaseIds.flatMap((id) => [...(transaction.load(key, id).queue?.positions ?? [])]),
+        );
+        const loaded = needsQueue && queue ? { ...queue, positions } : null;
+        return { ...rest, record, version: record, queue: loaded };
+      });
+      return { nowMs: transaction.nowMs, keys: loaded };
+    },
+    async save(changes) {
+      await turn();
+      return changes.map(save);
+    },
+    failed(error): Failed {
+      if (!(error instanceof ClosedError)) throw error;
+      return { status: "failed", applied: "no", retryable: false, error };
+    },
+  };
+}
+
+exerciseLeaseStore({
+  name: "the kit",
+  vitest: { afterAll, beforeAll, describe, expect, it },
+  async open() {
+    const env = manualEnv({ seed: 7 });
+    const state = new MemoryLeaseState(env.clock);
+    const memory = new MemoryLeaseStore(state);
+    let isClosed = false;
+    const engine = engineOver(state, async () => {
+      await nextTurn();
+      if (isClosed) throw new ClosedError("the store");
+    });
+    const interleave = interleaving(engine);
+    const store: LeaseStore = {
+      capabilities: memory.capabilities,
+      ...operationsOn(engine, { textOf: (ms) => state.wallAt(ms) }),
+      get: (keys) => memory.get(keys),
+      list: (query) => memory.list(query),
+      watch: (...call) => memory.watch(...call),
+      collect: (olderThanMs) => memory.collect(olderThanMs),
+      async close() {
+        isClosed = true;
+        await memory.close();
+      },
+    };
+    return {
+      store,
+      interleave,
+      advance: (ms) => env.clock.advance(ms),
+      close: () => store.close(),
+    };
+  },
+});
