@@ -16,9 +16,14 @@ import {
   type Logger,
   StoreUnavailableError,
 } from "leasehold";
-import { formatDuration, silentLogger, sleep, systemClock } from "leasehold/internal";
+import {
+  formatDuration,
+  PAUSED_HOLDER,
+  silentLogger,
+  sleep,
+  systemClock,
+} from "leasehold/internal";
 import { reasonOf } from "leasehold/internal/describe";
-import { PAUSED_HOLDER } from "leasehold/port";
 import type { Notify } from "./notices.js";
 
 const POLL_MS = 1_000;

@@ -1,7 +1,6 @@
 /** Why a resource is not granted although it has no holder. */
 import { LeaseholdError, type LeaseStores, LeaseUnavailableError } from "leasehold";
-import { type Key, type Pause, pausesOf } from "leasehold/internal";
-import { PAUSED_HOLDER } from "leasehold/port";
+import { type Key, PAUSED_HOLDER, type Pause, pausesOf } from "leasehold/internal";
 import type { Where } from "./options.js";
 import { openLeasesAndControl } from "./stores.js";
 

@@ -10,6 +10,16 @@ export function stateOf(record: LeaseRecord, nowMs: number): LeaseState {
  * A record as people see it: without its secret.
  * @param nowMs store time
  * @param text store time as people read it
+ * @example
+ * ```ts
+ * import { rules, viewOf } from "leasehold/port";
+ *
+ * const key = { namespace: "default", resource: "report" };
+ * const request = { ...key, leaseId: "a".repeat(48), holder: "web-1", ttlMs: 30_000 };
+ * const nowMs = Date.now();
+ * const { record } = rules.acquire(null, request, nowMs, (last) => last + 1);
+ * if (record) console.log(viewOf(key, record, nowMs, (ms) => new Date(ms).toISOString()).state);
+ * ```
  */
 export function viewOf(
   { namespace, resource }: Key,

@@ -82,6 +82,15 @@ export interface Change<Version> extends Key {
 /**
  * Whether the time that has passed since the load still allows a change: for a save that reads the store's clock in this process.
  * @param before the record of the key now
+ * @example
+ * ```ts
+ * import { isInTime, rules } from "leasehold/port";
+ *
+ * const grant = { namespace: "default", resource: "report", leaseId: "a".repeat(48) };
+ * const { record } = rules.acquire(null, { ...grant, holder: "web-1", ttlMs: 1_000 }, 0, () => 1);
+ * console.log(isInTime({ record, extendsGrant: false }, null, 999));
+ * console.log(isInTime({ record, extendsGrant: true }, record, 1_000));
+ * ```
  */
 export function isInTime(
   { record, extendsGrant }: Pick<Change<unknown>, "record" | "extendsGrant">,

@@ -8,6 +8,7 @@ import { acquireStep, releaseStep, renewStep, revokeStep } from "./lease-steps.j
 /** What the kit does of a store. The store adds `get`, `list`, `watch`, `collect` and `close`. */
 export type LeaseOperations = Pick<LeaseStore, "acquire" | "renew" | "release" | "revoke">;
 
+/** What the operations of a store need beside its engine. */
 export interface OperationsOptions {
   /** The store's time as text, for people. Default: as ISO 8601, for times in milliseconds since 1970. */
   readonly textOf?: (storeMs: number) => string;
@@ -77,7 +78,33 @@ export function operationsOn<Version>(
   };
 }
 
-/** For an engine with one writer: a batch is one transaction. */
+/**
+ * For an engine with one writer: a batch is one transaction, and no one else changes its keys meanwhile.
+ * @example
+ * ```ts
+ * import { EMPTY_QUEUE, operationsIn } from "leasehold/port";
+ *
+ * const records = new Map();
+ * const transaction = {
+ *   nowMs: Date.now(),
+ *   load: ({ resource }) => ({
+ *     record: records.get(resource) ?? null,
+ *     version: null,
+ *     isPaused: false,
+ *     leastToken: 1,
+ *     queue: EMPTY_QUEUE,
+ *   }),
+ *   save({ resource, record }) {
+ *     if (record) records.set(resource, record);
+ *   },
+ * };
+ * const operations = operationsIn({
+ *   transact: (work) => work(transaction),
+ *   failed: (error) => ({ status: "failed", applied: "no", retryable: true, error }),
+ * });
+ * console.log(Object.keys(operations).join(" "));
+ * ```
+ */
 export function operationsIn(
   engine: Transactions,
   { textOf = isoText }: Pick<OperationsOptions, "textOf"> = {},

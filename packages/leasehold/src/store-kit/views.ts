@@ -29,6 +29,18 @@ export function matchesQuery(record: LeaseRecord, query: ListQuery, nowMs: numbe
 /**
  * One page of a list, out of all records that a store has.
  * @param textOf the store's time as text
+ * @throws INVALID_OPTION for a cursor that is not one of a page
+ * @example
+ * ```ts
+ * import { listRecords, rules } from "leasehold/port";
+ *
+ * const key = { namespace: "default", resource: "report" };
+ * const request = { ...key, leaseId: "a".repeat(48), holder: "web-1", ttlMs: 30_000 };
+ * const { record } = rules.acquire(null, request, 0, () => 1);
+ * const records = record ? [[key, record]] : [];
+ * const page = listRecords(records, { namespace: "default" }, 0, (ms) => new Date(ms).toISOString());
+ * console.log(page.items.length, page.nextCursor);
+ * ```
  */
 export function listRecords(
   records: Iterable<readonly [key: Key, record: LeaseRecord]>,
