@@ -120,6 +120,41 @@ Contender client[CLIENTS];
 /* The protected resource: the largest token that its guard has seen, and the latest grant that has written. */
 byte largest, latest;
 
+/*
+ * With LOADS: what a request has loaded of the record. A version is unique for each write, so all that a load needs to know
+ * is whether another one followed.
+ */
+#ifdef LOADS
+typedef Load {
+  bool isMade;
+  bool isStale;     /* the version is another one */
+  bool isWritten;   /* the record was written; only properties read it */
+  bool isRefused;   /* the request is to join the wait queue */
+  byte ahead;       /* waiters ahead, when it was loaded */
+  byte age;         /* ticks since then */
+};
+Load loads[CLIENTS];
+
+inline forgetLoad(c) {
+  loads[c].isMade = false;
+  loads[c].isStale = false;
+  loads[c].isWritten = false;
+  loads[c].isRefused = false;
+  loads[c].ahead = 0;
+  loads[c].age = 0
+}
+inline noteWrite(ofRecord) {
+  for (i : 0 .. CLIENTS - 1) {
+    loads[i].isStale = loads[i].isStale || loads[i].isMade;
+    loads[i].isWritten = loads[i].isWritten || (loads[i].isMade && ofRecord)
+  };
+  i = 0
+}
+#else
+inline forgetLoad(c) { skip }
+inline noteWrite(ofRecord) { skip }
+#endif
+
 byte faults = FAULTS, crashes = CRASHES, revokes = REVOKES;
 
 /* Used within one step only. */

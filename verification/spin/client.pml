@@ -12,6 +12,7 @@ inline send(request) {
 }
 
 inline endCall() {
+  forgetLoad(c);
   mine.stage = IDLE;
   mine.operation = ACQUIRE;
   mine.age = 0;

@@ -62,6 +62,11 @@ export const CONFIGURATIONS = [
     defines: { ...SMALLEST, FAULTS: 1, REVOKES: 1, SESSIONS: true },
   },
   {
+    name: "loads",
+    what: "a store loads the record, and saves what it has decided later",
+    defines: { ...SMALLEST, REVOKES: 1, LOADS: true },
+  },
+  {
     name: "at-last",
     what: "what holds at last: with a killed client, and a fault",
     defines: { ...SMALLEST, TTL: 2, FAULTS: 1, CRASHES: 1, LIVENESS: true },
@@ -157,6 +162,35 @@ export const VARIANTS = [
     mistake: "A free resource goes to the first client that asks.",
     defines: { ...SMALLEST, LEASES: 2, NEWCOMER_OVERTAKES: true },
     breaks: "IN_ORDER",
+  },
+  {
+    name: "SAVE_WITHOUT_VERSION",
+    what: "two requests that have loaded the same record",
+    mistake: "The store saves a change although the record is another one than it has loaded.",
+    defines: { ...SMALLEST, LOADS: true, SAVE_WITHOUT_VERSION: true },
+    breaks: "TRUST_ENDS_FIRST",
+  },
+  {
+    name: "SAVE_WITHOUT_EXPIRY",
+    what: "a pause between load and save",
+    mistake: "The store saves a renewal although its grant has expired since the load.",
+    defines: { ...SMALLEST, LOADS: true, SAVE_WITHOUT_EXPIRY: true },
+    breaks: "ENDED_FOR_GOOD",
+  },
+  {
+    name: "JOIN_INSIDE_THE_VERSION",
+    what: "a waiter that joins while the holder renews",
+    mistake: "A waiter that joins changes the version of the record.",
+    defines: { ...SMALLEST, LOADS: true, JOIN_INSIDE_THE_VERSION: true },
+    breaks: "ONLY_WRITES_CONFLICT",
+  },
+  {
+    name: "JOIN_AND_WAIT",
+    what: "a release between the load and the join",
+    mistake:
+      "A waiter joins although the lease was released since the load, so the release has woken no one.",
+    defines: { ...SMALLEST, LOADS: true, JOIN_AND_WAIT: true },
+    breaks: "JOINS_WHILE_HELD",
   },
   {
     name: "NO_EXPIRY",

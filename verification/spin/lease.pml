@@ -14,7 +14,7 @@
  * Time counts down to deadlines instead of up from zero. So the model has finitely many states, and no horizon.
  *
  *   bounds.pml   bounds, and the state of each part
- *   store.pml    what the store decides
+ *   store.pml    what the store decides (store-loads.pml: on what it has loaded)
  *   client.pml   what a client does
  *   world.pml    the network, the operator, time
  */

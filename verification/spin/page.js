@@ -37,6 +37,7 @@ ${date.slice(0, 10)} at commit \`${commit}\`, on ${machine}.
 |---|---|---|
 | clients | \`client.pml\` | acquire, repeat an acquire under the same lease id, wait, renew, check and write, release, give up; are killed |
 | store | \`store.pml\` | decides each request in one step, as \`core/rules.ts\` and \`core/queue.ts\` specify: grants, tokens, expiry, the wait queue |
+| a store that loads and saves | \`store-loads.pml\` | decides as \`store-kit/\` does: on what it has loaded, and a save stands only if that still is so; others act in between |
 | protected resource | \`client.pml\` | takes writes, and refuses a smaller token than it has seen |
 | network | \`world.pml\` | loses requests and answers, and delivers requests late or twice |
 | operator | \`world.pml\` | revokes a grant, at its expiry or now |
@@ -51,7 +52,7 @@ ${date.slice(0, 10)} at commit \`${commit}\`, on ${machine}.
 
 ## The properties
 
-These are the words of [Guarantees](guarantees.md#in-every-engine). The model checks the first six in every step, and the last one as a formula
+These are the words of [Guarantees](guarantees.md#in-every-engine). The model checks all but the last one in every step, and the last one as a formula
 of temporal logic.
 
 ${table(

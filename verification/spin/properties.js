@@ -32,6 +32,14 @@ export const PROPERTIES = [
       "A free resource is granted to a contender only after the time that is reserved for the waiters ahead of it.",
   },
   {
+    name: "ONLY_WRITES_CONFLICT",
+    words: "A waiter that joins or leaves never keeps the holder from renewing.",
+  },
+  {
+    name: "JOINS_WHILE_HELD",
+    words: "A request that joins is refused only if the lease is still held as it was found.",
+  },
+  {
     name: "GRANTED_AT_LAST",
     words:
       "A resource that live clients ask for does not stay free, and a dead client does not keep it.",

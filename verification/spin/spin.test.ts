@@ -67,7 +67,7 @@ describeUnless(missing(), "SPIN", () => {
   });
 
   it("takes every step of the model in random walks", () => {
-    const walks = ["-DCRASHES=0", "-DSLOW_CLOCK", "-DSESSIONS"].flatMap((flag) =>
+    const walks = ["-DCRASHES=0", "-DSLOW_CLOCK", "-DSESSIONS", "-DLOADS"].flatMap((flag) =>
       Array.from({ length: 20 }, (_, at) => walk(at + 1, flag)),
     );
     const printed = new Set(walks.join("\n").split("\n"));

@@ -63,7 +63,12 @@ inline startTtl() {
 inline refuse(id) {
   outcome = HELD;
   if
-  :: isQueued || ahead < PLACES -> queue[ahead].lease = id; queue[ahead].left = WAIT
+  :: isQueued || ahead < PLACES ->
+    queue[ahead].lease = id;
+    queue[ahead].left = WAIT;
+#ifdef JOIN_INSIDE_THE_VERSION
+    noteWrite(false)
+#endif
   :: else
   fi
 }
@@ -71,6 +76,7 @@ inline refuse(id) {
 inline makeGrant(id, next) {
   property(TOKENS_GROW, next > record.token);
   property(IN_ORDER, record.lease == 0 || freeFor >= ahead * RESERVED);
+  noteWrite(true);
   record.lease = id;
   record.token = next;
   record.grant++;
@@ -118,7 +124,7 @@ inline acquire(id, next) {
 
 inline renew(id) {
   if
-  :: record.lease == id && isLive -> startTtl(); answer(RENEWED)
+  :: record.lease == id && isLive -> startTtl(); noteWrite(true); answer(RENEWED)
 #ifdef RENEWAL_REVIVES
   :: record.lease == id && !isLive && !record.isReleased ->
     record.isRevoked = false;
@@ -137,7 +143,7 @@ inline release(id) {
   :: else
   fi;
   if
-  :: record.lease == id && excludes -> record.isReleased = true; record.left = 0; freeFor = 0
+  :: record.lease == id && excludes -> record.isReleased = true; record.left = 0; freeFor = 0; noteWrite(true)
   :: else
   fi
 }
@@ -159,6 +165,9 @@ inline decide(request, id, next) {
   checkTrust()
 }
 
+#ifdef LOADS
+#include "store-loads.pml"
+#else
 /* A process for each client, so that the store may let any client wait, but none for ever. */
 #define mine call[c]
 proctype Store(byte c) {
@@ -187,3 +196,4 @@ proctype Store(byte c) {
   od
 }
 #undef mine
+#endif

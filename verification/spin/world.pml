@@ -3,6 +3,7 @@
 #define theirs call[c]
 
 inline loseCall() {
+  forgetLoad(c);
   faults--;
   theirs.stage = FAILED;
   theirs.age = 0;
@@ -58,6 +59,7 @@ proctype Operator() {
   :: d_step { revokes > 0 && isLive ->
       revokes--;
       record.isRevoked = true;
+      noteWrite(true);
 #ifdef FREE_WHEN_REVOKED
       record.left = 0;
       freeFor = 0;
@@ -70,6 +72,7 @@ proctype Operator() {
       record.isRevoked = true;
       record.left = 0;
       freeFor = 0;
+      noteWrite(true);
       if
       :: holder.lease == record.lease -> holder.isEvicted = true
       :: else
@@ -109,6 +112,13 @@ inline tick(isSlow) {
     :: (call[j].stage == SENT || call[j].stage == ANSWERED) && call[j].age < TTL -> call[j].age++
     :: else
     fi
+#ifdef LOADS
+    ;
+    if
+    :: loads[j].isMade && loads[j].age < TTL -> loads[j].age++
+    :: else
+    fi
+#endif
   }
   checkTrust()
 }
