@@ -3,7 +3,14 @@
  * (If-Match), a key with a revision. The store loads keys and saves changes; the package decides.
  */
 import { ClosedError, StoreUnavailableError } from "leasehold";
-import { EMPTY_QUEUE, isInTime, listRecords, operationsOn, rules, viewOf } from "leasehold/port";
+import {
+  EMPTY_QUEUE,
+  listRecords,
+  mayStillSave,
+  operationsOn,
+  rules,
+  viewOf,
+} from "leasehold/port";
 import { Cell } from "./cell.js";
 
 /**
@@ -89,8 +96,8 @@ export class FolderStore {
     const read = /** @type {Read} */ (changes[0]?.version);
     const records = new Map(read.value.records);
     for (const change of changes) {
-      const before = records.get(nameOf(change)) ?? null;
-      if (!isInTime(change, before, this.nowMs())) return changes.map(() => false);
+      const current = { record: records.get(nameOf(change)) ?? null, tokenFloor: read.value.floor };
+      if (!mayStillSave(change, current, this.nowMs())) return changes.map(() => false);
       if (change.record) records.set(nameOf(change), change.record);
     }
     const isSaved = await this.#swap(read, { ...read.value, records: [...records] });

@@ -10,7 +10,7 @@ export const STORE_KIT = [
     name: "kit-extends-an-expired-grant",
     what: "A renewal is saved although its grant has expired since the load: a version does not change by time.",
     file: `${KIT}/engine.ts`,
-    find: "if (extendsGrant) return before !== null && nowMs < before.expiresAtMs;",
+    find: "if (extendsGrant) return current.record !== null && nowMs < current.record.expiresAtMs;",
     by: "if (extendsGrant) return true;",
     check: suite("extends and ends no grant that expires before it saves"),
   },
@@ -23,12 +23,20 @@ export const STORE_KIT = [
     check: suite("makes no grant that is over when it is saved"),
   },
   {
+    name: "kit-token-of-a-collected-record",
+    what: "A grant that came and was collected since the load has a larger token than the one that is saved.",
+    file: `${KIT}/engine.ts`,
+    find: "  if (current.record === null && record.token <= current.tokenFloor) return false;\n",
+    by: "",
+    check: suite("gives a larger token than that of a grant that came and was collected"),
+  },
+  {
     name: "kit-token-by-the-record-alone",
     what: "The token of a new grant does not heed those of records that were collected.",
     file: `${KIT}/lease-steps.ts`,
     find: "const token = (last: number) => Math.max(last + 1, loaded.leastToken);",
     by: "const token = (last: number) => last + 1;",
-    check: suite("gives a larger token than that of a grant that came and was collected"),
+    check: suite("grow over the collection of ended records"),
   },
   {
     name: "kit-join-without-the-grant",
@@ -52,7 +60,10 @@ export const STORE_KIT = [
     file: `${KIT}/queue-fold.ts`,
     find: "    if (!own && this.#loaded.positions.has(leaseId)) return false;\n",
     by: "",
-    check: suite("lets a waiter that was passed over wait again, in the same batch"),
+    check: tested(
+      "packages/leasehold/src/stores/postgres/lease-engine.test.ts",
+      "alone: lease store ... lets a waiter that was passed over wait again",
+    ),
   },
   {
     name: "kit-decides-behind-one-that-waits",

@@ -80,25 +80,29 @@ export interface Change<Version> extends Key {
 }
 
 /**
- * Whether the time that has passed since the load still allows a change: for a save that reads the store's clock in this process.
- * @param before the record of the key now
+ * Whether a change may still be saved at a key whose version stands, for a save that runs in this process: time has passed since the
+ * load, and records may have been made and collected.
+ * @param current the record of the key now, and the largest token of collected records
  * @example
  * ```ts
- * import { isInTime, rules } from "leasehold/port";
+ * import { mayStillSave, rules } from "leasehold/port";
  *
  * const grant = { namespace: "default", resource: "report", leaseId: "a".repeat(48) };
- * const { record } = rules.acquire(null, { ...grant, holder: "web-1", ttlMs: 1_000 }, 0, () => 1);
- * console.log(isInTime({ record, extendsGrant: false }, null, 999));
- * console.log(isInTime({ record, extendsGrant: true }, record, 1_000));
+ * const { record } = rules.acquire(null, { ...grant, holder: "web-1", ttlMs: 1_000 }, 0, () => 7);
+ * const change = { record, extendsGrant: false };
+ * console.log(mayStillSave(change, { record: null, tokenFloor: 6 }, 999));
+ * console.log(mayStillSave(change, { record: null, tokenFloor: 7 }, 999));
+ * console.log(mayStillSave({ record, extendsGrant: true }, { record, tokenFloor: 0 }, 1_000));
  * ```
  */
-export function isInTime(
+export function mayStillSave(
   { record, extendsGrant }: Pick<Change<unknown>, "record" | "extendsGrant">,
-  before: LeaseRecord | null,
+  current: { readonly record: LeaseRecord | null; readonly tokenFloor: number },
   nowMs: number,
 ): boolean {
   if (record === null) return true;
-  if (extendsGrant) return before !== null && nowMs < before.expiresAtMs;
+  if (extendsGrant) return current.record !== null && nowMs < current.record.expiresAtMs;
+  if (current.record === null && record.token <= current.tokenFloor) return false;
   return nowMs < record.expiresAtMs;
 }
 
@@ -110,7 +114,8 @@ export interface Engine<Version> {
    */
   load(keys: readonly Ask[], needsQueue: boolean, timeoutMs: number): Promise<LoadedKeys<Version>>;
   /**
-   * Never waits for another transaction. A live record that is over by now is not saved: the client was paused.
+   * Never waits for another transaction. Beside the version it checks what {@link mayStillSave} does: that the grant which is
+   * extended or ended has not expired, that a new one is not over, and that its token is above those of collected records.
    * @param nowMs the time of the load
    * @returns which changes were saved. The others are decided anew
    * @throws anything: each change may have been saved

@@ -4,7 +4,7 @@ import { ClosedError, type Failed, type LeaseRecord, type LeaseStore } from "../
 import { nextTurn } from "../env/index.js";
 import { MemoryLeaseState, MemoryLeaseStore } from "../stores/memory/store.js";
 import { exerciseLeaseStore, interleaving, manualEnv } from "../testing/index.js";
-import { type Change, type Engine, isInTime, operationsOn } from "./index.js";
+import { type Change, type Engine, mayStillSave, operationsOn } from "./index.js";
 
 /** A record is its own version: each write makes a new one. */
 type Version = LeaseRecord | null;
@@ -14,8 +14,9 @@ function engineOver(memory: MemoryLeaseState, turn: () => Promise<void>): Engine
   const save = (change: Change<Version>): boolean => {
     const transaction = memory.begin();
     const { nowMs } = transaction;
-    const { record } = transaction.load(change, undefined);
-    const isSaved = record === change.version && isInTime(change, record, nowMs);
+    const { record, leastToken } = transaction.load(change, undefined);
+    const current = { record, tokenFloor: leastToken - 1 };
+    const isSaved = record === change.version && mayStillSave(change, current, nowMs);
     const { namespace, resource, extendsGrant, joins, served, withdrawn, wakes } = change;
     const key = { namespace, resource, version: null, extendsGrant, joins };
     const decided = { record: change.record, served, withdrawn, wakes };

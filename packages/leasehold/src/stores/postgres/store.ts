@@ -22,9 +22,11 @@ import {
   resourceOfCursor,
   type WatchEvent,
 } from "../../core/index.js";
+import type { LeaseOperations } from "../../store-kit/index.js";
 import type { Sql } from "./connection.js";
 import { endOfPrefix, keyColumns } from "./keys.js";
 import { LeaseCalls } from "./lease-calls.js";
+import { operationsByRules } from "./lease-engine.js";
 import { acquiring, releasing, renewing, revoking } from "./lease-outcomes.js";
 import { COLLECT } from "./lease-statements.js";
 import type { Connections } from "./shared.js";
@@ -44,14 +46,24 @@ export class PostgresLeaseStore implements LeaseStore {
   readonly #listener: Listener;
   readonly #closing = new AbortController();
   readonly #calls: LeaseCalls;
+  /** Undefined: statements decide. */
+  readonly #byRules: LeaseOperations | undefined;
 
-  constructor({ backend, listener, env }: Connections) {
+  /**
+   * @param options.byRules the rules decide on loaded keys what the lean statements leave undecided, instead of the general
+   *   statements. Default false, until it is shown to be as fast
+   */
+  constructor(connections: Connections, { byRules = false }: { readonly byRules?: boolean } = {}) {
+    const { backend, listener, env } = connections;
     this.#general = backend.general;
     this.#control = backend.control;
     this.#listener = listener;
     // Every watch adds a listener.
     setMaxListeners(0, this.#closing.signal);
     this.#calls = new LeaseCalls(env.clock, this.#closing.signal);
+    this.#byRules = byRules
+      ? operationsByRules(connections, () => this.#calls.assertOpen())
+      : undefined;
     this.capabilities = {
       clock: "store",
       grants: "portable",
@@ -64,19 +76,23 @@ export class PostgresLeaseStore implements LeaseStore {
   }
 
   acquire(requests: readonly AcquireRequest[], options?: CallOptions): Promise<AcquireOutcome[]> {
+    if (this.#byRules) return this.#byRules.acquire(requests, options);
     const statement = acquiring(this.#general, requests, options?.returnReplaced ?? false);
     return this.#calls.decide(statement, requests, options, decideAcquire);
   }
 
   renew(requests: readonly RenewRequest[], options?: CallOptions): Promise<RenewOutcome[]> {
+    if (this.#byRules) return this.#byRules.renew(requests, options);
     return this.#calls.decideGrants(renewing(this.#control), requests, options, longest(1));
   }
 
   release(requests: readonly ReleaseRequest[], options?: CallOptions): Promise<ReleaseOutcome[]> {
+    if (this.#byRules) return this.#byRules.release(requests, options);
     return this.#calls.decideGrants(releasing(this.#control), requests, options);
   }
 
   revoke(requests: readonly RevokeRequest[], options?: CallOptions): Promise<RevokeOutcome[]> {
+    if (this.#byRules) return this.#byRules.revoke(requests, options);
     return this.#calls.decide(revoking(this.#general), requests, options);
   }
 

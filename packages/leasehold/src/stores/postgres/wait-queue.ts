@@ -94,7 +94,7 @@ const REQUESTS = 2 ** 20;
  * The place of a new waiter, behind all that are there: by transaction, then by the order of the batch. The
  * column's own sequence would follow the order in which rows are added.
  */
-const PLACE = `pg_current_xact_id()::text::bigint * ${REQUESTS} + o.n`;
+export const PLACE_OF = (n: string) => `pg_current_xact_id()::text::bigint * ${REQUESTS} + ${n}`;
 /**
  * Adds a waiter for each refused request, and removes the waiters that were served or passed over. Rows are
  * added in the order of their keys and lease ids, so that no two statements wait for each other.
@@ -103,7 +103,7 @@ export const WAITING = `noted AS (
     INSERT INTO leasehold.waiter AS w (namespace, resource, lease_id, holder, expires_at, place)
     OVERRIDING SYSTEM VALUE
     SELECT o.namespace, o.resource, o.asked_id, o.asked_by,
-      ${afterMs(`least(o.queue_ms, ${LONGEST_WAITER_MS})`)}, ${PLACE}
+      ${afterMs(`least(o.queue_ms, ${LONGEST_WAITER_MS})`)}, ${PLACE_OF("o.n")}
     FROM outcome o CROSS JOIN clock c
     WHERE o.status = 'held' AND o.queue_ms > 0 AND NOT EXISTS (
       -- The waiter's expiry is late enough: frequent polls need not write each time.

@@ -29,8 +29,8 @@ export interface OpenedLeaseStore {
   /** Restarts the engine and returns a store on the same data; the old store is unusable. */
   restart?(): Promise<LeaseStore>;
   /**
-   * Calls `act` between the load and the save of each call of the store until the returned function is called, but not within
-   * itself. Without it, tests act before the call: the store decides in one step, or the suite can't reach in between.
+   * Calls `act` before each save of the store, after the load that it was decided on, until the returned function is called; not
+   * within `act` itself. Without it, tests act before the call: the store decides in one step, or the suite can't reach in between.
    */
   interleave?(act: () => Promise<void>): () => void;
   /** Locks the key's record in a separate transaction until the returned function is called. */
@@ -175,7 +175,7 @@ export class Fixture {
 
   /**
    * Lets others act between the load and the save of a call, or before it where there is no such moment.
-   * @param options.always at each load of the call; default: at the first one
+   * @param options.always before each save of the call; default: before the first one
    */
   async between<T>(
     act: () => Promise<void>,

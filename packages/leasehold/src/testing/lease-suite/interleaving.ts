@@ -160,9 +160,12 @@ export const interleaving: Section = (test, expect) => {
       await t.pass(RESERVED_MS);
       const outcomes = await t.acquireAll([next, passed]);
       expect(outcomes).toMatchObject([{ status: "acquired" }, { status: "held" }]);
+      const newcomer = t.request(t.key(), { queueMs: LONG_MS });
       const ahead = [];
-      for (const request of [last, passed]) ahead.push(aheadOf(await t.acquire(request)));
-      expect(ahead).toEqual([0, 1]);
+      for (const request of [newcomer, last, passed]) {
+        ahead.push(aheadOf(await t.acquire(request)));
+      }
+      expect(ahead).toEqual([2, 0, 1]);
     },
     every(needsQueue, needsStoreClock),
   );

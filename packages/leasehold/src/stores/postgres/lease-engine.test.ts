@@ -1,0 +1,63 @@
+/** The suite on PostgreSQL where the rules decide: beside the lean statements, and with no other statement than a load and a save. */
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describePostgres, freshDatabase } from "../../../../../tests/support/engines/postgres.js";
+import { ClosedError, type LeaseStore } from "../../core/index.js";
+import { isoTime, systemEnv } from "../../env/index.js";
+import { operationsOn } from "../../store-kit/index.js";
+import { exerciseLeaseStore, interleaving } from "../../testing/index.js";
+import { openPostgres } from "./index.js";
+import { leaseEngine } from "./lease-engine.js";
+import { PostgresLeaseStore } from "./store.js";
+
+const vitest = { afterAll, beforeAll, describe, expect, it };
+
+async function open() {
+  const fresh = await freshDatabase();
+  const { connections, close } = await openPostgres({ url: fresh.url }, systemEnv);
+  return {
+    connections,
+    async close() {
+      await close();
+      await fresh.drop();
+    },
+  };
+}
+
+describePostgres("PostgreSQL by the rules", () => {
+  exerciseLeaseStore({
+    name: "beside the lean statements",
+    vitest,
+    async open() {
+      const { connections, close } = await open();
+      return { store: new PostgresLeaseStore(connections, { byRules: true }), close };
+    },
+  });
+
+  exerciseLeaseStore({
+    name: "alone",
+    vitest,
+    async open() {
+      const { connections, close } = await open();
+      const leases = new PostgresLeaseStore(connections);
+      let isClosed = false;
+      const engine = leaseEngine(connections.backend.general, () => {
+        if (isClosed) throw new ClosedError("the PostgreSQL lease store");
+      });
+      const interleave = interleaving(engine);
+      const textOf = (ms: number) => isoTime(Math.floor(ms + 0.0005));
+      const store: LeaseStore = {
+        capabilities: leases.capabilities,
+        ...operationsOn(engine, { textOf, timeoutMs: 10_000 }),
+        get: (keys) => leases.get(keys),
+        list: (query) => leases.list(query),
+        watch: (...call) => leases.watch(...call),
+        collect: (olderThanMs) => leases.collect(olderThanMs),
+        async close() {
+          isClosed = true;
+          await leases.close();
+        },
+      };
+      return { store, interleave, close };
+    },
+  });
+});
