@@ -91,7 +91,7 @@ export class FolderStore {
     return { nowMs, keys: keys.map(load) };
   }
 
-  /** @type {Engine["save"]} */
+  /** @type {Engine["save"]} A pause of the process within the swap is not noticed: a renewal may then revive its own grant. */
   async save(changes) {
     const read = /** @type {Read} */ (changes[0]?.version);
     const records = new Map(read.value.records);

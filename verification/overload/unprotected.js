@@ -24,21 +24,28 @@ export const UNPROTECTED_LIMITS = { bodyBytes: 4 * MIB, waiters: MANY, streams: 
 /** Options for `listen`. */
 export const UNPROTECTED_CONNECTIONS = { maxConnections: MANY, maxConnectionsPerAddress: MANY };
 
+/**
+ * Replaces a method, which there must be: otherwise the protection would stay.
+ * @param {object} prototype
+ * @param {string} name
+ * @param {unknown} by
+ */
+function replace(prototype, name, by) {
+  if (typeof prototype[name] !== "function") throw new Error(`there is no ${name} to take out`);
+  prototype[name] = by;
+}
+
 /** Has an effect on all servers of this process. */
 export function takeProtectionOut() {
   Object.defineProperty(Admission.prototype, "isFull", { get: () => false });
-  Admission.prototype.enter = () => ignored;
-  TenantAdmission.prototype.enter = async () => ({
-    arrive: atOnce,
-    begin: atOnce,
-    measured: (work) => work(),
-    leave: ignored,
-  });
-  TenantAdmission.prototype.delayRefusal = atOnce;
-  Slots.prototype.begin = async (call) => ({ answer: call() });
-  RequestTurns.prototype.small = atOnce;
-  RequestTurns.prototype.large = atOnce;
-  Buckets.prototype.take = () => 0;
-  Ttls.prototype.check = ignored;
-  LeaseWaiters.prototype.check = ignored;
+  replace(Admission.prototype, "enter", () => ignored);
+  const admitted = { arrive: atOnce, begin: atOnce, measured: (work) => work(), leave: ignored };
+  replace(TenantAdmission.prototype, "enter", async () => admitted);
+  replace(TenantAdmission.prototype, "delayRefusal", atOnce);
+  replace(Slots.prototype, "begin", async (call) => ({ answer: call() }));
+  replace(RequestTurns.prototype, "small", atOnce);
+  replace(RequestTurns.prototype, "large", atOnce);
+  replace(Buckets.prototype, "take", () => 0);
+  replace(Ttls.prototype, "check", ignored);
+  replace(LeaseWaiters.prototype, "check", ignored);
 }

@@ -42,10 +42,10 @@ export {
 } from "./core/index.js";
 export { grantIdOf } from "./env/index.js";
 export {
-  type Ask,
   type Change,
   EMPTY_QUEUE,
   type Engine,
+  type KeyToLoad,
   type LeaseOperations,
   type Loaded,
   type LoadedKeys,

@@ -66,7 +66,9 @@ it("names a tenant in the log once a minute, while it is held back", async () =>
   const { env, logged, refusals } = newRefusals();
   for (let second = 0; second < 150; second += 1) {
     refusals.note(TOO_OFTEN, callerOf("busy"));
-    if (second % 20 === 0) refusals.note(FULL, callerOf("seldom"));
+    if (second % 20 === 0) refusals.note(TOO_OFTEN, callerOf("seldom"));
+    // An instance that is overloaded says nothing of its tenants.
+    refusals.note(FULL, callerOf("victim"));
     await env.clock.advance(1_000);
   }
   const line = { event: "tenant_held_back", namespace: "busy", reason: "rate" };

@@ -1,5 +1,5 @@
 /**
- * What this instance refuses because more is asked of it than there is, and which tenants that holds back:
+ * What this instance refuses because more is asked of it than there is, and which tenants their own limits hold back:
  *
  *   refused   refused                refused      15 s
  *      ├─────────┴──────────────────────┴───────────┤
@@ -72,8 +72,9 @@ export class Refusals {
     const scarce = error instanceof ProblemError ? error.init.scarce : undefined;
     if (scarce === undefined) return;
     this.#telemetry?.count("leasehold.server.refused", { reason: scarce });
-    if (scarce === "capacity" && this.#overloaded.admits()) this.#noteOverloaded(1);
-    if (caller) this.#noteTenant(caller.namespace, scarce);
+    if (scarce !== "capacity") {
+      if (caller) this.#noteTenant(caller.namespace, scarce);
+    } else if (this.#overloaded.admits()) this.#noteOverloaded(1);
   }
 
   close(): void {

@@ -128,6 +128,43 @@ it("gives up when others change a key again and again", async () => {
   expect(log).toHaveLength(6);
 });
 
+it("saves nothing once its time is over", async () => {
+  const { env, engine, log, operations } = open({ taken: held("other") });
+  const { load } = engine;
+  engine.load = async (...call) => {
+    const loaded = await load(...call);
+    await env.clock.advance(1_000);
+    return loaded;
+  };
+  const requests = [request("a"), request("taken")];
+  expect(await operations.acquire(requests, { timeoutMs: 1_000 })).toMatchObject([
+    { status: "failed", applied: "no", retryable: true },
+    { status: "held" },
+  ]);
+  expect(log).toEqual(["load a taken"]);
+});
+
+it("does not say that nothing was applied once a waiter has joined", async () => {
+  const { env, engine, operations } = open({ taken: held("other") });
+  const { load } = engine;
+  let loads = 0;
+  engine.load = async (...call) => {
+    loads += 1;
+    if (loads > 1) throw new Error("no connection");
+    return load(...call);
+  };
+  engine.save = async (changes) => changes.map(() => false);
+  const waiting = [{ ...request("taken"), queueMs: 1_000 }];
+  expect(await operations.acquire(waiting)).toMatchObject([{ status: "failed", applied: "maybe" }]);
+  engine.load = load;
+  const acquiring = operations.acquire([...waiting, request("a")]);
+  await env.clock.advance(100);
+  expect(await acquiring).toMatchObject([
+    { status: "failed", applied: "maybe", error: { outcome: "unknown" } },
+    { status: "failed", applied: "no", error: { outcome: "none" } },
+  ]);
+});
+
 it("gives the rest of its time to each call of the engine", async () => {
   const { env, engine, operations } = open();
   const times: number[] = [];
@@ -204,7 +241,7 @@ it("says which change is of the loaded grant, and must come before its expiry", 
   await operations.release([request("mine")]);
   await operations.revoke([{ namespace, resource: "old", free: "now" }]);
   await operations.acquire([request("new")]);
-  const changes = saves.flat().map(({ resource, extendsGrant }) => [resource, extendsGrant]);
+  const changes = saves.flat().map(({ resource, changesGrant }) => [resource, changesGrant]);
   expect(changes).toEqual([
     ["mine", true],
     ["mine", true],

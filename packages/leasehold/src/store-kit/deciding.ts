@@ -9,15 +9,17 @@
  *   the load fails              nothing was written: `applied: "no"`
  *   the save fails              `maybe`, for the requests of the keys that it was to change; the answers of the others stand
  *   others change a key         decided anew, a few times; then `failed`, `applied: "no"`, and the caller tries again
- *   the client is paused        the save finds another version, or a grant that has expired, and changes nothing
+ *   the time is over            nothing more is saved: no one would know of the grant
+ *   the client is paused        the save finds another version, or a grant that has expired, and changes no record
+ * A waiter joins whether or not its change is saved. From then on, a failure of its request is `maybe`.
  */
 import { type Failed, type Key, StoreUnavailableError } from "../core/index.js";
 import { type Clock, invariant, sleep } from "../env/index.js";
-import type { Ask, Engine, LoadedKeys, Transaction } from "./engine.js";
+import type { Change, Engine, KeyToLoad, Loaded, LoadedKeys, Transaction } from "./engine.js";
 import { KeyFold } from "./key-fold.js";
 
 /** Before each load. The first conflicts are those of short transactions. */
-const PAUSES_MS = [0, 0, 5, 10, 20, 40];
+const BACKOFF_MS = [0, 0, 5, 10, 20, 40];
 
 export interface Request extends Key {
   /** Undefined: it names no grant. */
@@ -51,41 +53,58 @@ export async function decide<Asked extends Request, Outcome extends { readonly s
   const deadlineMs = clock.monotonic() + timeoutMs;
   const leftMs = () => Math.max(0, deadlineMs - clock.monotonic());
   const outcomes = new Array<Outcome | Failed | null>(requests.length).fill(null);
+  /** Those whose waiters may have joined, by their number. */
+  const joined = new Set<number>();
+  const fail = (entries: readonly Entry<Asked>[], failed: Failed) => {
+    for (const { index } of entries) {
+      outcomes[index] = joined.has(index) ? { ...failed, applied: "maybe" } : failed;
+    }
+  };
   let open: readonly Entry<Asked>[] = requests.map((request, index) => ({ request, index }));
-  for (const [attempt, pauseMs] of PAUSES_MS.entries()) {
-    if (pauseMs > 0) await sleep(clock, pauseMs);
+  for (const [attempt, backoffMs] of BACKOFF_MS.entries()) {
+    if (open.length === 0) break;
+    if (backoffMs > 0) await sleep(clock, backoffMs);
+    if (attempt > 0 && leftMs() === 0) break;
     const groups = byKey(open);
     let loaded: LoadedKeys<V>;
     try {
-      loaded = await engine.load(groups.map(askOf), needsQueue || attempt > 0, leftMs());
+      loaded = await engine.load(groups.map(toLoad), needsQueue || attempt > 0, leftMs());
     } catch (error) {
-      const failed: Failed = { ...engine.failed(error), applied: "no" };
-      for (const { index } of open) outcomes[index] = failed;
+      fail(open, { ...engine.failed(error), applied: "no" });
       break;
     }
     const { folded, later } = fold(groups, loaded, outcomes, step);
+    invariant(attempt === 0 || loaded.keys.every(({ queue }) => queue), "queues were loaded");
     const changed = folded.filter(({ key }) => key.isChanged);
-    const conflicts: Entry<Asked>[] = [];
-    try {
-      const saved =
-        changed.length > 0
-          ? await engine.save(
-              changed.map(({ key }) => key),
-              loaded.nowMs,
-              leftMs(),
-            )
-          : [];
-      for (const [at, { decided }] of changed.entries()) if (!saved[at]) conflicts.push(...decided);
-    } catch (error) {
-      const failed = engine.failed(error);
-      for (const { decided } of changed) for (const { index } of decided) outcomes[index] = failed;
+    const unsaved: Entry<Asked>[] = [];
+    if (changed.length > 0 && leftMs() === 0) {
+      unsaved.push(...changed.flatMap(({ decided }) => decided));
+    } else if (changed.length > 0) {
+      for (const { key, decided } of changed) {
+        if (key.joins.length > 0) for (const { index } of decided) joined.add(index);
+      }
+      const changes = changed.map(({ key }) => changeOf(key));
+      try {
+        const saved = await engine.save(changes, loaded.nowMs, leftMs());
+        for (const [at, { decided }] of changed.entries()) if (!saved[at]) unsaved.push(...decided);
+      } catch (error) {
+        const failed = engine.failed(error);
+        for (const { decided } of changed) fail(decided, failed);
+      }
     }
     await confirmReads(engine, folded, outcomes, leftMs);
-    for (const { index } of conflicts) outcomes[index] = null;
-    open = [...conflicts, ...later].sort((a, b) => a.index - b.index);
-    if (open.length === 0) break;
+    for (const { index } of unsaved) outcomes[index] = null;
+    open = [...unsaved, ...later].sort((a, b) => a.index - b.index);
   }
-  return outcomes.map((outcome, at) => outcome ?? conflicted(requests[at] as Asked));
+  return outcomes.map((outcome, at) => outcome ?? undecided(joined.has(at) ? "maybe" : "no"));
+}
+
+/** Of a key, as it is now: a plain object, which an engine may copy. */
+function changeOf<V>(key: KeyFold<V>): Change<V> {
+  const { namespace, resource, version, record, changesGrant } = key;
+  const { joins, served, withdrawn, wakes } = key;
+  const change = { namespace, resource, version, record, changesGrant };
+  return { ...change, joins, served, withdrawn, wakes };
 }
 
 /** The same where no one else changes the keys meanwhile: each request is decided on what those before it have saved. */
@@ -114,7 +133,7 @@ function fold<Asked extends Request, Outcome, V>(
 ): { readonly folded: Folded<Asked, V>[]; readonly later: Entry<Asked>[] } {
   const later: Entry<Asked>[] = [];
   const folded = groups.map((group, at) => {
-    const key = new KeyFold(group[0].request, keys[at] as LoadedKeys<V>["keys"][number], nowMs);
+    const key = new KeyFold(group[0].request, keys[at] as Loaded<V>, nowMs);
     let decided = 0;
     for (const { request, index } of group) {
       const outcome = step(request, key);
@@ -142,7 +161,7 @@ function byKey<Asked extends Request>(open: readonly Entry<Asked>[]): readonly G
   return [...groups.values()];
 }
 
-function askOf<Asked extends Request>(group: Group<Asked>): Ask {
+function toLoad<Asked extends Request>(group: Group<Asked>): KeyToLoad {
   const { namespace, resource } = group[0].request;
   const ids = group.flatMap(({ request: { leaseId } }) => (leaseId === undefined ? [] : [leaseId]));
   return { namespace, resource, leaseIds: ids.length > 1 ? [...new Set(ids)] : ids };
@@ -169,10 +188,10 @@ async function confirmReads<Asked, Outcome extends { readonly status: string }, 
   }
 }
 
-function conflicted({ namespace, resource }: Key): Failed {
+function undecided(applied: Failed["applied"]): Failed {
   const error = new StoreUnavailableError(
-    `other transactions change "${resource}" in namespace "${namespace}" all the time`,
-    { outcome: "none" },
+    "the request was not decided in time: the store is slow, or other transactions change its resource all the time",
+    { outcome: applied === "no" ? "none" : "unknown" },
   );
-  return { status: "failed", applied: "no", retryable: true, error };
+  return { status: "failed", applied, retryable: true, error };
 }

@@ -8,14 +8,14 @@
  *
  * - One clock decides: `load` reads it, and all times are computed from that. A grant counts for its holder from before the
  *   request was sent, so the earlier time is safe.
- * - No lock is held between load and save, so a client that is paused there is in no one's way.
- * - A version covers the record and the pause of a key, and not its waiters: otherwise they would refuse the holder's
- *   renewals by joining. It is unique for each write, and a key that is deleted and made again has a new one.
+ * - No lock is held between load and save, so a client that is paused there blocks no other client.
+ * - A version covers the record and the pause of a key, and not its waiters: otherwise each waiter that joins would make the
+ *   holder's renewal a conflict. It is unique for each write, and a key that is deleted and made again has a new one.
  */
 import type { Failed, Key, LeaseRecord, QueuedWaiter } from "../core/index.js";
 
 /** A key to load. */
-export interface Ask extends Key {
+export interface KeyToLoad extends Key {
   /** Their queue positions are needed. */
   readonly leaseIds: readonly string[];
 }
@@ -47,7 +47,10 @@ export interface Loaded<Version> {
   readonly isPaused: boolean;
   /** A new grant has at least this token: above those of collected records, and where records can be lost, by the clock. */
   readonly leastToken: number;
-  /** Null: it was not loaded. */
+  /**
+   * Null: it was not loaded. An engine for which a queue costs little always loads it: a caller that does not wait is then
+   * granted a free resource on the first load.
+   */
   readonly queue: LoadedQueue | null;
 }
 
@@ -68,8 +71,8 @@ export interface Change<Version> extends Key {
    * The record is that of the loaded grant, which must not have expired meanwhile by the store's clock: time passes without a
    * new version.
    */
-  readonly extendsGrant: boolean;
-  /** Waiters that join, or stay for longer. They do so whether or not the version stands. */
+  readonly changesGrant: boolean;
+  /** Waiters that join, or stay for longer, never for a shorter time. They do so whether or not the version stands. */
   readonly joins: readonly QueuedWaiter[];
   /** This waiter and all before it leave; null: none. */
   readonly served: string | null;
@@ -89,19 +92,19 @@ export interface Change<Version> extends Key {
  *
  * const grant = { namespace: "default", resource: "report", leaseId: "a".repeat(48) };
  * const { record } = rules.acquire(null, { ...grant, holder: "web-1", ttlMs: 1_000 }, 0, () => 7);
- * const change = { record, extendsGrant: false };
+ * const change = { record, changesGrant: false };
  * console.log(mayStillSave(change, { record: null, tokenFloor: 6 }, 999));
  * console.log(mayStillSave(change, { record: null, tokenFloor: 7 }, 999));
- * console.log(mayStillSave({ record, extendsGrant: true }, { record, tokenFloor: 0 }, 1_000));
+ * console.log(mayStillSave({ record, changesGrant: true }, { record, tokenFloor: 0 }, 1_000));
  * ```
  */
 export function mayStillSave(
-  { record, extendsGrant }: Pick<Change<unknown>, "record" | "extendsGrant">,
+  { record, changesGrant }: Pick<Change<unknown>, "record" | "changesGrant">,
   current: { readonly record: LeaseRecord | null; readonly tokenFloor: number },
   nowMs: number,
 ): boolean {
   if (record === null) return true;
-  if (extendsGrant) return current.record !== null && nowMs < current.record.expiresAtMs;
+  if (changesGrant) return current.record !== null && nowMs < current.record.expiresAtMs;
   if (current.record === null && record.token <= current.tokenFloor) return false;
   return nowMs < record.expiresAtMs;
 }
@@ -112,7 +115,11 @@ export interface Engine<Version> {
    * @param needsQueue whether the wait queues are needed. Otherwise an engine may leave them out
    * @throws anything: nothing has been written
    */
-  load(keys: readonly Ask[], needsQueue: boolean, timeoutMs: number): Promise<LoadedKeys<Version>>;
+  load(
+    keys: readonly KeyToLoad[],
+    needsQueue: boolean,
+    timeoutMs: number,
+  ): Promise<LoadedKeys<Version>>;
   /**
    * Never waits for another transaction. Beside the version it checks what {@link mayStillSave} does: that the grant which is
    * extended or ended has not expired, that a new one is not over, and that its token is above those of collected records.

@@ -1,9 +1,9 @@
 /** Load, decide, save: what the stores whose engines decide nothing have in common. */
 export {
-  type Ask,
   type Change,
   EMPTY_QUEUE,
   type Engine,
+  type KeyToLoad,
   type Loaded,
   type LoadedKeys,
   type LoadedQueue,

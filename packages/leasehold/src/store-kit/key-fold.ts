@@ -13,7 +13,7 @@ export class KeyFold<Version> implements Change<Version> {
   /** What the key has after the requests so far. */
   current: LeaseRecord | null;
   record: LeaseRecord | null = null;
-  extendsGrant = false;
+  changesGrant = false;
   wakes = false;
   /** Null: there is no waiter, as most of the time. */
   #queue: QueueFold | null;
@@ -78,7 +78,7 @@ export class KeyFold<Version> implements Change<Version> {
 
   write(record: LeaseRecord | null): void {
     if (record === null || record === this.current) return;
-    if (this.loaded.record?.leaseId === record.leaseId) this.extendsGrant = true;
+    if (this.loaded.record?.leaseId === record.leaseId) this.changesGrant = true;
     // Only the end of a grant helps a waiter; new grants and renewals do not.
     if (record.ended) this.wakes = true;
     this.current = record;

@@ -33,7 +33,7 @@ export function acquireStep(
     // A caller that does not wait learns who holds the resource, without the queue.
     if (!loaded.queue && (request.queueMs || !(isOthers && (isHeld || isPaused)))) return null;
     const position = key.position(request.leaseId);
-    const token = (last: number) => Math.max(last + 1, loaded.leastToken);
+    const token = (last: number) => rules.nextToken(last, 0, loaded.leastToken);
     const { record, outcome, waiter } = acquireAt(
       position,
       before,

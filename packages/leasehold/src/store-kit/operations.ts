@@ -2,7 +2,7 @@
 import type { CallOptions, Failed, Key, LeaseStore } from "../core/index.js";
 import { type Clock, systemClock } from "../env/index.js";
 import { decide, decideAlone, type Step } from "./deciding.js";
-import type { Engine, Transactions } from "./engine.js";
+import type { Engine, Transaction, Transactions } from "./engine.js";
 import { acquireStep, releaseStep, renewStep, revokeStep } from "./lease-steps.js";
 
 /** What the kit does of a store. The store adds `get`, `list`, `watch`, `collect` and `close`. */
@@ -26,28 +26,30 @@ const isoText = (storeMs: number) => new Date(storeMs).toISOString();
  * decided anew otherwise.
  * @example
  * ```ts
- * import { operationsOn } from "leasehold/port";
+ * import { EMPTY_QUEUE, mayStillSave, operationsOn } from "leasehold/port";
  *
  * const records = new Map();
- * const operations = operationsOn({
+ * const recordOf = ({ resource }) => records.get(resource) ?? null;
+ * const { acquire } = operationsOn({
  *   async load(keys) {
  *     const nowMs = Date.now();
- *     const loaded = keys.map(({ resource }) => records.get(resource) ?? null);
- *     return {
- *       nowMs,
- *       keys: loaded.map((record) => ({ record, version: record, isPaused: false, leastToken: nowMs * 1_000, queue: null })),
- *     };
+ *     const free = { isPaused: false, leastToken: nowMs * 1_000, queue: EMPTY_QUEUE };
+ *     const loaded = keys.map((key) => ({ ...free, record: recordOf(key), version: recordOf(key) }));
+ *     return { nowMs, keys: loaded };
  *   },
  *   async save(changes) {
- *     return changes.map(({ resource, version, record }) => {
- *       const stands = (records.get(resource) ?? null) === version;
- *       if (stands && record) records.set(resource, record);
- *       return stands;
+ *     return changes.map((change) => {
+ *       const record = recordOf(change);
+ *       const isSaved = record === change.version && mayStillSave(change, { record, tokenFloor: 0 }, Date.now());
+ *       if (isSaved && change.record) records.set(change.resource, change.record);
+ *       return isSaved;
  *     });
  *   },
  *   failed: (error) => ({ status: "failed", applied: "maybe", retryable: true, error }),
  * });
- * console.log(Object.keys(operations).join(" "));
+ * const grant = { namespace: "default", resource: "report", leaseId: "a".repeat(48) };
+ * const [outcome] = await acquire([{ ...grant, holder: "web-1", ttlMs: 30_000 }]);
+ * console.log(outcome.status);
  * ```
  */
 export function operationsOn<Version>(
@@ -115,8 +117,7 @@ export function operationsIn(
     step: Step<Asked, Outcome>,
   ): Promise<(Outcome | Failed)[]> => {
     try {
-      const work = (transaction: Parameters<Parameters<Transactions["transact"]>[0]>[0]) =>
-        decideAlone(transaction, requests, step);
+      const work = (transaction: Transaction) => decideAlone(transaction, requests, step);
       const outcomes = engine.transact(work, options?.timeoutMs);
       // A promise that need not be waited for costs as much as the grant.
       return outcomes instanceof Promise ? await outcomes : outcomes;

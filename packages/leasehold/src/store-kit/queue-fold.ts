@@ -14,7 +14,10 @@ export class QueueFold {
   isFirstKnown = true;
   joins: QueuedWaiter[] = [];
   served: string | null = null;
-  readonly withdrawn: string[] = [];
+  readonly #withdrawn = new Set<string>();
+  /** The positions of those, and the first one that is left. */
+  readonly #gaps = new Set<number>();
+  #head = 0;
 
   constructor(loaded: LoadedQueue) {
     this.#loaded = loaded;
@@ -22,9 +25,13 @@ export class QueueFold {
     this.#firstHolder = loaded.firstHolder;
   }
 
+  get withdrawn(): readonly string[] {
+    return [...this.#withdrawn];
+  }
+
   /** Whether there is anything to save. */
   get isChanged(): boolean {
-    return this.joins.length > 0 || this.served !== null || this.withdrawn.length > 0;
+    return this.joins.length > 0 || this.served !== null || this.#withdrawn.size > 0;
   }
 
   /** How many waiters are before this lease id, and the holder of the first one. */
@@ -72,11 +79,12 @@ export class QueueFold {
    */
   withdraw(leaseId: string): boolean {
     const own = this.#own(leaseId);
-    if (!own || this.withdrawn.includes(leaseId)) return false;
-    const before = this.withdrawn.filter((id) => (this.#own(id)?.ahead ?? Infinity) < own.ahead);
-    this.withdrawn.push(leaseId);
-    const isFirst = own.ahead === this.#removed + before.length;
-    return isFirst && this.#count > this.#removed + this.withdrawn.length;
+    if (!own || this.#withdrawn.has(leaseId)) return false;
+    this.#withdrawn.add(leaseId);
+    this.#gaps.add(own.ahead);
+    const isFirst = own.ahead === this.#head;
+    while (this.#gaps.has(this.#head)) this.#head += 1;
+    return isFirst && this.#head < this.#count;
   }
 
   /** Undefined: it has none, or has been removed. */

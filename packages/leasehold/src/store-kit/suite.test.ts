@@ -17,8 +17,8 @@ function engineOver(memory: MemoryLeaseState, turn: () => Promise<void>): Engine
     const { record, leastToken } = transaction.load(change, undefined);
     const current = { record, tokenFloor: leastToken - 1 };
     const isSaved = record === change.version && mayStillSave(change, current, nowMs);
-    const { namespace, resource, extendsGrant, joins, served, withdrawn, wakes } = change;
-    const key = { namespace, resource, version: null, extendsGrant, joins };
+    const { namespace, resource, changesGrant, joins, served, withdrawn, wakes } = change;
+    const key = { namespace, resource, version: null, changesGrant, joins };
     const decided = { record: change.record, served, withdrawn, wakes };
     // Waiters join in any case. They leave only with what was decided.
     const nothing = { record: null, served: null, withdrawn: [], wakes: false };

@@ -18,7 +18,7 @@ const NO_CHANGE = {
   ...KEY,
   version: null,
   record: null,
-  extendsGrant: false,
+  changesGrant: false,
   joins: [],
   served: null,
   withdrawn: [],

@@ -86,12 +86,14 @@ class Waiters {
     return { count: this.#byLeaseId.size, firstHolder, positions };
   }
 
-  /** Adds a waiter at the end, or replaces it in its old position. */
+  /** Adds a waiter at the end, or replaces it in its old position, never for a shorter time. */
   put(waiter: QueuedWaiter): void {
     const before = this.#byLeaseId.get(waiter.leaseId);
     if (before) this.delete(waiter.leaseId);
     else this.#arrivals += 1;
-    const arrived = { waiter, arrival: before?.arrival ?? this.#arrivals };
+    const promisedMs = before?.waiter.expiresAtMs ?? 0;
+    const kept = waiter.expiresAtMs < promisedMs ? { ...waiter, expiresAtMs: promisedMs } : waiter;
+    const arrived = { waiter: kept, arrival: before?.arrival ?? this.#arrivals };
     this.#byLeaseId.set(waiter.leaseId, arrived);
     this.#byArrival.add(arrived);
     this.#byExpiry.add(arrived);

@@ -1,6 +1,11 @@
 /** How keys of leases are loaded. No rule is stated here: store-kit/ decides on what this reads. */
 import type { LeaseRecord } from "../../core/index.js";
-import { type Ask, EMPTY_QUEUE, type Loaded, type LoadedKeys } from "../../store-kit/index.js";
+import {
+  EMPTY_QUEUE,
+  type KeyToLoad,
+  type Loaded,
+  type LoadedKeys,
+} from "../../store-kit/index.js";
 import type { Parameter, Scalar } from "./connection.js";
 import { keyColumns } from "./keys.js";
 import { CLOCK, KEY } from "./lease-rows.js";
@@ -84,13 +89,13 @@ interface QueueRow extends Row {
 }
 
 /** A statement that loads keys, and the meaning of its rows. */
-export function loading(keys: readonly Ask[], needsQueue: boolean) {
+export function loading(keys: readonly KeyToLoad[], needsQueue: boolean) {
   const ids = keys.map(({ leaseIds }) => leaseIds.join(","));
   const values: Parameter[] = [...keyColumns(keys), ...(needsQueue ? [ids] : [])];
   return {
     text: needsQueue ? LOAD_QUEUE : LOAD,
     values,
-    loadedOf(rows: readonly (Row | QueueRow)[]): LoadedKeys<Version> {
+    loadedOf: (rows: readonly (Row | QueueRow)[]): LoadedKeys<Version> => {
       const loaded = new Array<Loaded<Version>>(keys.length);
       for (const row of rows) {
         loaded[row.n - 1] = {

@@ -33,7 +33,7 @@ const COLUMNS: Columns = [
   ["expires", "int8"],
   ["ended", "text"],
   ["metadata", "text"],
-  ["extends_grant", "bool"],
+  ["changes_grant", "bool"],
   ["wakes", "bool"],
 ];
 const VALUES = COLUMNS.length;
@@ -94,7 +94,7 @@ WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
   locked AS MATERIALIZED (
     SELECT i.*, k.at FROM change i CROSS JOIN clock c CROSS JOIN LATERAL (
       SELECT l.ctid AS at FROM leasehold.lease l
-      WHERE ${SAME_KEY("l", "i")} AND l.xmin::text = i.version AND (NOT i.extends_grant OR l.expires_at > c.now)
+      WHERE ${SAME_KEY("l", "i")} AND l.xmin::text = i.version AND (NOT i.changes_grant OR l.expires_at > c.now)
       FOR NO KEY UPDATE OF l SKIP LOCKED
     ) k WHERE i.lease_id IS NOT NULL AND ${IN_TIME}
   ),
@@ -158,14 +158,14 @@ export function saving(changes: readonly Change<Version>[]) {
     of(({ expiresAtMs }) => micros(expiresAtMs)),
     of(({ ended }) => ended),
     of(({ metadata }) => metadata),
-    changes.map(({ extendsGrant }) => extendsGrant),
+    changes.map(({ changesGrant }) => changesGrant),
     changes.map(({ wakes }) => wakes),
     ...(hasQueue ? [0, 1, 2, 3, 4].map((column) => asked.map((row) => row[column] ?? null)) : []),
   ];
   return {
     text: hasQueue ? SAVE_QUEUE : SAVE,
     values,
-    savedOf(rows: readonly { readonly n: number }[]): boolean[] {
+    savedOf: (rows: readonly { readonly n: number }[]): boolean[] => {
       const saved = new Array<boolean>(changes.length).fill(false);
       for (const { n } of rows) saved[n - 1] = true;
       return saved;

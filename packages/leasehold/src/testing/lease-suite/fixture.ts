@@ -187,17 +187,19 @@ export class Fixture {
       return call();
     }
     let acted = false;
+    /** A store may take an assertion of the others for a failure of its engine. */
+    let failure: { readonly error: unknown } | undefined;
     const stop = this.opened.interleave(async () => {
       if (acted && !always) return;
       acted = true;
-      await act();
+      await act().catch((error: unknown) => {
+        failure = { error };
+      });
     });
-    try {
-      return await call();
-    } finally {
-      stop();
-      this.#expect(acted, "the others have acted").toBe(true);
-    }
+    const answer = await call().finally(stop);
+    if (failure) throw failure.error;
+    this.#expect(acted, "the others have acted").toBe(true);
+    return answer;
   }
 
   /** Lets at least `ms` pass on the store's clock. */
