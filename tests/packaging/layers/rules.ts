@@ -33,7 +33,7 @@ export const LIBRARY: Rules = {
     once: ["env", "core", "tasks"],
     wire: ["core", "tasks", "once", "control", "election"],
     "stores/memory": ["env", "core", "store-kit", "tasks", "once", "control", "stores/source"],
-    "stores/postgres": ["env", "core", "tasks", "once", "control", "stores/source"],
+    "stores/postgres": ["env", "core", "store-kit", "tasks", "once", "control", "stores/source"],
     "stores/http": ["env", "core", "tasks", "once", "control", "wire", "stores/source"],
     "stores/consul": ["env", "core", "stores/source"],
     "stores/etcd": ["env", "core", "stores/source"],
