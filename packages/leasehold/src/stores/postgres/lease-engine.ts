@@ -10,8 +10,9 @@ import { type Engine, type LeaseOperations, operationsOn } from "../../store-kit
 import { DEFAULT_TIMEOUT_MS, type Sql } from "./connection.js";
 import { CONFIRM } from "./connection-pool.js";
 import { failedOutcome } from "./failures.js";
-import { leanAcquire, leanRelease, leanRenew } from "./lease-lean-outcomes.js";
+import { leanAcquire, leanRenew } from "./lease-lean-outcomes.js";
 import { loading, type Version } from "./lease-load.js";
+import { acquireHead, releaseAndWake } from "./lease-queue-statements.js";
 import { saving } from "./lease-save.js";
 import type { Connections } from "./shared.js";
 import { askLean, type LeanStatement } from "./statement.js";
@@ -58,13 +59,15 @@ export function operationsByRules(
 
   return {
     acquire(requests, given) {
-      const lean = leanAcquire(requests, given?.returnReplaced ?? false);
+      const replaced = given?.returnReplaced ?? false;
+      const waits = requests.some(({ queueMs }) => queueMs);
+      const lean = waits && !replaced ? acquireHead(requests) : leanAcquire(requests, replaced);
       return decided(general, requests, given, lean, rules.acquire);
     },
     renew: (requests, given) =>
       decided(control, requests, given, leanRenew(requests), keeping.renew),
     release: (requests, given) =>
-      decided(control, requests, given, leanRelease(requests), keeping.release),
+      decided(control, requests, given, releaseAndWake(requests), keeping.release),
     revoke: rules.revoke,
   };
 }
