@@ -34,7 +34,7 @@ interface ProblemInit {
   readonly headers?: Readonly<Record<string, string>>;
   /** For the log only; never sent. */
   readonly cause?: unknown;
-  /** Of a request that asks for more than there is, for the metrics; never sent. */
+  /** What the request asked too much of. The metrics count it; it is never sent. */
   readonly scarce?: Scarce;
   /** The caller whose key has ended, for the audit; never sent. */
   readonly denied?: { readonly namespace: string; readonly actor: string };

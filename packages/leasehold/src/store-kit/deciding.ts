@@ -53,7 +53,7 @@ export async function decide<Asked extends Request, Outcome extends { readonly s
   const deadlineMs = clock.monotonic() + timeoutMs;
   const leftMs = () => Math.max(0, deadlineMs - clock.monotonic());
   const outcomes = new Array<Outcome | Failed | null>(requests.length).fill(null);
-  /** Those whose waiters may have joined, by their number. */
+  /** The numbers of the requests whose waiters may have joined. */
   const joined = new Set<number>();
   const fail = (entries: readonly Entry<Asked>[], failed: Failed) => {
     for (const { index } of entries) {
@@ -99,7 +99,7 @@ export async function decide<Asked extends Request, Outcome extends { readonly s
   return outcomes.map((outcome, at) => outcome ?? undecided(joined.has(at) ? "maybe" : "no"));
 }
 
-/** Of a key, as it is now: a plain object, which an engine may copy. */
+/** Returns what is to be saved of a key, as a plain object, which an engine may copy. */
 function changeOf<V>(key: KeyFold<V>): Change<V> {
   const { namespace, resource, version, record, changesGrant } = key;
   const { joins, served, withdrawn, wakes } = key;
@@ -141,7 +141,7 @@ function fold<Asked extends Request, Outcome, V>(
       outcomes[index] = outcome;
       decided += 1;
     }
-    // Those behind one that waits are decided behind it.
+    // The requests behind one that waits for the next load are decided after it.
     later.push(...group.slice(decided));
     return { key, decided: group.slice(0, decided) };
   });

@@ -266,7 +266,7 @@ export class Tenants {
     return tenant;
   }
 
-  /** Of each the largest share of any tenant. */
+  /** The largest share that any tenant uses of each bound. */
   get used(): Used {
     const all = [...this.#tenants.values()].map(({ used }) => used);
     const most = (name: keyof Used) => Math.max(0, ...all.map((used) => used[name]));

@@ -10,7 +10,7 @@ const RETRY_MS = 1_000;
 /** A request for a lease that may wait. */
 export type LeaseWaiter = Pick<AcquireRequest, "resource" | "leaseId" | "queueMs">;
 
-/** Of one tenant at this instance. */
+/** The waiters of one tenant at this instance. */
 interface Waiters {
   /** When each gives up. */
   readonly untilMs: Map<string, number>;

@@ -7,7 +7,7 @@ const [MOST, PERIOD_MS] = [100, 10_000];
 
 export class Ttls {
   readonly #clock: Pick<Clock, "monotonic">;
-  /** Those that each tenant has used in this period, in whole seconds. */
+  /** The TTLs that each tenant has used in this period, in whole seconds. */
   readonly #used = new Map<string, Set<number>>();
   #sinceMs = -Infinity;
 
@@ -16,7 +16,7 @@ export class Ttls {
   }
 
   /**
-   * Those that the tenant uses already stay allowed: their leases are to be renewed.
+   * A TTL that the tenant uses already stays allowed, because its leases are to be renewed.
    * @throws TOO_MANY_REQUESTS
    */
   check(namespace: string, requests: readonly { readonly ttlMs: number }[]): void {

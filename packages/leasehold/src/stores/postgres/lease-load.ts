@@ -10,6 +10,7 @@ import type { Parameter, Scalar } from "./connection.js";
 import { keyColumns } from "./keys.js";
 import { CLOCK, KEY } from "./lease-rows.js";
 import { SAME_KEY, unnested } from "./sql-parts.js";
+import { ANY_WAITER } from "./wait-queue.js";
 
 /**
  * Of the row: the transaction that wrote it. It covers every column, also whether the resource is paused; null: there is no row.
@@ -48,8 +49,7 @@ CROSS JOIN clock c LEFT JOIN LATERAL (
 LEFT JOIN LATERAL (
   SELECT array_agg(w.place ORDER BY w.place) AS places, array_agg(w.holder ORDER BY w.place) AS holders
   FROM leasehold.waiter w
-  -- Most of the time there is no waiter: then this is asked once, not once a key.
-  WHERE (SELECT EXISTS (SELECT FROM leasehold.waiter)) AND ${SAME_KEY("w", "i")} AND w.expires_at > c.now
+  WHERE ${ANY_WAITER} AND ${SAME_KEY("w", "i")} AND w.expires_at > c.now
 ) p ON true LEFT JOIN LATERAL (
   SELECT string_agg(w.lease_id || ':' || width_bucket(w.place, p.places) - 1 || ':' || ${microsOf("w.expires_at")}, ',') AS own
   FROM unnest(string_to_array(i.ids, ',')) a (id) CROSS JOIN LATERAL ${ownWaiter("a.id")} w

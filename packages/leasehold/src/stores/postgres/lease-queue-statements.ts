@@ -13,10 +13,8 @@ import { CLOCK, epochMs, excludes, KEY } from "./lease-rows.js";
 import { afterMs, type Columns, SAME_KEY, unnested } from "./sql-parts.js";
 import { type LeanStatement, listOf } from "./statement.js";
 import { safeToken, termOf } from "./views.js";
-import { wakeFirst } from "./wait-queue.js";
+import { ANY_WAITER, wakeFirst } from "./wait-queue.js";
 
-/** Most of the time there is no waiter: then this is asked once, not once a resource. */
-const ANY_WAITER = "(SELECT EXISTS (SELECT FROM leasehold.waiter))";
 const inOrder = (columns: Columns) =>
   `(SELECT * FROM ${unnested(columns)} ORDER BY i.namespace COLLATE "C", i.resource COLLATE "C") i`;
 const GRANT: Columns = [...KEY, ["asked_id", "text"]];

@@ -12,11 +12,11 @@
  */
 import type { LeaseRecord } from "../../core/index.js";
 import type { Change } from "../../store-kit/index.js";
-import { CHANNEL, type Parameter } from "./connection.js";
+import type { Parameter } from "./connection.js";
 import { keyColumns } from "./keys.js";
 import type { Version } from "./lease-load.js";
-import { type Columns, grantId, SAME_KEY, unnested } from "./sql-parts.js";
-import { PLACE_OF } from "./wait-queue.js";
+import { type Columns, SAME_KEY, unnested } from "./sql-parts.js";
+import { COMES_AGAIN, PLACE_OF, wakeFirst } from "./wait-queue.js";
 
 const timeOf = (micros: string) => `timestamptz 'epoch' + ${micros} * interval '1 microsecond'`;
 const COLUMNS: Columns = [
@@ -40,6 +40,9 @@ const VALUES = COLUMNS.length;
 /** A live record that is over already was decided by a client that was paused. */
 const IN_TIME = `(i.ended IS NOT NULL OR ${timeOf("i.expires")} > c.now)`;
 
+/** A statement does not see what it deletes. */
+const NOT_LEAVING = "NOT EXISTS (SELECT FROM leaving o WHERE o.lease_id = w.lease_id)";
+
 const queueParts = `,
   asked AS MATERIALIZED (
     SELECT i.namespace, i.resource, a.* FROM unnest((SELECT $${VALUES + 1}::int8[]), (SELECT $${VALUES + 2}::text[]),
@@ -54,10 +57,7 @@ const queueParts = `,
     SELECT a.namespace, a.resource, a.asked_id, a.holder, ${timeOf("a.expires")}, ${PLACE_OF("a.nth")}
     FROM asked a WHERE a.what = 'joins'
     ORDER BY a.namespace COLLATE "C", a.resource COLLATE "C", a.asked_id COLLATE "C"
-    ON CONFLICT (namespace, resource, lease_id) DO UPDATE
-      SET expires_at = greatest(w.expires_at, excluded.expires_at),
-        -- One that has expired comes again, behind the others.
-        place = CASE WHEN w.expires_at > (SELECT c.now FROM clock c) THEN w.place ELSE excluded.place END
+    ${COMES_AGAIN}
     RETURNING 1
   ),
   leaving AS MATERIALIZED (
@@ -73,16 +73,7 @@ const queueParts = `,
     WHERE ${SAME_KEY("w", "o")} AND w.lease_id = o.lease_id
     RETURNING 1
   )
-SELECT s.n::int AS n, CASE WHEN s.wakes THEN (
-    SELECT pg_notify('${CHANNEL}', json_build_array('lease', f.namespace, f.resource, f.wakes)::text)::text
-    FROM (
-      SELECT w.namespace, w.resource, ${grantId("w")} AS wakes FROM leasehold.waiter w
-      WHERE ${SAME_KEY("w", "s")} AND w.expires_at > c.now
-        -- A statement does not see what it deletes.
-        AND NOT EXISTS (SELECT FROM leaving o WHERE o.lease_id = w.lease_id)
-      ORDER BY w.place LIMIT 1
-    ) f
-  ) END AS woken
+SELECT s.n::int AS n, CASE WHEN s.wakes THEN ${wakeFirst("s", NOT_LEAVING)} END AS woken
 FROM saved s CROSS JOIN clock c`;
 
 const save = (hasQueue: boolean) => `

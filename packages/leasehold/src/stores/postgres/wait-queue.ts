@@ -95,6 +95,13 @@ const REQUESTS = 2 ** 20;
  * column's own sequence would follow the order in which rows are added.
  */
 export const PLACE_OF = (n: string) => `pg_current_xact_id()::text::bigint * ${REQUESTS} + ${n}`;
+/** What becomes of a waiter that asks again: it stays for longer, or comes behind the others if it has expired. */
+export const COMES_AGAIN = `ON CONFLICT (namespace, resource, lease_id) DO UPDATE
+      SET expires_at = greatest(w.expires_at, excluded.expires_at),
+        place = CASE WHEN w.expires_at > (SELECT c.now FROM clock c) THEN w.place ELSE excluded.place END`;
+/** Most of the time there is no waiter: then this is asked once, not once a resource. */
+export const ANY_WAITER = "(SELECT EXISTS (SELECT FROM leasehold.waiter))";
+
 /**
  * Adds a waiter for each refused request, and removes the waiters that were served or passed over. Rows are
  * added in the order of their keys and lease ids, so that no two statements wait for each other.
@@ -111,10 +118,7 @@ export const WAITING = `noted AS (
       WHERE own.expires_at > ${afterMs(`least(o.queue_ms, ${LONGEST_WAITER_MS}) / 2`)}
     )
     ORDER BY o.namespace COLLATE "C", o.resource COLLATE "C", o.asked_id COLLATE "C"
-    ON CONFLICT (namespace, resource, lease_id) DO UPDATE
-      SET expires_at = greatest(w.expires_at, excluded.expires_at),
-        -- One that has expired comes again, behind the others.
-        place = CASE WHEN w.expires_at > (SELECT c.now FROM clock c) THEN w.place ELSE excluded.place END
+    ${COMES_AGAIN}
     RETURNING 1
   ),
   waiting AS MATERIALIZED (
