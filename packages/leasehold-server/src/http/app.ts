@@ -36,7 +36,7 @@ import { Entry, noteBodyAt, OVERLOADED } from "./entry.js";
 import { Activities } from "./events/activity.js";
 import type { LeaseListener } from "./lease-calls.js";
 import { Admission, Demand } from "./limits/admission.js";
-import { resolveLimits, TenantsLimits } from "./limits/limits.js";
+import { resolveLimits } from "./limits/limits.js";
 import { TenantAdmission } from "./limits/tenant-admission.js";
 import { Tenants } from "./limits/tenants.js";
 import { AccessAudit } from "./operations/access-audit.js";
@@ -50,6 +50,7 @@ import {
   toResponse,
 } from "./problems.js";
 import { LeaseWaiters } from "./quotas/lease-waiters.js";
+import { TenantsLimits } from "./quotas/tenants-limits.js";
 import { Refusals } from "./refusals.js";
 import { budgetOf, requestIdOf } from "./request.js";
 import { type Answered, RequestLog } from "./request-log.js";

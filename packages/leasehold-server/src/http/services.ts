@@ -28,13 +28,14 @@ import {
   type Named,
   newLeaseCalls,
 } from "./lease-calls.js";
-import { type ServerLimits, servedTtl, type TenantsLimits } from "./limits/limits.js";
+import { type ServerLimits, servedTtl } from "./limits/limits.js";
 import type { LeaseOperation, Tenants } from "./limits/tenants.js";
 import type { Pauses } from "./operations/pauses.js";
 import { LeaseCounts } from "./quotas/lease-counts.js";
 import type { LeaseWaiter, LeaseWaiters } from "./quotas/lease-waiters.js";
 import { limitedTicks } from "./quotas/limited-ticks.js";
 import { type Quota, Quotas, type Read } from "./quotas/quotas.js";
+import type { TenantsLimits } from "./quotas/tenants-limits.js";
 import { Ttls } from "./quotas/ttls.js";
 import { Budget, type RequestScope } from "./request.js";
 

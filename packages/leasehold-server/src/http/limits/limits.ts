@@ -1,16 +1,7 @@
-/** Limits of an instance, of a tenant and of a key. */
+/** Limits of an instance, and what a tenant may have that has no limits of its own. */
 
-import { type Clock, InvalidOptionError } from "leasehold";
-import {
-  type Capabilities,
-  type Control,
-  checkInteger,
-  checkKnown,
-  NO_LIMITS,
-  type TenantLimitStore,
-  type TenantLimits,
-  withTimeout,
-} from "leasehold/internal";
+import { InvalidOptionError } from "leasehold";
+import { type Capabilities, checkInteger, checkKnown } from "leasehold/internal";
 import { BOUNDS } from "leasehold/internal/wire";
 
 /** How much an instance accepts of its callers. All have defaults; `createApp({ limits })` changes some. */
@@ -146,51 +137,4 @@ export function servedTtl(
 ): Capabilities["ttl"] {
   const minMs = Math.max(shortestTtlMs, ttl.minMs);
   return { ...ttl, minMs, maxMs: Math.max(minMs, Math.min(longestTtlMs, ttl.maxMs)) };
-}
-
-/** Limits are read again after this time, so a change takes effect within it. */
-const FRESH_MS = 5_000;
-/** Timeout of a read, because renewals wait for it too. */
-const READ_MS = 250;
-
-/** The limits of tenants: their own, or the server's. */
-export class TenantsLimits {
-  readonly #store: TenantLimitStore | undefined;
-  readonly #clock: Clock;
-  /** Those of a tenant without limits of its own. */
-  readonly #server: Promise<TenantLimits>;
-  readonly #with: (own: TenantLimits) => TenantLimits;
-  readonly #read = new Map<
-    string,
-    { readonly limits: Promise<TenantLimits>; readonly atMs: number }
-  >();
-
-  constructor(server: ServerLimits, control: Control | undefined, clock: Clock) {
-    this.#store = control?.limits;
-    this.#clock = clock;
-    this.#with = (own) => ({
-      leases: own.leases ?? server.leases,
-      tasks: own.tasks ?? server.tasks,
-      ratePerSecond: own.ratePerSecond ?? server.ratePerSecond,
-    });
-    this.#server = Promise.resolve(this.#with(NO_LIMITS));
-  }
-
-  of(namespace: string): Promise<TenantLimits> {
-    if (!this.#store) return this.#server;
-    const nowMs = this.#clock.monotonic();
-    const known = this.#read.get(namespace);
-    if (known && nowMs - known.atMs < FRESH_MS) return known.limits;
-    // If the limit cannot be read, the previous one applies: holders must be able to renew.
-    const asBefore = () => known?.limits ?? this.#server;
-    const reading = this.#store.read(namespace).then(this.#with);
-    const limits = withTimeout(this.#clock, READ_MS, reading, asBefore, { background: true }).catch(
-      asBefore,
-    );
-    this.#read.set(namespace, { limits, atMs: nowMs });
-    // A read that succeeds after the timeout still updates the cache.
-    const late = () => this.#read.set(namespace, { limits: reading, atMs: nowMs });
-    reading.then(late, () => {});
-    return limits;
-  }
 }

@@ -24,10 +24,11 @@ import type { Clock } from "leasehold";
 import { sleep } from "leasehold/internal";
 import type { Caller } from "../auth/caller.js";
 import { type ProblemError, tooMany } from "../problems.js";
+import type { TenantsLimits } from "../quotas/tenants-limits.js";
 import type { Answer } from "../request.js";
 import type { Urgency } from "../route-rules.js";
 import { Buckets } from "./buckets.js";
-import type { ServerLimits, TenantsLimits } from "./limits.js";
+import type { ServerLimits } from "./limits.js";
 import { REQUEST_WORK, RequestTurns } from "./request-turns.js";
 
 /** A caller renews each lease that it acquires several times within each TTL. */

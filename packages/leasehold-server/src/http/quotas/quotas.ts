@@ -13,10 +13,11 @@
 import type { Clock, Env, LeaseStore } from "leasehold";
 import { nextTurn, type TaskStore } from "leasehold/internal";
 import { Buckets } from "../limits/buckets.js";
-import type { ServerLimits, TenantsLimits } from "../limits/limits.js";
+import type { ServerLimits } from "../limits/limits.js";
 import { type ProblemError, tooMany } from "../problems.js";
 import { Sampler } from "../sampler.js";
 import { countAbsent } from "./known-tasks.js";
+import type { TenantsLimits } from "./tenants-limits.js";
 
 export type Quota = "leases" | "tasks";
 type Kind = "live" | "records";
