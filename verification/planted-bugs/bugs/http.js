@@ -93,18 +93,18 @@ export const HTTP = [
   },
   {
     name: "each-key-has-the-rate-of-its-tenant",
-    what: "Each key has a bucket of its own, so a tenant with many keys may send many times its rate.",
+    what: "Each key has buckets of its own, so a tenant with many keys may send many times its rate.",
     file: "packages/leasehold-server/src/http/limits/tenant-admission.ts",
-    find: "    const bucket = `${name} ${namespace}`;",
-    by: "    const bucket = `${name} ${keyId}`;",
+    find: "    let tenant = this.#tenants.get(namespace);\n",
+    by: "    namespace = keyId;\n    let tenant = this.#tenants.get(namespace);\n",
     check: tested("packages/leasehold-server/src/http/limits/tenant-admission.test.ts"),
   },
   {
     name: "slots-are-free-at-once",
     what: "A slot is free in the turn in which its call ends, so that a fast store serves one tenant after another call of the same.",
     file: "packages/leasehold-server/src/http/limits/slots.ts",
-    find: 'else if (rest === "turn" || takenMs === 0) void nextTurn().then(end);',
-    by: 'else if (rest === "turn" || takenMs === 0) end();',
+    find: "if (takenMs === 0) void nextTurn().then(end);",
+    by: "if (takenMs === 0) end();",
     check: tested("packages/leasehold-server/src/http/limits/slots.test.ts"),
   },
   {

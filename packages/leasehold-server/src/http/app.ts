@@ -317,11 +317,11 @@ export function createApp(options: AppOptions): ServerApp {
       const serve = (demand?: Demand) =>
         route ? direct.serve(route, request, connection, demand) : app.fetch(request, connection);
       if (urgency !== "demands") return serve();
-      const demand = new Demand(admission, connection?.answer !== undefined);
-      if (demand.isRefused) {
+      if (admission.isFull) {
         const { body, ...init } = refuse(request.headers.get(REQUEST_ID_HEADER) ?? undefined);
         return new Response(body, init);
       }
+      const demand = new Demand(admission, connection?.answer !== undefined);
       if (!route) demands.set(request, demand);
       try {
         return await serve(demand);

@@ -74,8 +74,6 @@ export class Entry {
     // The metrics show an outage of the store: they must be readable during one, and come from this process.
     const isScrape = route === METRICS;
     const acceptsStale = keeps || isScrape;
-    // Guessed keys must not take the room of requests: the authenticator limits the reads of keys by itself.
-    demand?.pause();
     const address = clientAddress(request.headers, addressOf(host), trustedProxies);
     const keyId =
       clientCertificates &&

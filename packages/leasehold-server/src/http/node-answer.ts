@@ -28,7 +28,7 @@ export class NodeAnswer implements Answer {
       if (calls.delete(end)) call();
     };
     calls.add(end);
-    this.#outgoing.once("close", end);
+    this.#outgoing.on("close", end);
     if (this.#outgoing.destroyed || this.#socket.destroyed) end();
   };
 }

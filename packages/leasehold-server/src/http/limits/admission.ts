@@ -60,6 +60,7 @@ export class Admission {
   readonly #ofTenants = new Map<string, number>();
   #sampling: Timer | undefined;
   #lateMs = 0;
+  #turn: Promise<void> | undefined;
 
   constructor(clock: Clock, { inFlight, lateMs }: Pick<ServerLimits, "inFlight" | "lateMs">) {
     this.#clock = clock;
@@ -80,6 +81,18 @@ export class Admission {
       // Without demands it is not sampled.
       eventLoop: this.#sampling ? Math.max(0, this.#lateMs) / this.#latestMs : 0,
     };
+  }
+
+  /** The current turn of the event loop: resolves at its end. */
+  get turn(): Promise<void> {
+    this.#turn ??= nextTurn().then(() => {
+      this.#turn = undefined;
+    });
+    return this.#turn;
+  }
+
+  isOver(turn: Promise<void>): boolean {
+    return turn !== this.#turn;
   }
 
   get isFull(): boolean {
@@ -169,14 +182,15 @@ export class Admission {
 }
 
 /**
- * One demand at the admission of the instance. It counts while the server works on it, and not while its client sends the
- * body: a slow client must not look like a slow store, and unfinished bodies must not take the room of other tenants.
+ * One demand at the admission of the instance. It counts while the server works on it, and not before its caller is known, nor
+ * while its client sends the body: a slow client must not look like a slow store, and guessed keys and unfinished bodies must
+ * not take the room of other tenants.
  */
 export class Demand {
   readonly #admission: Admission;
   readonly #isOfSocket: boolean;
   #leave: ReturnType<Admission["enter"]> = null;
-  /** Ends with the turn in which it began to count; null: that is over, or does not matter. */
+  /** The turn of the event loop in which it began to count. */
   #turn: Promise<void> | null = null;
 
   /**
@@ -186,11 +200,6 @@ export class Demand {
   constructor(admission: Admission, isOfSocket: boolean) {
     this.#admission = admission;
     this.#isOfSocket = isOfSocket;
-    this.#enter(null);
-  }
-
-  get isRefused(): boolean {
-    return this.#leave === null;
   }
 
   /** It waits for its client, or for what bounds its tenant. */
@@ -205,24 +214,16 @@ export class Demand {
    */
   resume(tenant: string | null): boolean {
     this.pause();
-    this.#enter(tenant);
-    return !this.isRefused;
+    this.#leave = this.#admission.enter(tenant);
+    if (this.#isOfSocket) this.#turn = this.#admission.turn;
+    return this.#leave !== null;
   }
 
   end(): void {
     const leave = this.#leave;
     this.#leave = null;
     if (leave === null) return;
-    if (this.#turn) void this.#turn.then(() => leave("withinTurn"));
-    else leave("answered");
-  }
-
-  #enter(tenant: string | null): void {
-    this.#leave = this.#admission.enter(tenant);
-    if (!this.#isOfSocket) return;
-    const turn = nextTurn().then(() => {
-      if (this.#turn === turn) this.#turn = null;
-    });
-    this.#turn = turn;
+    if (this.#turn === null || this.#admission.isOver(this.#turn)) leave("answered");
+    else void this.#turn.then(() => leave("withinTurn"));
   }
 }

@@ -1,7 +1,7 @@
 /** What may be taken of a bucket, on a manual clock. */
 import { manualClock } from "leasehold/testing";
 import { expect, it } from "vitest";
-import { Buckets } from "./buckets.js";
+import { Bucket, Buckets } from "./buckets.js";
 
 it("allows a burst of one second's worth, then the rate", async () => {
   const clock = manualClock();
@@ -62,15 +62,16 @@ it("remembers a slow client for as long as it must wait", async () => {
 
 it("holds more than a second's worth where it says so, and a debt is paid by time", async () => {
   const clock = manualClock();
-  const buckets = new Buckets(clock);
+  const bucket = new Bucket(clock);
   const rate = { perSecond: 100, most: 250 };
-  expect(buckets.take("a", rate, 0)).toBe(0);
-  buckets.charge("a", 750);
-  expect(buckets.take("a", rate, 0)).toBe(5_010);
-  expect(buckets.take("b", rate, 0)).toBe(0);
+  expect(bucket.take(rate, 0)).toBe(0);
+  bucket.charge(750);
+  expect(bucket.take(rate, 0)).toBe(5_010);
+  expect(bucket.isFull).toBe(false);
   await clock.advance(5_010);
-  expect(buckets.take("a", rate, 0)).toBe(0);
+  expect(bucket.take(rate, 0)).toBe(0);
   await clock.advance(3_600_000);
-  expect(buckets.take("a", rate, 250)).toBe(0);
-  expect(buckets.take("a", rate, 0)).toBe(10);
+  expect(bucket.isFull).toBe(true);
+  expect(bucket.take(rate, 250)).toBe(0);
+  expect(bucket.take(rate, 0)).toBe(10);
 });

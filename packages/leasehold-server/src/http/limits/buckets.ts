@@ -19,13 +19,52 @@ export interface Rate {
 
 const FORGET_EVERY_MS = 60_000;
 
-interface Bucket {
-  readonly tokens: number;
-  readonly atMs: number;
-  readonly most: number;
-  readonly perSecond: number;
+/** A new one is full. */
+export class Bucket {
+  readonly #clock: Pick<Clock, "monotonic">;
+  #tokens = Infinity;
+  #atMs = 0;
+  #most = Infinity;
+  #perSecond = 0;
+
+  constructor(clock: Pick<Clock, "monotonic">) {
+    this.#clock = clock;
+  }
+
+  /** Says no more than its absence. */
+  get isFull(): boolean {
+    return this.#filledAt(this.#clock.monotonic()) >= this.#most;
+  }
+
+  /**
+   * Takes tokens, if there is one.
+   * @returns 0, or the time until the next token in milliseconds
+   */
+  take({ perSecond, most: wanted = perSecond }: Rate, cost = 1): number {
+    const nowMs = this.#clock.monotonic();
+    // With less than one, a bucket would never have a whole token.
+    const most = Math.max(1, wanted);
+    const tokens = Math.min(most, this.#filledAt(nowMs));
+    const isTaken = tokens >= 1;
+    this.#tokens = isTaken ? tokens - cost : tokens;
+    this.#atMs = nowMs;
+    this.#most = most;
+    this.#perSecond = perSecond;
+    return isTaken ? 0 : Math.ceil(((1 - tokens) / perSecond) * 1_000);
+  }
+
+  /** Takes more for what has turned out to cost more. */
+  charge(cost: number): void {
+    this.#tokens -= cost;
+  }
+
+  /** May exceed what it holds. */
+  #filledAt(nowMs: number): number {
+    return this.#tokens + ((nowMs - this.#atMs) / 1_000) * this.#perSecond;
+  }
 }
 
+/** Buckets by name. */
 export class Buckets {
   readonly #clock: Pick<Clock, "monotonic">;
   readonly #buckets = new Map<string, Bucket>();
@@ -35,38 +74,18 @@ export class Buckets {
     this.#clock = clock;
   }
 
-  /**
-   * Takes tokens, if there is one. A bucket that is new is full.
-   * @returns 0, or the time until the next token in milliseconds
-   */
-  take(name: string, { perSecond, most: wanted = perSecond }: Rate, cost = 1): number {
-    const atMs = this.#clock.monotonic();
-    if (atMs - this.#forgottenMs >= FORGET_EVERY_MS) this.#forget(atMs);
-    // With less than one, a bucket would never have a whole token.
-    const most = Math.max(1, wanted);
-    const before = this.#buckets.get(name) ?? { tokens: most, atMs, most, perSecond };
-    const tokens = Math.min(most, filledAt(before, atMs));
-    const isTaken = tokens >= 1;
-    this.#buckets.set(name, { tokens: isTaken ? tokens - cost : tokens, atMs, most, perSecond });
-    return isTaken ? 0 : Math.ceil(((1 - tokens) / perSecond) * 1_000);
+  /** As `Bucket.take`. */
+  take(name: string, rate: Rate, cost?: number): number {
+    this.#forget();
+    const bucket = this.#buckets.get(name) ?? new Bucket(this.#clock);
+    this.#buckets.set(name, bucket);
+    return bucket.take(rate, cost);
   }
 
-  /** Takes more for what has turned out to cost more. */
-  charge(name: string, cost: number): void {
-    const before = this.#buckets.get(name);
-    if (before) this.#buckets.set(name, { ...before, tokens: before.tokens - cost });
-  }
-
-  /** Full buckets say no more than their absence. */
-  #forget(nowMs: number): void {
+  #forget(): void {
+    const nowMs = this.#clock.monotonic();
+    if (nowMs - this.#forgottenMs < FORGET_EVERY_MS) return;
     this.#forgottenMs = nowMs;
-    for (const [name, bucket] of this.#buckets) {
-      if (filledAt(bucket, nowMs) >= bucket.most) this.#buckets.delete(name);
-    }
+    for (const [name, bucket] of this.#buckets) if (bucket.isFull) this.#buckets.delete(name);
   }
-}
-
-/** May exceed the bucket. */
-function filledAt({ tokens, atMs, perSecond }: Bucket, nowMs: number): number {
-  return tokens + ((nowMs - atMs) / 1_000) * perSecond;
 }

@@ -52,6 +52,7 @@ it("a paused demand occupies nothing, and its pause does not reduce the limit", 
   admission.enter()?.();
   const paused = Array.from({ length: 256 }, () => {
     const demand = new Demand(admission, false);
+    demand.resume("a");
     demand.pause();
     return demand;
   });
@@ -68,6 +69,7 @@ it("what a demand has taken before it pauses says nothing of the store", async (
   const { env, admission, admit } = newAdmission({ inFlight: 256, lateMs: 250 });
   admission.enter()?.();
   const demand = new Demand(admission, false);
+  demand.resume(null);
   await env.clock.advance(5_000);
   demand.pause();
   expect(admit(null)).toHaveLength(256);

@@ -51,7 +51,11 @@ it("requests of clients that have gone take no turn, and are not kept", async ()
   const begun: string[] = [];
   const gone = new Set<string>();
   for (const name of ["a", "b", "c", "d"]) {
-    void turns.small("sender", 100, () => gone.has(name)).then(() => begun.push(name));
+    const turn = turns.small("sender", 100, () => gone.has(name));
+    void (async () => {
+      await turn;
+      begun.push(name);
+    })();
   }
   await nextTurn();
   expect(begun).toEqual(["a"]);

@@ -36,7 +36,7 @@ interface Queue {
 }
 
 export class RequestTurns {
-  readonly #queues = new Map<string, Queue>();
+  readonly #queues = new Map<unknown, Queue>();
   /** When the next large request may begin. */
   #free: Promise<void> = Promise.resolve();
   #scheduled = false;
@@ -61,19 +61,23 @@ export class RequestTurns {
   }
 
   /**
-   * Resolves when the request may go on: at once, or in a later turn.
-   * @param sender a tenant, and a kind of load
+   * @param sender a tenant and a kind of load, by identity
    * @param isOver tells in each turn whether the client has gone: such a request goes on at once, and counts as nothing
+   * @returns resolves in the turn in which the request may go on; undefined: at once
    */
-  async small(sender: string, work: number, isOver = () => false): Promise<void> {
-    const queue = this.#queues.get(sender) ?? { left: WORK_PER_TURN, waiting: [] };
-    this.#queues.set(sender, queue);
-    this.#schedule();
-    if (queue.left > 0 && queue.waiting.length === 0) {
-      queue.left -= work;
-      return;
+  small(sender: unknown, work: number, isOver = () => false): Promise<void> | undefined {
+    let queue = this.#queues.get(sender);
+    if (!queue) {
+      queue = { left: WORK_PER_TURN, waiting: [] };
+      this.#queues.set(sender, queue);
+      this.#schedule();
     }
-    await new Promise<void>((begin) => queue.waiting.push({ work, begin, isOver }));
+    const { left, waiting } = queue;
+    if (left <= 0 || waiting.length > 0) {
+      return new Promise((begin) => waiting.push({ work, begin, isOver }));
+    }
+    queue.left -= work;
+    return undefined;
   }
 
   #schedule(): void {
@@ -86,7 +90,7 @@ export class RequestTurns {
     });
   }
 
-  #serve(sender: string, queue: Queue): void {
+  #serve(sender: unknown, queue: Queue): void {
     queue.left = Math.min(WORK_PER_TURN, queue.left + WORK_PER_TURN);
     queue.waiting = queue.waiting.filter(({ work, begin, isOver }) => {
       const over = isOver();

@@ -69,25 +69,23 @@ export class Slots {
     return Number.isFinite(slots) ? 1 - this.#free / slots : 0;
   }
 
-  /** As `begin`, and waits for the answer. */
-  async run<T>(call: () => Promise<T>, wanted: Wanted = {}): Promise<T> {
-    return (await this.begin(call, wanted)).answer;
-  }
-
   /**
    * Calls when there are slots for it.
    * @throws TOO_MANY_REQUESTS if there are none in time, or too many wait; CLOSING; the signal's reason
    */
+  async run<T>(call: () => Promise<T>, wanted: Wanted = {}): Promise<T> {
+    const slots = this.#needed(wanted);
+    if (!this.#takes(slots)) await this.#wait(slots, wanted);
+    return this.#call(slots, call);
+  }
+
+  /** As `run`, and resolves when the call is under way. */
   async begin<T>(call: () => Promise<T>, wanted: Wanted = {}): Promise<Begun<T>> {
-    const slots = Math.min(wanted.slots ?? 1, this.#options.slots);
-    if (this.#waiting.size > 0 || this.#free < slots) await this.#wait(slots, wanted);
-    else this.#free -= slots;
-    // A store in this process may do all of it within the call.
-    const sinceMs = this.#clock.monotonic();
-    // Also a call that throws returns its slots.
-    const answer = (async () => call())();
-    const rest = () => this.#rest(slots, this.#clock.monotonic() - sinceMs);
-    answer.then(rest, rest);
+    const slots = this.#needed(wanted);
+    if (!this.#takes(slots)) await this.#wait(slots, wanted);
+    const answer = this.#call(slots, call);
+    // Its caller may have given up.
+    answer.catch(() => {});
     return { answer };
   }
 
@@ -97,6 +95,26 @@ export class Slots {
     const waiting = [...this.#waiting];
     this.#waiting.clear();
     for (const { end } of waiting) end({ reason });
+  }
+
+  #needed({ slots = 1 }: Wanted): number {
+    return Math.min(slots, this.#options.slots);
+  }
+
+  #takes(slots: number): boolean {
+    if (this.#waiting.size > 0 || this.#free < slots) return false;
+    this.#free -= slots;
+    return true;
+  }
+
+  async #call<T>(slots: number, call: () => Promise<T>): Promise<T> {
+    // A store in this process may do all of it within the call.
+    const sinceMs = this.#options.rest === "asLong" ? this.#clock.monotonic() : 0;
+    try {
+      return await call();
+    } finally {
+      this.#rest(slots, sinceMs);
+    }
   }
 
   /** Resolves when it has the slots. */
@@ -131,14 +149,16 @@ export class Slots {
     });
   }
 
-  #rest(slots: number, takenMs: number): void {
+  /** @param sinceMs when the call began, where it rests for as long */
+  #rest(slots: number, sinceMs: number): void {
     const { rest = "turn" } = this.#options;
     const end = () => {
       this.#free += slots;
       this.#serve();
     };
-    if (rest === "none") end();
-    else if (rest === "turn" || takenMs === 0) void nextTurn().then(end);
+    if (rest === "none") return end();
+    const takenMs = rest === "turn" ? 0 : this.#clock.monotonic() - sinceMs;
+    if (takenMs === 0) void nextTurn().then(end);
     else this.#clock.timer(Math.min(takenMs, LONGEST_REST_MS), end, { background: true });
   }
 

@@ -29,14 +29,14 @@ function setUp(ratePerSecond: number | null) {
     const headers = new Headers({ "content-length": `${bytes}` });
     for (let count = 0; count < 2_000; count += 1) {
       try {
-        const { begin, leave } = await admission.enter({
+        const admitted = await admission.enter({
           caller,
           urgency,
           isScrape: false,
           headers,
         });
-        await begin(items);
-        leave();
+        await admitted.begin(items);
+        admitted.leave();
       } catch {
         return count;
       }
@@ -150,7 +150,7 @@ function inFlight(limits: Partial<ServerLimits>) {
       const arriving = { caller, urgency, isScrape: load === "metrics", headers } as const;
       const entered = await admission.enter(arriving).catch((error: Error) => error.message);
       if (typeof entered === "string") continue;
-      left.push(entered.leave);
+      left.push(() => entered.leave());
     }
     return left;
   };
@@ -204,8 +204,8 @@ it.each<[headers: Record<string, string>, isLarge: boolean]>([
     isScrape: false,
     headers: new Headers(headers),
   } as const;
-  const { arrive } = await admission.enter(arriving);
-  const turns = await turnsOf([arrive]);
+  const admitted = await admission.enter(arriving);
+  const turns = await turnsOf([() => admitted.arrive()]);
   expect(turns[0] === 0).toBe(!isLarge);
 });
 
@@ -218,8 +218,8 @@ it.each([
 ] as const)("a tenant owes what it has read by %s of %i bytes", async (urgency, bytes, times) => {
   const { admission, sent } = setUp(100);
   const asked = { caller: CALLER, urgency, isScrape: false, headers: new Headers() };
-  const { leave } = await admission.enter(asked);
-  leave({ unsent: () => 0, bytes: () => bytes, onEnd: (call) => call() });
+  const admitted = await admission.enter(asked);
+  admitted.leave({ unsent: () => 0, bytes: () => bytes, onEnd: (call) => call() });
   expect(await sent("demands", 0)).toBe(times);
 });
 
@@ -280,9 +280,9 @@ it("one large request begins in sixteen turns of the event loop, and small ones 
       isScrape: false,
       headers,
     } as const;
-    const { arrive, begin } = await admission.enter(arriving);
-    await arrive();
-    await begin(items);
+    const admitted = await admission.enter(arriving);
+    await admitted.arrive();
+    await admitted.begin(items);
   };
   const large = began(100_000, 1_000);
   const many = began(10_000, 21);
@@ -298,9 +298,9 @@ it("many small requests of a tenant share turns, and another tenant's renewal do
     const caller = { ...CALLER, namespace };
     const headers = new Headers({ "content-length": "100" });
     const arriving = { caller, urgency: "keeps", isScrape: false, headers } as const;
-    const { arrive, begin } = await admission.enter(arriving);
-    await arrive();
-    await begin(items);
+    const admitted = await admission.enter(arriving);
+    await admitted.arrive();
+    await admitted.begin(items);
   };
   const flood = Array.from({ length: 60 }, () => renew("a", 20));
   const turns = await turnsOf([...flood, renew("b", 1)]);
@@ -327,7 +327,7 @@ it("large bodies of claims have the limit and the turns of others, until they ma
     admission.enter({ caller: CALLER, urgency: "waits", isScrape: false, headers });
   const entered = await Promise.all(Array.from({ length: 16 }, enter));
   await expect(enter()).rejects.toThrow("1048576 bytes together");
-  const turns = await turnsOf(entered.map(({ arrive }) => arrive));
+  const turns = await turnsOf(entered.map((admitted) => () => admitted.arrive()));
   expect(turns).toEqual(Array.from({ length: 16 }, (_, index) => 1 + 16 * index));
   const [first] = entered;
   first?.leave();

@@ -24,10 +24,9 @@ import type { Clock } from "leasehold";
 import { sleep } from "leasehold/internal";
 import type { Caller } from "../auth/caller.js";
 import { type ProblemError, tooMany } from "../problems.js";
-import type { TenantsLimits } from "../quotas/tenants-limits.js";
 import type { Answer } from "../request.js";
 import type { Urgency } from "../route-rules.js";
-import { Buckets } from "./buckets.js";
+import { Bucket, type Rate } from "./buckets.js";
 import type { ServerLimits } from "./limits.js";
 import { REQUEST_WORK, RequestTurns } from "./request-turns.js";
 
@@ -62,216 +61,251 @@ export interface Arriving {
   readonly headers: Headers;
 }
 
+/** What a tenant has under way of one load. */
+interface Use {
+  /** What the requests are paid from. */
+  readonly bucket: Bucket;
+  requests: number;
+  /** Of their large bodies. */
+  largeBytes: number;
+}
+
+/** Kept once created: only tenants with keys exist, and an idle one costs nothing. */
+class TenantUse {
+  /** Requests that keep leases have a bucket of their own, so that others cannot use it up. */
+  readonly of: Readonly<Record<Load, Use>>;
+  readonly refusals: Bucket;
+  /** Answers that were not read to their end. */
+  readonly unread = new Set<Answer>();
+
+  constructor(clock: Clock) {
+    const use = (bucket = new Bucket(clock)) => ({ bucket, requests: 0, largeBytes: 0 });
+    const demands = use();
+    this.of = { keeps: use(), demands, waits: use(demands.bucket), metrics: use() };
+    this.refusals = new Bucket(clock);
+  }
+
+  get unsentBytes(): number {
+    let bytes = 0;
+    for (const { unsent } of this.unread) bytes += unsent();
+    return bytes;
+  }
+}
+
+/** What the store keeps for tenants. */
+interface Rates {
+  readonly of: (namespace: string) => Promise<{ readonly ratePerSecond: number | null }>;
+}
+
+interface Paid extends Rate {
+  readonly what: string;
+}
+
+interface Shared {
+  readonly clock: Clock;
+  readonly turns: RequestTurns;
+  /** The bytes of all large bodies in flight. */
+  largeBytes: number;
+}
+
 /** A request that was admitted. */
-export interface Admitted {
+export class Admitted {
+  readonly #shared: Shared;
+  readonly #tenant: TenantUse | null;
+  readonly #load: Load;
+  /** Null: what it costs is not bounded. */
+  readonly #paid: Paid | null;
+  readonly #largeBytes: number;
+  #isIn = false;
+
+  constructor(
+    shared: Shared,
+    tenant: TenantUse | null,
+    { load, largeBytes, paid }: { load: Load; largeBytes: number; paid: Paid | null },
+  ) {
+    this.#shared = shared;
+    this.#tenant = tenant;
+    this.#load = load;
+    this.#paid = paid;
+    this.#largeBytes = largeBytes;
+  }
+
+  /** @throws TOO_MANY_REQUESTS */
+  pay(cost: number): void {
+    const waitMs = (this.#paid && this.#use?.bucket.take(this.#paid, cost)) ?? 0;
+    if (waitMs === 0) return;
+    const rate = `${this.#paid?.perSecond} ${this.#paid?.what} per second`;
+    throw tooMany("rate", `this tenant may send ${rate}; large ones count as several`, waitMs);
+  }
+
+  /** It is in flight from now on, until it leaves. */
+  occupy(): void {
+    this.#isIn = true;
+    this.#count(1);
+  }
+
+  /** As `RequestTurns.small`. Without keys, a renewal would wait for the flood of others. */
+  turn(work: number): Promise<void> | undefined {
+    return this.#use && this.#shared.turns.small(this.#use, work);
+  }
+
   /**
    * To be called when the body has arrived, before it is parsed. Resolves when it may be parsed, which must follow in
    * the same turn of the event loop.
    */
-  readonly arrive: () => Promise<void>;
+  async arrive(): Promise<void> {
+    if (this.#largeBytes > 0) await this.#shared.turns.large();
+    // The wait itself has limits of its own.
+    if (this.#load === "waits") this.#leave();
+  }
+
   /** Charges the items of the parsed body. Resolves when the request may go on: many items wait for a turn. */
-  readonly begin: (items: number) => Promise<void>;
+  async begin(items: number): Promise<void> {
+    this.#owe(Math.floor(items / ITEMS_A_TOKEN));
+    if (items <= FEW_ITEMS) await this.turn(items);
+    else if (this.#largeBytes === 0) await this.#shared.turns.large();
+  }
+
   /**
    * Runs work that takes as long as its sender chooses, and charges what it has taken.
    * @throws TOO_MANY_REQUESTS if the tenant owes for earlier work
    */
-  readonly measured: <T>(work: () => Promise<T>) => Promise<T>;
+  async measured<T>(work: () => Promise<T>): Promise<T> {
+    this.pay(0);
+    const sinceMs = this.#shared.clock.monotonic();
+    try {
+      return await work();
+    } finally {
+      this.#owe(TOKENS_A_MS * (this.#shared.clock.monotonic() - sinceMs));
+    }
+  }
+
   /** To be called when the request is answered. It is in flight until its answer was sent, where that is known. */
-  readonly leave: (answer?: Answer) => void;
-}
+  leave(answer?: Answer): void {
+    const tenant = this.#tenant;
+    if (!answer || tenant === null) return this.#leave();
+    tenant.unread.add(answer);
+    answer.onEnd(() => {
+      tenant.unread.delete(answer);
+      this.#leave();
+      const read = Math.min(answer.bytes(), MOST_ANSWER_BYTES);
+      if (this.#load === "demands") this.#owe(Math.floor(read / BYTES_A_TOKEN));
+    });
+  }
 
-/** The bucket that a request is paid from. */
-interface Purse {
-  /** @throws TOO_MANY_REQUESTS */
-  pay(cost: number): void;
-  owe(cost: number): void;
-}
+  get #use(): Use | undefined {
+    return this.#tenant?.of[this.#load];
+  }
 
-/** Without keys, callers cannot be distinguished. */
-const UNLIMITED: Purse = { pay() {}, owe() {} };
+  #owe(cost: number): void {
+    if (this.#paid && cost > 0) this.#use?.bucket.charge(cost);
+  }
 
-interface Occupied {
-  requests: number;
-  bytes: number;
+  #leave(): void {
+    if (this.#isIn) this.#count(-1);
+    this.#isIn = false;
+  }
+
+  #count(change: 1 | -1): void {
+    this.#shared.largeBytes += change * this.#largeBytes;
+    const use = this.#use;
+    if (!use) return;
+    use.requests += change;
+    use.largeBytes += change * this.#largeBytes;
+  }
 }
 
 export class TenantAdmission {
   readonly #limits: ServerLimits;
-  readonly #tenantsLimits: Pick<TenantsLimits, "of">;
+  readonly #rates: Rates;
   readonly #clock: Clock;
-  readonly #buckets: Buckets;
-  readonly #turns: RequestTurns;
-  /** By load and tenant. */
-  readonly #occupied = new Map<string, Occupied>();
-  /** The bytes of all bodies in flight. */
-  #bytes = 0;
-  /** Answers that were not read to their end, by tenant. */
-  readonly #unread = new Map<string, Set<Answer>>();
+  readonly #shared: Shared;
+  readonly #tenants = new Map<string, TenantUse>();
 
-  constructor(clock: Clock, limits: ServerLimits, tenantsLimits: Pick<TenantsLimits, "of">) {
+  constructor(clock: Clock, limits: ServerLimits, rates: Rates) {
     this.#clock = clock;
     this.#limits = limits;
-    this.#tenantsLimits = tenantsLimits;
-    this.#buckets = new Buckets(clock);
-    this.#turns = new RequestTurns(clock);
+    this.#rates = rates;
+    this.#shared = { clock, turns: new RequestTurns(clock), largeBytes: 0 };
   }
 
   /** The shares of their bounds that are in use; of answers that of the tenant with the most. */
   get used(): { readonly bodies: number; readonly answers: number } {
-    const unsent = [...this.#unread.keys()].map((tenant) => this.#unsentOf(tenant));
+    const unsent = [...this.#tenants.values()].map(({ unsentBytes }) => unsentBytes);
     return {
-      bodies: this.#bytes / (this.#limits.allBodyBytes ?? Infinity),
+      bodies: this.#shared.largeBytes / (this.#limits.allBodyBytes ?? Infinity),
       answers: Math.max(0, ...unsent) / UNREAD_BYTES,
     };
   }
 
   /** @throws TOO_MANY_REQUESTS */
-  async enter(arriving: Arriving): Promise<Admitted> {
+  async enter({ caller, urgency, isScrape, headers }: Arriving): Promise<Admitted> {
     try {
-      return await this.#enter(arriving);
+      const load = isScrape ? "metrics" : urgency;
+      const bytes = bodyBytesOf(headers, this.#limits.bodyBytes);
+      const largeBytes = bytes > SMALL_BYTES ? bytes : 0;
+      const tenant = this.#of(caller);
+      const rate = tenant && (await this.#rates.of(caller.namespace)).ratePerSecond;
+      const paid = rate === null ? null : paidOf(load, rate);
+      const admitted = new Admitted(this.#shared, tenant, { load, largeBytes, paid });
+      admitted.pay(1 + (load === "keeps" ? KEEPING_RATIO : 1) * Math.floor(bytes / BYTES_A_TOKEN));
+      if (load !== "keeps") checkRead(tenant);
+      // Of a wait only its body counts.
+      if (load !== "waits" || bytes > 0) {
+        this.#checkRoom(tenant, load, largeBytes);
+        admitted.occupy();
+      }
+      await admitted.turn(REQUEST_WORK);
+      return admitted;
     } catch (error) {
-      await this.delayRefusal(arriving.caller);
+      await this.delayRefusal(caller);
       throw error;
     }
   }
 
   /** To be awaited before a refusal is answered. */
-  async delayRefusal({ namespace, keyId }: Caller): Promise<void> {
-    if (keyId === null) return;
-    const isPrompt = this.#buckets.take(`refusals ${namespace}`, PROMPT_REFUSALS) === 0;
+  async delayRefusal(caller: Caller): Promise<void> {
+    const isPrompt = (this.#of(caller)?.refusals.take(PROMPT_REFUSALS) ?? 0) === 0;
     if (!isPrompt) await sleep(this.#clock, LATE_MS, { background: true });
   }
 
-  async #enter({ caller, urgency, isScrape, headers }: Arriving): Promise<Admitted> {
-    const bytes = bodyBytesOf(headers, this.#limits.bodyBytes);
-    const load: Load = isScrape ? "metrics" : urgency;
-    const purse = await this.#purseOf(caller, load);
-    purse.pay(1 + (load === "keeps" ? KEEPING_RATIO : 1) * Math.floor(bytes / BYTES_A_TOKEN));
-    const tenant = caller.keyId === null ? null : caller.namespace;
-    if (tenant !== null && load !== "keeps" && this.#unsentOf(tenant) >= UNREAD_BYTES) {
-      throw refusal("bytes", `this tenant has not read answers of ${UNREAD_BYTES} bytes together`);
+  /** Null: callers without keys cannot be distinguished, and only the sum of all bodies is bounded. */
+  #of({ namespace, keyId }: Caller): TenantUse | null {
+    if (keyId === null) return null;
+    let tenant = this.#tenants.get(namespace);
+    if (!tenant) {
+      tenant = new TenantUse(this.#clock);
+      this.#tenants.set(namespace, tenant);
     }
-    const waits = load === "waits";
-    const left = once(waits && bytes === 0 ? () => {} : this.#occupy(tenant, load, bytes));
-    const isLarge = bytes > SMALL_BYTES;
-    const begun = async (work: number) => {
-      // Without keys, a renewal would wait for the flood of others.
-      if (tenant !== null) await this.#turns.small(`${load} ${tenant}`, work);
-    };
-    await begun(REQUEST_WORK);
-    return {
-      arrive: async () => {
-        if (isLarge) await this.#turns.large();
-        // The wait itself has limits of its own.
-        if (waits) left();
-      },
-      begin: async (items) => {
-        purse.owe(Math.floor(items / ITEMS_A_TOKEN));
-        if (items <= FEW_ITEMS) await begun(items);
-        else if (!isLarge) await this.#turns.large();
-      },
-      measured: async (work) => {
-        purse.pay(0);
-        const sinceMs = this.#clock.monotonic();
-        try {
-          return await work();
-        } finally {
-          purse.owe(TOKENS_A_MS * (this.#clock.monotonic() - sinceMs));
-        }
-      },
-      leave: (answer) => {
-        if (!answer || tenant === null) return left();
-        this.#noteUnread(tenant, answer, () => {
-          left();
-          const read = Math.min(answer.bytes(), MOST_ANSWER_BYTES);
-          if (load === "demands") purse.owe(Math.floor(read / BYTES_A_TOKEN));
-        });
-      },
-    };
-  }
-
-  /** Requests that keep leases have a bucket of their own, so that others cannot use it up. */
-  async #purseOf({ namespace, keyId }: Caller, load: Load): Promise<Purse> {
-    if (keyId === null) return UNLIMITED;
-    const { ratePerSecond } = await this.#tenantsLimits.of(namespace);
-    if (ratePerSecond === null) return UNLIMITED;
-    const [name, perSecond, what] =
-      load === "metrics"
-        ? ["metrics", METRICS.perSecond, "reads of the metrics"]
-        : load === "keeps"
-          ? ["keeps", KEEPING_RATIO * ratePerSecond, "requests that keep leases"]
-          : ["demands", ratePerSecond, "requests"];
-    const bucket = `${name} ${namespace}`;
-    return {
-      pay: (cost) => {
-        const waitMs = this.#buckets.take(bucket, { perSecond }, cost);
-        if (waitMs === 0) return;
-        const detail = `this tenant may send ${perSecond} ${what} per second; large ones count as several`;
-        throw tooMany("rate", detail, waitMs);
-      },
-      owe: (cost) => this.#buckets.charge(bucket, cost),
-    };
-  }
-
-  /**
-   * @param tenant null: callers cannot be distinguished, and only the sum of all bodies is bounded
-   * @returns the function to call when the request is answered
-   * @throws TOO_MANY_REQUESTS
-   */
-  #occupy(tenant: string | null, load: Load, bytes: number): () => void {
-    const large = bytes > SMALL_BYTES ? bytes : 0;
-    const key = `${load} ${tenant}`;
-    const known = this.#occupied.get(key);
-    const occupied = known ?? { requests: 0, bytes: 0 };
-    this.#checkRoom(tenant, load, occupied, large);
-    if (!known) this.#occupied.set(key, occupied);
-    occupied.requests += 1;
-    occupied.bytes += large;
-    this.#bytes += large;
-    return () => {
-      occupied.requests -= 1;
-      occupied.bytes -= large;
-      this.#bytes -= large;
-      if (occupied.requests === 0) this.#occupied.delete(key);
-    };
+    return tenant;
   }
 
   /** @throws TOO_MANY_REQUESTS if there is no room for another request */
-  #checkRoom(tenant: string | null, load: Load, occupied: Occupied, bytes: number): void {
+  #checkRoom(tenant: TenantUse | null, load: Load, largeBytes: number): void {
     const { tenantInFlight, tenantBodyBytes, allBodyBytes } = this.#limits;
-    if (bytes > 0 && allBodyBytes !== null && this.#bytes + bytes > allBodyBytes) {
+    const isLarge = largeBytes > 0;
+    if (isLarge && this.#shared.largeBytes + largeBytes > (allBodyBytes ?? Infinity)) {
       const why = `the bodies that this instance is reading have ${allBodyBytes} bytes together`;
       throw refusal("bytes", why);
     }
     if (tenant === null) return;
+    const use = tenant.of[load];
     const most = load === "metrics" ? METRICS.inFlight : (tenantInFlight ?? Infinity);
-    if (occupied.requests >= most) {
+    if (use.requests >= most) {
       const why = `this tenant has ${most} such requests in flight at this instance, as many as it may`;
       throw refusal("in_flight", why);
     }
     // One body of the largest size is always admitted.
-    if (bytes === 0 || occupied.bytes === 0 || tenantBodyBytes === null) return;
-    if (occupied.bytes + bytes <= tenantBodyBytes) return;
+    const isAlone = !isLarge || use.largeBytes === 0;
+    if (isAlone || use.largeBytes + largeBytes <= (tenantBodyBytes ?? Infinity)) return;
     const why = `the bodies of this tenant's requests in flight may have ${tenantBodyBytes} bytes together`;
     throw refusal("bytes", why);
   }
-
-  #unsentOf(tenant: string): number {
-    let bytes = 0;
-    for (const { unsent } of this.#unread.get(tenant) ?? []) bytes += unsent();
-    return bytes;
-  }
-
-  /** Counts an answer until it ends. */
-  #noteUnread(tenant: string, answer: Answer, ended: () => void): void {
-    const answers = this.#unread.get(tenant) ?? new Set();
-    this.#unread.set(tenant, answers.add(answer));
-    answer.onEnd(() => {
-      answers.delete(answer);
-      if (answers.size === 0) this.#unread.delete(tenant);
-      ended();
-    });
-  }
+}
+function paidOf(load: Load, ratePerSecond: number): Paid {
+  if (load === "metrics") return { perSecond: METRICS.perSecond, what: "reads of the metrics" };
+  if (load !== "keeps") return { perSecond: ratePerSecond, what: "requests" };
+  return { perSecond: KEEPING_RATIO * ratePerSecond, what: "requests that keep leases" };
 }
 
 /** The size of a request's body: as declared, or the most that it may have. */
@@ -281,14 +315,12 @@ function bodyBytesOf(headers: Headers, most: number): number {
   return declared <= most ? declared : most;
 }
 
-function refusal(scarce: "in_flight" | "bytes", why: string): ProblemError {
-  return tooMany(scarce, `${why}: retry in 1 s`, RETRY_MS);
+/** @throws TOO_MANY_REQUESTS if it leaves too much of its answers unread */
+function checkRead(tenant: TenantUse | null): void {
+  if (tenant === null || tenant.unsentBytes < UNREAD_BYTES) return;
+  throw refusal("bytes", `this tenant has not read answers of ${UNREAD_BYTES} bytes together`);
 }
 
-function once(call: () => void): () => void {
-  let called = false;
-  return () => {
-    if (!called) call();
-    called = true;
-  };
+function refusal(scarce: "in_flight" | "bytes", why: string): ProblemError {
+  return tooMany(scarce, `${why}: retry in 1 s`, RETRY_MS);
 }

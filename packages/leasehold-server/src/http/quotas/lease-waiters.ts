@@ -30,10 +30,10 @@ export class LeaseWaiters {
    * @throws LIMIT_REACHED
    */
   check(namespace: string, requests: readonly LeaseWaiter[]): void {
+    if (!requests.some(waits)) return;
     const waiters = this.#of(namespace);
     const { untilMs, forgottenMs } = waiters;
-    const isNew = (request: LeaseWaiter) =>
-      (request.queueMs ?? 0) > 0 && !untilMs.has(nameOf(request));
+    const isNew = (request: LeaseWaiter) => waits(request) && !untilMs.has(nameOf(request));
     const added = requests.filter(isNew).length;
     const isFull = () => added > 0 && untilMs.size + added > MOST_LEASE_WAITERS;
     // Once a second: a tenant at its limit asks often.
@@ -47,8 +47,9 @@ export class LeaseWaiters {
   note(namespace: string, request: LeaseWaiter, isRefused: boolean): void {
     const { queueMs = 0 } = request;
     const { untilMs } = this.#of(namespace);
-    if (!isRefused) untilMs.delete(nameOf(request));
-    else if (queueMs > 0) {
+    if (!isRefused) {
+      if (untilMs.size > 0) untilMs.delete(nameOf(request));
+    } else if (queueMs > 0) {
       const waitsMs = Math.min(queueMs, LONGEST_WAITER_MS);
       untilMs.set(nameOf(request), this.#clock.monotonic() + waitsMs);
     }
@@ -75,6 +76,10 @@ export class LeaseWaiters {
     }
     return waiters;
   }
+}
+
+function waits({ queueMs = 0 }: LeaseWaiter): boolean {
+  return queueMs > 0;
 }
 
 function nameOf({ resource, leaseId }: LeaseWaiter): string {

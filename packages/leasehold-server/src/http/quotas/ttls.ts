@@ -26,9 +26,10 @@ export class Ttls {
       this.#sinceMs = nowMs;
     }
     const used = this.#used.get(namespace) ?? new Set();
-    const fresh = new Set(requests.map(({ ttlMs }) => Math.ceil(ttlMs / 1_000)));
-    for (const known of used) fresh.delete(known);
-    if (fresh.size > 0 && used.size + fresh.size > MOST) {
+    const seconds = requests.map(({ ttlMs }) => Math.ceil(ttlMs / 1_000));
+    if (seconds.every((one) => used.has(one))) return;
+    const fresh = new Set(seconds.filter((one) => !used.has(one)));
+    if (used.size + fresh.size > MOST) {
       const detail = `a tenant may use ${MOST} different TTLs, in whole seconds, within ${PERIOD_MS / 1_000} s at each instance`;
       throw tooMany("ttls", detail, PERIOD_MS - (nowMs - this.#sinceMs));
     }
