@@ -6,7 +6,12 @@
  */
 import { allDiffer, type CallOptions, type Failed, type Grant } from "../../core/index.js";
 import { isoTime } from "../../env/index.js";
-import { type Engine, type LeaseOperations, operationsOn } from "../../store-kit/index.js";
+import {
+  type Engine,
+  type LeaseOperations,
+  type LoadedKeys,
+  operationsOn,
+} from "../../store-kit/index.js";
 import { DEFAULT_TIMEOUT_MS, type Sql } from "./connection.js";
 import { CONFIRM } from "./connection-pool.js";
 import { failedOutcome } from "./failures.js";
@@ -15,7 +20,7 @@ import { loading, type Version } from "./lease-load.js";
 import { acquireHead, releaseAndWake } from "./lease-queue-statements.js";
 import { saving } from "./lease-save.js";
 import type { Connections } from "./shared.js";
-import { askLean, type LeanStatement } from "./statement.js";
+import type { FastAnswers, FastStatement, LeanStatement } from "./statement.js";
 
 /** Times are exact to the microsecond, which a double is not in milliseconds. */
 const textOf = (ms: number) => isoTime(Math.floor(ms + 0.0005));
@@ -26,33 +31,45 @@ export function operationsByRules(
   assertOpen: () => void,
 ): LeaseOperations {
   const options = { textOf, clock, timeoutMs: DEFAULT_TIMEOUT_MS };
-  const rules = operationsOn(leaseEngine(general, assertOpen), options);
+  const engine = leaseEngine(general, assertOpen);
   // What keeps or ends a lease has connections of its own.
-  const keeping = operationsOn(leaseEngine(control, assertOpen), options);
+  const keepingEngine = leaseEngine(control, assertOpen);
+  const [rules, keeping] = [operationsOn(engine, options), operationsOn(keepingEngine, options)];
 
-  /** @param lean null: it suits none of the requests */
+  /** @param fast null: it suits none of the requests */
   async function decided<Request extends Grant, Outcome>(
     sql: Sql,
     requests: readonly Request[],
     { timeoutMs = DEFAULT_TIMEOUT_MS, ...more }: CallOptions = {},
-    lean: LeanStatement<Outcome> | null,
-    rest: (some: readonly Request[], options: CallOptions) => Promise<(Outcome | Failed)[]>,
+    fast: FastStatement<Outcome> | null,
+    rest: (
+      some: readonly Request[],
+      options: CallOptions,
+      loaded: LoadedKeys<Version> | null,
+    ) => Promise<(Outcome | Failed)[]>,
   ): Promise<(Outcome | Failed)[]> {
-    // A lean statement has each key once.
-    if (!lean || !allDiffer(requests.map(({ resource }) => resource))) {
-      return rest(requests, { timeoutMs, ...more });
+    // A fast statement has each key once.
+    if (!fast || !allDiffer(requests.map(({ resource }) => resource))) {
+      return rest(requests, { timeoutMs, ...more }, null);
     }
     const sinceMs = clock.monotonic();
-    const outcomes = await askLean(lean, requests.length, async (text, values) => {
+    let answers: FastAnswers<Outcome>;
+    try {
       assertOpen();
-      return sql.query(text, values, { timeoutMs });
-    });
+      answers = fast.answersOf(await sql.query(fast.text, fast.values, { timeoutMs }));
+    } catch (error) {
+      const failed = failedOutcome(error);
+      return requests.map(() => failed);
+    }
+    const { nowMs, outcomes, loaded } = answers;
     const open = outcomes.flatMap((outcome, at) => (outcome === null ? [at] : []));
     if (open.length > 0) {
       const leftMs = Math.max(0, timeoutMs - (clock.monotonic() - sinceMs));
       const asked = open.map((at) => requests[at] as Request);
-      const answers = await rest(asked, { timeoutMs: leftMs, ...more });
-      for (const [nth, at] of open.entries()) outcomes[at] = answers[nth] as Outcome | Failed;
+      const keys = open.flatMap((at) => loaded?.[at] ?? []);
+      const first = keys.length === open.length ? { nowMs, keys } : null;
+      const decided = await rest(asked, { timeoutMs: leftMs, ...more }, first);
+      for (const [nth, at] of open.entries()) outcomes[at] = decided[nth] as Outcome | Failed;
     }
     return outcomes as (Outcome | Failed)[];
   }
@@ -61,14 +78,39 @@ export function operationsByRules(
     acquire(requests, given) {
       const replaced = given?.returnReplaced ?? false;
       const waits = requests.some(({ queueMs }) => queueMs);
-      const lean = waits && !replaced ? acquireHead(requests) : leanAcquire(requests, replaced);
-      return decided(general, requests, given, lean, rules.acquire);
+      const fast = waits && !replaced ? acquireHead(requests) : leanAcquire(requests, replaced);
+      return decided(general, requests, given, fast, (some, left, loaded) => {
+        const { acquire } = loaded ? operationsOn(startingWith(loaded, engine), options) : rules;
+        return acquire(some, left);
+      });
     },
     renew: (requests, given) =>
-      decided(control, requests, given, leanRenew(requests), keeping.renew),
+      decided(control, requests, given, fastOf(leanRenew(requests)), keeping.renew),
     release: (requests, given) =>
-      decided(control, requests, given, releaseAndWake(requests), keeping.release),
+      decided(control, requests, given, fastOf(releaseAndWake(requests)), keeping.release),
     revoke: rules.revoke,
+  };
+}
+
+function fastOf<Outcome>(lean: LeanStatement<Outcome> | null): FastStatement<Outcome> | null {
+  return (
+    lean && {
+      ...lean,
+      answersOf: ([row = {}]) => ({ nowMs: 0, outcomes: lean.outcomes(row), loaded: [] }),
+    }
+  );
+}
+
+/** The engine where the first load is done already, by a statement that has also granted what it could. */
+function startingWith(loaded: LoadedKeys<Version>, engine: Engine<Version>): Engine<Version> {
+  let first: LoadedKeys<Version> | null = loaded;
+  return {
+    ...engine,
+    async load(...asked) {
+      const known = first ?? (await engine.load(...asked));
+      first = null;
+      return known;
+    },
   };
 }
 

@@ -10,11 +10,13 @@ import type {
   RenewRequest,
 } from "../../core/index.js";
 import { invariant } from "../../env/index.js";
+import { EMPTY_QUEUE, type Loaded } from "../../store-kit/index.js";
 import { keyColumns } from "./keys.js";
 import {
   ACQUIRE_FREE,
   ACQUIRE_FREE_MIXED,
   type FreeRow,
+  type LeftRow,
   type LiveRow,
   RELEASE_HELD,
   RELEASE_HELD_MIXED,
@@ -23,7 +25,8 @@ import {
   type ReleasedRow,
   type ReplacedGrant,
 } from "./lease-lean-statements.js";
-import { type LeanStatement, listOf } from "./statement.js";
+import { recordOf, type Version } from "./lease-load.js";
+import { type FastStatement, type LeanStatement, listOf } from "./statement.js";
 import { safeToken, termOf, viewOf } from "./views.js";
 
 /**
@@ -33,7 +36,7 @@ import { safeToken, termOf, viewOf } from "./views.js";
 export function leanAcquire(
   batch: readonly AcquireRequest[],
   returnReplaced: boolean,
-): LeanStatement<AcquireOutcome> | null {
+): (LeanStatement<AcquireOutcome> & FastStatement<AcquireOutcome>) | null {
   const [first] = batch;
   if (!first) return null;
   const { namespace, holder, ttlMs, metadata = null } = first;
@@ -48,6 +51,35 @@ export function leanAcquire(
       ? { text: ACQUIRE_FREE, values: [namespace, holder, ttlMs, metadata, ...columns(batch)] }
       : { text: ACQUIRE_FREE_MIXED, values: [...mixedAcquires(batch), returnReplaced] }),
     outcomes: (row) => granted(batch, row as unknown as FreeRow),
+    answersOf([row]) {
+      const free = row as unknown as FreeRow;
+      const loaded = new Array<Loaded<Version> | null>(batch.length).fill(null);
+      for (const left of jsonOf<LeftRow>(free.rest))
+        loaded[left[0] - 1] = loadedFrom(left, free.token);
+      return { nowMs: free.now, outcomes: granted(batch, free), loaded };
+    },
+  };
+}
+
+function loadedFrom(left: LeftRow, leastToken: number): Loaded<Version> {
+  const [, hasWaiter, version, leaseId, holder, token, ttlMs] = left;
+  const [, , , , , , , grantedAt, renewedAt, expiresAt, ended, metadata, isPaused] = left;
+  return {
+    version,
+    isPaused,
+    leastToken,
+    queue: hasWaiter ? null : EMPTY_QUEUE,
+    record: recordOf({
+      leaseId,
+      holder,
+      token,
+      ttlMs,
+      grantedAt,
+      renewedAt,
+      expiresAt,
+      ended,
+      metadata,
+    }),
   };
 }
 

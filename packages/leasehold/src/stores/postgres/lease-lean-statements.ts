@@ -18,8 +18,8 @@
  * - A renewal and a release look their row up and lock it in one step. If another transaction has changed it meanwhile,
  *   the lock is on a version that this statement does not see: then it changes nothing.
  */
-import type { LeaseState } from "../../core/index.js";
-import { CLOCK, epochMs, excludes, isLive, KEY, untilMs } from "./lease-rows.js";
+import type { LeaseRecord, LeaseState } from "../../core/index.js";
+import { CLOCK, epochMs, excludes, isLive, KEY, microsOf, untilMs } from "./lease-rows.js";
 import { afterMs, type Columns, grantId, SAME_KEY, unnested } from "./sql-parts.js";
 
 /** Where the values of a request are: the same ones for all, or a column of its row `i`, `s` or `k`. */
@@ -86,7 +86,26 @@ export interface FreeRow {
   readonly names: string | null;
   /** A JSON array of {@link ReplacedGrant}, if the request is for those. */
   readonly replaced?: string | null;
+  /** A JSON array of {@link LeftRow}: what is not free. */
+  readonly rest: string | null;
 }
+
+/** What the rules need of a row to refuse a request, or to grant it again. */
+export type LeftRow = readonly [
+  n: number,
+  hasWaiter: boolean,
+  version: string,
+  leaseId: string,
+  holder: string,
+  token: number,
+  ttlMs: number,
+  grantedAt: number,
+  renewedAt: number | null,
+  expiresAt: number,
+  ended: LeaseRecord["ended"],
+  metadata: string | null,
+  paused: boolean,
+];
 
 /** What a granted request has replaced, as in `AcquireRow`. Times are milliseconds since the epoch. */
 export type ReplacedGrant = readonly [
@@ -170,7 +189,11 @@ SELECT c.token, ${epochMs("c.now")} AS now,
   CASE WHEN t.is_all THEN ${listed(withToken("s.n", asks.token), "seen s WHERE s.at IS NULL")} END AS created,
   CASE WHEN NOT t.is_all THEN
     (SELECT json_agg(json_build_array(x.namespace, x.resource, x.token))::text FROM created x)
-  END AS names${asks.result}
+  END AS names, (
+    SELECT json_agg(json_build_array(s.n, ${hasWaiter("l", "l.namespace")}, l.xmin::text, l.lease_id, l.holder, l.token, l.ttl_ms,
+      ${microsOf("l.granted_at")}, ${microsOf("l.renewed_at")}, ${microsOf("l.expires_at")}, l.ended, l.metadata, l.paused))::text
+    FROM seen s JOIN leasehold.lease l ON l.ctid = s.at WHERE NOT s.is_free
+  ) AS rest${asks.result}
 FROM clock c CROSS JOIN counted t`;
 
 /** Grants what is free. Values: namespace, holder, ttlMs, metadata, resources, leaseIds. */

@@ -8,7 +8,7 @@ import {
 } from "../../store-kit/index.js";
 import type { Parameter, Scalar } from "./connection.js";
 import { keyColumns } from "./keys.js";
-import { CLOCK, KEY } from "./lease-rows.js";
+import { CLOCK, KEY, microsOf } from "./lease-rows.js";
 import { SAME_KEY, unnested } from "./sql-parts.js";
 import { ANY_WAITER } from "./wait-queue.js";
 
@@ -17,9 +17,6 @@ import { ANY_WAITER } from "./wait-queue.js";
  */
 export type Version = string | null;
 
-/** Times go in and out as microseconds since 1970, which a double holds exactly. `extract` would be numeric, and slower. */
-const microsOf = (time: string) => `(date_part('epoch', ${time}) * 1000000)::bigint`;
-
 /** A range with an order: only the index of the lease ids has that, so the planner never reads all waiters of the key. */
 const ownWaiter = (id: string) => `(
       SELECT w.* FROM leasehold.waiter w
@@ -27,29 +24,44 @@ const ownWaiter = (id: string) => `(
       ORDER BY w.lease_id LIMIT 1
     )`;
 
-const load = (hasQueue: boolean) => `
-WITH ${CLOCK}
+interface LoadParts {
+  readonly hasQueue: boolean;
+  /** More common table expressions, a column and a join; the rows i of keys that a condition leaves out have nulls. */
+  readonly with?: string;
+  readonly column?: string;
+  readonly join?: string;
+  readonly where?: string;
+}
+
+export const loadStatement = ({
+  hasQueue,
+  with: more = "",
+  column = "",
+  join = "",
+  where = "true",
+}: LoadParts) => `
+WITH ${CLOCK}${more}
 SELECT i.n::int AS n, ${microsOf("c.now")} AS now, greatest(c.token, (
     SELECT f.token + 1 FROM leasehold.token_floor f WHERE f.namespace = i.namespace
-  )) AS "leastToken", l.*${
+  )) AS "leastToken"${column}, l.*${
     hasQueue
       ? `,
   cardinality(p.places) AS waiters, p.holders[1] AS "firstHolder", o.own`
       : ""
   }
 FROM ${unnested([...KEY, ...(hasQueue ? ([["ids", "text"]] as const) : [])])}
-CROSS JOIN clock c LEFT JOIN LATERAL (
+CROSS JOIN clock c${join} LEFT JOIN LATERAL (
   SELECT l.xmin::text AS version, l.lease_id AS "leaseId", l.holder, l.token, l.ttl_ms AS "ttlMs",
     ${microsOf("l.granted_at")} AS "grantedAt", ${microsOf("l.renewed_at")} AS "renewedAt",
     ${microsOf("l.expires_at")} AS "expiresAt", l.ended, l.metadata, l.paused
-  FROM leasehold.lease l WHERE ${SAME_KEY("l", "i")} OFFSET 0
+  FROM leasehold.lease l WHERE ${SAME_KEY("l", "i")} AND ${where} OFFSET 0
 ) l ON true${
   hasQueue
     ? `
 LEFT JOIN LATERAL (
   SELECT array_agg(w.place ORDER BY w.place) AS places, array_agg(w.holder ORDER BY w.place) AS holders
   FROM leasehold.waiter w
-  WHERE ${ANY_WAITER} AND ${SAME_KEY("w", "i")} AND w.expires_at > c.now
+  WHERE ${ANY_WAITER} AND ${where} AND ${SAME_KEY("w", "i")} AND w.expires_at > c.now
 ) p ON true LEFT JOIN LATERAL (
   SELECT string_agg(w.lease_id || ':' || width_bucket(w.place, p.places) - 1 || ':' || ${microsOf("w.expires_at")}, ',') AS own
   FROM unnest(string_to_array(i.ids, ',')) a (id) CROSS JOIN LATERAL ${ownWaiter("a.id")} w
@@ -59,15 +71,19 @@ LEFT JOIN LATERAL (
 }`;
 
 /** Values: namespaces, resources. */
-const LOAD = load(false);
+const LOAD = loadStatement({ hasQueue: false });
 /** Values: namespaces, resources, the lease ids of each whose positions are needed, with commas between them. */
-const LOAD_QUEUE = load(true);
+const LOAD_QUEUE = loadStatement({ hasQueue: true });
 
-interface Row extends Record<string, Scalar> {
+export interface LoadedRow extends Record<string, Scalar>, RecordColumns {
   readonly n: number;
   readonly now: number;
   readonly leastToken: number;
   readonly version: Version;
+  readonly paused: boolean | null;
+}
+
+export interface RecordColumns {
   /** Empty for a row of a resource that was paused and never leased; null: there is no row. */
   readonly leaseId: string | null;
   readonly holder: string;
@@ -78,10 +94,9 @@ interface Row extends Record<string, Scalar> {
   readonly expiresAt: number;
   readonly ended: LeaseRecord["ended"];
   readonly metadata: string | null;
-  readonly paused: boolean | null;
 }
 
-interface QueueRow extends Row {
+export interface LoadedQueueRow extends LoadedRow {
   /** Null: there is none. */
   readonly waiters: number | null;
   readonly firstHolder: string | null;
@@ -95,23 +110,25 @@ export function loading(keys: readonly KeyToLoad[], needsQueue: boolean) {
   return {
     text: needsQueue ? LOAD_QUEUE : LOAD,
     values,
-    loadedOf: (rows: readonly (Row | QueueRow)[]): LoadedKeys<Version> => {
+    loadedOf: (rows: readonly (LoadedRow | LoadedQueueRow)[]): LoadedKeys<Version> => {
       const loaded = new Array<Loaded<Version>>(keys.length);
-      for (const row of rows) {
-        loaded[row.n - 1] = {
-          record: recordOf(row),
-          version: row.version,
-          isPaused: row.paused ?? false,
-          leastToken: row.leastToken,
-          queue: "own" in row ? queueOf(row as QueueRow) : null,
-        };
-      }
+      for (const row of rows) loaded[row.n - 1] = loadedOf(row);
       return { nowMs: (rows[0]?.now ?? 0) / 1_000, keys: loaded };
     },
   };
 }
 
-function recordOf(row: Row): LeaseRecord | null {
+export function loadedOf(row: LoadedRow | LoadedQueueRow): Loaded<Version> {
+  return {
+    record: recordOf(row),
+    version: row.version,
+    isPaused: row.paused ?? false,
+    leastToken: row.leastToken,
+    queue: "own" in row ? queueOf(row as LoadedQueueRow) : null,
+  };
+}
+
+export function recordOf(row: RecordColumns): LeaseRecord | null {
   const { leaseId, holder, token, ttlMs, ended, metadata } = row;
   if (!leaseId) return null;
   return {
@@ -127,7 +144,7 @@ function recordOf(row: Row): LeaseRecord | null {
   };
 }
 
-function queueOf({ waiters, firstHolder, own }: QueueRow): Loaded<Version>["queue"] {
+function queueOf({ waiters, firstHolder, own }: LoadedQueueRow): Loaded<Version>["queue"] {
   if (!waiters) return EMPTY_QUEUE;
   const positions = (own ?? "").split(",").map((text) => {
     const [leaseId = "", ahead, expiresAt] = text.split(":");

@@ -1,6 +1,6 @@
 /**
- * The lean statements where callers wait: the first waiter takes a free resource, and a release wakes the next one. What they
- * leave undecided is loaded: a waiter that is not the first, and a release by a lease id that waits itself.
+ * The fast statements where callers wait: the first waiter takes a free resource, and a release wakes the next one. The rules
+ * decide what they leave: a waiter that is not the first, and a release by a lease id that waits itself.
  */
 import type {
   AcquireOutcome,
@@ -8,10 +8,12 @@ import type {
   ReleaseOutcome,
   ReleaseRequest,
 } from "../../core/index.js";
+import type { Loaded } from "../../store-kit/index.js";
 import { keyColumns } from "./keys.js";
-import { CLOCK, epochMs, excludes, KEY } from "./lease-rows.js";
+import { type LoadedQueueRow, loadedOf, loadStatement, type Version } from "./lease-load.js";
+import { excludes, KEY } from "./lease-rows.js";
 import { afterMs, type Columns, SAME_KEY, unnested } from "./sql-parts.js";
-import { type LeanStatement, listOf } from "./statement.js";
+import { type FastStatement, type LeanStatement, listOf } from "./statement.js";
 import { safeToken, termOf } from "./views.js";
 import { ANY_WAITER, wakeFirst } from "./wait-queue.js";
 
@@ -20,8 +22,9 @@ const inOrder = (columns: Columns) =>
 const GRANT: Columns = [...KEY, ["asked_id", "text"]];
 
 /** Values: namespaces, resources, leaseIds, holders, ttlMs, metadata. */
-const ACQUIRE_HEAD = `
-WITH ${CLOCK},
+const ACQUIRE_HEAD = loadStatement({
+  hasQueue: true,
+  with: `,
   locked AS MATERIALIZED (
     SELECT i.*, k.* FROM ${inOrder([...GRANT, ["asked_by", "text"], ["asked_ms", "int"], ["asked_metadata", "text"]])}
     CROSS JOIN clock c CROSS JOIN LATERAL (
@@ -48,13 +51,19 @@ WITH ${CLOCK},
     DELETE FROM leasehold.waiter w USING granted g
     WHERE ${SAME_KEY("w", "g")} AND w.lease_id = g.lease_id
     RETURNING 1
-  )
-SELECT ${epochMs("c.now")} AS now,
-  (SELECT string_agg(g.n || ':' || g.token, ',') FROM granted g) AS granted
-FROM clock c`;
+  )`,
+  column: ", g.token AS granted",
+  join: " LEFT JOIN granted g ON g.n = i.n",
+  where: "g.n IS NULL",
+});
 
-/** Grants what is free to the first of its waiters, or to any caller where there is none. */
-export function acquireHead(batch: readonly AcquireRequest[]): LeanStatement<AcquireOutcome> {
+interface HeadRow extends LoadedQueueRow {
+  /** The token of the grant; null: the key was loaded. */
+  readonly granted: number | null;
+}
+
+/** Grants what is free to the first of its waiters, or to any caller where there is none, and loads the other keys. */
+export function acquireHead(batch: readonly AcquireRequest[]): FastStatement<AcquireOutcome> {
   return {
     text: ACQUIRE_HEAD,
     values: [
@@ -64,16 +73,19 @@ export function acquireHead(batch: readonly AcquireRequest[]): LeanStatement<Acq
       batch.map(({ ttlMs }) => ttlMs),
       batch.map(({ metadata = null }) => metadata),
     ],
-    outcomes(row) {
-      const { now, granted } = row as unknown as { now: number; granted: string | null };
+    answersOf(rows) {
       const outcomes = new Array<AcquireOutcome | null>(batch.length).fill(null);
-      for (const text of listOf(granted)) {
-        const [n = 0, token = 0] = text.split(":").map(Number);
+      const loaded = new Array<Loaded<Version> | null>(batch.length).fill(null);
+      let nowMs = 0;
+      for (const row of rows as readonly unknown[] as readonly HeadRow[]) {
+        const { n, now, granted } = row;
+        nowMs = now / 1_000;
         const ttlMs = batch[n - 1]?.ttlMs ?? 0;
-        const term = termOf({ ttlMs, remainingMs: ttlMs, expiresAt: now + ttlMs });
-        outcomes[n - 1] = { status: "acquired", token: safeToken(token), ...term };
+        const term = termOf({ ttlMs, remainingMs: ttlMs, expiresAt: nowMs + ttlMs });
+        if (granted === null) loaded[n - 1] = loadedOf(row);
+        else outcomes[n - 1] = { status: "acquired", token: safeToken(granted), ...term };
       }
-      return outcomes;
+      return { nowMs, outcomes, loaded };
     },
   };
 }
