@@ -17,7 +17,7 @@ import { CONFIRM } from "./connection-pool.js";
 import { failedOutcome } from "./failures.js";
 import { leanAcquire, leanRenew } from "./lease-lean-outcomes.js";
 import { loading, type Version } from "./lease-load.js";
-import { acquireHead, releaseAndWake } from "./lease-queue-statements.js";
+import { acquireOrJoin, releaseAndWake } from "./lease-queue-statements.js";
 import { saving } from "./lease-save.js";
 import type { Connections } from "./shared.js";
 import type { FastAnswers, FastStatement, LeanStatement } from "./statement.js";
@@ -37,7 +37,7 @@ export function operationsByRules(
   const [rules, keeping] = [operationsOn(engine, options), operationsOn(keepingEngine, options)];
 
   /** @param fast null: it suits none of the requests */
-  async function decided<Request extends Grant, Outcome>(
+  async function decided<Request extends Grant, Outcome extends { readonly status: string }>(
     sql: Sql,
     requests: readonly Request[],
     { timeoutMs = DEFAULT_TIMEOUT_MS, ...more }: CallOptions = {},
@@ -66,10 +66,15 @@ export function operationsByRules(
     if (open.length > 0) {
       const leftMs = Math.max(0, timeoutMs - (clock.monotonic() - sinceMs));
       const asked = open.map((at) => requests[at] as Request);
-      const keys = open.flatMap((at) => loaded?.[at] ?? []);
+      const keys = open.flatMap((at) => loaded[at] ?? []);
       const first = keys.length === open.length ? { nowMs, keys } : null;
       const decided = await rest(asked, { timeoutMs: leftMs, ...more }, first);
-      for (const [nth, at] of open.entries()) outcomes[at] = decided[nth] as Outcome | Failed;
+      for (const [nth, at] of open.entries()) {
+        const outcome = decided[nth] as Outcome | Failed;
+        const hasJoined = loaded[at]?.queue?.positions.has((requests[at] as Request).leaseId);
+        const isFailed = outcome.status === "failed";
+        outcomes[at] = isFailed && hasJoined ? { ...outcome, applied: "maybe" } : outcome;
+      }
     }
     return outcomes as (Outcome | Failed)[];
   }
@@ -78,7 +83,9 @@ export function operationsByRules(
     acquire(requests, given) {
       const replaced = given?.returnReplaced ?? false;
       const waits = requests.some(({ queueMs }) => queueMs);
-      const fast = waits && !replaced ? acquireHead(requests) : leanAcquire(requests, replaced);
+      const fast = waits
+        ? acquireOrJoin(requests, textOf, replaced)
+        : leanAcquire(requests, replaced);
       return decided(general, requests, given, fast, (some, left, loaded) => {
         const { acquire } = loaded ? operationsOn(startingWith(loaded, engine), options) : rules;
         return acquire(some, left);

@@ -18,19 +18,20 @@ import { ANY_WAITER } from "./wait-queue.js";
 export type Version = string | null;
 
 /** A range with an order: only the index of the lease ids has that, so the planner never reads all waiters of the key. */
-const ownWaiter = (id: string) => `(
+export const ownWaiter = (key: string, id: string) => `(
       SELECT w.* FROM leasehold.waiter w
-      WHERE ${SAME_KEY("w", "i")} AND w.lease_id >= ${id} AND w.lease_id <= ${id}
+      WHERE ${SAME_KEY("w", key)} AND w.lease_id >= ${id} AND w.lease_id <= ${id}
       ORDER BY w.lease_id LIMIT 1
     )`;
 
 interface LoadParts {
   readonly hasQueue: boolean;
-  /** More common table expressions, a column and a join; the rows i of keys that a condition leaves out have nulls. */
+  /** More common table expressions, columns and joins. */
   readonly with?: string;
   readonly column?: string;
   readonly join?: string;
-  readonly where?: string;
+  /** Which keys need their queues. */
+  readonly needsQueue?: string;
 }
 
 export const loadStatement = ({
@@ -38,7 +39,7 @@ export const loadStatement = ({
   with: more = "",
   column = "",
   join = "",
-  where = "true",
+  needsQueue = "true",
 }: LoadParts) => `
 WITH ${CLOCK}${more}
 SELECT i.n::int AS n, ${microsOf("c.now")} AS now, greatest(c.token, (
@@ -54,17 +55,17 @@ CROSS JOIN clock c${join} LEFT JOIN LATERAL (
   SELECT l.xmin::text AS version, l.lease_id AS "leaseId", l.holder, l.token, l.ttl_ms AS "ttlMs",
     ${microsOf("l.granted_at")} AS "grantedAt", ${microsOf("l.renewed_at")} AS "renewedAt",
     ${microsOf("l.expires_at")} AS "expiresAt", l.ended, l.metadata, l.paused
-  FROM leasehold.lease l WHERE ${SAME_KEY("l", "i")} AND ${where} OFFSET 0
+  FROM leasehold.lease l WHERE ${SAME_KEY("l", "i")} OFFSET 0
 ) l ON true${
   hasQueue
     ? `
 LEFT JOIN LATERAL (
   SELECT array_agg(w.place ORDER BY w.place) AS places, array_agg(w.holder ORDER BY w.place) AS holders
   FROM leasehold.waiter w
-  WHERE ${ANY_WAITER} AND ${where} AND ${SAME_KEY("w", "i")} AND w.expires_at > c.now
+  WHERE ${ANY_WAITER} AND ${needsQueue} AND ${SAME_KEY("w", "i")} AND w.expires_at > c.now
 ) p ON true LEFT JOIN LATERAL (
   SELECT string_agg(w.lease_id || ':' || width_bucket(w.place, p.places) - 1 || ':' || ${microsOf("w.expires_at")}, ',') AS own
-  FROM unnest(string_to_array(i.ids, ',')) a (id) CROSS JOIN LATERAL ${ownWaiter("a.id")} w
+  FROM unnest(string_to_array(i.ids, ',')) a (id) CROSS JOIN LATERAL ${ownWaiter("i", "a.id")} w
   WHERE p.places IS NOT NULL AND w.expires_at > c.now
 ) o ON true`
     : ""

@@ -1,33 +1,52 @@
 /**
- * The fast statements where callers wait: the first waiter takes a free resource, and a release wakes the next one. The rules
- * decide what they leave: a waiter that is not the first, and a release by a lease id that waits itself.
+ * The fast statements where callers wait: the first waiter takes a free resource, the others join the queue, and a release wakes
+ * the next one. The rules decide what they leave: the answer to those that wait, and a release by a lease id that waits itself.
  */
-import type {
-  AcquireOutcome,
-  AcquireRequest,
-  ReleaseOutcome,
-  ReleaseRequest,
+import {
+  type AcquireOutcome,
+  type AcquireRequest,
+  LONGEST_WAITER_MS,
+  type ReleaseOutcome,
+  type ReleaseRequest,
+  viewOf,
 } from "../../core/index.js";
+import { invariant } from "../../env/index.js";
 import type { Loaded } from "../../store-kit/index.js";
 import { keyColumns } from "./keys.js";
-import { type LoadedQueueRow, loadedOf, loadStatement, type Version } from "./lease-load.js";
-import { excludes, KEY } from "./lease-rows.js";
+import {
+  type LoadedQueueRow,
+  loadedOf,
+  loadStatement,
+  ownWaiter,
+  recordOf,
+  type Version,
+} from "./lease-load.js";
+import { excludes, KEY, microsOf } from "./lease-rows.js";
 import { afterMs, type Columns, SAME_KEY, unnested } from "./sql-parts.js";
 import { type FastStatement, type LeanStatement, listOf } from "./statement.js";
 import { safeToken, termOf } from "./views.js";
-import { ANY_WAITER, wakeFirst } from "./wait-queue.js";
+import { ANY_WAITER, COMES_AGAIN, PLACE_OF, wakeFirst } from "./wait-queue.js";
 
 const inOrder = (columns: Columns) =>
   `(SELECT * FROM ${unnested(columns)} ORDER BY i.namespace COLLATE "C", i.resource COLLATE "C") i`;
 const GRANT: Columns = [...KEY, ["asked_id", "text"]];
+const ACQUIRE: Columns = [
+  ...GRANT,
+  ["asked_by", "text"],
+  ["asked_ms", "int"],
+  ["asked_metadata", "text"],
+  ["queue_ms", "float8"],
+];
 
-/** Values: namespaces, resources, leaseIds, holders, ttlMs, metadata. */
-const ACQUIRE_HEAD = loadStatement({
+const WAITS_MS = `least(i.queue_ms, ${LONGEST_WAITER_MS})`;
+
+/** Values: those of ACQUIRE. */
+const ACQUIRE_OR_JOIN = loadStatement({
   hasQueue: true,
   with: `,
+  asked AS MATERIALIZED (SELECT * FROM ${inOrder(ACQUIRE)}),
   locked AS MATERIALIZED (
-    SELECT i.*, k.* FROM ${inOrder([...GRANT, ["asked_by", "text"], ["asked_ms", "int"], ["asked_metadata", "text"]])}
-    CROSS JOIN clock c CROSS JOIN LATERAL (
+    SELECT i.*, k.* FROM asked i CROSS JOIN clock c CROSS JOIN LATERAL (
       SELECT l.ctid AS at, l.token FROM leasehold.lease l
       WHERE ${SAME_KEY("l", "i")} AND l.lease_id <> i.asked_id AND NOT ${excludes("l")} AND NOT l.paused
         AND (NOT ${ANY_WAITER} OR coalesce((
@@ -51,41 +70,95 @@ const ACQUIRE_HEAD = loadStatement({
     DELETE FROM leasehold.waiter w USING granted g
     WHERE ${SAME_KEY("w", "g")} AND w.lease_id = g.lease_id
     RETURNING 1
+  ),
+  joined AS (
+    INSERT INTO leasehold.waiter AS w (namespace, resource, lease_id, holder, expires_at, place)
+    OVERRIDING SYSTEM VALUE
+    SELECT i.namespace, i.resource, i.asked_id, i.asked_by, ${afterMs(WAITS_MS)}, ${PLACE_OF("i.n")}
+    FROM asked i CROSS JOIN clock c JOIN leasehold.lease l ON ${SAME_KEY("l", "i")}
+    -- The rules decide on what may be this caller's already.
+    WHERE i.queue_ms > 0 AND l.lease_id <> i.asked_id
+      AND NOT EXISTS (SELECT FROM granted g WHERE g.n = i.n) AND NOT EXISTS (
+        SELECT FROM ${ownWaiter("i", "i.asked_id")} w WHERE w.expires_at > ${afterMs(`${WAITS_MS} / 2`)}
+      )
+    ORDER BY i.namespace COLLATE "C", i.resource COLLATE "C"
+    ${COMES_AGAIN}
+    RETURNING w.namespace, w.resource, ${microsOf("w.expires_at")} AS until
   )`,
-  column: ", g.token AS granted",
-  join: " LEFT JOIN granted g ON g.n = i.n",
-  where: "g.n IS NULL",
+  column: ", g.token AS granted, j.until",
+  join: ` LEFT JOIN granted g ON g.n = i.n LEFT JOIN joined j ON ${SAME_KEY("j", "i")}`,
+  needsQueue: "g.n IS NULL",
 });
 
-interface HeadRow extends LoadedQueueRow {
-  /** The token of the grant; null: the key was loaded. */
+interface AnswerRow extends LoadedQueueRow {
+  /** The token of the grant, and the row as it was before; null: the key was loaded. */
   readonly granted: number | null;
+  /** How long the position of this request stays; null: it has not joined. */
+  readonly until: number | null;
 }
 
-/** Grants what is free to the first of its waiters, or to any caller where there is none, and loads the other keys. */
-export function acquireHead(batch: readonly AcquireRequest[]): FastStatement<AcquireOutcome> {
+/**
+ * Grants what is free to the first of its waiters, or to any caller where there is none. The others join the queue, and their
+ * keys are loaded.
+ */
+export function acquireOrJoin(
+  batch: readonly AcquireRequest[],
+  textOf: (ms: number) => string,
+  returnReplaced: boolean,
+): FastStatement<AcquireOutcome> {
   return {
-    text: ACQUIRE_HEAD,
+    text: ACQUIRE_OR_JOIN,
     values: [
       ...keyColumns(batch),
       batch.map(({ leaseId }) => leaseId),
       batch.map(({ holder }) => holder),
       batch.map(({ ttlMs }) => ttlMs),
       batch.map(({ metadata = null }) => metadata),
+      batch.map(({ queueMs = 0 }) => queueMs),
     ],
     answersOf(rows) {
       const outcomes = new Array<AcquireOutcome | null>(batch.length).fill(null);
       const loaded = new Array<Loaded<Version> | null>(batch.length).fill(null);
-      let nowMs = 0;
-      for (const row of rows as readonly unknown[] as readonly HeadRow[]) {
-        const { n, now, granted } = row;
-        nowMs = now / 1_000;
-        const ttlMs = batch[n - 1]?.ttlMs ?? 0;
+      const nowMs = (Number(rows[0]?.now) || 0) / 1_000;
+      for (const row of rows as readonly unknown[] as readonly AnswerRow[]) {
+        const { n, granted } = row;
+        const request = batch[n - 1];
+        invariant(request, "answers to requests");
+        if (granted === null) {
+          loaded[n - 1] = withJoined(loadedOf(row), request, row.until);
+          continue;
+        }
+        const { ttlMs } = request;
         const term = termOf({ ttlMs, remainingMs: ttlMs, expiresAt: nowMs + ttlMs });
-        if (granted === null) loaded[n - 1] = loadedOf(row);
-        else outcomes[n - 1] = { status: "acquired", token: safeToken(granted), ...term };
+        const before = returnReplaced ? recordOf(row) : null;
+        outcomes[n - 1] = {
+          status: "acquired",
+          token: safeToken(granted),
+          ...term,
+          ...(before && { replaced: viewOf(request, before, nowMs, textOf) }),
+        };
       }
       return { nowMs, outcomes, loaded };
+    },
+  };
+}
+
+/** A statement does not see the position that it adds. */
+function withJoined(
+  key: Loaded<Version>,
+  { leaseId, holder }: AcquireRequest,
+  until: number | null,
+): Loaded<Version> {
+  if (until === null || key.queue === null) return key;
+  const { count, firstHolder, positions } = key.queue;
+  const own = positions.get(leaseId);
+  const position = { ahead: own?.ahead ?? count, expiresAtMs: until / 1_000 };
+  return {
+    ...key,
+    queue: {
+      count: own ? count : count + 1,
+      firstHolder: count > 0 ? firstHolder : holder,
+      positions: new Map([[leaseId, position]]),
     },
   };
 }
