@@ -62,13 +62,13 @@ export function leanAcquire(
 }
 
 function loadedFrom(left: LeftRow, leastToken: number): Loaded<Version> {
-  const [, hasWaiter, version, leaseId, holder, token, ttlMs] = left;
+  const [, isAwaited, version, leaseId, holder, token, ttlMs] = left;
   const [, , , , , , , grantedAt, renewedAt, expiresAt, ended, metadata, isPaused] = left;
   return {
     version,
     isPaused,
     leastToken,
-    queue: hasWaiter ? null : EMPTY_QUEUE,
+    queue: isAwaited ? null : EMPTY_QUEUE,
     record: recordOf({
       leaseId,
       holder,

@@ -19,7 +19,7 @@
  *   the lock is on a version that this statement does not see: then it changes nothing.
  */
 import type { LeaseRecord, LeaseState } from "../../core/index.js";
-import { CLOCK, epochMs, excludes, isLive, KEY, microsOf, untilMs } from "./lease-rows.js";
+import { epochMs, excludes, IS_AWAITED, isLive, KEY, microsOf, untilMs } from "./lease-rows.js";
 import { afterMs, type Columns, grantId, SAME_KEY, unnested } from "./sql-parts.js";
 
 /** Where the values of a request are: the same ones for all, or a column of its row `i`, `s` or `k`. */
@@ -60,11 +60,7 @@ const mixed = (more: Columns): Values => ({
 });
 
 const ASKED_MS: Columns = [["asked_ms", "int"]];
-/** Most of the time there is no waiter: then this is asked once, not once a resource. */
-const hasWaiter = (
-  row: string,
-  namespace: string,
-) => `((SELECT EXISTS (SELECT FROM leasehold.waiter)) AND EXISTS (
+const hasWaiter = (row: string, namespace: string) => `(c.is_awaited AND EXISTS (
         SELECT FROM leasehold.waiter w
         WHERE w.namespace = ${namespace} AND w.resource = ${row}.resource AND w.expires_at > c.now
       ))`;
@@ -93,7 +89,7 @@ export interface FreeRow {
 /** What the rules need of a row to refuse a request, or to grant it again. */
 export type LeftRow = readonly [
   n: number,
-  hasWaiter: boolean,
+  isAwaited: boolean,
   version: string,
   leaseId: string,
   holder: string,
@@ -190,7 +186,7 @@ SELECT c.token, ${epochMs("c.now")} AS now,
   CASE WHEN NOT t.is_all THEN
     (SELECT json_agg(json_build_array(x.namespace, x.resource, x.token))::text FROM created x)
   END AS names, (
-    SELECT json_agg(json_build_array(s.n, ${hasWaiter("l", "l.namespace")}, l.xmin::text, l.lease_id, l.holder, l.token, l.ttl_ms,
+    SELECT json_agg(json_build_array(s.n, c.is_awaited, l.xmin::text, l.lease_id, l.holder, l.token, l.ttl_ms,
       ${microsOf("l.granted_at")}, ${microsOf("l.renewed_at")}, ${microsOf("l.expires_at")}, l.ended, l.metadata, l.paused))::text
     FROM seen s JOIN leasehold.lease l ON l.ctid = s.at WHERE NOT s.is_free
   ) AS rest${asks.result}
@@ -202,7 +198,7 @@ export const ACQUIRE_FREE = acquireFree({
   clock: `clock AS MATERIALIZED (
     SELECT t.now, greatest((extract(epoch FROM t.now) * 1000000)::bigint, (
       SELECT f.token + 1 FROM leasehold.token_floor f WHERE f.namespace = $1::text
-    )) AS token
+    )) AS token, ${IS_AWAITED}
     FROM (SELECT clock_timestamp() AS now) t
   )`,
   token: "c.token",
@@ -221,7 +217,10 @@ export const ACQUIRE_FREE = acquireFree({
  */
 export const ACQUIRE_FREE_MIXED = acquireFree({
   ...mixed([["asked_by", "text"], ...ASKED_MS, ["asked_metadata", "text"]]),
-  clock: CLOCK,
+  clock: `clock AS MATERIALIZED (
+    SELECT t.now, (extract(epoch FROM t.now) * 1000000)::bigint AS token, ${IS_AWAITED}
+    FROM (SELECT clock_timestamp() AS now) t
+  )`,
   token: "s.new_token",
   leastToken: "k.least_token",
   holder: (row) => `${row}.asked_by`,
@@ -287,7 +286,7 @@ export interface ReleasedRow {
 }
 
 const releaseHeld = (values: Values) => `
-WITH ${NOW},
+WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now, ${IS_AWAITED}),
   ${locked(values, `${excludes("l")} AND NOT ${hasWaiter("l", values.namespace("l"))}`)},
   released AS (
     UPDATE leasehold.lease l SET ended = 'released', expires_at = c.now

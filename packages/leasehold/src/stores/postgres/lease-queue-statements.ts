@@ -21,7 +21,7 @@ import {
   recordOf,
   type Version,
 } from "./lease-load.js";
-import { excludes, KEY, microsOf } from "./lease-rows.js";
+import { excludes, IS_AWAITED, KEY, microsOf } from "./lease-rows.js";
 import { afterMs, type Columns, SAME_KEY, unnested } from "./sql-parts.js";
 import { type FastStatement, type LeanStatement, listOf } from "./statement.js";
 import { safeToken, termOf } from "./views.js";
@@ -165,12 +165,12 @@ function withJoined(
 
 /** Values: namespaces, resources, leaseIds. */
 const RELEASE_AND_WAKE = `
-WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
+WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now, ${IS_AWAITED}),
   locked AS MATERIALIZED (
-    SELECT i.n, k.* FROM ${inOrder(GRANT)} CROSS JOIN clock c CROSS JOIN LATERAL (
+    SELECT i.n, k.* FROM ${unnested(GRANT)} CROSS JOIN clock c CROSS JOIN LATERAL (
       SELECT l.ctid AS at FROM leasehold.lease l
       WHERE ${SAME_KEY("l", "i")} AND l.lease_id = i.asked_id AND ${excludes("l")}
-        AND NOT (${ANY_WAITER} AND EXISTS (
+        AND NOT (c.is_awaited AND EXISTS (
           SELECT FROM leasehold.waiter w WHERE ${SAME_KEY("w", "l")} AND w.lease_id = i.asked_id
         ))
       FOR NO KEY UPDATE OF l SKIP LOCKED
@@ -179,13 +179,9 @@ WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
   released AS (
     UPDATE leasehold.lease l SET ended = 'released', expires_at = c.now
     FROM locked k CROSS JOIN clock c WHERE l.ctid = k.at
-    RETURNING k.n, l.namespace, l.resource
-  ),
-  woken AS MATERIALIZED (
-    SELECT x.n, CASE WHEN ${ANY_WAITER} THEN ${wakeFirst("x")} END AS woken
-    FROM released x CROSS JOIN clock c
+    RETURNING k.n, CASE WHEN c.is_awaited THEN ${wakeFirst("l")} END AS woken
   )
-SELECT (SELECT string_agg(t.n::text, ',') FROM woken t WHERE t.woken IS NULL OR t.woken = '') AS released`;
+SELECT string_agg(x.n::text, ',') AS released FROM released x`;
 
 export function releaseAndWake(batch: readonly ReleaseRequest[]): LeanStatement<ReleaseOutcome> {
   return {

@@ -17,6 +17,8 @@ export const CLOCK = `clock AS MATERIALIZED (
     SELECT t.now, (extract(epoch FROM t.now) * 1000000)::bigint AS token
     FROM (SELECT clock_timestamp() AS now) t
   )`;
+/** Most of the time there is no waiter: then this is asked once, not once a resource. A column of the clock. */
+export const IS_AWAITED = "EXISTS (SELECT FROM leasehold.waiter) AS is_awaited";
 export const KEY: Columns = [
   ["namespace", "text"],
   ["resource", "text"],
