@@ -240,7 +240,6 @@ class Key {
   readonly queued: readonly AcquireRequest[];
   waiters: readonly QueuedWaiter[] = [];
   #record: LeaseRecord | null = null;
-  readonly #decided = new Map<AcquireRequest, Decided>();
 
   constructor(
     readonly resource: string,
@@ -256,7 +255,6 @@ class Key {
   async make(database: PostgresDatabase, write: (text: string, values: string[]) => unknown) {
     await database.leases.acquire([this.owner, ...this.queued]);
     for (const request of [this.owner, ...this.queued]) this.decide(request);
-    this.#decided.clear();
     const change = STATES[this.state];
     if (change !== null) await write(change, [this.resource]);
     if (this.state === "never") this.#record = null;
@@ -284,15 +282,11 @@ class Key {
   }
 
   decide(request: AcquireRequest): Decided {
-    const before = this.#decided.get(request);
-    // A copy is answered as the first.
-    if (before) return before;
     const isPaused = this.state === "paused" && this.#record?.expiresAtMs === NOW_MS;
     const next = (last: number) => last + 1;
     const decision = acquireInTurn(this.#record, this.waiters, request, NOW_MS, next, isPaused);
     this.#record = decision.record;
     this.waiters = decision.waiters;
-    this.#decided.set(request, decision.outcome);
     return decision.outcome;
   }
 }

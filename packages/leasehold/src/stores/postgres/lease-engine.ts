@@ -4,9 +4,16 @@
  *   batch ─▶ lean statement ─▶ granted, renewed, released
  *               └─ the rest ─▶ load ─▶ rules ─▶ save
  */
-import { allDiffer, type CallOptions, type Failed, type Grant } from "../../core/index.js";
+import {
+  allDiffer,
+  type CallOptions,
+  type Failed,
+  type Grant,
+  type Key,
+} from "../../core/index.js";
 import { isoTime } from "../../env/index.js";
 import {
+  type Change,
   type Engine,
   type LeaseOperations,
   type LoadedKeys,
@@ -15,6 +22,7 @@ import {
 import { DEFAULT_TIMEOUT_MS, type Sql } from "./connection.js";
 import { CONFIRM } from "./connection-pool.js";
 import { failedOutcome } from "./failures.js";
+import { keyText } from "./keys.js";
 import { leanAcquire, leanRenew } from "./lease-lean-outcomes.js";
 import { loading, type Version } from "./lease-load.js";
 import { acquireOrJoin, releaseAndWake } from "./lease-queue-statements.js";
@@ -45,11 +53,11 @@ export function operationsByRules(
     rest: (
       some: readonly Request[],
       options: CallOptions,
-      loaded: LoadedKeys<Version> | null,
+      loaded: Begun | null,
     ) => Promise<(Outcome | Failed)[]>,
   ): Promise<(Outcome | Failed)[]> {
     // A fast statement has each key once.
-    if (!fast || !allDiffer(requests.map(({ resource }) => resource))) {
+    if (!fast || !haveEachKeyOnce(requests)) {
       return rest(requests, { timeoutMs, ...more }, null);
     }
     const sinceMs = clock.monotonic();
@@ -61,19 +69,16 @@ export function operationsByRules(
       const failed = failedOutcome(error);
       return requests.map(() => failed);
     }
-    const { nowMs, outcomes, loaded } = answers;
+    const { nowMs, outcomes, loaded, joined } = answers;
     const open = outcomes.flatMap((outcome, at) => (outcome === null ? [at] : []));
     if (open.length > 0) {
       const leftMs = Math.max(0, timeoutMs - (clock.monotonic() - sinceMs));
       const asked = open.map((at) => requests[at] as Request);
       const keys = open.flatMap((at) => loaded[at] ?? []);
-      const first = keys.length === open.length ? { nowMs, keys } : null;
+      const first = keys.length === open.length ? { nowMs, keys, joined } : null;
       const decided = await rest(asked, { timeoutMs: leftMs, ...more }, first);
       for (const [nth, at] of open.entries()) {
-        const outcome = decided[nth] as Outcome | Failed;
-        const hasJoined = loaded[at]?.queue?.positions.has((requests[at] as Request).leaseId);
-        const isFailed = outcome.status === "failed";
-        outcomes[at] = isFailed && hasJoined ? { ...outcome, applied: "maybe" } : outcome;
+        outcomes[at] = decided[nth] as Outcome | Failed;
       }
     }
     return outcomes as (Outcome | Failed)[];
@@ -99,26 +104,68 @@ export function operationsByRules(
   };
 }
 
+function haveEachKeyOnce(requests: readonly Key[]): boolean {
+  return allDiffer(requests.map(({ resource }) => resource)) || allDiffer(requests.map(keyText));
+}
+
 function fastOf<Outcome>(lean: LeanStatement<Outcome> | null): FastStatement<Outcome> | null {
   return (
     lean && {
       ...lean,
-      answersOf: ([row = {}]) => ({ nowMs: 0, outcomes: lean.outcomes(row), loaded: [] }),
+      answersOf: ([row = {}]) => ({
+        nowMs: 0,
+        outcomes: lean.outcomes(row),
+        loaded: [],
+        joined: [],
+      }),
     }
   );
 }
 
-/** The engine where the first load is done already, by a statement that has also granted what it could. */
-function startingWith(loaded: LoadedKeys<Version>, engine: Engine<Version>): Engine<Version> {
-  let first: LoadedKeys<Version> | null = loaded;
+interface Begun extends LoadedKeys<Version> {
+  /** Those of its requests that have joined since. */
+  readonly joined: readonly Grant[];
+}
+
+/** The engine where a fast statement has done the first load, and what has joined need not be saved. */
+function startingWith(begun: Begun, engine: Engine<Version>): Engine<Version> {
+  let first: Begun | null = begun;
+  const joined = new Map(begun.joined.map((request) => [keyText(request), request.leaseId]));
   return {
     ...engine,
     async load(...asked) {
       const known = first ?? (await engine.load(...asked));
+      if (known !== first) joined.clear();
       first = null;
       return known;
     },
+    async save(changes, ...more) {
+      const rest = changes.map((change) => withoutJoined(change, joined.get(keyText(change))));
+      const asked = rest.flatMap((change, at) => (change ? [{ change, at }] : []));
+      const saved = changes.map(() => true);
+      if (asked.length === 0) return saved;
+      const answers = await engine.save(
+        asked.map(({ change }) => change),
+        ...more,
+      );
+      for (const [nth, { at }] of asked.entries()) saved[at] = answers[nth] ?? false;
+      return saved;
+    },
   };
+}
+
+/**
+ * What is left to save of a key where this lease id has joined: a request that has the resource after all has no position.
+ * @returns null: nothing
+ */
+function withoutJoined(
+  change: Change<Version>,
+  leaseId: string | undefined,
+): Change<Version> | null {
+  if (leaseId === undefined) return change;
+  if (change.record === null) return null;
+  const isNew = change.served !== leaseId;
+  return { ...change, joins: [], withdrawn: isNew ? [leaseId] : [] };
 }
 
 /**

@@ -56,7 +56,7 @@ export function leanAcquire(
       const loaded = new Array<Loaded<Version> | null>(batch.length).fill(null);
       for (const left of jsonOf<LeftRow>(free.rest))
         loaded[left[0] - 1] = loadedFrom(left, free.token);
-      return { nowMs: free.now, outcomes: granted(batch, free), loaded };
+      return { nowMs: free.now, outcomes: granted(batch, free), loaded, joined: [] };
     },
   };
 }

@@ -5,6 +5,7 @@
 import {
   type AcquireOutcome,
   type AcquireRequest,
+  type Grant,
   LONGEST_WAITER_MS,
   type ReleaseOutcome,
   type ReleaseRequest,
@@ -21,7 +22,7 @@ import {
   recordOf,
   type Version,
 } from "./lease-load.js";
-import { excludes, IS_AWAITED, KEY, microsOf } from "./lease-rows.js";
+import { excludes, IS_AWAITED, KEY } from "./lease-rows.js";
 import { afterMs, type Columns, SAME_KEY, unnested } from "./sql-parts.js";
 import { type FastStatement, type LeanStatement, listOf } from "./statement.js";
 import { safeToken, termOf } from "./views.js";
@@ -83,9 +84,9 @@ const ACQUIRE_OR_JOIN = loadStatement({
       )
     ORDER BY i.namespace COLLATE "C", i.resource COLLATE "C"
     ${COMES_AGAIN}
-    RETURNING w.namespace, w.resource, ${microsOf("w.expires_at")} AS until
+    RETURNING w.namespace, w.resource
   )`,
-  column: ", g.token AS granted, j.until",
+  column: ", g.token AS granted, j.resource IS NOT NULL AS joined",
   join: ` LEFT JOIN granted g ON g.n = i.n LEFT JOIN joined j ON ${SAME_KEY("j", "i")}`,
   needsQueue: "g.n IS NULL",
 });
@@ -93,8 +94,8 @@ const ACQUIRE_OR_JOIN = loadStatement({
 interface AnswerRow extends LoadedQueueRow {
   /** The token of the grant, and the row as it was before; null: the key was loaded. */
   readonly granted: number | null;
-  /** How long the position of this request stays; null: it has not joined. */
-  readonly until: number | null;
+  /** Whether its position was added, or stays for longer. */
+  readonly joined: boolean;
 }
 
 /**
@@ -119,13 +120,15 @@ export function acquireOrJoin(
     answersOf(rows) {
       const outcomes = new Array<AcquireOutcome | null>(batch.length).fill(null);
       const loaded = new Array<Loaded<Version> | null>(batch.length).fill(null);
+      const joined: Grant[] = [];
       const nowMs = (Number(rows[0]?.now) || 0) / 1_000;
       for (const row of rows as readonly unknown[] as readonly AnswerRow[]) {
         const { n, granted } = row;
         const request = batch[n - 1];
         invariant(request, "answers to requests");
         if (granted === null) {
-          loaded[n - 1] = withJoined(loadedOf(row), request, row.until);
+          loaded[n - 1] = loadedOf(row);
+          if (row.joined) joined.push(request);
           continue;
         }
         const { ttlMs } = request;
@@ -138,27 +141,7 @@ export function acquireOrJoin(
           ...(before && { replaced: viewOf(request, before, nowMs, textOf) }),
         };
       }
-      return { nowMs, outcomes, loaded };
-    },
-  };
-}
-
-/** A statement does not see the position that it adds. */
-function withJoined(
-  key: Loaded<Version>,
-  { leaseId, holder }: AcquireRequest,
-  until: number | null,
-): Loaded<Version> {
-  if (until === null || key.queue === null) return key;
-  const { count, firstHolder, positions } = key.queue;
-  const own = positions.get(leaseId);
-  const position = { ahead: own?.ahead ?? count, expiresAtMs: until / 1_000 };
-  return {
-    ...key,
-    queue: {
-      count: own ? count : count + 1,
-      firstHolder: count > 0 ? firstHolder : holder,
-      positions: new Map([[leaseId, position]]),
+      return { nowMs, outcomes, loaded, joined };
     },
   };
 }

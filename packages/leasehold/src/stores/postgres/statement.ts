@@ -2,7 +2,7 @@
  * The statements that decide batches. A lean one decides what is simple of a batch, and leaves the rest to the general
  * one (decision 0022).
  */
-import type { Failed } from "../../core/index.js";
+import type { Failed, Grant } from "../../core/index.js";
 import { invariant } from "../../env/index.js";
 import type { Loaded } from "../../store-kit/index.js";
 import type { Parameter, Scalar, Sql } from "./connection.js";
@@ -43,6 +43,8 @@ export interface FastAnswers<Outcome> {
   readonly outcomes: (Outcome | Failed | null)[];
   /** Null: it is not loaded. */
   readonly loaded: readonly (Loaded<Version> | null)[];
+  /** Requests that have joined the queue of a key that was loaded before. */
+  readonly joined: readonly Grant[];
 }
 
 /**

@@ -53,7 +53,7 @@ export class PostgresLeaseStore implements LeaseStore {
    * @param options.byRules the rules decide on loaded keys what the lean statements leave undecided, instead of the general
    *   statements. Default false, until it is shown to be as fast
    */
-  constructor(connections: Connections, { byRules = false }: { readonly byRules?: boolean } = {}) {
+  constructor(connections: Connections, { byRules = true }: { readonly byRules?: boolean } = {}) {
     const { backend, listener, env } = connections;
     this.#general = backend.general;
     this.#control = backend.control;
