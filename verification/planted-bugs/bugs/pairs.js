@@ -7,7 +7,7 @@ import { simulated, tested } from "../checks.js";
 const STORES = "packages/leasehold/src/stores";
 const RULES = "packages/leasehold/src/core/rules.ts";
 const LEAN = `${STORES}/postgres/lease-lean-statements.ts`;
-const GENERAL = `${STORES}/postgres/lease-statements.ts`;
+const WAITING = `${STORES}/postgres/lease-queue-statements.ts`;
 const ONCE = `${STORES}/postgres/once-statements.ts`;
 const REDIS_LEAN = `${STORES}/redis/lean-scripts.ts`;
 const REDIS = `${STORES}/redis/scripts.ts`;
@@ -55,20 +55,15 @@ export const PAIRS = [
   },
   {
     name: "pair-secret-ignored-by-postgres",
-    what: "The lean and the general statements of PostgreSQL compare the public half of the lease id alone.",
+    what: "The lean statements of PostgreSQL compare the public half of the lease id alone.",
     file: LEAN,
     find: "WHERE ${isRowOf} AND l.lease_id = i.asked_id AND ${condition}",
     by: "WHERE ${isRowOf} AND left(l.lease_id, 16) = left(i.asked_id, 16) AND ${condition}",
     also: [
       {
-        file: GENERAL,
-        find: "`${row}.lease_id = s.asked_id AND ${row}.ended IS NULL`",
-        by: "`left(${row}.lease_id, 16) = left(s.asked_id, 16) AND ${row}.ended IS NULL`",
-      },
-      {
-        file: GENERAL,
-        find: "`${row}.lease_id = s.asked_id AND ${row}.ended IS DISTINCT FROM 'released'`",
-        by: "`left(${row}.lease_id, 16) = left(s.asked_id, 16) AND ${row}.ended IS DISTINCT FROM 'released'`",
+        file: WAITING,
+        find: 'AND l.lease_id = i.asked_id AND ${excludes("l")}\n',
+        by: 'AND left(l.lease_id, 16) = left(i.asked_id, 16) AND ${excludes("l")}\n',
       },
     ],
     check: onPostgres(WRONG_SECRET),
@@ -109,14 +104,15 @@ export const PAIRS = [
   },
   {
     name: "pair-lean-statements-overtake",
-    what: "Neither lean statement of PostgreSQL looks for waiters: a release wakes none, and a newcomer overtakes them.",
+    what: "The lean statements of PostgreSQL do not look for waiters: a release wakes none, and a newcomer overtakes them.",
     file: LEAN,
     find: ' AND NOT ${hasWaiter("l", asks.namespace("l"))} AS is_free',
     by: " AS is_free",
     also: [
       {
-        find: ' AND NOT ${hasWaiter("l", values.namespace("l"))}`)}',
-        by: "`)}",
+        file: WAITING,
+        find: '${wakeFirst("l", "w.lease_id <> l.lease_id")}',
+        by: "NULL::text",
       },
     ],
     check: onPostgres(IN_ORDER),
@@ -137,35 +133,30 @@ export const PAIRS = [
   },
   {
     name: "pair-renewal-shortens",
-    what: "A renewal with a shorter TTL shortens the grant, in the lean and in the general statement of PostgreSQL.",
+    what: "A renewal with a shorter TTL shortens the grant, in the lean statement of PostgreSQL and by the rules.",
     file: LEAN,
     find: 'expires_at = greatest(k.expires_at, ${afterMs(values.ttlMs("k"))})',
     by: 'expires_at = ${afterMs(values.ttlMs("k"))}',
     also: [
       {
-        file: GENERAL,
-        find: 'expires_at = greatest(k.expires_at, ${afterMs("k.asked_ms")})',
-        by: 'expires_at = ${afterMs("k.asked_ms")}',
+        file: RULES,
+        find: "expiresAtMs: Math.max(record.expiresAtMs, nowMs + request.ttlMs),",
+        by: "expiresAtMs: nowMs + request.ttlMs,",
       },
     ],
     check: onPostgres("never shortens a grant"),
   },
   {
     name: "pair-renewal-after-revoke",
-    what: "A revoked grant that still excludes others is renewed, by the lean and by the general statement.",
+    what: "A revoked grant that still excludes others is renewed, by the lean statement and by the rules.",
     file: LEAN,
     find: '${locked(values, isLive("l"), asked)},',
     by: '${locked(values, excludes("l"), asked)},',
     also: [
       {
-        file: GENERAL,
-        find: "`${row}.lease_id = s.asked_id AND ${row}.ended IS NULL`",
-        by: "`${row}.lease_id = s.asked_id`",
-      },
-      {
-        file: GENERAL,
-        find: 'WHERE ${SAME_PLACE} AND ${isLive("k")}',
-        by: 'WHERE ${SAME_PLACE} AND ${excludes("k")}',
+        file: RULES,
+        find: 'if (record.ended === "revoked") return lost("revoked");',
+        by: "",
       },
     ],
     check: onPostgres("is refused after a revoke"),

@@ -1,9 +1,11 @@
 /** The SQL of leases and tasks. */
 import { tested } from "../checks.js";
 
-const LEASES = "packages/leasehold/src/stores/postgres/lease-statements.ts";
-const ROWS = "packages/leasehold/src/stores/postgres/lease-rows.ts";
-const ACQUIRE = "packages/leasehold/src/stores/postgres/lease-acquire-statements.ts";
+const LOAD = "packages/leasehold/src/stores/postgres/lease-load.ts";
+const SAVE = "packages/leasehold/src/stores/postgres/lease-save.ts";
+const WAITING = "packages/leasehold/src/stores/postgres/lease-queue-statements.ts";
+const RULES_OF_QUEUE = "packages/leasehold/src/core/queue.ts";
+const STEPS = "packages/leasehold/src/store-kit/lease-steps.ts";
 const TASKS = "packages/leasehold/src/stores/postgres/task-statements.ts";
 const CLAIM = "packages/leasehold/src/stores/postgres/task-claim-statements.ts";
 const LEAN = "packages/leasehold/src/stores/postgres/task-lean-statements.ts";
@@ -14,6 +16,8 @@ const LEAN_OUTCOMES = "packages/leasehold/src/stores/postgres/task-lean-outcomes
 const lean = (name) => tested("packages/leasehold/src/stores/postgres/task-lean.test.ts", name);
 const QUEUE = "packages/leasehold/src/stores/postgres/wait-queue.ts";
 const VIEWS = "packages/leasehold/src/stores/postgres/views.ts";
+const byRules = (name) =>
+  tested("packages/leasehold/src/stores/postgres/lease-engine.test.ts", name);
 const leases = (name) => tested("tests/engines/leases-postgres.test.ts", name);
 const queries = (name) => tested("tests/engines/queries-postgres.test.ts", name);
 const suite = (name) => tested("tests/conformance/postgres.test.ts", `lease store ... ${name}`);
@@ -24,30 +28,22 @@ export const POSTGRES = [
   {
     name: "now-before-the-lock",
     what: "The time is read before the wait for a lock, so it is stale when it decides.",
-    file: ROWS,
-    find: "      FOR NO KEY UPDATE OF l SKIP LOCKED\n",
-    by: "      FOR NO KEY UPDATE OF l\n",
+    file: LEAN_LEASES,
+    find: "SKIP LOCKED\n    ) k\n  )`;\nconst NOW",
+    by: "\n    ) k\n  )`;\nconst NOW",
     check: tested("packages/leasehold/src/stores/postgres/store.test.ts", "never waits for locks"),
   },
   {
     name: "sql-renewal-revives",
-    what: "The UPDATE of a renewal does not check whether the lease has expired.",
-    file: LEASES,
-    find: 'WHERE ${SAME_PLACE} AND ${isLive("k")}',
-    by: "WHERE ${SAME_PLACE}",
-    check: suite("is refused after expiry, even without a new holder"),
-  },
-  {
-    name: "sql-renewal-shortens",
-    what: "A renewal that arrives after a longer one shortens the grant again.",
-    file: LEASES,
-    find: 'expires_at = greatest(k.expires_at, ${afterMs("k.asked_ms")})',
-    by: 'expires_at = ${afterMs("k.asked_ms")}',
-    check: suite("a shorter renewal that meets a locked record does not shorten the grant"),
+    what: "The save of a renewal does not check whether the lease has expired since it was loaded.",
+    file: SAVE,
+    find: " AND (NOT i.changes_grant OR l.expires_at > c.now)",
+    by: "",
+    check: byRules("extends and ends no grant that expires before it saves"),
   },
   {
     name: "sql-lean-renewal-shortens",
-    what: "The same, for a renewal that meets no lock.",
+    what: "A renewal with a shorter TTL takes away time that its holder already trusts.",
     file: LEAN_LEASES,
     find: 'expires_at = greatest(k.expires_at, ${afterMs(values.ttlMs("k"))})',
     by: 'expires_at = ${afterMs(values.ttlMs("k"))}',
@@ -56,26 +52,18 @@ export const POSTGRES = [
   {
     name: "sql-release-by-name",
     what: "DELETE FROM locks WHERE name = ...: a late release frees the successor's lock.",
-    file: LEASES,
-    find: "(row) => `${row}.lease_id = s.asked_id AND ${row}.ended IS DISTINCT FROM 'released'`,",
-    by: "(row) => `${row}.ended IS DISTINCT FROM 'released'`,",
+    file: WAITING,
+    find: 'AND l.lease_id = i.asked_id AND ${excludes("l")}\n',
+    by: 'AND ${excludes("l")}\n',
     check: tested("verification/histories/histories.test.ts", "are right through the fault proxy"),
-  },
-  {
-    name: "sql-ended-grant-answered-again",
-    what: "A repeated acquire returns a grant that has ended.",
-    file: ACQUIRE,
-    find: "WHEN ${isLive(\"s\")} THEN 'acquired'",
-    by: "WHEN true THEN 'acquired'",
-    check: suite("answers `ended` to a repeated request after a release"),
   },
   {
     name: "sql-clock-set-back",
     what: "Tokens come from the clock alone, and do not grow if it was set back.",
-    file: ACQUIRE,
-    find: 'token = greatest(k.token + 1, ${floorOf("k")}, c.token),',
-    by: "token = c.token,",
-    check: leanLeases("and the general ones give tokens above the last one"),
+    file: WAITING,
+    find: "token = greatest(k.token + 1, c.token, (",
+    by: "token = greatest(c.token, (",
+    check: leanLeases("give tokens above the last one"),
   },
   {
     name: "sql-lean-clock-set-back",
@@ -83,7 +71,7 @@ export const POSTGRES = [
     file: LEAN_LEASES,
     find: "token = greatest(k.token + 1, ${asks.leastToken}),",
     by: "token = ${asks.leastToken},",
-    check: leanLeases("and the general ones give tokens above the last one"),
+    check: leanLeases("give tokens above the last one"),
   },
   {
     name: "sql-lean-waiter-passed-over",
@@ -96,9 +84,9 @@ export const POSTGRES = [
   {
     name: "sql-lean-release-wakes-no-waiter",
     what: "A release notifies no waiter.",
-    file: LEAN_LEASES,
-    find: '${excludes("l")} AND NOT ${hasWaiter("l", values.namespace("l"))}`)},',
-    by: '${excludes("l")}`)},',
+    file: WAITING,
+    find: '${wakeFirst("l", "w.lease_id <> l.lease_id")}',
+    by: "NULL::text",
     check: suite("wakes only the head of the queue"),
   },
   {
@@ -111,18 +99,18 @@ export const POSTGRES = [
   },
   {
     name: "sql-no-waiter-is-woken",
-    what: "A release notifies no waiter; the next one notices at its next poll.",
-    file: LEASES,
-    find: "'released' AS status, ${wakeFirst(\"x\")} AS woken",
-    by: "'released' AS status, NULL AS woken",
-    check: suite("wakes only the head of the queue"),
+    what: "A revocation notifies no waiter; the next one notices at its next poll.",
+    file: SAVE,
+    find: 'CASE WHEN s.wakes THEN ${wakeFirst("s", NOT_LEAVING)} END AS woken',
+    by: "NULL AS woken",
+    check: leases("wakes the first living waiter"),
   },
   {
     name: "sql-dead-waiters-count",
     what: "A resource is reserved for waiters that have died.",
-    file: QUEUE,
-    find: 'WHERE ${SAME_KEY("w", "i")} AND w.expires_at > c.now\n        AND s.lease_id',
-    by: 'WHERE ${SAME_KEY("w", "i")}\n        AND s.lease_id',
+    file: LOAD,
+    find: '${SAME_KEY("w", "i")} AND w.expires_at > c.now\n) p',
+    by: '${SAME_KEY("w", "i")}\n) p',
     check: suite("drops the position of a waiter that stops polling"),
   },
   {
@@ -192,26 +180,26 @@ export const POSTGRES = [
   {
     name: "sql-waits-unasked",
     what: "If one request of a batch waits, all refused requests of the batch join the wait queue.",
-    file: QUEUE,
-    find: "WHERE o.status = 'held' AND o.queue_ms > 0 AND NOT EXISTS (",
-    by: "WHERE o.status = 'held' AND NOT EXISTS (",
+    file: WAITING,
+    find: "WHERE i.queue_ms > 0 AND l.lease_id <> i.asked_id",
+    by: "WHERE l.lease_id <> i.asked_id",
     check: leases("beside one that waits"),
   },
   {
     name: "sql-paused-for-its-holder",
     what: "A pause refuses the repeated acquire of the holder.",
-    file: ACQUIRE,
-    find: "s.paused AND s.lease_id <> s.asked_id",
-    by: "s.paused AND s.lease_id <> ''",
+    file: RULES_OF_QUEUE,
+    find: "if (paused && !isRepeated) {",
+    by: "if (paused) {",
     check: leases("held by the caller, and paused since"),
   },
   {
     name: "sql-expired-position",
     what: "A waiter that has stopped polling keeps its position.",
-    file: QUEUE,
-    find: "own.lease_id = i.asked_id AND own.expires_at > c.now\n        ),",
-    by: "own.lease_id = i.asked_id\n        ),",
-    check: leases("as the caller's own position has expired"),
+    file: LOAD,
+    find: "WHERE p.places IS NOT NULL AND w.expires_at > c.now",
+    by: "WHERE p.places IS NOT NULL",
+    check: leases("as the caller's position between them has expired"),
   },
   {
     name: "sql-old-place",
@@ -224,9 +212,9 @@ export const POSTGRES = [
   {
     name: "sql-held-and-passed-on",
     what: "A waiter that gives up wakes the next one although the lease is held.",
-    file: QUEUE,
-    find: "    WHERE NOT t.excluded\n",
-    by: "",
+    file: STEPS,
+    find: "if (isPassedOn && !(before && rules.excludes(before, nowMs))) key.wakes = true;",
+    by: "if (isPassedOn) key.wakes = true;",
     check: leases("passes a resource on when the first waiter"),
   },
   {
@@ -256,9 +244,9 @@ export const POSTGRES = [
   {
     name: "sql-released-in-the-future",
     what: "After the clock was set back, a released resource stays reserved until the recorded time of its release.",
-    file: ACQUIRE,
-    find: "c.now >= ${row}.expires_at AND c.now <",
-    by: "c.now <",
+    file: RULES_OF_QUEUE,
+    find: "if (!record || nowMs < record.expiresAtMs) return 0;",
+    by: "if (!record) return 0;",
     check: leases("as the clock was set back"),
   },
   {
@@ -296,7 +284,7 @@ export const POSTGRES = [
   {
     name: "postgres-token-floor-falls",
     what: "A later collection lowers the floor of the tokens.",
-    file: "packages/leasehold/src/stores/postgres/lease-statements.ts",
+    file: "packages/leasehold/src/stores/postgres/lease-collect.ts",
     find: "SET token = greatest(f.token, excluded.token)",
     by: "SET token = excluded.token",
     check: tested("packages/leasehold/src/stores/postgres/store.test.ts", "never lowers the floor"),

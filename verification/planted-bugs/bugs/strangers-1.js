@@ -98,9 +98,9 @@ export const STRANGERS_1 = [
   {
     name: "stranger-floor-of-new-rows-only",
     what: "After an operator has raised the floor of tokens, a resource that was leased before may get a token below it.",
-    file: `${STORES}/postgres/lease-acquire-statements.ts`,
-    find: 'token = greatest(k.token + 1, ${floorOf("k")}, c.token),',
-    by: "token = greatest(k.token + 1, c.token),",
+    file: `${STORES}/postgres/lease-queue-statements.ts`,
+    find: "c.token, (\n        SELECT f.token + 1 FROM leasehold.token_floor f WHERE f.namespace = k.namespace\n      )),",
+    by: "c.token),",
     also: [
       {
         file: `${STORES}/postgres/lease-lean-statements.ts`,
@@ -113,12 +113,12 @@ export const STRANGERS_1 = [
     name: "stranger-position-shortened",
     what: "A waiter that asks to be kept for a shorter time loses the time that it was promised before.",
     file: `${LEASEHOLD}/core/queue.ts`,
-    find: "  // Never shorter than promised before.\n  const longer = Math.max(expiresAtMs, waiters[at]?.expiresAtMs ?? 0);\n  return waiters.with(at, { ...waiter, expiresAtMs: longer });",
-    by: "  return waiters.with(at, { ...waiter, expiresAtMs });",
+    find: "return staysLongEnough(own, waiter, nowMs) ? waiters : waiters.with(at, waiter);",
+    by: "return waiters.with(at, waiter);",
     also: [
       {
         file: `${LEASEHOLD}/store-kit/queue-fold.ts`,
-        find: "    if (own && own.expiresAtMs >= expiresAtMs) return true;\n",
+        find: "    if (own && staysLongEnough(own, waiter, nowMs)) return true;\n",
         by: "",
       },
     ],

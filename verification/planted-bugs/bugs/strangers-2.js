@@ -81,7 +81,7 @@ export const STRANGERS_2 = [
   {
     name: "stranger-pg-collect-forgets-pause",
     what: "A collection deletes the row of a paused resource whose lease has ended long ago, and with it the pause: the resource is granted again although no operator has resumed it.",
-    file: `${STORES}/postgres/lease-statements.ts`,
+    file: `${STORES}/postgres/lease-collect.ts`,
     find: '      AND NOT ${excludes("l")} AND NOT l.paused AND l.expires_at <=',
     by: '      AND NOT ${excludes("l")} AND l.expires_at <=',
   },

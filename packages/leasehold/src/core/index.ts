@@ -102,7 +102,6 @@ export {
 export type { ReusableLease } from "./reusable-lease.js";
 export {
   allDiffer,
-  type Decide,
   decideAcquire,
   grantText,
   inRounds,

@@ -25,7 +25,7 @@ import type {
  * What becomes of a request for a key on which the store has just decided another one; null if only
  * the store can say.
  */
-export type Decide<Request, Outcome> = (
+type Decide<Request, Outcome> = (
   request: Request,
   before: { readonly request: Request; readonly outcome: Outcome },
 ) => Outcome | null;

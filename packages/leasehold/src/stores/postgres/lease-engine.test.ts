@@ -29,7 +29,7 @@ describePostgres("PostgreSQL by the rules", () => {
     vitest,
     async open() {
       const { connections, close } = await open();
-      return { store: new PostgresLeaseStore(connections, { byRules: true }), close };
+      return { store: new PostgresLeaseStore(connections), close };
     },
   });
 

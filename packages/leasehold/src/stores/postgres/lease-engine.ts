@@ -2,6 +2,7 @@
  * Leases in PostgreSQL by the rules: a lean statement decides what is simple of a batch, and the rest is loaded, decided and saved.
  *
  *   batch ─▶ lean statement ─▶ granted, renewed, released
+ *               ├─ loaded by the same statement ─▶ rules ─▶ held, granted again; a save is rare
  *               └─ the rest ─▶ load ─▶ rules ─▶ save
  */
 import {
@@ -23,12 +24,16 @@ import { DEFAULT_TIMEOUT_MS, type Sql } from "./connection.js";
 import { CONFIRM } from "./connection-pool.js";
 import { failedOutcome } from "./failures.js";
 import { keyText } from "./keys.js";
-import { leanAcquire, leanRenew } from "./lease-lean-outcomes.js";
+import {
+  type LeanAnswers,
+  type LeanLeases,
+  leanAcquire,
+  leanRenew,
+} from "./lease-lean-outcomes.js";
 import { loading, type Version } from "./lease-load.js";
 import { acquireOrJoin, releaseAndWake } from "./lease-queue-statements.js";
 import { saving } from "./lease-save.js";
 import type { Connections } from "./shared.js";
-import type { FastAnswers, FastStatement, LeanStatement } from "./statement.js";
 
 /** Times are exact to the microsecond, which a double is not in milliseconds. */
 const textOf = (ms: number) => isoTime(Math.floor(ms + 0.0005));
@@ -44,27 +49,27 @@ export function operationsByRules(
   const keepingEngine = leaseEngine(control, assertOpen);
   const [rules, keeping] = [operationsOn(engine, options), operationsOn(keepingEngine, options)];
 
-  /** @param fast null: it suits none of the requests */
+  /** @param lean null: it suits none of the requests */
   async function decided<Request extends Grant, Outcome extends { readonly status: string }>(
     sql: Sql,
     requests: readonly Request[],
     { timeoutMs = DEFAULT_TIMEOUT_MS, ...more }: CallOptions = {},
-    fast: FastStatement<Outcome> | null,
+    lean: LeanLeases<Outcome> | null,
     rest: (
       some: readonly Request[],
       options: CallOptions,
       loaded: Begun | null,
     ) => Promise<(Outcome | Failed)[]>,
   ): Promise<(Outcome | Failed)[]> {
-    // A fast statement has each key once.
-    if (!fast || !haveEachKeyOnce(requests)) {
+    // A lean statement has each key once.
+    if (!lean || !haveEachKeyOnce(requests)) {
       return rest(requests, { timeoutMs, ...more }, null);
     }
     const sinceMs = clock.monotonic();
-    let answers: FastAnswers<Outcome>;
+    let answers: LeanAnswers<Outcome>;
     try {
       assertOpen();
-      answers = fast.answersOf(await sql.query(fast.text, fast.values, { timeoutMs }));
+      answers = lean.answersOf(await sql.query(lean.text, lean.values, { timeoutMs }));
     } catch (error) {
       const failed = failedOutcome(error);
       return requests.map(() => failed);
@@ -88,18 +93,18 @@ export function operationsByRules(
     acquire(requests, given) {
       const replaced = given?.returnReplaced ?? false;
       const waits = requests.some(({ queueMs }) => queueMs);
-      const fast = waits
+      const lean = waits
         ? acquireOrJoin(requests, textOf, replaced)
         : leanAcquire(requests, replaced);
-      return decided(general, requests, given, fast, (some, left, loaded) => {
+      return decided(general, requests, given, lean, (some, left, loaded) => {
         const { acquire } = loaded ? operationsOn(startingWith(loaded, engine), options) : rules;
         return acquire(some, left);
       });
     },
     renew: (requests, given) =>
-      decided(control, requests, given, fastOf(leanRenew(requests)), keeping.renew),
+      decided(control, requests, given, leanRenew(requests), keeping.renew),
     release: (requests, given) =>
-      decided(control, requests, given, fastOf(releaseAndWake(requests)), keeping.release),
+      decided(control, requests, given, releaseAndWake(requests), keeping.release),
     revoke: rules.revoke,
   };
 }
@@ -108,26 +113,12 @@ function haveEachKeyOnce(requests: readonly Key[]): boolean {
   return allDiffer(requests.map(({ resource }) => resource)) || allDiffer(requests.map(keyText));
 }
 
-function fastOf<Outcome>(lean: LeanStatement<Outcome> | null): FastStatement<Outcome> | null {
-  return (
-    lean && {
-      ...lean,
-      answersOf: ([row = {}]) => ({
-        nowMs: 0,
-        outcomes: lean.outcomes(row),
-        loaded: [],
-        joined: [],
-      }),
-    }
-  );
-}
-
 interface Begun extends LoadedKeys<Version> {
   /** Those of its requests that have joined since. */
   readonly joined: readonly Grant[];
 }
 
-/** The engine where a fast statement has done the first load, and what has joined need not be saved. */
+/** The engine where a lean statement has done the first load, and what has joined need not be saved. */
 function startingWith(begun: Begun, engine: Engine<Version>): Engine<Version> {
   let first: Begun | null = begun;
   const joined = new Map(begun.joined.map((request) => [keyText(request), request.leaseId]));

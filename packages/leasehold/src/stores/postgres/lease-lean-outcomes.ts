@@ -2,15 +2,15 @@
 import type {
   AcquireOutcome,
   AcquireRequest,
+  Failed,
   Grant,
   LeaseView,
-  ReleaseOutcome,
-  ReleaseRequest,
   RenewOutcome,
   RenewRequest,
 } from "../../core/index.js";
 import { invariant } from "../../env/index.js";
 import { EMPTY_QUEUE, type Loaded } from "../../store-kit/index.js";
+import type { Parameter } from "./connection.js";
 import { keyColumns } from "./keys.js";
 import {
   ACQUIRE_FREE,
@@ -18,31 +18,48 @@ import {
   type FreeRow,
   type LeftRow,
   type LiveRow,
-  RELEASE_HELD,
-  RELEASE_HELD_MIXED,
   RENEW_LIVE,
   RENEW_LIVE_MIXED,
-  type ReleasedRow,
   type ReplacedGrant,
 } from "./lease-lean-statements.js";
 import { recordOf, type Version } from "./lease-load.js";
-import { type FastStatement, type LeanStatement, listOf } from "./statement.js";
+import { listOf, type Row } from "./statement.js";
 import { safeToken, termOf, viewOf } from "./views.js";
 
+/** A lean statement: it decides what is simple of a batch with each key once, and may load what it leaves to the rules. */
+export interface LeanLeases<Outcome> {
+  readonly text: string;
+  readonly values: readonly Parameter[];
+  answersOf(rows: readonly Row[]): LeanAnswers<Outcome>;
+}
+
+export interface LeanAnswers<Outcome> {
+  /** The time of what it has loaded. */
+  readonly nowMs: number;
+  /** Null: the rules decide. */
+  readonly outcomes: (Outcome | Failed | null)[];
+  /** Null: it is not loaded. */
+  readonly loaded: readonly (Loaded<Version> | null)[];
+  /** Requests that have joined the queue of a key that was loaded before. */
+  readonly joined: readonly Grant[];
+}
+
+/** Of a statement that loads nothing. */
+export const NOTHING_LOADED = { nowMs: 0, loaded: [], joined: [] };
+
 /**
- * Null if a request waits.
+ * Null if there is no request.
  * @param returnReplaced whether to return the grants that were replaced
  */
 export function leanAcquire(
   batch: readonly AcquireRequest[],
   returnReplaced: boolean,
-): (LeanStatement<AcquireOutcome> & FastStatement<AcquireOutcome>) | null {
+): LeanLeases<AcquireOutcome> | null {
   const [first] = batch;
   if (!first) return null;
   const { namespace, holder, ttlMs, metadata = null } = first;
   let areAlike = !returnReplaced;
   for (const request of batch) {
-    if (request.queueMs) return null;
     areAlike &&= request.namespace === namespace && request.holder === holder;
     areAlike &&= request.ttlMs === ttlMs && (request.metadata ?? null) === metadata;
   }
@@ -50,7 +67,6 @@ export function leanAcquire(
     ...(areAlike
       ? { text: ACQUIRE_FREE, values: [namespace, holder, ttlMs, metadata, ...columns(batch)] }
       : { text: ACQUIRE_FREE_MIXED, values: [...mixedAcquires(batch), returnReplaced] }),
-    outcomes: (row) => granted(batch, row as unknown as FreeRow),
     answersOf([row]) {
       const free = row as unknown as FreeRow;
       const loaded = new Array<Loaded<Version> | null>(batch.length).fill(null);
@@ -152,7 +168,7 @@ function termsFrom(now: number): (ttlMs: number) => ReturnType<typeof termOf> {
 }
 
 /** Null if there is no request. */
-export function leanRenew(batch: readonly RenewRequest[]): LeanStatement<RenewOutcome> | null {
+export function leanRenew(batch: readonly RenewRequest[]): LeanLeases<RenewOutcome> | null {
   const [first] = batch;
   if (!first) return null;
   const { namespace, ttlMs } = first;
@@ -163,7 +179,7 @@ export function leanRenew(batch: readonly RenewRequest[]): LeanStatement<RenewOu
     ...(areAlike
       ? { text: RENEW_LIVE, values: [namespace, ttlMs, ...columns(batch)] }
       : { text: RENEW_LIVE_MIXED, values: mixedRenewals(batch) }),
-    outcomes(row) {
+    answersOf([row]) {
       const { now, renewed } = row as unknown as LiveRow;
       const outcomes = new Array<RenewOutcome | null>(batch.length).fill(null);
       const term = termsFrom(now);
@@ -185,7 +201,7 @@ export function leanRenew(batch: readonly RenewRequest[]): LeanStatement<RenewOu
           expiresAt: own.expiresAt,
         };
       }
-      return outcomes;
+      return { ...NOTHING_LOADED, outcomes };
     },
   };
 }
@@ -196,28 +212,6 @@ function mixedRenewals(batch: readonly RenewRequest[]) {
     batch.map(({ leaseId }) => leaseId),
     batch.map(({ ttlMs }) => ttlMs),
   ];
-}
-
-/** Null if there is no request. */
-export function leanRelease(
-  batch: readonly ReleaseRequest[],
-): LeanStatement<ReleaseOutcome> | null {
-  const [first] = batch;
-  if (!first) return null;
-  const { namespace } = first;
-  const areAlike = batch.every((request) => request.namespace === namespace);
-  const leaseIds = batch.map(({ leaseId }) => leaseId);
-  return {
-    ...(areAlike
-      ? { text: RELEASE_HELD, values: [namespace, ...columns(batch)] }
-      : { text: RELEASE_HELD_MIXED, values: [...keyColumns(batch), leaseIds] }),
-    outcomes(row) {
-      const { released } = row as unknown as ReleasedRow;
-      const outcomes = new Array<ReleaseOutcome | null>(batch.length).fill(null);
-      for (const n of listOf(released)) outcomes[Number(n) - 1] = { status: "released" };
-      return outcomes;
-    },
-  };
 }
 
 function columns(batch: readonly Grant[]): [resources: string[], leaseIds: string[]] {

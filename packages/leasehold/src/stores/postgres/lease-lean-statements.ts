@@ -1,25 +1,40 @@
 /**
- * The statements for the common case: requests on resources that are free or held by the caller, without waiters. Each
- * returns one row, which lists the requests that it granted, renewed or released by their numbers. A request that is
- * missing there is undecided, and the general statement (lease-statements.ts) decides it.
+ * The statements for the common case: requests on resources that are free or held by the caller, without waiters; those where
+ * callers wait are in lease-queue-statements.ts. Each returns one row, which lists the requests that it granted or renewed by
+ * their numbers. What is missing there, the rules decide:
  *
- *   batch ─▶ lean statement ─▶ granted, renewed, released
- *               └─ the rest ─▶ general statement ─▶ held, lost, waits, ...
+ *   batch ─▶ lean statement ─▶ granted, renewed
+ *               ├─ acquires of what is not free: loaded by the same statement ─▶ rules ─▶ held, or granted again
+ *               └─ the rest ─▶ load ─▶ rules ─▶ save
  *
  * There are two of each: for requests that differ in their resources and lease ids alone, as those of one client, and for
  * mixed ones, as a server has from its clients. The second takes an array of each value.
  *
- * They follow the rules of the general statements: no wait for a row lock, locks and new rows in the order of the keys,
- * one time for the whole statement, tokens from the locked row. Most of their work is what the row itself costs. What
- * they leave out, and why that is safe:
+ * - No statement waits for a row lock: SKIP LOCKED. Locked rows are addressed by their physical position (ctid): a row version
+ *   newer than the statement's snapshot is not found there, and is left undecided.
+ * - New rows are inserted in the order of their keys, after the locks: two batches wait for each other's new rows in one order.
+ * - Time is clock_timestamp(), read once per statement. Not now(), which is when the transaction began. A lock is granted at once
+ *   or not at all, so the time is fresh when it is used.
+ * - Tokens are computed from the locked row: larger than the last one and all collected ones, and at least the clock in
+ *   microseconds. So they keep growing if a table is lost and recreated. The token floor is read once, where all requests have
+ *   one namespace.
+ * - Data-modifying parts run in the order of their references, hence the `(SELECT count(*) ...) >= 0`.
+ * - They never wake, pass over or add waiters: a resource with a waiter is left to the rules.
  *
- * - They never wake, pass over or add waiters: a resource with a waiter is left to the general statement.
- * - The token floor is read once, where all requests have one namespace.
- * - A renewal and a release look their row up and lock it in one step. If another transaction has changed it meanwhile,
- *   the lock is on a version that this statement does not see: then it changes nothing.
+ * Names: c the clock, i a request, s a request with the row as seen, k as locked, x and g as changed. Columns of the request are
+ * called asked_..., those of the row have the row's names.
  */
 import type { LeaseRecord, LeaseState } from "../../core/index.js";
-import { epochMs, excludes, IS_AWAITED, isLive, KEY, microsOf, untilMs } from "./lease-rows.js";
+import {
+  AWAITED_CLOCK,
+  epochMs,
+  excludes,
+  IS_AWAITED,
+  isLive,
+  KEY,
+  microsOf,
+  untilMs,
+} from "./lease-rows.js";
 import { afterMs, type Columns, grantId, SAME_KEY, unnested } from "./sql-parts.js";
 
 /** Where the values of a request are: the same ones for all, or a column of its row `i`, `s` or `k`. */
@@ -217,10 +232,7 @@ export const ACQUIRE_FREE = acquireFree({
  */
 export const ACQUIRE_FREE_MIXED = acquireFree({
   ...mixed([["asked_by", "text"], ...ASKED_MS, ["asked_metadata", "text"]]),
-  clock: `clock AS MATERIALIZED (
-    SELECT t.now, (extract(epoch FROM t.now) * 1000000)::bigint AS token, ${IS_AWAITED}
-    FROM (SELECT clock_timestamp() AS now) t
-  )`,
+  clock: AWAITED_CLOCK,
   token: "s.new_token",
   leastToken: "k.least_token",
   holder: (row) => `${row}.asked_by`,
@@ -280,23 +292,3 @@ FROM clock c`;
 export const RENEW_LIVE = renewLive(alike(3, "$2::int"));
 /** The same for mixed requests. Values: namespaces, resources, leaseIds, ttlMs. */
 export const RENEW_LIVE_MIXED = renewLive(mixed(ASKED_MS), "i.asked_ms, ");
-
-export interface ReleasedRow {
-  readonly released: string | null;
-}
-
-const releaseHeld = (values: Values) => `
-WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now, ${IS_AWAITED}),
-  ${locked(values, `${excludes("l")} AND NOT ${hasWaiter("l", values.namespace("l"))}`)},
-  released AS (
-    UPDATE leasehold.lease l SET ended = 'released', expires_at = c.now
-    FROM locked k CROSS JOIN clock c
-    WHERE l.ctid = k.at
-    RETURNING k.n
-  )
-SELECT ${listed("x.n::text", "released x")} AS released`;
-
-/** Releases grants that no caller waits for. Values: namespace, resources, leaseIds. */
-export const RELEASE_HELD = releaseHeld(alike(2, ""));
-/** The same for mixed requests. Values: namespaces, resources, leaseIds. */
-export const RELEASE_HELD_MIXED = releaseHeld(mixed([]));

@@ -8,9 +8,8 @@ import {
 } from "../../store-kit/index.js";
 import type { Parameter, Scalar } from "./connection.js";
 import { keyColumns } from "./keys.js";
-import { CLOCK, KEY, microsOf } from "./lease-rows.js";
+import { AWAITED_CLOCK, CLOCK, KEY, microsOf } from "./lease-rows.js";
 import { SAME_KEY, unnested } from "./sql-parts.js";
-import { ANY_WAITER } from "./wait-queue.js";
 
 /**
  * Of the row: the transaction that wrote it. It covers every column, also whether the resource is paused; null: there is no row.
@@ -41,7 +40,7 @@ export const loadStatement = ({
   join = "",
   needsQueue = "true",
 }: LoadParts) => `
-WITH ${CLOCK}${more}
+WITH ${hasQueue ? AWAITED_CLOCK : CLOCK}${more}
 SELECT i.n::int AS n, ${microsOf("c.now")} AS now, greatest(c.token, (
     SELECT f.token + 1 FROM leasehold.token_floor f WHERE f.namespace = i.namespace
   )) AS "leastToken"${column}, l.*${
@@ -62,7 +61,7 @@ CROSS JOIN clock c${join} LEFT JOIN LATERAL (
 LEFT JOIN LATERAL (
   SELECT array_agg(w.place ORDER BY w.place) AS places, array_agg(w.holder ORDER BY w.place) AS holders
   FROM leasehold.waiter w
-  WHERE ${ANY_WAITER} AND ${needsQueue} AND ${SAME_KEY("w", "i")} AND w.expires_at > c.now
+  WHERE c.is_awaited AND ${needsQueue} AND ${SAME_KEY("w", "i")} AND w.expires_at > c.now
 ) p ON true LEFT JOIN LATERAL (
   SELECT string_agg(w.lease_id || ':' || width_bucket(w.place, p.places) - 1 || ':' || ${microsOf("w.expires_at")}, ',') AS own
   FROM unnest(string_to_array(i.ids, ',')) a (id) CROSS JOIN LATERAL ${ownWaiter("i", "a.id")} w

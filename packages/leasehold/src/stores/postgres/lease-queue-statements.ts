@@ -1,6 +1,6 @@
 /**
- * The fast statements where callers wait: the first waiter takes a free resource, the others join the queue, and a release wakes
- * the next one. The rules decide what they leave: the answer to those that wait, and a release by a lease id that waits itself.
+ * The lean statements where callers wait: the first waiter takes a free resource, the others join the queue, and a release wakes
+ * the next one. The rules decide what they leave: the answers to those that wait, and releases of what is not held.
  */
 import {
   type AcquireOutcome,
@@ -14,6 +14,7 @@ import {
 import { invariant } from "../../env/index.js";
 import type { Loaded } from "../../store-kit/index.js";
 import { keyColumns } from "./keys.js";
+import { type LeanLeases, NOTHING_LOADED } from "./lease-lean-outcomes.js";
 import {
   type LoadedQueueRow,
   loadedOf,
@@ -22,11 +23,11 @@ import {
   recordOf,
   type Version,
 } from "./lease-load.js";
-import { excludes, IS_AWAITED, KEY } from "./lease-rows.js";
+import { AWAITED_CLOCK, excludes, KEY } from "./lease-rows.js";
 import { afterMs, type Columns, SAME_KEY, unnested } from "./sql-parts.js";
-import { type FastStatement, type LeanStatement, listOf } from "./statement.js";
+import { listOf } from "./statement.js";
 import { safeToken, termOf } from "./views.js";
-import { ANY_WAITER, COMES_AGAIN, PLACE_OF, wakeFirst } from "./wait-queue.js";
+import { COMES_AGAIN, PLACE_OF, wakeFirst } from "./wait-queue.js";
 
 const inOrder = (columns: Columns) =>
   `(SELECT * FROM ${unnested(columns)} ORDER BY i.namespace COLLATE "C", i.resource COLLATE "C") i`;
@@ -50,7 +51,7 @@ const ACQUIRE_OR_JOIN = loadStatement({
     SELECT i.*, k.* FROM asked i CROSS JOIN clock c CROSS JOIN LATERAL (
       SELECT l.ctid AS at, l.token FROM leasehold.lease l
       WHERE ${SAME_KEY("l", "i")} AND l.lease_id <> i.asked_id AND NOT ${excludes("l")} AND NOT l.paused
-        AND (NOT ${ANY_WAITER} OR coalesce((
+        AND (NOT c.is_awaited OR coalesce((
           SELECT w.lease_id FROM leasehold.waiter w
           WHERE ${SAME_KEY("w", "l")} AND w.expires_at > c.now ORDER BY w.place LIMIT 1
         ) = i.asked_id, true))
@@ -106,7 +107,7 @@ export function acquireOrJoin(
   batch: readonly AcquireRequest[],
   textOf: (ms: number) => string,
   returnReplaced: boolean,
-): FastStatement<AcquireOutcome> {
+): LeanLeases<AcquireOutcome> {
   return {
     text: ACQUIRE_OR_JOIN,
     values: [
@@ -148,33 +149,35 @@ export function acquireOrJoin(
 
 /** Values: namespaces, resources, leaseIds. */
 const RELEASE_AND_WAKE = `
-WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now, ${IS_AWAITED}),
+WITH ${AWAITED_CLOCK},
   locked AS MATERIALIZED (
     SELECT i.n, k.* FROM ${unnested(GRANT)} CROSS JOIN clock c CROSS JOIN LATERAL (
       SELECT l.ctid AS at FROM leasehold.lease l
       WHERE ${SAME_KEY("l", "i")} AND l.lease_id = i.asked_id AND ${excludes("l")}
-        AND NOT (c.is_awaited AND EXISTS (
-          SELECT FROM leasehold.waiter w WHERE ${SAME_KEY("w", "l")} AND w.lease_id = i.asked_id
-        ))
       FOR NO KEY UPDATE OF l SKIP LOCKED
     ) k
   ),
   released AS (
     UPDATE leasehold.lease l SET ended = 'released', expires_at = c.now
     FROM locked k CROSS JOIN clock c WHERE l.ctid = k.at
-    RETURNING k.n, CASE WHEN c.is_awaited THEN ${wakeFirst("l")} END AS woken
+    RETURNING k.n, l.namespace, l.resource, l.lease_id, c.is_awaited,
+      CASE WHEN c.is_awaited THEN ${wakeFirst("l", "w.lease_id <> l.lease_id")} END AS woken
+  ),
+  withdrawn AS (
+    DELETE FROM leasehold.waiter w USING released x
+    WHERE x.is_awaited AND ${SAME_KEY("w", "x")} AND w.lease_id = x.lease_id
   )
 SELECT string_agg(x.n::text, ',') AS released FROM released x`;
 
-export function releaseAndWake(batch: readonly ReleaseRequest[]): LeanStatement<ReleaseOutcome> {
+export function releaseAndWake(batch: readonly ReleaseRequest[]): LeanLeases<ReleaseOutcome> {
   return {
     text: RELEASE_AND_WAKE,
     values: [...keyColumns(batch), batch.map(({ leaseId }) => leaseId)],
-    outcomes(row) {
+    answersOf([row]) {
       const { released } = row as { released: string | null };
       const outcomes = new Array<ReleaseOutcome | null>(batch.length).fill(null);
       for (const n of listOf(released)) outcomes[Number(n) - 1] = { status: "released" };
-      return outcomes;
+      return { ...NOTHING_LOADED, outcomes };
     },
   };
 }

@@ -26,7 +26,7 @@ import { encodeJson, storedError } from "../../tasks/record.js";
 import type { Parameter, Session } from "./connection.js";
 import { failedOutcome, storeError } from "./failures.js";
 import { endOfPrefix } from "./keys.js";
-import { RELEASE } from "./lease-statements.js";
+import { releaseAndWake } from "./lease-queue-statements.js";
 import {
   COLLECT_ONCE,
   DELETE_ONCE,
@@ -149,7 +149,8 @@ function grantValues({ namespace, key, leaseId, token }: OnceGrant): Parameter[]
 
 /** As a release of the lease store, in this transaction: the next waiter is notified when it commits. */
 async function release(session: Session, { namespace, key, leaseId }: OnceGrant): Promise<void> {
-  await session.query(RELEASE, [[namespace], [resourceOf(key)], [leaseId]]);
+  const { text, values } = releaseAndWake([{ namespace, resource: resourceOf(key), leaseId }]);
+  await session.query(text, values);
 }
 
 /** What a success without a new record comes to: an earlier call of the same grant, or that of another one. */

@@ -1,37 +1,23 @@
-/** Leases in PostgreSQL: the port over the lease statements. */
+/** Leases in PostgreSQL: what changes them is in lease-engine.ts, and what reads them is here. */
 import { setMaxListeners } from "node:events";
 import {
-  type AcquireOutcome,
-  type AcquireRequest,
-  type CallOptions,
   type Capabilities,
+  ClosedError,
   cursorAfter,
-  decideAcquire,
   type Key,
   type LeaseStore,
   type LeaseView,
   type ListQuery,
-  longest,
   type Page,
-  type ReleaseOutcome,
-  type ReleaseRequest,
-  type RenewOutcome,
-  type RenewRequest,
-  type RevokeOutcome,
-  type RevokeRequest,
   resourceOfCursor,
   type WatchEvent,
 } from "../../core/index.js";
-import type { LeaseOperations } from "../../store-kit/index.js";
 import type { Sql } from "./connection.js";
 import { endOfPrefix, keyColumns } from "./keys.js";
-import { LeaseCalls } from "./lease-calls.js";
+import { COLLECT, COLLECT_WAITERS } from "./lease-collect.js";
 import { operationsByRules } from "./lease-engine.js";
-import { acquiring, releasing, renewing, revoking } from "./lease-outcomes.js";
-import { COLLECT } from "./lease-statements.js";
 import type { Connections } from "./shared.js";
 import { GET, LIST, type ViewRow, viewOf } from "./views.js";
-import { COLLECT_WAITERS } from "./wait-queue.js";
 import { type Listener, watchEvents } from "./watch.js";
 
 /** Maximum number of leases that one statement deletes. It is bounded because the statement locks them. */
@@ -42,28 +28,24 @@ const COLLECT_TIMEOUT_MS = 60_000;
 export class PostgresLeaseStore implements LeaseStore {
   readonly capabilities: Capabilities;
   readonly #general: Sql;
-  readonly #control: Sql;
   readonly #listener: Listener;
   readonly #closing = new AbortController();
-  readonly #calls: LeaseCalls;
-  /** Undefined: statements decide. */
-  readonly #byRules: LeaseOperations | undefined;
+  readonly acquire: LeaseStore["acquire"];
+  readonly renew: LeaseStore["renew"];
+  readonly release: LeaseStore["release"];
+  readonly revoke: LeaseStore["revoke"];
 
-  /**
-   * @param options.byRules the rules decide on loaded keys what the lean statements leave undecided, instead of the general
-   *   statements. Default false, until it is shown to be as fast
-   */
-  constructor(connections: Connections, { byRules = true }: { readonly byRules?: boolean } = {}) {
-    const { backend, listener, env } = connections;
+  constructor(connections: Connections) {
+    const { backend, listener } = connections;
     this.#general = backend.general;
-    this.#control = backend.control;
     this.#listener = listener;
     // Every watch adds a listener.
     setMaxListeners(0, this.#closing.signal);
-    this.#calls = new LeaseCalls(env.clock, this.#closing.signal);
-    this.#byRules = byRules
-      ? operationsByRules(connections, () => this.#calls.assertOpen())
-      : undefined;
+    const operations = operationsByRules(connections, () => this.#assertOpen());
+    this.acquire = operations.acquire;
+    this.renew = operations.renew;
+    this.release = operations.release;
+    this.revoke = operations.revoke;
     this.capabilities = {
       clock: "store",
       grants: "portable",
@@ -75,29 +57,8 @@ export class PostgresLeaseStore implements LeaseStore {
     };
   }
 
-  acquire(requests: readonly AcquireRequest[], options?: CallOptions): Promise<AcquireOutcome[]> {
-    if (this.#byRules) return this.#byRules.acquire(requests, options);
-    const statement = acquiring(this.#general, requests, options?.returnReplaced ?? false);
-    return this.#calls.decide(statement, requests, options, decideAcquire);
-  }
-
-  renew(requests: readonly RenewRequest[], options?: CallOptions): Promise<RenewOutcome[]> {
-    if (this.#byRules) return this.#byRules.renew(requests, options);
-    return this.#calls.decideGrants(renewing(this.#control), requests, options, longest(1));
-  }
-
-  release(requests: readonly ReleaseRequest[], options?: CallOptions): Promise<ReleaseOutcome[]> {
-    if (this.#byRules) return this.#byRules.release(requests, options);
-    return this.#calls.decideGrants(releasing(this.#control), requests, options);
-  }
-
-  revoke(requests: readonly RevokeRequest[], options?: CallOptions): Promise<RevokeOutcome[]> {
-    if (this.#byRules) return this.#byRules.revoke(requests, options);
-    return this.#calls.decide(revoking(this.#general), requests, options);
-  }
-
   async get(keys: readonly Key[]): Promise<(LeaseView | null)[]> {
-    this.#calls.assertOpen();
+    this.#assertOpen();
     const rows = await this.#general.query<ViewRow & { n: number }>(GET, keyColumns(keys));
     const views = new Array<LeaseView | null>(keys.length).fill(null);
     for (const { n, ...row } of rows) views[n - 1] = viewOf(row);
@@ -105,7 +66,7 @@ export class PostgresLeaseStore implements LeaseStore {
   }
 
   async list(query: ListQuery): Promise<Page<LeaseView>> {
-    this.#calls.assertOpen();
+    this.#assertOpen();
     const { namespace, prefix = "", states = null, limit = 100, cursor } = query;
     const rows = await this.#general.query<ViewRow>(LIST, [
       namespace,
@@ -128,7 +89,7 @@ export class PostgresLeaseStore implements LeaseStore {
     namespace: string,
     { signal }: { signal: AbortSignal },
   ): AsyncGenerator<WatchEvent, void, undefined> {
-    this.#calls.assertOpen();
+    this.#assertOpen();
     yield* watchEvents(
       this.#listener,
       ([topic, changedNamespace, resource, wakes]): WatchEvent | null =>
@@ -140,7 +101,7 @@ export class PostgresLeaseStore implements LeaseStore {
   }
 
   async collect(olderThanMs: number): Promise<number> {
-    this.#calls.assertOpen();
+    this.#assertOpen();
     const options = { timeoutMs: COLLECT_TIMEOUT_MS };
     await this.#general.query(COLLECT_WAITERS, [], options);
     let collected = 0;
@@ -156,6 +117,10 @@ export class PostgresLeaseStore implements LeaseStore {
       if (!next || rows.length < COLLECTED_AT_ONCE) return collected;
       last = next;
     }
+  }
+
+  #assertOpen(): void {
+    if (this.#closing.signal.aborted) throw new ClosedError("the PostgreSQL lease store");
   }
 
   /** Rejects further calls and ends watches. The database object closes the connections. */

@@ -2,8 +2,8 @@
 
 import type { LeaseState, LeaseView } from "../../core/index.js";
 import { invariant, isoTime } from "../../env/index.js";
-import { CLOCK, epochMs, excludes, isLive, seenFor, untilMs } from "./lease-rows.js";
-import { afterMs, grantId } from "./sql-parts.js";
+import { CLOCK, epochMs, excludes, isLive, KEY, untilMs } from "./lease-rows.js";
+import { afterMs, grantId, SAME_KEY, unnested } from "./sql-parts.js";
 
 export interface ViewRow {
   readonly namespace: string;
@@ -35,9 +35,10 @@ const WAS_GRANTED = "l.lease_id <> ''";
 
 /** Values: namespaces, resources. One row per key that has a record, with its number from 1. */
 export const GET = `
-WITH ${CLOCK},
-  ${seenFor([])}
-SELECT l.n::int AS n, ${VIEW} FROM seen l CROSS JOIN clock c WHERE ${WAS_GRANTED}`;
+WITH ${CLOCK}
+SELECT i.n::int AS n, ${VIEW} FROM ${unnested(KEY)} CROSS JOIN clock c CROSS JOIN LATERAL (
+  SELECT l.* FROM leasehold.lease l WHERE ${SAME_KEY("l", "i")} OFFSET 0
+) l WHERE ${WAS_GRANTED}`;
 
 /**
  * Values: namespace, first resource, end of the range (null: none), cursor, states (null: any), renewed
