@@ -245,6 +245,23 @@ describePostgres("leases in PostgreSQL", () => {
     });
   });
 
+  it("keeps a waiter that asks again for as long as it then says, also early", async () => {
+    const resource = "asks again early";
+    await store.acquire([requestOf(resource)]);
+    const waiter = { ...requestOf(resource), queueMs: LONG_MS };
+    const query = "SELECT expires_at AS until FROM leasehold.waiter WHERE resource = $1";
+    const asked = async (requests: readonly AcquireRequest[]) => {
+      await store.acquire(requests);
+      const { rows } = await admin.query<{ until: Date }>(query, [resource]);
+      return rows[0]?.until.getTime() ?? 0;
+    };
+    const first = await asked([waiter]);
+    await expect.poll(() => asked([waiter])).toBeGreaterThan(first);
+    // A copy in the same batch is decided by the rules.
+    const second = await asked([waiter]);
+    await expect.poll(() => asked([waiter, waiter])).toBeGreaterThan(second);
+  });
+
   it("passes a resource on when the first waiter for it gives up, unless it is still held", async () => {
     for (const [resource, isPassedOn] of [
       ["has expired", true],

@@ -106,8 +106,8 @@ export const RULES = [
     name: "position-lost-by-polling",
     what: "A waiter that polls goes to the end of the queue.",
     file: QUEUE,
-    find: "return staysLongEnough(own, waiter, nowMs) ? waiters : waiters.with(at, waiter);",
-    by: "return [...waiters.filter((one) => one !== own), waiter];",
+    find: "return waiters.with(at, { ...waiter, expiresAtMs: longer });",
+    by: "return [...waiters.filter((one) => one.leaseId !== leaseId), { ...waiter, expiresAtMs: longer }];",
     check: tested(
       "packages/leasehold/src/core/queue.test.ts",
       "keeps its queue position when it polls",

@@ -113,12 +113,12 @@ export const STRANGERS_1 = [
     name: "stranger-position-shortened",
     what: "A waiter that asks to be kept for a shorter time loses the time that it was promised before.",
     file: `${LEASEHOLD}/core/queue.ts`,
-    find: "return staysLongEnough(own, waiter, nowMs) ? waiters : waiters.with(at, waiter);",
-    by: "return waiters.with(at, waiter);",
+    find: "  // Never shorter than promised before.\n  const longer = Math.max(expiresAtMs, waiters[at]?.expiresAtMs ?? 0);\n  return waiters.with(at, { ...waiter, expiresAtMs: longer });",
+    by: "  return waiters.with(at, { ...waiter, expiresAtMs });",
     also: [
       {
         file: `${LEASEHOLD}/store-kit/queue-fold.ts`,
-        find: "    if (own && staysLongEnough(own, waiter, nowMs)) return true;\n",
+        find: "    if (own && own.expiresAtMs >= expiresAtMs) return true;\n",
         by: "",
       },
     ],

@@ -88,7 +88,6 @@ export {
   type QueuedWaiter,
   RESERVED_MS,
   reservedForMs,
-  staysLongEnough,
   waiterOf,
 } from "./queue.js";
 export { RenewalScheduler, type Scheduled, type ScheduledLease } from "./renewal-scheduler.js";

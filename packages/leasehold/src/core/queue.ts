@@ -127,23 +127,12 @@ function withWaiter(
 ): readonly QueuedWaiter[] {
   const waiter = waiterOf(request, nowMs);
   if (!waiter) return waiters;
-  const at = waiters.findIndex(({ leaseId }) => leaseId === waiter.leaseId);
-  const own = waiters[at];
-  if (!own) return [...waiters, waiter];
-  return staysLongEnough(own, waiter, nowMs) ? waiters : waiters.with(at, waiter);
-}
-
-/**
- * Whether a position is kept as it is where its waiter asks again, because more than half of that time is left: frequent polls
- * need not be saved each time.
- * @param asked the same waiter, as its request would have it
- */
-export function staysLongEnough(
-  own: Pick<QueuedWaiter, "expiresAtMs">,
-  asked: QueuedWaiter,
-  nowMs: number,
-): boolean {
-  return own.expiresAtMs > (nowMs + asked.expiresAtMs) / 2;
+  const { leaseId, expiresAtMs } = waiter;
+  const at = waiters.findIndex((one) => one.leaseId === leaseId);
+  if (at < 0) return [...waiters, waiter];
+  // Never shorter than promised before.
+  const longer = Math.max(expiresAtMs, waiters[at]?.expiresAtMs ?? 0);
+  return waiters.with(at, { ...waiter, expiresAtMs: longer });
 }
 
 /** Removes the waiter of a granted request, and those ahead of it, which were passed over. */

@@ -1,10 +1,5 @@
 /** The wait queue of a key while the requests of a batch for it are decided, and what is to be saved of it. */
-import {
-  type AcquireRequest,
-  type QueuedWaiter,
-  staysLongEnough,
-  waiterOf,
-} from "../core/index.js";
+import { type AcquireRequest, type QueuedWaiter, waiterOf } from "../core/index.js";
 import type { LoadedQueue, QueuePosition } from "./engine.js";
 
 export class QueueFold {
@@ -55,7 +50,8 @@ export class QueueFold {
     const { leaseId, expiresAtMs } = waiter;
     const own = this.#own(leaseId);
     if (!own && this.#loaded.positions.has(leaseId)) return false;
-    if (own && staysLongEnough(own, waiter, nowMs)) return true;
+    // Never shorter than promised before.
+    if (own && own.expiresAtMs >= expiresAtMs) return true;
     if (this.#count === this.#removed) {
       this.#firstHolder = waiter.holder;
       this.isFirstKnown = true;

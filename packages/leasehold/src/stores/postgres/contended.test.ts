@@ -92,7 +92,7 @@ function exercise(open: () => Promise<{ url: string } | { directory: string }>) 
     expect(statements).toBe(2);
   });
 
-  it("keeps the positions of 300 that ask again, in one statement, and serves them in order", async () => {
+  it("keeps the positions of 300 that ask again, in two statements, and serves them in order", async () => {
     let [holder, ...line] = Array.from({ length: 301 }, () => waits("line")) as [
       AcquireRequest,
       ...AcquireRequest[],
@@ -102,7 +102,8 @@ function exercise(open: () => Promise<{ url: string } | { directory: string }>) 
     const { outcomes, statements } = await send(again);
     const ahead = outcomes.map((outcome) => outcome.status === "held" && outcome.ahead);
     expect(ahead).toEqual(again.map((request) => line.indexOf(request)));
-    expect(statements).toBe(1);
+    // Each stays for longer than it asked for before, which is saved.
+    expect(statements).toBe(2);
 
     // A waiter with ten before it is refused for five seconds, though the resource is free.
     const TEN = 10;

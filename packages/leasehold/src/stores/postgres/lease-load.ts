@@ -17,9 +17,9 @@ import { SAME_KEY, unnested } from "./sql-parts.js";
 export type Version = string | null;
 
 /** A range with an order: only the index of the lease ids has that, so the planner never reads all waiters of the key. */
-export const ownWaiter = (key: string, id: string) => `(
+const ownWaiter = (id: string) => `(
       SELECT w.* FROM leasehold.waiter w
-      WHERE ${SAME_KEY("w", key)} AND w.lease_id >= ${id} AND w.lease_id <= ${id}
+      WHERE ${SAME_KEY("w", "i")} AND w.lease_id >= ${id} AND w.lease_id <= ${id}
       ORDER BY w.lease_id LIMIT 1
     )`;
 
@@ -64,7 +64,7 @@ LEFT JOIN LATERAL (
   WHERE c.is_awaited AND ${needsQueue} AND ${SAME_KEY("w", "i")} AND w.expires_at > c.now
 ) p ON true LEFT JOIN LATERAL (
   SELECT string_agg(w.lease_id || ':' || width_bucket(w.place, p.places) - 1 || ':' || ${microsOf("w.expires_at")}, ',') AS own
-  FROM unnest(string_to_array(i.ids, ',')) a (id) CROSS JOIN LATERAL ${ownWaiter("i", "a.id")} w
+  FROM unnest(string_to_array(i.ids, ',')) a (id) CROSS JOIN LATERAL ${ownWaiter("a.id")} w
   WHERE p.places IS NOT NULL AND w.expires_at > c.now
 ) o ON true`
     : ""

@@ -19,7 +19,6 @@ import {
   type LoadedQueueRow,
   loadedOf,
   loadStatement,
-  ownWaiter,
   recordOf,
   type Version,
 } from "./lease-load.js";
@@ -39,8 +38,6 @@ const ACQUIRE: Columns = [
   ["asked_metadata", "text"],
   ["queue_ms", "float8"],
 ];
-
-const WAITS_MS = `least(i.queue_ms, ${LONGEST_WAITER_MS})`;
 
 /** Values: those of ACQUIRE. */
 const ACQUIRE_OR_JOIN = loadStatement({
@@ -76,13 +73,11 @@ const ACQUIRE_OR_JOIN = loadStatement({
   joined AS (
     INSERT INTO leasehold.waiter AS w (namespace, resource, lease_id, holder, expires_at, place)
     OVERRIDING SYSTEM VALUE
-    SELECT i.namespace, i.resource, i.asked_id, i.asked_by, ${afterMs(WAITS_MS)}, ${PLACE_OF("i.n")}
+    SELECT i.namespace, i.resource, i.asked_id, i.asked_by, ${afterMs(`least(i.queue_ms, ${LONGEST_WAITER_MS})`)}, ${PLACE_OF("i.n")}
     FROM asked i CROSS JOIN clock c JOIN leasehold.lease l ON ${SAME_KEY("l", "i")}
     -- The rules decide on what may be this caller's already.
     WHERE i.queue_ms > 0 AND l.lease_id <> i.asked_id
-      AND NOT EXISTS (SELECT FROM granted g WHERE g.n = i.n) AND NOT EXISTS (
-        SELECT FROM ${ownWaiter("i", "i.asked_id")} w WHERE w.expires_at > ${afterMs(`${WAITS_MS} / 2`)}
-      )
+      AND NOT EXISTS (SELECT FROM granted g WHERE g.n = i.n)
     ORDER BY i.namespace COLLATE "C", i.resource COLLATE "C"
     ${COMES_AGAIN}
     RETURNING w.namespace, w.resource
