@@ -1,8 +1,15 @@
 /** What becomes of a batch when the engine fails, and when others change its keys. */
 import { expect, it } from "vitest";
-import type { Failed, LeaseRecord } from "../core/index.js";
+import type { AcquireOutcome, AcquireRequest, Failed, LeaseRecord } from "../core/index.js";
 import { manualEnv } from "../testing/index.js";
-import { type Change, EMPTY_QUEUE, type Engine, type Loaded, operationsOn } from "./index.js";
+import {
+  type Change,
+  EMPTY_QUEUE,
+  type Engine,
+  type Lean,
+  type Loaded,
+  operationsOn,
+} from "./index.js";
 
 const namespace = "n";
 const request = (resource: string, leaseId = `lease of ${resource}`) => ({
@@ -159,9 +166,114 @@ it("does not say that nothing was applied once a waiter has joined", async () =>
   engine.load = load;
   const acquiring = operations.acquire([...waiting, request("a")]);
   await env.clock.advance(100);
+  // It has its position, so the refusal is its answer in the end.
   expect(await acquiring).toMatchObject([
-    { status: "failed", applied: "maybe", error: { outcome: "unknown" } },
+    { status: "held", ahead: 0 },
     { status: "failed", applied: "no", error: { outcome: "none" } },
+  ]);
+});
+
+/** Operations with a lean statement that decides and loads what is given for each resource. */
+function openLean(
+  knows: Readonly<
+    Record<string, { outcome?: AcquireOutcome; loaded?: Loaded<number>; joined?: boolean }>
+  >,
+  of?: Readonly<Record<string, Loaded<number>>>,
+) {
+  const opened = open(of);
+  const { env, engine, log } = opened;
+  const acquire: Lean<AcquireRequest, AcquireOutcome, number> = async (requests) => {
+    log.push(`lean ${requests.map(({ resource }) => resource).join(" ")}`);
+    const known = requests.map(({ resource }) => knows[resource] ?? {});
+    return {
+      nowMs: 0,
+      outcomes: known.map(({ outcome = null }) => outcome),
+      loaded: known.map(({ loaded = null }) => loaded),
+      joined: known.map(({ joined = false }) => joined),
+    };
+  };
+  const lean = { acquire: () => acquire, renew: null, release: null };
+  return { ...opened, operations: operationsOn(engine, { clock: env.clock }, lean) };
+}
+const GRANTED: AcquireOutcome = {
+  status: "acquired",
+  token: 3,
+  ttlMs: 1_000,
+  remainingMs: 1_000,
+  expiresAt: "",
+};
+
+it("takes the answers of a lean statement, and decides on what it has loaded", async () => {
+  const { log, operations } = openLean({ a: { outcome: GRANTED }, b: { loaded: held("other") } });
+  expect(await operations.acquire([request("b"), request("a")])).toMatchObject([
+    { status: "held", holder: "other" },
+    { status: "acquired", token: 3 },
+  ]);
+  expect(log).toEqual(["lean b a"]);
+});
+
+it("loads what a lean statement has left, unless it has loaded all of that", async () => {
+  const { log, operations } = openLean(
+    { a: { loaded: held("other") }, c: { outcome: GRANTED } },
+    { a: held("other") },
+  );
+  const outcomes = await operations.acquire([request("a"), request("b"), request("c")]);
+  expect(outcomes.map(({ status }) => status)).toEqual(["held", "acquired", "acquired"]);
+  expect(log).toEqual(["lean a b c", "load a b", "save b"]);
+});
+
+it("asks a lean statement again where another client has changed the key, and not for the queue", async () => {
+  const { log, engine, operations } = openLean({ a: { loaded: FREE } });
+  const { save } = engine;
+  let saves = 0;
+  engine.save = async (...call) => {
+    saves += 1;
+    return saves === 1 ? [false] : save(...call);
+  };
+  expect(await operations.acquire([request("a")])).toMatchObject([{ status: "acquired" }]);
+  expect(log).toEqual(["lean a", "lean a", "save a"]);
+
+  const queued = openLean({ a: { loaded: { ...FREE, queue: null } } });
+  expect(await queued.operations.acquire([request("a")])).toMatchObject([{ status: "acquired" }]);
+  expect(queued.log).toEqual(["lean a", "load a", "save a"]);
+});
+
+it("has no lean statement for several requests of a key", async () => {
+  const { log, operations } = openLean({ a: { outcome: GRANTED } });
+  await operations.acquire([request("a"), request("a", "second")]);
+  await operations.acquire([]);
+  expect(log).toEqual(["load a", "save a"]);
+});
+
+it("does not know what became of requests whose lean statement failed", async () => {
+  const { engine, env } = open();
+  const acquire = failing("no answer");
+  const lean = { acquire: () => acquire, renew: null, release: null };
+  const operations = operationsOn(engine, { clock: env.clock }, lean);
+  expect(await operations.acquire([request("a")])).toMatchObject([
+    { status: "failed", applied: "maybe" },
+  ]);
+});
+
+it("does not save a waiter that a lean statement has added, and removes it where the request is granted", async () => {
+  const waiting = { ...request("a"), queueMs: 1_000 };
+  const refused = openLean({ a: { loaded: held("other"), joined: true } });
+  expect(await refused.operations.acquire([waiting])).toMatchObject([{ status: "held", ahead: 0 }]);
+  expect(refused.log).toEqual(["lean a"]);
+
+  // It was free, and locked by another client.
+  const queue = { count: 2, firstHolder: "first", positions: new Map() };
+  const record = { ...(held("other").record as LeaseRecord), expiresAtMs: -5_000 };
+  const free = openLean({ a: { loaded: { ...FREE, record, queue }, joined: true } });
+  expect(await free.operations.acquire([waiting])).toMatchObject([{ status: "acquired" }]);
+  expect(free.saves).toMatchObject([[{ joins: [], served: null, withdrawn: [waiting.leaseId] }]]);
+});
+
+it("says that a request may have joined by a lean statement, whatever fails afterwards", async () => {
+  const { engine, operations } = openLean({ a: { joined: true } });
+  engine.load = failing("no connection");
+  expect(await operations.acquire([{ ...request("a"), queueMs: 1_000 }])).toMatchObject([
+    { status: "failed", applied: "maybe" },
   ]);
 });
 

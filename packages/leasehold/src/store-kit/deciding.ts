@@ -5,6 +5,9 @@
  *                          ▲       │       │
  *                          └───────┴───────┘  a key that others have changed; a request that needs what is saved first
  *
+ * Where each key has one request, a lean statement of the engine comes instead of the load, if it has one: it decides what is
+ * simple, and loads the rest.
+ *
  * Failure cases:
  *   the load fails              nothing was written: `applied: "no"`
  *   the save fails              `maybe`, for the requests of the keys that it was to change; the answers of the others stand
@@ -13,9 +16,18 @@
  *   the client is paused        the save finds another version, or a grant that has expired, and changes no record
  * A waiter joins whether or not its change is saved. From then on, a failure of its request is `maybe`.
  */
-import { type Failed, type Key, StoreUnavailableError } from "../core/index.js";
+import { allDiffer, type Failed, type Key, StoreUnavailableError } from "../core/index.js";
 import { type Clock, invariant, sleep } from "../env/index.js";
-import type { Change, Engine, KeyToLoad, Loaded, LoadedKeys, Transaction } from "./engine.js";
+import type {
+  Change,
+  Engine,
+  KeyToLoad,
+  Lean,
+  LeanAnswers,
+  Loaded,
+  LoadedKeys,
+  Transaction,
+} from "./engine.js";
 import { KeyFold } from "./key-fold.js";
 
 /** Before each load. The first conflicts are those of short transactions. */
@@ -37,17 +49,23 @@ interface Entry<Asked> {
 /** The requests for one key. */
 type Group<Asked> = readonly [Entry<Asked>, ...Entry<Asked>[]];
 
+interface Deciding<Asked, Outcome, Version> {
+  /** Of the first load; those after it always have the queues. */
+  readonly needsQueue: boolean;
+  readonly timeoutMs: number;
+  readonly lean: Lean<Asked, Outcome, Version> | null;
+}
+
 interface Folded<Asked, Version> {
   readonly key: KeyFold<Version>;
   readonly decided: readonly Entry<Asked>[];
 }
 
-/** @param needsQueue of the first load; those after it always have the queues */
 export async function decide<Asked extends Request, Outcome extends { readonly status: string }, V>(
   engine: Engine<V>,
   clock: Clock,
   requests: readonly Asked[],
-  { needsQueue, timeoutMs }: { readonly needsQueue: boolean; readonly timeoutMs: number },
+  { needsQueue, timeoutMs, lean }: Deciding<Asked, Outcome, V>,
   step: Step<Asked, Outcome>,
 ): Promise<(Outcome | Failed)[]> {
   const deadlineMs = clock.monotonic() + timeoutMs;
@@ -61,32 +79,62 @@ export async function decide<Asked extends Request, Outcome extends { readonly s
     }
   };
   let open: readonly Entry<Asked>[] = requests.map((request, index) => ({ request, index }));
+  /** Those that need the queue of their key, which a lean statement may not have loaded. */
+  let later: readonly Entry<Asked>[] = [];
   for (const [attempt, backoffMs] of BACKOFF_MS.entries()) {
     if (open.length === 0) break;
     if (backoffMs > 0) await sleep(clock, backoffMs);
     if (attempt > 0 && leftMs() === 0) break;
+    let begun: Begun<Asked, V> | null = null;
+    if (lean && later.length === 0 && haveEachKeyOnce(open)) {
+      try {
+        const asked = open.map(({ request }) => request);
+        begun = begin(open, await lean(asked, leftMs()), outcomes);
+      } catch (error) {
+        fail(open, engine.failed(error));
+        break;
+      }
+      for (const index of begun.joined) joined.add(index);
+      open = begun.open;
+      if (open.length === 0) break;
+    }
     const groups = byKey(open);
-    let loaded: LoadedKeys<V>;
+    let loaded = begun?.loaded;
     try {
-      loaded = await engine.load(groups.map(toLoad), needsQueue || attempt > 0, leftMs());
+      loaded ??= await engine.load(groups.map(toLoad), needsQueue || attempt > 0, leftMs());
     } catch (error) {
       fail(open, { ...engine.failed(error), applied: "no" });
       break;
     }
-    const { folded, later } = fold(groups, loaded, outcomes, step);
-    invariant(attempt === 0 || loaded.keys.every(({ queue }) => queue), "queues were loaded");
-    const changed = folded.filter(({ key }) => key.isChanged);
+    const isLoaded = begun?.loaded === undefined;
+    invariant(
+      !isLoaded || attempt === 0 || loaded.keys.every(({ queue }) => queue),
+      "queues were loaded",
+    );
+    let folded: readonly Folded<Asked, V>[];
+    ({ folded, later } = fold(groups, loaded, outcomes, step));
+    const changed = folded.flatMap(({ key, decided }) => {
+      const [first] = decided;
+      const hasJoined = !isLoaded && first !== undefined && begun?.joined.has(first.index);
+      const change = changeOf(key, hasJoined ? first.request.leaseId : undefined);
+      return change === null ? [] : [{ change, decided }];
+    });
     const unsaved: Entry<Asked>[] = [];
     if (changed.length > 0 && leftMs() === 0) {
       unsaved.push(...changed.flatMap(({ decided }) => decided));
     } else if (changed.length > 0) {
-      for (const { key, decided } of changed) {
-        if (key.joins.length > 0) for (const { index } of decided) joined.add(index);
+      for (const { change, decided } of changed) {
+        if (change.joins.length > 0) for (const { index } of decided) joined.add(index);
       }
-      const changes = changed.map(({ key }) => changeOf(key));
+      const changes = changed.map(({ change }) => change);
+      const isLast = attempt === BACKOFF_MS.length - 1;
       try {
         const saved = await engine.save(changes, loaded.nowMs, leftMs());
-        for (const [at, { decided }] of changed.entries()) if (!saved[at]) unsaved.push(...decided);
+        for (const [at, { decided }] of changed.entries()) {
+          const isRefused = decided.every(({ index }) => outcomes[index]?.status === "held");
+          // A waiter has joined all the same: in the end its refusal is the answer, and it asks again.
+          if (!saved[at] && !(isLast && isRefused)) unsaved.push(...decided);
+        }
       } catch (error) {
         const failed = engine.failed(error);
         for (const { decided } of changed) fail(decided, failed);
@@ -99,10 +147,43 @@ export async function decide<Asked extends Request, Outcome extends { readonly s
   return outcomes.map((outcome, at) => outcome ?? undecided(joined.has(at) ? "maybe" : "no"));
 }
 
-/** Returns what is to be saved of a key, as a plain object, which an engine may copy. */
-function changeOf<V>(key: KeyFold<V>): Change<V> {
-  const { namespace, resource, version, record, changesGrant } = key;
-  const { joins, served, withdrawn, wakes } = key;
+/** What a lean statement has left. */
+interface Begun<Asked, Version> {
+  readonly open: readonly Entry<Asked>[];
+  /** Undefined: not all keys of those are loaded. */
+  readonly loaded: LoadedKeys<Version> | undefined;
+  /** The numbers of those that have joined since. */
+  readonly joined: ReadonlySet<number>;
+}
+
+/** Notes what a lean statement has decided. */
+function begin<Asked, Outcome, V>(
+  asked: readonly Entry<Asked>[],
+  { nowMs, outcomes: decided, loaded, joined }: LeanAnswers<Outcome, V>,
+  outcomes: (Outcome | Failed | null)[],
+): Begun<Asked, V> {
+  for (const [at, { index }] of asked.entries()) outcomes[index] = decided[at] ?? null;
+  const isOpen = (at: number) => (decided[at] ?? null) === null;
+  const open = asked.filter((_, at) => isOpen(at));
+  const keys = loaded.filter((key, at): key is Loaded<V> => key !== null && isOpen(at));
+  const waiting = asked.filter((_, at) => joined[at]).map(({ index }) => index);
+  return {
+    open,
+    loaded: keys.length === open.length ? { nowMs, keys } : undefined,
+    joined: new Set(waiting),
+  };
+}
+
+/**
+ * Returns what is to be saved of a key, as a plain object, which an engine may copy; null: nothing.
+ * @param joined the lease id that has joined since the load: if it has the resource after all, only its own position goes
+ */
+function changeOf<V>(key: KeyFold<V>, joined: string | undefined): Change<V> | null {
+  if (!key.isChanged) return null;
+  const { namespace, resource, version, record, changesGrant, served, wakes } = key;
+  if (joined !== undefined && record === null) return null;
+  const joins = joined === undefined ? key.joins : [];
+  const withdrawn = joined === undefined || joined === served ? key.withdrawn : [joined];
   const change = { namespace, resource, version, record, changesGrant };
   return { ...change, joins, served, withdrawn, wakes };
 }
@@ -148,12 +229,24 @@ function fold<Asked extends Request, Outcome, V>(
   return { folded, later };
 }
 
+function haveEachKeyOnce(open: readonly Entry<Request>[]): boolean {
+  return (
+    allDiffer(open.map(({ request: { resource } }) => resource)) ||
+    allDiffer(open.map(({ request }) => nameOf(request)))
+  );
+}
+
+/** Namespaces contain no such character. */
+function nameOf({ namespace, resource }: Request): string {
+  return `${namespace}\0${resource}`;
+}
+
 function byKey<Asked extends Request>(open: readonly Entry<Asked>[]): readonly Group<Asked>[] {
   const [only] = open;
   if (only && open.length === 1) return [[only]];
   const groups = new Map<string, [Entry<Asked>, ...Entry<Asked>[]]>();
   for (const entry of open) {
-    const name = `${entry.request.namespace}\0${entry.request.resource}`;
+    const name = nameOf(entry.request);
     const group = groups.get(name);
     if (group) group.push(entry);
     else groups.set(name, [entry]);

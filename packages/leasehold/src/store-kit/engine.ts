@@ -76,7 +76,7 @@ export interface Change<Version> extends Key {
   readonly joins: readonly QueuedWaiter[];
   /** This waiter and all before it leave; null: none. */
   readonly served: string | null;
-  /** These leave. */
+  /** These leave. Where nothing else is to be saved, they may do so whether or not the version stands. */
   readonly withdrawn: readonly string[];
   /** The first waiter that remains is notified. */
   readonly wakes: boolean;
@@ -108,6 +108,27 @@ export function mayStillSave(
   if (current.record === null && record.token <= current.tokenFloor) return false;
   return nowMs < record.expiresAtMs;
 }
+
+/** What a lean statement of an engine has decided of requests for different keys, and loaded for the rules. */
+export interface LeanAnswers<Outcome, Version> {
+  /** The time of what it has loaded. */
+  readonly nowMs: number;
+  /** Null: the rules decide. */
+  readonly outcomes: readonly (Outcome | null)[];
+  /** Null: its key is not loaded. */
+  readonly loaded: readonly (Loaded<Version> | null)[];
+  /** Whether the request has joined the queue of its key since that was loaded. */
+  readonly joined: readonly boolean[];
+}
+
+/**
+ * Decides at once what is simple of a batch, each key once.
+ * @throws anything: each request may have taken effect
+ */
+export type Lean<Asked, Outcome, Version> = (
+  requests: readonly Asked[],
+  timeoutMs: number,
+) => Promise<LeanAnswers<Outcome, Version>>;
 
 /** An engine whose keys others may change between load and save. */
 export interface Engine<Version> {

@@ -4,6 +4,8 @@ export {
   EMPTY_QUEUE,
   type Engine,
   type KeyToLoad,
+  type Lean,
+  type LeanAnswers,
   type Loaded,
   type LoadedKeys,
   type LoadedQueue,
@@ -13,6 +15,7 @@ export {
   type Transactions,
 } from "./engine.js";
 export {
+  type LeanOperations,
   type LeaseOperations,
   type OperationsOptions,
   operationsIn,

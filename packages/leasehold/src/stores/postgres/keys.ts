@@ -1,13 +1,8 @@
-/** Keys of leases, as columns and as text. */
+/** Keys of leases, as columns; ranges of texts. */
 import type { Key } from "../../core/index.js";
 
 export function keyColumns(keys: readonly Key[]): string[][] {
   return [keys.map(({ namespace }) => namespace), keys.map(({ resource }) => resource)];
-}
-
-/** Names contain no NUL. */
-export function keyText({ namespace, resource }: Key): string {
-  return `${namespace}\0${resource}`;
 }
 
 const LAST_CODE_POINT = 0x10ffff;

@@ -4,9 +4,10 @@ import { describePostgres, freshDatabase } from "../../../../../tests/support/en
 import { ClosedError, type LeaseStore } from "../../core/index.js";
 import { isoTime, systemEnv } from "../../env/index.js";
 import { operationsOn } from "../../store-kit/index.js";
-import { exerciseLeaseStore, interleaving } from "../../testing/index.js";
+import { exerciseLeaseStore, interleaving, manualClock } from "../../testing/index.js";
+import type { Sql } from "./connection.js";
 import { openPostgres } from "./index.js";
-import { leaseEngine } from "./lease-engine.js";
+import { leaseEngine, operationsByRules } from "./lease-engine.js";
 import { PostgresLeaseStore } from "./store.js";
 
 const vitest = { afterAll, beforeAll, describe, expect, it };
@@ -24,6 +25,32 @@ async function open() {
 }
 
 describePostgres("PostgreSQL by the rules", () => {
+  it("refuses a request whose time is over when its waiter has joined, as nothing is left to save", async () => {
+    const { connections, close } = await open();
+    const { general } = connections.backend;
+    const clock = manualClock();
+    const late: Sql = Object.assign(Object.create(general) as Sql, {
+      async query(...asked: Parameters<Sql["query"]>) {
+        const rows = await general.query(...asked);
+        await clock.advance(10_000);
+        return rows;
+      },
+    });
+    const backend = { ...connections.backend, general: late };
+    const env = { ...connections.env, clock };
+    const { acquire } = operationsByRules({ ...connections, backend, env }, () => {});
+    const request = { namespace: "n", resource: "r", holder: "h", ttlMs: 60_000 };
+    const leases = new PostgresLeaseStore(connections);
+    await leases.acquire([{ ...request, leaseId: "a".repeat(48) }]);
+    const waiter = { ...request, leaseId: "b".repeat(48), queueMs: 60_000 };
+    expect(await acquire([waiter], { timeoutMs: 5_000 })).toMatchObject([
+      { status: "held", ahead: 0 },
+    ]);
+    const [held] = await leases.acquire([{ ...waiter, leaseId: "c".repeat(48) }]);
+    expect(held).toMatchObject({ status: "held", ahead: 1 });
+    await close();
+  });
+
   exerciseLeaseStore({
     name: "beside the lean statements",
     vitest,

@@ -2,14 +2,13 @@
 import type {
   AcquireOutcome,
   AcquireRequest,
-  Failed,
   Grant,
   LeaseView,
   RenewOutcome,
   RenewRequest,
 } from "../../core/index.js";
 import { invariant } from "../../env/index.js";
-import { EMPTY_QUEUE, type Loaded } from "../../store-kit/index.js";
+import { EMPTY_QUEUE, type LeanAnswers, type Loaded } from "../../store-kit/index.js";
 import type { Parameter } from "./connection.js";
 import { keyColumns } from "./keys.js";
 import {
@@ -26,37 +25,23 @@ import { recordOf, type Version } from "./lease-load.js";
 import { listOf, type Row } from "./statement.js";
 import { safeToken, termOf, viewOf } from "./views.js";
 
-/** A lean statement: it decides what is simple of a batch with each key once, and may load what it leaves to the rules. */
+/** A lean statement for a batch with each key once. */
 export interface LeanLeases<Outcome> {
   readonly text: string;
   readonly values: readonly Parameter[];
-  answersOf(rows: readonly Row[]): LeanAnswers<Outcome>;
-}
-
-export interface LeanAnswers<Outcome> {
-  /** The time of what it has loaded. */
-  readonly nowMs: number;
-  /** Null: the rules decide. */
-  readonly outcomes: (Outcome | Failed | null)[];
-  /** Null: it is not loaded. */
-  readonly loaded: readonly (Loaded<Version> | null)[];
-  /** Requests that have joined the queue of a key that was loaded before. */
-  readonly joined: readonly Grant[];
+  readonly answersOf: (rows: readonly Row[]) => LeanAnswers<Outcome, Version>;
 }
 
 /** Of a statement that loads nothing. */
 export const NOTHING_LOADED = { nowMs: 0, loaded: [], joined: [] };
 
-/**
- * Null if there is no request.
- * @param returnReplaced whether to return the grants that were replaced
- */
+/** @param returnReplaced whether to return the grants that were replaced */
 export function leanAcquire(
   batch: readonly AcquireRequest[],
   returnReplaced: boolean,
-): LeanLeases<AcquireOutcome> | null {
+): LeanLeases<AcquireOutcome> {
   const [first] = batch;
-  if (!first) return null;
+  invariant(first, "a batch of requests");
   const { namespace, holder, ttlMs, metadata = null } = first;
   let areAlike = !returnReplaced;
   for (const request of batch) {
@@ -167,10 +152,9 @@ function termsFrom(now: number): (ttlMs: number) => ReturnType<typeof termOf> {
   };
 }
 
-/** Null if there is no request. */
-export function leanRenew(batch: readonly RenewRequest[]): LeanLeases<RenewOutcome> | null {
+export function leanRenew(batch: readonly RenewRequest[]): LeanLeases<RenewOutcome> {
   const [first] = batch;
-  if (!first) return null;
+  invariant(first, "a batch of requests");
   const { namespace, ttlMs } = first;
   const areAlike = batch.every(
     (request) => request.namespace === namespace && request.ttlMs === ttlMs,

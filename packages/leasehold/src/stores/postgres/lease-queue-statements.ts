@@ -5,7 +5,6 @@
 import {
   type AcquireOutcome,
   type AcquireRequest,
-  type Grant,
   LONGEST_WAITER_MS,
   type ReleaseOutcome,
   type ReleaseRequest,
@@ -39,6 +38,18 @@ const ACQUIRE: Columns = [
   ["queue_ms", "float8"],
 ];
 
+/** Removes the waiters with the lease ids of changed rows. A waiter that another statement adds or extends right now stays. */
+const leaving = (changed: string) => `leaving AS MATERIALIZED (
+    SELECT w.namespace, w.resource, w.lease_id FROM ${changed} x
+      JOIN leasehold.waiter w ON ${SAME_KEY("w", "x")} AND w.lease_id = x.lease_id
+    WHERE x.is_awaited
+    FOR UPDATE OF w SKIP LOCKED
+  ),
+  gone AS (
+    DELETE FROM leasehold.waiter w USING leaving o
+    WHERE ${SAME_KEY("w", "o")} AND w.lease_id = o.lease_id
+  )`;
+
 /** Values: those of ACQUIRE. */
 const ACQUIRE_OR_JOIN = loadStatement({
   hasQueue: true,
@@ -63,13 +74,9 @@ const ACQUIRE_OR_JOIN = loadStatement({
       )),
       granted_at = c.now, renewed_at = NULL, expires_at = ${afterMs("k.asked_ms")}, ended = NULL
     FROM locked k CROSS JOIN clock c WHERE l.ctid = k.at
-    RETURNING k.n, l.namespace, l.resource, l.lease_id, l.token
+    RETURNING k.n, l.namespace, l.resource, l.lease_id, l.token, c.is_awaited
   ),
-  served AS (
-    DELETE FROM leasehold.waiter w USING granted g
-    WHERE ${SAME_KEY("w", "g")} AND w.lease_id = g.lease_id
-    RETURNING 1
-  ),
+  ${leaving("granted")},
   joined AS (
     INSERT INTO leasehold.waiter AS w (namespace, resource, lease_id, holder, expires_at, place)
     OVERRIDING SYSTEM VALUE
@@ -116,7 +123,7 @@ export function acquireOrJoin(
     answersOf(rows) {
       const outcomes = new Array<AcquireOutcome | null>(batch.length).fill(null);
       const loaded = new Array<Loaded<Version> | null>(batch.length).fill(null);
-      const joined: Grant[] = [];
+      const joined = new Array<boolean>(batch.length).fill(false);
       const nowMs = (Number(rows[0]?.now) || 0) / 1_000;
       for (const row of rows as readonly unknown[] as readonly AnswerRow[]) {
         const { n, granted } = row;
@@ -124,7 +131,7 @@ export function acquireOrJoin(
         invariant(request, "answers to requests");
         if (granted === null) {
           loaded[n - 1] = loadedOf(row);
-          if (row.joined) joined.push(request);
+          joined[n - 1] = row.joined;
           continue;
         }
         const { ttlMs } = request;
@@ -158,10 +165,7 @@ WITH ${AWAITED_CLOCK},
     RETURNING k.n, l.namespace, l.resource, l.lease_id, c.is_awaited,
       CASE WHEN c.is_awaited THEN ${wakeFirst("l", "w.lease_id <> l.lease_id")} END AS woken
   ),
-  withdrawn AS (
-    DELETE FROM leasehold.waiter w USING released x
-    WHERE x.is_awaited AND ${SAME_KEY("w", "x")} AND w.lease_id = x.lease_id
-  )
+  ${leaving("released")}
 SELECT string_agg(x.n::text, ',') AS released FROM released x`;
 
 export function releaseAndWake(batch: readonly ReleaseRequest[]): LeanLeases<ReleaseOutcome> {

@@ -35,6 +35,8 @@ const COLUMNS: Columns = [
   ["metadata", "text"],
   ["changes_grant", "bool"],
   ["wakes", "bool"],
+  // It only gives up positions.
+  ["withdraws", "bool"],
 ];
 const VALUES = COLUMNS.length;
 /** A live record that is over already was decided by a client that was paused. */
@@ -116,10 +118,11 @@ WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
     FROM created x JOIN change i ON i.lease_id = x.lease_id AND ${SAME_KEY("i", "x")}
     WHERE (SELECT count(*) FROM above) >= 0
     UNION ALL
-    -- Nothing is written but waiters, if the row is as it was loaded.
-    SELECT i.n, i.namespace, i.resource, i.wakes
+    -- Nothing is written but waiters, if the row is as it was loaded. Positions are given up in any case, and where the row has
+    -- changed, the first waiter that remains may have to know.
+    SELECT i.n, i.namespace, i.resource, i.wakes OR l.xmin::text IS DISTINCT FROM i.version
     FROM change i LEFT JOIN leasehold.lease l ON ${SAME_KEY("l", "i")}
-    WHERE i.lease_id IS NULL AND l.xmin::text IS NOT DISTINCT FROM i.version
+    WHERE i.lease_id IS NULL AND (i.withdraws OR l.xmin::text IS NOT DISTINCT FROM i.version)
   )${hasQueue ? queueParts : "\nSELECT s.n::int AS n FROM saved s"}`;
 const [SAVE, SAVE_QUEUE] = [save(false), save(true)];
 
@@ -151,6 +154,7 @@ export function saving(changes: readonly Change<Version>[]) {
     of(({ metadata }) => metadata),
     changes.map(({ changesGrant }) => changesGrant),
     changes.map(({ wakes }) => wakes),
+    changes.map(({ record, served, joins }) => !record && served === null && joins.length === 0),
     ...(hasQueue ? [0, 1, 2, 3, 4].map((column) => asked.map((row) => row[column] ?? null)) : []),
   ];
   return {
