@@ -111,8 +111,8 @@ export const PAIRS = [
     also: [
       {
         file: WAITING,
-        find: '${wakeFirst("l", "w.lease_id <> l.lease_id")}',
-        by: "NULL::text",
+        find: 'CASE WHEN c.is_awaited THEN ${wakeFirst("l")} END AS woken',
+        by: "NULL::text AS woken",
       },
     ],
     check: onPostgres(IN_ORDER),

@@ -85,8 +85,8 @@ export const POSTGRES = [
     name: "sql-lean-release-wakes-no-waiter",
     what: "A release notifies no waiter.",
     file: WAITING,
-    find: '${wakeFirst("l", "w.lease_id <> l.lease_id")}',
-    by: "NULL::text",
+    find: 'CASE WHEN c.is_awaited THEN ${wakeFirst("l")} END AS woken',
+    by: "NULL::text AS woken",
     check: suite("wakes only the head of the queue"),
   },
   {

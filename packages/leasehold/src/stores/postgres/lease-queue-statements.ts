@@ -1,6 +1,6 @@
 /**
  * The lean statements where callers wait: the first waiter takes a free resource, the others join the queue, and a release wakes
- * the next one. The rules decide what they leave: the answers to those that wait, and releases of what is not held.
+ * the next one. The rules decide what they leave: the answers to those that wait, and releases of what is not held, or by a holder that waits itself, as a lost answer may have left it.
  */
 import {
   type AcquireOutcome,
@@ -38,18 +38,6 @@ const ACQUIRE: Columns = [
   ["queue_ms", "float8"],
 ];
 
-/** Removes the waiters with the lease ids of changed rows. A waiter that another statement adds or extends right now stays. */
-const leaving = (changed: string) => `leaving AS MATERIALIZED (
-    SELECT w.namespace, w.resource, w.lease_id FROM ${changed} x
-      JOIN leasehold.waiter w ON ${SAME_KEY("w", "x")} AND w.lease_id = x.lease_id
-    WHERE x.is_awaited
-    FOR UPDATE OF w SKIP LOCKED
-  ),
-  gone AS (
-    DELETE FROM leasehold.waiter w USING leaving o
-    WHERE ${SAME_KEY("w", "o")} AND w.lease_id = o.lease_id
-  )`;
-
 /** Values: those of ACQUIRE. */
 const ACQUIRE_OR_JOIN = loadStatement({
   hasQueue: true,
@@ -74,9 +62,18 @@ const ACQUIRE_OR_JOIN = loadStatement({
       )),
       granted_at = c.now, renewed_at = NULL, expires_at = ${afterMs("k.asked_ms")}, ended = NULL
     FROM locked k CROSS JOIN clock c WHERE l.ctid = k.at
-    RETURNING k.n, l.namespace, l.resource, l.lease_id, l.token, c.is_awaited
+    RETURNING k.n, l.namespace, l.resource, l.lease_id, l.token
   ),
-  ${leaving("granted")},
+  leaving AS MATERIALIZED (
+    SELECT w.namespace, w.resource, w.lease_id FROM granted x
+      JOIN leasehold.waiter w ON ${SAME_KEY("w", "x")} AND w.lease_id = x.lease_id
+    -- A waiter that another statement adds or extends right now stays.
+    FOR UPDATE OF w SKIP LOCKED
+  ),
+  gone AS (
+    DELETE FROM leasehold.waiter w USING leaving o
+    WHERE ${SAME_KEY("w", "o")} AND w.lease_id = o.lease_id
+  ),
   joined AS (
     INSERT INTO leasehold.waiter AS w (namespace, resource, lease_id, holder, expires_at, place)
     OVERRIDING SYSTEM VALUE
@@ -156,16 +153,17 @@ WITH ${AWAITED_CLOCK},
     SELECT i.n, k.* FROM ${unnested(GRANT)} CROSS JOIN clock c CROSS JOIN LATERAL (
       SELECT l.ctid AS at FROM leasehold.lease l
       WHERE ${SAME_KEY("l", "i")} AND l.lease_id = i.asked_id AND ${excludes("l")}
+        AND NOT (c.is_awaited AND EXISTS (
+          SELECT FROM leasehold.waiter w WHERE ${SAME_KEY("w", "l")} AND w.lease_id = i.asked_id
+        ))
       FOR NO KEY UPDATE OF l SKIP LOCKED
     ) k
   ),
   released AS (
     UPDATE leasehold.lease l SET ended = 'released', expires_at = c.now
     FROM locked k CROSS JOIN clock c WHERE l.ctid = k.at
-    RETURNING k.n, l.namespace, l.resource, l.lease_id, c.is_awaited,
-      CASE WHEN c.is_awaited THEN ${wakeFirst("l", "w.lease_id <> l.lease_id")} END AS woken
-  ),
-  ${leaving("released")}
+    RETURNING k.n, CASE WHEN c.is_awaited THEN ${wakeFirst("l")} END AS woken
+  )
 SELECT string_agg(x.n::text, ',') AS released FROM released x`;
 
 export function releaseAndWake(batch: readonly ReleaseRequest[]): LeanLeases<ReleaseOutcome> {

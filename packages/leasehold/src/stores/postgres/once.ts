@@ -45,6 +45,7 @@ import {
 } from "./once-statements.js";
 import type { Connections } from "./shared.js";
 import { isoOf, safeToken } from "./views.js";
+import { WITHDRAW } from "./wait-queue.js";
 
 /** How many records one statement deletes: it locks them. */
 const COLLECTED_AT_ONCE = 1_000;
@@ -149,7 +150,12 @@ function grantValues({ namespace, key, leaseId, token }: OnceGrant): Parameter[]
 
 /** As a release of the lease store, in this transaction: the next waiter is notified when it commits. */
 async function release(session: Session, { namespace, key, leaseId }: OnceGrant): Promise<void> {
-  const { text, values } = releaseAndWake([{ namespace, resource: resourceOf(key), leaseId }]);
+  const resource = resourceOf(key);
+  const { text, values, answersOf } = releaseAndWake([{ namespace, resource, leaseId }]);
+  const [outcome] = answersOf(await session.query(text, values)).outcomes;
+  if (outcome) return;
+  // A lost answer may have left a position of the holder in the queue.
+  await session.query(WITHDRAW, [namespace, resource, leaseId]);
   await session.query(text, values);
 }
 

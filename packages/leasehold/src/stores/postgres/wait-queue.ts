@@ -29,3 +29,7 @@ export const WAITERS = `
 SELECT w.holder, ${grantId("w")} AS "grantId" FROM leasehold.waiter w
 WHERE w.namespace = $1 AND w.resource = $2 AND w.expires_at > clock_timestamp()
 ORDER BY w.place`;
+
+/** Values: namespace, resource, leaseId. */
+export const WITHDRAW = `
+DELETE FROM leasehold.waiter w WHERE w.namespace = $1 AND w.resource = $2 AND w.lease_id = $3`;
