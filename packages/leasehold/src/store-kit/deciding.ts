@@ -50,7 +50,7 @@ interface Entry<Asked> {
 type Group<Asked> = readonly [Entry<Asked>, ...Entry<Asked>[]];
 
 interface Deciding<Asked, Outcome, Version> {
-  /** Of the first load; those after it always have the queues. */
+  /** Whether the first load needs the queues; those after it always have them. */
   readonly needsQueue: boolean;
   readonly timeoutMs: number;
   readonly lean: Lean<Asked, Outcome, Version> | null;
@@ -79,7 +79,7 @@ export async function decide<Asked extends Request, Outcome extends { readonly s
     }
   };
   let open: readonly Entry<Asked>[] = requests.map((request, index) => ({ request, index }));
-  /** Those that need the queue of their key, which a lean statement may not have loaded. */
+  /** These requests need the queue of their key, which a lean statement may not load. */
   let later: readonly Entry<Asked>[] = [];
   for (const [attempt, backoffMs] of BACKOFF_MS.entries()) {
     if (open.length === 0) break;

@@ -66,7 +66,7 @@ interface Use {
   /** What the requests are paid from. */
   readonly bucket: Bucket;
   requests: number;
-  /** Of their large bodies. */
+  /** How many bytes their large bodies have together. */
   largeBytes: number;
 }
 
@@ -250,7 +250,7 @@ export class TenantAdmission {
       const admitted = new Admitted(this.#shared, tenant, { load, largeBytes, paid });
       admitted.pay(1 + (load === "keeps" ? KEEPING_RATIO : 1) * Math.floor(bytes / BYTES_A_TOKEN));
       if (load !== "keeps") checkRead(tenant);
-      // Of a wait only its body counts.
+      // A wait counts while its body arrives: the wait itself has a limit of its own.
       if (load !== "waits" || bytes > 0) {
         this.#checkRoom(tenant, load, largeBytes);
         admitted.occupy();

@@ -18,7 +18,7 @@ const READ_MS = 250;
 export class TenantsLimits {
   readonly #store: TenantLimitStore | undefined;
   readonly #clock: Clock;
-  /** Those of a tenant without limits of its own. */
+  /** The limits of a tenant that has none of its own. */
   readonly #server: Promise<TenantLimits>;
   readonly #with: (own: TenantLimits) => TenantLimits;
   readonly #read = new Map<

@@ -32,7 +32,7 @@ export interface LeanLeases<Outcome> {
   readonly answersOf: (rows: readonly Row[]) => LeanAnswers<Outcome, Version>;
 }
 
-/** Of a statement that loads nothing. */
+/** A statement that loads nothing says this beside its outcomes. */
 export const NOTHING_LOADED = { nowMs: 0, loaded: [], joined: [] };
 
 /** @param returnReplaced whether to return the grants that were replaced */
