@@ -112,6 +112,27 @@ it("does not know what was applied when a save fails, but for the keys that it w
   ]);
 });
 
+it("fails one key alone where the engine could not load or save it, and decides the others", async () => {
+  const { engine, operations } = open({ taken: held("other") });
+  const { load, save } = engine;
+  const failed = { ...engine.failed(new Error("of another type")), applied: "no" } as const;
+  engine.load = async (keys, ...more) => {
+    const loaded = await load(keys, ...more);
+    const isBad = (at: number) => keys[at]?.resource === "bad";
+    return { ...loaded, keys: loaded.keys.map((key, at) => (isBad(at) ? failed : key)) };
+  };
+  engine.save = async (changes, ...more) => {
+    const saved = await save(changes, ...more);
+    return saved.map((isSaved, at) => (changes[at]?.resource === "taken" ? failed : isSaved));
+  };
+  const requests = [request("bad"), request("a"), { ...request("taken"), queueMs: 1_000 }];
+  expect(await operations.acquire(requests)).toMatchObject([
+    { status: "failed", applied: "no", error: { message: "of another type" } },
+    { status: "acquired" },
+    { status: "failed", applied: "no", error: { message: "of another type" } },
+  ]);
+});
+
 it("decides anew what others have changed, and leaves the rest", async () => {
   const { engine, log, operations } = open();
   const { save } = engine;

@@ -9,7 +9,7 @@
  * simple, and loads the rest.
  *
  * Failure cases:
- *   the load fails              nothing was written: `applied: "no"`
+ *   the load fails              nothing was written: `applied: "no"`; so too where one key fails alone
  *   the save fails              `maybe`, for the requests of the keys that it was to change; the answers of the others stand
  *   others change a key         decided anew, a few times; then `failed`, `applied: "no"`, and the caller tries again
  *   the time is over            nothing more is saved: no one would know of the grant
@@ -17,7 +17,7 @@
  * A waiter joins whether or not its change is saved. From then on, a failure of its request is `maybe`.
  */
 import { allDiffer, type Failed, type Key, StoreUnavailableError } from "../core/index.js";
-import { type Clock, invariant, sleep } from "../env/index.js";
+import { type Clock, invariant, sleep, zip } from "../env/index.js";
 import type {
   Change,
   Engine,
@@ -49,6 +49,12 @@ interface Entry<Asked> {
 /** The requests for one key. */
 type Group<Asked> = readonly [Entry<Asked>, ...Entry<Asked>[]];
 
+/** A key that was loaded, and the requests for it. */
+interface Readable<Asked, Version> {
+  readonly group: Group<Asked>;
+  readonly loaded: Loaded<Version>;
+}
+
 interface Deciding<Asked, Outcome, Version> {
   /** Whether the first load needs the queues; those after it always have them. */
   readonly needsQueue: boolean;
@@ -61,14 +67,44 @@ interface Folded<Asked, Version> {
   readonly decided: readonly Entry<Asked>[];
 }
 
+/** Most batches end with their lean statement. */
 export async function decide<Asked extends Request, Outcome extends { readonly status: string }, V>(
   engine: Engine<V>,
   clock: Clock,
   requests: readonly Asked[],
-  { needsQueue, timeoutMs, lean }: Deciding<Asked, Outcome, V>,
+  how: Deciding<Asked, Outcome, V>,
   step: Step<Asked, Outcome>,
 ): Promise<(Outcome | Failed)[]> {
-  const deadlineMs = clock.monotonic() + timeoutMs;
+  if (requests.length === 0) return [];
+  const deadlineMs = clock.monotonic() + how.timeoutMs;
+  if (!how.lean || !haveEachKeyOnce(requests)) {
+    return decideRest(engine, clock, requests, { ...how, deadlineMs, answers: null }, step);
+  }
+  let answers: LeanAnswers<Outcome, V>;
+  try {
+    answers = await how.lean(requests, how.timeoutMs);
+  } catch (error) {
+    const failed = engine.failed(error);
+    return requests.map(() => failed);
+  }
+  const { outcomes } = answers;
+  if (!outcomes.includes(null)) return outcomes as Outcome[];
+  return decideRest(engine, clock, requests, { ...how, deadlineMs, answers }, step);
+}
+
+interface Rest<Asked, Outcome, Version> extends Deciding<Asked, Outcome, Version> {
+  readonly deadlineMs: number;
+  /** Of the lean statement; null: it has not been asked. */
+  readonly answers: LeanAnswers<Outcome, Version> | null;
+}
+
+async function decideRest<Asked extends Request, Outcome extends { readonly status: string }, V>(
+  engine: Engine<V>,
+  clock: Clock,
+  requests: readonly Asked[],
+  { needsQueue, deadlineMs, lean, answers }: Rest<Asked, Outcome, V>,
+  step: Step<Asked, Outcome>,
+): Promise<(Outcome | Failed)[]> {
   const leftMs = () => Math.max(0, deadlineMs - clock.monotonic());
   const outcomes = new Array<Outcome | Failed | null>(requests.length).fill(null);
   /** The numbers of the requests whose waiters may have joined. */
@@ -86,10 +122,11 @@ export async function decide<Asked extends Request, Outcome extends { readonly s
     if (backoffMs > 0) await sleep(clock, backoffMs);
     if (attempt > 0 && leftMs() === 0) break;
     let begun: Begun<Asked, V> | null = null;
-    if (lean && later.length === 0 && haveEachKeyOnce(open)) {
+    const asked = open.map(({ request }) => request);
+    if (lean && later.length === 0 && haveEachKeyOnce(asked)) {
       try {
-        const asked = open.map(({ request }) => request);
-        begun = begin(open, await lean(asked, leftMs()), outcomes);
+        const known = attempt === 0 ? answers : null;
+        begun = begin(open, known ?? (await lean(asked, leftMs())), outcomes);
       } catch (error) {
         fail(open, engine.failed(error));
         break;
@@ -107,12 +144,17 @@ export async function decide<Asked extends Request, Outcome extends { readonly s
       break;
     }
     const isLoaded = begun?.loaded === undefined;
+    const readable: Readable<Asked, V>[] = [];
+    for (const [group, key] of zip(groups, loaded.keys)) {
+      if ("status" in key) fail(group, { ...key, applied: "no" });
+      else readable.push({ group, loaded: key });
+    }
     invariant(
-      !isLoaded || attempt === 0 || loaded.keys.every(({ queue }) => queue),
+      !isLoaded || attempt === 0 || readable.every(({ loaded: { queue } }) => queue),
       "queues were loaded",
     );
     let folded: readonly Folded<Asked, V>[];
-    ({ folded, later } = fold(groups, loaded, outcomes, step));
+    ({ folded, later } = fold(readable, loaded.nowMs, outcomes, step));
     const changed = folded.flatMap(({ key, decided }) => {
       const [first] = decided;
       const hasJoined = !isLoaded && first !== undefined && begun?.joined.has(first.index);
@@ -123,21 +165,28 @@ export async function decide<Asked extends Request, Outcome extends { readonly s
     if (changed.length > 0 && leftMs() === 0) {
       unsaved.push(...changed.flatMap(({ decided }) => decided));
     } else if (changed.length > 0) {
-      for (const { change, decided } of changed) {
+      const noteJoins = ({ change, decided }: (typeof changed)[number]) => {
         if (change.joins.length > 0) for (const { index } of decided) joined.add(index);
-      }
+      };
       const changes = changed.map(({ change }) => change);
       const isLast = attempt === BACKOFF_MS.length - 1;
       try {
         const saved = await engine.save(changes, loaded.nowMs, leftMs());
-        for (const [at, { decided }] of changed.entries()) {
+        for (const [one, isSaved] of zip(changed, saved)) {
+          const { decided } = one;
+          const hasFailed = typeof isSaved === "object";
+          if (!hasFailed || isSaved.applied !== "no") noteJoins(one);
           const isRefused = decided.every(({ index }) => outcomes[index]?.status === "held");
+          if (hasFailed) fail(decided, isSaved);
           // A waiter has joined all the same: in the end its refusal is the answer, and it asks again.
-          if (!saved[at] && !(isLast && isRefused)) unsaved.push(...decided);
+          else if (!isSaved && !(isLast && isRefused)) unsaved.push(...decided);
         }
       } catch (error) {
         const failed = engine.failed(error);
-        for (const { decided } of changed) fail(decided, failed);
+        for (const one of changed) {
+          noteJoins(one);
+          fail(one.decided, failed);
+        }
       }
     }
     await confirmReads(engine, folded, outcomes, leftMs);
@@ -156,6 +205,8 @@ interface Begun<Asked, Version> {
   readonly joined: ReadonlySet<number>;
 }
 
+const NONE: ReadonlySet<number> = new Set();
+
 /** Notes what a lean statement has decided. */
 function begin<Asked, Outcome, V>(
   asked: readonly Entry<Asked>[],
@@ -165,6 +216,7 @@ function begin<Asked, Outcome, V>(
   for (const [at, { index }] of asked.entries()) outcomes[index] = decided[at] ?? null;
   const isOpen = (at: number) => (decided[at] ?? null) === null;
   const open = asked.filter((_, at) => isOpen(at));
+  if (open.length === 0) return { open, loaded: undefined, joined: NONE };
   const keys = loaded.filter((key, at): key is Loaded<V> => key !== null && isOpen(at));
   const waiting = asked.filter((_, at) => joined[at]).map(({ index }) => index);
   return {
@@ -207,14 +259,14 @@ export function decideAlone<Asked extends Request, Outcome>(
 }
 
 function fold<Asked extends Request, Outcome, V>(
-  groups: readonly Group<Asked>[],
-  { nowMs, keys }: LoadedKeys<V>,
+  readable: readonly Readable<Asked, V>[],
+  nowMs: number,
   outcomes: (Outcome | null)[],
   step: Step<Asked, Outcome>,
 ): { readonly folded: Folded<Asked, V>[]; readonly later: Entry<Asked>[] } {
   const later: Entry<Asked>[] = [];
-  const folded = groups.map((group, at) => {
-    const key = new KeyFold(group[0].request, keys[at] as Loaded<V>, nowMs);
+  const folded = readable.map(({ group, loaded }) => {
+    const key = new KeyFold(group[0].request, loaded, nowMs);
     let decided = 0;
     for (const { request, index } of group) {
       const outcome = step(request, key);
@@ -229,10 +281,11 @@ function fold<Asked extends Request, Outcome, V>(
   return { folded, later };
 }
 
-function haveEachKeyOnce(open: readonly Entry<Request>[]): boolean {
+function haveEachKeyOnce(requests: readonly Request[]): boolean {
   return (
-    allDiffer(open.map(({ request: { resource } }) => resource)) ||
-    allDiffer(open.map(({ request }) => nameOf(request)))
+    requests.length === 1 ||
+    allDiffer(requests.map(({ resource }) => resource)) ||
+    allDiffer(requests.map(nameOf))
   );
 }
 

@@ -58,7 +58,8 @@ export interface Loaded<Version> {
 export interface LoadedKeys<Version> {
   /** The store's time, in milliseconds. */
   readonly nowMs: number;
-  readonly keys: readonly Loaded<Version>[];
+  /** Failed: nothing has been read of this key alone, such as one under which another program keeps something else. */
+  readonly keys: readonly (Loaded<Version> | Failed)[];
 }
 
 /** What becomes of a key. */
@@ -145,14 +146,14 @@ export interface Engine<Version> {
    * Never waits for another transaction. Beside the version it checks what {@link mayStillSave} does: that the grant which is
    * extended or ended has not expired, that a new one is not over, and that its token is above those of collected records.
    * @param nowMs the time of the load
-   * @returns which changes were saved. The others are decided anew
+   * @returns which changes were saved. The others are decided anew, but for those that failed alone
    * @throws anything: each change may have been saved
    */
   save(
     changes: readonly Change<Version>[],
     nowMs: number,
     timeoutMs: number,
-  ): Promise<readonly boolean[]>;
+  ): Promise<readonly (boolean | Failed)[]>;
   /** Called before a grant is answered that was read and not written: a standby may not have confirmed it yet. */
   confirm?(timeoutMs: number): Promise<void>;
   /** The outcome of requests for which `load` or `save` threw this; throws what is a mistake of the code. */

@@ -69,6 +69,7 @@ export function renewStep(textOf: TimeText): Step<RenewRequest, RenewOutcome> {
 }
 
 export const releaseStep: Step<ReleaseRequest, ReleaseOutcome> = (request, key) => {
+  if (!key.loaded.queue) return null;
   const { current: before, nowMs } = key;
   const { record, outcome } = rules.release(before, request, nowMs);
   // A free resource that was reserved for this waiter is now reserved for the next one.

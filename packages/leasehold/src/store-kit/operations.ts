@@ -11,7 +11,7 @@ import type {
   RenewOutcome,
   RenewRequest,
 } from "../core/index.js";
-import { type Clock, systemClock } from "../env/index.js";
+import { type Clock, isoTime, systemClock } from "../env/index.js";
 import { decide, decideAlone, type Step } from "./deciding.js";
 import type { Engine, Lean, Transaction, Transactions } from "./engine.js";
 import { acquireStep, releaseStep, renewStep, revokeStep } from "./lease-steps.js";
@@ -44,7 +44,6 @@ export interface LeanOperations<Version> {
 
 const NOT_LEAN: LeanOperations<never> = { acquire: () => null, renew: null, release: null };
 const TIMEOUT_MS = 5_000;
-const isoText = (storeMs: number) => new Date(storeMs).toISOString();
 
 /**
  * For an engine whose keys others may change between load and save: a change is saved if the key is as it was loaded, and
@@ -81,7 +80,7 @@ const isoText = (storeMs: number) => new Date(storeMs).toISOString();
 export function operationsOn<Version>(
   engine: Engine<Version>,
   {
-    textOf = isoText,
+    textOf = isoTime,
     clock = systemClock,
     timeoutMs: longestMs = TIMEOUT_MS,
   }: OperationsOptions = {},
@@ -137,7 +136,7 @@ export function operationsOn<Version>(
  */
 export function operationsIn(
   engine: Transactions,
-  { textOf = isoText }: Pick<OperationsOptions, "textOf"> = {},
+  { textOf = isoTime }: Pick<OperationsOptions, "textOf"> = {},
 ): LeaseOperations {
   const run = async <Asked extends Key, Outcome>(
     requests: readonly Asked[],

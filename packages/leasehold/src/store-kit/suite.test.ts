@@ -1,10 +1,11 @@
 /** The suite on an engine whose keys others may change between load and save: memory, with versions. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { ClosedError, type Failed, type LeaseRecord, type LeaseStore } from "../core/index.js";
+import { storeOverEngine } from "../../../../tests/support/suites/store-over-engine.js";
+import { ClosedError, type Failed, type LeaseRecord } from "../core/index.js";
 import { nextTurn } from "../env/index.js";
 import { MemoryLeaseState, MemoryLeaseStore } from "../stores/memory/store.js";
-import { exerciseLeaseStore, interleaving, manualEnv } from "../testing/index.js";
-import { type Change, type Engine, mayStillSave, operationsOn } from "./index.js";
+import { exerciseLeaseStore, manualEnv } from "../testing/index.js";
+import { type Change, type Engine, mayStillSave } from "./index.js";
 
 /** A record is its own version: each write makes a new one. */
 type Version = LeaseRecord | null;
@@ -57,24 +58,15 @@ exerciseLeaseStore({
     const env = manualEnv({ seed: 7 });
     const state = new MemoryLeaseState(env.clock);
     const memory = new MemoryLeaseStore(state);
-    let isClosed = false;
-    const engine = engineOver(state, async () => {
-      await nextTurn();
-      if (isClosed) throw new ClosedError("the store");
-    });
-    const interleave = interleaving(engine);
-    const store: LeaseStore = {
-      capabilities: memory.capabilities,
-      ...operationsOn(engine, { textOf: (ms) => state.wallAt(ms) }),
-      get: (keys) => memory.get(keys),
-      list: (query) => memory.list(query),
-      watch: (...call) => memory.watch(...call),
-      collect: (olderThanMs) => memory.collect(olderThanMs),
-      async close() {
-        isClosed = true;
-        await memory.close();
-      },
-    };
+    const { store, interleave } = storeOverEngine(
+      memory,
+      (assertOpen) =>
+        engineOver(state, async () => {
+          await nextTurn();
+          assertOpen();
+        }),
+      { textOf: (ms) => state.wallAt(ms) },
+    );
     return {
       store,
       interleave,

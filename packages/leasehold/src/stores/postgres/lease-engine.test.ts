@@ -1,10 +1,9 @@
 /** The suite on PostgreSQL where the rules decide: beside the lean statements, and with no other statement than a load and a save. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { describePostgres, freshDatabase } from "../../../../../tests/support/engines/postgres.js";
-import { ClosedError, type LeaseStore } from "../../core/index.js";
-import { isoTime, systemEnv } from "../../env/index.js";
-import { operationsOn } from "../../store-kit/index.js";
-import { exerciseLeaseStore, interleaving, manualClock } from "../../testing/index.js";
+import { storeOverEngine } from "../../../../../tests/support/suites/store-over-engine.js";
+import { systemEnv } from "../../env/index.js";
+import { exerciseLeaseStore, manualClock } from "../../testing/index.js";
 import type { Sql } from "./connection.js";
 import { openPostgres } from "./index.js";
 import { leaseEngine, operationsByRules } from "./lease-engine.js";
@@ -66,24 +65,9 @@ describePostgres("PostgreSQL by the rules", () => {
     async open() {
       const { connections, close } = await open();
       const leases = new PostgresLeaseStore(connections);
-      let isClosed = false;
-      const engine = leaseEngine(connections.backend.general, () => {
-        if (isClosed) throw new ClosedError("the PostgreSQL lease store");
-      });
-      const interleave = interleaving(engine);
-      const textOf = (ms: number) => isoTime(Math.floor(ms + 0.0005));
-      const store: LeaseStore = {
-        capabilities: leases.capabilities,
-        ...operationsOn(engine, { textOf, timeoutMs: 10_000 }),
-        get: (keys) => leases.get(keys),
-        list: (query) => leases.list(query),
-        watch: (...call) => leases.watch(...call),
-        collect: (olderThanMs) => leases.collect(olderThanMs),
-        async close() {
-          isClosed = true;
-          await leases.close();
-        },
-      };
+      const engineOf = (assertOpen: () => void) =>
+        leaseEngine(connections.backend.general, assertOpen);
+      const { store, interleave } = storeOverEngine(leases, engineOf, { timeoutMs: 10_000 });
       return { store, interleave, close };
     },
   });

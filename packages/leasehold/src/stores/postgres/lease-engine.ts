@@ -6,7 +6,6 @@
  *               └─ the rest ─▶ load ─▶ rules ─▶ save
  */
 import type { Grant } from "../../core/index.js";
-import { isoTime } from "../../env/index.js";
 import {
   type Engine,
   type Lean,
@@ -23,15 +22,12 @@ import { acquireOrJoin, releaseAndWake } from "./lease-queue-statements.js";
 import { saving } from "./lease-save.js";
 import type { Connections } from "./shared.js";
 
-/** Times are exact to the microsecond, which a double is not in milliseconds. */
-const textOf = (ms: number) => isoTime(Math.floor(ms + 0.0005));
-
 /** @param assertOpen throws once the store is closed */
 export function operationsByRules(
   { backend: { general, control }, env: { clock } }: Connections,
   assertOpen: () => void,
 ): LeaseOperations {
-  const options = { textOf, clock, timeoutMs: DEFAULT_TIMEOUT_MS };
+  const options = { clock, timeoutMs: DEFAULT_TIMEOUT_MS };
   const leanOn =
     <Request extends Grant, Outcome>(
       sql: Sql,
@@ -46,7 +42,7 @@ export function operationsByRules(
     acquire(requests, { returnReplaced = false } = {}) {
       const waits = requests.some(({ queueMs }) => queueMs);
       const statementOf = waits
-        ? (some: typeof requests) => acquireOrJoin(some, textOf, returnReplaced)
+        ? (some: typeof requests) => acquireOrJoin(some, returnReplaced)
         : (some: typeof requests) => leanAcquire(some, returnReplaced);
       return leanOn(general, statementOf);
     },

@@ -10,7 +10,7 @@ import {
   type ReleaseRequest,
   viewOf,
 } from "../../core/index.js";
-import { invariant } from "../../env/index.js";
+import { invariant, isoTime } from "../../env/index.js";
 import type { Loaded } from "../../store-kit/index.js";
 import { keyColumns } from "./keys.js";
 import { type LeanLeases, NOTHING_LOADED } from "./lease-lean-outcomes.js";
@@ -104,7 +104,6 @@ interface AnswerRow extends LoadedQueueRow {
  */
 export function acquireOrJoin(
   batch: readonly AcquireRequest[],
-  textOf: (ms: number) => string,
   returnReplaced: boolean,
 ): LeanLeases<AcquireOutcome> {
   return {
@@ -138,7 +137,7 @@ export function acquireOrJoin(
           status: "acquired",
           token: safeToken(granted),
           ...term,
-          ...(before && { replaced: viewOf(request, before, nowMs, textOf) }),
+          ...(before && { replaced: viewOf(request, before, nowMs, isoTime) }),
         };
       }
       return { nowMs, outcomes, loaded, joined };
