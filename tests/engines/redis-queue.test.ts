@@ -259,13 +259,7 @@ describeRedis("waiters on Redis", () => {
     await server.ask("zremrangebyrank", queue, 0, 1);
     expect(await server.ask("zrange", queue, 0, -1)).toEqual([`@${place}`]);
     await store.release([held]);
-    const newcomer = requestOf("part");
-    expect(await store.acquire([newcomer])).toMatchObject([
-      { status: "held", holder: "", grantId: null },
-    ]);
-    await until(expect, "the end of its reservation", async () =>
-      (await store.acquire([newcomer])).some(({ status }) => status === "acquired"),
-    );
+    expect(await store.acquire([requestOf("part")])).toMatchObject([{ status: "acquired" }]);
     // It has expired, so the next who looks at the queue removes it.
     await server.ask("zadd", queue, "XX", "1000000000001", `@${place}`);
     const next = waiterOf("part");
@@ -307,7 +301,7 @@ describeRedis("waiters on Redis", () => {
 
   it("do not damage a grant if another client overwrites the key of their queue", async () => {
     const store = await openStore();
-    const [held, first] = [requestOf("spoilt"), waiterOf("spoilt")];
+    const [held, first] = [waiterOf("spoilt"), waiterOf("spoilt")];
     await store.acquire([held]);
     await store.acquire([first]);
     await server.ask("set", keys.queue(held), "something else");

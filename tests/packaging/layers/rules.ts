@@ -38,7 +38,7 @@ export const LIBRARY: Rules = {
     "stores/consul": ["env", "core", "stores/source"],
     "stores/etcd": ["env", "core", "stores/source"],
     "stores/kubernetes": ["env", "core", "stores/source"],
-    "stores/redis": ["env", "core", "stores/source"],
+    "stores/redis": ["env", "core", "store-kit", "stores/source"],
     "stores/zookeeper": ["env", "core", "stores/source"],
     "stores/source": ["env", "core", "tasks", "once", "control"],
     "stores/opening": ["env", "core", "once", "control", "stores/source"],

@@ -9,8 +9,7 @@ const RULES = "packages/leasehold/src/core/rules.ts";
 const LEAN = `${STORES}/postgres/lease-lean-statements.ts`;
 const WAITING = `${STORES}/postgres/lease-queue-statements.ts`;
 const ONCE = `${STORES}/postgres/once-statements.ts`;
-const REDIS_LEAN = `${STORES}/redis/lean-scripts.ts`;
-const REDIS = `${STORES}/redis/scripts.ts`;
+const REDIS = `${STORES}/redis/lean-scripts.ts`;
 const ETCD = `${STORES}/etcd/decide.ts`;
 const KEYS = "packages/leasehold/src/tasks/keys.ts";
 
@@ -70,20 +69,14 @@ export const PAIRS = [
   },
   {
     name: "pair-secret-ignored-by-redis",
-    what: "The lean and the general scripts of Redis compare the public half of the lease id alone.",
-    file: REDIS_LEAN,
-    find: "f[1] ~= string.sub(leaseIds, 48 * i - 47, 48 * i) or f[3] == 'released'",
-    by: "string.sub(f[1] or '', 1, 16) ~= string.sub(leaseIds, 48 * i - 47, 48 * i - 32) or f[3] == 'released'",
+    what: "Renewals and releases on Redis compare the public half of the lease id alone.",
+    file: REDIS,
+    find: "if f[1] == id and f[4] == ''",
+    by: "if string.sub(f[1] or '', 1, 16) == string.sub(id, 1, 16) and f[4] == ''",
     also: [
       {
-        file: REDIS,
-        find: "if r.leaseId ~= id then return {'lost', 'taken'} end",
-        by: "if string.sub(r.leaseId, 1, 16) ~= string.sub(id, 1, 16) then return {'lost', 'taken'} end",
-      },
-      {
-        file: REDIS,
-        find: "  if r.leaseId ~= id then\n    withdraw",
-        by: "  if string.sub(r.leaseId, 1, 16) ~= string.sub(id, 1, 16) then\n    withdraw",
+        find: "if f[1] == id and f[3]",
+        by: "if string.sub(f[1] or '', 1, 16) == string.sub(id, 1, 16) and f[3]",
       },
     ],
     check: onRedis(WRONG_SECRET),
@@ -119,14 +112,14 @@ export const PAIRS = [
   },
   {
     name: "pair-lean-scripts-overtake",
-    what: "Neither lean script of Redis looks for waiters: a release wakes none, and a newcomer overtakes them.",
-    file: REDIS_LEAN,
-    find: "    or f[5] and now < tonumber(f[5])\n",
-    by: "",
+    what: "Of callers that do not wait, no script of Redis looks for waiters: a release wakes none, and a newcomer overtakes them.",
+    file: REDIS,
+    find: "local isNext = not isAwaited",
+    by: "local isNext = true",
     also: [
       {
-        find: " or f[4] and now < tonumber(f[4]) then",
-        by: " then",
+        find: '${hasQueue ? "" : " and not isAwaited"}',
+        by: "",
       },
     ],
     check: onRedis(IN_ORDER),
@@ -163,17 +156,10 @@ export const PAIRS = [
   },
   {
     name: "pair-granted-before-the-expiry",
-    what: "The lean and the general scripts of Redis grant a resource anew a second before the expiry of its grant.",
-    file: REDIS_LEAN,
-    find: "f[4] ~= 'released' and now < last\n",
-    by: "f[4] ~= 'released' and now < last - 1000000\n",
-    also: [
-      {
-        file: REDIS,
-        find: "return r.ended ~= 'released' and now < r.expiresAt end",
-        by: "return r.ended ~= 'released' and now < r.expiresAt - 1000000 end",
-      },
-    ],
+    what: "Redis grants a resource anew a second before the expiry of its grant.",
+    file: REDIS,
+    find: "f[4] == 'released' or now >= last,",
+    by: "f[4] == 'released' or now >= last - 1000000,",
     check: onRedis("grants anew no earlier than the expiry"),
   },
   {
@@ -228,31 +214,18 @@ export const PAIRS = [
   },
   {
     name: "pair-lean-release-of-an-expired-grant",
-    what: "A release finds an expired grant, in the lean and in the general script of Redis.",
-    file: REDIS_LEAN,
-    find: "    or now >= tonumber(f[2]) or f[4]",
-    by: "    or f[4]",
-    also: [
-      {
-        file: REDIS,
-        find: "  if not excludes(r) then return 0 end\n  redis.call('HSET', key, 'ended', 'released'",
-        by: "  redis.call('HSET', key, 'ended', 'released'",
-      },
-    ],
+    what: "A release finds an expired grant on Redis.",
+    file: REDIS,
+    find: " and now < tonumber(f[2])${",
+    by: "${",
     check: onRedis("after expiry finds nothing to release"),
   },
   {
     name: "pair-shorter-renewal-on-redis",
-    what: "A renewal with a shorter TTL shortens the grant on Redis, and so does the record of how long it is kept.",
+    what: "A renewal with a shorter TTL shortens the grant on Redis, and so does its record.",
     file: REDIS,
-    find: "r.expiresAt = math.max(r.expiresAt, now + c[1] * 1000)",
-    by: "r.expiresAt = now + c[1] * 1000",
-    also: [
-      {
-        find: "  local last = untilOf(r)\n",
-        by: "  local last = r.token\n",
-      },
-    ],
+    find: "    if last > untilUs then untilUs, what, answer = last, 'longer', {f[2], f[3]} end\n",
+    by: "",
     check: onRedis("never shortens a grant"),
   },
 ];

@@ -2,6 +2,9 @@
 import { tested } from "../checks.js";
 
 const SCRIPTS = "packages/leasehold/src/stores/redis/scripts.ts";
+const LEAN = "packages/leasehold/src/stores/redis/lean-scripts.ts";
+const SAVE = "packages/leasehold/src/stores/redis/lease-save.ts";
+const alone = (name) => tested("packages/leasehold/src/stores/redis/lease-engine.test.ts", name);
 const LINE = "packages/leasehold/src/stores/redis/wait-queue.ts";
 const FORMATS = "packages/leasehold/src/stores/redis/compatibility-scripts.ts";
 const formats = (name) => tested("tests/interop/redis-formats.test.ts", name);
@@ -11,9 +14,9 @@ export const REDIS = [
   {
     name: "lua-delete-by-name",
     what: "DEL without a check of the holder.",
-    file: SCRIPTS,
-    find: "  if r.leaseId ~= id then\n    withdraw(",
-    by: "  if r.leaseId == '' then\n    withdraw(",
+    file: LEAN,
+    find: "if f[1] == id and f[3] ~= 'released'",
+    by: "if f[1] and f[3] ~= 'released'",
     check: tested("verification/histories/histories-engines.test.ts", "histories on redis"),
   },
   {
@@ -30,17 +33,17 @@ export const REDIS = [
   {
     name: "lua-renewal-revives",
     what: "The record outlives its lease, and a renewal does not check the expiry.",
-    file: SCRIPTS,
-    find: "  if now >= r.expiresAt then return {'lost', 'expired'} end\n",
-    by: "",
+    file: LEAN,
+    find: "f[4] == '' and now < last then",
+    by: "f[4] == '' then",
     check: suite("is refused after expiry, even without a new holder"),
   },
   {
     name: "lua-retry-of-an-ended-grant",
-    what: "A late copy of an acquire is answered as if its lease were still held.",
-    file: SCRIPTS,
-    find: "    if r.ended ~= '' or now >= r.expiresAt then return {'ended'} end\n",
-    by: "",
+    what: "A late copy of an acquire is granted the resource anew.",
+    file: LEAN,
+    find: "if isNext and isFree and f[1] ~= id and",
+    by: "if isNext and isFree and",
     check: suite("answers `ended` to a repeated request after a release"),
   },
   {
@@ -54,9 +57,9 @@ export const REDIS = [
   {
     name: "lua-clock-set-back",
     what: "Tokens come from the server's clock alone, and shrink with it.",
-    file: SCRIPTS,
-    find: "if r and r.token >= now then",
-    by: "if r and r.token == now then",
+    file: LEAN,
+    find: "f[1] ~= id and token < now and",
+    by: "f[1] ~= id and",
     check: tested(
       "packages/leasehold/src/stores/redis/store.test.ts",
       "grow by one while the clock is behind",
@@ -76,17 +79,17 @@ export const REDIS = [
   {
     name: "lua-no-waiter-is-woken",
     what: "A release does not notify the head of the queue.",
-    file: SCRIPTS,
-    find: "  wake(r, c[1])\n  return 1`);",
-    by: "  return 1`);",
+    file: LEAN,
+    find: "if isAwaited then pcall(leaveAndWake, id, channel, f[4]) end",
+    by: "",
     check: suite("wakes only the head of the queue"),
   },
   {
     name: "lua-wakes-the-dead",
     what: "A release wakes a waiter that has died, and no other.",
     file: LINE,
-    find: "    removeExpired(r)\n    wakeFirst(channel)",
-    by: "    wakeFirst(channel)",
+    find: "  removeExpired(waitedUntil)\n  remove(waiter)",
+    by: "  remove(waiter)",
     check: tested("tests/engines/redis-queue.test.ts", "the first living waiter"),
   },
   {
@@ -114,14 +117,6 @@ export const REDIS = [
     check: formats("revokes at once, at the expiry"),
   },
   {
-    name: "lua-reserves-for-the-future",
-    what: "After the clock was set back, a released resource is reserved for its first waiter for an hour.",
-    file: SCRIPTS,
-    find: "if isHeld or now >= r.expiresAt and left > 0 then",
-    by: "if isHeld or left > 0 then",
-    check: tested("tests/engines/redis-queue.test.ts", "reserve nothing while the clock"),
-  },
-  {
     name: "lua-part-of-a-waiter",
     what: "A waiter of which only the expiry remains makes every request on its resource fail.",
     file: LINE,
@@ -141,8 +136,41 @@ export const REDIS = [
     name: "redis-wait-queue-expires-under-waiters",
     what: "The key of a wait queue expires while its waiters still poll.",
     file: "packages/leasehold/src/stores/redis/wait-queue.ts",
-    find: "  if isNew or endsAt > r.waitedUntil then\n    redis.call('PEXPIREAT'",
+    find: "  if isNew or endsAt > waitedUntil then\n    redis.call('PEXPIREAT'",
     by: "  if isNew then\n    redis.call('PEXPIREAT'",
     check: suite("keeps the position of a waiter that attempts again"),
+  },
+  {
+    name: "redis-save-without-version",
+    what: "A decision is saved although another client has changed the record meanwhile.",
+    file: SAVE,
+    find: "local isSaved, r = versionOf(f) == c.version, c.record",
+    by: "local isSaved, r = true, c.record",
+    check: alone("between load and save"),
+  },
+  {
+    name: "redis-save-after-the-expiry",
+    what: "A renewal is saved although its grant has expired since it was loaded.",
+    file: SAVE,
+    find: "now < tonumber(c.changesGrant and f[3] or r.expiresAt)",
+    by: "(c.changesGrant or now < tonumber(r.expiresAt))",
+    check: alone("extends and ends no grant that expires before it saves"),
+  },
+  {
+    name: "redis-collected-without-a-trace",
+    what: "Of a grant that came and was collected between a load and a save, nothing tells that its token was larger.",
+    file: SAVE,
+    find: "table.concat({f[1] or '', f[2] or '', f[3]",
+    by: "f[1] and table.concat({f[1], f[2], f[3]",
+    also: [{ find: "f[5] or ''}, ',')", by: "f[5] or ''}, ',') or ',,,,'" }],
+    check: alone("gives a larger token than that of a grant that came and was collected"),
+  },
+  {
+    name: "redis-newcomer-is-next",
+    what: "A waiter that asks when the resource is free is granted it before those who came earlier.",
+    file: LEAN,
+    find: "local isNext = ahead == 0`",
+    by: "local isNext = true`",
+    check: suite("serves waiters in the order"),
   },
 ];

@@ -144,8 +144,8 @@ export const STRANGERS_1 = [
     firstMissed: true,
     what: "Leases of one holder that are acquired at the same time all get the metadata of the first one.",
     file: `${STORES}/redis/lean-calls.ts`,
-    find: "\n    if ((request.metadata ?? null) !== metadata) return null;",
-    by: "",
+    find: "    a.queueMs === b.queueMs &&\n    a.metadata === b.metadata;",
+    by: "    a.queueMs === b.queueMs;",
     also: [
       {
         file: `${STORES}/postgres/lease-lean-outcomes.ts`,
@@ -165,12 +165,13 @@ export const STRANGERS_1 = [
     name: "stranger-token-ahead-forgotten",
     what: "A record whose token is ahead of the clock, which was set back, is forgotten like any other, and the next token is smaller.",
     file: REDIS,
-    find: "local function untilOf(r) return math.max(r.token, r.expiresAt) end",
-    by: "local function untilOf(r) return r.expiresAt end",
+    find: "and expiresAt < before and token < now then",
+    by: "and expiresAt < before then",
     also: [
       {
-        find: "if r and not excludes(r) and r.expiresAt < before and r.token < now then",
-        by: "if r and not excludes(r) and r.expiresAt < before then",
+        file: `${STORES}/redis/lease-save.ts`,
+        find: "local untilUs = math.max(tonumber(r.token), tonumber(r.expiresAt))",
+        by: "local untilUs = tonumber(r.expiresAt)",
       },
     ],
   },

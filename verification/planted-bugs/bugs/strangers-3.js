@@ -21,14 +21,14 @@ export const STRANGERS_3 = [
   {
     name: "stranger-redis-expiry-of-the-first",
     what: "Leases of different ttlMs that are acquired in one batch all end in Redis with the first one's, so a resource is granted to a second holder while the first one still trusts a longer lease.",
-    file: `${STORES}/redis/scripts.ts`,
-    find: "  c.expiresAt = c.expiresAt or text(expiresAt)\n  redis.call('HSET', key, 'grantId', id, 'token', tokenText, 'expiresAt', c.expiresAt, 'ended', '',",
-    by: "  expiresText = expiresText or text(expiresAt)\n  redis.call('HSET', key, 'grantId', id, 'token', tokenText, 'expiresAt', expiresText, 'ended', '',",
+    file: `${STORES}/redis/lean-scripts.ts`,
+    find: "expiresAt, day = text(untilUs), dayOf(untilUs)`,",
+    by: "firstEnd = firstEnd or text(untilUs)\n  expiresAt, day = firstEnd, dayOf(untilUs)`,",
     also: [
       {
         file: `${STORES}/redis/scripts.ts`,
-        find: "local key, queue\n`;",
-        by: "local key, queue, expiresText\n`;",
+        find: "local key, queue`;",
+        by: "local key, queue, firstEnd`;",
       },
     ],
   },
@@ -36,12 +36,12 @@ export const STRANGERS_3 = [
     name: "stranger-redis-waiter-kept-once",
     what: "A waiter in Redis whose polls extend its position loses it all the same when the time of its first request is over: the whole queue vanishes, a release wakes no waiter, and a newcomer overtakes those who have waited longest.",
     file: `${STORES}/redis/wait-queue.ts`,
-    find: "  if isNew or endsAt > r.waitedUntil then redis.call('HSET', key, 'waitedUntil', text(waitedUntil)) end",
-    by: "  if isNew then redis.call('HSET', key, 'waitedUntil', text(waitedUntil)) end",
+    find: "  if isNew or endsAt > waitedUntil then redis.call('HSET', key, 'waitedUntil', text(longest)) end",
+    by: "  if isNew then redis.call('HSET', key, 'waitedUntil', text(longest)) end",
     also: [
       {
         file: `${STORES}/redis/wait-queue.ts`,
-        find: "  if isNew or endsAt > r.waitedUntil then\n    redis.call('PEXPIREAT', queue,",
+        find: "  if isNew or endsAt > waitedUntil then\n    redis.call('PEXPIREAT', queue,",
         by: "  if isNew then\n    redis.call('PEXPIREAT', queue,",
       },
     ],

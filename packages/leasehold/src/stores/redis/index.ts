@@ -23,9 +23,7 @@ import { LANES, Servers } from "./connection-servers.js";
 import { checkSettings, diagnoseRedis, infoOf, isCluster } from "./diagnose.js";
 import { withoutCertificate } from "./failures.js";
 import { Keys } from "./keys.js";
-import { LEAN_SCRIPTS } from "./lean-scripts.js";
-import { PROBE, SCRIPTS } from "./scripts.js";
-import { loadScripts, ScriptCalls } from "./scripts-call.js";
+import { loadScripts, SCRIPTS } from "./scripts-call.js";
 import { RedisLeaseStore } from "./store.js";
 import { Notifications } from "./watch-connection.js";
 
@@ -141,8 +139,7 @@ async function openRedis(
       const scripts = await loadScripts(servers, COMPATIBILITY_SCRIPTS, deadlineMs);
       return storesOf(new CompatibilityLeaseStore(servers, scripts, format), servers, close);
     }
-    const texts = { ...SCRIPTS, ...LEAN_SCRIPTS, probe: PROBE };
-    const scripts = await loadScripts(servers, texts, deadlineMs);
+    const scripts = await loadScripts(servers, SCRIPTS, deadlineMs);
     const channel = keys.channel(NO_RESOURCE.namespace);
     // Probes both connections, so that the first renewal finds its connection open.
     for (const lane of LANES) {
@@ -150,8 +147,8 @@ async function openRedis(
     }
     notifications = new Notifications(servers);
     await notifications.open(channel);
-    const calls = new ScriptCalls(servers, scripts, keys);
-    return storesOf(new RedisLeaseStore(calls, notifications), servers, close);
+    const store = new RedisLeaseStore({ servers, scripts, keys }, notifications);
+    return storesOf(store, servers, close);
   } catch (error) {
     await close();
     throw error;

@@ -1,102 +1,183 @@
-/** Sends batches to the lean scripts first (lean-scripts.ts), and what they leave undecided to the general ones. */
-import type {
-  AcquireOutcome,
-  AcquireRequest,
-  CallOptions,
-  Failed,
-  Grant,
-  ReleaseOutcome,
+/** The arguments that the lean scripts take (lean-scripts.ts), and what their replies decide. */
+import {
+  type AcquireOutcome,
+  type AcquireRequest,
+  type Grant,
+  LONGEST_WAITER_MS,
+  type ReleaseOutcome,
+  type ReleaseRequest,
+  type RenewOutcome,
+  type RenewRequest,
+  viewOf,
 } from "../../core/index.js";
-import { invariant, type Recent } from "../../env/index.js";
-import type { Lane } from "./connection-servers.js";
-import { failedOutcome } from "./failures.js";
+import { invariant, isoTime } from "../../env/index.js";
+import type { LeanAnswers, Loaded } from "../../store-kit/index.js";
+import type { Keys } from "./keys.js";
 import type { LEAN_SCRIPTS } from "./lean-scripts.js";
-import { granted } from "./records.js";
-import { byGroup, type ScriptCalls } from "./scripts-call.js";
+import { type Fields, loadedOf, recordOf, type Version } from "./lease-load.js";
 
-/** Lease ids are sent in one text. */
-const ID_LENGTH = 48;
-
-/** A lean script for a batch of requests. */
-export interface LeanScript<Outcome> {
+/** A call of a lean script for requests whose keys share a group. */
+export interface LeanCall<Outcome> {
   readonly name: keyof typeof LEAN_SCRIPTS;
-  readonly lane: Lane;
-  readonly requests: readonly Grant[];
-  /** What all requests have in common. */
-  readonly common: readonly string[];
-  /** The outcome of each request that the script decides. */
-  readonly outcomeAt: (nowUs: number) => Outcome;
+  readonly places: readonly string[];
+  readonly args: readonly string[];
+  readonly answersOf: (reply: unknown) => LeanAnswers<Outcome, Version>;
 }
 
-/** Null unless the requests differ in their resources and lease ids alone, and none waits. */
+type What = "replaced" | "joined" | "loaded" | "renewed" | "longer" | "failed";
+/** Of each request that has an answer: its number, a `What`, and the answer. */
+type Answers = readonly [nowUs: number, ...(number | string | Fields)[]];
+
 export function leanAcquire(
+  keys: Keys,
   requests: readonly AcquireRequest[],
-  options: CallOptions | undefined,
-): LeanScript<AcquireOutcome> | null {
-  const [first] = requests;
-  if (!first || options?.returnReplaced) return null;
-  const { holder, ttlMs, metadata = null } = first;
-  for (const request of requests) {
-    if (request.queueMs || request.holder !== holder || request.ttlMs !== ttlMs) return null;
-    if ((request.metadata ?? null) !== metadata) return null;
-    if (request.leaseId.length !== ID_LENGTH) return null;
-  }
-  const common = [holder, `${ttlMs}`, JSON.stringify(metadata)];
-  const outcomeAt = (nowUs: number) => granted(first, nowUs, nowUs);
-  return { name: "acquireFree", lane: "general", requests, common, outcomeAt };
+  returnReplaced: boolean,
+): LeanCall<AcquireOutcome> {
+  const replaced = returnReplaced ? "1" : "";
+  const waits = requests.some(({ queueMs }) => queueMs);
+  const areAlike = (a: AcquireRequest, b: AcquireRequest) =>
+    a.holder === b.holder &&
+    a.ttlMs === b.ttlMs &&
+    a.queueMs === b.queueMs &&
+    a.metadata === b.metadata;
+  const optionsOf = ({ holder, ttlMs, metadata, queueMs = 0 }: AcquireRequest) => [
+    holder,
+    `${ttlMs}`,
+    JSON.stringify(metadata ?? null),
+    `${Math.ceil(Math.min(queueMs, LONGEST_WAITER_MS))}`,
+    replaced,
+  ];
+  return leanCall<AcquireRequest, AcquireOutcome>(keys, requests, {
+    name: waits ? "acquireOrJoin" : "acquireFree",
+    hasQueue: waits,
+    areAlike,
+    optionsOf,
+    clear: ({ ttlMs }, nowUs) => ({
+      status: "acquired",
+      token: nowUs,
+      ttlMs,
+      remainingMs: ttlMs,
+      expiresAt: isoTime(nowUs / 1_000 + ttlMs),
+    }),
+    answered(request, granted, nowUs, answer) {
+      const before = recordOf(answer as Fields);
+      invariant(granted && before, "a grant before");
+      return { ...granted, replaced: viewOf(request, before, nowUs / 1_000, isoTime) };
+    },
+  });
+}
+
+export function leanRenew(keys: Keys, requests: readonly RenewRequest[]): LeanCall<RenewOutcome> {
+  return leanCall<RenewRequest, RenewOutcome>(keys, requests, {
+    name: "renew",
+    hasQueue: false,
+    areAlike: (a, b) => a.ttlMs === b.ttlMs,
+    optionsOf: ({ ttlMs }) => [`${ttlMs}`],
+    clear: () => null,
+    answered({ ttlMs }, _, nowUs, answer) {
+      const [token = 0, untilUs = nowUs + ttlMs * 1_000] = [answer].flat().map(Number);
+      // Rounded down, so that the holder stops early rather than late.
+      const remainingMs = Math.floor((untilUs - nowUs) / 1_000);
+      return { status: "renewed", token, ttlMs, remainingMs, expiresAt: isoTime(untilUs / 1_000) };
+    },
+  });
 }
 
 const RELEASED: ReleaseOutcome = { status: "released" };
 
-/**
- * Null for a grant that was waited for: others probably wait behind it, and the general script wakes the first of them.
- * @param awaited the lease ids of such grants
- */
+/** @param mayWake whether others may wait for one of the resources */
 export function leanRelease(
-  requests: readonly Grant[],
-  awaited: Recent<true>,
-): LeanScript<ReleaseOutcome> | null {
-  for (const { leaseId } of requests) {
-    if (leaseId.length !== ID_LENGTH || awaited.get(leaseId)) return null;
-  }
-  return {
-    name: "releaseHeld",
-    lane: "control",
-    requests,
-    common: [],
-    outcomeAt: () => RELEASED,
-  };
+  keys: Keys,
+  requests: readonly ReleaseRequest[],
+  mayWake: boolean,
+): LeanCall<ReleaseOutcome> {
+  return leanCall<ReleaseRequest, ReleaseOutcome>(keys, requests, {
+    name: mayWake ? "releaseAndWake" : "releaseHeld",
+    hasQueue: mayWake,
+    hasIndex: mayWake,
+    areAlike: (a, b) => !mayWake || a.namespace === b.namespace,
+    optionsOf: ({ namespace }) => (mayWake ? [keys.channel(namespace)] : []),
+    clear: () => RELEASED,
+    answered: () => null,
+  });
 }
 
-/** The outcome of each request; null: the general script decides it. */
-export function askLean<Outcome>(
-  { servers, keys, scripts }: ScriptCalls,
-  { name, lane, requests, common, outcomeAt }: LeanScript<Outcome>,
-  deadlineMs: number,
-): Promise<(Outcome | Failed | null)[]> {
-  const run = async (batch: readonly Grant[]): Promise<(Outcome | Failed | null)[]> => {
-    const indexes = new Set<string>();
-    const records: string[] = [];
-    let leaseIds = "";
-    for (const request of batch) {
-      const index = keys.indexOf(request);
-      indexes.add(index);
-      records.push(`${index}:${request.resource}`);
-      leaseIds += request.leaseId;
-    }
-    const isAcquire = name === "acquireFree";
-    const places = isAcquire ? [...indexes, ...records] : records;
-    const args = isAcquire ? [`${indexes.size}`, ...common, leaseIds] : [leaseIds];
-    try {
-      const answers = await servers.run(lane, scripts[name], places, args, deadlineMs);
-      invariant(Array.isArray(answers) && answers.length > 0, "a reply with the time");
-      const [nowUs, ...undecided] = answers as [number, ...number[]];
-      const outcomes = new Array<Outcome | null>(batch.length).fill(outcomeAt(nowUs));
-      for (const number of undecided) outcomes[number - 1] = null;
-      return outcomes;
-    } catch (error) {
-      return new Array<Failed>(batch.length).fill(failedOutcome(error));
-    }
+/** What a verb asks, and how it is answered. */
+interface Verb<Request, Outcome> {
+  readonly name: LeanCall<Outcome>["name"];
+  /** Whether the script takes the keys of wait queues. */
+  readonly hasQueue: boolean;
+  /** Whether it takes those of indexes. Default: true. */
+  readonly hasIndex?: boolean;
+  readonly areAlike: (a: Request, b: Request) => boolean;
+  readonly optionsOf: (request: Request) => readonly string[];
+  /** The outcome of requests with these options that have no answer. */
+  readonly clear: (request: Request, nowUs: number) => Outcome | null;
+  /** Of one that has, and is not left to the rules. */
+  readonly answered: (
+    request: Request,
+    clear: Outcome | null,
+    nowUs: number,
+    answer: string | Fields,
+  ) => Outcome | null;
+}
+
+function leanCall<Request extends Grant, Outcome>(
+  keys: Keys,
+  requests: readonly Request[],
+  { name, hasQueue, hasIndex = true, areAlike, optionsOf, clear, answered }: Verb<Request, Outcome>,
+): LeanCall<Outcome> {
+  const indexes = new Set<string>();
+  const places: string[] = [];
+  const lists: { readonly first: Request; count: number }[] = [];
+  let ids = "";
+  for (const request of requests) {
+    const index = keys.indexOf(request);
+    indexes.add(index);
+    places.push(`${index}:${request.resource}`);
+    if (hasQueue) places.push(`${index}line:${request.resource}`);
+    ids += request.leaseId;
+    const last = lists.at(-1);
+    if (last && areAlike(last.first, request)) last.count += 1;
+    else lists.push({ first: request, count: 1 });
+  }
+  if (!hasIndex) indexes.clear();
+  const options = lists.flatMap(({ first, count }, at) =>
+    at === lists.length - 1 ? optionsOf(first) : [...optionsOf(first), `${count}`],
+  );
+  return {
+    name,
+    places: [...indexes, ...places],
+    args: [...(hasIndex ? [`${indexes.size}`] : []), ids, ...options],
+    answersOf(reply) {
+      invariant(Array.isArray(reply) && reply.length % 3 === 1, "a reply with the time");
+      const answers = reply as unknown as Answers;
+      const [nowUs] = answers;
+      const outcomes = new Array<Outcome | null>(requests.length);
+      let end = 0;
+      for (const { first, count } of lists) {
+        outcomes.fill(clear(first, nowUs), end, end + count);
+        end += count;
+      }
+      const loaded: (Loaded<Version> | null)[] = [];
+      const joined: boolean[] = [];
+      for (let from = 1; from < answers.length; from += 3) {
+        const at = Number(answers[from]) - 1;
+        const what = answers[from + 1] as What;
+        const answer = answers[from + 2] as string | Fields;
+        const request = requests[at];
+        invariant(request, "answers to requests");
+        if (what === "replaced" || what === "renewed" || what === "longer") {
+          outcomes[at] = answered(request, outcomes[at] ?? null, nowUs, answer);
+          continue;
+        }
+        outcomes[at] = null;
+        // Only its load can tell why a request has failed alone.
+        if (!Array.isArray(answer)) continue;
+        loaded[at] = loadedOf(answer, nowUs);
+        joined[at] = what === "joined";
+      }
+      return { nowMs: nowUs / 1_000, outcomes, loaded, joined };
+    },
   };
-  return byGroup(servers, requests, (request) => keys.indexOf(request), run);
 }

@@ -7,12 +7,15 @@ import {
   type ListQuery,
   type Page,
   resourceOfCursor,
+  viewOf,
 } from "../../core/index.js";
-import { chunked, zip } from "../../env/index.js";
+import { chunked, isoTime, zip } from "../../env/index.js";
+import type { Engine } from "../../store-kit/index.js";
 import type { Servers } from "./connection-servers.js";
 import type { Keys } from "./keys.js";
-import { viewOf } from "./records.js";
-import type { Replied, ScriptCalls, Texts } from "./scripts-call.js";
+import { leaseEngine } from "./lease-engine.js";
+import type { Version } from "./lease-load.js";
+import { byGroup, type ScriptCalls } from "./scripts-call.js";
 import { type Waiting, waitersOf } from "./wait-queue.js";
 
 const TIMEOUT_MS = 10_000;
@@ -25,11 +28,13 @@ export class Views {
   readonly #calls: ScriptCalls;
   readonly #servers: Servers;
   readonly #keys: Keys;
+  readonly #engine: Engine<Version>;
 
   constructor(calls: ScriptCalls) {
     this.#calls = calls;
     this.#servers = calls.servers;
     this.#keys = calls.keys;
+    this.#engine = leaseEngine(calls, "general", () => {});
   }
 
   async get(keys: readonly Key[]): Promise<(LeaseView | null)[]> {
@@ -38,13 +43,15 @@ export class Views {
     return views;
   }
 
-  async #read(keys: readonly Key[]): Promise<(LeaseView | null)[]> {
-    const replies = await this.#viewed(keys);
-    return zip(keys, replies).map(([key, replied]) => {
-      if (replied instanceof Error) throw replied;
-      const [, view] = replied.reply as Texts;
-      return viewOf(key, view as readonly string[], replied.nowUs);
-    });
+  #read(keys: readonly Key[]): Promise<(LeaseView | null)[]> {
+    const read = async (some: readonly Key[]): Promise<(LeaseView | null)[]> => {
+      const { nowMs, keys: loaded } = await this.#load(some);
+      return zip(some, loaded).map(([key, found]) => {
+        if ("status" in found) throw found.error;
+        return found.record && viewOf(key, found.record, nowMs, isoTime);
+      });
+    };
+    return byGroup(this.#servers, keys, (key) => this.#keys.indexOf(key), read);
   }
 
   async list(query: ListQuery): Promise<Page<LeaseView>> {
@@ -74,12 +81,11 @@ export class Views {
 
   async waiters(key: Key): Promise<Waiting[]> {
     const range = ["0", "-1", "WITHSCORES"] as const;
-    const [[viewed], entries] = await Promise.all([
-      this.#viewed([key]),
+    const [{ nowMs }, entries] = await Promise.all([
+      this.#load([key]),
       this.#servers.command(this.#deadline(), "zrange", this.#keys.queue(key), ...range),
     ]);
-    if (viewed instanceof Error) throw viewed;
-    return waitersOf(entries as string[], viewed?.nowUs ?? 0);
+    return waitersOf(entries as string[], nowMs * 1_000);
   }
 
   /** Collects one namespace. @returns the number of deleted records */
@@ -107,14 +113,9 @@ export class Views {
     }
   }
 
-  #viewed(keys: readonly Key[]): Promise<(Replied | Error)[]> {
-    return this.#calls.run({
-      script: "view",
-      lane: "general",
-      requests: keys,
-      argumentsOf: () => ({ id: "", common: [] }),
-      deadlineMs: this.#deadline(),
-    });
+  #load(keys: readonly Key[]) {
+    const asked = keys.map((key) => ({ ...key, leaseIds: [] }));
+    return this.#engine.load(asked, false, TIMEOUT_MS);
   }
 
   async #names(

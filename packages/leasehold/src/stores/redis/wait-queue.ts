@@ -1,5 +1,5 @@
 /**
- * The wait queue of a resource, in Lua: core/queue.ts for Redis.
+ * The wait queue of a resource, in Lua.
  *
  *   queue   sorted set, for each waiter   LEASE          scored by its position, which counts up
  *                                         LEASE HOLDER   with the same score
@@ -13,43 +13,38 @@
  * queue. The queue's key expires then and not before: a change to `waitedUntil` also moves the key's
  * expiry.
  */
-import { LONGEST_WAITER_MS, MOST_AWAITED, RESERVED_MS } from "../../core/index.js";
 import { grantIdOf } from "../../env/index.js";
 
-const RESERVED_US = RESERVED_MS * 1_000;
-const LONGEST_WAIT_US = LONGEST_WAITER_MS * 1_000;
 /** Above every position, and below every time in microseconds since 1970. */
 const FIRST_EXPIRY = "1000000000000";
 
-/** Needs `key` and `queue` of the current request, besides `now`, `nowText`, `text` and a record. */
+/** Needs `key` and `queue` of the current request, besides `now`, `nowText` and `text`. */
 export const WAIT_QUEUE = `
-local function isWaitedFor(r) return r.waitedUntil > now end
 local function remove(waiter)
   local position = redis.call('ZSCORE', queue, waiter)
   if position then redis.call('ZREMRANGEBYSCORE', queue, position, position) end
   redis.call('ZREM', queue, '@' .. waiter)
 end
-local function removeExpired(r)
+local function removeExpired(waitedUntil)
   local expired = redis.call('ZRANGEBYSCORE', queue, ${FIRST_EXPIRY}, nowText)
   if #expired == 0 then return end
   -- Changes nothing. If the memory is full, the server rejects this write before the deletions below.
-  redis.call('HSET', key, 'waitedUntil', text(r.waitedUntil))
+  redis.call('HSET', key, 'waitedUntil', waitedUntil)
   for _, each in ipairs(expired) do remove(string.sub(each, 2)) end
 end
+local function waiterCount() return redis.call('ZCARD', queue) / 3 end
 local function firstHolder()
   return string.match(redis.call('ZRANGE', queue, 1, 1)[1] or '', ' (.*)') or ''
 end
 local function aheadOf(waiter)
   local rank = redis.call('ZRANK', queue, waiter)
   if rank then return rank / 2, rank / 2 end
-  return redis.call('ZCARD', queue) / 3, nil
+  return waiterCount(), nil
 end
-local function reservedFor(ahead) return math.min(ahead, ${MOST_AWAITED}) * ${RESERVED_US} end
-local function putWaiter(r, waiter, isNew, holder, queueMs)
-  local endsAt = now + math.min(queueMs * 1000, ${LONGEST_WAIT_US})
+local function putWaiter(waiter, isNew, holder, endsAt, waitedUntil)
   if not isNew then endsAt = math.max(endsAt, tonumber(redis.call('ZSCORE', queue, '@' .. waiter))) end
-  local waitedUntil = math.max(endsAt, r.waitedUntil)
-  if isNew or endsAt > r.waitedUntil then redis.call('HSET', key, 'waitedUntil', text(waitedUntil)) end
+  local longest = math.max(endsAt, waitedUntil)
+  if isNew or endsAt > waitedUntil then redis.call('HSET', key, 'waitedUntil', text(longest)) end
   if isNew then
     local last = redis.call('ZREVRANGEBYSCORE', queue, ${FIRST_EXPIRY}, '-inf', 'WITHSCORES', 'LIMIT', 0, 1)
     local position = text((last[2] or 0) + 1)
@@ -57,43 +52,31 @@ local function putWaiter(r, waiter, isNew, holder, queueMs)
   else
     redis.call('ZADD', queue, text(endsAt), '@' .. waiter)
   end
-  if isNew or endsAt > r.waitedUntil then
-    redis.call('PEXPIREAT', queue, text(math.ceil(waitedUntil / 1000)))
+  if isNew or endsAt > waitedUntil then
+    redis.call('PEXPIREAT', queue, text(math.ceil(longest / 1000)))
   end
-end
--- Removes the served waiter and those before it, which were passed over. Anything missed here expires.
+end`;
+
+/** What runs after the writes of a request must not fail it: anything that it misses expires. */
+export const WAKE = `
+-- Removes the served waiter and those before it, which were passed over.
 local function removeServed(position)
-  pcall(function()
-    local served = redis.call('ZRANGE', queue, 0, 2 * position)
-    redis.call('ZREMRANGEBYRANK', queue, 0, 2 * position + 1)
-    for i = 1, #served, 2 do redis.call('ZREM', queue, '@' .. served[i]) end
-  end)
+  local served = redis.call('ZRANGE', queue, 0, 2 * position)
+  redis.call('ZREMRANGEBYRANK', queue, 0, 2 * position + 1)
+  for i = 1, #served, 2 do redis.call('ZREM', queue, '@' .. served[i]) end
 end
 local function wakeFirst(channel)
   local waiter = redis.call('ZRANGE', queue, 0, 0)[1]
   if waiter then
     local _, resource = indexAndResource()
-    redis.pcall('PUBLISH', channel, string.sub(waiter, 1, 16) .. ' ' .. resource)
+    redis.call('PUBLISH', channel, string.sub(waiter, 1, 16) .. ' ' .. resource)
   end
 end
--- Runs after the writes, so it must not fail the script.
-local function wake(r, channel)
-  if not isWaitedFor(r) then return end
-  pcall(function()
-    removeExpired(r)
-    wakeFirst(channel)
-  end)
-end
--- A waiter gives up its position. A resource reserved for it is now reserved for the next one.
-local function withdraw(r, waiter, channel, isFree)
-  if not isWaitedFor(r) then return end
-  removeExpired(r)
-  local _, position = aheadOf(waiter)
-  if not position then return end
+local function leaveAndWake(waiter, channel, waitedUntil)
+  removeExpired(waitedUntil)
   remove(waiter)
-  if position == 0 and isFree then wakeFirst(channel) end
-end
-`;
+  wakeFirst(channel)
+end`;
 
 export interface Waiting {
   readonly holder: string;
