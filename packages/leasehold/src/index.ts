@@ -20,7 +20,7 @@ export * from "./face.js";
 
 /**
  * Connects to a store and returns a client for leases, elections and tasks.
- * @param source a URL (`memory:NAME`, `pglite:DIR`, `postgres://...`, `redis://...`, `etcd://...`, `zookeeper://...`, `consul://...`,
+ * @param source a URL (`memory:NAME`, `pglite:DIR`, `postgres://...`, `redis://...`, `sqlite:FILE`, `etcd://...`, `zookeeper://...`, `consul://...`,
  *   `kubernetes:NAMESPACE`, `http://...`; in a browser `memory:` and `http:` alone), an engine's own source such as
  *   `postgres({ pool })`, or any LeaseStore, which stays yours to close. Clients of one process share `memory:NAME`;
  *   `memory:` without a name is private: `connect("memory:")` twice opens two stores, which do not exclude each other

@@ -39,6 +39,7 @@ export const LIBRARY: Rules = {
     "stores/etcd": ["env", "core", "stores/source"],
     "stores/kubernetes": ["env", "core", "stores/source"],
     "stores/redis": ["env", "core", "store-kit", "stores/source"],
+    "stores/sqlite": ["env", "core", "store-kit", "stores/source"],
     "stores/zookeeper": ["env", "core", "stores/source"],
     "stores/source": ["env", "core", "tasks", "once", "control"],
     "stores/opening": ["env", "core", "once", "control", "stores/source"],
@@ -166,6 +167,7 @@ export const LIBRARY: Rules = {
     "stores/etcd": ["stores/source"],
     "stores/kubernetes": ["stores/source"],
     "stores/redis": ["stores/source"],
+    "stores/sqlite": ["stores/source"],
     "stores/zookeeper": ["stores/source"],
   },
   light:
@@ -189,6 +191,7 @@ export const LIBRARY: Rules = {
     "stores/http/connection-node.ts",
     "stores/kubernetes/",
     "stores/redis/",
+    "stores/sqlite/",
     "stores/zookeeper/",
   ],
   // A pod gets the address of its cluster from the environment, and kubectl its kubeconfig.
@@ -218,6 +221,7 @@ export const LIBRARY: Rules = {
     pg: ["stores/postgres/"],
     "@electric-sql/pglite": ["stores/postgres/"],
     ioredis: ["stores/redis/"],
+    libsql: ["stores/sqlite/"],
     "@grpc/grpc-js": ["stores/etcd/"],
     protobufjs: ["stores/etcd/"],
     "node-zookeeper-client": ["stores/zookeeper/"],

@@ -27,7 +27,7 @@ const SAY_AFTER_MS = 3_000;
 const aborting = new Aborting();
 
 /** PGlite and memory, which are in this process. */
-const isLocal = (url: string) => /^(pglite|memory):/i.test(url);
+const isLocal = (url: string) => /^(pglite|memory|sqlite):/i.test(url);
 
 /** How long a command tries to open these stores, by default. */
 export function patienceMs(...urls: readonly string[]): number {

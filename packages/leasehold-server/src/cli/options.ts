@@ -16,7 +16,7 @@ const LONGEST_DAYS = 1_000_000;
 const LONGEST_MS = LONGEST_DAYS * 24 * 60 * 60 * 1_000;
 
 const ENGINES =
-  "postgres://..., pglite:DIR, redis://..., etcd://..., zookeeper://..., consul://..., kubernetes:NAMESPACE, a server's http://...";
+  "postgres://..., pglite:DIR, redis://..., sqlite:FILE (experimental), etcd://..., zookeeper://..., consul://..., kubernetes:NAMESPACE, a server's http://...";
 
 /** Where leases and tasks are kept, and whose they are. */
 export interface Where {

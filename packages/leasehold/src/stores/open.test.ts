@@ -31,6 +31,7 @@ describe("the URL of a store", () => {
     ["zookeeper://127.0.0.1:9?sessionTimeoutMS=1", "?sessionTimeoutMS ", "?sessionTimeoutMs="],
     ["kubernetes:jobs?contex=a", "?contex ", "did you mean ?context="],
     ["memory:jobs?schema=a", "?schema ", "there are none"],
+    ["sqlite:./never.db?mode=ro", "?mode ", "there are none"],
   ])("%s is refused, because its parameter is unknown", async (url, name, remedy) => {
     await expect(open(url)).rejects.toMatchObject({
       code: "INVALID_OPTION",
@@ -49,6 +50,7 @@ describe("the URL of a store", () => {
   it.each([
     ["pglite://./q1", "must be a path such as ./data or /data, without //"],
     ["kubernetes://jobs", "must be kubernetes:NAMESPACE, without //"],
+    ["sqlite:///q1", "must be a path such as ./leases.db or /data/leases.db, without //"],
     ["pglite:memory://", "must be a path such as ./data or /data, without //"],
   ])("%s is refused, because it names another place than it seems to", async (url, remedy) => {
     await expect(open(url)).rejects.toMatchObject({

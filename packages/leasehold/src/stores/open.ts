@@ -47,6 +47,10 @@ export const ENGINES: Engines = {
   "redis+sentinel": redis,
   rediss: redis,
   "rediss+sentinel": redis,
+  sqlite: async (url) => {
+    const { place } = split(url, [], "a path such as ./leases.db or /data/leases.db");
+    return (await import("./sqlite/index.js")).sqlite({ file: place });
+  },
   zookeeper,
   zookeepers: zookeeper,
 };

@@ -210,7 +210,7 @@ async function sourceOf(engines: Engines, source: Source, path: string): Promise
 /** A URL has encoded the name of a store in this process or its folder, which are taken as they are written. */
 function textOf(source: string | URL): string {
   const text = String(source);
-  if (typeof source === "string" || !/^(memory|pglite):/i.test(text)) return text;
+  if (typeof source === "string" || !/^(memory|pglite|sqlite):/i.test(text)) return text;
   const [place = "", ...rest] = text.split(/(?=\?)/);
   try {
     return [decodeURIComponent(place), ...rest].join("");

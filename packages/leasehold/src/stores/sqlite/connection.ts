@@ -1,0 +1,180 @@
+/**
+ * One connection to a file, and its transactions: the calls of one moment share one.
+ *
+ *   calls ──▶ BEGIN IMMEDIATE ──▶ the work of each ──▶ COMMIT ──▶ answers
+ *                 │ busy                                 │ busy: readers of a rollback journal
+ *                 └── again after 0 to 2 ms, without blocking the event loop: SQLite's own busy handler does, and starves processes
+ *
+ * Failure cases:
+ *   busy until the timeout of a call     that call: nothing was written
+ *   a statement fails, a full disk       rolled back; the calls of the transaction: nothing was written
+ *   the commit fails                     rolled back; if that fails too, each call may have taken effect
+ *   the process is killed                SQLite rolls the transaction back when the next one opens the file
+ *   a process is stopped in between      all others wait; holders stop by their own clocks
+ */
+import { LeaseholdError, StoreUnavailableError } from "../../core/index.js";
+import { type Env, nextTurn, reasonOf, sleep } from "../../env/index.js";
+import {
+  codeOf,
+  type Database,
+  isSafeInWal,
+  loadSqlite,
+  type Statement,
+  unusable,
+} from "./connection-driver.js";
+import { STATEMENTS, TABLES } from "./tables.js";
+
+const LONGEST_PAUSE_MS = 2;
+const BUSY: readonly unknown[] = ["BUSY", "LOCKED"];
+/** What the user has to look at, by the code of the failure. */
+const REMEDIES: Readonly<Record<string, string>> = {
+  CANTOPEN: "its folder must exist, and this user must be allowed to write there",
+  NOTADB: "it is no SQLite database; name another file",
+  READONLY: "this user must be allowed to write it, and its folder",
+  PERM: "this user must be allowed to write it, and its folder",
+  CORRUPT: "it is damaged; restore it from a backup",
+};
+
+interface Job {
+  readonly work: () => unknown;
+  readonly deadlineMs: number;
+  resolve(result: unknown): void;
+  reject(error: unknown): void;
+}
+
+export class SqliteFile {
+  readonly sql: Readonly<Record<keyof typeof STATEMENTS, Statement>>;
+  #jobs: Job[] = [];
+  #isRunning = false;
+  isInTransaction = false;
+
+  private constructor(
+    readonly file: string,
+    readonly env: Env,
+    readonly database: Database,
+  ) {
+    const prepared = Object.entries(STATEMENTS).map(([name, text]) => {
+      return [name, database.prepare(text)] as const;
+    });
+    this.sql = Object.fromEntries(prepared) as Record<keyof typeof STATEMENTS, Statement>;
+  }
+
+  /** @throws STORE_MISCONFIGURED, STORE_UNAVAILABLE */
+  static async open(file: string, env: Env, timeoutMs: number): Promise<SqliteFile> {
+    const openFile = await loadSqlite();
+    const deadlineMs = env.clock.monotonic() + timeoutMs;
+    let database: Database | undefined;
+    try {
+      const opened = openFile(file);
+      database = opened;
+      const { version } = opened.prepare("SELECT sqlite_version() AS version").get() as {
+        version: string;
+      };
+      opened.exec("PRAGMA busy_timeout = 0; PRAGMA synchronous = FULL");
+      await untilFree(env, deadlineMs, () => {
+        const mode = () =>
+          (opened.prepare("PRAGMA journal_mode").get() as { journal_mode: string }).journal_mode;
+        const isNew = opened.prepare("SELECT 1 FROM sqlite_schema LIMIT 1").get() === undefined;
+        // The mode belongs to the file: other processes may have another library.
+        if (isNew && isSafeInWal(version)) opened.exec("PRAGMA journal_mode = WAL");
+        if (mode() === "wal" && !isSafeInWal(version)) {
+          throw unusable(
+            file,
+            `it is in WAL mode, in which SQLite ${version} can lose what was committed; use Node 22 or later, whose SQLite does not`,
+          );
+        }
+      });
+      await untilFree(env, deadlineMs, () => opened.exec(`BEGIN IMMEDIATE;${TABLES}COMMIT`));
+      return new SqliteFile(file, env, opened);
+    } catch (error) {
+      database?.close();
+      throw failureOf(file, error, "none");
+    }
+  }
+
+  /**
+   * Runs the work in a transaction, with that of other calls.
+   * @throws STORE_UNAVAILABLE, STORE_MISCONFIGURED: its outcome says whether it may have been committed
+   */
+  transact<T>(work: () => T, timeoutMs: number): Promise<T> {
+    const deadlineMs = this.env.clock.monotonic() + timeoutMs;
+    return new Promise<T>((resolve, reject) => {
+      this.#jobs.push({ work, deadlineMs, resolve, reject });
+      if (this.#isRunning) return;
+      this.#isRunning = true;
+      void nextTurn().then(() => this.#run());
+    });
+  }
+
+  async #run(): Promise<void> {
+    while (this.#jobs.length > 0) {
+      try {
+        this.sql.begin.run();
+      } catch (error) {
+        const nowMs = this.env.clock.monotonic();
+        const isBusy = BUSY.includes(codeOf(error));
+        const late = this.#jobs.filter(({ deadlineMs }) => !isBusy || deadlineMs <= nowMs);
+        this.#jobs = this.#jobs.filter((job) => !late.includes(job));
+        for (const job of late) job.reject(failureOf(this.file, error, "none"));
+        await pause(this.env);
+        continue;
+      }
+      const jobs = this.#jobs;
+      this.#jobs = [];
+      this.isInTransaction = true;
+      await this.#runAll(jobs);
+      this.isInTransaction = false;
+    }
+    this.#isRunning = false;
+  }
+
+  async #runAll(jobs: readonly Job[]): Promise<void> {
+    let results: unknown[];
+    try {
+      results = jobs.map(({ work }) => work());
+      const deadlineMs = Math.max(...jobs.map((job) => job.deadlineMs));
+      await untilFree(this.env, deadlineMs, () => this.sql.commit.run());
+    } catch (error) {
+      let outcome: "none" | "unknown" = "none";
+      try {
+        this.sql.rollback.run();
+      } catch {
+        outcome = "unknown";
+      }
+      for (const job of jobs) job.reject(failureOf(this.file, error, outcome));
+      return;
+    }
+    for (const [at, job] of jobs.entries()) job.resolve(results[at]);
+  }
+
+  close(): void {
+    this.database.close();
+  }
+}
+
+async function untilFree(env: Env, deadlineMs: number, work: () => unknown): Promise<void> {
+  for (;;) {
+    try {
+      work();
+      return;
+    } catch (error) {
+      if (!BUSY.includes(codeOf(error)) || env.clock.monotonic() >= deadlineMs) throw error;
+      await pause(env);
+    }
+  }
+}
+
+function pause({ clock, random }: Env): Promise<void> {
+  return sleep(clock, random.float() * LONGEST_PAUSE_MS);
+}
+
+function failureOf(file: string, error: unknown, outcome: "none" | "unknown"): LeaseholdError {
+  if (error instanceof LeaseholdError) return error;
+  const code = codeOf(error);
+  const remedy = code === null ? undefined : REMEDIES[code];
+  if (remedy !== undefined) return unusable(file, `${reasonOf(error)}; ${remedy}`, error);
+  return new StoreUnavailableError(`SQLite failed at ${file}: ${reasonOf(error)}`, {
+    outcome,
+    cause: error,
+  });
+}
