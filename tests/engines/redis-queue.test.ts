@@ -164,6 +164,32 @@ describeRedis("waiters on Redis", () => {
     await watching.stop();
   });
 
+  it("are woken by a holder that would have waited, the first living one, which no newcomer overtakes", async () => {
+    const store = await openStore();
+    const held = waiterOf("after a waiter");
+    await store.acquire([held]);
+    const [dead, next] = [waiterOf("after a waiter", 1), waiterOf("after a waiter")];
+    await store.acquire([dead]);
+    await store.acquire([next]);
+    const watching = new LeaseWatching(await openStore(), namespace);
+    await until(expect, "the first event", () => watching.events.length > 0);
+    const queue = keys.queue({ namespace, resource: "after a waiter" });
+    const endsAtUs = Number(await server.ask("zscore", queue, `@${dead.leaseId}`));
+    await until(expect, "the end of the dead one", async () => {
+      const [seconds, micros] = (await server.ask("time")) as [string, string];
+      return Number(seconds) * 1e6 + Number(micros) > endsAtUs;
+    });
+    const before = await scripts();
+    await store.release([held]);
+    expect((await scripts()) - before).toBe(1);
+    await until(expect, "the release", () => watching.changed.length === 1);
+    expect(watching.changed).toMatchObject([{ wakes: grantIdOf(next.leaseId) }]);
+    const newcomer = only(await store.acquire([waiterOf("after a waiter")]));
+    expect(newcomer).toMatchObject({ status: "held", grantId: null, ahead: 1 });
+    expect(only(await store.acquire([next]))).toMatchObject({ status: "acquired" });
+    await watching.stop();
+  });
+
   it("are woken by a revocation that frees the resource", async () => {
     const store = await openStore();
     await store.acquire([requestOf("revoked")]);

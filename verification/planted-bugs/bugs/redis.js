@@ -82,7 +82,10 @@ export const REDIS = [
     file: LEAN,
     find: "if isAwaited then pcall(leaveAndWake, id, channel, f[4]) end",
     by: "",
-    check: suite("wakes only the head of the queue"),
+    check: tested(
+      "tests/engines/redis-queue.test.ts",
+      "are woken by a holder that would have waited",
+    ),
   },
   {
     name: "lua-wakes-the-dead",
@@ -90,7 +93,10 @@ export const REDIS = [
     file: LINE,
     find: "  removeExpired(waitedUntil)\n  remove(waiter)",
     by: "  remove(waiter)",
-    check: tested("tests/engines/redis-queue.test.ts", "the first living waiter"),
+    check: tested(
+      "tests/engines/redis-queue.test.ts",
+      "are woken by a holder that would have waited",
+    ),
   },
   {
     name: "lua-format-revoked-again",
@@ -171,6 +177,9 @@ export const REDIS = [
     file: LEAN,
     find: "local isNext = ahead == 0`",
     by: "local isNext = true`",
-    check: suite("serves waiters in the order"),
+    check: tested(
+      "tests/engines/redis-queue.test.ts",
+      "are woken by a holder that would have waited",
+    ),
   },
 ];

@@ -61,8 +61,9 @@ export function breaksConnection(message: string): boolean {
   return SAYS_CONNECTION.test(message);
 }
 
-/** The error message of a script for one request of its batch, or null. */
+/** The error message of a script for one request of its batch, or null. Scripts of the formats catch it as a text. */
 export function failureIn(reply: unknown): string | null {
+  if (reply instanceof Error) return reply.message;
   return Array.isArray(reply) && reply[0] === "failed" ? String(reply[1]) : null;
 }
 
