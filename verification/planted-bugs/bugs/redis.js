@@ -182,4 +182,12 @@ export const REDIS = [
       "are woken by a holder that would have waited",
     ),
   },
+  {
+    name: "redis-passed-over-stays",
+    what: "A waiter that was passed over keeps its position, before those that came in the meantime.",
+    file: LINE,
+    find: "redis.call('ZREMRANGEBYRANK', queue, 0, 2 * position + 1)",
+    by: "redis.call('ZREMRANGEBYRANK', queue, 2 * position, 2 * position + 1)",
+    check: suite("wait queue"),
+  },
 ];

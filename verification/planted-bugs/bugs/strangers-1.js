@@ -155,13 +155,6 @@ export const STRANGERS_1 = [
     ],
   },
   {
-    name: "stranger-served-waiter-counts",
-    what: "A waiter that was served still counts as waiting until its position would have expired, so a free resource is reserved although no client waits.",
-    file: `${STORES}/redis/wait-queue.ts`,
-    find: "for i = 1, #served, 2 do redis.call('ZREM', queue, '@' .. served[i]) end",
-    by: "for i = 1, #served - 1, 2 do redis.call('ZREM', queue, '@' .. served[i]) end",
-  },
-  {
     name: "stranger-token-ahead-forgotten",
     what: "A record whose token is ahead of the clock, which was set back, is forgotten like any other, and the next token is smaller.",
     file: REDIS,

@@ -33,6 +33,7 @@ import type { http as Http } from "leasehold/stores/http";
 import type { kubernetes as Kubernetes } from "leasehold/stores/kubernetes";
 import type { pglite as Pglite, postgres as Postgres } from "leasehold/stores/postgres";
 import type { redis as RedisStore } from "leasehold/stores/redis";
+import type { sqlite as Sqlite } from "leasehold/stores/sqlite";
 import type { zookeeper as ZooKeeper } from "leasehold/stores/zookeeper";
 import type { openStores } from "leasehold";
 import type { Pool } from "pg";
@@ -48,6 +49,7 @@ declare global {
   var pglite: typeof Pglite;
   var postgres: typeof Postgres;
   var redis: typeof RedisStore;
+  var sqlite: typeof Sqlite;
   var zookeeper: typeof ZooKeeper;
   var client: Redis;
   var db: PGlite;
