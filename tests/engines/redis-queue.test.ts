@@ -5,6 +5,7 @@ import { grantIdOf, systemEnv } from "../../packages/leasehold/src/env/index.js"
 import { connect } from "../../packages/leasehold/src/index.js";
 import { redis } from "../../packages/leasehold/src/stores/redis/index.js";
 import { Keys } from "../../packages/leasehold/src/stores/redis/keys.js";
+import type { RedisLeaseStore } from "../../packages/leasehold/src/stores/redis/store.js";
 import { only } from "../../packages/leasehold/src/testing/calls.js";
 import { LeaseWatching } from "../../packages/leasehold/src/testing/lease-suite/fixture.js";
 import { until } from "../../packages/leasehold/src/testing/waiting.js";
@@ -188,6 +189,43 @@ describeRedis("waiters on Redis", () => {
     expect(newcomer).toMatchObject({ status: "held", grantId: null, ahead: 1 });
     expect(only(await store.acquire([next]))).toMatchObject({ status: "acquired" });
     await watching.stop();
+  });
+
+  it("are woken when those before them give up at once, each by another store", async () => {
+    const [one, other] = [await openStore(), (await openStore()) as RedisLeaseStore];
+    const held = requestOf("at once");
+    const waiters = [waiterOf("at once"), waiterOf("at once"), waiterOf("at once")];
+    await one.acquire([held]);
+    for (const waiter of waiters) await one.acquire([waiter]);
+    await one.release([held]);
+    const watching = new LeaseWatching(await openStore(), namespace);
+    await until(expect, "the first event", () => watching.events.length > 0);
+    const { servers, scripts } = other.calls;
+    const run = servers.run.bind(servers);
+    servers.run = async (lane, script, ...more) => {
+      // The second one was loaded behind the first, which leaves before that is saved.
+      if (script === scripts.save) await one.release(waiters.slice(0, 1));
+      return run(lane, script, ...more);
+    };
+    await other.acquire([requestOf("elsewhere")]);
+    await other.release(waiters.slice(1, 2));
+    const wakes = grantIdOf(waiters[2]?.leaseId ?? "");
+    await until(expect, "the third is woken", () =>
+      watching.changed.some((event) => "wakes" in event && event.wakes === wakes),
+    );
+    await watching.stop();
+  });
+
+  it("change nothing where another client has overwritten the key of their queue", async () => {
+    const store = await openStore();
+    const [held, waiter] = [requestOf("overwritten"), waiterOf("overwritten")];
+    await server.ask("set", keys.queue(held), "something else");
+    const failed = { status: "failed", applied: "no", error: { code: "STORE_MISCONFIGURED" } };
+    expect(await store.acquire([held, waiter])).toMatchObject([failed, failed]);
+    expect(await store.get([held])).toEqual([null]);
+    expect(await store.acquire([held])).toMatchObject([{ status: "acquired" }]);
+    expect(await store.acquire([waiter])).toMatchObject([failed]);
+    expect(await store.release([held])).toEqual([{ status: "released" }]);
   });
 
   it("are woken by a revocation that frees the resource", async () => {

@@ -108,6 +108,51 @@ describe("several connections to one file", () => {
     expect(await acquiring).toMatchObject([{ status: "acquired" }]);
   });
 
+  it("answer each call of a transaction for itself: its mistake, and the end of its time", async () => {
+    const store = await open();
+    const reader = database();
+    const [held, listed] = await Promise.allSettled([
+      store.acquire([request("a")]),
+      store.list({ namespace: "n", cursor: "none" }),
+    ]);
+    expect(held).toMatchObject({ value: [{ status: "acquired" }] });
+    expect(listed).toMatchObject({ reason: { code: "INVALID_OPTION" } });
+
+    reader.exec("BEGIN");
+    reader.prepare("SELECT count(*) FROM leasehold_lease").get();
+    const patient = store.acquire([request("b")]);
+    expect(await store.acquire([request("c")], { timeoutMs: 100 })).toMatchObject([
+      { status: "failed", applied: "no", retryable: true },
+    ]);
+    reader.exec("COMMIT");
+    expect(await patient).toMatchObject([{ status: "acquired" }]);
+  });
+
+  it("go on after a full disk, of which they say that nothing was written", async () => {
+    const store = await open();
+    const inside = (store as unknown as { file: { database: { exec(sql: string): void } } }).file;
+    inside.database.exec("PRAGMA max_page_count = 1");
+    const large = Array.from({ length: 100 }, (_, at) => request(`large ${at}`));
+    for (const outcome of await store.acquire(large)) {
+      expect(outcome).toMatchObject({ status: "failed", applied: "no", retryable: true });
+    }
+    inside.database.exec("PRAGMA max_page_count = 1000000");
+    for (const outcome of await store.acquire(large)) {
+      expect(outcome).toMatchObject({ status: "acquired" });
+    }
+  });
+
+  it("reject what waits when they close", async () => {
+    const { leases, close } = await sqlite({ file }).open(systemEnv);
+    const other = database();
+    other.exec("BEGIN IMMEDIATE");
+    const waiting = leases.acquire([request("r")]);
+    await until(expect, "it waits", () => true);
+    await close();
+    expect(await waiting).toMatchObject([{ status: "failed", applied: "no", retryable: false }]);
+    other.exec("ROLLBACK");
+  });
+
   it("keep tokens growing over records that were collected", async () => {
     const store = await open();
     const held = request("r");

@@ -190,4 +190,15 @@ export const REDIS = [
     by: "redis.call('ZREMRANGEBYRANK', queue, 2 * position, 2 * position + 1)",
     check: suite("wait queue"),
   },
+  {
+    name: "redis-gives-up-unnoticed",
+    what: "Of two waiters that give up at once, the second one is first by the time it leaves, and the one behind it is not woken.",
+    file: SAVE,
+    find: "if c.wakes or hasPassedOn or not isSaved then",
+    by: "if c.wakes or not isSaved then",
+    check: tested(
+      "tests/engines/redis-queue.test.ts",
+      "are woken when those before them give up at once",
+    ),
+  },
 ];

@@ -140,8 +140,8 @@ export const STRANGERS_2 = [
     name: "stranger-redis-renewal-does-not-keep-record",
     what: "Renewals no longer move the expiry of a lease's record, so a lease that is held and renewed for nine days, or renewed for a very long TTL, vanishes from Redis and is granted to a second holder.",
     file: `${STORES}/redis/lean-scripts.ts`,
-    find: "if math.max(token, last) < dayOf(keptUs) then",
-    by: "if keptUs < dayOf(keptUs) then",
+    find: "if isLive and math.max(token, last) < dayOf(keptUs) then",
+    by: "if isLive and keptUs < dayOf(keptUs) then",
   },
   {
     name: "stranger-redis-namespaces-collide",

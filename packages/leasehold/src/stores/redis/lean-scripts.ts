@@ -127,14 +127,15 @@ const RENEW = lean({
   decide: `
   local f = redis.pcall('HMGET', key, 'grantId', 'token', 'expiresAt', 'ended')
   local last = tonumber(f[3] or 0)
-  if f[1] == id and f[4] == '' and now < last then
-    local untilUs = now + ttlMs * 1000
+  local token, untilUs = tonumber(f[2] or 0), now + ttlMs * 1000
+  local keptUs = math.max(token, last, untilUs)
+  local isLive, index = f[1] == id and f[4] == '' and now < last, nil
+  if isLive and math.max(token, last) < dayOf(keptUs) then isLive, index = pcall(listed) end
+  if isLive then
     what, answer = 'renewed', f[2]
     if last > untilUs then untilUs, what, answer = last, 'longer', {f[2], f[3]} end
     redis.call('HSET', key, 'ttlMs', ttlMs, 'renewedAt', nowText, 'expiresAt', text(untilUs))
-    local token = tonumber(f[2])
-    local keptUs = math.max(token, untilUs)
-    if math.max(token, last) < dayOf(keptUs) then keepUntil(keptUs, listed()) end
+    if index then keepUntil(keptUs, index) end
   else
     what, answer = 'loaded', ${LOADED}
   end`,

@@ -27,6 +27,8 @@ local function save(c)
     isSaved = now < tonumber(c.changesGrant and f[3] or r.expiresAt)
       and (c.changesGrant or now - tonumber(r.grantedAt) < ${DAY_US})
   end
+  -- A key of another type fails before anything is written.
+  if #c.joins > 0 then redis.call('ZCARD', queue) end
   if isSaved and r then
     local untilUs = math.max(tonumber(r.token), tonumber(r.expiresAt))
     local isListed = f[1] and math.max(tonumber(f[2]), tonumber(f[3])) >= dayOf(untilUs)
@@ -52,8 +54,14 @@ local function save(c)
       local _, position = aheadOf(c.served)
       if position then removeServed(position) end
     end
-    for _, waiter in ipairs(c.withdrawn) do remove(waiter) end
-    if c.wakes or not isSaved then
+    -- Waiters have no version: one that was behind another when this was decided may be the first by now.
+    local isFree = f[4] == 'released' or now >= tonumber(f[3] or 0)
+    local hasPassedOn = false
+    for _, waiter in ipairs(c.withdrawn) do
+      hasPassedOn = hasPassedOn or isFree and redis.call('ZRANK', queue, waiter) == 0
+      remove(waiter)
+    end
+    if c.wakes or hasPassedOn or not isSaved then
       removeExpired(text(waitedUntil))
       wakeFirst(c.channel)
     end

@@ -207,6 +207,20 @@ describeRedis("leases in Redis", () => {
     ]);
   });
 
+  it("renews the rest of a batch if another client stored another type under an index", async () => {
+    const long = 3 * DAY_MS;
+    const [kept, moved] = [request("a"), request("b")];
+    expect(keys.indexOf(kept)).not.toBe(keys.indexOf(moved));
+    await hold(store, kept);
+    await hold(store, moved);
+    await server.ask("set", keys.indexOf(moved), "something else");
+    expect(await store.renew([kept, { ...moved, ttlMs: long }])).toMatchObject([
+      { status: "renewed" },
+      { status: "failed", applied: "no", error: { code: "STORE_MISCONFIGURED" } },
+    ]);
+    expect(await store.get([moved])).toMatchObject([{ ttlMs: 60_000, renewedAt: null }]);
+  });
+
   it("rejects requests, and changes nothing, while the memory is full", async () => {
     const held = await hold(store, request("r"));
     await server.ask("config", "set", "maxmemory", 1);

@@ -44,9 +44,11 @@ end
 local function putWaiter(waiter, isNew, holder, endsAt, waitedUntil)
   if not isNew then endsAt = math.max(endsAt, tonumber(redis.call('ZSCORE', queue, '@' .. waiter))) end
   local longest = math.max(endsAt, waitedUntil)
+  -- A key of another type fails before anything is written.
+  local last = isNew
+    and redis.call('ZREVRANGEBYSCORE', queue, ${FIRST_EXPIRY}, '-inf', 'WITHSCORES', 'LIMIT', 0, 1)
   if isNew or endsAt > waitedUntil then redis.call('HSET', key, 'waitedUntil', text(longest)) end
   if isNew then
-    local last = redis.call('ZREVRANGEBYSCORE', queue, ${FIRST_EXPIRY}, '-inf', 'WITHSCORES', 'LIMIT', 0, 1)
     local position = text((last[2] or 0) + 1)
     redis.call('ZADD', queue, position, waiter, position, waiter .. ' ' .. holder, text(endsAt), '@' .. waiter)
   else

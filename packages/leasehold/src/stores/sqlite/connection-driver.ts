@@ -1,4 +1,4 @@
-/** The SQLite that this process has: that of Node from version 22.5 on, else the one inside the package libsql. */
+/** The SQLite that this process has: that of Node from version 22.13 on, else the one inside the package libsql. */
 import { driverError, StoreMisconfiguredError } from "../../core/index.js";
 import { propertyOf, reasonOf } from "../../env/index.js";
 

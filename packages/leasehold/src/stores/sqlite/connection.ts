@@ -8,11 +8,12 @@
  * Failure cases:
  *   busy until the timeout of a call     that call: nothing was written
  *   a statement fails, a full disk       rolled back; the calls of the transaction: nothing was written
+ *   a call fails by its own fault        rolled back; the other calls are tried again without it
  *   the commit fails                     rolled back; if that fails too, each call may have taken effect
  *   the process is killed                SQLite rolls the transaction back when the next one opens the file
  *   a process is stopped in between      all others wait; holders stop by their own clocks
  */
-import { LeaseholdError, StoreUnavailableError } from "../../core/index.js";
+import { ClosedError, LeaseholdError, StoreUnavailableError } from "../../core/index.js";
 import { type Env, nextTurn, reasonOf, sleep } from "../../env/index.js";
 import {
   codeOf,
@@ -46,6 +47,8 @@ export class SqliteFile {
   readonly sql: Readonly<Record<keyof typeof STATEMENTS, Statement>>;
   #jobs: Job[] = [];
   #isRunning = false;
+  #onIdle = () => {};
+  #owesRollback = false;
   isInTransaction = false;
 
   private constructor(
@@ -80,11 +83,13 @@ export class SqliteFile {
         if (mode() === "wal" && !isSafeInWal(version)) {
           throw unusable(
             file,
-            `it is in WAL mode, in which SQLite ${version} can lose what was committed; use Node 22 or later, whose SQLite does not`,
+            `it is in WAL mode, in which SQLite ${version} can lose what was committed; use a Node that has 3.51.3 or later, such as 24.22`,
           );
         }
       });
-      await untilFree(env, deadlineMs, () => opened.exec(`BEGIN IMMEDIATE;${TABLES}COMMIT`));
+      await untilFree(env, deadlineMs, () => opened.exec("BEGIN IMMEDIATE"));
+      opened.exec(TABLES);
+      await untilFree(env, deadlineMs, () => opened.exec("COMMIT"));
       return new SqliteFile(file, env, opened);
     } catch (error) {
       database?.close();
@@ -109,45 +114,92 @@ export class SqliteFile {
   async #run(): Promise<void> {
     while (this.#jobs.length > 0) {
       try {
+        this.#rollBack();
         this.sql.begin.run();
       } catch (error) {
-        const nowMs = this.env.clock.monotonic();
-        const isBusy = BUSY.includes(codeOf(error));
-        const late = this.#jobs.filter(({ deadlineMs }) => !isBusy || deadlineMs <= nowMs);
-        this.#jobs = this.#jobs.filter((job) => !late.includes(job));
-        for (const job of late) job.reject(failureOf(this.file, error, "none"));
+        this.#rejectLate(error);
         await pause(this.env);
         continue;
       }
+      this.isInTransaction = true;
       const jobs = this.#jobs;
       this.#jobs = [];
-      this.isInTransaction = true;
       await this.#runAll(jobs);
       this.isInTransaction = false;
     }
     this.#isRunning = false;
+    this.#onIdle();
   }
 
+  /** Works before its commit, so a failure until then has written nothing. */
   async #runAll(jobs: readonly Job[]): Promise<void> {
-    let results: unknown[];
+    const results: unknown[] = [];
+    for (const job of jobs) {
+      try {
+        results.push(job.work());
+      } catch (error) {
+        this.#owesRollback = true;
+        // A failure of SQLite, such as a full disk, is that of all. Otherwise the others are tried again without it.
+        const isTheirs = !(error instanceof LeaseholdError);
+        for (const each of isTheirs ? jobs : [job])
+          each.reject(failureOf(this.file, error, "none"));
+        if (!isTheirs) this.#jobs.unshift(...jobs.filter((each) => each !== job));
+        return;
+      }
+    }
+    // No call waits for the patience of another one.
+    const deadlineMs = Math.min(...jobs.map((job) => job.deadlineMs));
     try {
-      results = jobs.map(({ work }) => work());
-      const deadlineMs = Math.max(...jobs.map((job) => job.deadlineMs));
       await untilFree(this.env, deadlineMs, () => this.sql.commit.run());
     } catch (error) {
-      let outcome: "none" | "unknown" = "none";
-      try {
-        this.sql.rollback.run();
-      } catch {
-        outcome = "unknown";
+      this.#owesRollback = true;
+      if (BUSY.includes(codeOf(error))) {
+        this.#jobs.unshift(...jobs);
+        this.#rejectLate(error);
+        return;
       }
-      for (const job of jobs) job.reject(failureOf(this.file, error, outcome));
+      try {
+        this.#rollBack();
+        for (const job of jobs) job.reject(failureOf(this.file, error, "none"));
+      } catch {
+        for (const job of jobs) job.reject(failureOf(this.file, error, "unknown"));
+      }
       return;
     }
     for (const [at, job] of jobs.entries()) job.resolve(results[at]);
   }
 
-  close(): void {
+  /** Takes back what a transaction that failed has written, before the next one. */
+  #rollBack(): void {
+    if (!this.#owesRollback) return;
+    try {
+      this.sql.rollback.run();
+    } catch (error) {
+      // SQLite has rolled back by itself.
+      if (!/no transaction is active/.test(reasonOf(error))) throw error;
+    }
+    this.#owesRollback = false;
+  }
+
+  /** Calls whose time is over; all of them, if the file is not only busy. */
+  #rejectLate(error: unknown): void {
+    const nowMs = this.env.clock.monotonic();
+    const isBusy = BUSY.includes(codeOf(error));
+    const late = this.#jobs.filter(({ deadlineMs }) => !isBusy || deadlineMs <= nowMs);
+    this.#jobs = this.#jobs.filter((job) => !late.includes(job));
+    for (const job of late) job.reject(failureOf(this.file, error, "none"));
+  }
+
+  /** Calls that wait are rejected; a transaction that is under way ends first. */
+  async close(): Promise<void> {
+    const jobs = this.#jobs;
+    this.#jobs = [];
+    for (const job of jobs) job.reject(new ClosedError("the SQLite lease store"));
+    if (this.#isRunning) {
+      await new Promise<void>((resolve) => {
+        this.#onIdle = resolve;
+      });
+    }
     this.database.close();
   }
 }

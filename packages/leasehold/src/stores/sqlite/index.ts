@@ -15,7 +15,7 @@ export interface SqliteOptions {
 
 /**
  * Leases in a SQLite file that several processes of one machine share. Experimental: its tables may change without a
- * migration. As a URL: `sqlite:FILE`. It needs Node 22.5 or later, or the package `libsql`.
+ * migration. As a URL: `sqlite:FILE`. It needs Node 22.13 or later, or the package `libsql`.
  * @throws INVALID_OPTION; on opening: STORE_MISCONFIGURED, STORE_UNAVAILABLE
  * @example
  * ```ts

@@ -28,7 +28,7 @@ export class SqliteLeaseStore implements port.LeaseStore {
     // Times are whole milliseconds.
     epsilonMs: 1,
   };
-  readonly #file: SqliteFile;
+  readonly file: SqliteFile;
   readonly #notices: Notices;
   readonly #closing = new AbortController();
   readonly #operations = operationsIn({
@@ -45,25 +45,26 @@ export class SqliteLeaseStore implements port.LeaseStore {
   readonly revoke = this.#operations.revoke;
 
   constructor(file: SqliteFile) {
-    this.#file = file;
+    this.file = file;
     this.#notices = new Notices(file);
   }
 
   get(keys: readonly port.Key[]): Promise<(port.LeaseView | null)[]> {
     return this.#transact(({ nowMs }) =>
       keys.map((key) => {
-        const record = recordOf(this.#file.sql.load.get(key.namespace, key.resource));
+        const record = recordOf(this.file.sql.load.get(key.namespace, key.resource));
         return record && viewOf(key, record, nowMs, isoTime);
       }),
     );
   }
 
-  list(query: port.ListQuery): Promise<port.Page<port.LeaseView>> {
+  async list(query: port.ListQuery): Promise<port.Page<port.LeaseView>> {
     const { namespace, prefix = "", limit = 100, cursor } = query;
+    const start = cursor === undefined ? "" : resourceOfCursor(cursor);
     return this.#transact(({ nowMs }) => {
       const items: port.LeaseView[] = [];
-      for (let after = cursor === undefined ? "" : resourceOfCursor(cursor); ; ) {
-        const rows = this.#file.sql.list.all(namespace, after, prefix) as Listed[];
+      for (let after = start; ; ) {
+        const rows = this.file.sql.list.all(namespace, after, prefix) as Listed[];
         for (const record of rows) {
           const { resource } = record;
           after = resource;
@@ -83,7 +84,7 @@ export class SqliteLeaseStore implements port.LeaseStore {
   /** The head of the queue first. */
   waiters({ namespace, resource }: port.Key): Promise<readonly QueuedWaiter[]> {
     return this.#transact(({ nowMs }) => {
-      const rows = this.#file.sql.waiters.all(namespace, resource, nowMs);
+      const rows = this.file.sql.waiters.all(namespace, resource, nowMs);
       return (rows as { leaseId: string; holder: string }[]).map(({ leaseId, holder }) => ({
         holder,
         grantId: grantIdOf(leaseId),
@@ -100,7 +101,7 @@ export class SqliteLeaseStore implements port.LeaseStore {
   }
 
   collect(olderThanMs: number): Promise<number> {
-    const { raiseFloors, collect, collectWaiters } = this.#file.sql;
+    const { raiseFloors, collect, collectWaiters } = this.file.sql;
     return this.#transact(({ nowMs }) => {
       collectWaiters.run(nowMs);
       const ended = [nowMs, Math.ceil(nowMs - olderThanMs)] as const;
@@ -113,9 +114,7 @@ export class SqliteLeaseStore implements port.LeaseStore {
   async close(): Promise<void> {
     if (this.#closing.signal.aborted) return;
     this.#closing.abort();
-    // Calls that are under way end first.
-    await this.#file.transact(() => {}, 0).catch(() => {});
-    this.#file.close();
+    await this.file.close();
   }
 
   async #transact<T>(
@@ -123,11 +122,11 @@ export class SqliteLeaseStore implements port.LeaseStore {
     timeoutMs = TIMEOUT_MS,
   ): Promise<T> {
     this.#assertOpen();
-    const { result, hasNotified } = await this.#file.transact(() => {
-      const transaction = new SqliteTransaction(this.#file);
+    const { result, hasNotified } = await this.file.transact(() => {
+      const transaction = new SqliteTransaction(this.file);
       return { result: work(transaction), hasNotified: transaction.hasNotified };
     }, timeoutMs);
-    if (hasNotified) this.#notices.read();
+    if (hasNotified) this.#notices.readOwn();
     return result;
   }
 

@@ -43,8 +43,17 @@ export class Notices {
     });
   }
 
-  /** Reads what is new, also of this process: its own writes do not change the version. */
-  read(): void {
+  /** Reads what this process has written: that does not change the version. */
+  readOwn(): void {
+    try {
+      this.#read();
+    } catch {
+      // The file is busy: the next look reads it.
+      this.#version = -1;
+    }
+  }
+
+  #read(): void {
     if (this.#watchers.size === 0) return;
     for (const row of this.#file.sql.notices.all(this.#last)) {
       const { id, namespace, resource, wakes } = row as Notice;
@@ -77,7 +86,7 @@ export class Notices {
     if (this.#file.isInTransaction) return;
     const { data_version: version } = this.#file.sql.version.get() as { data_version: number };
     if (version === this.#version) return;
-    this.read();
+    this.#read();
     this.#version = version;
   }
 }
