@@ -71,8 +71,8 @@ export const PAIRS = [
     name: "pair-secret-ignored-by-redis",
     what: "Renewals and releases on Redis compare the public half of the lease id alone.",
     file: REDIS,
-    find: "if f[1] == id and f[4] == ''",
-    by: "if string.sub(f[1] or '', 1, 16) == string.sub(id, 1, 16) and f[4] == ''",
+    find: "f[1] == id and f[4] == ''",
+    by: "string.sub(f[1] or '', 1, 16) == string.sub(id, 1, 16) and f[4] == ''",
     also: [
       {
         find: "if f[1] == id and f[3]",

@@ -34,8 +34,8 @@ export const REDIS = [
     name: "lua-renewal-revives",
     what: "The record outlives its lease, and a renewal does not check the expiry.",
     file: LEAN,
-    find: "f[4] == '' and now < last then",
-    by: "f[4] == '' then",
+    find: "f[4] == '' and now < last,",
+    by: "f[4] == '',",
     check: suite("is refused after expiry, even without a new holder"),
   },
   {
