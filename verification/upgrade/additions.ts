@@ -44,9 +44,9 @@ export const MIGRATIONS: readonly Migration[] = [...BEFORE, {
     by: "upgrade_note = 'next', lease_id = k.asked_id, holder =",
   },
   {
-    file: `${LIBRARY}/stores/redis/scripts.ts`,
-    find: "'renewedAt', '', 'metadata', c[4])",
-    by: "'renewedAt', '', 'metadata', c[4], 'upgradeNote', 'next')",
+    file: `${LIBRARY}/stores/redis/lease-save.ts`,
+    find: "'renewedAt', r.renewedAt, 'metadata', r.metadata)",
+    by: "'renewedAt', r.renewedAt, 'metadata', r.metadata, 'upgradeNote', 'next')",
   },
   {
     file: `${LIBRARY}/stores/redis/lean-scripts.ts`,
