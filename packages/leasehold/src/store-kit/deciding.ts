@@ -94,7 +94,7 @@ export async function decide<Asked extends Request, Outcome extends { readonly s
 
 interface Rest<Asked, Outcome, Version> extends Deciding<Asked, Outcome, Version> {
   readonly deadlineMs: number;
-  /** Of the lean statement; null: it has not been asked. */
+  /** What the lean statement has said; null: it has not been asked. */
   readonly answers: LeanAnswers<Outcome, Version> | null;
 }
 

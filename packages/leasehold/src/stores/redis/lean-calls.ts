@@ -25,7 +25,7 @@ export interface LeanCall<Outcome> {
 }
 
 type What = "replaced" | "joined" | "loaded" | "renewed" | "longer" | "failed";
-/** Of each request that has an answer: its number, a `What`, and the answer. */
+/** A request that has an answer has three items: its number, a `What`, and the answer. */
 type Answers = readonly [nowUs: number, ...(number | string | Fields)[]];
 
 export function leanAcquire(
@@ -113,7 +113,7 @@ interface Verb<Request, Outcome> {
   readonly optionsOf: (request: Request) => readonly string[];
   /** The outcome of requests with these options that have no answer. */
   readonly clear: (request: Request, nowUs: number) => Outcome | null;
-  /** Of one that has, and is not left to the rules. */
+  /** Returns the outcome of a request that has an answer, and is not left to the rules. */
   readonly answered: (
     request: Request,
     clear: Outcome | null,

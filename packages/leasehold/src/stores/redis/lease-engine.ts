@@ -26,7 +26,7 @@ const MOST_WAITING = 10_000;
 
 /** @param assertOpen throws once the store is closed */
 export function operationsByRules(calls: ScriptCalls, assertOpen: () => void): LeaseOperations {
-  const { servers, scripts, keys } = calls;
+  const { servers, keys } = calls;
   const { clock } = servers.env;
   const options = { clock, timeoutMs: TIMEOUT_MS };
   /** Lease ids of callers that waited, or would have: they have a position, or others probably wait behind them. */
@@ -43,9 +43,8 @@ export function operationsByRules(calls: ScriptCalls, assertOpen: () => void): L
       if (requests.some(({ leaseId }) => leaseId.length !== first?.leaseId.length)) {
         return { nowMs: 0, outcomes: requests.map(() => null), loaded: [], joined: [] };
       }
-      const { name, places, args, answersOf } = callOf(requests);
-      const deadlineMs = clock.monotonic() + timeoutMs;
-      return answersOf(await servers.run(lane, scripts[name], places, args, deadlineMs));
+      const call = callOf(requests);
+      return call.answersOf(await runScript(calls, lane, call.name, call, timeoutMs));
     };
   const lean: LeanOperations<Version> = {
     acquire: (_, { returnReplaced = false } = {}) =>
@@ -86,24 +85,33 @@ export function operationsByRules(calls: ScriptCalls, assertOpen: () => void): L
  * @param assertOpen throws once the store is closed
  */
 export function leaseEngine(
-  { servers, scripts, keys }: ScriptCalls,
+  calls: ScriptCalls,
   lane: Lane,
   assertOpen: () => void,
 ): Engine<Version> {
-  const { clock } = servers.env;
+  const { keys } = calls;
   return {
     async load(asked, needsQueue, timeoutMs) {
       assertOpen();
-      const { places, args, loadedOf } = loading(keys, asked, needsQueue);
-      const deadlineMs = clock.monotonic() + timeoutMs;
-      return loadedOf(await servers.run(lane, scripts.load, places, args, deadlineMs));
+      const call = loading(keys, asked, needsQueue);
+      return call.loadedOf(await runScript(calls, lane, "load", call, timeoutMs));
     },
     async save(changes, _, timeoutMs) {
       assertOpen();
-      const { places, args, savedOf } = saving(keys, changes);
-      const deadlineMs = clock.monotonic() + timeoutMs;
-      return savedOf(await servers.run(lane, scripts.save, places, args, deadlineMs));
+      const call = saving(keys, changes);
+      return call.savedOf(await runScript(calls, lane, "save", call, timeoutMs));
     },
     failed: failedOutcome,
   };
+}
+
+function runScript(
+  { servers, scripts }: ScriptCalls,
+  lane: Lane,
+  name: keyof ScriptCalls["scripts"],
+  { places, args }: { readonly places: readonly string[]; readonly args: readonly string[] },
+  timeoutMs: number,
+): Promise<unknown> {
+  const deadlineMs = servers.env.clock.monotonic() + timeoutMs;
+  return servers.run(lane, scripts[name], places, args, deadlineMs);
 }

@@ -32,15 +32,7 @@ export function byGroup<Request, Result>(
   run: (batch: readonly Request[]) => Promise<Result[]>,
 ): Promise<Result[]> {
   if (requests.length === 0) return Promise.resolve([]);
-  return servers.isCluster ? bySlot(servers, requests, keyOf, run) : run(requests);
-}
-
-async function bySlot<Request, Result>(
-  servers: Servers,
-  requests: readonly Request[],
-  keyOf: (request: Request) => string,
-  run: (batch: readonly Request[]) => Promise<Result[]>,
-): Promise<Result[]> {
+  if (!servers.isCluster) return run(requests);
   const groups = new Map<number, { readonly index: number; readonly request: Request }[]>();
   for (const [index, request] of requests.entries()) {
     const slot = servers.groupOf(keyOf(request));
@@ -53,8 +45,7 @@ async function bySlot<Request, Result>(
     const found = await run(group.map(({ request }) => request));
     for (const [{ index }, result] of zip(group, found)) results[index] = result;
   };
-  await Promise.all([...groups.values()].map(runGroup));
-  return results;
+  return Promise.all([...groups.values()].map(runGroup)).then(() => results);
 }
 
 /** Loads each script into the first server, and returns its SHA-1. */

@@ -75,12 +75,13 @@ export class SqliteFile {
       };
       opened.exec("PRAGMA busy_timeout = 0; PRAGMA synchronous = FULL");
       await untilFree(env, deadlineMs, () => {
-        const mode = () =>
-          (opened.prepare("PRAGMA journal_mode").get() as { journal_mode: string }).journal_mode;
         const isNew = opened.prepare("SELECT 1 FROM sqlite_schema LIMIT 1").get() === undefined;
         // The mode belongs to the file: other processes may have another library.
         if (isNew && isSafeInWal(version)) opened.exec("PRAGMA journal_mode = WAL");
-        if (mode() === "wal" && !isSafeInWal(version)) {
+        const { journal_mode: mode } = opened.prepare("PRAGMA journal_mode").get() as {
+          journal_mode: string;
+        };
+        if (mode === "wal" && !isSafeInWal(version)) {
           throw unusable(
             file,
             `it is in WAL mode, in which SQLite ${version} can lose what was committed; use a Node that has 3.51.3 or later, such as 24.22`,

@@ -64,7 +64,7 @@ export class SqliteLeaseStore implements port.LeaseStore {
     return this.#transact(({ nowMs }) => {
       const items: port.LeaseView[] = [];
       for (let after = start; ; ) {
-        const rows = this.file.sql.list.all(namespace, after, prefix) as Listed[];
+        const rows = this.file.sql.list.all(namespace, after, prefix, READ_AT_ONCE) as Listed[];
         for (const record of rows) {
           const { resource } = record;
           after = resource;

@@ -40,7 +40,7 @@ export const STATEMENTS = {
     expires_at = excluded.expires_at, ended = excluded.ended, metadata = excluded.metadata`,
   floor: "SELECT token FROM leasehold_floor WHERE namespace = ?",
   anyWaiter: "SELECT 1 FROM leasehold_waiter LIMIT 1",
-  waiters: `SELECT place, lease_id AS leaseId, holder, expires_at AS expiresAtMs FROM leasehold_waiter
+  waiters: `SELECT lease_id AS leaseId, holder FROM leasehold_waiter
     WHERE ${KEY} AND expires_at > ? ORDER BY place`,
   first: `SELECT lease_id AS leaseId, holder FROM leasehold_waiter WHERE ${KEY} AND expires_at > ? ORDER BY place LIMIT 1`,
   count: `SELECT count(*) AS n FROM leasehold_waiter WHERE ${KEY} AND expires_at > ?`,
@@ -59,7 +59,7 @@ export const STATEMENTS = {
   notices: "SELECT id, namespace, resource, wakes FROM leasehold_notice WHERE id > ? ORDER BY id",
   version: "PRAGMA data_version",
   list: `SELECT resource, ${RECORD} FROM leasehold_lease
-    WHERE namespace = ? AND resource > ? AND resource >= ? ORDER BY resource LIMIT 1000`,
+    WHERE namespace = ? AND resource > ? AND resource >= ? ORDER BY resource LIMIT ?`,
   raiseFloors: `INSERT INTO leasehold_floor SELECT namespace, max(token) FROM leasehold_lease WHERE ${ENDED} GROUP BY namespace
     ON CONFLICT (namespace) DO UPDATE SET token = max(token, excluded.token)`,
   collect: `DELETE FROM leasehold_lease WHERE ${ENDED}`,

@@ -64,10 +64,7 @@ export class SqliteTransaction implements Transaction {
     if (!head) return EMPTY_QUEUE;
     const { n } = count.get(namespace, resource, this.nowMs) as { n: number };
     const positions = new Map<string, { ahead: number; expiresAtMs: number }>();
-    const mine =
-      leaseId === undefined
-        ? undefined
-        : (own.get(namespace, resource, leaseId, this.nowMs) as Own | undefined);
+    const mine = own.get(namespace, resource, leaseId ?? null, this.nowMs) as Own | undefined;
     if (leaseId !== undefined && mine) {
       const { n: before } = ahead.get(namespace, resource, this.nowMs, mine.place) as { n: number };
       positions.set(leaseId, { ahead: before, expiresAtMs: mine.expiresAtMs });
