@@ -45,6 +45,7 @@ export {
   type Change,
   EMPTY_QUEUE,
   type Engine,
+  type Found,
   type KeyToLoad,
   type Lean,
   type LeanAnswers,
@@ -59,6 +60,8 @@ export {
   operationsIn,
   operationsOn,
   type QueuePosition,
+  type Saved,
+  type SaveResult,
   type Transaction,
   type Transactions,
 } from "./store-kit/index.js";

@@ -25,7 +25,7 @@ export function viewOf(
   { namespace, resource }: Key,
   record: LeaseRecord,
   nowMs: number,
-  text: (storeMs: number) => string,
+  text: (storeMs: number) => string | null,
 ): LeaseView {
   const state = stateOf(record, nowMs);
   return {

@@ -21,11 +21,13 @@ import { type Clock, invariant, sleep, zip } from "../env/index.js";
 import type {
   Change,
   Engine,
+  Found,
   KeyToLoad,
   Lean,
   LeanAnswers,
   Loaded,
   LoadedKeys,
+  Saved,
   Transaction,
 } from "./engine.js";
 import { KeyFold } from "./key-fold.js";
@@ -50,9 +52,8 @@ interface Entry<Asked> {
 type Group<Asked> = readonly [Entry<Asked>, ...Entry<Asked>[]];
 
 /** A key that was loaded, and the requests for it. */
-interface Readable<Asked, Version> {
+interface Readable<Asked, Version> extends Found<Version> {
   readonly group: Group<Asked>;
-  readonly loaded: Loaded<Version>;
 }
 
 interface Deciding<Asked, Outcome, Version> {
@@ -66,6 +67,15 @@ interface Folded<Asked, Version> {
   readonly key: KeyFold<Version>;
   readonly decided: readonly Entry<Asked>[];
 }
+
+/** What is to be saved of a key, and the requests that it answers. */
+interface Changed<Asked, Version> {
+  readonly change: Change<Version>;
+  readonly decided: readonly Entry<Asked>[];
+  readonly nowMs: number;
+}
+
+const NO_KEYS: LoadedKeys<never> = { nowMs: 0, keys: [] };
 
 /** Most batches end with their lean statement. */
 export async function decide<Asked extends Request, Outcome extends { readonly status: string }, V>(
@@ -114,7 +124,59 @@ async function decideRest<Asked extends Request, Outcome extends { readonly stat
       outcomes[index] = joined.has(index) ? { ...failed, applied: "maybe" } : failed;
     }
   };
+  /** Keys as saves have found them. */
+  const found = new Map<string, Found<V>>();
+  /** @returns the requests that are decided anew */
+  const save = async (changed: readonly Changed<Asked, V>[], isLast: boolean) => {
+    if (changed.length === 0) return [];
+    if (leftMs() === 0) return changed.flatMap(({ decided }) => decided);
+    const unsaved: Entry<Asked>[] = [];
+    const noteJoins = ({ change, decided }: Changed<Asked, V>) => {
+      if (change.joins.length > 0) for (const { index } of decided) joined.add(index);
+    };
+    const changes = changed.map(({ change }) => change);
+    const nowMs = Math.min(...changed.map((one) => one.nowMs));
+    try {
+      for (const [one, result] of zip(changed, await engine.save(changes, nowMs, leftMs()))) {
+        const { change, decided } = one;
+        if (typeof result === "object" && "status" in result) {
+          if (result.applied !== "no") noteJoins(one);
+          fail(decided, result);
+          continue;
+        }
+        noteJoins(one);
+        const isFound = typeof result === "object" && "loaded" in result;
+        const isRefused = decided.every(({ index }) => outcomes[index]?.status === "held");
+        if (isFound) found.set(nameOf(change), result);
+        if (isFound || result === false) {
+          // A waiter has joined all the same: in the end its refusal is the answer, and it asks again.
+          if (!(isLast && isRefused)) unsaved.push(...decided);
+        } else if (result !== true) amend(outcomes, decided, result);
+      }
+    } catch (error) {
+      const failed = engine.failed(error);
+      for (const one of changed) {
+        noteJoins(one);
+        fail(one.decided, failed);
+      }
+    }
+    for (const { index } of unsaved) outcomes[index] = null;
+    return unsaved;
+  };
   let open: readonly Entry<Asked>[] = requests.map((request, index) => ({ request, index }));
+  if (engine.guess) {
+    const guessed = byKey(open).flatMap((group): Readable<Asked, V>[] => {
+      const guess = engine.guess?.(toLoad(group));
+      return guess ? [{ group, ...guess }] : [];
+    });
+    const { folded } = fold(guessed, outcomes, step);
+    const changed = changesOf(folded, NONE).filter(({ change }) => change.record !== null);
+    const rests = new Set(changed.flatMap(({ decided }) => decided));
+    // What is not written rests on a load.
+    for (const entry of open) if (!rests.has(entry)) outcomes[entry.index] = null;
+    await save(changed, false);
+    open = open.filter(({ index }) => outcomes[index] === null);
+  }
   /** These requests need the queue of their key, which a lean statement may not load. */
   let later: readonly Entry<Asked>[] = [];
   for (const [attempt, backoffMs] of BACKOFF_MS.entries()) {
@@ -136,59 +198,37 @@ async function decideRest<Asked extends Request, Outcome extends { readonly stat
       if (open.length === 0) break;
     }
     const groups = byKey(open);
+    const unknown = groups.filter(([{ request }]) => !found.has(nameOf(request)));
     let loaded = begun?.loaded;
     try {
-      loaded ??= await engine.load(groups.map(toLoad), needsQueue || attempt > 0, leftMs());
+      loaded ??=
+        unknown.length === 0
+          ? NO_KEYS
+          : await engine.load(unknown.map(toLoad), needsQueue || attempt > 0, leftMs());
     } catch (error) {
       fail(open, { ...engine.failed(error), applied: "no" });
       break;
     }
     const isLoaded = begun?.loaded === undefined;
     const readable: Readable<Asked, V>[] = [];
-    for (const [group, key] of zip(groups, loaded.keys)) {
+    for (const [group, key] of zip(unknown, loaded.keys)) {
       if ("status" in key) fail(group, { ...key, applied: "no" });
-      else readable.push({ group, loaded: key });
+      else readable.push({ group, nowMs: loaded.nowMs, loaded: key });
     }
+    for (const group of groups) {
+      const state = found.get(nameOf(group[0].request));
+      if (state) readable.push({ group, ...state });
+    }
+    found.clear();
     invariant(
       !isLoaded || attempt === 0 || readable.every(({ loaded: { queue } }) => queue),
       "queues were loaded",
     );
     let folded: readonly Folded<Asked, V>[];
-    ({ folded, later } = fold(readable, loaded.nowMs, outcomes, step));
-    const changed = folded.flatMap(({ key, decided }) => {
-      const [first] = decided;
-      const hasJoined = !isLoaded && first !== undefined && begun?.joined.has(first.index);
-      const change = changeOf(key, hasJoined ? first.request.leaseId : undefined);
-      return change === null ? [] : [{ change, decided }];
-    });
-    const unsaved: Entry<Asked>[] = [];
-    if (changed.length > 0 && leftMs() === 0) {
-      unsaved.push(...changed.flatMap(({ decided }) => decided));
-    } else if (changed.length > 0) {
-      const noteJoins = ({ change, decided }: (typeof changed)[number]) => {
-        if (change.joins.length > 0) for (const { index } of decided) joined.add(index);
-      };
-      const changes = changed.map(({ change }) => change);
-      const isLast = attempt === BACKOFF_MS.length - 1;
-      try {
-        const saved = await engine.save(changes, loaded.nowMs, leftMs());
-        for (const [one, isSaved] of zip(changed, saved)) {
-          const { decided } = one;
-          const hasFailed = typeof isSaved === "object";
-          if (!hasFailed || isSaved.applied !== "no") noteJoins(one);
-          const isRefused = decided.every(({ index }) => outcomes[index]?.status === "held");
-          if (hasFailed) fail(decided, isSaved);
-          // A waiter has joined all the same: in the end its refusal is the answer, and it asks again.
-          else if (!isSaved && !(isLast && isRefused)) unsaved.push(...decided);
-        }
-      } catch (error) {
-        const failed = engine.failed(error);
-        for (const one of changed) {
-          noteJoins(one);
-          fail(one.decided, failed);
-        }
-      }
-    }
+    ({ folded, later } = fold(readable, outcomes, step));
+    const hasJoined = isLoaded ? NONE : (begun?.joined ?? NONE);
+    const isLast = attempt === BACKOFF_MS.length - 1;
+    const unsaved = await save(changesOf(folded, hasJoined), isLast);
     await confirmReads(engine, folded, outcomes, leftMs);
     for (const { index } of unsaved) outcomes[index] = null;
     open = [...unsaved, ...later].sort((a, b) => a.index - b.index);
@@ -226,6 +266,32 @@ function begin<Asked, Outcome, V>(
   };
 }
 
+/** @param joined the numbers of those whose waiters have joined since the load */
+function changesOf<Asked extends Request, V>(
+  folded: readonly Folded<Asked, V>[],
+  joined: ReadonlySet<number>,
+): Changed<Asked, V>[] {
+  return folded.flatMap(({ key, decided }) => {
+    const [first] = decided;
+    const hasJoined = first !== undefined && joined.has(first.index);
+    const change = changeOf(key, hasJoined ? first.request.leaseId : undefined);
+    return change === null ? [] : [{ change, decided, nowMs: key.nowMs }];
+  });
+}
+
+/** Adds what the engine alone knows to the outcomes of a grant that was saved. */
+function amend<Asked, Outcome extends { readonly status: string }>(
+  outcomes: (Outcome | null)[],
+  decided: readonly Entry<Asked>[],
+  saved: Saved,
+): void {
+  for (const { index } of decided) {
+    const outcome = outcomes[index];
+    if (outcome?.status !== "acquired" && outcome?.status !== "renewed") continue;
+    outcomes[index] = { ...outcome, ...saved };
+  }
+}
+
 /**
  * Returns what is to be saved of a key, as a plain object, which an engine may copy; null: nothing.
  * @param joined the lease id that has joined since the load: if it has the resource after all, only its own position goes
@@ -260,12 +326,11 @@ export function decideAlone<Asked extends Request, Outcome>(
 
 function fold<Asked extends Request, Outcome, V>(
   readable: readonly Readable<Asked, V>[],
-  nowMs: number,
   outcomes: (Outcome | null)[],
   step: Step<Asked, Outcome>,
 ): { readonly folded: Folded<Asked, V>[]; readonly later: Entry<Asked>[] } {
   const later: Entry<Asked>[] = [];
-  const folded = readable.map(({ group, loaded }) => {
+  const folded = readable.map(({ group, loaded, nowMs }) => {
     const key = new KeyFold(group[0].request, loaded, nowMs);
     let decided = 0;
     for (const { request, index } of group) {

@@ -12,7 +12,7 @@
  * - A version covers the record and the pause of a key, and not its waiters: otherwise each waiter that joins would make the
  *   holder's renewal a conflict. It is unique for each write, and a key that is deleted and made again has a new one.
  */
-import type { Failed, Key, LeaseRecord, QueuedWaiter } from "../core/index.js";
+import type { Failed, Key, LeaseRecord, LeaseView, QueuedWaiter } from "../core/index.js";
 
 /** A key to load. */
 export interface KeyToLoad extends Key {
@@ -52,6 +52,19 @@ export interface Loaded<Version> {
    * granted a free resource on the first load.
    */
   readonly queue: LoadedQueue | null;
+  /**
+   * Until when the holder of the loaded grant may trust it, where others count from later. Null: unknown before the grant is
+   * written again. Default: until its record expires.
+   */
+  readonly trustedUntilMs?: number | null;
+  /** Shows the last grant to a request that replaces it; null: it is none of Leasehold. Default: by its record. */
+  readonly view?: () => LeaseView | null;
+}
+
+/** A key as it was at a time by the store's clock. */
+export interface Found<Version> {
+  readonly nowMs: number;
+  readonly loaded: Loaded<Version>;
 }
 
 /** All keys, in the order in which they were asked for. */
@@ -131,8 +144,24 @@ export type Lean<Asked, Outcome, Version> = (
   timeoutMs: number,
 ) => Promise<LeanAnswers<Outcome, Version>>;
 
+/** A change that was saved, with what the engine alone knows of its grant. */
+export interface Saved {
+  /** Default: the token of the record that was to be saved. */
+  readonly token?: number;
+  /** How long the holder may trust the grant from the time of the load. Default: until its record expires. */
+  readonly remainingMs?: number;
+}
+
+/** What became of a change: saved, not saved, or as the key was found instead. */
+export type SaveResult<Version> = boolean | Saved | Found<Version> | Failed;
+
 /** An engine whose keys others may change between load and save. */
 export interface Engine<Version> {
+  /**
+   * What is known of a key without a call; null: nothing. It may be wrong: only a change of the record that is saved rests on it,
+   * and no answer.
+   */
+  guess?(key: KeyToLoad): Found<Version> | null;
   /**
    * @param needsQueue whether the wait queues are needed. Otherwise an engine may leave them out
    * @throws anything: nothing has been written
@@ -146,14 +175,15 @@ export interface Engine<Version> {
    * Never waits for another transaction. Beside the version it checks what {@link mayStillSave} does: that the grant which is
    * extended or ended has not expired, that a new one is not over, and that its token is above those of collected records.
    * @param nowMs the time of the load
-   * @returns which changes were saved. The others are decided anew, but for those that failed alone
+   * @returns which changes were saved. The others are decided anew, but for those that failed alone: on what was found, or on
+   *   another load
    * @throws anything: each change may have been saved
    */
   save(
     changes: readonly Change<Version>[],
     nowMs: number,
     timeoutMs: number,
-  ): Promise<readonly (boolean | Failed)[]>;
+  ): Promise<readonly SaveResult<Version>[]>;
   /** Called before a grant is answered that was read and not written: a standby may not have confirmed it yet. */
   confirm?(timeoutMs: number): Promise<void>;
   /** The outcome of requests for which `load` or `save` threw this; throws what is a mistake of the code. */

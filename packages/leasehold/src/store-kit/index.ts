@@ -3,6 +3,7 @@ export {
   type Change,
   EMPTY_QUEUE,
   type Engine,
+  type Found,
   type KeyToLoad,
   type Lean,
   type LeanAnswers,
@@ -11,6 +12,8 @@ export {
   type LoadedQueue,
   mayStillSave,
   type QueuePosition,
+  type Saved,
+  type SaveResult,
   type Transaction,
   type Transactions,
 } from "./engine.js";

@@ -76,6 +76,19 @@ export class KeyFold<Version> implements Change<Version> {
     return this.#queue?.withdraw(leaseId) ?? false;
   }
 
+  /** A grant that was loaded, with what is left of it for its holder; it is written again where only that tells. */
+  trusted<Term extends { readonly remainingMs: number }>(term: Term): Term {
+    const { record, trustedUntilMs } = this.loaded;
+    if (trustedUntilMs === undefined || this.current !== record) return term;
+    if (trustedUntilMs === null && record) {
+      this.changesGrant = true;
+      this.record = record;
+      return term;
+    }
+    const leftMs = Math.max(0, (trustedUntilMs ?? 0) - this.nowMs);
+    return { ...term, remainingMs: Math.min(term.remainingMs, leftMs) };
+  }
+
   write(record: LeaseRecord | null): void {
     if (record === null || record === this.current) return;
     if (this.loaded.record?.leaseId === record.leaseId) this.changesGrant = true;

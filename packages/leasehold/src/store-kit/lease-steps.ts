@@ -6,7 +6,6 @@ import {
   type AcquireOutcome,
   type AcquireRequest,
   acquireAt,
-  type LeaseView,
   type ReleaseOutcome,
   type ReleaseRequest,
   type RenewOutcome,
@@ -19,7 +18,7 @@ import {
 import type { Step } from "./deciding.js";
 
 /** The store's time as text, for people. */
-export type TimeText = (storeMs: number) => string;
+export type TimeText = (storeMs: number) => string | null;
 
 export function acquireStep(
   textOf: TimeText,
@@ -50,13 +49,16 @@ export function acquireStep(
     key.write(record);
     if (outcome.status === "held") {
       const { remainingMs } = outcome;
-      return { ...outcome, remainingMs: remainingMs === null ? null : Math.ceil(remainingMs) };
+      // Of another program's lock, the end may not be known.
+      const isKnown = remainingMs !== null && Number.isFinite(remainingMs);
+      return { ...outcome, remainingMs: isKnown ? Math.ceil(remainingMs) : null };
     }
     if (outcome.status !== "acquired") return outcome;
+    if (record === before) return withTerm(key.trusted(outcome), nowMs, textOf);
     const granted = withTerm(outcome, nowMs, textOf);
-    if (!returnReplaced || !before || record === before) return granted;
-    const replaced: LeaseView = viewOf(request, before, nowMs, textOf);
-    return { ...granted, replaced };
+    if (!returnReplaced || !before) return granted;
+    const replaced = loaded.view ? loaded.view() : viewOf(request, before, nowMs, textOf);
+    return replaced ? { ...granted, replaced } : granted;
   };
 }
 

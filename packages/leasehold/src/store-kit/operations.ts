@@ -21,8 +21,8 @@ export type LeaseOperations = Pick<LeaseStore, "acquire" | "renew" | "release" |
 
 /** What the operations of a store need beside its engine. */
 export interface OperationsOptions {
-  /** The store's time as text, for people. Default: as ISO 8601, for times in milliseconds since 1970. */
-  readonly textOf?: (storeMs: number) => string;
+  /** The store's time as text, for people; null: it has none. Default: as ISO 8601, for times in milliseconds since 1970. */
+  readonly textOf?: (storeMs: number) => string | null;
   /** Measures timeouts. Default: that of the process. */
   readonly clock?: Clock;
   /** Of a call that states none. Default 5,000 ms. */
