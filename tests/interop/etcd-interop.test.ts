@@ -98,7 +98,7 @@ describeEtcd("etcdctl and we", () => {
     const lock = server.etcdctl("lock", name);
     await lock.until(({ out }) => out[0]);
     const [outcome] = await stores.leases.renew([{ ...request, leaseId }]);
-    expect(outcome).toEqual({ status: "lost", reason: "expired" });
+    expect(outcome).toEqual({ status: "lost", reason: "taken" });
     await lock.end("SIGINT");
   });
 

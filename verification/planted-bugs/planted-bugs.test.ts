@@ -58,7 +58,7 @@ describe("the tests near a source", () => {
   });
 
   it("are those of its engine, too", () => {
-    expect(testsNear([`${SOURCES}/stores/etcd/decide.ts`])[3]).toEqual(
+    expect(testsNear([`${SOURCES}/stores/etcd/lease-save.ts`])[3]).toEqual(
       expect.arrayContaining([
         "tests/conformance/etcd.test.ts",
         "tests/engines/etcd-queue.test.ts",
@@ -70,7 +70,7 @@ describe("the tests near a source", () => {
   it("end with the simulation's share of `npm test`, unless that runs another store", () => {
     const simulation = "verification/simulation/simulation.test.ts";
     expect(testsNear([`${SOURCES}/core/rules.ts`]).at(-1)).toEqual([simulation]);
-    expect(testsNear([`${SOURCES}/stores/etcd/decide.ts`]).at(-1)).toEqual([]);
+    expect(testsNear([`${SOURCES}/stores/etcd/lease-save.ts`]).at(-1)).toEqual([]);
   });
 
   it("stand in one step each, and would not fail with any change", () => {

@@ -1,16 +1,17 @@
 /** The transactions of etcd, ZooKeeper and Kubernetes. */
 import { tested } from "../checks.js";
 
-const PARTS = "packages/leasehold/src/stores/etcd/transactions-parts.ts";
+const ETCD_LOAD = "packages/leasehold/src/stores/etcd/lease-load.ts";
+const ETCD_SAVE = "packages/leasehold/src/stores/etcd/lease-save.ts";
 const etcdSuite = (name) => tested("tests/conformance/etcd.test.ts", name);
 
 export const ETCD = [
   {
     name: "etcd-put-without-compare",
     what: "A change is written without comparing the entry that it was computed from.",
-    file: PARTS,
-    find: "given.length === 0 ? unchanged(place, entry) : [...unchanged(place, entry), ...given],",
-    by: "given,",
+    file: ETCD_SAVE,
+    find: "compare: [...unchanged(place, entry), ...given],",
+    by: "compare: given,",
     check: etcdSuite("64 acquirers of a key that was just freed: one wins"),
   },
   {
@@ -24,17 +25,17 @@ export const ETCD = [
   {
     name: "etcd-lock-without-lease",
     what: "The lock key is attached to no engine lease, and outlives its dead holder.",
-    file: PARTS,
-    find: "value: lock.value,\n              lease: lock.lease,",
-    by: "value: lock.value,",
+    file: ETCD_SAVE,
+    find: "{ ...lockOf(prepared, lease), lease: lease.id }",
+    by: "lockOf(prepared, lease)",
     check: etcdSuite("grants anew no earlier than the expiry, and then does"),
   },
   {
     name: "etcd-renewed-under-the-old-lease",
     what: "A renewal is recorded, but the lock key stays attached to the engine lease that is about to end.",
-    file: "packages/leasehold/src/stores/etcd/decide.ts",
-    find: "lock: { put: owner.key, lease: lease.id, value: owner.value },",
-    by: "lock: { put: owner.key, lease: owner.lease, value: owner.value },",
+    file: ETCD_SAVE,
+    find: "{ ...lockOf(prepared, lease), lease: lease.id }",
+    by: "{ ...lockOf(prepared, lease), lease: (change.changesGrant && owner?.lease) || lease.id }",
     check: etcdSuite("extends a grant"),
   },
   {
@@ -56,9 +57,9 @@ export const ETCD = [
   {
     name: "etcd-release-by-name",
     what: "A release deletes the lock key of any holder.",
-    file: "packages/leasehold/src/stores/etcd/decide.ts",
-    find: "if (record?.leaseId !== leaseId) return withdrawn(entry, leaseId, place);",
-    by: "if (!record) return withdrawn(entry, leaseId, place);",
+    file: ETCD_LOAD,
+    find: "record: recordOf(version, terms),",
+    by: "record: ((one) => one && { ...one, leaseId: key.leaseIds[0] ?? one.leaseId })(recordOf(version, terms)),",
     check: etcdSuite("that comes late does not free the successor"),
   },
   {

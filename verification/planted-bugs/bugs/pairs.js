@@ -10,7 +10,7 @@ const LEAN = `${STORES}/postgres/lease-lean-statements.ts`;
 const WAITING = `${STORES}/postgres/lease-queue-statements.ts`;
 const ONCE = `${STORES}/postgres/once-statements.ts`;
 const REDIS = `${STORES}/redis/lean-scripts.ts`;
-const ETCD = `${STORES}/etcd/decide.ts`;
+const ETCD = `${STORES}/etcd/lease-load.ts`;
 const KEYS = "packages/leasehold/src/tasks/keys.ts";
 
 const onMemory = (name) => tested("tests/conformance/memory.test.ts", name);
@@ -85,14 +85,8 @@ export const PAIRS = [
     name: "pair-secret-ignored-by-etcd",
     what: "Renewals and releases on etcd compare the public half of the lease id alone.",
     file: ETCD,
-    find: 'if (record.leaseId !== request.leaseId) return lost("taken");',
-    by: 'if (record.leaseId.slice(0, 16) !== request.leaseId.slice(0, 16)) return lost("taken");',
-    also: [
-      {
-        find: "if (record?.leaseId !== leaseId) return withdrawn(entry, leaseId, place);",
-        by: "if (record?.leaseId.slice(0, 16) !== leaseId.slice(0, 16)) return withdrawn(entry, leaseId, place);",
-      },
-    ],
+    find: "record: recordOf(version, terms),",
+    by: "record: ((one) => one && { ...one, leaseId: key.leaseIds.find((id) => id.slice(0, 16) === one.leaseId.slice(0, 16)) ?? one.leaseId })(recordOf(version, terms)),",
     check: onEtcd(WRONG_SECRET),
   },
   {

@@ -178,9 +178,9 @@ export const STRANGERS_1 = [
   {
     name: "stranger-newcomer-overtakes",
     what: "A newcomer gets a resource although a waiter has queued since it read the queue.",
-    file: `${STORES}/etcd/decide-acquire.ts`,
-    find: "given: own ? [] : [noNewWaiter(place, waiters)],",
-    by: "given: own ? [noNewWaiter(place, waiters)] : [],",
+    file: `${STORES}/etcd/lease-save.ts`,
+    find: "const isNew = record !== null && !changesGrant && served === null;",
+    by: "const isNew = record !== null && !changesGrant && served !== null;",
   },
   {
     name: "stranger-session-from-the-answer",

@@ -168,9 +168,9 @@ export const STRANGERS_2 = [
   {
     name: "stranger-etcd-revoked-grant-repeated",
     what: "An acquire that is repeated after an operator has revoked its grant at its expiry is answered as acquired instead of ended, so the client begins work under a revoked lease.",
-    file: `${STORES}/etcd/decide-acquire.ts`,
-    find: '    if (record.ended || !excludesOthers(entry)) return { outcome: { status: "ended" } };',
-    by: '    if (!excludesOthers(entry)) return { outcome: { status: "ended" } };',
+    file: `${STORES}/etcd/lease-load.ts`,
+    find: "    expiresAtMs: owner ? nowMs + keptMs : freeSinceMs,\n    ended,",
+    by: '    expiresAtMs: owner ? nowMs + keptMs : freeSinceMs,\n    ended: ended === "revoked" ? null : ended,',
   },
   {
     name: "stranger-zookeeper-expiry-hides-revocation",

@@ -49,9 +49,9 @@ export const STRANGERS_3 = [
   {
     name: "stranger-etcd-renewal-leaves-no-trace",
     what: "A lease in etcd that is renewed for the same time as before is shown as never renewed, and is missing from lists of renewed leases.",
-    file: `${STORES}/etcd/decide.ts`,
-    find: "      record: { ...record, ttlMs, renewedAt, expiresAt },",
-    by: "      record: ttlMs === record.ttlMs ? null : { ...record, ttlMs, renewedAt, expiresAt },",
+    file: `${STORES}/etcd/lease-save.ts`,
+    find: "  return { ...before, ttlMs, renewedAt: textAt(0), expiresAt: textAt(ttlMs) };",
+    by: "  if (ttlMs === before.ttlMs) return null;\n  return { ...before, ttlMs, renewedAt: textAt(0), expiresAt: textAt(ttlMs) };",
   },
   {
     name: "stranger-zookeeper-repeated-acquire-whole-ttl",

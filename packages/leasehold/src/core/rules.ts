@@ -29,13 +29,14 @@ import type {
 
 /** What a store keeps for a key: its last grant. Times in milliseconds of the store's clock. */
 export interface LeaseRecord {
+  /** Empty for the lock of another program, which no request names. */
   readonly leaseId: string;
   readonly holder: string;
   readonly token: number;
   readonly ttlMs: number;
   readonly grantedAtMs: number;
   readonly renewedAtMs: number | null;
-  /** Until then the key is not granted anew. */
+  /** Until then the key is not granted anew. Infinity: it is held, and its end is not known. */
   readonly expiresAtMs: number;
   /** Set when a release or a revoke ended the grant before its expiry. */
   readonly ended: "released" | "revoked" | null;
@@ -88,7 +89,7 @@ export function acquire(
       outcome: {
         status: "held",
         holder: record.holder,
-        grantId: grantIdOf(record.leaseId),
+        grantId: record.leaseId === "" ? null : grantIdOf(record.leaseId),
         remainingMs: record.expiresAtMs - nowMs,
       },
     };

@@ -170,7 +170,10 @@ async function decideRest<Asked extends Request, Outcome extends { readonly stat
       return guess ? [{ group, ...guess }] : [];
     });
     const { folded } = fold(guessed, outcomes, step);
-    const changed = changesOf(folded, NONE).filter(({ change }) => change.record !== null);
+    // Waiters would join in any case, behind a guess that fails.
+    const changed = changesOf(folded, NONE).filter(
+      ({ change: { record, joins } }) => record !== null && joins.length === 0,
+    );
     const rests = new Set(changed.flatMap(({ decided }) => decided));
     // What is not written rests on a load.
     for (const entry of open) if (!rests.has(entry)) outcomes[entry.index] = null;

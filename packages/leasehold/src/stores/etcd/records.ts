@@ -134,6 +134,15 @@ function recordOf(kv: KeyValue): GrantRecord {
   return { ...record, leaseId, token };
 }
 
+/** In characters of at most three bytes: a holder's name has at most 256 bytes. */
+const LONGEST_PROPOSAL = 85;
+
+/** Names another etcd client, whose elections store the candidate's proposal as the value. */
+export function foreignHolder({ key, value }: Owner): string {
+  if (value !== "" && value.length <= LONGEST_PROPOSAL) return value;
+  return `etcd lease ${key.slice(key.lastIndexOf("/") + 1)}`;
+}
+
 /** Reports whether the last grant excludes others: live, or revoked and not yet expired. */
 export function excludesOthers(
   entry: Entry,

@@ -1,16 +1,10 @@
-/**
- * Leases in etcd: the port. Requests become decisions over the state read, and decisions become
- * transactions.
- */
+/** Leases in etcd: the port, over what the engine loads and saves. */
 import type * as port from "../../core/index.js";
-import { decideAcquire, grantText, inRounds, longest, oncePerGrant } from "../../core/index.js";
-import type { EtcdClient } from "./connection.js";
-import { release, renew, revoke } from "./decide.js";
-import { acquire } from "./decide-acquire.js";
+import { type LeaseOperations, operationsOn } from "../../store-kit/index.js";
+import { DEFAULT_TIMEOUT_MS, type EtcdClient } from "./connection.js";
 import type { EngineLeases } from "./engine-leases.js";
 import { withStoreErrors } from "./failures.js";
-import { Place } from "./keys.js";
-import { deadlineOf, type Rules, Transactor } from "./transactions.js";
+import { EtcdEngine } from "./lease-engine.js";
 import { Views } from "./views.js";
 import { Watches } from "./watch.js";
 
@@ -21,6 +15,7 @@ import { Watches } from "./watch.js";
 const EPSILON_MS = 2_000;
 /** Of client and server together, measured by gRPC. A transaction has to be agreed on and synced to disk. */
 const CALL_COST = 32;
+const STEP_MS = 1_000;
 /** 24 days, in whole seconds. */
 const LONGEST_TTL_MS = 2_147_483_000;
 
@@ -36,19 +31,24 @@ export interface EtcdStoreOptions {
 export class EtcdLeaseStore implements port.LeaseStore {
   readonly capabilities: port.Capabilities;
   readonly #client: EtcdClient;
-  readonly #transactor: Transactor;
+  readonly #operations: LeaseOperations;
   readonly #views: Views;
   readonly #watches: Watches;
 
   constructor({ client, leases, prefix, minMs }: EtcdStoreOptions) {
     this.#client = client;
-    this.#transactor = new Transactor(client, leases, prefix);
-    this.#views = new Views(client, leases, this.#transactor, prefix);
+    const engine = new EtcdEngine(client, leases, prefix);
+    this.#operations = operationsOn(engine, {
+      clock: client.connection.env.clock,
+      timeoutMs: DEFAULT_TIMEOUT_MS,
+      textOf: () => null,
+    });
+    this.#views = new Views(client, leases, prefix, (place) => engine.forget(place));
     this.#watches = new Watches(client, prefix);
     this.capabilities = {
       clock: "session",
       grants: "portable",
-      ttl: { minMs, maxMs: LONGEST_TTL_MS, stepMs: 1_000 },
+      ttl: { minMs, maxMs: LONGEST_TTL_MS, stepMs: STEP_MS },
       queue: true,
       watch: "push",
       epsilonMs: EPSILON_MS,
@@ -60,35 +60,28 @@ export class EtcdLeaseStore implements port.LeaseStore {
     requests: readonly port.AcquireRequest[],
     options?: port.CallOptions,
   ): Promise<port.AcquireOutcome[]> {
-    const rules = { decide: acquire, guess: true };
-    return this.#send(requests, rules, options, decideAcquire);
+    return this.#operations.acquire(this.#inSteps(requests), options);
   }
 
   renew(
     requests: readonly port.RenewRequest[],
     options?: port.CallOptions,
   ): Promise<port.RenewOutcome[]> {
-    const rules = { decide: renew, guess: false };
-    return oncePerGrant(
-      requests,
-      grantText,
-      this.#settling(rules, options),
-      longest(this.capabilities.ttl.stepMs),
-    );
+    return this.#operations.renew(this.#inSteps(requests), options);
   }
 
   release(
     requests: readonly port.ReleaseRequest[],
     options?: port.CallOptions,
   ): Promise<port.ReleaseOutcome[]> {
-    return this.#send(requests, { decide: release, guess: false }, options);
+    return this.#operations.release(requests, options);
   }
 
   revoke(
     requests: readonly port.RevokeRequest[],
     options?: port.CallOptions,
   ): Promise<port.RevokeOutcome[]> {
-    return this.#send(requests, { decide: revoke, guess: false }, options);
+    return this.#operations.revoke(requests, options);
   }
 
   get(keys: readonly port.Key[]): Promise<(port.LeaseView | null)[]> {
@@ -115,25 +108,12 @@ export class EtcdLeaseStore implements port.LeaseStore {
     this.#watches.close();
   }
 
-  #send<Request extends port.Key, Outcome extends { readonly status: string }>(
-    requests: readonly Request[],
-    rules: Rules<Request, Outcome>,
-    options?: port.CallOptions,
-    decideNext?: Parameters<typeof inRounds<Request, Outcome>>[3],
-  ): Promise<(Outcome | port.Failed)[]> {
-    return inRounds(requests, keyText, this.#settling(rules, options), decideNext);
+  /** Engine leases last for whole seconds, and for some at least. */
+  #inSteps<Request extends { readonly ttlMs: number }>(requests: readonly Request[]): Request[] {
+    const { minMs } = this.capabilities.ttl;
+    return requests.map((request) => {
+      const ttlMs = Math.max(minMs, Math.ceil(request.ttlMs / STEP_MS) * STEP_MS);
+      return ttlMs === request.ttlMs ? request : { ...request, ttlMs };
+    });
   }
-
-  #settling<Request extends port.Key, Outcome>(
-    rules: Rules<Request, Outcome>,
-    options?: port.CallOptions,
-  ): (some: readonly Request[]) => Promise<(Outcome | port.Failed)[]> {
-    const deadlineMs = deadlineOf(this.#client, options);
-    return (some) => this.#transactor.settle(some, rules, deadlineMs);
-  }
-}
-
-/** Unique per key. */
-function keyText(key: port.Key): string {
-  return new Place("", key).record;
 }

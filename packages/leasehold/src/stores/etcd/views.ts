@@ -8,16 +8,26 @@ import {
   type Page,
   resourceOfCursor,
 } from "../../core/index.js";
-import { zip } from "../../env/index.js";
-import type { EtcdClient } from "./connection.js";
+import { chunked, zip } from "../../env/index.js";
+import { DEFAULT_TIMEOUT_MS, type EtcdClient } from "./connection.js";
+import { COMPARE, type Operation, type TransactionAnswer } from "./connection-api.js";
 import type { EngineLeases } from "./engine-leases.js";
 import { CallFailure } from "./failures.js";
-import { below, endOfPrefix, keyOfRecord, recordFolder } from "./keys.js";
-import { type Entry, excludesOthers, type GrantRecord, stateOf, viewOf } from "./records.js";
-import { deadlineOf, type Transactor } from "./transactions.js";
+import { below, endOfPrefix, keyOfRecord, Place, recordFolder } from "./keys.js";
+import {
+  type Entry,
+  entryOf,
+  excludesOthers,
+  type GrantRecord,
+  readEntry,
+  stateOf,
+  viewOf,
+} from "./records.js";
 
 /** Together with their lock keys these are eight read-only transactions. */
 const READ_AT_ONCE = 500;
+/** Half of etcd's default limit of operations in a transaction (--max-txn-ops): two for each record, and one with one in it. */
+const IN_TRANSACTION = 64;
 /** Sequential calls would take long; all at once would delay others. */
 const ASKED_AT_ONCE = 16;
 
@@ -27,13 +37,14 @@ export class Views {
   constructor(
     readonly client: EtcdClient,
     readonly leases: EngineLeases,
-    readonly transactor: Transactor,
     readonly prefix: string,
+    /** Called for each record that is about to be deleted. */
+    readonly onForgotten: (place: Place) => void,
   ) {}
 
   async get(keys: readonly Key[]): Promise<(LeaseView | null)[]> {
     this.client.checkOpen();
-    const entries = await this.transactor.entries(keys);
+    const entries = await this.#entries(keys);
     const known = zip(keys, entries).flatMap(([key, entry], at) =>
       entry.record ? [{ at, key, entry: { ...entry, record: entry.record } }] : [],
     );
@@ -82,7 +93,7 @@ export class Views {
       const old = read.filter(
         ({ entry }) => !excludesOthers(entry) && Date.parse(entry.record.expiresAt) <= beforeMs,
       );
-      collected += await this.transactor.forget(
+      collected += await this.#forget(
         old.map(({ key, entry }) => ({ ...key, modRevision: entry.modRevision })),
       );
       start = next;
@@ -108,7 +119,7 @@ export class Views {
       });
       try {
         const keys = found.map(({ key }) => key);
-        const entries = await this.transactor.entries(keys, header.revision);
+        const entries = await this.#entries(keys, header.revision);
         const read = zip(found, entries).flatMap(([{ key }, entry]) =>
           entry.record ? [{ key, entry: { ...entry, record: entry.record } }] : [],
         );
@@ -122,11 +133,48 @@ export class Views {
     }
   }
 
+  /** Reads the state of each key. @throws CallFailure */
+  async #entries(keys: readonly Key[], revision?: string): Promise<Entry[]> {
+    const answers = await Promise.all(
+      chunked(keys, IN_TRANSACTION).map((some) =>
+        this.#transaction(some.flatMap((key) => readEntry(new Place(this.prefix, key), revision))),
+      ),
+    );
+    return answers.flatMap(entriesIn);
+  }
+
+  /** Deletes records that are unchanged since they were read; returns their number. @throws CallFailure */
+  async #forget(seen: readonly (Key & { readonly modRevision: number })[]): Promise<number> {
+    let deleted = 0;
+    for (const some of chunked(seen, IN_TRANSACTION)) {
+      const operations = some.map((one): Operation => {
+        const place = new Place(this.prefix, one);
+        this.onForgotten(place);
+        const { record: key } = place;
+        const { modRevision: mod_revision } = one;
+        return {
+          request_txn: {
+            compare: [{ key, target: COMPARE.MOD, result: COMPARE.EQUAL, mod_revision }],
+            success: [{ request_delete_range: { key } }],
+          },
+        };
+      });
+      const { responses = [] } = await this.#transaction(operations);
+      deleted += responses.filter((one) => one.response_txn?.succeeded).length;
+    }
+    return deleted;
+  }
+
+  #transaction(success: readonly Operation[]): Promise<TransactionAnswer> {
+    return this.client.call({ method: "Txn", body: { success }, repeatable: true });
+  }
+
   /** Asks for the remaining time of each engine lease once. */
   async #views(
     found: readonly { readonly key: Key; readonly entry: Known }[],
   ): Promise<LeaseView[]> {
-    const deadlineMs = deadlineOf(this.client);
+    const { clock } = this.client.connection.env;
+    const deadlineMs = clock.monotonic() + DEFAULT_TIMEOUT_MS;
     const excluding = found.filter(({ entry }) => excludesOthers(entry));
     const asked = [...new Set(excluding.map(({ entry }) => entry.owner?.lease ?? "0"))];
     const left = new Map<string, number>();
@@ -139,4 +187,10 @@ export class Views {
       viewOf(key, entry, left.get(entry.owner?.lease ?? "0") ?? 0),
     );
   }
+}
+
+function entriesIn({ responses = [] }: TransactionAnswer): Entry[] {
+  return Array.from({ length: responses.length / 2 }, (_, at) =>
+    entryOf(responses[at * 2]?.response_range, responses[at * 2 + 1]?.response_range),
+  );
 }

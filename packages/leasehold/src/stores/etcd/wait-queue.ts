@@ -11,7 +11,7 @@
  *
  * Waiters are only added at the end, so the first waiter stays first until its key is deleted.
  */
-import { MOST_AWAITED } from "../../core/index.js";
+import { MOST_AWAITED, type QueuedWaiter } from "../../core/index.js";
 import {
   COMPARE,
   type Compare,
@@ -34,36 +34,33 @@ export interface Waiter {
 }
 
 export interface WaitQueue {
-  /** In queue order; complete if there are at most {@link MOST_READ}. */
+  /** In queue order. */
   readonly first: readonly Waiter[];
   readonly count: number;
-  /** The waiter of the request that read the queue. */
-  readonly own: Waiter | null;
+  /** The waiters of the requests that read the queue. */
+  readonly alone: readonly Waiter[];
   /** The revision of the read: later waiters are unknown. */
   readonly revision: number;
 }
 
-export const NO_WAITERS: WaitQueue = { first: [], count: 0, own: null, revision: 0 };
+export const NO_WAITERS: WaitQueue = { first: [], count: 0, alone: [], revision: 0 };
 
 /** The waiters with a reservation, and one more. */
 const MOST_READ = MOST_AWAITED + 1;
 
-/**
- * @param leaseId of the request, if it may be in the queue
- */
-export function readQueue({ queueFolder }: Place, leaseId: string | null): Operation[] {
+/** With more requests for a resource in one batch, its whole queue is read. */
+const MOST_READ_ALONE = 4;
+
+/** At most five operations. @param leaseIds of the requests, which may be in the queue */
+export function readQueue({ queueFolder }: Place, leaseIds: readonly string[]): Operation[] {
   const { start, end } = below(queueFolder);
-  const all: Operation = {
-    request_range: {
-      key: start,
-      range_end: end,
-      limit: String(MOST_READ),
-      sort_target: SORT.CREATE,
-      sort_order: SORT.ASCEND,
-    },
-  };
-  if (leaseId === null) return [all];
-  return [all, { request_range: { key: queueFolder + leaseId } }];
+  const sorted = { sort_target: SORT.CREATE, sort_order: SORT.ASCEND };
+  const all = { key: start, range_end: end, ...sorted };
+  if (leaseIds.length > MOST_READ_ALONE) return [{ request_range: all }];
+  return [
+    { request_range: { ...all, limit: String(MOST_READ) } },
+    ...leaseIds.map((leaseId) => ({ request_range: { key: queueFolder + leaseId } })),
+  ];
 }
 
 /**
@@ -71,15 +68,15 @@ export function readQueue({ queueFolder }: Place, leaseId: string | null): Opera
  */
 export function queueOf(
   { queueFolder }: Place,
-  [all, own]: readonly (Response | undefined)[],
+  [all, ...alone]: readonly Response[],
   revision: number,
 ): WaitQueue {
-  const decoded = (answer?: RangeAnswer) =>
-    (answer?.kvs ?? []).map((kv) => waiterOf(queueFolder, kv));
+  const decoded = (answer?: Response) =>
+    (answer?.response_range?.kvs ?? []).map((kv) => waiterOf(queueFolder, kv));
   return {
-    first: decoded(all?.response_range),
+    first: decoded(all),
     count: Number(all?.response_range?.count ?? 0),
-    own: decoded(own?.response_range)[0] ?? null,
+    alone: alone.flatMap(decoded),
     revision,
   };
 }
@@ -95,30 +92,31 @@ export function countBefore({ queueFolder }: Place, { createRevision }: Waiter):
   };
 }
 
-/** Adds a waiter, or extends its position. */
-export function putWaiter(place: Place, leaseId: string, holder: string, lease: string) {
+/** A waiter that joins, or stays for longer, with the id of an engine lease that lasts as long as it does. */
+export interface Joining {
+  readonly waiter: QueuedWaiter;
+  readonly lease: string;
+}
+
+export function putWaiter(
+  place: Place,
+  { waiter: { leaseId, holder }, lease }: Joining,
+): Operation[] {
+  const [key = "", bell = ""] = keysOf(place, leaseId);
   return [
-    [place.queueFolder, holder],
-    [place.bells, ""],
-  ].map(
-    ([folder, value = ""]): Operation => ({
-      request_put: { key: folder + leaseId, value: value, lease },
-    }),
-  );
+    { request_put: { key, value: holder, lease } },
+    { request_put: { key: bell, value: "", lease } },
+  ];
+}
+
+export function deleteWaiter(place: Place, leaseId: string): Operation[] {
+  return keysOf(place, leaseId).map((key) => ({ request_delete_range: { key } }));
 }
 
 /** Returns the waiter with a lease id, if it was read. */
-export function findWaiter({ first, own }: WaitQueue, leaseId: string): Waiter | null {
-  return [...first, own].find((one) => one?.leaseId === leaseId) ?? null;
-}
-
-/**
- * Returns the number of waiters before this one, as far as read: all of them if it is not in the queue.
- */
-export function seenBefore(waiters: WaitQueue, leaseId: string): number {
-  const at = waiters.first.findIndex((one) => one.leaseId === leaseId);
-  if (at >= 0) return at;
-  return findWaiter(waiters, leaseId) ? waiters.first.length : waiters.count;
+export function findWaiter({ first, alone }: WaitQueue, leaseId: string): Waiter | null {
+  const isIt = (one: Waiter) => one.leaseId === leaseId;
+  return first.find(isIt) ?? alone.find(isIt) ?? null;
 }
 
 /** Compares that no waiter was added since the queue was read. */
@@ -159,7 +157,7 @@ export function ringing(
 }
 
 /** Both keys of a waiter. */
-export function keysOf({ queueFolder, bells }: Place, { leaseId }: Waiter): string[] {
+export function keysOf({ queueFolder, bells }: Place, leaseId: string): string[] {
   return [queueFolder + leaseId, bells + leaseId];
 }
 
@@ -178,7 +176,7 @@ export function without(place: Place, waiters: WaitQueue, deleted: readonly stri
   const first = waiters.first.filter(({ leaseId }) => !deleted.includes(queueFolder + leaseId));
   if (first.length === waiters.first.length) return waiters;
   // Waiters behind those that were read are unknown.
-  return { ...waiters, first, own: null, revision: 0 };
+  return { ...waiters, first, alone: [], revision: 0 };
 }
 
 function waiterOf(queueFolder: string, kv: KeyValue): Waiter {
