@@ -1,4 +1,4 @@
-/** What a change writes, compares and reads, on a cluster that answers as it is told. */
+/** What a change writes, compares and reads, on a cluster whose answers a test chooses. */
 import { expect, it } from "vitest";
 import { nextTurn } from "../../env/index.js";
 import { operationsOn } from "../../store-kit/index.js";

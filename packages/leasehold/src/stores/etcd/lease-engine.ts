@@ -219,7 +219,7 @@ export class EtcdEngine implements Engine<Version> {
       const operations = some.map(operationOf);
       const { responses, revision } = await this.#transaction(operations, false, deadlineMs);
       return await Promise.all(
-        some.map((one, at) => {
+        some.map(async (one, at) => {
           const { response_txn: part } = responses[at] ?? {};
           if (part?.succeeded) return this.#saved(one, revision);
           return this.#found(one, part?.responses ?? [], revision, deadlineMs);
@@ -263,7 +263,7 @@ export class EtcdEngine implements Engine<Version> {
       const loaded = await this.#saw({ place, key }, read, revision, nowMs, deadlineMs);
       return { nowMs, loaded };
     } catch {
-      // What is left of an engine lease is not known. The next load asks again.
+      // The rest of an engine lease is not known. The next load asks again.
       return false;
     }
   }

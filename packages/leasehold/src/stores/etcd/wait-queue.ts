@@ -17,7 +17,6 @@ import {
   type Compare,
   type KeyValue,
   type Operation,
-  type RangeAnswer,
   type RangeRequest,
   type Response,
   revisionOf,
