@@ -90,7 +90,10 @@ export interface Change<Version> extends Key {
   readonly joins: readonly QueuedWaiter[];
   /** This waiter and all before it leave; null: none. */
   readonly served: string | null;
-  /** These leave. Where nothing else is to be saved, they may do so whether or not the version stands. */
+  /**
+   * These leave. Where nothing else is to be saved, they may do so whether or not the version stands. If one of them is the first by
+   * then, because others have left since the load, and the resource is free, then the first one that remains is notified.
+   */
   readonly withdrawn: readonly string[];
   /** The first waiter that remains is notified. */
   readonly wakes: boolean;

@@ -1,14 +1,17 @@
 /** The suite on an engine whose keys others may change between load and save: memory, with versions. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { storeOverEngine } from "../../../../tests/support/suites/store-over-engine.js";
-import { ClosedError, type Failed, type LeaseRecord } from "../core/index.js";
+import { ClosedError, type Failed, type LeaseRecord, rules } from "../core/index.js";
 import { nextTurn } from "../env/index.js";
 import { MemoryLeaseState, MemoryLeaseStore } from "../stores/memory/store.js";
 import { exerciseLeaseStore, manualEnv } from "../testing/index.js";
-import { type Change, type Engine, mayStillSave } from "./index.js";
+import { type Change, type Engine, type Loaded, mayStillSave } from "./index.js";
 
 /** A record is its own version: each write makes a new one. */
 type Version = LeaseRecord | null;
+
+const aheadOf = ({ queue }: Loaded<unknown>, leaseId: string) =>
+  queue?.positions.get(leaseId)?.ahead;
 
 /** @param turn waits until others have had theirs; throws once the store is closed */
 function engineOver(memory: MemoryLeaseState, turn: () => Promise<void>): Engine<Version> {
@@ -20,7 +23,10 @@ function engineOver(memory: MemoryLeaseState, turn: () => Promise<void>): Engine
     const isSaved = record === change.version && mayStillSave(change, current, nowMs);
     const { namespace, resource, changesGrant, joins, served, withdrawn, wakes } = change;
     const key = { namespace, resource, version: null, changesGrant, joins };
-    const decided = { record: change.record, served, withdrawn, wakes };
+    const isFree = record === null || !rules.excludes(record, nowMs);
+    const passesOn =
+      isFree && withdrawn.some((id) => aheadOf(transaction.load(change, id), id) === 0);
+    const decided = { record: change.record, served, withdrawn, wakes: wakes || passesOn };
     // Waiters join in any case. They leave only with what was decided.
     const nothing = { record: null, served: null, withdrawn: [], wakes: false };
     transaction.save({ ...key, ...(isSaved ? decided : nothing) });

@@ -15,6 +15,7 @@ import {
   noNewWaiter,
   passedOver,
   putWaiter,
+  type Ring,
   ringing,
   without,
 } from "./wait-queue.js";
@@ -133,13 +134,18 @@ function leaving({ change: { version, served }, withdrawn }: Prepared): string[]
   return [...keysOf(place, own.leaseId), ...passedOver(place, entry.waiters, own), ...gone];
 }
 
-/** Wakes the first waiter that remains, if the resource is free for it then. */
-function ringOf(change: Change<Version>) {
+/**
+ * Wakes the first waiter that remains, if the resource is free for it then. A waiter that gives up where it is not the first compares
+ * that it is not meanwhile: then it would pass the resource on.
+ */
+function ringOf(change: Change<Version>): Ring {
   const { version, withdrawn, wakes, record } = change;
-  if (!wakes || (record !== null && lockChange(change) !== "freed")) {
-    return { given: [], deleted: [] };
-  }
   const { place, entry } = version;
   const first = entry.waiters.first.filter(({ leaseId }) => !withdrawn.includes(leaseId));
+  if (!wakes) {
+    const isLeft = withdrawn.length > 0 && entry.owner === null && first[0] !== undefined;
+    return { given: isLeft ? ringing(place, entry.waiters).given : [], deleted: [] };
+  }
+  if (record !== null && lockChange(change) !== "freed") return { given: [], deleted: [] };
   return ringing(place, { ...entry.waiters, first });
 }

@@ -130,14 +130,17 @@ export function noNewWaiter({ queueFolder }: Place, { revision }: WaitQueue): Co
   };
 }
 
+/** What wakes a waiter, and on which conditions. */
+export interface Ring {
+  readonly given: readonly Compare[];
+  readonly deleted: readonly string[];
+}
+
 /**
  * Wakes the first waiter, on condition that it is still the first; or none, on condition that the queue
  * is empty.
  */
-export function ringing(
-  place: Place,
-  waiters: WaitQueue,
-): { readonly given: readonly Compare[]; readonly deleted: readonly string[] } {
+export function ringing(place: Place, waiters: WaitQueue): Ring {
   const [first] = waiters.first;
   if (!first) return { given: [noNewWaiter(place, waiters)], deleted: [] };
   const { leaseId, createRevision } = first;

@@ -15,6 +15,7 @@ import type { Change } from "../../store-kit/index.js";
 import type { Parameter } from "./connection.js";
 import { keyColumns } from "./keys.js";
 import type { Version } from "./lease-load.js";
+import { excludes } from "./lease-rows.js";
 import { type Columns, SAME_KEY, unnested } from "./sql-parts.js";
 import { COMES_AGAIN, PLACE_OF, wakeFirst } from "./wait-queue.js";
 
@@ -119,9 +120,10 @@ WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
     WHERE (SELECT count(*) FROM above) >= 0
     UNION ALL
     -- Nothing is written but waiters, if the row is as it was loaded. Positions are given up in any case, and where the row has
-    -- changed, the first waiter that remains may have to know.
-    SELECT i.n, i.namespace, i.resource, i.wakes OR l.xmin::text IS DISTINCT FROM i.version
-    FROM change i LEFT JOIN leasehold.lease l ON ${SAME_KEY("l", "i")}
+    -- changed, or its resource is free for a waiter that became the first since, the first one that remains may have to know.
+    SELECT i.n, i.namespace, i.resource,
+      i.wakes OR l.xmin::text IS DISTINCT FROM i.version OR (i.withdraws AND ${excludes("l")} IS NOT TRUE)
+    FROM change i CROSS JOIN clock c LEFT JOIN leasehold.lease l ON ${SAME_KEY("l", "i")}
     WHERE i.lease_id IS NULL AND (i.withdraws OR l.xmin::text IS NOT DISTINCT FROM i.version)
   )${hasQueue ? queueParts : "\nSELECT s.n::int AS n FROM saved s"}`;
 const [SAVE, SAVE_QUEUE] = [save(false), save(true)];

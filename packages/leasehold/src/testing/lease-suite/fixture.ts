@@ -61,6 +61,8 @@ export const needsRestart: Need = ({ opened }) =>
   opened.restart ? null : "its contents do not outlive it";
 export const needsLockRow: Need = ({ opened }) =>
   opened.lockRow ? null : "its records cannot be locked";
+export const needsPush: Need = ({ store }) =>
+  store.capabilities.watch === "push" ? null : "it declares watch: poll";
 export const needsQueue: Need = ({ store }) =>
   store.capabilities.queue ? null : "it declares queue: false";
 export const needsCollect: Need = ({ opened }) =>

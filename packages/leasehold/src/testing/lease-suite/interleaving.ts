@@ -15,6 +15,7 @@ import {
   every,
   type Held,
   needsCollect,
+  needsPush,
   needsQueue,
   needsStoreClock,
   type Section,
@@ -128,6 +129,29 @@ export const interleaving: Section = (test, expect) => {
       await watching?.stop();
     },
     needsQueue,
+  );
+
+  test(
+    "wakes the third waiter when the first two give up at the same time",
+    async (t) => {
+      const watching = await t.watch();
+      const held = await t.hold();
+      const waiters = Array.from({ length: 3 }, () => t.request(t.key(), { queueMs: LONG_MS }));
+      const [first, second, third] = waiters as [AcquireRequest, AcquireRequest, AcquireRequest];
+      for (const waiter of waiters) await t.acquire(waiter);
+      await t.release(held);
+      await t.between(
+        async () => {
+          await t.release(first);
+        },
+        () => t.release(second),
+      );
+      const woken = grantIdOf(third.leaseId);
+      await t.until("it is woken", () => watching.changed.some(({ wakes }) => wakes === woken));
+      t.expectAcquired(await t.acquire(third));
+      await watching.stop();
+    },
+    every(needsQueue, needsPush),
   );
 
   test(

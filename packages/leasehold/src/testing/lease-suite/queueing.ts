@@ -8,15 +8,12 @@ import {
   every,
   type Fixture,
   type Held,
-  type Need,
   needsCollect,
+  needsPush,
   needsQueue,
   needsStoreClock,
   type Section,
 } from "./fixture.js";
-
-const needsPush: Need = ({ store }) =>
-  store.capabilities.watch === "push" ? null : "it declares watch: poll";
 
 const LONG_MS = 60_000;
 /** Attempts within this part of the reservation for the head of the queue certainly come in time. */
