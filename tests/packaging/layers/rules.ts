@@ -37,7 +37,7 @@ export const LIBRARY: Rules = {
     "stores/http": ["env", "core", "tasks", "once", "control", "wire", "stores/source"],
     "stores/consul": ["env", "core", "stores/source"],
     "stores/etcd": ["env", "core", "stores/source"],
-    "stores/kubernetes": ["env", "core", "stores/source"],
+    "stores/kubernetes": ["env", "core", "store-kit", "stores/source"],
     "stores/redis": ["env", "core", "store-kit", "stores/source"],
     "stores/sqlite": ["env", "core", "store-kit", "stores/source"],
     "stores/zookeeper": ["env", "core", "stores/source"],

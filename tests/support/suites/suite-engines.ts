@@ -1,7 +1,7 @@
 /** The engines of the suites: how to open each of them, what tests may do to it, and the harness of each suite on it. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Key } from "../../../packages/leasehold/src/core/index.js";
-import { systemEnv } from "../../../packages/leasehold/src/env/index.js";
+import { systemClock, systemEnv } from "../../../packages/leasehold/src/env/index.js";
 import { consul } from "../../../packages/leasehold/src/stores/consul/index.js";
 import { etcd } from "../../../packages/leasehold/src/stores/etcd/index.js";
 import { kubernetes } from "../../../packages/leasehold/src/stores/kubernetes/index.js";
@@ -231,11 +231,13 @@ export const KUBERNETES: SuiteEngine = {
   async open() {
     const engine = await startKubernetes();
     // The store itself decides what has expired, so moving its clock is enough.
-    const env = manualEnv({ seed: 11 });
+    const { clock, ...rest } = manualEnv({ seed: 11 });
+    // Its waits between attempts pass by themselves.
+    const env = { ...rest, clock: { ...clock, timer: systemClock.timer } };
     const stores = await kubernetes({ url: engine.url }).open(env);
     return {
       stores,
-      advance: (ms) => env.clock.advance(ms),
+      advance: (ms) => clock.advance(ms),
       async close() {
         await stores.close();
         await engine.close();

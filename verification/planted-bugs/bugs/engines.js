@@ -128,7 +128,7 @@ export const KUBERNETES = [
   {
     name: "kubernetes-conflict-unnoticed",
     what: "A conflict with another writer counts as a successful write.",
-    file: "packages/leasehold/src/stores/kubernetes/transactions.ts",
+    file: "packages/leasehold/src/stores/kubernetes/objects.ts",
     find: "if (answer.status >= 300) return false;",
     by: "if (answer.status >= 500) return false;",
     check: tested("tests/conformance/kubernetes.test.ts", "one wins"),

@@ -70,9 +70,9 @@ export const STRANGERS_3 = [
   {
     name: "stranger-kubernetes-refuses-from-memory",
     what: "A renewal or release in Kubernetes is refused by what this client saw last, without a read: a lease that another process (or the renewal thread) has renewed meanwhile is reported as expired, or is not released.",
-    file: `${STORES}/kubernetes/transactions.ts`,
-    find: "      // A refusal based on memory is not final: the object may have changed.\n      if (step.write && (await this.#write(step.write, step, deadlineMs))) return step.outcome;",
-    by: "      if (!step.write || (await this.#write(step.write, step, deadlineMs))) return step.outcome;",
+    file: `${LEASEHOLD}/store-kit/deciding.ts`,
+    find: "    for (const entry of open) if (!rests.has(entry)) outcomes[entry.index] = null;\n",
+    by: "    for (const entry of open) if (!rests.has(entry)) outcomes[entry.index] ??= null;\n",
   },
   {
     name: "stranger-redis-guard-forgets-after-ten-minutes",

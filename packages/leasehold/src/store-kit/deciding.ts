@@ -16,13 +16,12 @@
  *   the client is paused        the save finds another version, or a grant that has expired, and changes no record
  * A waiter joins whether or not its change is saved. From then on, a failure of its request is `maybe`.
  */
-import { allDiffer, type Failed, type Key, StoreUnavailableError } from "../core/index.js";
+import { type Failed, StoreUnavailableError } from "../core/index.js";
 import { type Clock, invariant, sleep, zip } from "../env/index.js";
 import type {
   Change,
   Engine,
   Found,
-  KeyToLoad,
   Lean,
   LeanAnswers,
   Loaded,
@@ -30,26 +29,22 @@ import type {
   Saved,
   Transaction,
 } from "./engine.js";
+import {
+  byKey,
+  type Entry,
+  type Group,
+  haveEachKeyOnce,
+  nameOf,
+  type Request,
+  toLoad,
+} from "./groups.js";
 import { KeyFold } from "./key-fold.js";
 
 /** Before each load. The first conflicts are those of short transactions. */
 const BACKOFF_MS = [0, 0, 5, 10, 20, 40];
 
-export interface Request extends Key {
-  /** Undefined: it names no grant. */
-  readonly leaseId?: string;
-}
-
 /** Decides a request and notes what becomes of its key; null: after the next load, which has the wait queues. */
 export type Step<Asked, Outcome> = (request: Asked, key: KeyFold<unknown>) => Outcome | null;
-
-interface Entry<Asked> {
-  readonly request: Asked;
-  readonly index: number;
-}
-
-/** The requests for one key. */
-type Group<Asked> = readonly [Entry<Asked>, ...Entry<Asked>[]];
 
 /** A key that was loaded, and the requests for it. */
 interface Readable<Asked, Version> extends Found<Version> {
@@ -160,7 +155,6 @@ async function decideRest<Asked extends Request, Outcome extends { readonly stat
         fail(one.decided, failed);
       }
     }
-    for (const { index } of unsaved) outcomes[index] = null;
     return unsaved;
   };
   let open: readonly Entry<Asked>[] = requests.map((request, index) => ({ request, index }));
@@ -177,7 +171,7 @@ async function decideRest<Asked extends Request, Outcome extends { readonly stat
     const rests = new Set(changed.flatMap(({ decided }) => decided));
     // What is not written rests on a load.
     for (const entry of open) if (!rests.has(entry)) outcomes[entry.index] = null;
-    await save(changed, false);
+    for (const { index } of await save(changed, false)) outcomes[index] = null;
     open = open.filter(({ index }) => outcomes[index] === null);
   }
   /** These requests need the queue of their key, which a lean statement may not load. */
@@ -286,12 +280,14 @@ function changesOf<Asked extends Request, V>(
 function amend<Asked, Outcome extends { readonly status: string }>(
   outcomes: (Outcome | null)[],
   decided: readonly Entry<Asked>[],
-  saved: Saved,
+  { remainingMs: trustedMs = Infinity, ...saved }: Saved,
 ): void {
   for (const { index } of decided) {
     const outcome = outcomes[index];
+    if (outcome?.status === "revoked") outcomes[index] = { ...outcome, ...saved };
     if (outcome?.status !== "acquired" && outcome?.status !== "renewed") continue;
-    outcomes[index] = { ...outcome, ...saved };
+    const { remainingMs } = outcome as Outcome & { readonly remainingMs: number };
+    outcomes[index] = { ...outcome, ...saved, remainingMs: Math.min(remainingMs, trustedMs) };
   }
 }
 
@@ -347,38 +343,6 @@ function fold<Asked extends Request, Outcome, V>(
     return { key, decided: group.slice(0, decided) };
   });
   return { folded, later };
-}
-
-function haveEachKeyOnce(requests: readonly Request[]): boolean {
-  return (
-    requests.length === 1 ||
-    allDiffer(requests.map(({ resource }) => resource)) ||
-    allDiffer(requests.map(nameOf))
-  );
-}
-
-/** Namespaces contain no such character. */
-function nameOf({ namespace, resource }: Request): string {
-  return `${namespace}\0${resource}`;
-}
-
-function byKey<Asked extends Request>(open: readonly Entry<Asked>[]): readonly Group<Asked>[] {
-  const [only] = open;
-  if (only && open.length === 1) return [[only]];
-  const groups = new Map<string, [Entry<Asked>, ...Entry<Asked>[]]>();
-  for (const entry of open) {
-    const name = nameOf(entry.request);
-    const group = groups.get(name);
-    if (group) group.push(entry);
-    else groups.set(name, [entry]);
-  }
-  return [...groups.values()];
-}
-
-function toLoad<Asked extends Request>(group: Group<Asked>): KeyToLoad {
-  const { namespace, resource } = group[0].request;
-  const ids = group.flatMap(({ request: { leaseId } }) => (leaseId === undefined ? [] : [leaseId]));
-  return { namespace, resource, leaseIds: ids.length > 1 ? [...new Set(ids)] : ids };
 }
 
 /** A grant that was read, and is not written by the same key's change, may not be confirmed yet. */

@@ -57,7 +57,10 @@ export interface Loaded<Version> {
    * written again. Default: until its record expires.
    */
   readonly trustedUntilMs?: number | null;
-  /** Shows the last grant to a request that replaces it; null: it is none of Leasehold. Default: by its record. */
+  /**
+   * Shows the last grant to a request that replaces it; null: it is none of Leasehold, and has no grant id either. Default: by its
+   * record.
+   */
   readonly view?: () => LeaseView | null;
 }
 
@@ -151,8 +154,10 @@ export type Lean<Asked, Outcome, Version> = (
 export interface Saved {
   /** Default: the token of the record that was to be saved. */
   readonly token?: number;
-  /** How long the holder may trust the grant from the time of the load. Default: until its record expires. */
+  /** How long the holder may trust the grant from the time of the load, where that ends before its record expires. */
   readonly remainingMs?: number;
+  /** When the resource of a revoked grant is free, from the time of the load. Default: when its record expires. */
+  readonly freeInMs?: number;
 }
 
 /** What became of a change: saved, not saved, or as the key was found instead. */

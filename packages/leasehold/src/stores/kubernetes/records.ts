@@ -50,6 +50,8 @@ export interface Observed {
   readonly trustFromMs: number | null;
 }
 
+/** Lease objects count durations in whole seconds. */
+export const WHOLE_MS = 1_000;
 /** The prefix of Leasehold's annotations and labels. */
 export const PREFIX = "leasehold.dev/";
 /** The label that selects the objects of a Leasehold namespace. */
@@ -79,7 +81,7 @@ export function isHeld({ spec }: LeaseObject): boolean {
 }
 
 export function durationMsOf({ spec }: LeaseObject): number {
-  return (spec?.leaseDurationSeconds ?? DEFAULT_DURATION_SECONDS) * 1_000;
+  return (spec?.leaseDurationSeconds ?? DEFAULT_DURATION_SECONDS) * WHOLE_MS;
 }
 
 /**

@@ -1,21 +1,11 @@
-/** Leases as Lease objects: the port over the reads and writes in transactions.ts. */
+/** Leases as Lease objects: the port. lease-engine.ts has the operations on single leases, views.ts the rest. */
 
 import type * as port from "../../core/index.js";
-import { failedMaybe } from "../../core/index.js";
 import type { Env } from "../../env/index.js";
-import { DEFAULT_BUDGET_MS, type KubernetesApi } from "./connection.js";
-import {
-  decideAcquire,
-  decideRelease,
-  decideRenew,
-  decideRevoke,
-  type Found,
-  type Step,
-  WHOLE_MS,
-} from "./decide.js";
-import { objectNameOf } from "./keys.js";
-import type { LeaseObject } from "./records.js";
-import { inParallel, LeaseObjects } from "./transactions.js";
+import type { KubernetesApi } from "./connection.js";
+import { operationsByRules } from "./lease-engine.js";
+import { LeaseObjects } from "./objects.js";
+import { type LeaseObject, WHOLE_MS } from "./records.js";
 import { Views } from "./views.js";
 import { followLeases } from "./watch.js";
 
@@ -34,40 +24,19 @@ export class KubernetesLeaseStore implements port.LeaseStore {
   readonly #env: Env;
   readonly #objects: LeaseObjects;
   readonly #views: Views;
+  readonly acquire: port.LeaseStore["acquire"];
+  readonly renew: port.LeaseStore["renew"];
+  readonly release: port.LeaseStore["release"];
+  readonly revoke: port.LeaseStore["revoke"];
 
   constructor(api: KubernetesApi, env: Env) {
     this.#api = api;
     this.#env = env;
     this.#objects = new LeaseObjects(api, env);
-    this.#views = new Views(this.#objects, env);
-  }
-
-  acquire(
-    requests: readonly port.AcquireRequest[],
-    options?: port.CallOptions,
-  ): Promise<port.AcquireOutcome[]> {
-    return this.#each(requests, options, decideAcquire, false);
-  }
-
-  renew(
-    requests: readonly port.RenewRequest[],
-    options?: port.CallOptions,
-  ): Promise<port.RenewOutcome[]> {
-    return this.#each(requests, options, decideRenew, true);
-  }
-
-  release(
-    requests: readonly port.ReleaseRequest[],
-    options?: port.CallOptions,
-  ): Promise<port.ReleaseOutcome[]> {
-    return this.#each(requests, options, decideRelease, true);
-  }
-
-  revoke(
-    requests: readonly port.RevokeRequest[],
-    options?: port.CallOptions,
-  ): Promise<port.RevokeOutcome[]> {
-    return this.#each(requests, options, decideRevoke, false);
+    this.#views = new Views(this.#objects);
+    const operations = operationsByRules(this.#objects, env.clock);
+    ({ acquire: this.acquire, renew: this.renew } = operations);
+    ({ release: this.release, revoke: this.revoke } = operations);
   }
 
   get(keys: readonly port.Key[]): Promise<(port.LeaseView | null)[]> {
@@ -96,31 +65,5 @@ export class KubernetesLeaseStore implements port.LeaseStore {
 
   async close(): Promise<void> {
     this.#api.close();
-  }
-
-  /** Returns one outcome per request. Requests for the same key run in order, others concurrently. */
-  async #each<Request extends port.Key, Outcome>(
-    requests: readonly Request[],
-    { timeoutMs = DEFAULT_BUDGET_MS }: port.CallOptions = {},
-    decide: (request: Request, found: Found) => Step<Outcome>,
-    fromMemory: boolean,
-  ): Promise<(Outcome | port.Failed)[]> {
-    const deadlineMs = this.#env.clock.monotonic() + timeoutMs;
-    const outcomes = new Array<Outcome | port.Failed>(requests.length);
-    const byName = new Map<string, { readonly index: number; readonly request: Request }[]>();
-    for (const [index, request] of requests.entries()) {
-      const name = objectNameOf(request);
-      const same = byName.get(name);
-      if (same) same.push({ index, request });
-      else byName.set(name, [{ index, request }]);
-    }
-    await inParallel([...byName.values()], async (same) => {
-      for (const { index, request } of same) {
-        const decideIt = (found: Found) => decide(request, found);
-        const settled = this.#objects.settle(request, decideIt, deadlineMs, fromMemory);
-        outcomes[index] = await settled.catch(failedMaybe);
-      }
-    });
-    return outcomes;
   }
 }

@@ -9,30 +9,23 @@ import {
   resourceOfCursor,
   rules,
 } from "../../core/index.js";
-import type { Env } from "../../env/index.js";
+import { inParallel, type LeaseObjects } from "./objects.js";
 import { freedWallMsOf, GRANT_LABEL, isHeld, isOurs, keyOf, recordOf, viewIn } from "./records.js";
 import { forgottenIn } from "./records-changes.js";
-import { inParallel, type LeaseObjects } from "./transactions.js";
 import { selectorOf } from "./watch.js";
 
 export class Views {
   readonly #objects: LeaseObjects;
-  readonly #env: Env;
 
-  constructor(objects: LeaseObjects, env: Env) {
+  constructor(objects: LeaseObjects) {
     this.#objects = objects;
-    this.#env = env;
   }
 
   async get(keys: readonly Key[]): Promise<(LeaseView | null)[]> {
     const deadlineMs = this.#objects.deadlineMs();
-    const views = new Array<LeaseView | null>(keys.length);
-    await inParallel([...keys.entries()], async ([index, { namespace, resource }]) => {
-      const key = { namespace, resource };
-      const found = await this.#objects.find(key, deadlineMs);
-      views[index] = viewIn(key, found, found.nowMs);
-    });
-    return views;
+    return inParallel(keys, async (key) =>
+      viewIn(key, await this.#objects.find(key, deadlineMs), this.#objects.times().nowMs),
+    );
   }
 
   async list(query: ListQuery): Promise<Page<LeaseView>> {
@@ -43,7 +36,7 @@ export class Views {
       const key = keyOf(observed.object);
       if (key?.namespace !== namespace || !key.resource.startsWith(prefix)) continue;
       if (after !== undefined && byBytes(key.resource, after) <= 0) continue;
-      const view = viewIn(key, observed, this.#env.clock.monotonic());
+      const view = viewIn(key, observed, this.#objects.times().nowMs);
       if (!view || (states && !states.includes(view.state))) continue;
       if (!renewedOnly || view.renewedAt !== null) found.push(view);
     }
@@ -55,25 +48,20 @@ export class Views {
 
   /** Keeps the objects, as other clients expect, and removes their annotations about ended grants. */
   async collect(olderThanMs: number): Promise<number> {
-    const { clock } = this.#env;
-    let collected = 0;
-    await inParallel(await this.#objects.all({ labelSelector: GRANT_LABEL }), async (observed) => {
+    const granted = await this.#objects.all({ labelSelector: GRANT_LABEL });
+    const collected = await inParallel(granted, async (observed) => {
       const { object } = observed;
       const [key, record] = [keyOf(object), recordOf(observed)];
-      const times = { nowMs: clock.monotonic(), wallMs: clock.wall() };
-      if (!key || !record || !isOurs(object, record)) return;
-      if (rules.excludes(record, times.nowMs)) return;
+      const times = this.#objects.times();
+      if (!key || !record || !isOurs(object, record)) return false;
+      if (rules.excludes(record, times.nowMs)) return false;
       const endedMs = isHeld(object)
         ? times.nowMs - record.expiresAtMs
         : times.wallMs - freedWallMsOf(object);
-      if (endedMs <= olderThanMs) return;
-      const answer = await this.#objects.put(
-        forgottenIn(object, key, times),
-        this.#objects.deadlineMs(),
-      );
-      if (answer.status < 300) collected += 1;
+      if (endedMs <= olderThanMs) return false;
+      return this.#objects.put(forgottenIn(object, key, times), this.#objects.deadlineMs());
     });
-    return collected;
+    return collected.filter(Boolean).length;
   }
 }
 

@@ -3,6 +3,7 @@ import { afterEach, expect, it } from "vitest";
 import { type KubeApi, startKubeApi } from "../../../../../tests/support/engines/kube-api.js";
 import type { Env } from "../../env/index.js";
 import { manualEnv } from "../../testing/index.js";
+import { until } from "../../testing/waiting.js";
 import { openCluster } from "./index.js";
 import { nextTokenOf } from "./records.js";
 
@@ -270,7 +271,7 @@ it("shows whose lease was revoked where a client of another kind had taken over 
   const ended = { holder: "controller_1", state: "revoked", metadata: null, token };
   expect(await store.get([KEY])).toMatchObject([ended]);
   await clock.advance(1);
-  const [next] = await store.acquire([request("next")]);
+  const [next] = await store.acquire([request("next")], { returnReplaced: true });
   expect(next).toMatchObject({ status: "acquired", replaced: ended });
   if (next?.status === "acquired") expect(next.token).toBeGreaterThan(token);
 });
@@ -291,4 +292,86 @@ it("trusts a renewal that looks like another client's write for no longer than c
   await clock.advance(400);
   const [renewed] = await restarted.renew([request("mine")]);
   expect(renewed).toMatchObject({ status: "renewed", remainingMs: 9_000 });
+});
+
+it("renews and releases without a read, and reads before it acquires", async () => {
+  const { api, clock, open } = await start();
+  const store = await open();
+  const sent = async (work: () => Promise<unknown>) => {
+    const before = api.requests.length;
+    await work();
+    return api.requests.slice(before).map((one) => one.split(" ")[0]);
+  };
+  // The token needs the revision of the object.
+  expect(await sent(() => store.acquire([request("mine")]))).toEqual(["GET", "POST", "PUT"]);
+  expect(await sent(() => store.renew([request("mine"), request("mine")]))).toEqual(["PUT"]);
+  expect(await sent(() => store.acquire([request("theirs")]))).toEqual(["GET"]);
+  await clock.advance(10_000);
+  // Another contender has probably replaced the grant that has expired.
+  expect(await sent(() => store.acquire([request("theirs")]))).toEqual(["GET", "PUT"]);
+  expect(await sent(() => store.release([request("theirs")]))).toEqual(["PUT"]);
+});
+
+it("writes no renewal of a grant that has expired since it was decided", async () => {
+  const { clock, open } = await start();
+  let before = async () => {};
+  const holder = await open(() => before());
+  // One more than are written at a time.
+  const held = Array.from({ length: 33 }, (_, at) => ({
+    ...request("mine", 2_000),
+    resource: `r${at}`,
+  }));
+  for (const outcome of await holder.acquire(held)) expect(outcome.status).toBe("acquired");
+  before = async () => {
+    before = async () => {};
+    await clock.advance(2_000);
+  };
+  const outcomes = await holder.renew(held);
+  expect(outcomes.at(-1)).toEqual({ status: "lost", reason: "expired" });
+  // They were sent in time, and are trusted from then on.
+  expect(outcomes.filter(({ status }) => status === "renewed")).toHaveLength(32);
+});
+
+it("fails a key alone whose read gets no response", async () => {
+  const { api, clock, open } = await start();
+  let before = async () => {};
+  const store = await open(() => before());
+  before = () => {
+    before = async () => {};
+    return new Promise(() => {});
+  };
+  const acquiring = store.acquire(
+    ["silent", "other"].map((name) => ({ ...request(name), resource: name })),
+  );
+  await until(
+    expect,
+    "the response to the other read",
+    () => api.requests.some((one) => one.endsWith("/other")) && clock.pendingTimers === 1,
+  );
+  await clock.advance(2_500);
+  expect(await acquiring).toMatchObject([
+    { status: "failed", applied: "no", retryable: true },
+    { status: "acquired" },
+  ]);
+});
+
+it("names the holder of another client's lease, and no grant id, which it has none of", async () => {
+  const { api, open } = await start();
+  const store = await open();
+  await store.acquire([request("mine")]);
+  const held = { status: "held", holder: "mine", grantId: expect.stringMatching(/./) };
+  expect(await store.acquire([request("theirs")])).toMatchObject([held]);
+  const stored = api.read("leases", "r");
+  await put(api, { ...stored, spec: { ...stored?.spec, holderIdentity: "controller_1" } });
+  const foreign = { status: "held", holder: "controller_1", grantId: null, remainingMs: 10_000 };
+  expect(await store.acquire([request("theirs")])).toEqual([foreign]);
+});
+
+it("says when the resource is free as contenders count: from the write of the revocation, in whole seconds", async () => {
+  const { clock, open } = await start();
+  const store = await open();
+  await store.acquire([request("mine")]);
+  await clock.advance(300);
+  const revocation = { ...KEY, free: "atExpiry" as const };
+  expect(await store.revoke([revocation])).toMatchObject([{ status: "revoked", freeInMs: 10_000 }]);
 });
