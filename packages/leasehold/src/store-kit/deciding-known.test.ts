@@ -1,5 +1,6 @@
 /** What an engine knows of a key without a load, and what it alone knows of a grant. */
 import { expect, it } from "vitest";
+import type { Failed } from "../core/index.js";
 import { grantIdOf } from "../env/index.js";
 import { manualEnv } from "../testing/index.js";
 import {
@@ -116,12 +117,37 @@ it("trusts a grant that it has read for as long as the engine says, and writes i
   expect(unknown.log).toEqual(["load", "save on 2"]);
 });
 
+it("no waiter joins on a guess: it would stand before those whose requests came earlier", async () => {
+  const { log, acquire } = open(held("other"), [], found(FREE));
+  const waits = (leaseId: string) => ({ ...request(leaseId), queueMs: 1_000 });
+  expect(await acquire([waits("a"), waits("b")])).toMatchObject([{ ahead: 0 }, { ahead: 1 }]);
+  expect(log).toEqual(["load", "save on 2"]);
+});
+
+it("gives several requests for a key the token that its save has assigned", async () => {
+  const { acquire } = open(FREE, [{ token: 42 }]);
+  expect(await acquire([request("mine"), request("b"), request("mine")])).toMatchObject([
+    { status: "acquired", token: 42 },
+    { status: "held" },
+    { status: "acquired", token: 42 },
+  ]);
+});
+
+it("does not know what was applied when a save on a guess has no answer", async () => {
+  const error = new Error("no answer") as unknown as Failed["error"];
+  const failed: Failed = { status: "failed", applied: "maybe", retryable: true, error };
+  const { log, acquire } = open(FREE, [failed], found(FREE));
+  expect(await acquire([request("mine")])).toEqual([failed]);
+  expect(log).toEqual(["save on 1"]);
+});
+
 it("shows another program's grant by its holder alone", async () => {
   const ours = open(held("other"));
   expect(await ours.acquire([request("mine")])).toMatchObject([{ grantId: grantIdOf("other") }]);
-  const foreign = { ...held("other"), view: () => null };
+  const lock = held("", Number.POSITIVE_INFINITY);
+  const foreign = { ...lock, record: lock.record && { ...lock.record, holder: "other" } };
   expect(await open(foreign).acquire([request("mine")])).toEqual([
-    { status: "held", holder: "other", grantId: null, remainingMs: 500 },
+    { status: "held", holder: "other", grantId: null, remainingMs: null },
   ]);
   const { acquire } = open({ ...held("other", 0), view: () => null });
   const [granted] = await acquire([request("mine")], { returnReplaced: true });

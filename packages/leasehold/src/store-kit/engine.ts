@@ -57,10 +57,7 @@ export interface Loaded<Version> {
    * written again. Default: until its record expires.
    */
   readonly trustedUntilMs?: number | null;
-  /**
-   * Shows the last grant to a request that replaces it; null: it is none of Leasehold, and has no grant id either. Default: by its
-   * record.
-   */
+  /** Shows the last grant to a request that replaces it; null: it is another program's. Default: by its record. */
   readonly view?: () => LeaseView | null;
 }
 

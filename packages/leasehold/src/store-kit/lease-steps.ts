@@ -51,12 +51,7 @@ export function acquireStep(
       const { remainingMs } = outcome;
       // Of another program's lock, the end may not be known.
       const isKnown = remainingMs !== null && Number.isFinite(remainingMs);
-      const isForeign = before === loaded.record && loaded.view?.() === null;
-      return {
-        ...outcome,
-        grantId: isForeign ? null : outcome.grantId,
-        remainingMs: isKnown ? Math.ceil(remainingMs) : null,
-      };
+      return { ...outcome, remainingMs: isKnown ? Math.ceil(remainingMs) : null };
     }
     if (outcome.status !== "acquired") return outcome;
     if (record === before) return withTerm(key.trusted(outcome), nowMs, textOf);

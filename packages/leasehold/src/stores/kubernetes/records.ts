@@ -96,7 +96,6 @@ export function recordOf({ object, receivedMs }: Observed): LeaseRecord | null {
   if (!ours && identity === "") return null;
   const { acquireTime, renewTime } = object.spec ?? {};
   const common = {
-    // A grant of another client has no lease id.
     token: lastTokenOf(object),
     grantedAtMs: wallMsOf(acquireTime) ?? 0,
     renewedAtMs: renewTime === acquireTime ? null : wallMsOf(renewTime),
@@ -104,8 +103,7 @@ export function recordOf({ object, receivedMs }: Observed): LeaseRecord | null {
   if (!ours) {
     return {
       ...common,
-      // No lease id is stored as this.
-      leaseId: digestOf(JSON.stringify([identity, acquireTime])),
+      leaseId: "",
       holder: identity,
       ttlMs: durationMsOf(object),
       expiresAtMs: receivedMs + durationMsOf(object),
@@ -129,12 +127,14 @@ export function viewIn(key: Key, observed: Observed, nowMs: number): LeaseView |
   const record = recordOf(observed);
   if (!record) return null;
   const { grantedAtMs, renewedAtMs, leaseId } = record;
+  const { holderIdentity, acquireTime } = observed.object.spec ?? {};
   // A release overwrites both times with its own.
   const text = (wallMs: number | null) =>
     wallMs === null || !isHeld(observed.object) ? null : new Date(wallMs).toISOString();
   return {
     ...viewOf(key, record, nowMs, String),
-    grantId: grantIdOf(leaseId),
+    // A grant of another client has no lease id.
+    grantId: grantIdOf(leaseId || digestOf(JSON.stringify([holderIdentity, acquireTime]))),
     grantedAt: text(grantedAtMs),
     renewedAt: text(renewedAtMs),
     expiresAt: null,
