@@ -9,17 +9,16 @@
  * The store remembers the last state of a resource, so most changes need no read first.
  */
 import type { Key } from "../../core/index.js";
-import type { Sightings } from "../../core/sightings.js";
 import { zip } from "../../env/index.js";
 import type { Change, Engine, SaveResult } from "../../store-kit/index.js";
 import type { Operation } from "./connection-api.js";
 import type { Sessions } from "./connection-session.js";
 import { failedOutcome } from "./failures.js";
-import { placeOf } from "./keys.js";
+import { type Place, placeOf } from "./keys.js";
 import { type Call, delayed, loadedOf, type Purpose, type Version } from "./lease-load.js";
 import { addedBy, leavingBefore, type Sending, sendingOf } from "./lease-save.js";
 import type { OwnGrants } from "./own-grants.js";
-import { type Entry, entryOf, NOTHING } from "./records.js";
+import { entryOf, NOTHING } from "./records.js";
 import { type Applied, inTransactions, type Transactor } from "./transactions.js";
 import { addWaiter, type Freed, wakeHeads } from "./wait-queue.js";
 
@@ -28,7 +27,6 @@ export interface Shared {
   readonly transactor: Transactor;
   readonly sessions: Sessions;
   readonly own: OwnGrants;
-  readonly sightings: Sightings;
 }
 
 type Saving = Change<Version>;
@@ -36,11 +34,12 @@ type Result = SaveResult<Version>;
 
 interface Sent extends Sending {
   readonly change: Saving;
+  readonly place: Place;
 }
 
 /** @param ttlMs how long the session must last; null if none is needed */
 export function leaseEngine(
-  { transactor, sessions, own, sightings }: Shared,
+  { transactor, sessions, own }: Shared,
   purpose: Purpose,
   ttlMs: number | null,
 ): Engine<Version> {
@@ -56,19 +55,13 @@ export function leaseEngine(
       sessions.id === session ? sessions.lastsUntilMs : Number.NEGATIVE_INFINITY,
     clock,
     own,
-    freeForMs: (key, { recordIndex }) =>
-      sightings.freeForMs(place(key).folder, recordIndex, 0, clock.monotonic()),
+    freeForMs: (key, entry) => transactor.freeForMs(place(key), entry),
   });
   /** @throws LeaseholdError; nothing was sent of the call */
   const begin = async (deadlineMs: number) => {
     client.checkOpen();
     if (ttlMs !== null) await sessions.take(ttlMs, deadlineMs);
     return callIn(sessions.id ?? "");
-  };
-  const saw = (key: Key, entry: Entry) => {
-    const { folder } = place(key);
-    if (entry.owner) sightings.taken(folder);
-    known.set(folder, entry);
   };
   /** @param freed is added to */
   const resultOf = (sent: Sent, answer: Applied, call: Call, freed: Freed[]): Result => {
@@ -86,16 +79,18 @@ export function leaseEngine(
     }
     const { key } = version;
     const entry = sent.entryAt?.(answer.index) ?? entryOf(sent.place, answer.read);
-    saw(key, entry);
+    transactor.saw(sent.place, entry);
     if (wakes && entry.owner === null) freed.push({ ...sent, key, waiters: entry.waiters });
     if (sent.result) return sent.result(answer.index);
     return { nowMs: sentMs, loaded: loadedOf(entry, true, key, call) };
   };
   /** CreateIndex gives the order, so each waiter of a key has its own transaction; the last one shares that of the change. */
   const prepareQueues = async (changes: readonly Saving[], call: Call, deadlineMs: number) => {
-    for (const change of changes) for (const one of change.joins) own.waits({ ...change, ...one });
     let before = changes.flatMap((change) => leavingBefore(change, place(change)));
-    for (let round = 0; round === 0 || before.length > 0; round += 1) {
+    for (let round = 0; ; round += 1) {
+      // However long this takes, all of them have their time from when the last one is sent.
+      for (const change of changes) for (const one of change.joins) own.waits(change, one, sentMs);
+      if (round > 0 && before.length === 0) return;
       await transactor.each(before, deadlineMs);
       before = changes.flatMap((change) => {
         const [waiter] = addedBy(change, call.session).slice(round, -1);
@@ -120,7 +115,7 @@ export function leaseEngine(
         const call = await begin(deadlineMs);
         const entries = await transactor.entries(keys, deadlineMs);
         const loaded = zip(keys, entries).map(([key, entry]) => {
-          saw(key, entry);
+          transactor.saw(place(key), entry);
           return loadedOf(entry, true, key, call);
         });
         return { nowMs: sentMs, keys: loaded };
@@ -140,9 +135,15 @@ export function leaseEngine(
       await prepareQueues(changes, call, deadlineMs);
       const results = new Map<Saving, Result>();
       const sent = changes.flatMap((change): Sent[] => {
-        const sending = sendingOf(change, place(change), call);
+        const at = place(change);
+        const sending = sendingOf(change, at, call);
         if (typeof sending === "object" && "operations" in sending) {
-          return [{ ...sending, change, operations: operationsOf(sending) }];
+          const reading: Operation[] = sending.entryAt
+            ? []
+            : [{ verb: "get-tree", key: at.folder }];
+          return [
+            { ...sending, change, place: at, operations: [...sending.operations, ...reading] },
+          ];
         }
         results.set(change, sending);
         return [];
@@ -161,8 +162,4 @@ export function leaseEngine(
 
     failed: failedOutcome,
   };
-}
-
-function operationsOf({ operations, entryAt, place }: Sending): readonly Operation[] {
-  return entryAt ? operations : [...operations, { verb: "get-tree", key: place.folder }];
 }

@@ -15,14 +15,23 @@ import type { Change, SaveResult } from "../../store-kit/index.js";
 import type { Operation } from "./connection-api.js";
 import { identityOf, type Place } from "./keys.js";
 import { type Call, isDoubted, isOwnOver, type Version } from "./lease-load.js";
-import { type Entry, encodeRecord, type GrantRecord, type Owner, type Waiter } from "./records.js";
+import {
+  type Entry,
+  type Excluding,
+  encodeRecord,
+  excludesOthers,
+  type GrantRecord,
+  type Owner,
+  type Waiter,
+} from "./records.js";
 import type { Writing } from "./transactions.js";
 import { addWaiter, served, waiterIn, withoutWaiters } from "./wait-queue.js";
 
 /** Consul limits the operations of a transaction. */
 const MOST_LEAVING = 16;
 
-export interface Sending extends Writing {
+export interface Sending {
+  readonly operations: readonly Operation[];
   /** The state after it; absent: it is read in the same transaction. */
   readonly entryAt?: (index: number) => Entry;
   /** Once it is applied, given its index; null: what was read decides. */
@@ -33,6 +42,7 @@ export interface Sending extends Writing {
 
 interface Decided {
   readonly change: Change<Version>;
+  readonly record: LeaseRecord;
   readonly place: Place;
   readonly call: Call;
   /** The waiters that leave. */
@@ -68,24 +78,22 @@ export function sendingOf(
     .flatMap((leaseId) => waiterIn(version.entry, leaseId) ?? []);
   const gone = [...served(version.entry, change.served), ...left];
   const adding = added.map((waiter) => addWaiter(place, waiter, call.session));
+  const adds = adding.length > 0;
   const queue = [...withoutWaiters(place, gone), ...adding];
-  const decided = { change, place, call, gone, queue, adds: adding.length > 0 };
   if (record === null) {
     if (queue.length === 0 && !change.wakes) return true;
-    return { place, operations: queue, result: decided.adds ? null : () => true };
+    return { operations: queue, result: adds ? null : () => true };
   }
-  if (!changesGrant) return granting(decided, record);
-  if (record === version.record) return repeating(decided, record);
-  if (record.ended === null) return renewing(decided, record);
-  if (record.ended === "revoked" && record.expiresAtMs > call.sentMs) return revoking(decided);
-  return ending(decided, record);
+  const decided = { change, record, place, call, gone, queue, adds };
+  if (!changesGrant) return granting(decided);
+  if (record === version.record) return repeating(decided);
+  if (!excludesOthers(version.entry)) return false;
+  return record.ended ? ending(decided, version.entry) : renewing(decided, version.entry);
 }
 
-function granting(
-  { change, place, call, gone, queue, adds }: Decided,
-  { leaseId, holder, ttlMs, metadata }: LeaseRecord,
-): Sending {
+function granting({ change, record, place, call, gone, queue, adds }: Decided): Sending {
   const { entry } = change.version;
+  const { leaseId, holder, ttlMs, metadata } = record;
   const { session, clock, own } = call;
   const granted: GrantRecord = {
     identity: identityOf(leaseId),
@@ -107,7 +115,6 @@ function granting(
     waiters: entry.waiters.filter((one) => !gone.includes(one)),
   });
   return {
-    place,
     operations: [
       unowned(place, entry),
       // The record tells whether this session holds the key already.
@@ -125,13 +132,10 @@ function granting(
 }
 
 /** An earlier request is not answered yet, or the grant was ended after it was read: only a look from now on tells. */
-function repeating(
-  { change, place, call, queue, adds }: Decided,
-  { leaseId, token, ttlMs }: LeaseRecord,
-): Sending {
+function repeating({ change, record, place, call, queue, adds }: Decided): Sending {
   const { entry } = change.version;
+  const { leaseId, token, ttlMs } = record;
   return {
-    place,
     operations: [
       { verb: "check-index", key: place.lock, index: token },
       { verb: "check-index", key: place.record, index: entry.recordIndex },
@@ -151,53 +155,40 @@ function repeating(
 
 /** The session keeps the lock, and this client ends the grant later: it was extended before it was read. */
 function renewing(
-  { change, place, call }: Decided,
-  { ttlMs }: LeaseRecord,
+  { change, record: { ttlMs }, place, call }: Decided,
+  entry: Excluding,
 ): Sending | SaveResult<Version> {
-  const { entry, isRead } = change.version;
-  const { record, owner } = entry;
-  const own = record && call.own.get(change, record.identity);
-  if (!own || !owner) return false;
+  const own = call.own.get(change, entry.record.identity);
+  if (!own) return false;
   const saved = () => termOf(own.untilMs - call.sentMs, call);
-  if (ttlMs <= record.ttlMs) return isRead && saved();
+  if (ttlMs <= entry.record.ttlMs) return change.version.isRead && saved();
   // The record says how long others may have to wait.
-  const longer = { ...record, ttlMs };
+  const longer = { ...entry.record, ttlMs };
   return {
-    place,
-    operations: [held(place, owner), put(place, entry, longer)],
+    operations: [held(place, entry.owner), put(place, entry, longer)],
     entryAt: (index) => ({ ...entry, record: longer, recordIndex: index }),
     result: saved,
   };
 }
 
-/** Its holder's client frees it at its expiry, which only that client knows. */
-function revoking({ change, place, call }: Decided): Sending | boolean {
-  const { entry, isRead } = change.version;
-  const { record, owner } = entry;
-  if (!record || !owner) return false;
-  if (record.ended) return isRead;
-  const revoked = { ...record, ended: "revoked", endedAt: wallText(call) } as const;
-  const operations = [held(place, owner), put(place, entry, revoked)];
-  return { place, operations, result: () => true };
-}
-
 /** A `delete-cas` of a missing key succeeds, so the session of the lock key is compared too. */
 function ending(
-  { change, place, call, queue }: Decided,
-  { leaseId, ended: how }: LeaseRecord,
+  { change, record: { leaseId, ended: how, expiresAtMs }, place, call, queue }: Decided,
+  entry: Excluding,
 ): Sending | boolean {
-  const { entry } = change.version;
   const { record, owner } = entry;
-  if (!record || !owner) return false;
-  const { own, purpose } = call;
+  const { own, purpose, sentMs } = call;
+  // At its expiry, which only its holder's client knows, that client frees it.
+  const isFreed = expiresAtMs <= sentMs;
+  if (!isFreed && record.ended) return change.version.isRead;
   // What an operator has revoked stays revoked when its time is over.
   const ended = purpose === "expire" ? (record.ended ?? "expired") : how;
   const renewedAt = own.get(change, record.identity)?.renewedAt ?? record.renewedAt;
+  const freeing: Operation = { verb: "delete-cas", key: place.lock, index: owner.index };
   return {
-    place,
     operations: [
       held(place, owner),
-      { verb: "delete-cas", key: place.lock, index: owner.index },
+      ...(isFreed ? [freeing] : []),
       put(place, entry, { ...record, renewedAt, ended, endedAt: wallText(call) }),
       ...queue,
     ],

@@ -93,11 +93,15 @@ export class OwnGrants {
     if (!this.#grants.get(id)?.isEnding) this.#grants.forget(id);
   }
 
-  /** Tracks a waiter, for no shorter time than before. */
-  waits(waiter: QueuedWaiter & Key): void {
-    const one = this.#ownOf(waiter, waiter.expiresAtMs);
+  /**
+   * Tracks a waiter, for no shorter time than before.
+   * @param sentMs when its time began, which is what it has from now on
+   */
+  waits(key: Key, { leaseId, expiresAtMs }: QueuedWaiter, sentMs: number): void {
+    const untilMs = this.#clock.monotonic() + expiresAtMs - sentMs;
+    const one = this.#ownOf({ ...key, leaseId }, untilMs);
     const known = this.#waiters.get(one.id);
-    if (known) known.untilMs = Math.max(known.untilMs, one.untilMs);
+    if (known) known.untilMs = Math.max(known.untilMs, untilMs);
     else this.#waiters.put(one);
   }
 

@@ -1,7 +1,6 @@
 /** Leases in Consul: the port. The rules decide (store-kit/); lease-engine.ts reads and writes for them. */
 import type * as port from "../../core/index.js";
 import { grantText, longest, oncePerGrant, StoreUnavailableError } from "../../core/index.js";
-import { Sightings } from "../../core/sightings.js";
 import { zip } from "../../env/index.js";
 import { type LeaseOperations, operationsOn } from "../../store-kit/index.js";
 import { type ConsulClient, DEFAULT_TIMEOUT_MS } from "./connection.js";
@@ -45,9 +44,8 @@ export class ConsulLeaseStore implements port.LeaseStore {
       return outcome;
     });
     const transactor = new Transactor(client);
-    const [sessions, own, sightings] = [this.#sessions, this.#own, new Sightings()];
-    this.#shared = { transactor, sessions, own, sightings };
-    this.#views = new Views(client, transactor, own);
+    this.#shared = { transactor, sessions: this.#sessions, own: this.#own };
+    this.#views = new Views(client, transactor, this.#own);
     this.#watches = new Watches(client, this.#sessions);
     this.capabilities = {
       clock: "session",

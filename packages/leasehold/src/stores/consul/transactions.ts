@@ -3,7 +3,7 @@
  * that failed: the changes that share it with them are sent again.
  */
 import type { Key } from "../../core/index.js";
-import { MOST_KNOWN } from "../../core/sightings.js";
+import { MOST_KNOWN, Sightings } from "../../core/sightings.js";
 import { chunked, Recent } from "../../env/index.js";
 import type { ConsulClient } from "./connection.js";
 import {
@@ -40,7 +40,21 @@ export class Transactor {
   /** The last state of a resource. A change based on it needs no read first. */
   readonly known = new Recent<Entry>(MOST_KNOWN);
 
+  readonly #sightings = new Sightings();
+
   constructor(readonly client: ConsulClient) {}
+
+  /** Remembers a state that was read or made. */
+  saw({ folder }: Place, entry: Entry): void {
+    if (entry.owner) this.#sightings.taken(folder);
+    this.known.set(folder, entry);
+  }
+
+  /** How long this client has seen the resource free. */
+  freeForMs({ folder }: Place, { recordIndex }: Entry): number {
+    const nowMs = this.client.connection.env.clock.monotonic();
+    return this.#sightings.freeForMs(folder, recordIndex, 0, nowMs);
+  }
 
   /** Reads the state of each key. @throws LeaseholdError */
   async entries(keys: readonly Key[], deadlineMs: number): Promise<Entry[]> {
