@@ -240,4 +240,26 @@ describeConsul("leases of one session", () => {
     expect(renewals.length).toBeLessThanOrEqual(2);
     await close();
   });
+
+  it("more waiters of one resource than a transaction has room for join and leave in one call", async () => {
+    const { leases, close } = await consul({ url: `${server.url}/queue` }).open(systemEnv);
+    const request = () => ({
+      namespace: "default",
+      resource: "report",
+      leaseId: newLeaseId(systemRandom),
+      holder: "one",
+      ttlMs: 10_000,
+    });
+    const holder = request();
+    const [granted] = await leases.acquire([holder]);
+    expect(granted).toMatchObject({ status: "acquired" });
+    const waiters = Array.from({ length: 40 }, () => ({ ...request(), queueMs: 60_000 }));
+    const refused = await leases.acquire(waiters, { timeoutMs: 20_000 });
+    expect(refused).toMatchObject(waiters.map((_, ahead) => ({ status: "held", ahead })));
+    const left = await leases.release([...waiters, holder], { timeoutMs: 20_000 });
+    expect(left.map(({ status }) => status)).toEqual([...waiters.map(() => "notHeld"), "released"]);
+    const [next] = await leases.acquire([request()]);
+    expect(next).toMatchObject({ status: "acquired" });
+    await close();
+  });
 });

@@ -141,7 +141,7 @@ export const CONSUL = [
   {
     name: "consul-record-without-compare",
     what: "A record is written without a comparison, so a renewal overwrites a revocation.",
-    file: "packages/leasehold/src/stores/consul/decide.ts",
+    file: "packages/leasehold/src/stores/consul/lease-save.ts",
     find: 'return { verb: "cas", key: place.record, index: recordIndex, value: encodeRecord(record) };',
     by: 'return { verb: "set" as "cas", key: place.record, value: encodeRecord(record) };',
     check: tested("tests/faults/consul-faults.test.ts", "does not overwrite another"),
@@ -149,9 +149,9 @@ export const CONSUL = [
   {
     name: "consul-grant-read-before-its-end",
     what: "A repeated acquire is answered by a read from before this client ended the grant.",
-    file: "packages/leasehold/src/stores/consul/decide-acquire.ts",
-    find: "if (world.own(place, record.identity)) return { outcome: outcome() };",
-    by: "if (entry) return { outcome: outcome() };",
+    file: "packages/leasehold/src/stores/consul/lease-load.ts",
+    find: "trustedUntilMs: isKnown ? Math.min(untilMs, call.sessionUntilMs()) : null,",
+    by: "trustedUntilMs: call.sentMs + (last?.ttlMs ?? 0),",
     check: tested("packages/leasehold/src/stores/consul/store.test.ts"),
   },
   {
@@ -165,9 +165,9 @@ export const CONSUL = [
   {
     name: "consul-expiry-left-to-the-session",
     what: "The holder's client does not end its grant when the TTL is over.",
-    file: "packages/leasehold/src/stores/consul/decide.ts",
-    find: 'const change = ending(entry, "expired", world, place);',
-    by: 'if (place) return { outcome: { status: "notHeld" } };\n  const change = ending(entry, "expired", world, place);',
+    file: "packages/leasehold/src/stores/consul/lease-load.ts",
+    find: 'const leaseId = purpose === "withdraw" ? undefined : asked;',
+    by: 'const leaseId = purpose !== "release" ? undefined : asked;',
     check: consulSuite("grants anew no earlier than the expiry, and then does"),
   },
   {
@@ -237,9 +237,9 @@ export const CONSUL = [
   {
     name: "consul-release-by-name",
     what: "A release deletes the lock key of any holder of the same session.",
-    file: "packages/leasehold/src/stores/consul/decide.ts",
-    find: "if (record?.identity !== identityOf(grant.leaseId)) return withdraw(entry, grant, world, place);",
-    by: "if (!record) return withdraw(entry, grant, world, place);",
+    file: "packages/leasehold/src/stores/consul/lease-load.ts",
+    find: "const asked = last ? key.leaseIds.find((id) => identityOf(id) === last.identity) : undefined;",
+    by: 'const asked = last && key.leaseIds.find((id) => call.purpose === "release" || identityOf(id) === last.identity);',
     check: consulSuite("that comes late does not free the successor"),
   },
   {
@@ -261,7 +261,7 @@ export const CONSUL = [
   {
     name: "consul-ending-grant-brought-back",
     what: "A repeated acquire returns a grant that its client has begun to end.",
-    file: "packages/leasehold/src/stores/consul/store.ts",
+    file: "packages/leasehold/src/stores/consul/own-grants.ts",
     find: "    one.isEnding = true;\n",
     by: "",
     check: tested("packages/leasehold/src/stores/consul/store.test.ts", "has begun to end"),
@@ -278,14 +278,14 @@ export const CONSUL = [
     name: "consul-look-ends-what-is-acquired",
     what: "An acquire of a lease id overlaps the look for an earlier request of it, which ends what the acquire makes.",
     file: "packages/leasehold/src/stores/consul/store.ts",
-    find: "if (known.size === 0) return settle(some);",
-    by: "if (known.size >= 0) return settle(some);",
+    find: "if (known.size === 0) return acquire(requests);",
+    by: "if (known.size >= 0) return acquire(requests);",
     check: tested("packages/leasehold/src/stores/consul/store.test.ts", "an acquire waits"),
   },
   {
     name: "consul-doubt-revives-an-ending-grant",
     what: "After another lost answer, a repeated acquire returns a grant whose end is under way.",
-    file: "packages/leasehold/src/stores/consul/store.ts",
+    file: "packages/leasehold/src/stores/consul/own-grants.ts",
     find: "one.isEnding = known?.isEnding ?? false;",
     by: "one.isEnding = false;",
     check: tested(
@@ -297,8 +297,8 @@ export const CONSUL = [
     name: "consul-batch-fails-together",
     what: "One rejected operation of a transaction refuses all requests that share it.",
     file: "packages/leasehold/src/stores/consul/transactions.ts",
-    find: "    for (const [{ one }, whats] of failedOf(some, failed)) {",
-    by: "    for (const { one } of some) {\n      const whats = failed.map(({ what }) => what);\n      one.outcome = failedOutcome(new Error(whats[0]));",
+    find: "for (const [one, rejected] of failedOf(open, failed)) applied.set(one, { rejected });",
+    by: "for (const { what } of failed) for (const one of open) applied.set(one, { error: new Error(what) });",
     check: consulSuite(),
   },
 ];

@@ -183,12 +183,12 @@ export const STRANGERS_2 = [
   {
     name: "stranger-consul-late-grant-never-ended",
     what: "A grant that Consul makes after its TTL has passed unanswered (an agent waited for a leader) is no longer looked for, so it blocks the resource for as long as that client lives.",
-    file: `${STORES}/consul/store.ts`,
-    find: '    const nowMs = this.#client.connection.env.clock.monotonic();\n    const isEnded = outcome?.status === "released" || nowMs >= (one.lateUntilMs ?? 0);\n    if (isEnded) all.forget(one.id);\n    else one.untilMs = nowMs + LATE_CHECK_MS;',
+    file: `${STORES}/consul/own-grants.ts`,
+    find: '    const nowMs = this.#clock.monotonic();\n    const isEnded = outcome?.status === "released" || nowMs >= (one.lateUntilMs ?? 0);\n    if (isEnded) all.forget(one.id);\n    else one.untilMs = nowMs + LATE_CHECK_MS;',
     by: "    all.forget(one.id);",
     also: [
       {
-        file: `${STORES}/consul/store.ts`,
+        file: `${STORES}/consul/own-grants.ts`,
         find: "const LATEST_EFFECT_MS = 60_000;\nconst LATE_CHECK_MS = 5_000;",
         by: "const LATEST_EFFECT_MS = 60_000;",
       },

@@ -26,7 +26,7 @@ const FREE: Loaded<number> = {
   leastToken: 1,
   queue: EMPTY_QUEUE,
 };
-const held = (leaseId: string): Loaded<number> => {
+const held = (leaseId: string, expiresAtMs = 500): Loaded<number> => {
   const record: LeaseRecord = {
     leaseId,
     holder: "other",
@@ -34,7 +34,7 @@ const held = (leaseId: string): Loaded<number> => {
     ttlMs: 1_000,
     grantedAtMs: 0,
     renewedAtMs: null,
-    expiresAtMs: 500,
+    expiresAtMs,
     ended: null,
     metadata: null,
   };
@@ -76,6 +76,13 @@ it("writes nothing for refusals, and answers them from one load", async () => {
   expect(outcomes).toMatchObject([{ status: "held" }, { status: "held" }]);
   expect(await operations.renew([request("a")])).toEqual([{ status: "lost", reason: "taken" }]);
   expect(log).toEqual(["load a", "load a"]);
+});
+
+it("names no grant and no end of another program's lock", async () => {
+  const { operations } = open({ a: held("", Number.POSITIVE_INFINITY) });
+  const outcomes = await operations.acquire([request("a"), { ...request("a"), queueMs: 100 }]);
+  const refused = { status: "held", holder: "other", grantId: null, remainingMs: null };
+  expect(outcomes).toEqual([refused, { ...refused, ahead: 0 }]);
 });
 
 it("decides all requests for a key on one load, in order", async () => {

@@ -126,10 +126,10 @@ function parse<T>(text: string | null): T | null {
   }
 }
 
+export type Excluding = Entry & { readonly record: GrantRecord; readonly owner: Owner };
+
 /** Reports whether the last grant excludes others: live, or revoked and not yet free. */
-export function excludesOthers(
-  entry: Entry,
-): entry is Entry & { record: GrantRecord; owner: Owner } {
+export function excludesOthers(entry: Entry): entry is Excluding {
   return entry.owner !== null && entry.owner.index === entry.record?.token;
 }
 

@@ -1,26 +1,17 @@
-/** Leases in Consul: the port. Requests become decisions, and decisions become transactions. */
+/** Leases in Consul: the port. The rules decide (store-kit/); lease-engine.ts reads and writes for them. */
 import type * as port from "../../core/index.js";
-import {
-  decideAcquire,
-  grantText,
-  inRounds,
-  LONGEST_WAITER_MS,
-  longest,
-  oncePerGrant,
-  StoreUnavailableError,
-} from "../../core/index.js";
-import { Own } from "../../core/own.js";
-import { Sightings } from "../../core/sightings.js";
-import { SerialExecutor, zip } from "../../env/index.js";
+import { grantText, longest, oncePerGrant, StoreUnavailableError } from "../../core/index.js";
+import { zip } from "../../env/index.js";
+import { type LeaseOperations, operationsOn } from "../../store-kit/index.js";
 import { type ConsulClient, DEFAULT_TIMEOUT_MS } from "./connection.js";
 import { transactionOf } from "./connection-api.js";
 import { Sessions } from "./connection-session.js";
-import { expire, release, renew, revoke, type Surroundings, withdraw } from "./decide.js";
-import { acquire } from "./decide-acquire.js";
 import { failedOutcome, withStoreErrors } from "./failures.js";
-import { identityOf, type Place, placeOf, renewalsFolder } from "./keys.js";
-import { isOver, type OwnGrant, type OwnGrants, ownId } from "./own-grants.js";
-import { type Rules, Transactor } from "./transactions.js";
+import { identityOf, renewalsFolder } from "./keys.js";
+import { leaseEngine, type Shared } from "./lease-engine.js";
+import type { Purpose } from "./lease-load.js";
+import { OwnGrants } from "./own-grants.js";
+import { Transactor } from "./transactions.js";
 import { Views } from "./views.js";
 import { Watches } from "./watch.js";
 
@@ -32,44 +23,29 @@ const LONGEST_TTL_RATIO = 3 / 4;
 /** A client ends its own grants. The grants of a dead client end with its session. */
 const EPSILON_MS = 1_000;
 
-/**
- * A request whose answer was lost may still be applied: an agent waits for a leader, and the leader for its log, up to
- * about 40 s.
- */
-const LATEST_EFFECT_MS = 60_000;
-const LATE_CHECK_MS = 5_000;
-
-const DELAYED: port.AcquireOutcome = {
-  status: "held",
-  holder: "the lock-delay of a session that has ended",
-  grantId: null,
-  remainingMs: null,
-};
-
 const BUSY = "not sent: an earlier grant of the same lease id was being ended until the timeout";
 
 export class ConsulLeaseStore implements port.LeaseStore {
   readonly capabilities: port.Capabilities;
   readonly #client: ConsulClient;
   readonly #sessions: Sessions;
-  readonly #transactor: Transactor;
+  readonly #own: OwnGrants;
+  readonly #shared: Shared;
   readonly #views: Views;
   readonly #watches: Watches;
-  readonly #grants: OwnGrants;
-  readonly #waiters: OwnGrants;
-  readonly #sightings = new Sightings();
   #isAnnouncing = false;
 
   constructor(client: ConsulClient) {
     this.#client = client;
-    const { env, sessionTtlMs } = client.connection;
-    const isNeeded = () => this.#grants.size + this.#waiters.size > 0 || this.#watches.isFollowed;
-    this.#sessions = new Sessions(client, isNeeded);
-    this.#transactor = new Transactor(client, (session) => this.#sessions.lost(session));
-    const turns = new SerialExecutor();
-    this.#grants = new Own(env.clock, turns, (one) => this.#end(this.#grants, one, expire));
-    this.#waiters = new Own(env.clock, turns, (one) => this.#end(this.#waiters, one, withdraw));
-    this.#views = new Views(client, this.#transactor, this.#grants);
+    const { sessionTtlMs } = client.connection;
+    this.#sessions = new Sessions(client, () => this.#own.size > 0 || this.#watches.isFollowed);
+    this.#own = new OwnGrants(client.connection, async (what, grant) => {
+      const [outcome] = await this.#operations(what).release([grant]);
+      return outcome;
+    });
+    const transactor = new Transactor(client);
+    this.#shared = { transactor, sessions: this.#sessions, own: this.#own };
+    this.#views = new Views(client, transactor, this.#own);
     this.#watches = new Watches(client, this.#sessions);
     this.capabilities = {
       clock: "session",
@@ -85,9 +61,12 @@ export class ConsulLeaseStore implements port.LeaseStore {
     requests: readonly port.AcquireRequest[],
     options?: port.CallOptions,
   ): Promise<port.AcquireOutcome[]> {
-    const rules = { decide: acquire, guess: true, delayed: DELAYED };
-    const settle = this.#inTurns(this.#settling(rules, options, longestOf), options);
-    return inRounds(requests, keyText, settle, decideAcquire);
+    const deadlineMs = this.#client.deadline(options?.timeoutMs ?? DEFAULT_TIMEOUT_MS);
+    const { acquire } = this.#operations("acquire", requests);
+    const { clock } = this.#client.connection.env;
+    return this.#besideEnds(requests, deadlineMs, (some) =>
+      acquire(some, { ...options, timeoutMs: deadlineMs - clock.monotonic() }),
+    );
   }
 
   renew(
@@ -95,34 +74,29 @@ export class ConsulLeaseStore implements port.LeaseStore {
     options?: port.CallOptions,
   ): Promise<port.RenewOutcome[]> {
     const nowMs = this.#client.connection.env.clock.monotonic();
-    const settle = this.#settling({ decide: renew, guess: false }, options, longestOf);
-    return oncePerGrant(
-      requests,
-      grantText,
-      (some) => {
-        // Extended before they are sent: a grant that is being renewed does not end meanwhile.
-        for (const request of some) this.#extend(request, nowMs);
-        if (some.length > 0) this.#announce();
-        return inRounds(some, keyText, settle);
-      },
-      longest(this.capabilities.ttl.stepMs),
-    );
+    // Extended before they are sent: a grant that is being renewed does not end meanwhile.
+    for (const request of requests) {
+      this.#own.extend(request, nowMs, request.ttlMs, this.#wallText());
+    }
+    if (requests.length > 0) this.#announce();
+    const { renew } = this.#operations("renew", requests);
+    const { stepMs } = this.capabilities.ttl;
+    // Extended by the longest of its renewals, a grant has more left than the others asked for.
+    return oncePerGrant(requests, grantText, (some) => renew(some, options), longest(stepMs));
   }
 
   release(
     requests: readonly port.ReleaseRequest[],
     options?: port.CallOptions,
   ): Promise<port.ReleaseOutcome[]> {
-    const settle = this.#settling({ decide: release, guess: false }, options);
-    return inRounds(requests, keyText, settle);
+    return this.#operations("release").release(requests, options);
   }
 
   revoke(
     requests: readonly port.RevokeRequest[],
     options?: port.CallOptions,
   ): Promise<port.RevokeOutcome[]> {
-    const settle = this.#settling({ decide: revoke, guess: false }, options);
-    return inRounds(requests, keyText, settle);
+    return this.#operations("revoke").revoke(requests, options);
   }
 
   get(keys: readonly port.Key[]): Promise<(port.LeaseView | null)[]> {
@@ -153,118 +127,49 @@ export class ConsulLeaseStore implements port.LeaseStore {
 
   /** Ends the session, which frees this client's leases at once. */
   async close(): Promise<void> {
-    this.#grants.close();
-    this.#waiters.close();
+    this.#own.close();
     this.#watches.close();
     await this.#sessions.close();
     this.#client.close();
   }
 
-  #settling<Request extends port.Key, Outcome>(
-    rules: Rules<Request, Outcome>,
-    options: port.CallOptions = {},
-    ttlOf?: (requests: readonly Request[]) => number,
-  ): (some: readonly Request[]) => Promise<(Outcome | port.Failed)[]> {
-    const deadlineMs = this.#client.deadline(options.timeoutMs ?? DEFAULT_TIMEOUT_MS);
-    const sentMs = this.#client.connection.env.clock.monotonic();
-    return (some) => {
-      const surroundings = () => this.#surroundings(sentMs, deadlineMs, ttlOf?.(some));
-      return this.#transactor.settle(some, rules, surroundings, deadlineMs);
-    };
+  /**
+   * Of one call, which begins now.
+   * @param lasting the session must last as long as these; none: it needs none
+   */
+  #operations(purpose: Purpose, lasting?: readonly { readonly ttlMs: number }[]): LeaseOperations {
+    // No session is known to last longer; of a longer TTL the client promises less.
+    const { maxMs } = this.capabilities.ttl;
+    const ttlMs = lasting && Math.min(maxMs, Math.max(0, ...lasting.map(({ ttlMs }) => ttlMs)));
+    const { clock } = this.#client.connection.env;
+    const engine = leaseEngine(this.#shared, purpose, ttlMs ?? null);
+    return operationsOn(engine, { textOf: () => null, clock, timeoutMs: DEFAULT_TIMEOUT_MS });
   }
 
   /**
    * An acquire of a lease id that this client knows does not overlap its end, which could find what the acquire makes. Any
    * other one was sent before the TTL of the known one began, so its promise is over when the end begins.
    */
-  #inTurns(
-    settle: (
-      some: readonly port.AcquireRequest[],
-    ) => Promise<(port.AcquireOutcome | port.Failed)[]>,
-    { timeoutMs = DEFAULT_TIMEOUT_MS }: port.CallOptions = {},
-  ): typeof settle {
-    const deadlineMs = this.#client.deadline(timeoutMs);
-    const idOf = (request: port.AcquireRequest) =>
-      ownId(placeOf(this.#client.connection.prefix, request), identityOf(request.leaseId));
-    return async (some) => {
-      const known = new Set(some.filter((request) => this.#grants.get(idOf(request))));
-      if (known.size === 0) return settle(some);
-      const others = some.filter((request) => !known.has(request));
-      const [together, ...apart] = await Promise.all([
-        settle(others),
-        ...Array.from(known, async (request) => {
-          const work = () => settle([request]);
-          const [outcome] = (await this.#grants.inTurn(idOf(request), deadlineMs, work)) ?? [];
-          return outcome ?? failedOutcome(new StoreUnavailableError(BUSY, { outcome: "none" }));
-        }),
-      ]);
-      const outcomes = new Map(zip([...others, ...known], [...together, ...apart]));
-      return some.map((request) => outcomes.get(request) as port.AcquireOutcome | port.Failed);
-    };
-  }
-
-  /** @param ttlMs how long the session must last; undefined if none is needed */
-  async #surroundings(
-    sentMs: number,
+  async #besideEnds(
+    requests: readonly port.AcquireRequest[],
     deadlineMs: number,
-    ttlMs: number | undefined,
-  ): Promise<Surroundings> {
-    this.#client.checkOpen();
-    // No session is known to last longer; of a longer TTL the client promises less.
-    const neededMs = Math.min(ttlMs ?? 0, this.capabilities.ttl.maxMs);
-    if (ttlMs !== undefined) await this.#sessions.take(neededMs, deadlineMs);
-    const { clock } = this.#client.connection.env;
-    return {
-      session: this.#sessions.id ?? "",
-      sentMs,
-      monotonicMs: () => clock.monotonic(),
-      wallText: () => this.#wallText(),
-      sessionMs: () => this.#sessions.lastsUntilMs - sentMs,
-      own: (place, identity) => this.#grants.get(ownId(place, identity)),
-      granted: (place, grant, untilMs) => {
-        const one = ownOf(place, grant, untilMs);
-        const known = this.#grants.get(one.id);
-        // A renewal may have promised more before this request was answered.
-        if (known && !known.isEnding) one.untilMs = Math.max(untilMs, known.untilMs);
-        this.#grants.put(one);
-        this.#waiters.forget(one.id);
-      },
-      doubted: (place, grant, untilMs) => {
-        const one = ownOf(place, grant, untilMs, clock.monotonic() + LATEST_EFFECT_MS);
-        const known = this.#grants.get(one.id);
-        // A repetition of this request may have been answered.
-        if (known?.lateUntilMs === null) return;
-        // Its end may still take effect, on what this request has found made already.
-        one.isEnding = known?.isEnding ?? false;
-        this.#grants.put(one);
-      },
-      forget: (place, { leaseId }) => {
-        const id = ownId(place, identityOf(leaseId));
-        // An end that is under way forgets it: before, it could end a new grant of the same lease id.
-        if (!this.#grants.get(id)?.isEnding) this.#grants.forget(id);
-      },
-      waits: (place, grant, queueMs) => {
-        const untilMs = clock.monotonic() + Math.min(queueMs, LONGEST_WAITER_MS);
-        const one = ownOf(place, grant, untilMs);
-        const known = this.#waiters.get(one.id);
-        if (known) known.untilMs = Math.max(known.untilMs, untilMs);
-        else this.#waiters.put(one);
-      },
-      freeForMs: ({ folder }, { recordIndex }) =>
-        this.#sightings.freeForMs(folder, recordIndex, 0, clock.monotonic()),
-      seen: ({ folder }, { owner }) => {
-        if (owner) this.#sightings.taken(folder);
-      },
-    };
-  }
-
-  /** Unless the grant has expired. */
-  #extend(request: port.RenewRequest, nowMs: number): void {
-    const place = placeOf(this.#client.connection.prefix, request);
-    const own = this.#grants.get(ownId(place, identityOf(request.leaseId)));
-    if (!own || isOver(own, nowMs)) return;
-    own.untilMs = Math.max(own.untilMs, nowMs + request.ttlMs);
-    own.renewedAt = this.#wallText();
+    acquire: (some: readonly port.AcquireRequest[]) => Promise<port.AcquireOutcome[]>,
+  ): Promise<port.AcquireOutcome[]> {
+    const isKnown = (request: port.AcquireRequest) =>
+      this.#own.get(request, identityOf(request.leaseId)) !== undefined;
+    const known = new Set(requests.filter(isKnown));
+    if (known.size === 0) return acquire(requests);
+    const others = requests.filter((request) => !known.has(request));
+    const [together, ...apart] = await Promise.all([
+      acquire(others),
+      ...Array.from(known, async (request) => {
+        const work = () => acquire([request]);
+        const [outcome] = (await this.#own.beside(request, deadlineMs, work)) ?? [];
+        return outcome ?? failedOutcome(new StoreUnavailableError(BUSY, { outcome: "none" }));
+      }),
+    ]);
+    const outcomes = new Map(zip([...others, ...known], [...together, ...apart]));
+    return requests.map((request) => outcomes.get(request) as port.AcquireOutcome);
   }
 
   /** For people, and once for all leases: that this client renews. Nothing is decided by it. */
@@ -285,38 +190,4 @@ export class ConsulLeaseStore implements port.LeaseStore {
   #wallText(): string {
     return new Date(this.#client.connection.env.clock.wall()).toISOString();
   }
-
-  /** Ends what is over, at most until the session has ended it. */
-  async #end(
-    all: OwnGrants,
-    one: OwnGrant,
-    decide: Rules<port.Grant, port.ReleaseOutcome>["decide"],
-  ): Promise<void> {
-    one.isEnding = true;
-    const [outcome] = await this.#settling({ decide, guess: false })([one.grant]);
-    if (outcome?.status === "failed") throw outcome.error;
-    const nowMs = this.#client.connection.env.clock.monotonic();
-    const isEnded = outcome?.status === "released" || nowMs >= (one.lateUntilMs ?? 0);
-    if (isEnded) all.forget(one.id);
-    else one.untilMs = nowMs + LATE_CHECK_MS;
-  }
-}
-
-function longestOf(requests: readonly { readonly ttlMs: number }[]): number {
-  return Math.max(...requests.map(({ ttlMs }) => ttlMs));
-}
-
-function ownOf(
-  place: Place,
-  { namespace, resource, leaseId }: port.Grant,
-  untilMs: number,
-  lateUntilMs: number | null = null,
-): OwnGrant {
-  const id = ownId(place, identityOf(leaseId));
-  return { id, grant: { namespace, resource, leaseId }, untilMs, lateUntilMs, isEnding: false };
-}
-
-/** Unique per key. */
-function keyText(key: port.Key): string {
-  return placeOf("", key).folder;
 }

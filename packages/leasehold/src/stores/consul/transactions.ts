@@ -1,18 +1,10 @@
 /**
- * Runs decisions as transactions. A transaction applies all of its operations or none, and names those that
- * failed:
- *
- *   applied ──▶ the outcome of each request
- *   409     ──▶ requests whose operations failed are read, and decided again; the others are sent again
- *   no answer ▶ `failed`, `maybe`. A request that is sent late finds the record changed, or its repetition
- *               finds its change
- *
- * The client remembers the last state of a resource, so most changes need no read first.
+ * Reads and changes of many resources as transactions. A transaction applies all of its operations or none, and names those
+ * that failed: the changes that share it with them are sent again.
  */
-
-import type { Failed, Key } from "../../core/index.js";
-import { MOST_KNOWN } from "../../core/sightings.js";
-import { Recent } from "../../env/index.js";
+import type { Key } from "../../core/index.js";
+import { MOST_KNOWN, Sightings } from "../../core/sightings.js";
+import { chunked, Recent } from "../../env/index.js";
 import type { ConsulClient } from "./connection.js";
 import {
   type FailedOperation,
@@ -21,111 +13,62 @@ import {
   type Pair,
   transactionOf,
 } from "./connection-api.js";
-import type { Change, Changing, Step, Surroundings } from "./decide.js";
-import { failedOutcome } from "./failures.js";
 import { type Place, placeOf } from "./keys.js";
-import { byFolder, type Entry, entryOf, NOTHING } from "./records.js";
-import { ring } from "./wait-queue.js";
+import { byFolder, type Entry, entryOf } from "./records.js";
 
 /** Consul rejects more than 512 KiB of JSON. */
 const MOST_BYTES = 400_000;
 /** The text of a value grows by this in base64, in bytes of a character. */
 const BYTES_PER_CHARACTER = 4;
 
-export interface Rules<Request, Outcome> {
-  decide(entry: Entry, request: Request, world: Surroundings, place: Place): Step<Outcome>;
-  /** Whether to start from the guess that nothing is stored. */
-  readonly guess: boolean;
-  /** The outcome where Consul delays locks after the end of a session of another program. */
-  readonly delayed?: Outcome;
-}
-
 /** Of these an applied transaction has no result. */
 const SILENT = new Set<Operation["verb"]>(["delete", "delete-cas", "check-not-exists"]);
 
-interface Open<Request, Outcome> {
-  readonly request: Request;
+/** Operations on a resource that apply together, if all their conditions hold. */
+export interface Writing {
   readonly place: Place;
-  entry: Entry | undefined;
-  /** Whether the state was read in this call. */
-  isRead: boolean;
-  step?: Changing<Outcome>;
-  outcome?: Outcome | Failed;
-}
-
-/** A change that is about to be sent. */
-interface Sent<Request, Outcome> {
-  readonly one: Open<Request, Outcome>;
-  readonly step: Changing<Outcome>;
   readonly operations: readonly Operation[];
 }
 
+/** What became of a change: applied, at an index, with the pairs that its last operation read; or why it was rejected. */
+export type Applied =
+  | { readonly index: number; readonly read: readonly Pair[] }
+  | { readonly rejected: readonly string[] }
+  | { readonly error: unknown };
+
 export class Transactor {
-  /** A change based on a known state needs no read first. */
-  readonly #known = new Recent<Entry>(MOST_KNOWN);
+  /** The last state of a resource. A change based on it needs no read first. */
+  readonly known = new Recent<Entry>(MOST_KNOWN);
 
-  constructor(
-    readonly client: ConsulClient,
-    /** Called when Consul says that a session has ended. */
-    readonly sessionLost: (session: string) => void,
-  ) {}
+  readonly #sightings = new Sightings();
 
-  /**
-   * Returns one outcome per request, in order. No two requests have the same key.
-   * @param surroundings of each round: the session may change between two
-   */
-  async settle<Request extends Key, Outcome>(
-    requests: readonly Request[],
-    rules: Rules<Request, Outcome>,
-    surroundings: () => Promise<Surroundings>,
-    deadlineMs: number,
-  ): Promise<(Outcome | Failed)[]> {
-    const all = requests.map((request): Open<Request, Outcome> => {
-      const place = placeOf(this.client.connection.prefix, request);
-      const entry = this.#known.get(place.folder) ?? (rules.guess ? NOTHING : undefined);
-      return { request, place, entry, isRead: false };
-    });
-    for (let open = all; open.length > 0; open = open.filter(({ outcome }) => !outcome)) {
-      try {
-        const world = await surroundings();
-        for (const one of open) decide(one, rules, world);
-        const undecided = open.filter(({ outcome }) => !outcome);
-        const changes = undecided.flatMap((one) => (one.step ? [sentOf(one, one.step)] : []));
-        const reads = undecided.filter(({ step }) => !step);
-        await Promise.all([
-          ...chunked(changes).map((some) => this.#change(some, rules, world, deadlineMs)),
-          this.#read(reads, world, deadlineMs),
-        ]);
-      } catch (error) {
-        // Nothing of these was sent, or their changes were rejected.
-        for (const one of open) one.outcome ??= failedOutcome(error, "no");
-      }
-    }
-    return all.map(({ outcome }) => outcome as Outcome | Failed);
+  constructor(readonly client: ConsulClient) {}
+
+  /** Remembers a state that was read or made. */
+  saw({ folder }: Place, entry: Entry): void {
+    if (entry.owner) this.#sightings.taken(folder);
+    this.known.set(folder, entry);
+  }
+
+  /** How long this client has seen the resource free. */
+  freeForMs({ folder }: Place, { recordIndex }: Entry): number {
+    const nowMs = this.client.connection.env.clock.monotonic();
+    return this.#sightings.freeForMs(folder, recordIndex, 0, nowMs);
   }
 
   /** Reads the state of each key. @throws LeaseholdError */
   async entries(keys: readonly Key[], deadlineMs: number): Promise<Entry[]> {
     const { prefix } = this.client.connection;
     const places = keys.map((key) => placeOf(prefix, key));
-    const found = byFolder(
-      prefix,
-      await this.tree(
-        places.map(({ folder }) => folder),
-        deadlineMs,
-      ),
-    );
+    const folders = places.map(({ folder }) => folder);
+    const found = byFolder(prefix, await this.tree(folders, deadlineMs));
     return places.map((place) => entryOf(place, found.get(place.folder)));
   }
 
   /** Reads everything that begins with one of these texts. @throws LeaseholdError */
   async tree(texts: readonly string[], deadlineMs: number): Promise<readonly Pair[]> {
-    const chunks: string[][] = [];
-    for (let at = 0; at < texts.length; at += MOST_OPERATIONS) {
-      chunks.push(texts.slice(at, at + MOST_OPERATIONS));
-    }
     const answers = await Promise.all(
-      chunks.map((some) => {
+      chunked(texts, MOST_OPERATIONS).map((some) => {
         const operations = some.map((key): Operation => ({ verb: "get-tree", key }));
         return this.client.transaction(transactionOf(operations), deadlineMs);
       }),
@@ -134,174 +77,61 @@ export class Transactor {
   }
 
   /** Applies each change unless its resource has changed meanwhile; returns which were. @throws LeaseholdError */
-  async each(
-    changes: readonly { readonly place: Place; readonly operations: readonly Operation[] }[],
-    deadlineMs: number,
-  ): Promise<boolean[]> {
-    for (const { place } of changes) this.#known.delete(place.folder);
-    const applied = changes.map(() => true);
-    const open = changes.map(({ operations }, at) => ({ at, operations }));
-    for (const chunk of chunked(open)) {
-      for (let some = chunk; some.length > 0; ) {
-        const transaction = transactionOf(some.flatMap(({ operations }) => operations));
-        const { failed } = await this.client.transaction(transaction, deadlineMs);
-        if (failed.length === 0) break;
-        const wrong = failedOf(some, failed);
-        for (const { at } of wrong.keys()) applied[at] = false;
-        some = some.filter((one) => !wrong.has(one));
+  async each(writings: readonly Writing[], deadlineMs: number): Promise<boolean[]> {
+    const applied: boolean[] = [];
+    for (const chunk of inTransactions(writings)) {
+      for (const one of await this.apply(chunk, deadlineMs)) {
+        if ("error" in one) throw one.error;
+        applied.push("index" in one);
       }
     }
     return applied;
   }
 
-  async #read<Request extends Key, Outcome>(
-    some: readonly Open<Request, Outcome>[],
-    world: Surroundings,
-    deadlineMs: number,
-  ): Promise<void> {
-    try {
-      const entries = await this.entries(
-        some.map(({ request }) => request),
-        deadlineMs,
-      );
-      for (const [at, one] of some.entries()) {
-        const entry = entries[at] as Entry;
-        world.seen(one.place, entry);
-        this.#saw(one, entry, true);
-      }
-    } catch (error) {
-      for (const one of some) one.outcome = failedOutcome(error, "no");
-    }
-  }
-
-  async #change<Request extends Key, Outcome>(
-    some: readonly Sent<Request, Outcome>[],
-    rules: Rules<Request, Outcome>,
-    world: Surroundings,
-    deadlineMs: number,
-  ): Promise<void> {
-    const operations = some.flatMap((sent) => sent.operations);
-    try {
-      const transaction = transactionOf(operations);
-      const { failed, pairs } = await this.client.transaction(transaction, deadlineMs);
-      if (failed.length > 0) return this.#onRejected(some, failed, rules, world);
-      await this.#onApplied(some, pairs, deadlineMs);
-    } catch (error) {
-      for (const { one, step } of some) {
-        this.#known.delete(one.place.folder);
-        one.outcome = failedOutcome(error);
-        if (one.outcome.applied === "maybe") step.change.inDoubt?.();
-      }
-    }
-  }
-
-  async #onApplied<Request extends Key, Outcome>(
-    some: readonly Sent<Request, Outcome>[],
-    pairs: readonly Pair[],
-    deadlineMs: number,
-  ): Promise<void> {
-    // All writes of a transaction have its index, the newest.
-    const index = Math.max(0, ...pairs.map(({ ModifyIndex }) => ModifyIndex));
-    let next = 0;
-    const woken: { readonly one: Open<Request, Outcome>; readonly entry: Entry }[] = [];
-    for (const { one, step } of some) {
-      const { entryAt, operations } = step.change;
-      next += operations.filter(({ verb }) => !SILENT.has(verb)).length;
-      const start = next;
-      // What the change reads comes last, and is all that is left of its resource.
-      while (!entryAt && pairs[next]?.Key.startsWith(one.place.folder)) next += 1;
-      const entry = entryAt?.(index) ?? entryOf(one.place, pairs.slice(start, next));
-      this.#saw(one, entry, entryAt === null);
-      // A waiter that was added decides for itself.
-      if (!step.outcomeAt) continue;
-      one.outcome = step.outcomeAt(index);
-      if (entryAt === null && entry.owner === null && entry.waiters.length > 0) {
-        woken.push({ one, entry });
-      }
-    }
-    await this.#wake(woken, deadlineMs);
-  }
-
-  /** Wakes the head of each queue; after that of a dead client, the next. */
-  async #wake<Request extends Key, Outcome>(
-    some: readonly { readonly one: Open<Request, Outcome>; readonly entry: Entry }[],
-    deadlineMs: number,
-  ): Promise<void> {
-    let open = some.map(({ one, entry }) => ({ ...one, waiters: entry.waiters }));
-    while (open.length > 0) {
-      const rings = open.flatMap(({ place, request, waiters: [head] }) => {
-        if (!head) return [];
-        const { namespace, resource } = request;
-        return [
-          { place, operations: [ring(place, head, { namespace, resource, wakes: head.grantId })] },
-        ];
-      });
+  /** @param writings for one transaction; what becomes of one is nothing to the others, unless the answer is lost */
+  async apply(writings: readonly Writing[], deadlineMs: number): Promise<Applied[]> {
+    for (const { place } of writings) this.known.delete(place.folder);
+    const applied = new Map<Writing, Applied>();
+    for (let open = writings; open.length > 0; open = open.filter((one) => !applied.has(one))) {
       try {
-        const applied = await this.each(rings, deadlineMs);
-        open = open
-          .filter((_, at) => !applied[at])
-          .map((one) => ({ ...one, waiters: one.waiters.slice(1) }))
-          .filter(({ waiters }) => waiters.length > 0);
-      } catch {
-        // Waiters poll. The resources are free all the same.
-        return;
+        const transaction = transactionOf(open.flatMap(({ operations }) => operations));
+        const { failed, pairs } = await this.client.transaction(transaction, deadlineMs);
+        for (const [one, rejected] of failedOf(open, failed)) applied.set(one, { rejected });
+        if (failed.length === 0) noteApplied(open, pairs, applied);
+      } catch (error) {
+        for (const one of open) applied.set(one, { error });
       }
     }
-  }
-
-  #onRejected<Request extends Key, Outcome>(
-    some: readonly Sent<Request, Outcome>[],
-    failed: readonly FailedOperation[],
-    { delayed }: Rules<Request, Outcome>,
-    { session }: Surroundings,
-  ): void {
-    for (const [{ one }, whats] of failedOf(some, failed)) {
-      // The state is not what it was taken for.
-      this.#known.delete(one.place.folder);
-      one.entry = undefined;
-      one.isRead = false;
-      if (whats.some((what) => what.includes("invalid session"))) this.sessionLost(session);
-      if (delayed !== undefined && whats.some((what) => /lock.delay/i.test(what))) {
-        one.outcome = delayed;
-      }
-    }
-  }
-
-  #saw<Request, Outcome>(one: Open<Request, Outcome>, entry: Entry, isRead: boolean): void {
-    one.entry = entry;
-    one.isRead = isRead;
-    this.#known.set(one.place.folder, entry);
+    return writings.map((one) => applied.get(one) as Applied);
   }
 }
 
-function decide<Request, Outcome>(
-  one: Open<Request, Outcome>,
-  rules: Rules<Request, Outcome>,
-  world: Surroundings,
+function noteApplied(
+  open: readonly Writing[],
+  pairs: readonly Pair[],
+  applied: Map<Writing, Applied>,
 ): void {
-  delete one.step;
-  if (!one.entry) return;
-  const step = rules.decide(one.entry, one.request, world, one.place);
-  if ("change" in step) one.step = step;
-  else if (one.isRead) one.outcome = step.outcome;
-}
-
-function sentOf<Request, Outcome>(
-  one: Open<Request, Outcome>,
-  step: Changing<Outcome>,
-): Sent<Request, Outcome> {
-  const { operations, entryAt }: Change = step.change;
-  const reading: Operation[] = entryAt ? [] : [{ verb: "get-tree", key: one.place.folder }];
-  return { one, step, operations: [...operations, ...reading] };
+  // All writes of a transaction have its index, the newest.
+  const index = Math.max(0, ...pairs.map(({ ModifyIndex }) => ModifyIndex));
+  let next = 0;
+  for (const one of open) {
+    const { place, operations } = one;
+    const isRead = operations.at(-1)?.verb === "get-tree";
+    next += operations.filter(({ verb }) => verb !== "get-tree" && !SILENT.has(verb)).length;
+    const start = next;
+    // What the change reads comes last, and is all that is left of its resource.
+    while (isRead && pairs[next]?.Key.startsWith(place.folder)) next += 1;
+    applied.set(one, { index, read: pairs.slice(start, next) });
+  }
 }
 
 /** The changes whose operations failed, and why. */
-function failedOf<One extends { readonly operations: readonly Operation[] }>(
-  some: readonly One[],
+function failedOf(
+  some: readonly Writing[],
   failed: readonly FailedOperation[],
-): Map<One, string[]> {
+): Map<Writing, string[]> {
   const owners = some.flatMap((one) => one.operations.map(() => one));
-  const wrong = new Map<One, string[]>();
+  const wrong = new Map<Writing, string[]>();
   for (const { at, what } of failed) {
     const one = owners[at];
     if (one) wrong.set(one, [...(wrong.get(one) ?? []), what]);
@@ -310,9 +140,7 @@ function failedOf<One extends { readonly operations: readonly Operation[] }>(
 }
 
 /** Splits changes into transactions that Consul accepts. */
-function chunked<One extends { readonly operations: readonly Operation[] }>(
-  items: readonly One[],
-): One[][] {
+export function inTransactions<One extends Writing>(items: readonly One[]): One[][] {
   const chunks: One[][] = [];
   let [operations, bytes] = [MOST_OPERATIONS, 0];
   for (const item of items) {

@@ -8,12 +8,12 @@ import {
   type Page,
   resourceOfCursor,
 } from "../../core/index.js";
-import { zip } from "../../env/index.js";
+import { compareUtf8, zip } from "../../env/index.js";
 import type { ConsulClient } from "./connection.js";
 import type { Operation, Pair } from "./connection-api.js";
-import { put } from "./decide.js";
 import { keyOfFolder, type Place, placeOf, recordsBelow, renewalsFolder } from "./keys.js";
-import { type OwnGrants, ownId } from "./own-grants.js";
+import { put } from "./lease-save.js";
+import type { OwnGrants } from "./own-grants.js";
 import {
   byFolder,
   type Entry,
@@ -61,7 +61,7 @@ export class Views {
   async list(query: ListQuery): Promise<Page<LeaseView>> {
     this.client.checkOpen();
     const { namespace, prefix = "", states, renewedOnly = false, limit = 100, cursor } = query;
-    const after = cursor === undefined ? null : bytesOf(resourceOfCursor(cursor));
+    const after = cursor === undefined ? null : resourceOfCursor(cursor);
     const texts = [recordsBelow(this.#prefix, namespace, prefix), this.#renewals];
     const pairs = await this.transactor.tree(texts, this.client.deadline(READ_TIMEOUT_MS));
     const renewals = this.#renewalsIn(pairs);
@@ -69,9 +69,8 @@ export class Views {
       .filter(({ key }) => key.namespace === namespace && key.resource.startsWith(prefix))
       .filter(({ entry }) => !states || states.includes(stateOf(entry)))
       .filter(({ entry }) => !renewedOnly || renewedAtOf(entry, renewals) !== null)
-      .map((known) => ({ ...known, bytes: bytesOf(known.key.resource) }))
-      .filter(({ bytes }) => after === null || compared(bytes, after) > 0)
-      .sort((a, b) => compared(a.bytes, b.bytes));
+      .filter(({ key }) => after === null || compareUtf8(key.resource, after) > 0)
+      .sort((a, b) => compareUtf8(a.key.resource, b.key.resource));
     const items = found.slice(0, limit);
     const last = found.length > limit ? items.at(-1) : undefined;
     return {
@@ -132,20 +131,9 @@ export class Views {
     return record && { key, place: placeOf(this.#prefix, key), entry: { ...entry, record } };
   }
 
-  #view({ key, place, entry }: Known, renewals: ReadonlyMap<string, string>): LeaseView {
-    const own = this.own.get(ownId(place, entry.record.identity));
+  #view({ key, entry }: Known, renewals: ReadonlyMap<string, string>): LeaseView {
+    const own = this.own.get(key, entry.record.identity);
     const leftMs = own ? own.untilMs - this.client.connection.env.clock.monotonic() : null;
     return viewOf(key, entry, leftMs, renewals);
   }
-}
-
-const encoder = new TextEncoder();
-
-function bytesOf(text: string): Uint8Array {
-  return encoder.encode(text);
-}
-
-function compared(a: Uint8Array, b: Uint8Array): number {
-  const at = a.findIndex((byte, index) => byte !== b[index]);
-  return at < 0 ? a.length - b.length : (a[at] as number) - (b[at] ?? -1);
 }

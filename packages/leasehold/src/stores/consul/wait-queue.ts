@@ -10,29 +10,25 @@
  * A waiter that is added before the transaction that frees the resource is in the queue which that transaction
  * reads. One that is added later finds the resource free.
  */
-import { type AcquireRequest, MOST_AWAITED } from "../../core/index.js";
+import { type Key, MOST_AWAITED, type QueuedWaiter } from "../../core/index.js";
 import { grantIdOf } from "../../env/index.js";
 import type { Operation } from "./connection-api.js";
 import { identityOf, type Place } from "./keys.js";
 import type { Entry, Waiter } from "./records.js";
+import type { Transactor } from "./transactions.js";
 
-/** The number of waiters before a request, and its own one. */
-export function positionOf(
-  { waiters }: Entry,
-  leaseId: string,
-): { readonly ahead: number; readonly own: Waiter | undefined } {
+export function waiterIn({ waiters }: Entry, leaseId: string): Waiter | undefined {
   const id = identityOf(leaseId);
-  const at = waiters.findIndex((one) => one.id === id);
-  return { ahead: at < 0 ? waiters.length : at, own: waiters[at] };
+  return waiters.find((one) => one.id === id);
 }
 
 export function addWaiter(
   { queue }: Place,
-  { leaseId, holder }: AcquireRequest,
+  { leaseId, holder }: QueuedWaiter,
   session: string,
-): Operation[] {
+): Operation {
   const value = JSON.stringify({ holder, grantId: grantIdOf(leaseId) });
-  return [{ verb: "lock", key: queue + identityOf(leaseId), value, session }];
+  return { verb: "lock", key: queue + identityOf(leaseId), value, session };
 }
 
 /** What a bell says. */
@@ -42,9 +38,40 @@ export interface Bell {
   readonly wakes: string;
 }
 
-/** Wakes a waiter; fails if its client's session has ended. */
-export function ring(place: Place, waiter: Waiter, bell: Bell): Operation {
-  const { session } = waiter;
+/** A resource that was freed, and its queue. */
+export interface Freed {
+  readonly key: Key;
+  readonly place: Place;
+  readonly waiters: readonly Waiter[];
+}
+
+/** Wakes the head of each queue; after that of a client whose session has ended, the next. */
+export async function wakeHeads(
+  transactor: Transactor,
+  freed: readonly Freed[],
+  deadlineMs: number,
+): Promise<void> {
+  for (let open = freed; open.length > 0; ) {
+    open = open.filter(({ waiters }) => waiters.length > 0);
+    const rings = open.map(({ key, place, waiters }) => {
+      const operations = waiters.slice(0, 1).map((head) => ring(place, head, key));
+      return { place, operations };
+    });
+    try {
+      const applied = await transactor.each(rings, deadlineMs);
+      open = open.flatMap((one, at) =>
+        applied[at] ? [] : [{ ...one, waiters: one.waiters.slice(1) }],
+      );
+    } catch {
+      // Waiters poll. The resources are free all the same.
+      return;
+    }
+  }
+}
+
+function ring(place: Place, waiter: Waiter, { namespace, resource }: Key): Operation {
+  const { session, grantId: wakes } = waiter;
+  const bell: Bell = { namespace, resource, wakes };
   return { verb: "lock", key: bellOf(place, waiter), value: JSON.stringify(bell), session };
 }
 
@@ -57,8 +84,10 @@ export function withoutWaiters(place: Place, waiters: readonly Waiter[]): Operat
 }
 
 /** The waiter of a granted request, and those before it, which are passed over. */
-export function served({ waiters }: Entry, own: Waiter): readonly Waiter[] {
-  const before = waiters.filter(({ createIndex }) => createIndex < own.createIndex);
+export function served(entry: Entry, leaseId: string | null): readonly Waiter[] {
+  const own = leaseId === null ? undefined : waiterIn(entry, leaseId);
+  if (!own) return [];
+  const before = entry.waiters.filter(({ createIndex }) => createIndex < own.createIndex);
   return [...before.slice(0, MOST_AWAITED), own];
 }
 
