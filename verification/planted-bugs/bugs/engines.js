@@ -85,8 +85,8 @@ export const ZOOKEEPER = [
     name: "zookeeper-renewal-over-a-mark",
     what: "A renewal overwrites any version, and so also the mark of an operator's revocation.",
     file: "packages/leasehold/src/stores/zookeeper/decide.ts",
-    find: "const stat = await talk.link.setData(node.path, data, node.version, talk.deadlineMs);",
-    by: "const stat = await talk.link.setData(node.path, data, -1, talk.deadlineMs);",
+    find: "const setting = talk.link.setData(path, encode(record), version, talk.deadlineMs);",
+    by: "const setting = talk.link.setData(path, encode(record), -1, talk.deadlineMs);",
     check: tested(
       "tests/conformance/zookeeper.test.ts",
       "is refused after a revoke, before and after others take over",

@@ -207,12 +207,12 @@ export const STRANGERS_1 = [
     name: "stranger-renewal-shortens",
     what: "A renewal for a shorter time ends the grant sooner than its holder was promised before.",
     file: ZOOKEEPER,
-    find: "      // Never shortens a grant.\n      const lengthMs = Math.max(request.ttlMs, Math.ceil(grant.untilMs - sentMs));",
-    by: "      const lengthMs = request.ttlMs;",
+    find: "const ttlMs = Math.ceil(outcome.remainingMs);",
+    by: "const { ttlMs } = request;",
     also: [
       {
-        find: "const promisedMs = Math.max(sentMs + request.ttlMs, grant.untilMs);",
-        by: "const promisedMs = sentMs + request.ttlMs;",
+        find: "return trusted(outcome, talk, sentMs);",
+        by: "return trusted({ ...outcome, remainingMs: ttlMs }, talk, sentMs);",
       },
     ],
   },

@@ -56,9 +56,9 @@ export const STRANGERS_3 = [
   {
     name: "stranger-zookeeper-repeated-acquire-whole-ttl",
     what: "A repeated acquire in ZooKeeper gets its whole TTL as the remaining time, although the grant ends when the first one's TTL is over, so its holder trusts it while another one has the lease.",
-    file: `${STORES}/zookeeper/decide-acquire.ts`,
-    find: "      return acquired(grant, talk, { sentMs, provenMs: talk.syncedMs, promisedMs: grant.untilMs });",
-    by: "      const promisedMs = sentMs + grant.ttlMs;\n      return acquired(grant, talk, { sentMs, provenMs: talk.syncedMs, promisedMs });",
+    file: `${STORES}/zookeeper/decide.ts`,
+    find: "      return trusted(outcome, talk, sentMs, talk.syncedMs);",
+    by: "      return trusted({ ...outcome, remainingMs: grant.ttlMs }, talk, sentMs, talk.syncedMs);",
   },
   {
     name: "stranger-consul-takes-a-session-that-ends-soon",

@@ -6,13 +6,11 @@ import { Own } from "../../core/own.js";
 
 import { type Env, SerialExecutor } from "../../env/index.js";
 import type { Session } from "./connection-session.js";
-import { Keeping, revoke } from "./decide.js";
-import { Holding } from "./decide-acquire.js";
-import { AGAIN, type Doubt } from "./decide-contenders.js";
+import { AGAIN, type Again, Deciding, revoke } from "./decide.js";
 import { failedOutcome, storeError, Unanswered } from "./failures.js";
 import type { Paths } from "./keys.js";
 import { idOf, type OwnGrant, type OwnGrants } from "./own-grants.js";
-import { Talk } from "./transactions.js";
+import { type Call, type Doubt, Talk } from "./transactions.js";
 import { collect, listOf, viewOf } from "./views.js";
 import { type OwnWaiter, readPosition, WaitQueue } from "./wait-queue.js";
 import type { Watches } from "./watch.js";
@@ -37,8 +35,7 @@ export class ZooKeeperLeaseStore implements port.LeaseStore {
   readonly #own: OwnGrants;
   readonly #waiters: Own<OwnWaiter>;
   readonly #watches: Watches;
-  readonly #holding: Holding;
-  readonly #keeping: Keeping;
+  readonly #deciding: Deciding;
   #closed = false;
 
   /**
@@ -62,17 +59,16 @@ export class ZooKeeperLeaseStore implements port.LeaseStore {
     };
     this.#watches = watches;
     this.#own = new Own<OwnGrant>(env.clock, this.#turns, ({ id, grant }) =>
-      this.#whileLinked((talk, doubt) => this.#keeping.end(talk, id, grant, "expired", doubt)),
+      this.#whileLinked(id, (call) => this.#deciding.end(call, grant)),
     );
     this.#waiters = new Own<OwnWaiter>(env.clock, this.#turns, ({ id, grant }) =>
-      this.#whileLinked(async (talk) => {
+      this.#whileLinked(id, async ({ talk }) => {
         const [, position] = await Promise.all([talk.sync(), readPosition(talk, grant)]);
         await queue.withdraw(talk, id, grant, position);
       }),
     );
     const queue = new WaitQueue(env.clock, this.#waiters, watches);
-    this.#holding = new Holding(env.clock, this.#own, queue);
-    this.#keeping = new Keeping(env.clock, this.#own, queue);
+    this.#deciding = new Deciding(env.clock, this.#own, queue);
   }
 
   /** Called when a connection opens. */
@@ -81,45 +77,16 @@ export class ZooKeeperLeaseStore implements port.LeaseStore {
     this.#waiters.hurry();
   }
 
-  acquire(
-    requests: readonly port.AcquireRequest[],
-    options?: port.CallOptions,
-  ): Promise<port.AcquireOutcome[]> {
-    return this.#each<port.AcquireRequest, port.AcquireOutcome>(requests, options, (request, at) =>
-      this.#inTurn(request, at, (talk, id, doubt) =>
-        this.#holding.acquire(talk, id, request, doubt),
-      ),
-    );
-  }
-
-  renew(
-    requests: readonly port.RenewRequest[],
-    options?: port.CallOptions,
-  ): Promise<port.RenewOutcome[]> {
-    return this.#each<port.RenewRequest, port.RenewOutcome>(requests, options, (request, at) =>
-      this.#inTurn(request, at, (talk, id, doubt) => this.#keeping.renew(talk, id, request, doubt)),
-    );
-  }
-
-  release(
-    requests: readonly port.ReleaseRequest[],
-    options?: port.CallOptions,
-  ): Promise<port.ReleaseOutcome[]> {
-    return this.#each<port.ReleaseRequest, port.ReleaseOutcome>(requests, options, (request, at) =>
-      this.#inTurn(request, at, (talk, id, doubt) =>
-        this.#keeping.end(talk, id, request, "released", doubt),
-      ),
-    );
-  }
-
-  revoke(
-    requests: readonly port.RevokeRequest[],
-    options?: port.CallOptions,
-  ): Promise<port.RevokeOutcome[]> {
-    return this.#each<port.RevokeRequest, port.RevokeOutcome>(requests, options, (request, at) =>
-      this.#settle(at.talks, at.deadlineMs, (talk, doubt) => revoke(talk, request, doubt), true),
-    );
-  }
+  readonly acquire: port.LeaseStore["acquire"] = this.#each((call, request: port.AcquireRequest) =>
+    this.#deciding.acquire(call, request),
+  );
+  readonly renew: port.LeaseStore["renew"] = this.#each((call, request: port.RenewRequest) =>
+    this.#deciding.renew(call, request),
+  );
+  readonly release: port.LeaseStore["release"] = this.#each((call, request: port.ReleaseRequest) =>
+    this.#deciding.end(call, request),
+  );
+  readonly revoke: port.LeaseStore["revoke"] = this.#each(revoke);
 
   async get(keys: readonly port.Key[]): Promise<(port.LeaseView | null)[]> {
     return this.#read((talk) => Promise.all(keys.map((key) => viewOf(talk, key))));
@@ -155,10 +122,10 @@ export class ZooKeeperLeaseStore implements port.LeaseStore {
   }
 
   /** Without a connection there is nothing to do: onLink() runs on the next one. */
-  async #whileLinked<T>(work: (talk: Talk, doubt: Doubt) => Promise<T>): Promise<void> {
+  async #whileLinked<T>(id: string, work: (call: Call) => Promise<T>): Promise<void> {
     if (!this.session.isLinked) return;
     const deadlineMs = this.#deadline();
-    await this.#settle(this.#talks(deadlineMs), deadlineMs, work);
+    await this.#settle(this.#talks(deadlineMs), deadlineMs, id, work);
   }
 
   #deadline(timeoutMs = DEFAULT_TIMEOUT_MS): number {
@@ -188,32 +155,37 @@ export class ZooKeeperLeaseStore implements port.LeaseStore {
   }
 
   /** Processes different locks concurrently, and requests for one lock in order. */
-  async #each<Request extends port.Key, Outcome>(
-    requests: readonly Request[],
-    { timeoutMs = DEFAULT_TIMEOUT_MS }: port.CallOptions = {},
-    decide: (
-      request: Request,
-      at: { talks: Talks; deadlineMs: number },
-    ) => Promise<Outcome | port.Failed>,
-  ): Promise<Outcome[]> {
-    const deadlineMs = this.#deadline(timeoutMs);
-    const at = { deadlineMs, talks: this.#talks(deadlineMs) };
-    const locks = new SerialExecutor();
-    const outcomes = requests.map((request) =>
-      locks.run(this.paths.lock(request), () => decide(request, at)),
-    );
-    return (await Promise.all(outcomes)) as Outcome[];
+  #each<Asked extends port.Key & { readonly leaseId?: string }, Outcome>(
+    decide: (call: Call, request: Asked) => Promise<Outcome | Again>,
+  ) {
+    return (
+      requests: readonly Asked[],
+      { timeoutMs = DEFAULT_TIMEOUT_MS }: port.CallOptions = {},
+    ): Promise<(Outcome | port.Failed)[]> => {
+      const deadlineMs = this.#deadline(timeoutMs);
+      const talks = this.#talks(deadlineMs);
+      const locks = new SerialExecutor();
+      const outcomes = requests.map((request) =>
+        locks.run(this.paths.lock(request), () => this.#inTurn(talks, deadlineMs, request, decide)),
+      );
+      return Promise.all(outcomes);
+    };
   }
 
   /** Waits for requests in flight for the same grant; starts nothing after the caller has given up. */
-  async #inTurn<Outcome>(
-    request: port.ReleaseRequest,
-    { talks, deadlineMs }: { talks: Talks; deadlineMs: number },
-    work: (talk: Talk, id: string, doubt: Doubt) => Promise<Outcome | typeof AGAIN>,
+  async #inTurn<Asked extends port.Key & { readonly leaseId?: string }, Outcome>(
+    talks: Talks,
+    deadlineMs: number,
+    request: Asked,
+    decide: (call: Call, request: Asked) => Promise<Outcome | Again>,
   ): Promise<Outcome | port.Failed> {
-    const id = idOf(this.paths, request, request.leaseId);
+    const { leaseId } = request;
+    const work = (call: Call) => decide(call, request);
+    // Not repeated after a lost response: that of an operator could end the next grant.
+    if (leaseId === undefined) return this.#settle(talks, deadlineMs, "", work, true);
+    const id = idOf(this.paths, request, leaseId);
     const settled = await this.#own.inTurn(id, deadlineMs, () =>
-      this.#settle(talks, deadlineMs, (talk, doubt) => work(talk, id, doubt)),
+      this.#settle(talks, deadlineMs, id, work),
     );
     if (settled) return settled;
     const busy = "not sent: another request for the same grant was in flight until the timeout";
@@ -224,13 +196,14 @@ export class ZooKeeperLeaseStore implements port.LeaseStore {
   async #settle<Outcome>(
     talks: Talks,
     deadlineMs: number,
-    work: (talk: Talk, doubt: Doubt) => Promise<Outcome | typeof AGAIN>,
+    id: string,
+    work: (call: Call) => Promise<Outcome | Again>,
     once = false,
   ): Promise<Outcome | port.Failed> {
     const doubt: Doubt = { unknown: false, careful: false };
     for (;;) {
       try {
-        const outcome = await work(await talks(), doubt);
+        const outcome = await work({ talk: await talks(), id, doubt });
         if (outcome !== AGAIN) return outcome;
       } catch (error) {
         const over = this.env.clock.monotonic() >= deadlineMs || (once && doubt.unknown);

@@ -1,23 +1,35 @@
 /** Reads and writes one lock, within a call's time and on one connection. */
-import type { Key } from "../../core/index.js";
+import type { Key, LeaseRecord } from "../../core/index.js";
 import type { Link } from "./connection.js";
 import { type Driver, exact, MODES, type Stat } from "./connection-driver.js";
-import { isRefused } from "./failures.js";
-import { inOrder, type Paths, stepsTo, waitersInOrder } from "./keys.js";
+import { type Code, isRefused, Refused } from "./failures.js";
+import {
+  contenderOf,
+  contenderPrefix,
+  inOrder,
+  type Paths,
+  stepsTo,
+  waitersInOrder,
+} from "./keys.js";
 import {
   type ContenderRecord,
   decode,
+  type Ended,
   encode,
+  type GrantRecord,
   type LockRecord,
   type WaiterRecord,
 } from "./records.js";
 
-/** A lock at one instant. */
-export interface Seen {
+/** What the znode of a lock says. */
+export interface LockState {
   /** Stat of its znode; null if there is none. */
   readonly stat: Stat | null;
-  readonly data: Buffer | undefined;
   readonly record: LockRecord | null;
+}
+/** A lock at one instant. */
+export interface Seen extends LockState {
+  readonly data: Buffer | undefined;
   /** In order; the first holds the lock. */
   readonly contenders: readonly string[];
 }
@@ -25,13 +37,19 @@ const NOTHING: Seen = { stat: null, data: undefined, record: null, contenders: [
 
 export interface Contender {
   readonly path: string;
-  readonly stat: Stat;
+  readonly version: number;
   readonly token: number;
   /** The session it lives with. */
   readonly owner: string;
+  readonly holder: string;
   /** Null for another kind of client. */
   readonly record: ContenderRecord | null;
-  readonly data: Buffer | undefined;
+  /** Times by the leader's wall clock. */
+  readonly grantedAtMs: number;
+  /** Null if it never was. */
+  readonly renewedAtMs: number | null;
+  /** When its TTL ends, or the TTL that it had when an operator revoked it. */
+  readonly dueMs: number;
 }
 
 /** A change, applied completely or not at all. */
@@ -39,6 +57,22 @@ export type Change =
   | { readonly create: string; readonly data: Buffer; readonly ephemeral?: true }
   | { readonly set: string; readonly data: Buffer; readonly version: number }
   | { readonly remove: string };
+
+/** Tracks whether a request may have taken effect without confirmation. */
+export interface Doubt {
+  unknown: boolean;
+  /** A response was lost, or its effect is unconfirmed: sync before the next read. */
+  careful: boolean;
+}
+
+/** One attempt to decide a request. */
+export interface Call {
+  readonly talk: Talk;
+  /** See {@link idOf}; empty for a request without a lease id. */
+  readonly id: string;
+  /** That of all attempts. */
+  readonly doubt: Doubt;
+}
 
 /** The requests of one call, or of one batch, on one connection. */
 export class Talk {
@@ -76,14 +110,19 @@ export class Talk {
 
   async #sync(): Promise<number> {
     const { link, paths, deadlineMs } = this;
+    const stat = await this.below(paths.sync, () => {
+      this.#syncedMs = link.env.clock.monotonic();
+      return link.setData(paths.sync, Buffer.alloc(0), -1, deadlineMs);
+    });
+    return timeOf(stat);
+  }
+
+  /** Writes to a znode or below it, after creating that znode if it is missing. */
+  async below<T extends object>(path: string, write: () => Promise<T | Refused>): Promise<T> {
     for (;;) {
-      try {
-        this.#syncedMs = link.env.clock.monotonic();
-        return timeOf(await link.setData(paths.sync, Buffer.alloc(0), -1, deadlineMs));
-      } catch (error) {
-        if (!isRefused(error, "NO_NODE")) throw error;
-        await this.make(paths.sync);
-      }
+      const done = await refusedOr(write(), "NO_NODE");
+      if (!(done instanceof Refused)) return done;
+      await this.make(path);
     }
   }
 
@@ -136,9 +175,21 @@ export class Talk {
     const found = await orNull(this.link.getData(path, this.deadlineMs));
     if (!found) return null;
     const { stat, data } = found;
-    const owner = stat.ephemeralOwner.toString("hex");
+    const { version } = stat;
     const record = decode<ContenderRecord>(data);
-    return { path, stat, token: exact(stat.czxid), owner, record, data };
+    const revoked = record?.revoked;
+    const writtenAtMs = timeOf(stat);
+    return {
+      path,
+      version,
+      token: exact(stat.czxid),
+      owner: stat.ephemeralOwner.toString("hex"),
+      holder: record?.holder ?? foreignHolder(data, name),
+      record,
+      grantedAtMs: exact(stat.ctime),
+      renewedAtMs: revoked ? revoked.renewedAtMs : version > 0 ? writtenAtMs : null,
+      dueMs: revoked?.freeAtMs ?? writtenAtMs + (record?.ttlMs ?? 0),
+    };
   }
 
   /**
@@ -183,29 +234,122 @@ export function timeOf(stat: Stat): number {
   return exact(stat.mtime);
 }
 
-/** When it was renewed last, by the leader's wall clock; null if never. */
-export function renewedAtOf({ stat, record }: Contender): number | null {
-  if (record?.revoked) return record.revoked.renewedAtMs;
-  return stat.version > 0 ? timeOf(stat) : null;
+/**
+ * The grant of the first contender, for the rules. It excludes others for as long as its znode exists: how long that
+ * still is, is unknown of another kind of client, and after the TTL. Of its lease id, only its holder knows.
+ * @param nowMs the leader's time
+ */
+export function grantOf(contender: Contender, nowMs: number): LeaseRecord {
+  const { holder, token, record, grantedAtMs, renewedAtMs, dueMs } = contender;
+  const { ttlMs = 0, metadata = null } = record ?? {};
+  const isDated = record !== null && nowMs < dueMs;
+  return {
+    leaseId: "",
+    holder,
+    token,
+    ttlMs,
+    grantedAtMs,
+    renewedAtMs,
+    expiresAtMs: isDated ? Math.min(dueMs, nowMs + ttlMs) : Number.POSITIVE_INFINITY,
+    ended: record?.revoked ? "revoked" : null,
+    metadata,
+  };
+}
+
+/**
+ * The last grant of a free lock, for the rules; null: it has had none.
+ * @param leaseId that of the request: the lock says whether it is that of the grant
+ * @param endedAtMs when the lock became free
+ */
+export function lastGrantOf(
+  { stat, record }: LockState,
+  leaseId: string,
+  endedAtMs: number,
+): LeaseRecord | null {
+  if (!stat) return null;
+  const { contender, holder = "", ttlMs = 0, metadata = null, ended } = record ?? {};
+  const { state = "expired", token = 0, grantedAtMs = 0, renewedAtMs = null } = ended ?? {};
+  return {
+    leaseId: contender === contenderOf(leaseId) ? leaseId : "",
+    holder,
+    token,
+    ttlMs,
+    grantedAtMs,
+    renewedAtMs,
+    expiresAtMs: endedAtMs,
+    ended: state === "expired" ? null : state,
+    metadata,
+  };
+}
+
+/** The name of a holder that is another kind of client. */
+function foreignHolder(data: Buffer | undefined, name: string): string {
+  const text = data?.toString() ?? "";
+  // Excludes control characters, which a terminal would act on.
+  return /^[^\p{Cc}\ufffd]{1,256}$/u.test(text) ? text : name;
+}
+
+/** The changes that end the grant of this contender. */
+export function endingOf(
+  talk: Talk,
+  key: Key,
+  { path, record, token, grantedAtMs, renewedAtMs }: Contender,
+  { stat, record: last }: LockState,
+  state: Ended["state"],
+): Change[] {
+  if (!record || last?.contender !== record.contender || !stat) return [{ remove: path }];
+  const revoked = state === "expired" && record.revoked !== undefined;
+  const ended = { state: revoked ? "revoked" : state, token, grantedAtMs, renewedAtMs } as const;
+  return [{ remove: path }, trace(talk.paths.lock(key), stat.version, record, ended)];
+}
+
+/** The contender of a lease id. */
+export function ownOf({ contenders }: Seen, leaseId: string): string | undefined {
+  const prefix = contenderPrefix(contenderOf(leaseId));
+  return contenders.find((name) => name.startsWith(prefix));
 }
 
 /** The change that records the end of a grant. */
 export function trace(
   path: string,
   version: number,
-  { contender, grantId, holder, ttlMs, metadata }: ContenderRecord,
-  ended: NonNullable<LockRecord["ended"]>,
+  { contender, grantId, holder, ttlMs, metadata }: GrantRecord,
+  ended: Ended,
 ): Change {
-  const record: LockRecord = { contender, grantId, holder, ttlMs, metadata, ended };
-  return { set: path, data: encode(record), version };
+  return {
+    set: path,
+    data: encode({ contender, grantId, holder, ttlMs, metadata, ended }),
+    version,
+  };
+}
+
+/**
+ * A write that leaves the doubt whether it was applied, until it is answered.
+ * @returns why it was refused, as the state has changed
+ */
+export async function written<T>(doubt: Doubt, writing: Promise<T>): Promise<T | Refused> {
+  const { unknown } = doubt;
+  doubt.unknown = true;
+  const done = await refusedOr(writing, "NO_NODE", "BAD_VERSION", "NODE_EXISTS");
+  doubt.unknown = unknown;
+  return done;
+}
+
+/** Returns the refusal if it has one of these codes. */
+export async function refusedOr<T>(
+  doing: Promise<T>,
+  ...codes: readonly Code[]
+): Promise<T | Refused> {
+  try {
+    return await doing;
+  } catch (error) {
+    if (isRefused(error, ...codes)) return error;
+    throw error;
+  }
 }
 
 /** Returns null if the znode does not exist. */
 export async function orNull<T>(reading: Promise<T>): Promise<T | null> {
-  try {
-    return await reading;
-  } catch (error) {
-    if (isRefused(error, "NO_NODE")) return null;
-    throw error;
-  }
+  const found = await refusedOr(reading, "NO_NODE");
+  return found instanceof Refused ? null : found;
 }

@@ -8,14 +8,15 @@ import {
   type Page,
   resourceOfCursor,
 } from "../../core/index.js";
-import { digestOf, grantIdOf } from "../../env/index.js";
-import { foreignHolder } from "./decide-contenders.js";
-import { isRefused } from "./failures.js";
+import { digestOf, grantIdOf, isoTime } from "../../env/index.js";
+import { exact } from "./connection-driver.js";
+import { Refused } from "./failures.js";
 import { nameOf } from "./keys.js";
 import {
   type Contender,
-  renewedAtOf,
-  type Seen,
+  type LockState,
+  orNull,
+  refusedOr,
   type Talk,
   timeOf,
   trace,
@@ -36,13 +37,12 @@ export async function viewOf(talk: Talk, key: Key): Promise<LeaseView | null> {
 }
 
 function liveView({ namespace, resource }: Key, contender: Contender, nowMs: number): LeaseView {
-  const { record, stat, token, data, path } = contender;
-  const grantedAt = textOf(timeOf({ ...stat, mtime: stat.ctime }));
-  const common = { namespace, resource, token, grantedAt };
+  const { record, token, holder, path, dueMs, renewedAtMs } = contender;
+  const grantedAt = isoTime(contender.grantedAtMs);
+  const common = { namespace, resource, token, holder, grantedAt };
   if (!record) {
     return {
       ...common,
-      holder: foreignHolder(data, path),
       grantId: grantIdOf(digestOf(path)),
       state: "live",
       // It lasts as long as its session, which only the ensemble knows.
@@ -53,24 +53,22 @@ function liveView({ namespace, resource }: Key, contender: Contender, nowMs: num
       metadata: null,
     };
   }
-  const { holder, grantId, ttlMs, metadata, revoked } = record;
-  const renewedAtMs = renewedAtOf(contender);
-  const expiresAtMs = revoked?.freeAtMs ?? timeOf(stat) + ttlMs;
+  const { grantId, ttlMs, metadata, revoked } = record;
+  const leftMs = Math.max(0, dueMs - nowMs);
   return {
     ...common,
-    holder,
     grantId,
     ttlMs,
     metadata,
     state: revoked ? "revoked" : "live",
-    remainingMs: revoked ? 0 : Math.min(ttlMs, Math.max(0, expiresAtMs - nowMs)),
-    ...(revoked && { freeInMs: Math.max(0, expiresAtMs - nowMs) }),
-    renewedAt: renewedAtMs === null ? null : textOf(renewedAtMs),
-    expiresAt: textOf(expiresAtMs),
+    remainingMs: revoked ? 0 : Math.min(ttlMs, leftMs),
+    ...(revoked && { freeInMs: leftMs }),
+    renewedAt: renewedAtMs === null ? null : isoTime(renewedAtMs),
+    expiresAt: isoTime(dueMs),
   };
 }
 
-function endedView({ namespace, resource }: Key, { record, stat }: Seen): LeaseView | null {
+function endedView({ namespace, resource }: Key, { record, stat }: LockState): LeaseView | null {
   if (!record || !stat) return null;
   const { holder, grantId, ttlMs, metadata, ended } = record;
   // Its session ended without a record. The lock's znode was last written at the grant.
@@ -84,11 +82,11 @@ function endedView({ namespace, resource }: Key, { record, stat }: Seen): LeaseV
     ttlMs,
     metadata,
     remainingMs: 0,
-    token: ended?.token ?? timeOf({ ...stat, mtime: stat.mzxid }),
+    token: ended?.token ?? exact(stat.mzxid),
     state: ended?.state ?? "expired",
-    grantedAt: textOf(grantedAtMs),
-    renewedAt: renewedAtMs === null ? null : textOf(renewedAtMs),
-    expiresAt: textOf(ended ? timeOf(stat) : grantedAtMs + ttlMs),
+    grantedAt: isoTime(grantedAtMs),
+    renewedAt: renewedAtMs === null ? null : isoTime(renewedAtMs),
+    expiresAt: isoTime(ended ? timeOf(stat) : grantedAtMs + ttlMs),
   };
 }
 
@@ -183,7 +181,7 @@ async function collectLock(talk: Talk, key: Key, beforeMs: number): Promise<bool
   const path = talk.paths.lock(key);
   const { ended } = record;
   if (!ended) {
-    const token = timeOf({ ...stat, mtime: stat.mzxid });
+    const token = exact(stat.mzxid);
     const grantedAtMs = timeOf(stat);
     const note = { state: "expired", token, grantedAtMs, renewedAtMs: null } as const;
     await unlessMeanwhile(() => talk.commit([trace(path, stat.version, record, note)]));
@@ -196,24 +194,10 @@ async function collectLock(talk: Talk, key: Key, beforeMs: number): Promise<bool
 
 /** Reports whether it was applied. Locks that have changed meanwhile wait for the next collection. */
 async function unlessMeanwhile(work: () => Promise<unknown>): Promise<boolean> {
-  try {
-    await work();
-    return true;
-  } catch (error) {
-    if (isRefused(error, "NO_NODE", "BAD_VERSION", "NOT_EMPTY", "NODE_EXISTS")) return false;
-    throw error;
-  }
+  const codes = ["NO_NODE", "BAD_VERSION", "NOT_EMPTY", "NODE_EXISTS"] as const;
+  return !((await refusedOr(work(), ...codes)) instanceof Refused);
 }
 
-async function childrenOf(talk: Talk, path: string): Promise<string[]> {
-  try {
-    return (await talk.link.getChildren(path, talk.deadlineMs)).children;
-  } catch (error) {
-    if (isRefused(error, "NO_NODE")) return [];
-    throw error;
-  }
-}
-
-function textOf(ms: number): string {
-  return new Date(ms).toISOString();
+async function childrenOf({ link, deadlineMs }: Talk, path: string): Promise<string[]> {
+  return (await orNull(link.getChildren(path, deadlineMs)))?.children ?? [];
 }

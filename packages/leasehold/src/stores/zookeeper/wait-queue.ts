@@ -23,20 +23,14 @@
  * watches, so every waiter of this client polls once.
  */
 
-import {
-  type AcquireRequest,
-  type Grant,
-  type Key,
-  LONGEST_WAITER_MS,
-  RESERVED_MS,
-} from "../../core/index.js";
+import { type AcquireRequest, type Grant, type Key, waiterOf } from "../../core/index.js";
 import type { Own } from "../../core/own.js";
-import { type Clock, grantIdOf, Recent } from "../../env/index.js";
-import type { Doubt } from "./decide-contenders.js";
-import { isRefused } from "./failures.js";
+import { Sightings } from "../../core/sightings.js";
+import { type Clock, grantIdOf } from "../../env/index.js";
+import { exact } from "./connection-driver.js";
 import { contenderOf, inOrder, waiterPrefix } from "./keys.js";
 import { encode } from "./records.js";
-import { orNull, type Seen, type Talk, timeOf } from "./transactions.js";
+import { type Call, type LockState, orNull, type Talk, timeOf, written } from "./transactions.js";
 import type { Watches } from "./watch.js";
 
 /** A waiter of this client. Its znode exists, or is about to be created. */
@@ -66,35 +60,17 @@ export const UNREAD: QueuePosition = { waiters: [], ownIndex: -1, ahead: 0 };
 
 /** Reads the queue. The server does so after all earlier requests of this connection. */
 export async function readPosition(talk: Talk, grant: Grant): Promise<QueuePosition> {
-  return positionOf(await talk.waiters(grant), grant.leaseId);
-}
-
-function positionOf(waiters: readonly string[], leaseId: string): QueuePosition {
-  const prefix = waiterPrefix(contenderOf(leaseId));
+  const waiters = await talk.waiters(grant);
+  const prefix = waiterPrefix(contenderOf(grant.leaseId));
   const ownIndex = waiters.findIndex((name) => name.startsWith(prefix));
   return { waiters, ownIndex, ahead: ownIndex < 0 ? waiters.length : ownIndex };
 }
 
-/**
- * Returns how long a free lock is reserved for the waiters ahead. Other stores limit how many waiters count
- * (MOST_AWAITED). This one needs no limit: a dead client delays the queue only until its session ends.
- */
-export function reservedForMs(ahead: number): number {
-  return ahead * RESERVED_MS;
-}
-
-/**
- * Maximum number of free locks for which this client remembers when it first saw them free. For a lock that
- * it has forgotten, the reservation starts again.
- */
-const MOST_FREE_LOCKS = 2_000;
 /** Timeout for moving to the next waiter ahead. */
 const MOVE_UP_TIMEOUT_MS = 5_000;
 
 export class WaitQueue {
-  readonly #freeSince = new Recent<{ readonly change: string; readonly sinceMs: number }>(
-    MOST_FREE_LOCKS,
-  );
+  readonly #sightings = new Sightings();
 
   constructor(
     readonly clock: Clock,
@@ -103,66 +79,59 @@ export class WaitQueue {
   ) {}
 
   /** Tracks the waiter of this request until its expiry, or extends the expiry of a tracked one. */
-  track(id: string, { namespace, resource, leaseId, queueMs = 0 }: AcquireRequest): void {
-    const untilMs = this.clock.monotonic() + Math.min(queueMs, LONGEST_WAITER_MS);
+  track(id: string, request: AcquireRequest): void {
+    const untilMs = waiterOf(request, this.clock.monotonic())?.expiresAtMs ?? 0;
     const known = this.waiters.get(id);
     if (known) known.untilMs = Math.max(known.untilMs, untilMs);
     else {
+      const { namespace, resource, leaseId } = request;
       this.waiters.put({ id, grant: { namespace, resource, leaseId }, untilMs, watched: null });
     }
   }
 
   /** Adds a waiter at the end of the queue. */
-  async add(talk: Talk, id: string, request: AcquireRequest, doubt: Doubt): Promise<void> {
+  async add({ talk, id, doubt }: Call, request: AcquireRequest): Promise<void> {
     this.track(id, request);
     const folder = talk.paths.queue(request);
     const create = `${folder}/${waiterPrefix(contenderOf(request.leaseId))}`;
     const data = encode({ holder: request.holder });
-    for (;;) {
-      try {
-        doubt.unknown = true;
-        await talk.commit([{ create, data, ephemeral: true }]);
-        doubt.unknown = false;
-        return;
-      } catch (error) {
-        if (!isRefused(error, "NO_NODE")) throw error;
-        doubt.unknown = false;
-        await talk.make(folder);
-      }
-    }
+    await talk.below(folder, () =>
+      written(doubt, talk.commit([{ create, data, ephemeral: true }])),
+    );
   }
 
   /** Removes the waiter, if there is one, of a request that has given up or expired. */
-  async withdraw(
-    talk: Talk,
-    id: string,
-    key: Key,
-    { waiters, ownIndex }: QueuePosition,
-  ): Promise<void> {
-    await remove(talk, key, waiters.slice(Math.max(ownIndex, 0), ownIndex + 1));
-    this.#forget(id);
+  withdraw(talk: Talk, id: string, key: Key, { waiters, ownIndex }: QueuePosition): Promise<void> {
+    return this.#remove(talk, id, key, waiters.slice(Math.max(ownIndex, 0), ownIndex + 1));
   }
 
   /** Called after a grant: removes the waiter and all waiters ahead of it, which did not attempt in time. */
-  async onGranted(
-    talk: Talk,
-    id: string,
-    key: Key,
-    { waiters, ownIndex }: QueuePosition,
-  ): Promise<void> {
-    await remove(talk, key, waiters.slice(0, ownIndex + 1));
-    this.#forget(id);
+  onGranted(talk: Talk, id: string, key: Key, { waiters, ownIndex }: QueuePosition): Promise<void> {
+    return this.#remove(talk, id, key, waiters.slice(0, ownIndex + 1));
   }
 
-  /** Returns for how much longer a free lock is reserved for the waiters ahead. */
-  async reservationLeftMs(talk: Talk, key: Key, { stat }: Seen, ahead: number): Promise<number> {
-    if (!stat || ahead === 0) return 0;
-    const nowMs = this.clock.monotonic();
-    const seenAtMs = this.#firstSeenFree(talk.paths.lock(key), stat.pzxid.toString("hex"), nowMs);
+  /** Ignores waiters that are already gone. */
+  async #remove(talk: Talk, id: string, key: Key, names: readonly string[]): Promise<void> {
+    const folder = talk.paths.queue(key);
+    await Promise.all(
+      names.map((name) => orNull(talk.link.remove(`${folder}/${name}`, -1, talk.deadlineMs))),
+    );
+    const waiter = this.waiters.get(id);
+    if (waiter) this.#leaveWatch(waiter, null);
+    this.waiters.forget(id);
+  }
+
+  /**
+   * Returns for how long a lock without contenders has been free: never longer than it has.
+   * @param nowMs the leader's time
+   */
+  freeForMs(talk: Talk, key: Key, { stat }: LockState, nowMs: number): number {
+    if (!stat) return 0;
+    const zxid = exact(stat.pzxid);
+    const path = talk.paths.lock(key);
+    const seenMs = this.#sightings.freeForMs(path, zxid, zxid, this.clock.monotonic());
     // One transaction removed the contender and wrote the lock: its time is when the lock became free.
-    const freeByLeaderMs = stat.pzxid.equals(stat.mzxid) ? (await talk.sync()) - timeOf(stat) : 0;
-    const leftMs = reservedForMs(ahead) - Math.max(nowMs - seenAtMs, freeByLeaderMs);
-    return Math.max(0, Math.ceil(leftMs));
+    return stat.pzxid.equals(stat.mzxid) ? Math.max(seenMs, nowMs - timeOf(stat)) : seenMs;
   }
 
   /**
@@ -252,26 +221,4 @@ export class WaitQueue {
     }
     waiter.watched = next;
   }
-
-  #forget(id: string): void {
-    const waiter = this.waiters.get(id);
-    if (waiter) this.#leaveWatch(waiter, null);
-    this.waiters.forget(id);
-  }
-
-  /** @param change zxid of the change that removed the last contender */
-  #firstSeenFree(lock: string, change: string, nowMs: number): number {
-    const known = this.#freeSince.get(lock);
-    const sinceMs = known?.change === change ? known.sinceMs : nowMs;
-    this.#freeSince.set(lock, { change, sinceMs });
-    return sinceMs;
-  }
-}
-
-/** Ignores waiters that are already gone. */
-async function remove(talk: Talk, key: Key, waiters: readonly string[]): Promise<void> {
-  const folder = talk.paths.queue(key);
-  await Promise.all(
-    waiters.map((name) => orNull(talk.link.remove(`${folder}/${name}`, -1, talk.deadlineMs))),
-  );
 }
