@@ -36,7 +36,7 @@ export const LIBRARY: Rules = {
     "stores/postgres": ["env", "core", "store-kit", "tasks", "once", "control", "stores/source"],
     "stores/http": ["env", "core", "tasks", "once", "control", "wire", "stores/source"],
     "stores/consul": ["env", "core", "store-kit", "stores/source"],
-    "stores/etcd": ["env", "core", "stores/source"],
+    "stores/etcd": ["env", "core", "store-kit", "stores/source"],
     "stores/kubernetes": ["env", "core", "store-kit", "stores/source"],
     "stores/redis": ["env", "core", "store-kit", "stores/source"],
     "stores/sqlite": ["env", "core", "store-kit", "stores/source"],

@@ -114,17 +114,10 @@ export const STRANGERS_3 = [
   },
   {
     name: "stranger-revoke-now-ends-any-term",
-    what: "In etcd and by the rules, an operator who ends a leader's term at once and names its token ends the term of the one that leads by then, instead of getting the outcome otherToken.",
-    file: `${STORES}/etcd/decide.ts`,
-    find: '  if (request.expectedToken !== undefined && request.expectedToken !== token) {\n    return { outcome: { status: "otherToken" } };\n  }\n  if (request.free === "now") {\n    return {\n      change: ending(entry, "revoked", world, place),\n      outcomeAt: () => ({ status: "revoked", token, freeInMs: 0 }),\n    };\n  }\n',
-    by: '  if (request.free === "now") {\n    return {\n      change: ending(entry, "revoked", world, place),\n      outcomeAt: () => ({ status: "revoked", token, freeInMs: 0 }),\n    };\n  }\n  if (request.expectedToken !== undefined && request.expectedToken !== token) {\n    return { outcome: { status: "otherToken" } };\n  }\n',
-    also: [
-      {
-        file: `${LEASEHOLD}/core/rules.ts`,
-        find: "if (request.expectedToken !== undefined && request.expectedToken !== record.token) {",
-        by: 'if (request.free !== "now" && request.expectedToken !== undefined && request.expectedToken !== record.token) {',
-      },
-    ],
+    what: "An operator who ends a leader's term at once and names its token ends the term of the one that leads by then, instead of getting the outcome otherToken.",
+    file: `${LEASEHOLD}/core/rules.ts`,
+    find: "if (request.expectedToken !== undefined && request.expectedToken !== record.token) {",
+    by: 'if (request.free !== "now" && request.expectedToken !== undefined && request.expectedToken !== record.token) {',
   },
   {
     name: "stranger-crashed-tasks-are-kept-for-ever",

@@ -1,8 +1,7 @@
 /**
  * The specification: what a store does with one request, as pure functions of
- * (record or none, request, store time). The memory store applies them; the SQL, Lua and transactions of
- * the other stores say the same in their own words; the conformance suite and the history checker hold every engine
- * against them.
+ * (record or none, request, store time). Every store decides by them; the lean statements of PostgreSQL and Redis say the same of
+ * what is simple, in SQL and Lua. The conformance suite and the history checker hold every engine against them.
  *
  *        acquire            renew (same leaseId, before expiry)
  *   free ───────▶ live ─────┐

@@ -48,11 +48,10 @@ export function acquireStep(
     }
     key.write(record);
     if (outcome.status === "held") {
-      const { grantId, remainingMs } = outcome;
-      // Another program's lock is no grant, and its end may not be known.
+      const { remainingMs } = outcome;
+      // Of another program's lock, the end may not be known.
       const isKnown = remainingMs !== null && Number.isFinite(remainingMs);
-      const roundedMs = isKnown ? Math.ceil(remainingMs) : null;
-      return { ...outcome, grantId: grantId || null, remainingMs: roundedMs };
+      return { ...outcome, remainingMs: isKnown ? Math.ceil(remainingMs) : null };
     }
     if (outcome.status !== "acquired") return outcome;
     if (record === before) return withTerm(key.trusted(outcome), nowMs, textOf);

@@ -7,7 +7,7 @@ import { type ConsulClient, DEFAULT_TIMEOUT_MS } from "./connection.js";
 import { transactionOf } from "./connection-api.js";
 import { Sessions } from "./connection-session.js";
 import { failedOutcome, withStoreErrors } from "./failures.js";
-import { identityOf, renewalsFolder } from "./keys.js";
+import { identityOf, placeOf, renewalsFolder } from "./keys.js";
 import { leaseEngine, type Shared } from "./lease-engine.js";
 import type { Purpose } from "./lease-load.js";
 import { OwnGrants } from "./own-grants.js";
@@ -159,17 +159,35 @@ export class ConsulLeaseStore implements port.LeaseStore {
       this.#own.get(request, identityOf(request.leaseId)) !== undefined;
     const known = new Set(requests.filter(isKnown));
     if (known.size === 0) return acquire(requests);
-    const others = requests.filter((request) => !known.has(request));
-    const [together, ...apart] = await Promise.all([
+    // All requests for a key stay together, in their order.
+    const keys = new Set(Array.from(known, keyText));
+    const groups = Array.from(keys, (key) => requests.filter((one) => keyText(one) === key));
+    const others = requests.filter((request) => !keys.has(keyText(request)));
+    const answers = await Promise.all([
       acquire(others),
-      ...Array.from(known, async (request) => {
-        const work = () => acquire([request]);
-        const [outcome] = (await this.#own.beside(request, deadlineMs, work)) ?? [];
-        return outcome ?? failedOutcome(new StoreUnavailableError(BUSY, { outcome: "none" }));
+      ...groups.map(async (group) => {
+        const grants = group.filter((request) => known.has(request));
+        const outcomes = await this.#besideAll(grants, deadlineMs, () => acquire(group));
+        const busy = new StoreUnavailableError(BUSY, { outcome: "none" });
+        return outcomes ?? group.map(() => failedOutcome(busy));
       }),
     ]);
-    const outcomes = new Map(zip([...others, ...known], [...together, ...apart]));
+    const outcomes = new Map(zip([others, ...groups].flat(), answers.flat()));
     return requests.map((request) => outcomes.get(request) as port.AcquireOutcome);
+  }
+
+  /** In one order for all calls, so that two of them do not wait for each other. */
+  #besideAll<T>(
+    grants: readonly port.Grant[],
+    deadlineMs: number,
+    work: () => Promise<T>,
+  ): Promise<T | null> {
+    const byId = new Map(grants.map((grant) => [grant.leaseId, grant]));
+    const sorted = [...byId.keys()].sort();
+    return sorted.reduceRight<() => Promise<T | null>>(
+      (next, id) => () => this.#own.beside(byId.get(id) as port.Grant, deadlineMs, next),
+      work,
+    )();
   }
 
   /** For people, and once for all leases: that this client renews. Nothing is decided by it. */
@@ -190,4 +208,9 @@ export class ConsulLeaseStore implements port.LeaseStore {
   #wallText(): string {
     return new Date(this.#client.connection.env.clock.wall()).toISOString();
   }
+}
+
+/** Unique per key. */
+function keyText(key: port.Key): string {
+  return placeOf("", key).folder;
 }

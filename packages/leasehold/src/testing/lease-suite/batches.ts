@@ -38,6 +38,18 @@ export const batches: Section = (test, expect) => {
     ]);
   });
 
+  test("decide acquires of one key in order also where one repeats a grant that was revoked", async (t) => {
+    const keys = Array.from({ length: 20 }, (_, index) => t.key(`key ${index}`));
+    const revoked = await Promise.all(keys.map((key) => t.hold(key)));
+    await t.revokeAll(keys.map((key) => ({ ...key, free: "now" })));
+    const next = keys.map((key) => t.request(key));
+    const outcomes = await t.acquireAll([...next, ...revoked]);
+    expect(outcomes.map(({ status }) => status)).toEqual([
+      ...next.map(() => "acquired"),
+      ...revoked.map(() => "held"),
+    ]);
+  });
+
   test("decide renewals of one key in order", async (t) => {
     const held = await t.hold();
     const mine = { ...grantOf(held), ttlMs: t.longTtlMs };
