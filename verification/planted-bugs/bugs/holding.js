@@ -163,9 +163,12 @@ export const HOLDING = [
   {
     name: "same-key-twice-in-a-batch",
     what: "Two requests for one key in one batch are both answered with a grant.",
-    file: "packages/leasehold/src/core/rounds.ts",
-    find: "if (isSame) return outcome;",
-    by: "return outcome;",
-    check: tested("packages/leasehold/src/core/rounds.test.ts", "after a grant: held by it"),
+    file: "packages/leasehold/src/store-kit/key-fold.ts",
+    find: "    this.current = record;\n    this.record = record;",
+    by: "    this.record = record;",
+    check: tested(
+      "packages/leasehold/src/store-kit/deciding.test.ts",
+      "decides all requests for a key on one load, in order",
+    ),
   },
 ];

@@ -38,9 +38,9 @@ export const STRANGERS_2 = [
   {
     name: "stranger-own-grant-named-as-anothers",
     what: "If a repeated acquire stands in one batch behind another client's acquire of the same resource, the holder gets the outcome that the resource is held, by itself, instead of getting its grant again.",
-    file: `${LEASEHOLD}/core/rounds.ts`,
-    find: "    const repeated = outcome.grantId === null || outcome.grantId === grantIdOf(request.leaseId);",
-    by: "    const repeated = outcome.grantId === null;",
+    file: `${LEASEHOLD}/store-kit/groups.ts`,
+    find: "leaseIds: ids.length > 1 ? [...new Set(ids)] : ids",
+    by: "leaseIds: ids.slice(0, 1)",
   },
   {
     name: "stranger-term-waits-before-it-interrupts",

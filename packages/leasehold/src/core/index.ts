@@ -101,9 +101,7 @@ export {
 export type { ReusableLease } from "./reusable-lease.js";
 export {
   allDiffer,
-  decideAcquire,
   grantText,
-  inRounds,
   longest,
   type Merging,
   oncePerGrant,
