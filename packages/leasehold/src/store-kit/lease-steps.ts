@@ -51,7 +51,7 @@ export function acquireStep(
       const { remainingMs } = outcome;
       // Of another program's lock, the end may not be known.
       const isKnown = remainingMs !== null && Number.isFinite(remainingMs);
-      return { ...outcome, remainingMs: isKnown ? Math.ceil(remainingMs) : null };
+      return { ...outcome, remainingMs: isKnown ? wholeMs(remainingMs) : null };
     }
     if (outcome.status !== "acquired") return outcome;
     if (record === before) return withTerm(key.trusted(outcome), nowMs, textOf);
@@ -85,8 +85,13 @@ export const revokeStep: Step<RevokeRequest, RevokeOutcome> = (request, key) => 
   const { record, outcome } = rules.revoke(key.current, request, key.nowMs);
   key.write(record);
   if (outcome.status !== "revoked") return outcome;
-  return { ...outcome, freeInMs: Math.ceil(outcome.freeInMs) };
+  return { ...outcome, freeInMs: wholeMs(outcome.freeInMs) };
 };
+
+/** Rounds up, but for what the sum of two fractions adds. */
+function wholeMs(ms: number): number {
+  return Math.ceil(Math.round(ms * 1_000) / 1_000);
+}
 
 interface Granted<Status extends string> {
   readonly status: Status;

@@ -7,7 +7,7 @@ import {
   type PostgresServer,
   startPostgres,
 } from "../../../../../tests/support/engines/postgres.js";
-import type { AcquireOutcome, AcquireRequest, LeaseStore } from "../../core/index.js";
+import type { AcquireOutcome, AcquireRequest, LeaseStore, RenewOutcome } from "../../core/index.js";
 import {
   type Clock,
   grantIdOf,
@@ -337,8 +337,10 @@ describePostgres("the lease store on a server that stalls or dies", () => {
     expect((await watcher.next()).value).toEqual({ type: "resync" });
 
     await server.kill9();
-    await store.renew([asked]);
-    const [away] = await store.renew([asked]);
+    const renew = async () => (await store.renew([asked]))[0] as RenewOutcome;
+    let away = await renew();
+    // Each connection that was open says so once.
+    while (away.status === "failed" && away.applied === "maybe") away = await renew();
     expect(away).toMatchObject({ status: "failed", applied: "no", retryable: true });
     await server.start();
     expect((await watcher.next()).value).toEqual({ type: "resync" });
