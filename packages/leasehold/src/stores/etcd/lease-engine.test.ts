@@ -1,5 +1,6 @@
 /** What a change writes, compares and reads, on a cluster whose answers a test chooses. */
 import { expect, it } from "vitest";
+import type { AcquireRequest } from "../../core/index.js";
 import { nextTurn } from "../../env/index.js";
 import { operationsOn } from "../../store-kit/index.js";
 import { manualEnv } from "../../testing/index.js";
@@ -12,6 +13,7 @@ import {
   type Transaction,
 } from "./connection-api.js";
 import { EngineLeases } from "./engine-leases.js";
+import { unavailable } from "./failures.js";
 import { EtcdEngine } from "./lease-engine.js";
 import { encodeRecord, type GrantRecord } from "./records.js";
 
@@ -80,13 +82,15 @@ type RangeOperation = Extract<Operation, { request_range: unknown }>;
 /**
  * @param leftSeconds of each engine lease, as etcd says
  * @param compares false: others have changed the state of each change
+ * @param failing the method that fails
  */
-function open(state: State, leftSeconds = 9, compares = true) {
+function open(state: State, leftSeconds = 9, compares = true, failing?: string) {
   const env = manualEnv();
   const changes: Transaction[] = [];
   const client = {
     connection: { env },
     async call({ method, body }: { method: string; body: { TTL?: string } & Transaction }) {
+      if (method === failing) throw unavailable("no leader", "none");
       if (method === "LeaseGrant") return { ID: "255", TTL: body.TTL };
       if (method === "LeaseTimeToLive") return { TTL: String(leftSeconds) };
       const responses = (body.success ?? []).map((operation): Response => {
@@ -170,6 +174,16 @@ it("waiters that join at once do so one after the other, and whether or not the 
     { request_put: { key: `${QUEUE}c`, lease: "255" } },
     { request_put: { key: `${BELLS}c`, lease: "255" } },
   ]);
+});
+
+it("of several waiters that join at once, some may have when the call fails", async () => {
+  const [one, two] = ["a", "b"].map((leaseId) => ({ ...REQUEST, leaseId, queueMs: 5_000 }));
+  const failing = (asked: AcquireRequest[]) => open(HELD, 9, true, "LeaseGrant").acquire(asked);
+  expect(await failing([one as AcquireRequest])).toMatchObject([
+    { status: "failed", applied: "no" },
+  ]);
+  const both = await failing([one, two] as AcquireRequest[]);
+  expect(both).toMatchObject([{ applied: "maybe" }, { applied: "maybe" }]);
 });
 
 it("the first waiter that withdraws wakes the next one, if the resource is free", async () => {

@@ -184,8 +184,9 @@ export class EtcdEngine implements Engine<Version> {
       const written = writtenOf(change, lock === "freed", (inMs) => isoTime(wallMs + inMs));
       return { change, lease, leftMs, ...waiting, record: written };
     } catch (error) {
-      // These calls concern only engine leases: no key has changed.
-      return failedOutcome(error, "no");
+      // Most of these calls concern only engine leases: no key has changed. But some of many waiters may have joined, or left.
+      const isAlone = change.joins.length <= 1 && change.withdrawn.length <= MOST_LEAVING;
+      return failedOutcome(error, isAlone ? "no" : "maybe");
     }
   }
 
