@@ -93,6 +93,19 @@ describeZooKeeper("records on ZooKeeper", () => {
     await store.release([renewed, never]);
   });
 
+  it("say why a grant is lost, as they are now and not as its holder has last seen them", async () => {
+    const [store, other] = [await openStore("current"), await openStore("current")];
+    const [request, next] = [requestOf("r"), requestOf("r")];
+    const { namespace, resource } = request;
+    await store.acquire([request]);
+    await other.revoke([{ namespace, resource, free: "atExpiry" }]);
+    expect(only(await store.acquire([request]))).toEqual({ status: "ended" });
+    expect(only(await store.renew([request]))).toEqual({ status: "lost", reason: "revoked" });
+    await other.revoke([{ namespace, resource, free: "now" }]);
+    expect(only(await other.acquire([next]))).toMatchObject({ status: "acquired" });
+    expect(only(await store.renew([request]))).toEqual({ status: "lost", reason: "taken" });
+  });
+
   it("are as they were after a grant that a Curator client has forestalled", async () => {
     const store = await openStore("forestalled");
     const earlier = requestOf("r", { holder: "earlier", metadata: "{}" });

@@ -177,8 +177,8 @@ export const STRANGERS_2 = [
     firstMissed: true,
     what: "A grant that an operator has revoked at its expiry ends as expired, so its view and the holder's loss say expired instead of revoked.",
     file: `${STORES}/zookeeper/decide.ts`,
-    find: '      if (outcome.status === "released") {\n        known.node = null;',
-    by: "      {\n        known.node = null;",
+    find: 'if (state === "released" && known && node && isOwn && !doubt.unknown) {',
+    by: "if (known && node && isOwn && !doubt.unknown) {",
   },
   {
     name: "stranger-consul-late-grant-never-ended",

@@ -56,7 +56,6 @@ import {
   lastGrantOf,
   ownOf,
   type Seen,
-  type Talk,
   timeOf,
   written,
 } from "./transactions.js";
@@ -94,13 +93,13 @@ export class Deciding {
       doubt.careful = true;
     }
     // The server processes these in order, so no waiter from before the release is missed.
-    const [nowMs, seen, known] = await Promise.all([
-      talk.sync(),
-      talk.read(request),
+    const [seen, known] = await Promise.all([
+      talk.latest(request),
       queueMs > 0 ? readPosition(talk, request) : null,
     ]);
     const [first] = seen.contenders;
     const mine = ownOf(seen, leaseId);
+    const { nowMs } = seen;
     // A request that does not wait, for a held lock, skips the wait queue.
     const concerned = first === undefined || mine !== undefined;
     const position = known ?? (concerned ? await readPosition(talk, request) : UNREAD);
@@ -220,7 +219,7 @@ export class Deciding {
       return this.#extend(call, request, grant, grant.node);
     }
     doubt.careful = true;
-    const seen = await readAfterSync(talk, request);
+    const seen = await talk.latest(request);
     doubt.unknown = false;
     const [first] = seen.contenders;
     const mine = ownOf(seen, request.leaseId);
@@ -242,8 +241,8 @@ export class Deciding {
     if (!contender) return AGAIN;
     // The grant belongs to another client that knows this lease id; only that client keeps it alive.
     if (contender.owner !== talk.link.owner) return lost(null, request);
-    adopt(this.own, call, request, contender, seen);
-    return AGAIN;
+    const adopted = adopt(this.own, call, request, contender, seen);
+    return lost(ownRecord(adopted, contender, nowMs), request);
   }
 
   async #extend(
@@ -254,7 +253,11 @@ export class Deciding {
   ): Promise<RenewOutcome | Again> {
     const sentMs = this.clock.monotonic();
     const { outcome } = rules.renew(ownRecord(grant, contender, sentMs), request, 0);
-    if (outcome.status !== "renewed") return outcome;
+    // What this client knows may be old, so that only a read answers that a grant is lost.
+    if (outcome.status !== "renewed") {
+      grant.node = null;
+      return AGAIN;
+    }
     const ttlMs = Math.ceil(outcome.remainingMs);
     const record = { ...grant.record, ttlMs };
     const { path, version } = contender;
@@ -272,27 +275,31 @@ export class Deciding {
     return trusted(outcome, talk, sentMs);
   }
 
-  /** Ends a grant of this client: it is released, or has expired. */
-  async end(call: Call, grant: Grant): Promise<ReleaseOutcome | Again> {
+  /**
+   * Ends a grant of this client.
+   * @param state how it ended, for readers of the history
+   */
+  async end(
+    call: Call,
+    grant: Grant,
+    state: "released" | "expired",
+  ): Promise<ReleaseOutcome | Again> {
     const { talk, id, doubt } = call;
     const nowMs = this.clock.monotonic();
     const release = (record: LeaseRecord | null) => rules.release(record, grant, 0).outcome;
     const known = this.own.get(id);
     const node = known?.node;
-    if (known && node?.contender.owner === talk.link.owner && !doubt.unknown) {
-      const outcome = release(ownRecord(known, node.contender, nowMs));
-      // An operator may have revoked an expired grant meanwhile, so that one is read first.
-      if (outcome.status === "released") {
-        known.node = null;
-        const { contender, lock } = node;
-        if (await this.#commitEnd(call, grant, contender, lock, "released")) return outcome;
+    const isOwn = node?.contender.owner === talk.link.owner;
+    // An operator may have revoked an expired grant meanwhile, so this reads first.
+    if (state === "released" && known && node && isOwn && !doubt.unknown) {
+      const { contender, lock } = node;
+      known.node = null;
+      if (await this.#commitEnd(call, grant, contender, lock, state)) {
+        return release(ownRecord(known, contender, nowMs));
       }
     }
     doubt.careful = true;
-    const [seen, position] = await Promise.all([
-      readAfterSync(talk, grant),
-      readPosition(talk, grant),
-    ]);
+    const [seen, position] = await Promise.all([talk.latest(grant), readPosition(talk, grant)]);
     const mine = ownOf(seen, grant.leaseId);
     if (mine === undefined) {
       // A failed acquire made no grant; only its waiter is removed.
@@ -307,7 +314,6 @@ export class Deciding {
     if (contender.owner !== talk.link.owner) return release(null);
     const one = adopt(this.own, call, grant, contender, seen);
     const outcome = release(ownRecord(one, contender, nowMs));
-    const state = outcome.status === "released" ? "released" : "expired";
     return (await this.#commitEnd(call, grant, contender, seen, state)) ? outcome : AGAIN;
   }
 
@@ -356,7 +362,8 @@ export async function revoke(
   { talk, doubt }: Call,
   request: RevokeRequest,
 ): Promise<RevokeOutcome | Again> {
-  const [nowMs, seen] = await Promise.all([talk.sync(), talk.read(request)]);
+  const seen = await talk.latest(request);
+  const { nowMs } = seen;
   const [first] = seen.contenders;
   const contender = first === undefined ? undefined : await talk.contender(request, first);
   if (contender === null) return AGAIN;
@@ -384,14 +391,7 @@ export async function revoke(
   return { ...outcome, freeInMs };
 }
 
-/** Reads a lock as of this call or later. */
-async function readAfterSync(talk: Talk, key: Key): Promise<Seen> {
-  // The server processes these in order.
-  const [, seen] = await Promise.all([talk.sync(), talk.read(key)]);
-  return seen;
-}
-
-/** Why a grant that does not live is lost. */
+/** Why a grant is lost, or that it can be renewed now. */
 function lost(record: LeaseRecord | null, request: RenewRequest): RenewOutcome | Again {
   const { outcome } = rules.renew(record, request, 0);
   return outcome.status === "lost" ? outcome : AGAIN;

@@ -36,8 +36,9 @@ export function recordFor(
 }
 
 /**
- * A grant of this client, as the rules know it. This client ends it, so it expires by the clock of this process.
- * @param nowMs by that clock: the time 0 of the record
+ * A grant of this client, as the rules know it. It excludes others until this client has deleted its znode, and so does not
+ * expire before: others could still be answered that it holds the lock, after an answer that it has expired.
+ * @param nowMs by the clock of this process: the time 0 of the record
  */
 export function ownRecord(
   { grant, ttlMs, untilMs }: OwnGrant,
@@ -45,7 +46,12 @@ export function ownRecord(
   nowMs: number,
 ): LeaseRecord {
   const { leaseId } = grant;
-  return { ...grantOf(contender, 0), leaseId, ttlMs, expiresAtMs: untilMs - nowMs };
+  return {
+    ...grantOf(contender, 0),
+    leaseId,
+    ttlMs,
+    expiresAtMs: Math.max(untilMs - nowMs, Number.MIN_VALUE),
+  };
 }
 
 export function newGrant(

@@ -59,7 +59,7 @@ export class ZooKeeperLeaseStore implements port.LeaseStore {
     };
     this.#watches = watches;
     this.#own = new Own<OwnGrant>(env.clock, this.#turns, ({ id, grant }) =>
-      this.#whileLinked(id, (call) => this.#deciding.end(call, grant)),
+      this.#whileLinked(id, (call) => this.#deciding.end(call, grant, "expired")),
     );
     this.#waiters = new Own<OwnWaiter>(env.clock, this.#turns, ({ id, grant }) =>
       this.#whileLinked(id, async ({ talk }) => {
@@ -84,7 +84,7 @@ export class ZooKeeperLeaseStore implements port.LeaseStore {
     this.#deciding.renew(call, request),
   );
   readonly release: port.LeaseStore["release"] = this.#each((call, request: port.ReleaseRequest) =>
-    this.#deciding.end(call, request),
+    this.#deciding.end(call, request, "released"),
   );
   readonly revoke: port.LeaseStore["revoke"] = this.#each(revoke);
 

@@ -126,6 +126,12 @@ export class Talk {
     }
   }
 
+  /** Reads a lock as of this call or later, with the leader's time. The server processes these in order. */
+  async latest(key: Key): Promise<Seen & { readonly nowMs: number }> {
+    const [nowMs, seen] = await Promise.all([this.sync(), this.read(key)]);
+    return { ...seen, nowMs };
+  }
+
   /** Returns what {@link read} would see if there are no contenders, with one request; null if there are. */
   async glance(key: Key): Promise<Seen | null> {
     const own = await orNull(this.link.getData(this.paths.lock(key), this.deadlineMs));

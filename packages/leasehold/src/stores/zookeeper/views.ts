@@ -28,11 +28,11 @@ const DEFAULT_PAGE = 100;
 
 export async function viewOf(talk: Talk, key: Key): Promise<LeaseView | null> {
   for (;;) {
-    const [nowMs, seen] = await Promise.all([talk.sync(), talk.read(key)]);
+    const seen = await talk.latest(key);
     const [first] = seen.contenders;
     if (first === undefined) return endedView(key, seen);
     const contender = await talk.contender(key, first);
-    if (contender) return liveView(key, contender, nowMs);
+    if (contender) return liveView(key, contender, seen.nowMs);
   }
 }
 
