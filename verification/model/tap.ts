@@ -1,6 +1,6 @@
 /** The stores as the network reaches them: each decision goes through a book, and messages are lost on request. */
 import type { LeaseStore } from "leasehold";
-import { type ClaimOutcome, type Failed, failedMaybe, type TaskStore } from "leasehold/internal";
+import { type ClaimOutcome, type Failed, failedOutcome, type TaskStore } from "leasehold/internal";
 import {
   type MemoryLeaseState,
   MemoryLeaseStore,
@@ -26,7 +26,7 @@ interface Client {
 /** Of a call whose message is lost: there is no answer. */
 const never = <T>() => new Promise<T>(() => {});
 
-const RESET = failedMaybe(new Error("the connection was reset"));
+const RESET = failedOutcome(new Error("the connection was reset"));
 
 /** Calls the store, unless the request is lost, and answers, unless the reply is. */
 async function deliver<T>(

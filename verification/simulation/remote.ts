@@ -8,7 +8,7 @@ import {
   StoreUnavailableError,
 } from "leasehold";
 import type { OnceStore, TaskLimits, TaskStore, Ticking } from "leasehold/internal";
-import { type CallOptions, type Failed, failedMaybe } from "leasehold/internal";
+import { type CallOptions, type Failed, failedOutcome } from "leasehold/internal";
 import type { Machine, Process } from "./machine.js";
 import { type Network, REFUSED } from "./network.js";
 
@@ -88,7 +88,7 @@ class Remote<Port extends object> {
     try {
       return await this.ask(serve, options, operation && { operation, asked: requests });
     } catch (error) {
-      return requests.map(() => failedMaybe(error));
+      return requests.map(() => failedOutcome(error));
     }
   }
 
@@ -177,7 +177,7 @@ export function remoteTasks(
     capabilities: store().capabilities,
     enqueue: (tasks, options) => remote.each(tasks, (port) => port.enqueue(tasks), options),
     claim: (request, options) =>
-      remote.ask((port) => port.claim(request), options).catch(failedMaybe),
+      remote.ask((port) => port.claim(request), options).catch(failedOutcome),
     heartbeat: (requests, options) =>
       remote.each(requests, (port) => port.heartbeat(requests), options),
     complete: (requests, options) =>
@@ -196,7 +196,7 @@ export function remoteTasks(
       remote.watch((port, ending) => port.watchResults(namespace, { signal: ending }), signal),
     limits: {
       declare: (request, options) =>
-        remote.ask((port) => limitsOf(port).declare(request), options).catch(failedMaybe),
+        remote.ask((port) => limitsOf(port).declare(request), options).catch(failedOutcome),
       list: (namespace) => remote.ask((port) => limitsOf(port).list(namespace)),
       remove: (key) => remote.ask((port) => limitsOf(port).remove(key)),
     },
@@ -229,9 +229,9 @@ export function remoteOnce(
     get: (key) => remote.ask((port) => port.get(key)),
     list: (query) => remote.ask((port) => port.list(query)),
     succeed: (request, options) =>
-      remote.ask((port) => port.succeed(request), options).catch(failedMaybe),
+      remote.ask((port) => port.succeed(request), options).catch(failedOutcome),
     fail: (request, options) =>
-      remote.ask((port) => port.fail(request), options).catch(failedMaybe),
+      remote.ask((port) => port.fail(request), options).catch(failedOutcome),
     retry: (key) => remote.ask((port) => port.retry(key)),
     delete: (key) => remote.ask((port) => port.delete(key)),
     collect: () => remote.ask((port) => port.collect()),
@@ -249,6 +249,6 @@ export function remoteTicking(
   return {
     due: (...page) => remote.ask((port) => port.due(...page)),
     fire: (request, options) =>
-      remote.ask((port) => port.fire(request), options).catch(failedMaybe),
+      remote.ask((port) => port.fire(request), options).catch(failedOutcome),
   };
 }

@@ -83,7 +83,7 @@ export {
   damagedCertificate,
   defaultTtlMs,
   type Failed,
-  failedMaybe,
+  failedOutcome,
   type Grant,
   type HeldLease,
   instant,

@@ -36,7 +36,7 @@ import type {
   RenewOutcome,
   RenewRequest,
 } from "./port.js";
-import { asStoreError, isRefusedRequest } from "./store-errors.js";
+import { failedOutcome, isRefusedRequest } from "./store-errors.js";
 
 /** Of a few hundred requests a statement's fixed cost is spread thin; more only adds latency. */
 const LARGEST_BATCH = 1_000;
@@ -186,7 +186,7 @@ export class Batcher<Request, Outcome> {
   #call(batch: Submission<Request, Outcome>[]): Promise<(Outcome | Failed)[]> {
     const timeoutMs = batch.reduce((least, { timeoutMs }) => Math.min(least, timeoutMs), Infinity);
     const fail = (error: unknown): (Outcome | Failed)[] => {
-      const failed = failedMaybe(error);
+      const failed = failedOutcome(error);
       return batch.map(() => failed);
     };
     const sent = this.#sendAll(batch, timeoutMs).then((outcomes) => {
@@ -227,13 +227,6 @@ function byPatience<Request, Outcome>(
     timeoutMs * PATIENCE_FACTOR >= longestMs;
   if (batch.every(isPatient)) return batch.length > 0 ? [batch] : [];
   return [batch.filter(isPatient), ...byPatience(batch.filter((one) => !isPatient(one)))];
-}
-
-/** The outcome of a call that threw. Unless the error says more, it may have taken effect. */
-export function failedMaybe(error: unknown): Failed {
-  const known = asStoreError(error, "maybe");
-  const applied = known.outcome === "none" ? "no" : "maybe";
-  return { status: "failed", applied, retryable: known.retryable, error: known };
 }
 
 /**

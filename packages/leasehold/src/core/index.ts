@@ -19,7 +19,7 @@
  */
 
 export { type Abort, Aborting } from "./aborting.js";
-export { Batcher, batched, failedMaybe, type Submission } from "./batching.js";
+export { Batcher, batched, type Submission } from "./batching.js";
 export { blockedPort, checkFetchPorts } from "./blocked-ports.js";
 export { LeaseClient, type Owned, type RevokeResult, type TryRunResult } from "./client.js";
 export { KEEP_ENDED_MS, startCollector } from "./collector.js";
@@ -111,7 +111,13 @@ export type { OnUnavailable, RunOptions, Work } from "./run.js";
 export * from "./run-errors.js";
 export { sqlErrorOf } from "./sql-errors.js";
 export { checkInTransaction, type SqlTransaction } from "./sql-transaction.js";
-export { asStoreError, detailsOf, isRefusedRequest, refusedRequest } from "./store-errors.js";
+export {
+  asStoreError,
+  detailsOf,
+  failedOutcome,
+  isRefusedRequest,
+  refusedRequest,
+} from "./store-errors.js";
 export { ranTooLong, TaskTimeoutError, WorkerStuckError } from "./task-errors.js";
 export { forgetTaskToken, noteTaskToken, warnOfTaskToken } from "./task-tokens.js";
 export type * from "./thread.js";

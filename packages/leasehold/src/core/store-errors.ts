@@ -11,6 +11,25 @@ export function asStoreError(error: unknown, applied: "no" | "maybe"): Leasehold
   });
 }
 
+/**
+ * The outcome of a call that threw. Unless the error says more, it may have taken effect.
+ * @param applied in place of what the error says, where more is known
+ */
+export function failedOutcome(error: unknown, applied?: Failed["applied"]): Failed {
+  const known = asStoreError(error, "maybe");
+  const outcome = applied === undefined ? known.outcome : applied === "no" ? "none" : "unknown";
+  const reported =
+    known.outcome === outcome || !known.retryable
+      ? known
+      : new StoreUnavailableError(known.message, { outcome, cause: known });
+  return {
+    status: "failed",
+    applied: outcome === "none" ? "no" : "maybe",
+    retryable: reported.retryable,
+    error: reported,
+  };
+}
+
 /** The store refuses the request itself, now and later: a value that it cannot keep, or more than it takes. */
 export function refusedRequest(said: string, remedy = "change its values"): InvalidOptionError {
   return new InvalidOptionError("the request", `is refused for good: ${said}; ${remedy}`);

@@ -49,7 +49,7 @@ export function acquireStep(
     key.write(record);
     if (outcome.status === "held") {
       const { remainingMs } = outcome;
-      // Of another program's lock, the end may not be known.
+      // The end of another program's lock may not be known.
       const isKnown = remainingMs !== null && Number.isFinite(remainingMs);
       return { ...outcome, remainingMs: isKnown ? wholeMs(remainingMs) : null };
     }

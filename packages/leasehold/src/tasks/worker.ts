@@ -28,7 +28,7 @@ import {
   checkNumber,
   checkSignal,
   defaultTtlMs,
-  failedMaybe,
+  failedOutcome,
   InvalidOptionError,
   instant,
   WorkerStuckError,
@@ -318,14 +318,14 @@ export class Worker implements AsyncDisposable {
     const { store } = this.#context;
     if (!this.#abandoned.isStuck || !store.capabilities.remoteWait) return;
     const report = { ...claim, limit: 1, waitMs: 0, abandoned: this.#abandoned.count };
-    await store.claim(report, { timeoutMs: CALL_TIMEOUT_MS }).catch(failedMaybe);
+    await store.claim(report, { timeoutMs: CALL_TIMEOUT_MS }).catch(failedOutcome);
   }
 
   async #claimUntilStopped(): Promise<void> {
     const { env, namespace, holder, ready, store } = this.#context;
     const { signal } = this.#stopping;
     // A remote claim is not cut off: its answer may contain tasks to requeue.
-    const options = store.capabilities.remoteWait ? {} : { signal };
+    const cut = store.capabilities.remoteWait ? {} : { signal };
     let claimId = newLeaseId(env.random);
     const backoff = new Backoff(env.random, RETRY);
     const lookForLater = laterVersions(this.#context);
@@ -359,7 +359,7 @@ export class Worker implements AsyncDisposable {
       let from: TraceContext | undefined;
       const claim = () => {
         from = env.telemetry?.here();
-        return ready.claim(request, { ...options, timeoutMs: CALL_TIMEOUT_MS }).catch(failedMaybe);
+        return ready.claim(request, { ...cut, timeoutMs: CALL_TIMEOUT_MS }).catch(failedOutcome);
       };
       const outcome = await (env.telemetry?.span("leasehold.task claim", {}, claim) ?? claim());
       if (outcome.status === "claimed") {

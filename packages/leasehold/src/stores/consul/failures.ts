@@ -4,7 +4,7 @@ import {
   asStoreError,
   ClosedError,
   connectionReason,
-  type Failed,
+  failedOutcome,
   type LeaseholdError,
   refusedRequest,
   StoreMisconfiguredError,
@@ -12,6 +12,8 @@ import {
   serverProblem,
   wasNotSent,
 } from "../../core/index.js";
+
+export { failedOutcome };
 
 /** Remedies for permanent failures, by a part of Consul's message. Nothing was applied. */
 const MISCONFIGURED: readonly (readonly [text: string, remedy: string])[] = [
@@ -82,20 +84,4 @@ export async function withStoreErrors<T>(call: () => Promise<T>): Promise<T> {
   } catch (error) {
     throw asStoreError(error, "maybe");
   }
-}
-
-/** @param applied overrides the outcome in the error, if more is known */
-export function failedOutcome(error: unknown, applied?: "no"): Failed {
-  const known = asStoreError(error, "maybe");
-  const isApplied = applied === undefined && known.outcome !== "none";
-  const reported =
-    !isApplied && known.outcome !== "none" && known.retryable
-      ? new StoreUnavailableError(known.message, { outcome: "none", cause: known })
-      : known;
-  return {
-    status: "failed",
-    applied: isApplied ? "maybe" : "no",
-    retryable: reported.retryable,
-    error: reported,
-  };
 }

@@ -25,7 +25,7 @@ const LONGEST_VALUE = 85;
 
 const DELAYED = "the lock-delay of a session that has ended";
 
-/** Of no lease id. */
+/** A record that no lease id names. */
 const NO_GRANT: LeaseRecord = {
   leaseId: "",
   holder: "",
@@ -182,7 +182,7 @@ function forRelease({ entry, asked, call }: Read): LeaseRecord | null {
   return grantOf(entry, isMine ? leaseId : undefined, Number.POSITIVE_INFINITY, ended);
 }
 
-/** Of `consul lock`, or of another program. */
+/** Names the holder of a lock of `consul lock`, or of another program. */
 function nameOf({ value, session }: Owner): string {
   // Excludes control characters, which a terminal would act on.
   if (value.length <= LONGEST_VALUE && /^[^\p{Cc}\ufffd]+$/u.test(value)) return value;

@@ -134,7 +134,7 @@ export class ConsulLeaseStore implements port.LeaseStore {
   }
 
   /**
-   * Of one call, which begins now.
+   * Returns the operations of one call, which begins now.
    * @param lasting the session must last as long as these; none: it needs none
    */
   #operations(purpose: Purpose, lasting?: readonly { readonly ttlMs: number }[]): LeaseOperations {

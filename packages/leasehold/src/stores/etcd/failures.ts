@@ -6,6 +6,7 @@ import {
   type Failed,
   type LeaseholdError,
   OtherServerError,
+  failedOutcome as outcomeOf,
   refusedRequest,
   StoreMisconfiguredError,
   StoreUnavailableError,
@@ -118,16 +119,5 @@ export async function withStoreErrors<T>(call: () => Promise<T>): Promise<T> {
  * @param applied overrides the outcome in the error, if more is known
  */
 export function failedOutcome(error: unknown, applied?: Failed["applied"]): Failed {
-  const known = storeError(error);
-  const outcome = applied === undefined ? known.outcome : applied === "no" ? "none" : "unknown";
-  const reported =
-    known.outcome === outcome || !known.retryable
-      ? known
-      : new StoreUnavailableError(known.message, { outcome, cause: known });
-  return {
-    status: "failed",
-    applied: outcome === "none" ? "no" : "maybe",
-    retryable: reported.retryable,
-    error: reported,
-  };
+  return outcomeOf(storeError(error), applied);
 }

@@ -54,7 +54,7 @@ const MOST_CHANGES = MOST_OPERATIONS - 7 - MOST_AWAITED - 2 * MOST_LEAVING;
 const ENOUGH_CHANGES = 32;
 /** etcd refuses requests above 1.5 MiB by default (--max-request-bytes), with all changes in them. */
 const MOST_CHARACTERS = 1_000_000;
-/** Of a change without its metadata, and of a character of metadata: JSON has 6 for a control character. */
+/** A change has so many characters without its metadata. A character of metadata may have six: JSON writes a control character so. */
 const [CHANGE_CHARACTERS, METADATA_CHARACTERS] = [2_000, 6];
 
 export class EtcdEngine implements Engine<Version> {
@@ -191,7 +191,7 @@ export class EtcdEngine implements Engine<Version> {
   }
 
   /**
-   * Of many waiters that join or leave at once, all but the last ones do so before the change.
+   * Where many waiters join or leave at once, all but the last ones do so before the change.
    * @returns the others
    */
   async #waiting(

@@ -26,7 +26,7 @@ const UNDISTURBED = 3;
 /** A change with the engine leases for what it writes. */
 export interface Prepared {
   readonly change: Change<Version>;
-  /** Of the lock; null: it stays under its own, or is deleted. */
+  /** The lock is put under it; null: it stays under its own, or is deleted. */
   readonly lease: EngineLease | null;
   readonly joins: readonly Joining[];
   /** The lease ids of the waiters that leave by themselves. */

@@ -10,7 +10,7 @@
  * grant has expired, another contender has often replaced it, and the PUT would fail. Revocations read first, too: operators act on
  * the current grant.
  */
-import { type AcquireRequest, failedMaybe, type Grant } from "../../core/index.js";
+import { type AcquireRequest, failedOutcome, type Grant } from "../../core/index.js";
 import { type Clock, zip } from "../../env/index.js";
 import { type Engine, type LeaseOperations, operationsOn } from "../../store-kit/index.js";
 import { DEFAULT_BUDGET_MS } from "./connection.js";
@@ -26,7 +26,7 @@ export function operationsByRules(objects: LeaseObjects, clock: Clock): LeaseOpe
       // A key that gets no response fails alone: the others have the other half of the time to be saved.
       const deadlineMs = objects.deadlineMs(keys.length > 1 ? timeoutMs / 2 : timeoutMs);
       const received = await inParallel(keys, (key) =>
-        objects.find(key, deadlineMs).catch(failedMaybe),
+        objects.find(key, deadlineMs).catch(failedOutcome),
       );
       const times = objects.times();
       const loaded = zip(keys, received).map(([key, one]) =>
@@ -37,10 +37,10 @@ export function operationsByRules(objects: LeaseObjects, clock: Clock): LeaseOpe
     save(changes, _, timeoutMs) {
       const deadlineMs = objects.deadlineMs(timeoutMs);
       return inParallel(changes, (change) =>
-        saveChange(objects, change, deadlineMs).catch(failedMaybe),
+        saveChange(objects, change, deadlineMs).catch(failedOutcome),
       );
     },
-    failed: failedMaybe,
+    failed: failedOutcome,
   };
   const control: Engine<Version> = {
     ...general,

@@ -1,9 +1,8 @@
 /** Maps failures of PostgreSQL to outcomes: did the statement take effect, and can a retry help? */
 
 import {
-  asStoreError,
   ClosedError,
-  type Failed,
+  failedOutcome,
   LeaseholdError,
   refusedRequest,
   StoreMisconfiguredError,
@@ -12,6 +11,8 @@ import {
   sqlErrorOf,
 } from "../../core/index.js";
 import { isError, reasonOf } from "../../env/index.js";
+
+export { failedOutcome };
 
 /** An error response of the server, as pg and PGlite report it. */
 interface ServerError extends Error {
@@ -171,15 +172,4 @@ export function isTooMany(error: unknown): boolean {
 export function isUniqueViolation(error: unknown): boolean {
   const cause = error instanceof LeaseholdError ? error.cause : error;
   return isServerError(cause) && cause.code === "23505";
-}
-
-/** Returns the outcome of each request of a batch whose statement failed. */
-export function failedOutcome(error: unknown): Failed {
-  const cause = asStoreError(error, "maybe");
-  return {
-    status: "failed",
-    applied: cause.outcome === "none" ? "no" : "maybe",
-    retryable: cause.retryable,
-    error: cause,
-  };
 }

@@ -1,8 +1,8 @@
 /** Maps failures of Redis to outcomes: did the script take effect, and can a retry help? */
 
 import {
-  asStoreError,
   type Failed,
+  failedOutcome,
   LeaseholdError,
   refusedRequest,
   StoreMisconfiguredError,
@@ -11,6 +11,8 @@ import {
   TLS_REMEDIES,
 } from "../../core/index.js";
 import { isError, propertyOf, reasonOf } from "../../env/index.js";
+
+export { failedOutcome };
 
 /** The permissions of a user; for error messages and the README. */
 const RIGHTS =
@@ -128,17 +130,6 @@ function refusal(message: string, sent: boolean, cause?: Error): LeaseholdError 
 function withoutCommand(error: Error): Error {
   if ("command" in error) delete error.command;
   return error;
-}
-
-/** Returns the outcome of each request of a batch whose script failed. */
-export function failedOutcome(error: unknown): Failed {
-  const cause = asStoreError(error, "maybe");
-  return {
-    status: "failed",
-    applied: cause.outcome === "none" ? "no" : "maybe",
-    retryable: cause.retryable,
-    error: cause,
-  };
 }
 
 /** Returns the outcome of one failed request of an otherwise successful script. */

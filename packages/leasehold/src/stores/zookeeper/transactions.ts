@@ -70,7 +70,7 @@ export interface Call {
   readonly talk: Talk;
   /** See {@link idOf}; empty for a request without a lease id. */
   readonly id: string;
-  /** That of all attempts. */
+  /** It is shared by all attempts of the request. */
   readonly doubt: Doubt;
 }
 
