@@ -4,8 +4,8 @@ import type {
   GrantHistory,
   GrantHistoryQuery,
 } from "../../packages/leasehold/src/control/index.js";
-import type { LeaseView } from "../../packages/leasehold/src/core/index.js";
 import { systemEnv } from "../../packages/leasehold/src/env/index.js";
+import type { LeaseView } from "../../packages/leasehold/src/lease/index.js";
 import { memory } from "../../packages/leasehold/src/stores/memory/index.js";
 import { PGLITE, POSTGRES, type SuiteEngine } from "../support/suites/suite-engines.js";
 

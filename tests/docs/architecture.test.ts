@@ -90,17 +90,17 @@ it("names only files and folders that exist", () => {
 it("finds a path that does not exist, and takes NAME for any name", () => {
   const server = "Paths in this section begin in `packages/leasehold-server/src/`.";
   const markdown = [
-    "`core/rules.ts` `core/gone.ts` `README.md` `gone/` `stores/NAME/` `stores/NAME/gone.ts`",
-    "```\ncore/gone.ts ─▶ core/port.ts, port.ts, gone.ts\n```",
-    `## Server\n${server} \`http/app.ts\` \`core/rules.ts\``,
+    "`lease/rules.ts` `lease/gone.ts` `README.md` `gone/` `stores/NAME/` `stores/NAME/gone.ts`",
+    "```\ncore/gone.ts ─▶ lease/port.ts, port.ts, gone.ts\n```",
+    `## Server\n${server} \`http/app.ts\` \`lease/rules.ts\``,
   ].join("\n\n");
   expect(missingPaths(markdown)).toEqual([
-    "core/gone.ts",
+    "lease/gone.ts",
     "gone/",
     "stores/NAME/gone.ts",
-    "core/gone.ts",
+    "lease/gone.ts",
     "gone.ts",
-    "core/rules.ts",
+    "lease/rules.ts",
   ]);
 });
 
@@ -145,6 +145,6 @@ it("draws no folder of the library above one that imports it", () => {
       .filter((imported) => (drawn(imported) ?? Infinity) <= (drawn(unit) ?? -1))
       .map((imported) => `${unit} imports ${imported}`),
   );
-  expect(rowOf.has("core")).toBe(true);
+  expect(rowOf.has("lease")).toBe(true);
   expect(upward).toEqual([]);
 });

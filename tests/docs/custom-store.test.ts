@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { LeaseStore } from "../../packages/leasehold/src/core/index.js";
+import type { LeaseStore } from "../../packages/leasehold/src/lease/index.js";
 import { exerciseLeaseStore } from "../../packages/leasehold/src/testing/index.js";
 import { Cli, checkBuild, endAll } from "../support/processes/cli.js";
 

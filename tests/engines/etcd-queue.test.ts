@@ -1,9 +1,9 @@
 /** Those who wait on etcd, each by connections of its own: in what order they are served, and what that costs. */
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
-import type { AcquireRequest, LeaseStore } from "../../packages/leasehold/src/core/index.js";
 import { fromBase64, toBase64 } from "../../packages/leasehold/src/env/base64.js";
 import { grantIdOf, systemEnv } from "../../packages/leasehold/src/env/index.js";
 import { connect } from "../../packages/leasehold/src/index.js";
+import type { AcquireRequest, LeaseStore } from "../../packages/leasehold/src/lease/index.js";
 import { etcd } from "../../packages/leasehold/src/stores/etcd/index.js";
 import { below } from "../../packages/leasehold/src/stores/etcd/keys.js";
 import { only } from "../../packages/leasehold/src/testing/calls.js";

@@ -1,7 +1,7 @@
 /** Views of more leases than etcd reads in one transaction, and of more engine leases than are asked for at once. */
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
-import type { LeaseStore, LeaseView } from "../../packages/leasehold/src/core/index.js";
 import { systemEnv } from "../../packages/leasehold/src/env/index.js";
+import type { LeaseStore, LeaseView } from "../../packages/leasehold/src/lease/index.js";
 import { etcd } from "../../packages/leasehold/src/stores/etcd/index.js";
 import { describeEtcd, type EtcdServer, startEtcd } from "../support/engines/etcd-engine.js";
 import { Opened, requestOf } from "../support/faults/queue-site.js";

@@ -4,8 +4,8 @@
  */
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { AcquireRequest, LeaseStore } from "../../packages/leasehold/src/core/index.js";
 import { grantIdOf, systemEnv } from "../../packages/leasehold/src/env/index.js";
+import type { AcquireRequest, LeaseStore } from "../../packages/leasehold/src/lease/index.js";
 import {
   openPostgres,
   type PostgresDatabase,

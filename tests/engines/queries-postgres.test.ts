@@ -5,7 +5,6 @@
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { AuditQuery } from "../../packages/leasehold/src/control/index.js";
-import type { LeaseState } from "../../packages/leasehold/src/core/index.js";
 import {
   newLeaseId,
   systemClock,
@@ -13,6 +12,7 @@ import {
   systemRandom,
   taskIds,
 } from "../../packages/leasehold/src/env/index.js";
+import type { LeaseState } from "../../packages/leasehold/src/lease/index.js";
 import {
   openPostgres,
   type PostgresDatabase,

@@ -1,8 +1,8 @@
 /** Redis Cluster: three real nodes, against the suite; slots that move and nodes that are gone. */
 import { Cluster } from "ioredis";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import type { AcquireRequest } from "../../packages/leasehold/src/core/index.js";
 import { newLeaseId, systemEnv, systemRandom } from "../../packages/leasehold/src/env/index.js";
+import type { AcquireRequest } from "../../packages/leasehold/src/lease/index.js";
 import { redis } from "../../packages/leasehold/src/stores/redis/index.js";
 import { Keys, slotOf } from "../../packages/leasehold/src/stores/redis/keys.js";
 import type { LeaseStores } from "../../packages/leasehold/src/stores/source.js";

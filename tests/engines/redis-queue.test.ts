@@ -1,8 +1,8 @@
 /** Waiters on Redis, each with its own connections: the order in which they are served, and its cost. */
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
-import type { AcquireRequest, LeaseStore } from "../../packages/leasehold/src/core/index.js";
 import { grantIdOf, systemEnv } from "../../packages/leasehold/src/env/index.js";
 import { connect } from "../../packages/leasehold/src/index.js";
+import type { AcquireRequest, LeaseStore } from "../../packages/leasehold/src/lease/index.js";
 import { redis } from "../../packages/leasehold/src/stores/redis/index.js";
 import { Keys } from "../../packages/leasehold/src/stores/redis/keys.js";
 import type { RedisLeaseStore } from "../../packages/leasehold/src/stores/redis/store.js";

@@ -1,12 +1,12 @@
 /** A request that an engine refuses for its size, beside others of its batch. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { silentLogger, systemEnv } from "../../packages/leasehold/src/env/index.js";
 import {
   type AcquireOutcome,
   type AcquireRequest,
   Batcher,
   type Failed,
-} from "../../packages/leasehold/src/core/index.js";
-import { silentLogger, systemEnv } from "../../packages/leasehold/src/env/index.js";
+} from "../../packages/leasehold/src/lease/index.js";
 import { consul } from "../../packages/leasehold/src/stores/consul/index.js";
 import { etcd } from "../../packages/leasehold/src/stores/etcd/index.js";
 import { kubernetes } from "../../packages/leasehold/src/stores/kubernetes/index.js";

@@ -3,8 +3,8 @@
  * and one of another holder is refused.
  */
 import { afterAll, beforeAll, expect, it } from "vitest";
-import type { LeaseStore } from "../../packages/leasehold/src/core/index.js";
 import { newLeaseId, systemEnv } from "../../packages/leasehold/src/env/index.js";
+import type { LeaseStore } from "../../packages/leasehold/src/lease/index.js";
 import { consul } from "../../packages/leasehold/src/stores/consul/index.js";
 import { etcd } from "../../packages/leasehold/src/stores/etcd/index.js";
 import { zookeeper } from "../../packages/leasehold/src/stores/zookeeper/index.js";

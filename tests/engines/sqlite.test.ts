@@ -4,7 +4,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import Database from "libsql";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { LeaseStore } from "../../packages/leasehold/src/core/index.js";
 import {
   grantIdOf,
   newLeaseId,
@@ -12,6 +11,7 @@ import {
   systemRandom,
 } from "../../packages/leasehold/src/env/index.js";
 import { connect } from "../../packages/leasehold/src/index.js";
+import type { LeaseStore } from "../../packages/leasehold/src/lease/index.js";
 import { isSafeInWal } from "../../packages/leasehold/src/stores/sqlite/connection-driver.js";
 import { sqlite } from "../../packages/leasehold/src/stores/sqlite/index.js";
 import { LeaseWatching } from "../../packages/leasehold/src/testing/lease-suite/fixture.js";

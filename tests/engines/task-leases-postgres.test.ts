@@ -1,8 +1,8 @@
 /** Grants on tasks in SQL: what a list reads of a long history, and rows of before their columns. */
 import pg from "pg";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import type { LeaseState } from "../../packages/leasehold/src/core/index.js";
 import { systemEnv } from "../../packages/leasehold/src/env/index.js";
+import type { LeaseState } from "../../packages/leasehold/src/lease/index.js";
 import {
   openPostgres,
   type PostgresDatabase,

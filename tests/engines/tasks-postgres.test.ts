@@ -2,7 +2,6 @@
 import type { PGlite } from "@electric-sql/pglite";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import type { SqlTransaction } from "../../packages/leasehold/src/core/index.js";
 import {
   type Clock,
   newLeaseId,
@@ -11,6 +10,7 @@ import {
   systemRandom,
   taskIds,
 } from "../../packages/leasehold/src/env/index.js";
+import type { SqlTransaction } from "../../packages/leasehold/src/lease/index.js";
 import {
   openPostgres,
   type PostgresDatabase,

@@ -1,11 +1,11 @@
 /** Leases in an ensemble whose servers lag, are cut off and stand still. */
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import { newLeaseId, systemEnv, systemRandom } from "../../packages/leasehold/src/env/index.js";
 import type {
   AcquireRequest,
   Failed,
   LeaseStore,
-} from "../../packages/leasehold/src/core/index.js";
-import { newLeaseId, systemEnv, systemRandom } from "../../packages/leasehold/src/env/index.js";
+} from "../../packages/leasehold/src/lease/index.js";
 import { zookeeper } from "../../packages/leasehold/src/stores/zookeeper/index.js";
 import { only } from "../../packages/leasehold/src/testing/calls.js";
 import { until } from "../../packages/leasehold/src/testing/waiting.js";

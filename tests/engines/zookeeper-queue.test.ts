@@ -1,9 +1,9 @@
 /** Those who wait on ZooKeeper, each with a session of its own: in what order they are served, and what that costs. */
 import { connect as connectTcp } from "node:net";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
-import type { Lease, LeaseStore } from "../../packages/leasehold/src/core/index.js";
 import { grantIdOf, systemEnv } from "../../packages/leasehold/src/env/index.js";
 import { connect } from "../../packages/leasehold/src/index.js";
+import type { Lease, LeaseStore } from "../../packages/leasehold/src/lease/index.js";
 import { zookeeper } from "../../packages/leasehold/src/stores/zookeeper/index.js";
 import { only } from "../../packages/leasehold/src/testing/calls.js";
 import { LeaseWatching } from "../../packages/leasehold/src/testing/lease-suite/fixture.js";

@@ -1,7 +1,7 @@
 /** Records on ZooKeeper: of more locks than are read at once, and of grants whose end others must learn from them. */
 import { afterAll, afterEach, beforeAll, expect, it, vi } from "vitest";
-import type { LeaseStore } from "../../packages/leasehold/src/core/index.js";
 import { systemEnv } from "../../packages/leasehold/src/env/index.js";
+import type { LeaseStore } from "../../packages/leasehold/src/lease/index.js";
 import { zookeeper } from "../../packages/leasehold/src/stores/zookeeper/index.js";
 import { Talk } from "../../packages/leasehold/src/stores/zookeeper/transactions.js";
 import { only } from "../../packages/leasehold/src/testing/calls.js";

@@ -6,9 +6,9 @@
 import { once } from "node:events";
 import pg from "pg";
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
-import type { Lease } from "../../packages/leasehold/src/core/index.js";
 import { systemEnv } from "../../packages/leasehold/src/env/index.js";
 import { connect } from "../../packages/leasehold/src/index.js";
+import type { Lease } from "../../packages/leasehold/src/lease/index.js";
 import { openPostgres } from "../../packages/leasehold/src/stores/postgres/index.js";
 import { only } from "../../packages/leasehold/src/testing/calls.js";
 import { until } from "../../packages/leasehold/src/testing/waiting.js";

@@ -5,7 +5,6 @@
  */
 import { once } from "node:events";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import type { AcquireRequest, LeaseStore } from "../../packages/leasehold/src/core/index.js";
 import {
   grantIdOf,
   newLeaseId,
@@ -13,6 +12,7 @@ import {
   systemRandom,
 } from "../../packages/leasehold/src/env/index.js";
 import { connect } from "../../packages/leasehold/src/index.js";
+import type { AcquireRequest, LeaseStore } from "../../packages/leasehold/src/lease/index.js";
 import { openKubeconfig } from "../../packages/leasehold/src/stores/kubernetes/connection-kubeconfig.js";
 import { kubernetes, openCluster } from "../../packages/leasehold/src/stores/kubernetes/index.js";
 import { only } from "../../packages/leasehold/src/testing/calls.js";

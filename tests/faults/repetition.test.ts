@@ -4,9 +4,9 @@
  */
 import { getEventListeners, once } from "node:events";
 import { describe, expect, it } from "vitest";
-import { LeaseClient } from "../../packages/leasehold/src/core/index.js";
 import { electorOver, type LeaderChange } from "../../packages/leasehold/src/election/index.js";
 import { systemEnv } from "../../packages/leasehold/src/env/index.js";
+import { LeaseClient } from "../../packages/leasehold/src/lease/index.js";
 import { LeaseWatching } from "../../packages/leasehold/src/testing/lease-suite/fixture.js";
 import { until } from "../../packages/leasehold/src/testing/waiting.js";
 import { CONSUL, ETCD, KUBERNETES, POSTGRES, REDIS, ZOOKEEPER } from "../support/faults/engines.js";

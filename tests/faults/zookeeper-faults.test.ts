@@ -3,8 +3,8 @@
  * @module-tag safety
  */
 import { expect, it } from "vitest";
-import type { AcquireOutcome, LeaseStore } from "../../packages/leasehold/src/core/index.js";
 import { systemEnv } from "../../packages/leasehold/src/env/index.js";
+import type { AcquireOutcome, LeaseStore } from "../../packages/leasehold/src/lease/index.js";
 import { zookeeper } from "../../packages/leasehold/src/stores/zookeeper/index.js";
 import { only } from "../../packages/leasehold/src/testing/calls.js";
 import { LeaseWatching } from "../../packages/leasehold/src/testing/lease-suite/fixture.js";

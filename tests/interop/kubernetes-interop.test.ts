@@ -3,8 +3,8 @@
  * cluster and CLIENT_GO_LEADER_ELECTION the program of client-go's examples/leader-election, by itself.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import type { AcquireRequest, LeaseStore } from "../../packages/leasehold/src/core/index.js";
 import { grantIdOf, newLeaseId, systemRandom } from "../../packages/leasehold/src/env/index.js";
+import type { AcquireRequest, LeaseStore } from "../../packages/leasehold/src/lease/index.js";
 import { kubernetes } from "../../packages/leasehold/src/stores/kubernetes/index.js";
 import { manualEnv } from "../../packages/leasehold/src/testing/index.js";
 import { until } from "../../packages/leasehold/src/testing/waiting.js";

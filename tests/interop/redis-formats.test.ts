@@ -1,7 +1,7 @@
 /** Each answer of the scripts that keep a lease as one string under one key, for a batch that has all cases. */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import type { LeaseStore } from "../../packages/leasehold/src/core/index.js";
 import { grantIdOf, systemEnv } from "../../packages/leasehold/src/env/index.js";
+import type { LeaseStore } from "../../packages/leasehold/src/lease/index.js";
 import { redis } from "../../packages/leasehold/src/stores/redis/index.js";
 import { describeRedis, type RedisServer, startRedis } from "../support/engines/redis-engine.js";
 import { LONG_MS, requestOf } from "../support/faults/queue-site.js";

@@ -3,9 +3,9 @@
  * znodes. The client's steps are those of the recipe; see support/curator-client.ts.
  */
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
-import type { AcquireRequest, LeaseStore } from "../../packages/leasehold/src/core/index.js";
 import { newLeaseId, systemEnv, systemRandom } from "../../packages/leasehold/src/env/index.js";
 import { connect } from "../../packages/leasehold/src/index.js";
+import type { AcquireRequest, LeaseStore } from "../../packages/leasehold/src/lease/index.js";
 import { zookeeper } from "../../packages/leasehold/src/stores/zookeeper/index.js";
 import { only } from "../../packages/leasehold/src/testing/calls.js";
 import { CuratorClient } from "../support/engines/curator-client.js";

@@ -8,8 +8,8 @@ import {
   verifyAudit,
   withLeasesApart,
 } from "../../packages/leasehold/src/control/index.js";
-import type { LeaseStore } from "../../packages/leasehold/src/core/index.js";
 import { newLeaseId, systemEnv } from "../../packages/leasehold/src/env/index.js";
+import type { LeaseStore } from "../../packages/leasehold/src/lease/index.js";
 import { memory } from "../../packages/leasehold/src/stores/memory/index.js";
 import { openStores } from "../../packages/leasehold/src/stores/open.js";
 import type { Stores } from "../../packages/leasehold/src/stores/source.js";

@@ -1,6 +1,5 @@
 /** Each metric, caused and then read as Prometheus reads it: of a server, and of clients beside it. */
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { StoreUnavailableError } from "../../packages/leasehold/src/core/index.js";
 import { METRICS, type MetricName } from "../../packages/leasehold/src/env/index.js";
 import { memoryGuard } from "../../packages/leasehold/src/fence/index.js";
 import {
@@ -9,6 +8,7 @@ import {
   openStores,
   type Stores,
 } from "../../packages/leasehold/src/index.js";
+import { StoreUnavailableError } from "../../packages/leasehold/src/lease/index.js";
 import { manualEnv } from "../../packages/leasehold/src/testing/index.js";
 import { startOpenTelemetry } from "../../packages/leasehold-server/src/cli/open-telemetry.js";
 import {

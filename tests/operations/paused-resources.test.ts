@@ -1,9 +1,9 @@
 /** The store grants no paused resource, and the current holder keeps its lease. */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { PauseKey } from "../../packages/leasehold/src/control/index.js";
-import type { AcquireRequest } from "../../packages/leasehold/src/core/index.js";
 import { newLeaseId, systemEnv } from "../../packages/leasehold/src/env/index.js";
 import { connect } from "../../packages/leasehold/src/index.js";
+import type { AcquireRequest } from "../../packages/leasehold/src/lease/index.js";
 import {
   CONTROL_ENGINES,
   type OpenedControl,

@@ -88,7 +88,7 @@ it("finds no command of npm that is gone", () => {
 
 it("finds a section for every error code, and no other", () => {
   const [, union = ""] =
-    /export type ErrorCode =([^;]+);/.exec(read("packages/leasehold/src/core/errors.ts")) ?? [];
+    /export type ErrorCode =([^;]+);/.exec(read("packages/leasehold/src/lease/errors.ts")) ?? [];
   const codes = [...union.matchAll(/"(\w+)"/g)].map(([, code = ""]) => code);
   expect(codes).toContain("LEASE_LOST");
   const sections = [...read("docs/errors.md").matchAll(/^## +(\w+)$/gm)].map(

@@ -55,7 +55,7 @@ it("loads of the library what every client uses: no engine, no driver, no operat
   expect([...new Set(folders)].sort()).toEqual(
     [
       "",
-      "core",
+      "lease",
       "election",
       "env",
       "instrumentation",

@@ -38,7 +38,7 @@ describe("the check fails with file, line, column, word and replacement", () => 
     ["an identifier", "a.ts", "class RenewalKeeper {}\n", 'a.ts:1:14 "Keeper"'],
     ["a private member", "a.ts", "class A {\n  #told = 0;\n}\n", 'a.ts:2:4 "told"'],
     ["a parameter", "a.ts", "const a = (hint: string) => 1;\n", 'a.ts:1:12 "hint"'],
-    ["a file's name", "core/keeper.ts", "export {};\n", 'core/keeper.ts:1:1 "keeper"'],
+    ["a file's name", "lease/keeper.ts", "export {};\n", 'lease/keeper.ts:1:1 "keeper"'],
     ["Markdown", "a.md", "# A\n\nWhat is held is\nrenewed.\n", 'a.md:3:1 "What is held is"'],
   ])("in %s", (_where, path, text, finding) => {
     const { status, lines } = check(path, text);

@@ -51,8 +51,8 @@ it("reaches no target without a report, or by a lower score", () => {
 
 it("mutates files that there are, each in one part, and no test", () => {
   const files = [
-    ["packages/leasehold/src/core/rules.ts", "rules"],
-    ["packages/leasehold/src/core/held-lease.ts", "core"],
+    ["packages/leasehold/src/lease/rules.ts", "rules"],
+    ["packages/leasehold/src/lease/held-lease.ts", "lease"],
     ["packages/leasehold/src/election/elector.ts", "election"],
     ["packages/leasehold/src/election/elector.test.ts", undefined],
     ["packages/leasehold-server/src/http/auth/access.ts", "server"],
@@ -65,8 +65,8 @@ it("mutates files that there are, each in one part, and no test", () => {
 });
 
 describe("the figures", () => {
-  const file = fileURLToPath(new URL("packages/leasehold/src/core/rules.ts", root));
-  const [line] = read("packages/leasehold/src/core/rules.ts")
+  const file = fileURLToPath(new URL("packages/leasehold/src/lease/rules.ts", root));
+  const [line] = read("packages/leasehold/src/lease/rules.ts")
     .split("\n")
     .flatMap((text, at) => (text.includes("return record.ended !== ") ? [at + 1] : []));
   const at = { start: { line, column: 10 }, end: { line, column: 22 } };
@@ -111,7 +111,7 @@ describe("the figures", () => {
     const before = figuresOf(["Killed", "Survived", "Survived", "NoCoverage"].map(result));
     expect(before.score).toBe(25);
     expect(placesOf(before.survivors)).toEqual([
-      `packages/leasehold/src/core/rules.ts:${line}-${line}`,
+      `packages/leasehold/src/lease/rules.ts:${line}-${line}`,
     ]);
     const after = afterAnotherTest(before, ["Killed", "Timeout", "Survived"].map(result));
     expect(after).toMatchObject({ score: 75, killed: 2, timeouts: 1, survived: 1, noCoverage: 0 });

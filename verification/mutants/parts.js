@@ -9,7 +9,7 @@ import { matchesGlob } from "node:path";
 const LIBRARY = "packages/leasehold/src";
 const SERVER = "packages/leasehold-server/src/http";
 
-const RULES = [`${LIBRARY}/core/rules.ts`, `${LIBRARY}/core/queue.ts`];
+const RULES = [`${LIBRARY}/lease/rules.ts`, `${LIBRARY}/lease/queue.ts`];
 
 /**
  * @typedef {object} Part
@@ -27,7 +27,7 @@ export const PARTS = [
     what: "what a store decides: the rules of leases and of the wait queue",
     target: 90,
     mutate: RULES,
-    tests: [`${LIBRARY}/core/{rules,queue}.test.ts`],
+    tests: [`${LIBRARY}/lease/{rules,queue}.test.ts`],
   },
   {
     name: "election",
@@ -52,12 +52,12 @@ export const PARTS = [
     tests: [`${LIBRARY}/control/*.test.ts`],
   },
   {
-    name: "core",
+    name: "lease",
     what: "leases, independent of any engine, without the rules",
     target: 90,
-    mutate: [`${LIBRARY}/core/*.ts`, ...RULES.map((file) => `!${file}`)],
+    mutate: [`${LIBRARY}/lease/*.ts`, ...RULES.map((file) => `!${file}`)],
     // The test that is left out has a thousand waiters, and takes a minute.
-    tests: [`${LIBRARY}/core/*.test.ts`, `!${LIBRARY}/core/acquire.test.ts`],
+    tests: [`${LIBRARY}/lease/*.test.ts`, `!${LIBRARY}/lease/acquire.test.ts`],
   },
   {
     name: "once",

@@ -89,7 +89,7 @@ export const STEPS = [
     what: "small changes of the code, which unit tests must notice",
     parts: MUTATED.map(({ name }) => ({
       name: `mutants-${name}`,
-      minutes: ["core", "server"].includes(name) ? 60 : 20,
+      minutes: ["lease", "server"].includes(name) ? 60 : 20,
       command: (_, report) => ["verification/mutants/run.js", name, "--json", report],
     })),
   },

@@ -4,7 +4,7 @@ import { TIMEOUT_MS } from "./orphan.js";
 
 /** After this many seeds without a failure, the simulation does not notice the bug. */
 const MOST_SEEDS = 200;
-/** Longer than a step takes on a busy machine: the core has nearly fifty files of tests. */
+/** Longer than a step takes on a busy machine: lease/ has nearly fifty files of tests. */
 const NEAR_MS = 600_000;
 
 /** A near test that hangs fails soon: whether it hangs or is slow, its second run finds out. */

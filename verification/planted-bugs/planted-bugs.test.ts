@@ -69,7 +69,7 @@ describe("the tests near a source", () => {
 
   it("end with the simulation's share of `npm test`, unless that runs another store", () => {
     const simulation = "verification/simulation/simulation.test.ts";
-    expect(testsNear([`${SOURCES}/core/rules.ts`]).at(-1)).toEqual([simulation]);
+    expect(testsNear([`${SOURCES}/lease/rules.ts`]).at(-1)).toEqual([simulation]);
     expect(testsNear([`${SOURCES}/stores/etcd/lease-save.ts`]).at(-1)).toEqual([]);
   });
 
@@ -189,8 +189,8 @@ describe("a bug", () => {
 it("says where `npm test` catches fewer than it should", () => {
   const [tier, other] = ["contract", "engines"];
   const engine = { area: "redis", file: `${SOURCES}/stores/redis/scripts.ts` };
-  const stranger = { area: "strangers 1", file: `${SOURCES}/core/acquire.ts` };
-  const rule = { area: "rules", file: `${SOURCES}/core/rules.ts` };
+  const stranger = { area: "strangers 1", file: `${SOURCES}/lease/acquire.ts` };
+  const rule = { area: "rules", file: `${SOURCES}/lease/rules.ts` };
   expect(
     shares([
       { ...engine, tier: other },

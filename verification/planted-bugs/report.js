@@ -7,9 +7,9 @@ export const isInNpmTest = (/** @type {string} */ tier) => ["unit", "contract"].
 const GOAL = 85;
 /** Groups whose rules need no engine and no other process, with the sources of them that bugs of other areas change. */
 const GROUPS = {
-  rules: /\/src\/(core\/(rules|queue)|stores\/memory\/(store|wait-queue))\./,
-  waiting: /\/src\/core\/(acquire|waiter)\./,
-  holding: /\/src\/(core|renewal-thread)\//,
+  rules: /\/src\/(lease\/(rules|queue)|stores\/memory\/(store|wait-queue))\./,
+  waiting: /\/src\/lease\/(acquire|waiter)\./,
+  holding: /\/src\/(lease|renewal-thread)\//,
   schedules: /\/src\/(tasks\/schedules\/|stores\/memory\/schedule)/,
   keys: /\/src\/(tasks\/keys\.|stores\/memory\/task-keys\.)/,
   tasks: /\/src\/(tasks\/|stores\/memory\/task)/,

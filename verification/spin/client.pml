@@ -1,4 +1,4 @@
-/* What a client does, as in core/acquire.ts, core/held-lease.ts and core/trust.ts. It may pause between any two steps. */
+/* What a client does, as in lease/acquire.ts, lease/held-lease.ts and lease/trust.ts. It may pause between any two steps. */
 
 #define me   client[c]
 #define mine call[c]

@@ -2,7 +2,7 @@
  * The protocol of one lease, for the model checker SPIN: `npm run verify -- spin` explores every interleaving of it.
  * A resource is one record in the store. Resources do not affect each other, so one is enough.
  *
- *   Client ── call ──▶ Store        one atomic step decides a request, as core/rules.ts and core/queue.ts specify
+ *   Client ── call ──▶ Store        one atomic step decides a request, as lease/rules.ts and lease/queue.ts specify
  *     │ │                ▲  ▲
  *     │ └── copies ──────┘  └── Operator: revokes
  *     │     Network: loses requests and answers, delivers requests late and twice

@@ -36,7 +36,7 @@ ${date.slice(0, 10)} at commit \`${commit}\`, on ${machine}.
 | part | file | what it does |
 |---|---|---|
 | clients | \`client.pml\` | acquire, repeat an acquire under the same lease id, wait, renew, check and write, release, give up; are killed |
-| store | \`store.pml\` | decides each request in one step, as \`core/rules.ts\` and \`core/queue.ts\` specify: grants, tokens, expiry, the wait queue |
+| store | \`store.pml\` | decides each request in one step, as \`lease/rules.ts\` and \`lease/queue.ts\` specify: grants, tokens, expiry, the wait queue |
 | a store that loads and saves | \`store-loads.pml\` | decides as \`store-kit/\` does: on what it has loaded, and a save stands only if that still is so; others act in between |
 | protected resource | \`client.pml\` | takes writes, and refuses a smaller token than it has seen |
 | network | \`world.pml\` | loses requests and answers, and delivers requests late or twice |

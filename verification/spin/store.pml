@@ -1,4 +1,4 @@
-/* The store decides each request in one atomic step, as core/rules.ts and core/queue.ts specify. */
+/* The store decides each request in one atomic step, as lease/rules.ts and lease/queue.ts specify. */
 
 /* The answer. */
 hidden mtype outcome;

@@ -10,7 +10,7 @@ import {
   type OpenStoresOptions,
   openLeasehold,
 } from "./connect.js";
-import type { AnyLease, LeaseStore } from "./core/index.js";
+import type { AnyLease, LeaseStore } from "./lease/index.js";
 import type { Leasehold } from "./leasehold.js";
 import { ANYWHERE } from "./stores/open-anywhere.js";
 import { migrateBy, openAll } from "./stores/opening.js";

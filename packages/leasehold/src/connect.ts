@@ -1,19 +1,5 @@
 /** Clients over whatever opens their stores: every engine in Node, some of them in a browser. */
 import {
-  type AnyLease,
-  type ClientOptions,
-  ClosedError,
-  checkKnown,
-  checkObject,
-  checkOptional,
-  checkOutside,
-  InvalidOptionError,
-  LeaseClient,
-  type LeaseStore,
-  type RenewalThread,
-  startCollector,
-} from "./core/index.js";
-import {
   CLOSING_SIGNALS,
   type ClosingSignal,
   closeOnSignals,
@@ -29,6 +15,20 @@ import {
   warningLogger,
 } from "./env/index.js";
 import { loggedLeases } from "./instrumentation/lease-log.js";
+import {
+  type AnyLease,
+  type ClientOptions,
+  ClosedError,
+  checkKnown,
+  checkObject,
+  checkOptional,
+  checkOutside,
+  InvalidOptionError,
+  LeaseClient,
+  type LeaseStore,
+  type RenewalThread,
+  startCollector,
+} from "./lease/index.js";
 import { type Leasehold, leaseholdOver } from "./leasehold.js";
 import type { OnceClient, OnceStore } from "./once/index.js";
 import { type LoadThread, threadFor } from "./renew-in.js";

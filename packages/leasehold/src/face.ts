@@ -42,6 +42,45 @@ export type {
   Verification,
 } from "./control/index.js";
 export type {
+  Elector,
+  ElectorOptions,
+  ElectorState,
+  LeaderChange,
+  LeaderWork,
+  Shards,
+  ShardsOptions,
+  ShardWork,
+  Singleton,
+  SingletonOptions,
+  SingletonWork,
+  Term,
+} from "./election/index.js";
+export type {
+  Clock,
+  ClosingSignal,
+  Env,
+  GrantId,
+  LabelsOf,
+  LeaseId,
+  Logger,
+  METRICS,
+  MeasureOptions,
+  MetricKind,
+  MetricName,
+  MetricOf,
+  Nested,
+  Observation,
+  OpenSpan,
+  Random,
+  Scope,
+  SpanAttributes,
+  SpanOptions,
+  Tallied,
+  Telemetry,
+  Timer,
+  TraceContext,
+} from "./env/index.js";
+export type {
   AcquireOutcome,
   AcquireRequest,
   CallOptions,
@@ -59,7 +98,7 @@ export type {
   RevokeRequest,
   SqlTransaction,
   Term as GrantTerm,
-} from "./core/index.js";
+} from "./lease/index.js";
 export {
   type AcquireOptions,
   type AnyLease,
@@ -101,46 +140,7 @@ export {
   type WatchEvent,
   type Work,
   WorkerStuckError,
-} from "./core/index.js";
-export type {
-  Elector,
-  ElectorOptions,
-  ElectorState,
-  LeaderChange,
-  LeaderWork,
-  Shards,
-  ShardsOptions,
-  ShardWork,
-  Singleton,
-  SingletonOptions,
-  SingletonWork,
-  Term,
-} from "./election/index.js";
-export type {
-  Clock,
-  ClosingSignal,
-  Env,
-  GrantId,
-  LabelsOf,
-  LeaseId,
-  Logger,
-  METRICS,
-  MeasureOptions,
-  MetricKind,
-  MetricName,
-  MetricOf,
-  Nested,
-  Observation,
-  OpenSpan,
-  Random,
-  Scope,
-  SpanAttributes,
-  SpanOptions,
-  Tallied,
-  Telemetry,
-  Timer,
-  TraceContext,
-} from "./env/index.js";
+} from "./lease/index.js";
 export type { Leasehold } from "./leasehold.js";
 export type {
   FailOnceOutcome,

@@ -2,6 +2,7 @@
  * What the server, its command line, the console and the verification share of the inside. No promise of
  * compatibility: it changes with any version, and they depend on exactly this one.
  */
+import { invariant, type LeaseId } from "./env/index.js";
 import {
   type AnyLease,
   type ClientOptions,
@@ -9,8 +10,7 @@ import {
   LeaseClient,
   type LeaseStore,
   type Owned,
-} from "./core/index.js";
-import { invariant, type LeaseId } from "./env/index.js";
+} from "./lease/index.js";
 
 export {
   ACTION_ALIASES,
@@ -62,6 +62,52 @@ export {
   type Verification,
   verifyAudit,
 } from "./control/index.js";
+export { electorOver, shardsOver, singletonOver } from "./election/index.js";
+export {
+  type Leadership,
+  leadershipOf,
+  type ShardLeadership,
+  type TermRecord,
+  termsOf,
+} from "./election/leadership.js";
+export {
+  BOUNDARIES,
+  claimDigestOf,
+  digestOf,
+  formatDuration,
+  grantIdOf,
+  guarded,
+  guardedEnv,
+  guardedLogger,
+  holderLeaseId,
+  invariant,
+  jittered,
+  METRICS,
+  type MetricName,
+  measureStalls,
+  newHolder,
+  newLeaseId,
+  nextTurn,
+  notesOn,
+  type Observation,
+  parseDuration,
+  Recent,
+  type Repeating,
+  randomHex,
+  repeat,
+  SerialExecutor,
+  seriesOf,
+  silentLogger,
+  sleep,
+  systemClock,
+  systemEnv,
+  systemRandom,
+  taskIds,
+  taskLeaseId,
+  withoutLeaseIds,
+  withTimeout,
+} from "./env/index.js";
+export { type Named, TopNames } from "./instrumentation/top-names.js";
 export {
   Aborting,
   type AcquireOutcome,
@@ -116,53 +162,7 @@ export {
   trustLeftMs,
   Wakeup,
   withoutUndefined,
-} from "./core/index.js";
-export { electorOver, shardsOver, singletonOver } from "./election/index.js";
-export {
-  type Leadership,
-  leadershipOf,
-  type ShardLeadership,
-  type TermRecord,
-  termsOf,
-} from "./election/leadership.js";
-export {
-  BOUNDARIES,
-  claimDigestOf,
-  digestOf,
-  formatDuration,
-  grantIdOf,
-  guarded,
-  guardedEnv,
-  guardedLogger,
-  holderLeaseId,
-  invariant,
-  jittered,
-  METRICS,
-  type MetricName,
-  measureStalls,
-  newHolder,
-  newLeaseId,
-  nextTurn,
-  notesOn,
-  type Observation,
-  parseDuration,
-  Recent,
-  type Repeating,
-  randomHex,
-  repeat,
-  SerialExecutor,
-  seriesOf,
-  silentLogger,
-  sleep,
-  systemClock,
-  systemEnv,
-  systemRandom,
-  taskIds,
-  taskLeaseId,
-  withoutLeaseIds,
-  withTimeout,
-} from "./env/index.js";
-export { type Named, TopNames } from "./instrumentation/top-names.js";
+} from "./lease/index.js";
 export { leasesOf } from "./leasehold.js";
 export { onceOver } from "./once/index.js";
 export {

@@ -1,4 +1,4 @@
-import type { LeaseClient } from "./core/index.js";
+import type { LeaseClient } from "./lease/index.js";
 import type { OnceClient } from "./once/index.js";
 import type { TasksClient } from "./tasks/index.js";
 

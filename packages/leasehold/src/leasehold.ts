@@ -1,4 +1,16 @@
 /** The client: leases, elections and tasks of one namespace, over one set of connections. */
+import {
+  type Elector,
+  type ElectorOptions,
+  electorOver,
+  type Shards,
+  type ShardsOptions,
+  type Singleton,
+  type SingletonOptions,
+  type SingletonWork,
+  shardsOver,
+  singletonOver,
+} from "./election/index.js";
 import type {
   AcquireOptions,
   AnyLease,
@@ -17,19 +29,7 @@ import type {
   UnfencedLease,
   WatchEvent,
   Work,
-} from "./core/index.js";
-import {
-  type Elector,
-  type ElectorOptions,
-  electorOver,
-  type Shards,
-  type ShardsOptions,
-  type Singleton,
-  type SingletonOptions,
-  type SingletonWork,
-  shardsOver,
-  singletonOver,
-} from "./election/index.js";
+} from "./lease/index.js";
 import type { LeaseholdParts } from "./leasehold-parts.js";
 import type { OnceOptions, OnceResult, OnceWork } from "./once/index.js";
 import type { Tasks } from "./tasks/index.js";

@@ -3,6 +3,7 @@
  * `connect(yourStore)` takes it; the suite of `leasehold/testing` holds it against both.
  */
 
+export { grantIdOf } from "./env/index.js";
 export {
   type AcquireOutcome,
   type AcquireRequest,
@@ -39,8 +40,7 @@ export {
   type Term,
   viewOf,
   type WatchEvent,
-} from "./core/index.js";
-export { grantIdOf } from "./env/index.js";
+} from "./lease/index.js";
 export {
   type Change,
   EMPTY_QUEUE,

@@ -1,8 +1,8 @@
 import { expect, it } from "vitest";
 import { connect as connectInBrowser } from "./browser.js";
-import { InvalidOptionError, type LeaseStore, type ThreadModule } from "./core/index.js";
 import { systemClock, systemEnv } from "./env/index.js";
 import { type ConnectOptions, connect } from "./index.js";
+import { InvalidOptionError, type LeaseStore, type ThreadModule } from "./lease/index.js";
 import { threadFor } from "./renew-in.js";
 import { memory } from "./stores/memory/index.js";
 

@@ -1,4 +1,5 @@
 /** Whether a client has a renewal thread, and what stands against one. */
+import type { Env } from "./env/index.js";
 import {
   type ClientOptions,
   checkNumber,
@@ -6,8 +7,7 @@ import {
   type LeaseStore,
   type StartedThread,
   type ThreadModule,
-} from "./core/index.js";
-import type { Env } from "./env/index.js";
+} from "./lease/index.js";
 import type { Source } from "./stores/source.js";
 
 /** Absent where there are no threads, as in browsers. */

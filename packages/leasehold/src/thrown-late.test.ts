@@ -1,8 +1,8 @@
 /** What work throws after it was asked to stop: no call rejects with it, so that the log or the loss has to say it. */
 import { expect, it, vi } from "vitest";
 import { faultyStore } from "../../../tests/support/faults/faulty-store.js";
-import { LeaseClient } from "./core/index.js";
 import { connect, defineTask, type Leasehold } from "./index.js";
+import { LeaseClient } from "./lease/index.js";
 import { manualEnv } from "./testing/index.js";
 
 const TTL_MS = 3_000;

@@ -74,8 +74,8 @@ const FILES = {
   "instrumentation/index.ts": 'import "@opentelemetry/api";',
   "wire/index.ts": "export {};",
   "env/index.ts": "export const clock = 1;",
-  "core/index.ts": "export {};",
-  "core/port.ts": "export {};",
+  "lease/index.ts": "export {};",
+  "lease/port.ts": "export {};",
   "tasks/index.ts": "export {};",
   "tasks/port.ts": "export {};",
   "stores/open.ts": "export {};",
@@ -84,12 +84,12 @@ const FILES = {
   "stores/postgres/index.ts": "export {};",
 };
 const planted: readonly [path: string, source: string, rule: string | null][] = [
-  ["env/a.ts", 'import "../core/index.js";', "layers: env imports core"],
-  ["core/a.ts", 'import type { A } from "../tasks/index.js";', "layers: core imports tasks"],
-  ["core/a.ts", 'export * from "../stores/open.js";', "layers: core imports stores/open"],
-  ["core/a.ts", 'type A = import("../tasks/index.js").A;', "layers: core imports tasks"],
-  ["core/a.ts", 'await import("../tasks/index.js");', "layers: core imports tasks"],
-  ["core/a.ts", 'import "../env/index.js";', null],
+  ["env/a.ts", 'import "../lease/index.js";', "layers: env imports lease"],
+  ["lease/a.ts", 'import type { A } from "../tasks/index.js";', "layers: lease imports tasks"],
+  ["lease/a.ts", 'export * from "../stores/open.js";', "layers: lease imports stores/open"],
+  ["lease/a.ts", 'type A = import("../tasks/index.js").A;', "layers: lease imports tasks"],
+  ["lease/a.ts", 'await import("../tasks/index.js");', "layers: lease imports tasks"],
+  ["lease/a.ts", 'import "../env/index.js";', null],
   ["stores/http/a.ts", 'import "../memory/index.js";', "layers: stores/http imports stores/memory"],
   ["stores/http/a.ts", 'import type { A } from "../source.js";', null],
   ["stores/http/a.ts", 'import { a } from "../source.js";', "types only: stores/source"],
@@ -98,24 +98,24 @@ const planted: readonly [path: string, source: string, rule: string | null][] = 
   ["stores/open.ts", 'import type { Stores } from "./source.js";', null],
   ["wire/a.ts", 'import { type A, b } from "../control/index.js";', "types only: control"],
   ["wire/a.ts", 'import { type A, type B } from "../control/index.js";', null],
-  ["tasks/a.ts", 'import "../core/port.js";', "inside: core/port.ts is not the index of core"],
+  ["tasks/a.ts", 'import "../lease/port.js";', "inside: lease/port.ts is not the index of lease"],
   ["stores/memory/a.ts", 'import "../../tasks/port.js";', null],
   ["stores/http/a.ts", 'import "../../wire/index.js";', null],
-  ["core/a.ts", 'import "./nowhere.js";', "missing: core/nowhere.ts"],
+  ["lease/a.ts", 'import "./nowhere.js";', "missing: lease/nowhere.ts"],
   ["helpers/a.ts", "export {};", "folder: helpers is not in the table"],
-  ["core/a.ts", 'import { readFile } from "node:fs";', "node: node:fs"],
+  ["lease/a.ts", 'import { readFile } from "node:fs";', "node: node:fs"],
   ["tasks/a.ts", 'import "hono/cors";', "package: hono"],
-  ["core/a.ts", 'import "left-pad";', "package: left-pad"],
+  ["lease/a.ts", 'import "left-pad";', "package: left-pad"],
   ["stores/postgres/a.ts", 'import { Pool } from "pg";', "optional peer: pg"],
   ["stores/postgres/a.ts", 'import type { Pool } from "pg"; await import("pg");', null],
-  ["core/a.ts", "const a = (b: string) => import(b);", "dynamic: loads what it cannot name"],
-  ["core/a.ts", "\n\nDate.now();", "clock: Date.now"],
-  ["core/a.ts", 'Date["now"]();', "clock: Date.now"],
-  ["core/a.ts", "const { now } = Date;", "clock: Date.now"],
-  ["core/a.ts", "new Date();", "clock: new Date()"],
-  ["core/a.ts", "new Date(5); ({ now: 1, performance: 2 });", null],
-  ["core/a.ts", "globalThis.performance.now();", "clock: performance"],
-  ["core/a.ts", "AbortSignal.timeout(5);", "timer: AbortSignal.timeout"],
+  ["lease/a.ts", "const a = (b: string) => import(b);", "dynamic: loads what it cannot name"],
+  ["lease/a.ts", "\n\nDate.now();", "clock: Date.now"],
+  ["lease/a.ts", 'Date["now"]();', "clock: Date.now"],
+  ["lease/a.ts", "const { now } = Date;", "clock: Date.now"],
+  ["lease/a.ts", "new Date();", "clock: new Date()"],
+  ["lease/a.ts", "new Date(5); ({ now: 1, performance: 2 });", null],
+  ["lease/a.ts", "globalThis.performance.now();", "clock: performance"],
+  ["lease/a.ts", "AbortSignal.timeout(5);", "timer: AbortSignal.timeout"],
   ["tasks/a.ts", "Math.random();", "chance: Math.random"],
   ["tasks/a.ts", "crypto.randomUUID();", "chance: crypto"],
   ["env/a.ts", "crypto.randomUUID(); setTimeout(Date.now); performance.now();", null],
@@ -170,15 +170,15 @@ function judge(rules: Rules, files: object, path: string, rule: string | null) {
 }
 
 it("names the line", () => {
-  const found = check(new Map([["core/a.ts", "// one\n// two\nDate.now();"]]));
-  expect(found).toEqual([{ path: "core/a.ts", line: 3, rule: "clock: Date.now" }]);
+  const found = check(new Map([["lease/a.ts", "// one\n// two\nDate.now();"]]));
+  expect(found).toEqual([{ path: "lease/a.ts", line: 3, rule: "clock: Date.now" }]);
 });
 
 it("measures files", () => {
-  const judge = (lines: number) => check(new Map([["core/a.ts", "a();\n".repeat(lines)]]));
+  const judge = (lines: number) => check(new Map([["lease/a.ts", "a();\n".repeat(lines)]]));
   expect(judge(400)).toEqual([]);
   const rule = "length: more than 400 lines";
-  expect(judge(401)).toEqual([{ path: "core/a.ts", line: 400, rule }]);
+  expect(judge(401)).toEqual([{ path: "lease/a.ts", line: 400, rule }]);
 });
 
 it("weighs what loads with an entry", () => {
@@ -207,8 +207,8 @@ it("finds what ties an entry to Node", () => {
 
 it("finds rings of imports", () => {
   const ring = (a: string, b: string) =>
-    check(new Map(Object.entries({ "core/a.ts": a, "core/b.ts": b }))).map(({ rule }) => rule);
-  const found = ["cycle: core/a.ts > core/b.ts > core/a.ts"];
+    check(new Map(Object.entries({ "lease/a.ts": a, "lease/b.ts": b }))).map(({ rule }) => rule);
+  const found = ["cycle: lease/a.ts > lease/b.ts > lease/a.ts"];
   expect(ring('import "./b.js";', 'import "./a.js";')).toEqual(found);
   expect(ring('export * from "./b.js";', 'import type { A } from "./a.js";')).toEqual(found);
   expect(ring('import "./b.js";', 'await import("./a.js");')).toEqual([]);

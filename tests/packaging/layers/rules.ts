@@ -23,40 +23,40 @@ export function optionalPeers(name: string): string[] {
 export const LIBRARY: Rules = {
   mayImport: {
     env: [],
-    core: ["env"],
-    "store-kit": ["env", "core"],
-    election: ["env", "core"],
-    fence: ["env", "core"],
-    control: ["env", "core", "tasks", "once"],
-    instrumentation: ["env", "core", "election", "tasks"],
-    tasks: ["env", "core"],
-    once: ["env", "core", "tasks"],
-    wire: ["core", "tasks", "once", "control", "election"],
-    "stores/memory": ["env", "core", "store-kit", "tasks", "once", "control", "stores/source"],
-    "stores/postgres": ["env", "core", "store-kit", "tasks", "once", "control", "stores/source"],
-    "stores/http": ["env", "core", "tasks", "once", "control", "wire", "stores/source"],
-    "stores/consul": ["env", "core", "store-kit", "stores/source"],
-    "stores/etcd": ["env", "core", "store-kit", "stores/source"],
-    "stores/kubernetes": ["env", "core", "store-kit", "stores/source"],
-    "stores/redis": ["env", "core", "store-kit", "stores/source"],
-    "stores/sqlite": ["env", "core", "store-kit", "stores/source"],
-    "stores/zookeeper": ["env", "core", "stores/source"],
-    "stores/source": ["env", "core", "tasks", "once", "control"],
-    "stores/opening": ["env", "core", "once", "control", "stores/source"],
+    lease: ["env"],
+    "store-kit": ["env", "lease"],
+    election: ["env", "lease"],
+    fence: ["env", "lease"],
+    control: ["env", "lease", "tasks", "once"],
+    instrumentation: ["env", "lease", "election", "tasks"],
+    tasks: ["env", "lease"],
+    once: ["env", "lease", "tasks"],
+    wire: ["lease", "tasks", "once", "control", "election"],
+    "stores/memory": ["env", "lease", "store-kit", "tasks", "once", "control", "stores/source"],
+    "stores/postgres": ["env", "lease", "store-kit", "tasks", "once", "control", "stores/source"],
+    "stores/http": ["env", "lease", "tasks", "once", "control", "wire", "stores/source"],
+    "stores/consul": ["env", "lease", "store-kit", "stores/source"],
+    "stores/etcd": ["env", "lease", "store-kit", "stores/source"],
+    "stores/kubernetes": ["env", "lease", "store-kit", "stores/source"],
+    "stores/redis": ["env", "lease", "store-kit", "stores/source"],
+    "stores/sqlite": ["env", "lease", "store-kit", "stores/source"],
+    "stores/zookeeper": ["env", "lease", "stores/source"],
+    "stores/source": ["env", "lease", "tasks", "once", "control"],
+    "stores/opening": ["env", "lease", "once", "control", "stores/source"],
     "stores/open-anywhere": ["stores/opening", "stores/memory", "stores/http"],
     "stores/open": ["env", "stores/opening", "stores/open-anywhere", "stores/source", "stores/*"],
-    testing: ["env", "core", "store-kit", "tasks", "once", "control"],
+    testing: ["env", "lease", "store-kit", "tasks", "once", "control"],
     // The APIs of other packages on a client of ours.
-    compat: ["env", "core", "index", "stores/redis"],
+    compat: ["env", "lease", "index", "stores/redis"],
     // What authors of stores import.
-    port: ["env", "core", "store-kit", "tasks"],
+    port: ["env", "lease", "store-kit", "tasks"],
     // A worker thread opens a store of its own.
-    "renewal-thread": ["env", "core", "stores/open"],
-    "renew-in": ["env", "core", "stores/source"],
-    // The public face: it joins the core with the stores.
+    "renewal-thread": ["env", "lease", "stores/open"],
+    "renew-in": ["env", "lease", "stores/source"],
+    // The public face: it joins the client with the stores.
     index: [
       "env",
-      "core",
+      "lease",
       "tasks",
       "connect",
       "face",
@@ -67,7 +67,7 @@ export const LIBRARY: Rules = {
       "stores/source",
     ],
     browser: [
-      "core",
+      "lease",
       "tasks",
       "connect",
       "face",
@@ -76,12 +76,12 @@ export const LIBRARY: Rules = {
       "stores/open-anywhere",
       "stores/source",
     ],
-    // The client: the core's leases, elections, tasks and once as one.
-    leasehold: ["core", "election", "tasks", "once", "leasehold-parts"],
-    "leasehold-parts": ["core", "tasks", "once"],
+    // The client: leases, elections, tasks and once as one.
+    leasehold: ["lease", "election", "tasks", "once", "leasehold-parts"],
+    "leasehold-parts": ["lease", "tasks", "once"],
     connect: [
       "env",
-      "core",
+      "lease",
       "instrumentation",
       "tasks",
       // Loaded at first use.
@@ -94,7 +94,7 @@ export const LIBRARY: Rules = {
     // Of control it exports types alone: the opened stores name them.
     face: [
       "env",
-      "core",
+      "lease",
       "control",
       "election",
       "tasks",
@@ -106,7 +106,7 @@ export const LIBRARY: Rules = {
     // What the server, its command line, the console and the verification share of the inside.
     internal: [
       "env",
-      "core",
+      "lease",
       "election",
       "tasks",
       "once",
@@ -142,10 +142,10 @@ export const LIBRARY: Rules = {
     "control/operations.ts": ["stores/"],
     "tasks/leases.ts": ["stores/", "testing/"],
     // What some engines need, which no client loads without them.
-    "core/own.ts": ["stores/"],
-    "core/tls.ts": ["stores/"],
-    "core/tls-connections.ts": ["stores/"],
-    "core/sightings.ts": ["stores/"],
+    "lease/own.ts": ["stores/"],
+    "lease/tls.ts": ["stores/"],
+    "lease/tls-connections.ts": ["stores/"],
+    "lease/sightings.ts": ["stores/"],
     "env/base64.ts": ["stores/"],
     "env/checksum.ts": ["control/"],
     // For Node alone, so that it is not part of the index.
@@ -159,7 +159,7 @@ export const LIBRARY: Rules = {
   },
   typesOnly: {
     control: ["tasks", "once"],
-    wire: ["core", "tasks", "once", "control", "election"],
+    wire: ["lease", "tasks", "once", "control", "election"],
     "stores/memory": ["stores/source"],
     "stores/postgres": ["stores/source"],
     "stores/http": ["stores/source"],
@@ -176,7 +176,7 @@ export const LIBRARY: Rules = {
   anywhere:
     /^(browser|port|(tasks|election|fence|instrumentation|testing|wire|stores\/(memory|http|consul|etcd))\/index)\.ts$/,
   asksForProcess: [
-    "core/tls-connections.ts",
+    "lease/tls-connections.ts",
     "stores/consul/connection-address.ts",
     "env/ids.ts",
     "env/protocols.ts",
@@ -217,7 +217,7 @@ export const LIBRARY: Rules = {
     "eventsource-parser": ["stores/http/"],
     // A project that runs the suites installs it.
     "fast-check": ["testing/"],
-    tinyqueue: ["core/", "stores/memory/", "testing/"],
+    tinyqueue: ["lease/", "stores/memory/", "testing/"],
     pg: ["stores/postgres/"],
     "@electric-sql/pglite": ["stores/postgres/"],
     ioredis: ["stores/redis/"],

@@ -1,7 +1,7 @@
 /** A server app on stores in memory whose clock a test moves, as a console asks it. */
 import { expect, onTestFinished } from "vitest";
-import { LeaseClient } from "../../../packages/leasehold/src/core/index.js";
 import { grantIdOf, newLeaseId, systemRandom } from "../../../packages/leasehold/src/env/index.js";
+import { LeaseClient } from "../../../packages/leasehold/src/lease/index.js";
 import { manualEnv } from "../../../packages/leasehold/src/testing/index.js";
 import { toWireLeaseId } from "../../../packages/leasehold/src/wire/index.js";
 import type { AppOptions } from "../../../packages/leasehold-server/src/http/index.js";

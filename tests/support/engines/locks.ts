@@ -1,6 +1,6 @@
 /** Locks rows and tables in a transaction that stays open. */
 import pg from "pg";
-import type { Key } from "../../../packages/leasehold/src/core/index.js";
+import type { Key } from "../../../packages/leasehold/src/lease/index.js";
 import type { TaskKey } from "../../../packages/leasehold/src/tasks/port.js";
 
 /** @returns a function that unlocks it */

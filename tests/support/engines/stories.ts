@@ -6,8 +6,8 @@
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { expect, it } from "vitest";
-import type { LeaseView } from "../../../packages/leasehold/src/core/index.js";
 import { connect } from "../../../packages/leasehold/src/index.js";
+import type { LeaseView } from "../../../packages/leasehold/src/lease/index.js";
 import type { Engine, RunningEngine } from "../../../verification/matrix/engines.js";
 import type { Said } from "../../../verification/matrix/node.js";
 import { type NodeProcess, Nodes } from "../../../verification/matrix/nodes.js";

@@ -1,13 +1,13 @@
 /** What the tests of faults need: a database, who holds leases in it, and ways between them that fail. */
 import pg from "pg";
 import { afterAll, afterEach, beforeAll, expect } from "vitest";
+import { newLeaseId, systemRandom } from "../../../packages/leasehold/src/env/index.js";
+import { connect, type Leasehold } from "../../../packages/leasehold/src/index.js";
 import type {
   AcquireOptions,
   Lease,
   LeaseView,
-} from "../../../packages/leasehold/src/core/index.js";
-import { newLeaseId, systemRandom } from "../../../packages/leasehold/src/env/index.js";
-import { connect, type Leasehold } from "../../../packages/leasehold/src/index.js";
+} from "../../../packages/leasehold/src/lease/index.js";
 import { until } from "../../../packages/leasehold/src/testing/waiting.js";
 import { compile } from "../processes/compile.js";
 import type { HolderSettings, Said } from "../processes/holder.js";

@@ -1,7 +1,7 @@
 /** A store between a client and a real one, whose calls a test can hold, drop or cut after apply. */
 
-import { asStoreError, type LeaseStore } from "../../../packages/leasehold/src/core/index.js";
 import type { Env } from "../../../packages/leasehold/src/env/index.js";
+import { asStoreError, type LeaseStore } from "../../../packages/leasehold/src/lease/index.js";
 import {
   MemoryLeaseState,
   MemoryLeaseStore,

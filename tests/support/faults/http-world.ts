@@ -1,11 +1,11 @@
 /** A server behind a proxy that fails, its client, and the store behind the server, where a test reads what was done. */
 import { afterAll, afterEach, beforeEach, expect } from "vitest";
+import { newLeaseId, systemEnv, systemRandom } from "../../../packages/leasehold/src/env/index.js";
 import type {
   AcquireRequest,
   Grant,
   LeaseView,
-} from "../../../packages/leasehold/src/core/index.js";
-import { newLeaseId, systemEnv, systemRandom } from "../../../packages/leasehold/src/env/index.js";
+} from "../../../packages/leasehold/src/lease/index.js";
 import { http } from "../../../packages/leasehold/src/stores/http/index.js";
 import { memory } from "../../../packages/leasehold/src/stores/memory/index.js";
 import { openPostgres } from "../../../packages/leasehold/src/stores/postgres/index.js";

@@ -7,9 +7,9 @@ import { once } from "node:events";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, type TestContext } from "vitest";
-import type { AcquireOptions } from "../../../packages/leasehold/src/core/index.js";
 import { newLeaseId, systemRandom } from "../../../packages/leasehold/src/env/index.js";
 import type { Leasehold } from "../../../packages/leasehold/src/index.js";
+import type { AcquireOptions } from "../../../packages/leasehold/src/lease/index.js";
 import { until } from "../../../packages/leasehold/src/testing/waiting.js";
 import {
   describePostgres,

@@ -1,5 +1,5 @@
 /** Stores that apply a call and lose its answer, or refuse it, as a test has drawn; they write down what they answered. */
-import { asStoreError, type Failed } from "../../../packages/leasehold/src/core/index.js";
+import { asStoreError, type Failed } from "../../../packages/leasehold/src/lease/index.js";
 import type { Stores } from "../../../packages/leasehold/src/stores/source.js";
 import { instead } from "../worlds/instead.js";
 

@@ -1,6 +1,6 @@
 /** What the tests of wait queues share: requests, and an end for all that a test has opened. */
-import type { AcquireRequest } from "../../../packages/leasehold/src/core/index.js";
 import { newLeaseId, systemRandom } from "../../../packages/leasehold/src/env/index.js";
+import type { AcquireRequest } from "../../../packages/leasehold/src/lease/index.js";
 
 export const LONG_MS = 60_000;
 /** A waiter without a notification polls no earlier than after this time. */

@@ -1,6 +1,6 @@
 /** Stores behind retries: how often a call is sent, and what of it arrives. */
-import { type Failed, StoreUnavailableError } from "../../../packages/leasehold/src/core/index.js";
 import type { Env } from "../../../packages/leasehold/src/env/index.js";
+import { type Failed, StoreUnavailableError } from "../../../packages/leasehold/src/lease/index.js";
 import { manualEnv } from "../../../packages/leasehold/src/testing/index.js";
 
 /** Makes a store that tries again, over one that is opened at each call. */

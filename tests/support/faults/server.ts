@@ -1,11 +1,11 @@
 /** A server that the tests of a file share, and stores on it that end with their test. */
 import { afterAll, beforeAll, beforeEach, expect, type TestContext } from "vitest";
+import { newLeaseId, systemEnv, systemRandom } from "../../../packages/leasehold/src/env/index.js";
 import type {
   AcquireRequest,
   Failed,
   LeaseStore,
-} from "../../../packages/leasehold/src/core/index.js";
-import { newLeaseId, systemEnv, systemRandom } from "../../../packages/leasehold/src/env/index.js";
+} from "../../../packages/leasehold/src/lease/index.js";
 import { ENGINES } from "../../../packages/leasehold/src/stores/open.js";
 import { openBy } from "../../../packages/leasehold/src/stores/opening.js";
 import { only } from "../../../packages/leasehold/src/testing/calls.js";

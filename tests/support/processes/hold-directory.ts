@@ -1,5 +1,5 @@
-import { LeaseholdError } from "../../../packages/leasehold/src/core/index.js";
 import { systemEnv } from "../../../packages/leasehold/src/env/index.js";
+import { LeaseholdError } from "../../../packages/leasehold/src/lease/index.js";
 import { lockDirectory } from "../../../packages/leasehold/src/stores/postgres/directory-lock.js";
 
 // Locks the directory, says `locked` or the code of the error, and stays until it is killed.

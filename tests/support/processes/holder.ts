@@ -9,8 +9,11 @@
 import { existsSync, writeSync } from "node:fs";
 import { createInterface } from "node:readline";
 import pg from "pg";
-import type { AcquireOptions, LeaseholdError } from "../../../packages/leasehold/src/core/index.js";
 import { connect } from "../../../packages/leasehold/src/index.js";
+import type {
+  AcquireOptions,
+  LeaseholdError,
+} from "../../../packages/leasehold/src/lease/index.js";
 import { write } from "../worlds/registers.js";
 import { realMs } from "./fake-clock.js";
 

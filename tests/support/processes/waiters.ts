@@ -7,8 +7,8 @@
  */
 import { createInterface } from "node:readline";
 import { setTimeout as delay } from "node:timers/promises";
-import type { LeaseStore } from "../../../packages/leasehold/src/core/index.js";
 import { connect, type Leasehold, openStores } from "../../../packages/leasehold/src/index.js";
+import type { LeaseStore } from "../../../packages/leasehold/src/lease/index.js";
 
 const [url = "", resource = ""] = process.argv.slice(2);
 const HELD_MS = 2;

@@ -4,8 +4,8 @@
  * listener tells them apart by a header.
  */
 import type { Backing } from "../../../packages/leasehold/src/control/index.js";
-import type { LeaseStore } from "../../../packages/leasehold/src/core/index.js";
 import { systemEnv } from "../../../packages/leasehold/src/env/index.js";
+import type { LeaseStore } from "../../../packages/leasehold/src/lease/index.js";
 import type { OnceStore } from "../../../packages/leasehold/src/once/index.js";
 import { http } from "../../../packages/leasehold/src/stores/http/index.js";
 import type { Stores } from "../../../packages/leasehold/src/stores/source.js";

@@ -1,5 +1,5 @@
 /** A store in which the rules alone decide, on what its engine loads and saves, while others act in between. */
-import { ClosedError, type LeaseStore } from "../../../packages/leasehold/src/core/index.js";
+import { ClosedError, type LeaseStore } from "../../../packages/leasehold/src/lease/index.js";
 import {
   type Engine,
   type OperationsOptions,

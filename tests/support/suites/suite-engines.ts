@@ -1,7 +1,7 @@
 /** The engines of the suites: how to open each of them, what tests may do to it, and the harness of each suite on it. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { Key } from "../../../packages/leasehold/src/core/index.js";
 import { systemClock, systemEnv } from "../../../packages/leasehold/src/env/index.js";
+import type { Key } from "../../../packages/leasehold/src/lease/index.js";
 import { consul } from "../../../packages/leasehold/src/stores/consul/index.js";
 import { etcd } from "../../../packages/leasehold/src/stores/etcd/index.js";
 import { kubernetes } from "../../../packages/leasehold/src/stores/kubernetes/index.js";

@@ -1,6 +1,6 @@
 /** Leases of a store under a manual clock, acquired and released without a client that waits or renews. */
-import type { LeaseStore } from "../../../packages/leasehold/src/core/index.js";
 import { type Env, newLeaseId } from "../../../packages/leasehold/src/env/index.js";
+import type { LeaseStore } from "../../../packages/leasehold/src/lease/index.js";
 
 export function directLeases(store: LeaseStore, { random }: Pick<Env, "random">, tenant: string) {
   return async function acquire(resource: string, { holder = "holder", ttlMs = 600_000 } = {}) {

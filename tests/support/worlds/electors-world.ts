@@ -1,10 +1,10 @@
 /** Candidates for the leadership of one cluster, in memory under a manual clock. */
-import { LeaseClient } from "../../../packages/leasehold/src/core/index.js";
 import {
   type ElectorOptions,
   electorOver,
   type LeaderWork,
 } from "../../../packages/leasehold/src/election/elector.js";
+import { LeaseClient } from "../../../packages/leasehold/src/lease/index.js";
 import { manualEnv } from "../../../packages/leasehold/src/testing/index.js";
 import { faultyStore } from "../faults/faulty-store.js";
 

@@ -1,4 +1,4 @@
-import type { LeaseView } from "../../../packages/leasehold/src/core/index.js";
+import type { LeaseView } from "../../../packages/leasehold/src/lease/index.js";
 
 /** A live lease of namespace `n` and holder `h`, as a list shows it, but for what `more` says. */
 export function leaseView(resource: string, more: Partial<LeaseView> = {}): LeaseView {

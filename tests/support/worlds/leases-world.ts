@@ -1,5 +1,5 @@
 /** Two clients of one store, in memory under a manual clock. */
-import { LeaseClient } from "../../../packages/leasehold/src/core/client.js";
+import { LeaseClient } from "../../../packages/leasehold/src/lease/client.js";
 import { manualEnv } from "../../../packages/leasehold/src/testing/index.js";
 import { faultyStore } from "../faults/faulty-store.js";
 

@@ -1,7 +1,7 @@
 /** What a lease protects, kept twice: with a fence, and without one, which must be seen to suffer. */
 import type pg from "pg";
-import { LeaseholdError } from "../../../packages/leasehold/src/core/index.js";
 import { FENCE_TABLE, fence } from "../../../packages/leasehold/src/fence/index.js";
+import { LeaseholdError } from "../../../packages/leasehold/src/lease/index.js";
 
 /** In a database, with the table of fences. May be called by several at the same time. */
 export async function makeRegisters(client: pg.Client): Promise<void> {

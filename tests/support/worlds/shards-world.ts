@@ -1,10 +1,10 @@
 /** Members of one group of shards, in memory under a manual clock. */
-import { LeaseClient, type LeaseStore } from "../../../packages/leasehold/src/core/index.js";
 import {
   type ShardsOptions,
   type ShardWork,
   shardsOver,
 } from "../../../packages/leasehold/src/election/shards.js";
+import { LeaseClient, type LeaseStore } from "../../../packages/leasehold/src/lease/index.js";
 import { manualEnv } from "../../../packages/leasehold/src/testing/index.js";
 import { faultyStore } from "../faults/faulty-store.js";
 

@@ -93,7 +93,7 @@ export const SINGLETONS = [
   {
     name: "client-closes-under-the-work",
     what: "A client that closes releases the lease of work that has not stopped yet.",
-    file: "packages/leasehold/src/core/client.ts",
+    file: "packages/leasehold/src/lease/client.ts",
     find: "lease.isWorkedUnder = true;",
     by: "lease.isWorkedUnder = false;",
     check: tested(

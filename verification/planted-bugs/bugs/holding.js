@@ -1,8 +1,8 @@
 /** Acquiring a lease, trusting it, renewing it, and releasing it. */
 import { simulated, tested } from "../checks.js";
 
-const ACQUIRE = "packages/leasehold/src/core/acquire.ts";
-const HELD = "packages/leasehold/src/core/held-lease.ts";
+const ACQUIRE = "packages/leasehold/src/lease/acquire.ts";
+const HELD = "packages/leasehold/src/lease/held-lease.ts";
 const THREAD_TEST = "packages/leasehold/src/renewal-thread/renewals.test.ts";
 
 export const HOLDING = [
@@ -21,7 +21,7 @@ export const HOLDING = [
     find: "const trust = trustFrom(sent, outcome.remainingMs, this.#options);",
     by: "const trust = trustFrom(instant(this.#env.clock), outcome.remainingMs, this.#options);",
     check: tested(
-      "packages/leasehold/src/core/held-lease.test.ts",
+      "packages/leasehold/src/lease/held-lease.test.ts",
       "counts from before a renewal, too",
     ),
   },
@@ -44,18 +44,18 @@ export const HOLDING = [
   {
     name: "suspended-machine-unnoticed",
     what: "Trust is measured by a clock that stops while the machine sleeps.",
-    file: "packages/leasehold/src/core/trust.ts",
+    file: "packages/leasehold/src/lease/trust.ts",
     find: "return trust.untilMonotonicMs - monotonicMs - gainedMs(trust, aheadMs);",
     by: "return trust.untilMonotonicMs - clock.monotonic();",
     check: tested(
-      "packages/leasehold/src/core/held-lease.test.ts",
+      "packages/leasehold/src/lease/held-lease.test.ts",
       "ends when the wall clock runs ahead",
     ),
   },
   {
     name: "drift-forgotten",
     what: "A holder whose clock runs slow trusts its lease for longer than the store keeps it.",
-    file: "packages/leasehold/src/core/trust.ts",
+    file: "packages/leasehold/src/lease/trust.ts",
     find: "const durationMs = remainingMs * (1 - terms.driftRatio) - terms.marginMs;",
     by: "const durationMs = remainingMs - terms.marginMs;",
     check: simulated("leases"),
@@ -67,7 +67,7 @@ export const HOLDING = [
     find: 'unknown ||= outcome.applied === "maybe";',
     by: 'contender.leaseId = newLeaseId(random);\n          unknown ||= outcome.applied === "maybe";',
     check: tested(
-      "packages/leasehold/src/core/client.test.ts",
+      "packages/leasehold/src/lease/client.test.ts",
       "answers the same grant when the first answer was lost",
     ),
   },
@@ -77,7 +77,7 @@ export const HOLDING = [
     file: ACQUIRE,
     find: "giveUp(context, { namespace, resource, leaseId: contender.leaseId }, answer);\n",
     by: "",
-    check: tested("packages/leasehold/src/core/client.test.ts", "frees what it gave up on"),
+    check: tested("packages/leasehold/src/lease/client.test.ts", "frees what it gave up on"),
   },
   {
     name: "abort-after-the-answer",
@@ -86,7 +86,7 @@ export const HOLDING = [
     find: "      abort.throwIfAborted();\n      maybe = false;",
     by: "      maybe = false;\n      abort.throwIfAborted();",
     check: tested(
-      "packages/leasehold/src/core/client.test.ts",
+      "packages/leasehold/src/lease/client.test.ts",
       "frees the grant of a second attempt whenever the abort comes",
     ),
   },
@@ -96,7 +96,7 @@ export const HOLDING = [
     file: HELD,
     find: 'if (outcome.status === "lost") return this.lose(outcome.reason);',
     by: 'if (outcome.status === "lost") return;',
-    check: tested("packages/leasehold/src/core/held-lease.test.ts", "ends at once when refused"),
+    check: tested("packages/leasehold/src/lease/held-lease.test.ts", "ends at once when refused"),
   },
   {
     name: "judged-before-the-thread-is-asked",
@@ -120,7 +120,7 @@ export const HOLDING = [
     file: HELD,
     find: "this.#renewAtMs = clock.monotonic() + jittered(random, delayMs, 0.5);",
     by: "this.#renewAtMs = clock.monotonic() + 4 * delayMs + leftMs;",
-    check: tested("packages/leasehold/src/core/held-lease.test.ts"),
+    check: tested("packages/leasehold/src/lease/held-lease.test.ts"),
   },
   {
     name: "trust-outlives-the-release",
@@ -129,34 +129,34 @@ export const HOLDING = [
     find: "    this.#endTrust();\n    if (!this.#isLeftBehind) {",
     by: "    queueMicrotask(() => this.#endTrust());\n    if (!this.#isLeftBehind) {",
     check: tested(
-      "packages/leasehold/src/core/held-lease.test.ts",
+      "packages/leasehold/src/lease/held-lease.test.ts",
       "ends trust before the store is called",
     ),
   },
   {
     name: "scheduler-sleeps-too-long",
     what: "A lease that is due before all others is renewed only when the timer of the others fires.",
-    file: "packages/leasehold/src/core/renewal-scheduler.ts",
+    file: "packages/leasehold/src/lease/renewal-scheduler.ts",
     find: "if (!this.#timer || atMs < this.#timerAtMs) this.#arm();",
     by: "if (!this.#timer) this.#arm();",
-    check: tested("packages/leasehold/src/core/renewal-scheduler.test.ts"),
+    check: tested("packages/leasehold/src/lease/renewal-scheduler.test.ts"),
   },
   {
     name: "sent-after-its-caller-has-gone",
     what: "An acquire whose caller gave up while it waited is sent after that caller's release.",
-    file: "packages/leasehold/src/core/batching.ts",
+    file: "packages/leasehold/src/lease/batching.ts",
     find: "if (deadlineMs > nowMs) return true;",
     by: "if (deadlineMs > -nowMs) return true;",
-    check: tested("packages/leasehold/src/core/batching.test.ts", "drops unsent what waited"),
+    check: tested("packages/leasehold/src/lease/batching.test.ts", "drops unsent what waited"),
   },
   {
     name: "hung-call-stops-renewals",
     what: "A call that never settles blocks all calls behind it.",
-    file: "packages/leasehold/src/core/batching.ts",
+    file: "packages/leasehold/src/lease/batching.ts",
     find: "if (!Number.isFinite(timeoutMs)) return answer;",
     by: "if (timeoutMs > 0) return answer;",
     check: tested(
-      "packages/leasehold/src/core/batching.test.ts",
+      "packages/leasehold/src/lease/batching.test.ts",
       "answers `maybe` for a call that never settles",
     ),
   },

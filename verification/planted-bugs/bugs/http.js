@@ -2,7 +2,7 @@
 import { tested } from "../checks.js";
 
 const CLIENT = "packages/leasehold/src/stores/http/connection.ts";
-const RETRYING = "packages/leasehold/src/core/retrying.ts";
+const RETRYING = "packages/leasehold/src/lease/retrying.ts";
 
 export const HTTP = [
   {
@@ -22,7 +22,7 @@ export const HTTP = [
     file: RETRYING,
     find: 'const applied = before.applied === "maybe" ? "maybe" : failed.applied;',
     by: "const { applied } = failed;",
-    check: tested("packages/leasehold/src/core/retrying.test.ts"),
+    check: tested("packages/leasehold/src/lease/retrying.test.ts"),
   },
   {
     name: "server-error-means-not-done",
@@ -46,7 +46,7 @@ export const HTTP = [
     file: RETRYING,
     find: "const pauseMs = retryAfterMs + backoff.nextMs();",
     by: "const pauseMs = 0 * retryAfterMs + backoff.nextMs();",
-    check: tested("packages/leasehold/src/core/retrying.test.ts"),
+    check: tested("packages/leasehold/src/lease/retrying.test.ts"),
   },
   {
     name: "server-chooses-another-lease-id",

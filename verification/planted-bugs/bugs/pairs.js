@@ -5,7 +5,7 @@
 import { simulated, tested } from "../checks.js";
 
 const STORES = "packages/leasehold/src/stores";
-const RULES = "packages/leasehold/src/core/rules.ts";
+const RULES = "packages/leasehold/src/lease/rules.ts";
 const LEAN = `${STORES}/postgres/lease-lean-statements.ts`;
 const WAITING = `${STORES}/postgres/lease-queue-statements.ts`;
 const ONCE = `${STORES}/postgres/once-statements.ts`;
@@ -36,7 +36,7 @@ export const PAIRS = [
         by: 'return record.ended !== "released" && nowMs <= record.expiresAtMs;',
       },
     ],
-    check: tested("packages/leasehold/src/core/rules.test.ts"),
+    check: tested("packages/leasehold/src/lease/rules.test.ts"),
   },
   {
     name: "pair-secret-ignored-by-rules",
@@ -159,7 +159,7 @@ export const PAIRS = [
   {
     name: "pair-trust-without-margin",
     what: "A holder trusts the whole remaining time, without margin and drift.",
-    file: "packages/leasehold/src/core/trust.ts",
+    file: "packages/leasehold/src/lease/trust.ts",
     find: "untilMonotonicMs: sent.monotonicMs + durationMs,",
     by: "untilMonotonicMs: sent.monotonicMs + Math.max(durationMs, remainingMs),",
     check: simulated("leases"),

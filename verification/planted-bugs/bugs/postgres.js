@@ -4,7 +4,7 @@ import { tested } from "../checks.js";
 const LOAD = "packages/leasehold/src/stores/postgres/lease-load.ts";
 const SAVE = "packages/leasehold/src/stores/postgres/lease-save.ts";
 const WAITING = "packages/leasehold/src/stores/postgres/lease-queue-statements.ts";
-const RULES_OF_QUEUE = "packages/leasehold/src/core/queue.ts";
+const RULES_OF_QUEUE = "packages/leasehold/src/lease/queue.ts";
 const STEPS = "packages/leasehold/src/store-kit/lease-steps.ts";
 const TASKS = "packages/leasehold/src/stores/postgres/task-statements.ts";
 const CLAIM = "packages/leasehold/src/stores/postgres/task-claim-statements.ts";

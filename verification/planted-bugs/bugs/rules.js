@@ -1,8 +1,8 @@
 /** The rules of leases and of waiting, by which every store decides. */
 import { simulated, tested } from "../checks.js";
 
-const FILE = "packages/leasehold/src/core/rules.ts";
-const QUEUE = "packages/leasehold/src/core/queue.ts";
+const FILE = "packages/leasehold/src/lease/rules.ts";
+const QUEUE = "packages/leasehold/src/lease/queue.ts";
 
 export const RULES = [
   {
@@ -11,7 +11,7 @@ export const RULES = [
     file: FILE,
     find: 'if (nowMs >= record.expiresAtMs) return lost("expired");',
     by: 'if (nowMs > record.expiresAtMs) return lost("expired");',
-    check: tested("packages/leasehold/src/core/rules.test.ts"),
+    check: tested("packages/leasehold/src/lease/rules.test.ts"),
   },
   {
     name: "renewal-revives",
@@ -54,7 +54,7 @@ export const RULES = [
     file: FILE,
     find: "const token = Math.max(last + 1, floor + 1, clock);",
     by: "const token = Math.max(floor + 1, clock);",
-    check: tested("packages/leasehold/src/core/rules.test.ts", "lies above the last token"),
+    check: tested("packages/leasehold/src/lease/rules.test.ts", "lies above the last token"),
   },
   {
     name: "token-reset",
@@ -89,7 +89,7 @@ export const RULES = [
     file: FILE,
     find: "if (request.expectedToken !== undefined && request.expectedToken !== record.token) {",
     by: "if (request.expectedToken !== undefined && request.expectedToken > record.token) {",
-    check: tested("packages/leasehold/src/core/rules.test.ts"),
+    check: tested("packages/leasehold/src/lease/rules.test.ts"),
   },
   {
     name: "revoked-is-free-at-once",
@@ -109,7 +109,7 @@ export const RULES = [
     find: "return waiters.with(at, { ...waiter, expiresAtMs: longer });",
     by: "return [...waiters.filter((one) => one.leaseId !== leaseId), { ...waiter, expiresAtMs: longer }];",
     check: tested(
-      "packages/leasehold/src/core/queue.test.ts",
+      "packages/leasehold/src/lease/queue.test.ts",
       "keeps its queue position when it polls",
     ),
   },
@@ -130,6 +130,6 @@ export const RULES = [
     file: QUEUE,
     find: "const keptMs = isRepeated ? 0 : reservedMs(record, ahead, nowMs);",
     by: "const keptMs = isRepeated ? 0 : reservedMs(record, 0 * ahead, nowMs);",
-    check: tested("packages/leasehold/src/core/queue.test.ts", "a free resource"),
+    check: tested("packages/leasehold/src/lease/queue.test.ts", "a free resource"),
   },
 ];

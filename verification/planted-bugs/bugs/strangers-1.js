@@ -5,7 +5,7 @@
 const LEASEHOLD = "packages/leasehold/src";
 const STORES = `${LEASEHOLD}/stores`;
 const SERVER = "packages/leasehold-server/src/http";
-const HELD_LEASE = `${LEASEHOLD}/core/held-lease.ts`;
+const HELD_LEASE = `${LEASEHOLD}/lease/held-lease.ts`;
 const FENCE_HTTP = `${LEASEHOLD}/fence/http.ts`;
 const CONSUL_SESSION = `${STORES}/consul/connection-session.ts`;
 const ZOOKEEPER = `${STORES}/zookeeper/decide.ts`;
@@ -31,14 +31,14 @@ export const STRANGERS_1 = [
   {
     name: "stranger-lease-id-after-doubt",
     what: "A waiter whose attempt had no answer asks again under the lease id whose release is under way, which then ends its new grant.",
-    file: `${LEASEHOLD}/core/acquire.ts`,
+    file: `${LEASEHOLD}/lease/acquire.ts`,
     find: "\n      // The release may arrive at any time: no request may use this lease id again.\n      contender.leaseId = newLeaseId(random);",
     by: "",
   },
   {
     name: "stranger-overdue-in-a-batch",
     what: "Requests that have waited for longer than their callers do are sent all the same, unless all of their batch have.",
-    file: `${LEASEHOLD}/core/batching.ts`,
+    file: `${LEASEHOLD}/lease/batching.ts`,
     find: "if (!batch.some(({ deadlineMs }) => deadlineMs <= nowMs)) return batch;",
     by: "if (!batch.every(({ deadlineMs }) => deadlineMs <= nowMs)) return batch;",
   },
@@ -112,7 +112,7 @@ export const STRANGERS_1 = [
   {
     name: "stranger-position-shortened",
     what: "A waiter that asks to be kept for a shorter time loses the time that it was promised before.",
-    file: `${LEASEHOLD}/core/queue.ts`,
+    file: `${LEASEHOLD}/lease/queue.ts`,
     find: "  // Never shorter than promised before.\n  const longer = Math.max(expiresAtMs, waiters[at]?.expiresAtMs ?? 0);\n  return waiters.with(at, { ...waiter, expiresAtMs: longer });",
     by: "  return waiters.with(at, { ...waiter, expiresAtMs });",
     also: [

@@ -10,12 +10,12 @@ export const STRANGERS_2 = [
   {
     name: "stranger-notified-during-attempt",
     what: "A waiter that is woken while its attempt is still under way forgets that it was woken, so it sleeps on, its reservation passes, and a waiter behind it gets the lease first.",
-    file: `${LEASEHOLD}/core/waiter.ts`,
+    file: `${LEASEHOLD}/lease/waiter.ts`,
     find: "    const { clock, random } = this.#env;\n    this.#ahead = last?.ahead ?? 0;",
     by: "    const { clock, random } = this.#env;\n    this.#notified = false;\n    this.#ahead = last?.ahead ?? 0;",
     also: [
       {
-        file: `${LEASEHOLD}/core/waiter.ts`,
+        file: `${LEASEHOLD}/lease/waiter.ts`,
         find: "    this.#notified = false;\n    signal.throwIfAborted();",
         by: "    signal.throwIfAborted();",
       },
@@ -24,14 +24,14 @@ export const STRANGERS_2 = [
   {
     name: "stranger-head-aborts-the-last-in-line",
     what: "A caller that has reached the head of the local queue and then gives up also removes the last caller in that queue, which then waits for ever although the lease becomes free.",
-    file: `${LEASEHOLD}/core/waiter.ts`,
+    file: `${LEASEHOLD}/lease/waiter.ts`,
     find: '      const onTurn = () => {\n        signal.removeEventListener("abort", onAbort);\n        resolve();\n      };',
     by: "      const onTurn = () => {\n        resolve();\n      };",
   },
   {
     name: "stranger-signal-read-after-interrupt",
     what: "Work that looks at lease.signal for the first time after its client has begun to close gets a signal that never aborts, so it is not asked to stop.",
-    file: `${LEASEHOLD}/core/held-lease.ts`,
+    file: `${LEASEHOLD}/lease/held-lease.ts`,
     find: "      const reason = this.#lostError ?? this.#interrupted;",
     by: "      const reason = this.#lostError;",
   },

@@ -7,7 +7,7 @@ export const STRANGERS_3 = [
   {
     name: "stranger-last-try-decides-doubt",
     what: "If the first try of an acquire got no answer and the later ones were surely not applied, the caller gives up without a release, so a grant that it does not know of blocks the resource for its whole TTL.",
-    file: `${LEASEHOLD}/core/acquire.ts`,
+    file: `${LEASEHOLD}/lease/acquire.ts`,
     find: '          unknown ||= outcome.applied === "maybe";\n          maybe = unknown;\n',
     by: '          maybe = outcome.applied === "maybe";\n          unknown ||= maybe;\n',
   },
@@ -115,7 +115,7 @@ export const STRANGERS_3 = [
   {
     name: "stranger-revoke-now-ends-any-term",
     what: "An operator who ends a leader's term at once and names its token ends the term of the one that leads by then, instead of getting the outcome otherToken.",
-    file: `${LEASEHOLD}/core/rules.ts`,
+    file: `${LEASEHOLD}/lease/rules.ts`,
     find: "if (request.expectedToken !== undefined && request.expectedToken !== record.token) {",
     by: 'if (request.free !== "now" && request.expectedToken !== undefined && request.expectedToken !== record.token) {',
   },

@@ -3,11 +3,11 @@ const LEASEHOLD = "packages/leasehold/src";
 const STORES = `${LEASEHOLD}/stores`;
 const SERVER = "packages/leasehold-server/src/http";
 export const STRANGERS_4 = [
-  // core, once, fence, election, shards
+  // lease, once, fence, election, shards
   {
     name: "stranger-acquire-all-waits-per-lease",
     what: "acquireAll gives each of its leases the whole waitMs instead of what is left of it, so a call with waitMs of 5 s may hold some leases and wait for 15 s.",
-    file: `${LEASEHOLD}/core/lease-group.ts`,
+    file: `${LEASEHOLD}/lease/lease-group.ts`,
     find: `      for (const resource of ordered) {
         taken.set(resource, await acquire(resource, Math.max(0, leftMs())));
       }`,
@@ -17,7 +17,7 @@ export const STRANGERS_4 = [
   {
     name: "stranger-reusable-acquire-shares-released-attempt",
     what: "An acquire() of a reusable lease that is called after release(), while an earlier acquire() is under way, shares that earlier attempt: it resolves to true although the release then gives the lease back.",
-    file: `${LEASEHOLD}/core/reusable-lease.ts`,
+    file: `${LEASEHOLD}/lease/reusable-lease.ts`,
     find: `    // An acquire called after this one must not share an attempt begun before it.
     this.#acquiring = undefined;
 `,

@@ -1,7 +1,7 @@
 /** Opens a Leasehold client over the client that a `Redlock` is constructed with. No other file here opens one. */
-import { ClosedError, InvalidOptionError } from "../core/index.js";
 import type { Logger } from "../env/index.js";
 import { connect, type Source } from "../index.js";
+import { ClosedError, InvalidOptionError } from "../lease/index.js";
 import { type RedisClient, type RedisClusterClient, redis } from "../stores/redis/index.js";
 
 /** The part of a lease that the locks use. */

@@ -1,13 +1,13 @@
 /** Locks, settings and errors in the shape of node-redlock 5. */
 import { EventEmitter } from "node:events";
+import { systemClock } from "../env/index.js";
 import {
   checkKnown,
   checkNumber,
   InvalidOptionError,
   LeaseUnavailableError,
   NoTokenError,
-} from "../core/index.js";
-import { systemClock } from "../env/index.js";
+} from "../lease/index.js";
 import type { Client, LockLeases } from "./redlock-client.js";
 
 /** How a `Redlock` waits for locks and extends them. */

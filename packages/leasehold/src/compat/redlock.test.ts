@@ -1,12 +1,12 @@
 import { expect, it, vi } from "vitest";
-import { HeldLease } from "../core/held-lease.js";
+import type { Env } from "../env/index.js";
+import { HeldLease } from "../lease/held-lease.js";
 import {
   InvalidOptionError,
   LeaseLostError,
   StoreMisconfiguredError,
   StoreUnavailableError,
-} from "../core/index.js";
-import type { Env } from "../env/index.js";
+} from "../lease/index.js";
 import { memory } from "../stores/memory/index.js";
 import Redlock, { ExecutionError, type Settings } from "./redlock.js";
 

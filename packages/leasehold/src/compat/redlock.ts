@@ -3,12 +3,6 @@
  * store. What differs is in docs/compat-redlock.md.
  */
 import {
-  ClosedError,
-  checkFunction,
-  InvalidOptionError,
-  StoreUnavailableError,
-} from "../core/index.js";
-import {
   guarded,
   isError,
   jittered,
@@ -20,6 +14,12 @@ import {
   systemRandom,
   warningLogger,
 } from "../env/index.js";
+import {
+  ClosedError,
+  checkFunction,
+  InvalidOptionError,
+  StoreUnavailableError,
+} from "../lease/index.js";
 import { type Client, Connection, onlyClient } from "./redlock-client.js";
 import {
   type Attempts,

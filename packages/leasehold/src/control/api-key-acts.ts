@@ -1,7 +1,7 @@
 /** Creates, rotates and revokes keys: the operator actions of the command line and the server's routes. */
 
-import { checkName, InvalidOptionError } from "../core/index.js";
 import { formatDuration, type Random } from "../env/index.js";
+import { checkName, InvalidOptionError } from "../lease/index.js";
 import {
   type ApiKey,
   ApiKeyRotatedError,

@@ -10,9 +10,9 @@
  * random bits cannot be guessed from its digest, so it needs no slow hash.
  */
 
-import { InvalidOptionError, type Page } from "../core/index.js";
 import { checksumOf } from "../env/checksum.js";
 import { digestOf, type Random, randomHex } from "../env/index.js";
+import { InvalidOptionError, type Page } from "../lease/index.js";
 
 /**
  * viewer reads. holder acquires, renews and releases leases and works on tasks, under its own prefixes.

@@ -8,8 +8,8 @@
  * with {seq, hash} of its last entry: it reveals a chain whose end was cut off or that was rewritten.
  */
 
-import { InvalidOptionError, type Page, StoreMisconfiguredError } from "../core/index.js";
 import { digestOf, nextTurn } from "../env/index.js";
+import { InvalidOptionError, type Page, StoreMisconfiguredError } from "../lease/index.js";
 
 /**
  * done: the operator action and this entry were committed together. Stores that cannot do that write an

@@ -3,7 +3,7 @@
  * history keeps the earlier ones, for people. No decision depends on it, so it is written after the fact
  * and lacks grants that no process recorded.
  */
-import type { Key, LeaseState, LeaseView, Page } from "../core/index.js";
+import type { Key, LeaseState, LeaseView, Page } from "../lease/index.js";
 
 /** Which ended grants of a namespace to list. */
 export interface GrantHistoryQuery {

@@ -6,6 +6,7 @@
  *                  └─ cannot be written: nothing is done
  */
 
+import { type Env, reasonOf } from "../env/index.js";
 import {
   ACTOR_RETRIES,
   type LeaseStore,
@@ -13,8 +14,7 @@ import {
   Retrying,
   UNLESS_APPLIED,
   withRetries,
-} from "../core/index.js";
-import { type Env, reasonOf } from "../env/index.js";
+} from "../lease/index.js";
 import type { OnceStore } from "../once/port.js";
 import type { TaskLimits, TaskStore } from "../tasks/port.js";
 import type { ScheduleStore } from "../tasks/schedules/port.js";

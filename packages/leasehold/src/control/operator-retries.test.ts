@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { type Failed, StoreUnavailableError } from "../core/index.js";
+import { type Failed, StoreUnavailableError } from "../lease/index.js";
 import { manualEnv } from "../testing/index.js";
 import type { OperatorActors, RemoteOperator } from "./operations.js";
 import { retryingOperator } from "./operations.js";

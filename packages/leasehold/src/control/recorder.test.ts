@@ -1,6 +1,6 @@
 import { expect, it, onTestFinished } from "vitest";
-import type { LeaseView } from "../core/index.js";
 import type { Clock } from "../env/index.js";
+import type { LeaseView } from "../lease/index.js";
 import { type ManualClock, manualEnv } from "../testing/index.js";
 import { type GrantHistory, startRecorder } from "./index.js";
 

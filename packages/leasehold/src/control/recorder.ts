@@ -11,8 +11,8 @@
  * - A killed process loses the grants that it recorded within the last second.
  */
 
-import type { LeaseView } from "../core/index.js";
 import { Backoff, type Env, type Timer, withTimeout } from "../env/index.js";
+import type { LeaseView } from "../lease/index.js";
 import type { GrantHistory } from "./grant-history.js";
 
 const WRITE_AFTER_MS = 1_000;

@@ -11,8 +11,8 @@
  * the lease is released. This node starts no new work until the old work has ended.
  */
 
-import { type HeldLease, type LeaseClient, StillRunningError } from "../core/index.js";
 import { sleep } from "../env/index.js";
+import { type HeldLease, type LeaseClient, StillRunningError } from "../lease/index.js";
 
 export class Drain {
   readonly #leases: LeaseClient;

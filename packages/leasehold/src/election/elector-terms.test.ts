@@ -5,7 +5,7 @@ import {
   electorsWorld,
   untilAborted,
 } from "../../../../tests/support/worlds/electors-world.js";
-import { StaleTokenError, StoreMisconfiguredError } from "../core/index.js";
+import { StaleTokenError, StoreMisconfiguredError } from "../lease/index.js";
 import type { Elector, Term } from "./elector.js";
 import { markOf } from "./leadership.js";
 

@@ -5,7 +5,7 @@ import {
   electorsWorld,
   untilAborted,
 } from "../../../../tests/support/worlds/electors-world.js";
-import { StaleTokenError } from "../core/index.js";
+import { StaleTokenError } from "../lease/index.js";
 import { electorOver, type LeaderWork, type Term } from "./elector.js";
 
 describe("lead", () => {

@@ -22,6 +22,7 @@
  *   ends. A dead successor delays the election until its expiry. Exclusion never rests on it.
  */
 
+import { jittered, sleep } from "../env/index.js";
 import {
   type Abort,
   Aborting,
@@ -43,8 +44,7 @@ import {
   lossOr,
   NotLeaderError,
   StaleTokenError,
-} from "../core/index.js";
-import { jittered, sleep } from "../env/index.js";
+} from "../lease/index.js";
 import { Drain } from "./drain.js";
 import { Handover } from "./handover.js";
 import { markedAs } from "./leadership.js";

@@ -1,7 +1,13 @@
 /** A planned handover: the leader names its successor in a lease beside that of the election. */
 
-import { checkName, checkNumber, type HeldLease, type LeaseClient, Wakeup } from "../core/index.js";
 import { jittered } from "../env/index.js";
+import {
+  checkName,
+  checkNumber,
+  type HeldLease,
+  type LeaseClient,
+  Wakeup,
+} from "../lease/index.js";
 import { observeLeader } from "./observer.js";
 
 /** An announced handover: other candidates stand aside until it expires. */

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import type { LeaseView } from "../core/index.js";
+import type { LeaseView } from "../lease/index.js";
 import { leadershipOf, markedAs, markOf, termsOf } from "./leadership.js";
 
 function view(resource: string, more: Partial<LeaseView> & { mark?: string } = {}): LeaseView {

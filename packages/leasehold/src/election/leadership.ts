@@ -10,7 +10,7 @@
  *
  * A holder of another version sets no mark and is not listed. The mark is for display: no decision uses it.
  */
-import type { AcquireOptions, LeaseView } from "../core/index.js";
+import type { AcquireOptions, LeaseView } from "../lease/index.js";
 
 const MARK = "leasehold";
 const MARKS = ["elector", "singleton", "coordinator", "member", "shard"] as const;

@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from "vitest";
 import { SHARDS_TTL_MS, shardsWorld } from "../../../../tests/support/worlds/shards-world.js";
-import type { LeaseClient, LeaseView } from "../core/index.js";
 import { silentLogger } from "../env/index.js";
+import type { LeaseClient, LeaseView } from "../lease/index.js";
 import { manualEnv } from "../testing/index.js";
 import { Counts, describeMember, reportTwin } from "./membership.js";
 

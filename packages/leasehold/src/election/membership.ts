@@ -2,8 +2,8 @@
  * Two mistakes in the options of members, which no lease prevents and no member notices by itself:
  * another `count` than the rest of the group has, and one `member` name for two clients.
  */
-import type { LeaseClient, LeaseView } from "../core/index.js";
 import { sleep } from "../env/index.js";
+import type { LeaseClient, LeaseView } from "../lease/index.js";
 
 /** How many members of a count a warning names. */
 const MOST_NAMED = 5;

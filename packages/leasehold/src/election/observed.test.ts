@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import { faultyStore } from "../../../../tests/support/faults/faulty-store.js";
 import { recordedTelemetry } from "../../../../tests/support/worlds/recorded-telemetry.js";
 import { SHARDS_TTL_MS, shardsWorld } from "../../../../tests/support/worlds/shards-world.js";
-import { LeaseClient, StoreUnavailableError } from "../core/index.js";
+import { LeaseClient, StoreUnavailableError } from "../lease/index.js";
 import { manualEnv } from "../testing/index.js";
 import { electorOver } from "./elector.js";
 import { type Shards, shardsOver } from "./shards.js";

@@ -1,8 +1,8 @@
 /** When an observer polls, and what it says while the store does not answer. Without jitter, so that times are exact. */
 import { describe, expect, it } from "vitest";
 import { faultyStore } from "../../../../tests/support/faults/faulty-store.js";
-import { LeaseClient, StoreMisconfiguredError, StoreUnavailableError } from "../core/index.js";
 import { silentLogger } from "../env/index.js";
+import { LeaseClient, StoreMisconfiguredError, StoreUnavailableError } from "../lease/index.js";
 import { manualEnv } from "../testing/index.js";
 import { observeLeader } from "./observer.js";
 

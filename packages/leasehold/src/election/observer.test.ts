@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { faultyStore } from "../../../../tests/support/faults/faulty-store.js";
 import { ELECTOR_TTL_MS, electorsWorld } from "../../../../tests/support/worlds/electors-world.js";
-import { LeaseClient, StoreUnavailableError } from "../core/index.js";
+import { LeaseClient, StoreUnavailableError } from "../lease/index.js";
 import { manualEnv } from "../testing/index.js";
 import { type LeaderChange, observeLeader } from "./observer.js";
 

@@ -7,14 +7,14 @@
  * it may have renewed the lease since, but so may another node have acquired it.
  */
 
+import { jittered, withTimeout } from "../env/index.js";
 import {
   Aborting,
   type LeaseClient,
   LeaseholdError,
   type LeaseView,
   Wakeup,
-} from "../core/index.js";
-import { jittered, withTimeout } from "../env/index.js";
+} from "../lease/index.js";
 
 /** What an observer of an election sees whenever it changes. */
 export interface LeaderChange {

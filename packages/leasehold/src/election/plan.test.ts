@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { LeaseClient } from "../core/index.js";
+import { LeaseClient } from "../lease/index.js";
 import { MemoryLeaseState, MemoryLeaseStore } from "../stores/memory/store.js";
 import { manualEnv } from "../testing/index.js";
 import { encodePlan, MOST_MEMBERS, MOST_SHARDS, readPlan, shortName } from "./plan.js";

@@ -3,8 +3,8 @@
  * coordinator acquires and releases for each new plan. The lease's token is the version of the plan.
  */
 
-import type { LeaseClient } from "../core/index.js";
 import { digestOf } from "../env/index.js";
+import type { LeaseClient } from "../lease/index.js";
 import type { Allocation } from "./allocation.js";
 
 /** A member's number in a plan is a byte. */

@@ -3,7 +3,7 @@ import { getEventListeners, once } from "node:events";
 import { expect, it } from "vitest";
 import { faultyStore } from "../../../../tests/support/faults/faulty-store.js";
 import { ELECTOR_TTL_MS, electorsWorld } from "../../../../tests/support/worlds/electors-world.js";
-import { LeaseClient, LeaseLostError } from "../core/index.js";
+import { LeaseClient, LeaseLostError } from "../lease/index.js";
 import { manualEnv } from "../testing/index.js";
 import type { LeaderChange } from "./observer.js";
 import { singletonOver } from "./singleton.js";

@@ -4,8 +4,8 @@ import {
   electorsWorld,
   untilAborted,
 } from "../../../../tests/support/worlds/electors-world.js";
-import { LeaseClient } from "../core/index.js";
 import { silentLogger } from "../env/index.js";
+import { LeaseClient } from "../lease/index.js";
 import { electorOver } from "./elector.js";
 
 describe("resign", () => {

@@ -1,7 +1,7 @@
 /** What members make of a plan, and what is in it. */
 import { expect, it, vi } from "vitest";
 import { SHARDS_TTL_MS, shardsWorld } from "../../../../tests/support/worlds/shards-world.js";
-import { LeaseClient } from "../core/index.js";
+import { LeaseClient } from "../lease/index.js";
 import { manualEnv } from "../testing/index.js";
 import { markOf } from "./leadership.js";
 import { encodePlan, MOST_MEMBERS, type Plan, readPlan, shortName } from "./plan.js";

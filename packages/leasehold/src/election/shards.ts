@@ -22,6 +22,7 @@
  *   member acquires it then. This member works on that shard again only once the old work has ended.
  */
 
+import { jittered, sleep } from "../env/index.js";
 import {
   type AcquireOptions,
   ClosedError,
@@ -36,8 +37,7 @@ import {
   LeaseholdError,
   type LeaseView,
   Wakeup,
-} from "../core/index.js";
-import { jittered, sleep } from "../env/index.js";
+} from "../lease/index.js";
 import { type Allocation, allocate } from "./allocation.js";
 import { type Elector, electorOver, type Term } from "./elector.js";
 import { markedAs } from "./leadership.js";

@@ -1,8 +1,8 @@
 /** When the work of a singleton starts again, and when it does not. */
 import { expect, it } from "vitest";
 import { faultyStore } from "../../../../tests/support/faults/faulty-store.js";
-import { LeaseClient, StoreMisconfiguredError } from "../core/index.js";
 import { silentLogger } from "../env/index.js";
+import { LeaseClient, StoreMisconfiguredError } from "../lease/index.js";
 import { manualEnv } from "../testing/index.js";
 import { markOf } from "./leadership.js";
 import { type SingletonOptions, type SingletonWork, singletonOver } from "./singleton.js";

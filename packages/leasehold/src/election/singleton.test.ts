@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { faultyStore } from "../../../../tests/support/faults/faulty-store.js";
-import { ClosedError, LeaseClient } from "../core/index.js";
+import { ClosedError, LeaseClient } from "../lease/index.js";
 import { manualEnv } from "../testing/index.js";
 import { type SingletonWork, singletonOver } from "./singleton.js";
 

@@ -9,6 +9,7 @@
  * Work that throws releases the lease before the pause, so that another node can try.
  */
 
+import { jittered, sleep } from "../env/index.js";
 import {
   Aborting,
   type AcquireOptions,
@@ -21,8 +22,7 @@ import {
   type Lease,
   type LeaseClient,
   logThrownLate,
-} from "../core/index.js";
-import { jittered, sleep } from "../env/index.js";
+} from "../lease/index.js";
 import { Drain } from "./drain.js";
 import { markedAs } from "./leadership.js";
 

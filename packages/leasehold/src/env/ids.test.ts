@@ -1,6 +1,6 @@
 import os from "node:os";
 import { afterEach, expect, it, vi } from "vitest";
-import { checkName } from "../core/names.js";
+import { checkName } from "../lease/names.js";
 import { manualEnv } from "../testing/index.js";
 import {
   claimDigestOf,

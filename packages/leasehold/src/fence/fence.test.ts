@@ -9,7 +9,7 @@ import {
   freshDatabase,
 } from "../../../../tests/support/engines/postgres.js";
 import { recordedTelemetry } from "../../../../tests/support/worlds/recorded-telemetry.js";
-import { StaleTokenError } from "../core/index.js";
+import { StaleTokenError } from "../lease/index.js";
 import {
   FENCE_TABLE,
   fence,

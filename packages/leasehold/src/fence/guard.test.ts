@@ -1,6 +1,6 @@
 import { expect, it, vi } from "vitest";
-import { forgetTaskToken, noteTaskToken } from "../core/index.js";
 import type { Telemetry } from "../env/index.js";
+import { forgetTaskToken, noteTaskToken } from "../lease/index.js";
 import { memoryGuard, type Refusal } from "./index.js";
 
 it("lets a newer and an equal token pass, and refuses an older one and reports it", async () => {

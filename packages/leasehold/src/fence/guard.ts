@@ -9,6 +9,7 @@
  * An equal token is the same grant, and passes. Tokens compare within one lease store only.
  */
 
+import { guarded, guardedTelemetry, type Telemetry } from "../env/index.js";
 import {
   checkFunction,
   checkInteger,
@@ -16,8 +17,7 @@ import {
   checkName,
   StaleTokenError,
   warnOfTaskToken,
-} from "../core/index.js";
-import { guarded, guardedTelemetry, type Telemetry } from "../env/index.js";
+} from "../lease/index.js";
 
 /** A refused write: its holder has lost the lease, and a newer holder has written. */
 export interface Refusal {

@@ -3,14 +3,14 @@
  * returns 412 for a stale token and 428 if the token is missing. While a handler works, requests of newer
  * holders for the same resource wait until its response is sent or its client disconnects.
  */
+import { guardedLogger, type Logger, warningLogger } from "../env/index.js";
 import {
   checkFunction,
   checkNotPromise,
   InvalidOptionError,
   kindOf,
   StaleTokenError,
-} from "../core/index.js";
-import { guardedLogger, type Logger, warningLogger } from "../env/index.js";
+} from "../lease/index.js";
 import type { Guard } from "./guard.js";
 
 /**

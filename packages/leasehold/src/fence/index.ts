@@ -1,4 +1,4 @@
-export type { SqlTransaction } from "../core/index.js";
+export type { SqlTransaction } from "../lease/index.js";
 export { type Guard, type GuardOptions, memoryGuard, type Refusal } from "./guard.js";
 export {
   FENCING_HEADER,

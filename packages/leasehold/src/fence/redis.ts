@@ -6,7 +6,7 @@ import {
   checkObject,
   InvalidOptionError,
   kindOf,
-} from "../core/index.js";
+} from "../lease/index.js";
 import { checkFenced, type GuardOptions, Refusals } from "./guard.js";
 
 /** A write that a guard runs together with its check. */

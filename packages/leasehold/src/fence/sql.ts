@@ -10,6 +10,7 @@
  * one store.
  */
 
+import { guardedTelemetry, type Telemetry } from "../env/index.js";
 import {
   checkFunction,
   checkInTransaction,
@@ -20,8 +21,7 @@ import {
   StaleTokenError,
   StoreMisconfiguredError,
   sqlErrorOf,
-} from "../core/index.js";
-import { guardedTelemetry, type Telemetry } from "../env/index.js";
+} from "../lease/index.js";
 import { checkFenced, type Guard, type GuardOptions, Refusals } from "./guard.js";
 
 /** Options of `fence`. */

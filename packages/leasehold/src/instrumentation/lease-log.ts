@@ -2,14 +2,14 @@
  * Logs what a client's store answers, with the events and fields of the server's log (docs/logs.md). So a
  * program that uses a database directly leaves the same trace.
  */
+import { type Env, grantIdOf, Recent, silentLogger } from "../env/index.js";
 import type {
   AcquireOutcome,
   AcquireRequest,
   Grant,
   LeaseStore,
   RenewOutcome,
-} from "../core/index.js";
-import { type Env, grantIdOf, Recent, silentLogger } from "../env/index.js";
+} from "../lease/index.js";
 import { overriding } from "./stopwatch.js";
 
 /** The most grants whose tokens are remembered. */

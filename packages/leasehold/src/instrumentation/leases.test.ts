@@ -1,9 +1,9 @@
 /** What the measured store of a client, and that of a server, says of a sequence of calls. */
 import { expect, it } from "vitest";
 import { recordedTelemetry } from "../../../../tests/support/worlds/recorded-telemetry.js";
-import type { AcquireRequest, LeaseStore } from "../core/index.js";
-import { StoreUnavailableError } from "../core/index.js";
 import type { MeasureOptions } from "../env/index.js";
+import type { AcquireRequest, LeaseStore } from "../lease/index.js";
+import { StoreUnavailableError } from "../lease/index.js";
 import { MemoryLeaseState, MemoryLeaseStore } from "../stores/memory/store.js";
 import { manualEnv } from "../testing/index.js";
 import { measuredLeases } from "./leases.js";

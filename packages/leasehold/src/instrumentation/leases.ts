@@ -1,5 +1,7 @@
 /** Wraps a lease store to count, time and trace its calls. */
 
+import { markOf } from "../election/leadership.js";
+import { type MeasureOptions, Recent, type Tallied } from "../env/index.js";
 import type {
   AcquireOutcome,
   AcquireRequest,
@@ -8,9 +10,7 @@ import type {
   LeaseView,
   RenewOutcome,
   RenewRequest,
-} from "../core/index.js";
-import { markOf } from "../election/leadership.js";
-import { type MeasureOptions, Recent, type Tallied } from "../env/index.js";
+} from "../lease/index.js";
 import { RenewalTimes } from "./renewal-times.js";
 import { type Measuring, overriding, timed } from "./stopwatch.js";
 

@@ -17,7 +17,6 @@ import {
   type TracerProvider,
   trace,
 } from "@opentelemetry/api";
-import { InvalidOptionError, type LeaseStore } from "../core/index.js";
 import {
   BOUNDARIES,
   type Clock,
@@ -38,6 +37,7 @@ import {
   type Telemetry,
   type TraceContext,
 } from "../env/index.js";
+import { InvalidOptionError, type LeaseStore } from "../lease/index.js";
 import type { TaskStore } from "../tasks/index.js";
 import { measuredLeases } from "./leases.js";
 import { measuredTasks } from "./tasks.js";

@@ -1,6 +1,6 @@
 /** How close to their expiry grants are renewed: from it a TTL can be chosen. */
-import type { RenewOutcome, Term } from "../core/index.js";
 import { Recent } from "../env/index.js";
+import type { RenewOutcome, Term } from "../lease/index.js";
 import type { Measuring } from "./stopwatch.js";
 
 /** The most grants whose last renewal is remembered. */

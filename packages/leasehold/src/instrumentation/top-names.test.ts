@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { checkName } from "../core/index.js";
+import { checkName } from "../lease/index.js";
 import { manualClock } from "../testing/index.js";
 import { MOST_NAMES, prefixOf, REST, TopNames } from "./top-names.js";
 

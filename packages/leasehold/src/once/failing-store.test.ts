@@ -2,8 +2,8 @@
 import { expect, it, vi } from "vitest";
 import { instead } from "../../../../tests/support/worlds/instead.js";
 import { onceWith, onceWorld } from "../../../../tests/support/worlds/once-world.js";
-import type { CallOptions, Failed } from "../core/index.js";
 import { StoreUnavailableError } from "../index.js";
+import type { CallOptions, Failed } from "../lease/index.js";
 import { leasesOf } from "../leasehold.js";
 import { onceOver } from "./once.js";
 

@@ -6,7 +6,7 @@ import {
   LeaseLostError,
   OnceDoneError,
   type SqlTransaction,
-} from "../core/index.js";
+} from "../lease/index.js";
 import { toJson } from "../tasks/json.js";
 import type { Json } from "../tasks/port.js";
 import { type OnceStore, resourceOf, type SucceedOutcome, VALUE_BYTES } from "./port.js";

@@ -18,6 +18,7 @@
  * *The reply of the record is lost*: it is asked again, and answered with the record of its own token.
  * *The record is read before another one commits*: it is read again under the lease, which the other one must have ended.
  */
+import { type Env, type LabelsOf, reasonOf, sleep } from "../env/index.js";
 import {
   type AcquireOptions,
   type CallOptions,
@@ -38,8 +39,7 @@ import {
   StoreUnavailableError,
   startCollector,
   withoutUndefined,
-} from "../core/index.js";
-import { type Env, type LabelsOf, reasonOf, sleep } from "../env/index.js";
+} from "../lease/index.js";
 import { toJson } from "../tasks/json.js";
 import { byteLength } from "../tasks/payloads.js";
 import type { Json } from "../tasks/port.js";

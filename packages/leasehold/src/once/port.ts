@@ -9,7 +9,7 @@
  *       │                              └── the maxAttempts-th time ──▶ failed, until an operator retries it
  *       └── the lease expires (the process died): nothing is recorded
  */
-import type { CallOptions, Failed, LeaseStore, Page, SqlTransaction } from "../core/index.js";
+import type { CallOptions, Failed, LeaseStore, Page, SqlTransaction } from "../lease/index.js";
 import type { Json } from "../tasks/port.js";
 
 /** The record of a key. A key without a record is free to be worked on. */
@@ -101,7 +101,7 @@ export interface OnceQuery {
   readonly cursor?: string;
 }
 
-/** The records of `once`. Its failures are outcomes, as in core/port.ts; reads throw. */
+/** The records of `once`. Its failures are outcomes, as in lease/port.ts; reads throw. */
 export interface OnceStore {
   /** Where the leases of the work are. */
   readonly leases: LeaseStore;

@@ -7,7 +7,7 @@
  *
  * Answer n is written where n % 2 says, and then counted. The reader repeats if it was overtaken, so neither waits.
  */
-import type { Instant, RenewalAnswer } from "../core/index.js";
+import type { Instant, RenewalAnswer } from "../lease/index.js";
 
 export interface SentAnswer {
   readonly sent: Instant;

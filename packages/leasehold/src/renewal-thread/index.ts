@@ -11,6 +11,7 @@
  * was blocked for too long: once the main thread has renewed it, the thread starts anew.
  */
 import { Worker } from "node:worker_threads";
+import { type Timer, withTimeout } from "../env/index.js";
 import {
   type GrantedLease,
   type Instant,
@@ -20,8 +21,7 @@ import {
   StoreUnavailableError,
   type ThreadOptions,
   type ThreadRenewals,
-} from "../core/index.js";
-import { type Timer, withTimeout } from "../env/index.js";
+} from "../lease/index.js";
 import { Answers } from "./answers.js";
 import type { Counted, FromThread, LoggedError, Start, ThreadData, ToThread } from "./messages.js";
 

@@ -1,6 +1,6 @@
 /** What the main thread and the renewal thread of a client send each other. */
-import type { GrantedLease, KeepOptions, RenewOutcome } from "../core/index.js";
 import type { Logger } from "../env/index.js";
+import type { GrantedLease, KeepOptions, RenewOutcome } from "../lease/index.js";
 
 /** What the renewal thread is started with. */
 export interface ThreadData {

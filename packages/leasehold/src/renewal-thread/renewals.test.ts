@@ -1,8 +1,8 @@
 /** Both sides of a renewal thread in one simulated world, in which the timers of the main thread can be blocked. */
 import { expect, it } from "vitest";
 import { type Fault, faultyStore } from "../../../../tests/support/faults/faulty-store.js";
-import { type AcquireOptions, LeaseClient, type LeaseStore } from "../core/index.js";
 import { type Clock, type Logger, silentLogger } from "../env/index.js";
+import { type AcquireOptions, LeaseClient, type LeaseStore } from "../lease/index.js";
 import { manualEnv } from "../testing/index.js";
 import { Answers } from "./answers.js";
 import type { FromThread, Start } from "./messages.js";

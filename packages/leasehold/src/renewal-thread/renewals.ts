@@ -2,6 +2,7 @@
  * The leases that the renewal thread renews. Each is a HeldLease of its own, on a grant that the main thread holds, so
  * that schedule, timeouts and retries are those of the main thread.
  */
+import { type Env, zip } from "../env/index.js";
 import {
   Batcher,
   type Failed,
@@ -12,8 +13,7 @@ import {
   type RenewOutcome,
   type RenewRequest,
   StoreUnavailableError,
-} from "../core/index.js";
-import { type Env, zip } from "../env/index.js";
+} from "../lease/index.js";
 import { Answers } from "./answers.js";
 import type { FromThread, Start } from "./messages.js";
 

@@ -1,7 +1,7 @@
 /** What an engine knows of a key without a load, and what it alone knows of a grant. */
 import { expect, it } from "vitest";
-import type { Failed } from "../core/index.js";
 import { grantIdOf } from "../env/index.js";
+import type { Failed } from "../lease/index.js";
 import { manualEnv } from "../testing/index.js";
 import {
   EMPTY_QUEUE,

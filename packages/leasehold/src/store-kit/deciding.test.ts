@@ -1,6 +1,6 @@
 /** What becomes of a batch when the engine fails, and when others change its keys. */
 import { expect, it } from "vitest";
-import type { AcquireOutcome, AcquireRequest, Failed, LeaseRecord } from "../core/index.js";
+import type { AcquireOutcome, AcquireRequest, Failed, LeaseRecord } from "../lease/index.js";
 import { manualEnv } from "../testing/index.js";
 import {
   type Change,

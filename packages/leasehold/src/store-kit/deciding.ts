@@ -16,8 +16,8 @@
  *   the client is paused        the save finds another version, or a grant that has expired, and changes no record
  * A waiter joins whether or not its change is saved. From then on, a failure of its request is `maybe`.
  */
-import { type Failed, StoreUnavailableError } from "../core/index.js";
 import { type Clock, invariant, sleep, zip } from "../env/index.js";
+import { type Failed, StoreUnavailableError } from "../lease/index.js";
 import type {
   Change,
   Engine,

@@ -12,7 +12,7 @@
  * - A version covers the record and the pause of a key, and not its waiters: otherwise each waiter that joins would make the
  *   holder's renewal a conflict. It is unique for each write, and a key that is deleted and made again has a new one.
  */
-import type { Failed, Key, LeaseRecord, LeaseView, QueuedWaiter } from "../core/index.js";
+import type { Failed, Key, LeaseRecord, LeaseView, QueuedWaiter } from "../lease/index.js";
 
 /** A key to load. */
 export interface KeyToLoad extends Key {

@@ -1,5 +1,5 @@
 /** The requests of a batch by their keys. */
-import { allDiffer, type Key } from "../core/index.js";
+import { allDiffer, type Key } from "../lease/index.js";
 import type { KeyToLoad } from "./engine.js";
 
 export interface Request extends Key {

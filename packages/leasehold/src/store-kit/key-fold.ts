@@ -1,5 +1,5 @@
 /** A key while the requests of a batch for it are decided, one after the other, and what is to be saved of it. */
-import type { AcquireRequest, Key, LeaseRecord, QueuedWaiter } from "../core/index.js";
+import type { AcquireRequest, Key, LeaseRecord, QueuedWaiter } from "../lease/index.js";
 import { type Change, EMPTY_QUEUE, type Loaded } from "./engine.js";
 import { QueueFold } from "./queue-fold.js";
 

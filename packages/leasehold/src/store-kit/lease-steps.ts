@@ -1,5 +1,5 @@
 /**
- * The four operations of the port by the rules (core/rules.ts, core/queue.ts), for engines that load and save. A step decides
+ * The four operations of the port by the rules (lease/rules.ts, lease/queue.ts), for engines that load and save. A step decides
  * one request on the key as the requests before it have left it.
  */
 import {
@@ -14,7 +14,7 @@ import {
   type RevokeRequest,
   rules,
   viewOf,
-} from "../core/index.js";
+} from "../lease/index.js";
 import type { Step } from "./deciding.js";
 
 /** The store's time as text, for people. */

@@ -1,4 +1,5 @@
 /** The four operations of a store, over what its engine offers. */
+import { type Clock, isoTime, systemClock } from "../env/index.js";
 import type {
   AcquireOutcome,
   AcquireRequest,
@@ -10,8 +11,7 @@ import type {
   ReleaseRequest,
   RenewOutcome,
   RenewRequest,
-} from "../core/index.js";
-import { type Clock, isoTime, systemClock } from "../env/index.js";
+} from "../lease/index.js";
 import { decide, decideAlone, type Step } from "./deciding.js";
 import type { Engine, Lean, Transaction, Transactions } from "./engine.js";
 import { acquireStep, releaseStep, renewStep, revokeStep } from "./lease-steps.js";

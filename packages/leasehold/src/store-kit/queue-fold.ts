@@ -1,5 +1,5 @@
 /** The wait queue of a key while the requests of a batch for it are decided, and what is to be saved of it. */
-import { type AcquireRequest, type QueuedWaiter, waiterOf } from "../core/index.js";
+import { type AcquireRequest, type QueuedWaiter, waiterOf } from "../lease/index.js";
 import type { LoadedQueue, QueuePosition } from "./engine.js";
 
 export class QueueFold {

@@ -1,8 +1,8 @@
 /** The suite on an engine whose keys others may change between load and save: memory, with versions. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { storeOverEngine } from "../../../../tests/support/suites/store-over-engine.js";
-import { ClosedError, type Failed, type LeaseRecord, rules } from "../core/index.js";
 import { nextTurn } from "../env/index.js";
+import { ClosedError, type Failed, type LeaseRecord, rules } from "../lease/index.js";
 import { MemoryLeaseState, MemoryLeaseStore } from "../stores/memory/store.js";
 import { exerciseLeaseStore, manualEnv } from "../testing/index.js";
 import { type Change, type Engine, type Loaded, mayStillSave } from "./index.js";

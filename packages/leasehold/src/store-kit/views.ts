@@ -1,4 +1,5 @@
 /** Lists of leases, for engines that cannot filter by themselves. */
+import { compareUtf8 } from "../env/index.js";
 import {
   cursorAfter,
   type Key,
@@ -9,8 +10,7 @@ import {
   resourceOfCursor,
   stateOf,
   viewOf,
-} from "../core/index.js";
-import { compareUtf8 } from "../env/index.js";
+} from "../lease/index.js";
 
 /** Whether a list has this grant, by what the query says of its state, holder and times. */
 export function matchesQuery(record: LeaseRecord, query: ListQuery, nowMs: number): boolean {

@@ -1,4 +1,5 @@
 /** From a URL to the stores behind it, by a table of engines. */
+import { type Env, withTimeout } from "../env/index.js";
 import {
   anyText,
   checkExpanded,
@@ -13,8 +14,7 @@ import {
   notingFailures,
   readParameters,
   StoreUnavailableError,
-} from "../core/index.js";
-import { type Env, withTimeout } from "../env/index.js";
+} from "../lease/index.js";
 import type { OnceStore } from "../once/port.js";
 import type { LeaseStores, MigrationStep, Source, StoreSource, Stores } from "./source.js";
 

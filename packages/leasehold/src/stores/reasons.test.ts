@@ -1,7 +1,7 @@
 /** Every store names the deepest cause of a failure in its message: "fetch failed" alone helps no operator. */
 import { describe, expect, it } from "vitest";
 import { revoked, unreadable } from "../../../../tests/support/worlds/thrown.js";
-import { asStoreError, sqlErrorOf } from "../core/index.js";
+import { asStoreError, sqlErrorOf } from "../lease/index.js";
 import { connectionFailure as consul } from "./consul/failures.js";
 import { connectionFailure as http } from "./http/connection.js";
 import { connectionError as kubernetes } from "./kubernetes/failures.js";

@@ -1,8 +1,8 @@
 /** The shape of an opened store, the same for every engine. */
 
 import type { Backing, Control, GrantHistory, RemoteOperator } from "../control/index.js";
-import type { Key, LeaseholdError, LeaseStore } from "../core/index.js";
 import type { Env } from "../env/index.js";
+import type { Key, LeaseholdError, LeaseStore } from "../lease/index.js";
 import type { OnceStore } from "../once/port.js";
 import type { TaskStore } from "../tasks/port.js";
 import type { ScheduleStore } from "../tasks/schedules/port.js";

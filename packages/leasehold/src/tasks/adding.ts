@@ -3,8 +3,8 @@
  * statement could wait for one of them: a transaction may be open that adds a task with the same dedupeKey or id, and the
  * others must not wait for it.
  */
-import { Batcher } from "../core/index.js";
 import { Backoff, type Env, sleep } from "../env/index.js";
+import { Batcher } from "../lease/index.js";
 import type { EnqueueOptions, EnqueueOutcome, Json, NewTask, TaskStore } from "./port.js";
 import { type Enqueued, settled } from "./results.js";
 

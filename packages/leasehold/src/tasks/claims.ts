@@ -1,4 +1,4 @@
-import { type Failed, InvalidOptionError } from "../core/index.js";
+import { type Failed, InvalidOptionError } from "../lease/index.js";
 
 /**
  * Refuses a claim whose id names a claim of another holder: both would run its tasks. Null if no task that

@@ -1,4 +1,5 @@
 /** The tasks of one namespace: enqueue, list, cancel and retry them, and start workers. */
+import { type Env, envFrom, invariant, newHolder, type Repeating, taskIds } from "../env/index.js";
 import {
   ClosedError,
   checkKnown,
@@ -13,8 +14,7 @@ import {
   TASK_CALL_RETRIES,
   withoutUndefined,
   withRetries,
-} from "../core/index.js";
-import { type Env, envFrom, invariant, newHolder, type Repeating, taskIds } from "../env/index.js";
+} from "../lease/index.js";
 import { Adding } from "./adding.js";
 import { checkDefinition, checkIds, type TaskDefinition, type TaskHandler } from "./define.js";
 import {

@@ -1,5 +1,6 @@
 import { describe, expect, it, vi } from "vitest";
 import { tasksWorld } from "../../../../tests/support/worlds/tasks-world.js";
+import { type LeaseId, newLeaseId, silentLogger } from "../env/index.js";
 import {
   type Failed,
   HeldLease,
@@ -8,8 +9,7 @@ import {
   RenewalScheduler,
   StoreMisconfiguredError,
   StoreUnavailableError,
-} from "../core/index.js";
-import { type LeaseId, newLeaseId, silentLogger } from "../env/index.js";
+} from "../lease/index.js";
 import { newTaskOf } from "../testing/task-suite/new-task.js";
 import { Completer } from "./completer.js";
 import type { CallOptions, TaskStore } from "./port.js";

@@ -5,6 +5,7 @@
  * it would produce that output again forever. Of an error that it will never accept, only a text that any store keeps is recorded.
  */
 
+import { Backoff, type Env, reasonOf, sleep, storable } from "../env/index.js";
 import {
   Batcher,
   type Failed,
@@ -14,8 +15,7 @@ import {
   type ReleaseOutcome,
   type RenewOutcome,
   type Submission,
-} from "../core/index.js";
-import { Backoff, type Env, reasonOf, sleep, storable } from "../env/index.js";
+} from "../lease/index.js";
 import type {
   CompleteOutcome,
   CompleteRequest,

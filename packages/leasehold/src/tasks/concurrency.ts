@@ -5,7 +5,7 @@ import {
   checkName,
   checkNotPromise,
   InvalidOptionError,
-} from "../core/index.js";
+} from "../lease/index.js";
 import { checkRate } from "./limit-client.js";
 import type { Concurrency, Rate } from "./port.js";
 

@@ -1,5 +1,6 @@
 /** Kinds of tasks and their handlers, with the types of data and output kept together. */
 import type { StandardSchemaV1 } from "@standard-schema/spec";
+import { isError, isInstance, type Logger, propertyOf, reasonOf } from "../env/index.js";
 import {
   checkArray,
   checkFunction,
@@ -10,8 +11,7 @@ import {
   kindOf,
   type Lease,
   withoutUndefined,
-} from "../core/index.js";
-import { isError, isInstance, type Logger, propertyOf, reasonOf } from "../env/index.js";
+} from "../lease/index.js";
 import { concurrencyOf, KEY_OPTIONS, type KeyOptions } from "./concurrency.js";
 import { toJson } from "./json.js";
 import { CONTRACT_OPTIONS, type ContractOptions, schemaOf, versionOf } from "./kinds/contract.js";

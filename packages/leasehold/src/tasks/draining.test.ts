@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { echo, stepped, tasksWorld } from "../../../../tests/support/worlds/tasks-world.js";
-import { StoreUnavailableError } from "../core/index.js";
+import { StoreUnavailableError } from "../lease/index.js";
 import { defineTask, FinalTaskError } from "./define.js";
 import type { TaskStore } from "./port.js";
 

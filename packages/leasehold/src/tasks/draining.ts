@@ -2,8 +2,8 @@
  * Waits until the queues of a worker are empty: no task that it takes is due there, and none runs, here or elsewhere. While
  * tasks run here, nothing is read: the next read is when the last of them has ended.
  */
-import { type Abort, LeaseholdError, TimedOutError } from "../core/index.js";
 import { type Env, jittered, sleep } from "../env/index.js";
+import { type Abort, LeaseholdError, TimedOutError } from "../lease/index.js";
 import type { TaskStatsQuery, TaskStore } from "./port.js";
 
 /** Between two reads, doubled each time. */

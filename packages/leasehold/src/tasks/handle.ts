@@ -1,5 +1,5 @@
 /** The handle on a task that a program has enqueued. */
-import { checkKnown, checkNumber, checkSignal } from "../core/index.js";
+import { checkKnown, checkNumber, checkSignal } from "../lease/index.js";
 import type { Json } from "./port.js";
 import type { Enqueued } from "./results.js";
 

@@ -1,6 +1,6 @@
 /** What task data, output and progress may be: only what JSON carries, because the rest would be lost silently. */
-import { InvalidOptionError } from "../core/index.js";
 import { isError, reasonOf } from "../env/index.js";
+import { InvalidOptionError } from "../lease/index.js";
 import type { Json } from "./port.js";
 
 /** Of progress and of a checkpoint, as JSON: they travel with heartbeats, in one request with those of other tasks. */

@@ -1,5 +1,5 @@
 /** Grants on tasks, as leases on resources named `task:ID`. */
-import type { LeaseState, LeaseView } from "../core/index.js";
+import type { LeaseState, LeaseView } from "../lease/index.js";
 import type { Attempt, TaskDetails, TaskKey } from "./port.js";
 import { cursorNumbers } from "./record.js";
 

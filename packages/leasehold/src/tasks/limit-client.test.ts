@@ -1,8 +1,8 @@
 /** Wrong limits: each error names the field and what it must be. And when a worker declares the right ones. */
 import { describe, expect, it, onTestFinished } from "vitest";
 import { tasksWorld } from "../../../../tests/support/worlds/tasks-world.js";
-import { StoreUnavailableError } from "../core/index.js";
 import { connect, defineTask, type Leasehold, type LimitOptions } from "../index.js";
+import { StoreUnavailableError } from "../lease/index.js";
 import type { TaskLimits, TaskStore } from "./port.js";
 
 /** JavaScript callers have no types. */

@@ -1,4 +1,5 @@
 /** The limits of kinds and queues of one namespace, as programs declare and use them. */
+import { Backoff, type Env, sleep } from "../env/index.js";
 import {
   checkInteger,
   checkKnown,
@@ -6,8 +7,7 @@ import {
   checkObject,
   InvalidOptionError,
   StoreUnavailableError,
-} from "../core/index.js";
-import { Backoff, type Env, sleep } from "../env/index.js";
+} from "../lease/index.js";
 import type {
   DeclareLimitOutcome,
   LimitKey,

@@ -1,5 +1,5 @@
 /** The part of the task port that limits how many tasks of a kind or queue run at once, and how many start in a time. */
-import type { CallOptions, Failed } from "../core/index.js";
+import type { CallOptions, Failed } from "../lease/index.js";
 import type { BlockingTask } from "./blocked-keys.js";
 import type { Rate } from "./values.js";
 

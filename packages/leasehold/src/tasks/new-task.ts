@@ -1,5 +1,5 @@
 /** A task as the store takes it, from what a program passes. */
-import { checkName, checkNewName } from "../core/index.js";
+import { checkName, checkNewName } from "../lease/index.js";
 import { checkScheduledAt, type TaskDefinition } from "./define.js";
 import type { TaskToEnqueue } from "./options.js";
 import type { NewTask } from "./port.js";

@@ -1,4 +1,5 @@
 /** What the calls of a program take. */
+import type { Env } from "../env/index.js";
 import {
   checkArray,
   checkInteger,
@@ -6,8 +7,7 @@ import {
   checkNames,
   checkOptional,
   type SqlTransaction,
-} from "../core/index.js";
-import type { Env } from "../env/index.js";
+} from "../lease/index.js";
 import type { TaskStatsQuery, TaskStore } from "./port.js";
 import type { ScheduleStore } from "./schedules/port.js";
 import { TASK_DEFAULTS, type TaskDefaults } from "./settings.js";

@@ -2,7 +2,7 @@
  * Bounds on the payloads (data, output, progress and error) that one call of a store reads. Without them, a page or a
  * claim of large tasks would fill the memory of the process that reads it.
  */
-import { StoreUnavailableError } from "../core/index.js";
+import { StoreUnavailableError } from "../lease/index.js";
 import type { Failed, Json, TaskView } from "./port.js";
 
 /** A list has payloads of at most this size whole, in bytes of UTF-8. */

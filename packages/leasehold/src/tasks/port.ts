@@ -3,7 +3,7 @@
  * claim is acquire, heartbeat is renew, and complete, fail and requeue are a compare-and-swap on
  * (id, leaseId, token, running, not expired), so that the store refuses a holder whose grant has ended.
  *
- * A task store makes the promises of core/port.ts. It returns one outcome per request, in order. The same task
+ * A task store makes the promises of lease/port.ts. It returns one outcome per request, in order. The same task
  * may occur several times in a batch. A failure is an outcome. Requests and outcomes carry durations; the store
  * keeps the deadlines.
  *
@@ -24,7 +24,7 @@ import type {
   SqlTransaction,
   Term,
   WatchEvent,
-} from "../core/index.js";
+} from "../lease/index.js";
 import type { BlockedKey, BlockedKeysQuery, BlockingTask, KeyName } from "./blocked-keys.js";
 import type { DueKind, DueKindsQuery } from "./due-kinds.js";
 import type { TaskLimits } from "./limits-port.js";

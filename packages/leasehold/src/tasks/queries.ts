@@ -1,5 +1,5 @@
 /** Which tasks, and which grants on them, a reader asks for. */
-import type { LeaseState } from "../core/index.js";
+import type { LeaseState } from "../lease/index.js";
 import type { TaskState } from "./values.js";
 
 /** Which tasks of a namespace to list. */

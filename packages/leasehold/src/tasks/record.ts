@@ -1,5 +1,5 @@
 /** What a store keeps of a task, where it keeps it as a value, and what it lets in. */
-import { checkTime, InvalidOptionError } from "../core/index.js";
+import { checkTime, InvalidOptionError } from "../lease/index.js";
 import type { Attempt, Json, NewTask, Retain, TaskBackoff, TaskState } from "./port.js";
 
 export type Result = NonNullable<Attempt["result"]>;

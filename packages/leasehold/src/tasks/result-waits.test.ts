@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { tasksWorld } from "../../../../tests/support/worlds/tasks-world.js";
-import { StoreUnavailableError } from "../core/index.js";
 import { nextTurn } from "../env/index.js";
+import { StoreUnavailableError } from "../lease/index.js";
 import { defineTask } from "./define.js";
 import type { TaskKey, TaskStore } from "./port.js";
 

@@ -10,13 +10,13 @@
  * that ends just while the store learns that it is awaited may end without a notification: the first pauses are short.
  * A store without notifications is read as often as the pauses say.
  */
+import { type Env, jittered, nextTurn, sleep, type Timer, zip } from "../env/index.js";
 import {
   ClosedError,
   LeaseholdError,
   StoreUnavailableError,
   TimedOutError,
-} from "../core/index.js";
-import { type Env, jittered, nextTurn, sleep, type Timer, zip } from "../env/index.js";
+} from "../lease/index.js";
 import type { TaskResult, TaskState, TaskStore } from "./port.js";
 import { isUnfinished } from "./record.js";
 

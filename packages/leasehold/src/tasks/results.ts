@@ -1,6 +1,6 @@
 /** What the calls of a program return: the outcomes of a store, with its failures as errors. */
-import { LeaseholdError } from "../core/index.js";
 import { invariant } from "../env/index.js";
+import { LeaseholdError } from "../lease/index.js";
 import type { AdminOutcome, EnqueueOutcome, Json, TaskResult } from "./port.js";
 
 /** The outcome of a task that was added, or that has the `dedupeKey`. */

@@ -1,5 +1,5 @@
-import { checkInteger, checkKnown, checkTime, InvalidOptionError, kindOf } from "../core/index.js";
 import { isError, isInstance, propertyOf } from "../env/index.js";
+import { checkInteger, checkKnown, checkTime, InvalidOptionError, kindOf } from "../lease/index.js";
 import { LONGEST_BACKOFF_MS } from "./settings.js";
 
 /** When the task is tried again, and how often it may be put off. */

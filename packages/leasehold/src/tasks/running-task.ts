@@ -11,6 +11,13 @@
  * as a crash.
  */
 import {
+  describe,
+  type Logger,
+  type OpenSpan,
+  type Timer,
+  type TraceContext,
+} from "../env/index.js";
+import {
   type GrantActions,
   type HeldLease,
   isRefusedRequest,
@@ -21,14 +28,7 @@ import {
   type Submission,
   TaskTimeoutError,
   trustLeftMs,
-} from "../core/index.js";
-import {
-  describe,
-  type Logger,
-  type OpenSpan,
-  type Timer,
-  type TraceContext,
-} from "../env/index.js";
+} from "../lease/index.js";
 import type { Abandonable, AbandonedHandlers } from "./abandoned.js";
 import { type Completer, reportTimeoutMs, type Trusted } from "./completer.js";
 import { type HandlerContext, isFinal, type TaskHandler } from "./define.js";

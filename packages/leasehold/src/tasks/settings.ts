@@ -6,7 +6,7 @@ import {
   checkNumber,
   InvalidOptionError,
   withoutUndefined,
-} from "../core/index.js";
+} from "../lease/index.js";
 import type { Retain, TaskBackoff } from "./port.js";
 
 /** How tasks of a kind are kept and retried; each can be overridden when one is enqueued. */

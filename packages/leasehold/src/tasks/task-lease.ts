@@ -1,4 +1,5 @@
 /** The lease on a task, which its handler sees and its worker ends. */
+import type { Env, LeaseId } from "../env/index.js";
 import {
   forgetTaskToken,
   type GrantActions,
@@ -12,8 +13,7 @@ import {
   type ScheduledLease,
   type Trust,
   trustFrom,
-} from "../core/index.js";
-import type { Env, LeaseId } from "../env/index.js";
+} from "../lease/index.js";
 import type { ClaimedTask } from "./port.js";
 
 /** What the leases of one worker have in common. */

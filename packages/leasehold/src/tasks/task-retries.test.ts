@@ -6,7 +6,7 @@ import {
   StoreUnavailableError,
   TASK_RETRIES,
   withRetries,
-} from "../core/index.js";
+} from "../lease/index.js";
 import { manualEnv } from "../testing/index.js";
 import type { TaskStore } from "./port.js";
 

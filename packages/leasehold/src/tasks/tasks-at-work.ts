@@ -9,8 +9,8 @@
  *   claim ──▶ ClaimTrust ──▶ handler asks for the lease or signal, or a renewal is due ──▶ HeldLease
  *                   └──▶ completed, while trust lasts
  */
-import { type Instant, type KeepOptions, later, RenewalScheduler } from "../core/index.js";
 import type { Env, TraceContext } from "../env/index.js";
+import { type Instant, type KeepOptions, later, RenewalScheduler } from "../lease/index.js";
 import type { AbandonedHandlers } from "./abandoned.js";
 import { Completer } from "./completer.js";
 import type { TaskHandler } from "./define.js";

@@ -1,7 +1,7 @@
 /** How long a worker lets a handler run. */
 import { describe, expect, it } from "vitest";
 import { echo, stepped, tasksWorld } from "../../../../tests/support/worlds/tasks-world.js";
-import { StoreUnavailableError } from "../core/index.js";
+import { StoreUnavailableError } from "../lease/index.js";
 import type { HeartbeatOutcome, TaskStore } from "./port.js";
 
 const TTL_MS = 3_000;

@@ -1,8 +1,8 @@
 /** What a worker logs of tasks that it leaves to workers of a later version. */
 import { expect, it } from "vitest";
 import { tasksWorld } from "../../../../tests/support/worlds/tasks-world.js";
-import { StoreUnavailableError } from "../core/index.js";
 import type { Logger } from "../env/index.js";
+import { StoreUnavailableError } from "../lease/index.js";
 import { defineTask } from "./define.js";
 import type { TaskStore } from "./port.js";
 

@@ -7,8 +7,8 @@
  * Each version counts by itself, and a worker of a later version handles those before it. A worker tells by itself of those
  * that it leaves to others, as while a deployment is under way; only where the store can group its tasks.
  */
-import type { Page } from "../core/index.js";
 import type { Env } from "../env/index.js";
+import type { Page } from "../lease/index.js";
 import type {
   ClaimRequest,
   DueKind,

@@ -6,7 +6,7 @@
  * A store notifies of the end of a task only while a caller waits for it, so that tasks whose result is not awaited cost
  * nothing.
  */
-import type { CallOptions, WatchEvent } from "../core/index.js";
+import type { CallOptions, WatchEvent } from "../lease/index.js";
 import type { Json, TaskKey, TaskState } from "./values.js";
 
 /** How a task has ended, or that it has not. */

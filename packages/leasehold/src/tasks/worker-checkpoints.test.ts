@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from "vitest";
 import { echo, stepped, tasksWorld } from "../../../../tests/support/worlds/tasks-world.js";
-import { InvalidOptionError, StoreUnavailableError } from "../core/index.js";
 import { type Logger, silentLogger } from "../env/index.js";
+import { InvalidOptionError, StoreUnavailableError } from "../lease/index.js";
 import type { HeartbeatOutcome, HeartbeatRequest, TaskStore } from "./port.js";
 
 const TTL_MS = 3_000;

@@ -1,8 +1,8 @@
 import { describe, expect, it, vi } from "vitest";
 import { recordedTelemetry } from "../../../../tests/support/worlds/recorded-telemetry.js";
 import { echo, stepped, tasksWorld } from "../../../../tests/support/worlds/tasks-world.js";
-import { StoreMisconfiguredError, StoreUnavailableError } from "../core/index.js";
 import { silentLogger } from "../env/index.js";
+import { StoreMisconfiguredError, StoreUnavailableError } from "../lease/index.js";
 import { defineTask, FinalTaskError } from "./define.js";
 import type { Failed, TaskStore } from "./port.js";
 

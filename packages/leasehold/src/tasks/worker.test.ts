@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { echo, stepped, tasksWorld } from "../../../../tests/support/worlds/tasks-world.js";
-import { InvalidOptionError } from "../core/index.js";
 import { silentLogger } from "../env/index.js";
+import { InvalidOptionError } from "../lease/index.js";
 import { defineTask, FinalTaskError } from "./define.js";
 import type { Json, TaskStore } from "./port.js";
 

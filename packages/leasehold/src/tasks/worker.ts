@@ -19,6 +19,14 @@
  */
 
 import {
+  Backoff,
+  type Env,
+  newLeaseId,
+  sleep,
+  type TraceContext,
+  withTimeout,
+} from "../env/index.js";
+import {
   Aborting,
   ClosedError,
   checkInteger,
@@ -32,15 +40,7 @@ import {
   InvalidOptionError,
   instant,
   WorkerStuckError,
-} from "../core/index.js";
-import {
-  Backoff,
-  type Env,
-  newLeaseId,
-  sleep,
-  type TraceContext,
-  withTimeout,
-} from "../env/index.js";
+} from "../lease/index.js";
 import { AbandonedHandlers } from "./abandoned.js";
 import type { TaskHandler } from "./define.js";
 import { drained } from "./draining.js";

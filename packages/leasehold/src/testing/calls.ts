@@ -1,7 +1,7 @@
 /** Calls a store as its users do: the suites retry requests that failed temporarily. */
 
-import type { CallOptions, Failed } from "../core/index.js";
 import { nextTurn, sleep, systemClock, zip } from "../env/index.js";
+import type { CallOptions, Failed } from "../lease/index.js";
 
 /** A limit that even a slow machine meets. */
 export const PATIENCE_MS = 15_000;

@@ -3,7 +3,7 @@
  * instance that answers, over the last `forMs`.
  */
 import type { Role } from "../control/index.js";
-import type { LeaseState, Page } from "../core/index.js";
+import type { LeaseState, Page } from "../lease/index.js";
 import type { TaskState, UnhandledKind } from "../tasks/index.js";
 import type { Capabilities, LeaseView } from "./leases.js";
 import type { Pause } from "./operator.js";

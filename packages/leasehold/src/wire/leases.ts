@@ -1,5 +1,5 @@
 /** Bodies and answers of /v1/leases: the LeaseStore port. The server adds the namespace. */
-import type * as core from "../core/index.js";
+import type * as leases from "../lease/index.js";
 import type { TaskCapabilities } from "../tasks/index.js";
 import type { Failed, OutcomeOf } from "./failed.js";
 
@@ -10,32 +10,32 @@ interface Grant {
 
 export interface AcquireRequest
   extends Grant,
-    Pick<core.AcquireRequest, "holder" | "ttlMs" | "queueMs" | "metadata"> {}
+    Pick<leases.AcquireRequest, "holder" | "ttlMs" | "queueMs" | "metadata"> {}
 export interface RenewRequest extends Grant {
   readonly ttlMs: number;
 }
 export type ReleaseRequest = Grant;
 export interface RevokeRequest
-  extends Pick<core.RevokeRequest, "resource" | "expectedToken" | "reason"> {
+  extends Pick<leases.RevokeRequest, "resource" | "expectedToken" | "reason"> {
   /** Default: `atExpiry`. */
-  readonly free?: core.RevokeRequest["free"];
+  readonly free?: leases.RevokeRequest["free"];
 }
 
-type Held = Extract<core.AcquireOutcome, { status: "held" }>;
-type Ended = Extract<core.AcquireOutcome, { status: "ended" }>;
+type Held = Extract<leases.AcquireOutcome, { status: "held" }>;
+type Ended = Extract<leases.AcquireOutcome, { status: "ended" }>;
 /** The server keeps for itself which ended grant an acquired one replaced. */
 export type AcquireOutcome =
-  | ({ readonly status: "acquired"; readonly token: number } & core.Term)
+  | ({ readonly status: "acquired"; readonly token: number } & leases.Term)
   | Held
   | Ended
   | Failed;
-export type RenewOutcome = OutcomeOf<core.RenewOutcome>;
-export type ReleaseOutcome = OutcomeOf<core.ReleaseOutcome>;
-export type RevokeOutcome = OutcomeOf<core.RevokeOutcome>;
+export type RenewOutcome = OutcomeOf<leases.RenewOutcome>;
+export type ReleaseOutcome = OutcomeOf<leases.ReleaseOutcome>;
+export type RevokeOutcome = OutcomeOf<leases.RevokeOutcome>;
 
 /** A grant without its secret. */
-export type LeaseView = Omit<core.LeaseView, "namespace">;
-export type LeasePage = core.Page<LeaseView>;
+export type LeaseView = Omit<leases.LeaseView, "namespace">;
+export type LeasePage = leases.Page<LeaseView>;
 /** By the order of the names in the request; null: the resource was never leased. */
 export type GetAnswer = readonly (LeaseView | null)[];
 
@@ -50,7 +50,7 @@ export interface CollectAnswer {
 
 /** What the server's stores promise. */
 export interface Capabilities {
-  readonly leases: Omit<core.Capabilities, "tokens" | "callCost">;
+  readonly leases: Omit<leases.Capabilities, "tokens" | "callCost">;
   readonly tasks: Pick<TaskCapabilities, "ttl" | "watch">;
 }
 export interface ServerCapabilities extends Capabilities {

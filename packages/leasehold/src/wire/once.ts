@@ -1,5 +1,5 @@
 /** Bodies and answers of /v1/once: the OnceStore port. The server adds the namespace. */
-import type { Page } from "../core/index.js";
+import type { Page } from "../lease/index.js";
 import type * as port from "../once/port.js";
 import type { OutcomeOf } from "./failed.js";
 

@@ -1,6 +1,6 @@
 /** Request and response bodies of operator actions: pauses, the audit, and actions on many tasks. */
 import type * as control from "../control/index.js";
-import type { Page } from "../core/index.js";
+import type { Page } from "../lease/index.js";
 import type { TaskState } from "../tasks/index.js";
 
 export type Pause = Omit<control.Pause, "namespace">;

@@ -1,5 +1,5 @@
 /** Bodies and answers of /v1/schedules: the ScheduleStore port. The server adds the namespace. */
-import type { Page } from "../core/index.js";
+import type { Page } from "../lease/index.js";
 import type { TaskBackoff } from "../tasks/index.js";
 import type * as port from "../tasks/schedules/port.js";
 import type { NewTask } from "./tasks.js";

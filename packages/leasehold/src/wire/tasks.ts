@@ -1,5 +1,5 @@
 /** Bodies and answers of /api/tasks. The fields of the original task API keep its snake_case names. */
-import type { Page } from "../core/index.js";
+import type { Page } from "../lease/index.js";
 import type * as port from "../tasks/index.js";
 import type { Failed, OutcomeOf } from "./failed.js";
 

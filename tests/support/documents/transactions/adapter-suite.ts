@@ -1,8 +1,8 @@
 /** What an adapter of a library's transactions must do, on PostgreSQL. */
 import pg from "pg";
 import { afterAll, beforeAll, expect, type TestAPI } from "vitest";
-import type { SqlTransaction } from "../../../../packages/leasehold/src/core/index.js";
 import type * as Fence from "../../../../packages/leasehold/src/fence/index.js";
+import type { SqlTransaction } from "../../../../packages/leasehold/src/lease/index.js";
 import type { Adapter, Page } from "./page.js";
 
 export interface Library {

@@ -2,8 +2,8 @@
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import type { SqlTransaction } from "../../../../packages/leasehold/src/core/index.js";
 import type * as Library from "../../../../packages/leasehold/src/index.js";
+import type { SqlTransaction } from "../../../../packages/leasehold/src/lease/index.js";
 import { typescript } from "../../processes/compile.js";
 
 const root = fileURLToPath(new URL("../../../..", import.meta.url));

@@ -7,8 +7,8 @@ import { ResultWaits } from "leasehold/internal";
 import { manualEnv } from "leasehold/testing";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { openTestApp } from "../../../../../tests/support/server/app.js";
-import { LeaseClient } from "../../../../leasehold/src/core/index.js";
 import { taskIds } from "../../../../leasehold/src/env/index.js";
+import { LeaseClient } from "../../../../leasehold/src/lease/index.js";
 import { http } from "../../../../leasehold/src/stores/http/index.js";
 import { newTaskOf } from "../../../../leasehold/src/testing/task-suite/new-task.js";
 

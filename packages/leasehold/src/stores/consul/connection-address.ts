@@ -7,14 +7,14 @@ import {
   type ParameterTable,
   readParameters,
   wholeNumber,
-} from "../../core/index.js";
+} from "../../lease/index.js";
 import {
   asksForTls,
   TLS_PARAMETERS,
   TLS_SWITCH,
   type TlsFiles,
   tlsFilesOf,
-} from "../../core/tls.js";
+} from "../../lease/tls.js";
 
 const DEFAULT_PREFIX = "leasehold";
 const DEFAULT_SESSION_TTL_MS = 20_000;

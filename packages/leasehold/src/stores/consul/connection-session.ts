@@ -16,8 +16,8 @@
  * check, a session would end with the health of its node while its holder trusts it.
  */
 
-import { StoreUnavailableError } from "../../core/index.js";
 import { type Repeating, repeat, withTimeout } from "../../env/index.js";
+import { StoreUnavailableError } from "../../lease/index.js";
 import type { ConsulClient } from "./connection.js";
 import { closed, parsed } from "./failures.js";
 

@@ -10,8 +10,8 @@
  * an equal share of the remaining time.
  */
 
-import { StoreUnavailableError } from "../../core/index.js";
 import { type Env, untilAborted, withTimeout } from "../../env/index.js";
+import { StoreUnavailableError } from "../../lease/index.js";
 import type { Address } from "./connection-address.js";
 import { type Pair, pairOf, type Transaction, type TransactionAnswer } from "./connection-api.js";
 import { answeredFailure, closed, connectionFailure, parsed } from "./failures.js";

@@ -11,7 +11,7 @@ import {
   StoreUnavailableError,
   serverProblem,
   wasNotSent,
-} from "../../core/index.js";
+} from "../../lease/index.js";
 
 export { failedOutcome };
 

@@ -1,5 +1,6 @@
 /** Leases in Consul (1.7 or later), by its HTTP API and fetch alone. */
 
+import type { Env } from "../../env/index.js";
 import {
   checkFetchPorts,
   checkObject,
@@ -10,10 +11,9 @@ import {
   openServer,
   Retrying,
   withRetries,
-} from "../../core/index.js";
-import { checkTls, type TlsOptions } from "../../core/tls.js";
-import { fetchOver, openTls } from "../../core/tls-connections.js";
-import type { Env } from "../../env/index.js";
+} from "../../lease/index.js";
+import { checkTls, type TlsOptions } from "../../lease/tls.js";
+import { fetchOver, openTls } from "../../lease/tls-connections.js";
 import type { LeaseStores, StoreSource } from "../source.js";
 import { ConsulClient } from "./connection.js";
 import { addressOf } from "./connection-address.js";
@@ -21,7 +21,7 @@ import { diagnoseConsul } from "./diagnose.js";
 import { withStoreErrors } from "./failures.js";
 import { ConsulLeaseStore } from "./store.js";
 
-export type { TlsOptions } from "../../core/tls.js";
+export type { TlsOptions } from "../../lease/tls.js";
 
 const DEFAULT_OPEN_TIMEOUT_MS = 5_000;
 

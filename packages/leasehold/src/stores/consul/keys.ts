@@ -11,8 +11,8 @@
  * The first is the key of `consul lock <prefix><namespace>/<resource>`, so both exclude each other. One
  * `get-tree` of `.` reads all of a resource. Names escape `%` and `/`, so no namespace begins with `%b` or `%r`.
  */
-import type { Key } from "../../core/index.js";
 import { digestOf } from "../../env/index.js";
+import type { Key } from "../../lease/index.js";
 
 /** The keys of one resource. */
 export interface Place {

@@ -8,8 +8,8 @@
  *
  * The store remembers the last state of a resource, so most changes need no read first.
  */
-import type { Key } from "../../core/index.js";
 import { zip } from "../../env/index.js";
+import type { Key } from "../../lease/index.js";
 import type { Change, Engine, SaveResult } from "../../store-kit/index.js";
 import type { Operation } from "./connection-api.js";
 import type { Sessions } from "./connection-session.js";

@@ -1,5 +1,5 @@
 /**
- * A resource as the rules take it (core/rules.ts), by what was read of it and what this client knows of its own grants. Times are
+ * A resource as the rules take it (lease/rules.ts), by what was read of it and what this client knows of its own grants. Times are
  * of this process's monotonic clock. What excludes others depends on the lock key alone, whatever the time is:
  *
  *   our lock, this client's     until this client ends the grant
@@ -7,8 +7,8 @@
  *   a lock of `consul lock`     the same, and it is no grant: no lease id has it, and no operator revokes it
  *   no lock                     free, since this client has first seen it free
  */
-import type { Key, LeaseRecord } from "../../core/index.js";
 import type { Clock } from "../../env/index.js";
+import type { Key, LeaseRecord } from "../../lease/index.js";
 import {
   EMPTY_QUEUE,
   type KeyToLoad,

@@ -9,8 +9,8 @@
  *   revoked at expiry       writes the record, so that the next renewal finds another one
  *   refused, and waits      locks a waiter, and reads: this read decides
  */
-import type { LeaseRecord, QueuedWaiter } from "../../core/index.js";
 import { chunked, grantIdOf } from "../../env/index.js";
+import type { LeaseRecord, QueuedWaiter } from "../../lease/index.js";
 import type { Change, SaveResult } from "../../store-kit/index.js";
 import type { Operation } from "./connection-api.js";
 import { identityOf, type Place } from "./keys.js";

@@ -10,7 +10,7 @@
  * The token is the ModifyIndex of the transaction that made the grant. It grows with every change in the
  * datacenter. No held lock key is written again, so its index stays.
  */
-import type { Key, LeaseState, LeaseView } from "../../core/index.js";
+import type { Key, LeaseState, LeaseView } from "../../lease/index.js";
 import { type Pair, SEMAPHORE_FLAGS } from "./connection-api.js";
 import { folderOf, type Place } from "./keys.js";
 

@@ -1,7 +1,7 @@
 /** Leases in Consul: the port. The rules decide (store-kit/); lease-engine.ts reads and writes for them. */
-import type * as port from "../../core/index.js";
-import { grantText, longest, oncePerGrant, StoreUnavailableError } from "../../core/index.js";
 import { zip } from "../../env/index.js";
+import type * as port from "../../lease/index.js";
+import { grantText, longest, oncePerGrant, StoreUnavailableError } from "../../lease/index.js";
 import { type LeaseOperations, operationsOn } from "../../store-kit/index.js";
 import { type ConsulClient, DEFAULT_TIMEOUT_MS } from "./connection.js";
 import { transactionOf } from "./connection-api.js";

@@ -2,9 +2,9 @@
  * Reads and changes of many resources as transactions. A transaction applies all of its operations or none, and names those
  * that failed: the changes that share it with them are sent again.
  */
-import type { Key } from "../../core/index.js";
-import { MOST_KNOWN, Sightings } from "../../core/sightings.js";
 import { chunked, Recent } from "../../env/index.js";
+import type { Key } from "../../lease/index.js";
+import { MOST_KNOWN, Sightings } from "../../lease/sightings.js";
 import type { ConsulClient } from "./connection.js";
 import {
   type FailedOperation,

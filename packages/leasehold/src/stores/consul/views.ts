@@ -1,5 +1,6 @@
 /** Reads single leases and pages of a namespace, and collects grants that ended long ago. */
 
+import { compareUtf8, zip } from "../../env/index.js";
 import {
   cursorAfter,
   type Key,
@@ -7,8 +8,7 @@ import {
   type ListQuery,
   type Page,
   resourceOfCursor,
-} from "../../core/index.js";
-import { compareUtf8, zip } from "../../env/index.js";
+} from "../../lease/index.js";
 import type { ConsulClient } from "./connection.js";
 import type { Operation, Pair } from "./connection-api.js";
 import { keyOfFolder, type Place, placeOf, recordsBelow, renewalsFolder } from "./keys.js";

@@ -1,5 +1,5 @@
 /**
- * The wait queue (core/queue.ts). A waiter is a key that its client's session holds, so that those of a dead
+ * The wait queue (lease/queue.ts). A waiter is a key that its client's session holds, so that those of a dead
  * client vanish. CreateIndex gives the order. A waiter is woken through the mailbox of its client (watch.ts):
  *
  *   refused ──▶ adds the waiter, and reads in the same transaction: this read decides
@@ -10,8 +10,8 @@
  * A waiter that is added before the transaction that frees the resource is in the queue which that transaction
  * reads. One that is added later finds the resource free.
  */
-import { type Key, MOST_AWAITED, type QueuedWaiter } from "../../core/index.js";
 import { grantIdOf } from "../../env/index.js";
+import { type Key, MOST_AWAITED, type QueuedWaiter } from "../../lease/index.js";
 import type { Operation } from "./connection-api.js";
 import { identityOf, type Place } from "./keys.js";
 import type { Entry, Waiter } from "./records.js";

@@ -1,11 +1,11 @@
 /** The mailbox of a client over a Consul that the test plays: bells, ends of sessions, restored snapshots, outages. */
 import { expect, it } from "vitest";
+import { toBase64 } from "../../env/base64.js";
 import {
   StoreMisconfiguredError,
   StoreUnavailableError,
   type WatchEvent,
-} from "../../core/index.js";
-import { toBase64 } from "../../env/base64.js";
+} from "../../lease/index.js";
 import { manualEnv } from "../../testing/index.js";
 import type { Answer, Call, ConsulClient } from "./connection.js";
 import type { Pair, Transaction } from "./connection-api.js";

@@ -11,9 +11,9 @@
  * at each change.
  */
 
-import type { WatchEvent } from "../../core/index.js";
-import { asStoreError } from "../../core/index.js";
 import { Backoff, type EventQueue, eventsUntil, sleep } from "../../env/index.js";
+import type { WatchEvent } from "../../lease/index.js";
+import { asStoreError } from "../../lease/index.js";
 import type { ConsulClient } from "./connection.js";
 import { type Pair, pairOf, transactionOf } from "./connection-api.js";
 import type { Sessions } from "./connection-session.js";

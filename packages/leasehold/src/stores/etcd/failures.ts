@@ -10,7 +10,7 @@ import {
   refusedRequest,
   StoreMisconfiguredError,
   StoreUnavailableError,
-} from "../../core/index.js";
+} from "../../lease/index.js";
 
 /** Why a call failed, besides the error for users. */
 export class CallFailure extends Error {

@@ -9,8 +9,8 @@ import {
   driverPart,
   StoreMisconfiguredError,
   serverProblemOf,
-} from "../../core/index.js";
-import type { SecureContext } from "../../core/tls-connections.js";
+} from "../../lease/index.js";
+import type { SecureContext } from "../../lease/tls-connections.js";
 import type { RequestContext, Transport } from "./connection.js";
 import type { Method, WatchMessage, WatchRequest } from "./connection-api.js";
 import { CallFailure, noEtcd, saidFailure, unavailable } from "./failures.js";

@@ -1,5 +1,6 @@
 /** Leases in etcd (3.4 or later), by gRPC. */
 
+import type { Env } from "../../env/index.js";
 import {
   checkObject,
   checkServer,
@@ -12,7 +13,7 @@ import {
   Retrying,
   readParameters,
   withRetries,
-} from "../../core/index.js";
+} from "../../lease/index.js";
 import {
   asksForTls,
   checkTls,
@@ -21,9 +22,8 @@ import {
   type TlsFiles,
   type TlsOptions,
   tlsFilesOf,
-} from "../../core/tls.js";
-import { openTls } from "../../core/tls-connections.js";
-import type { Env } from "../../env/index.js";
+} from "../../lease/tls.js";
+import { openTls } from "../../lease/tls-connections.js";
 import type { LeaseStores, StoreSource } from "../source.js";
 import { type Connection, DEFAULT_TIMEOUT_MS, EtcdClient } from "./connection.js";
 import { COMPARE } from "./connection-api.js";
@@ -34,7 +34,7 @@ import { openGrpc } from "./grpc-transport.js";
 import { recordFolder } from "./keys.js";
 import { EtcdLeaseStore } from "./store.js";
 
-export type { TlsOptions } from "../../core/tls.js";
+export type { TlsOptions } from "../../lease/tls.js";
 
 /** Options of {@link etcd}. */
 export interface EtcdOptions {

@@ -15,7 +15,7 @@
  * escaped name never has an `l` after `%`. A record is one key; records sort by the bytes of their
  * resources.
  */
-import type { Key } from "../../core/index.js";
+import type { Key } from "../../lease/index.js";
 
 const OURS = "%leasehold/";
 const DEFAULT_NAMESPACE = "default";

@@ -3,8 +3,8 @@
  * are kept for the latest resources only. A grant that this client has made or renewed is kept for as long as
  * its TTL, so that no renewal of a held lease reads first, however many are held.
  */
-import { MOST_KNOWN } from "../../core/sightings.js";
 import { type Clock, Recent } from "../../env/index.js";
+import { MOST_KNOWN } from "../../lease/sightings.js";
 import { type Entry, excludesOthers } from "./records.js";
 
 export interface Known {

@@ -1,7 +1,7 @@
 /** What a change writes, compares and reads, on a cluster whose answers a test chooses. */
 import { expect, it } from "vitest";
-import type { AcquireRequest } from "../../core/index.js";
 import { nextTurn } from "../../env/index.js";
+import type { AcquireRequest } from "../../lease/index.js";
 import { operationsOn } from "../../store-kit/index.js";
 import { manualEnv } from "../../testing/index.js";
 import type { EtcdClient } from "./connection.js";

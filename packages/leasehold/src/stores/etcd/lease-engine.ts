@@ -13,9 +13,9 @@
  * is decided on a new read. If the first one arrives late, it finds the record changed, or the second finds its change. A repeated
  * acquire might meet a lock of etcd's own clients, which leaves the record unchanged: its outcome stays unknown.
  */
-import { type Failed, MOST_AWAITED } from "../../core/index.js";
-import { Sightings } from "../../core/sightings.js";
 import { chunked, isoTime, zip } from "../../env/index.js";
+import { type Failed, MOST_AWAITED } from "../../lease/index.js";
+import { Sightings } from "../../lease/sightings.js";
 import type {
   Change,
   Engine,

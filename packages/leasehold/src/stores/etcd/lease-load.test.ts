@@ -1,6 +1,6 @@
 /** What the rules see of states which a cluster is rarely in. */
 import { expect, it } from "vitest";
-import { MOST_AWAITED, RESERVED_MS } from "../../core/index.js";
+import { MOST_AWAITED, RESERVED_MS } from "../../lease/index.js";
 import { operationsOn } from "../../store-kit/index.js";
 import { askedFor, loadedOf, type Terms, type Version } from "./lease-load.js";
 import { type Entry, type GrantRecord, NOTHING, type Owner } from "./records.js";

@@ -4,7 +4,7 @@
  * No clock of etcd can be read. The time is that of this process's monotonic clock: a grant ends when its engine lease does, and a
  * free resource is free since this client first saw it free.
  */
-import type { LeaseRecord } from "../../core/index.js";
+import type { LeaseRecord } from "../../lease/index.js";
 import {
   EMPTY_QUEUE,
   type KeyToLoad,

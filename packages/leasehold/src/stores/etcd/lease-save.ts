@@ -2,7 +2,7 @@
  * One change as a nested transaction: it compares everything that the decision rests on, and reads if that has changed. Waiters
  * join in either case.
  */
-import type { LeaseRecord } from "../../core/index.js";
+import type { LeaseRecord } from "../../lease/index.js";
 import type { Change } from "../../store-kit/index.js";
 import type { Operation } from "./connection-api.js";
 import type { EngineLease } from "./engine-leases.js";

@@ -9,8 +9,8 @@
  *
  * That revision is the fencing token: it grows with every change in the cluster and never decreases.
  */
-import type { Key, LeaseState, LeaseView } from "../../core/index.js";
 import { grantIdOf } from "../../env/index.js";
+import type { Key, LeaseState, LeaseView } from "../../lease/index.js";
 import {
   COMPARE,
   type Compare,

@@ -1,5 +1,5 @@
 /** Leases in etcd: the port, over what the engine loads and saves. */
-import type * as port from "../../core/index.js";
+import type * as port from "../../lease/index.js";
 import { type LeaseOperations, operationsOn } from "../../store-kit/index.js";
 import { DEFAULT_TIMEOUT_MS, type EtcdClient } from "./connection.js";
 import type { EngineLeases } from "./engine-leases.js";

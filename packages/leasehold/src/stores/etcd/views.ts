@@ -1,5 +1,6 @@
 /** Reads single leases and pages of a namespace, and collects grants that ended long ago. */
 
+import { chunked, zip } from "../../env/index.js";
 import {
   cursorAfter,
   type Key,
@@ -7,8 +8,7 @@ import {
   type ListQuery,
   type Page,
   resourceOfCursor,
-} from "../../core/index.js";
-import { chunked, zip } from "../../env/index.js";
+} from "../../lease/index.js";
 import { DEFAULT_TIMEOUT_MS, type EtcdClient } from "./connection.js";
 import { COMPARE, type Operation, type TransactionAnswer } from "./connection-api.js";
 import type { EngineLeases } from "./engine-leases.js";

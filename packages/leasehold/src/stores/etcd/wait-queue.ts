@@ -1,5 +1,5 @@
 /**
- * The wait queue (core/queue.ts). A waiter has two keys, both attached to an engine lease that lasts as
+ * The wait queue (lease/queue.ts). A waiter has two keys, both attached to an engine lease that lasts as
  * long as its queue position, so that the keys of a dead waiter expire:
  *
  *   waiter   the holder's name; create revisions give the order of the queue
@@ -11,7 +11,7 @@
  *
  * Waiters are only added at the end, so the first waiter stays first until its key is deleted.
  */
-import { MOST_AWAITED, type QueuedWaiter } from "../../core/index.js";
+import { MOST_AWAITED, type QueuedWaiter } from "../../lease/index.js";
 import {
   COMPARE,
   type Compare,

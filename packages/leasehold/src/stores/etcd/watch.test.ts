@@ -2,7 +2,7 @@
 import { expect, it } from "vitest";
 import { watchAbortListeners } from "../../../../../tests/support/worlds/abort-listeners.js";
 import { scripted } from "../../../../../tests/support/worlds/etcd-transport.js";
-import type { WatchEvent } from "../../core/index.js";
+import type { WatchEvent } from "../../lease/index.js";
 import { manualEnv } from "../../testing/index.js";
 import { EtcdClient, type RequestContext } from "./connection.js";
 import type { WatchMessage, WatchRequest } from "./connection-api.js";

@@ -9,8 +9,8 @@
  *      └── compacted, or the revision went back (a restored backup): from now on, with a resync
  */
 
-import type { WatchEvent } from "../../core/index.js";
 import { Backoff, type EventQueue, eventsUntil, grantIdOf, sleep } from "../../env/index.js";
+import type { WatchEvent } from "../../lease/index.js";
 import type { EtcdClient } from "./connection.js";
 import { WATCH_NO_PUTS, type WatchMessage, type WatchRequest } from "./connection-api.js";
 import { CallFailure, saidFailure, storeError } from "./failures.js";

@@ -1,8 +1,8 @@
 import { afterEach, expect, test } from "vitest";
 import { openTenants } from "../../../../../tests/support/server/tenants.js";
-import type { LeaseholdError } from "../../core/index.js";
 import { newLeaseId, systemEnv, systemRandom } from "../../env/index.js";
 import { connect } from "../../index.js";
+import type { LeaseholdError } from "../../lease/index.js";
 import { manualEnv } from "../../testing/index.js";
 import { memory } from "../memory/index.js";
 import type { Stores } from "../source.js";

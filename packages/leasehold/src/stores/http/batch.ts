@@ -4,7 +4,7 @@ import {
   type Failed,
   InvalidOptionError,
   type LeaseholdError,
-} from "../../core/index.js";
+} from "../../lease/index.js";
 import type * as wire from "../../wire/index.js";
 import { BOUNDS } from "../../wire/index.js";
 import {

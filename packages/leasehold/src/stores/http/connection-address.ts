@@ -5,7 +5,7 @@ import {
   InvalidOptionError,
   type ParameterTable,
   readParameters,
-} from "../../core/index.js";
+} from "../../lease/index.js";
 
 export interface Address {
   /** Of each server, with the base path and without a trailing slash; at least one. */

@@ -1,4 +1,5 @@
 /** In Node: a client's own certificates, and the proxies that the environment names. Both need the package undici. */
+import type { Env } from "../../env/index.js";
 import {
   checkFetchPorts,
   checkServer,
@@ -7,16 +8,15 @@ import {
   InvalidOptionError,
   openServer,
   StoreMisconfiguredError,
-} from "../../core/index.js";
+} from "../../lease/index.js";
 import {
   checkCertificates,
   TLS_PARAMETERS,
   type TlsFiles,
   type TlsOptions,
   tlsFilesOf,
-} from "../../core/tls.js";
-import { openTls } from "../../core/tls-connections.js";
-import type { Env } from "../../env/index.js";
+} from "../../lease/tls.js";
+import { openTls } from "../../lease/tls-connections.js";
 import type { Fetch } from "./connection.js";
 import { type Address, addressOf } from "./connection-address.js";
 import { fetchWithToken, type TokenSource, Tokens } from "./connection-token.js";

@@ -1,6 +1,6 @@
 /** Several servers, played by a fetch: which one is asked, and for how long. */
 import { describe, expect, test } from "vitest";
-import type { LeaseholdError } from "../../core/index.js";
+import type { LeaseholdError } from "../../lease/index.js";
 import { manualEnv } from "../../testing/index.js";
 import { BOUNDS } from "../../wire/index.js";
 import { type Call, HttpClient } from "./connection.js";

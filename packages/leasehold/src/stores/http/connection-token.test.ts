@@ -1,7 +1,7 @@
 /** When a client asks for its token, and what it does without one. */
 import { afterEach, expect, test } from "vitest";
-import type { LeaseholdError } from "../../core/index.js";
 import { newLeaseId, systemRandom } from "../../env/index.js";
+import type { LeaseholdError } from "../../lease/index.js";
 import { manualEnv } from "../../testing/index.js";
 import { type HttpOptions, http } from "./index.js";
 

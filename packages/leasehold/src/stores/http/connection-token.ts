@@ -7,9 +7,9 @@
  *
  * So no renewal waits for an issuer while the token is good, and none is lost to a token that has ended.
  */
-import { InvalidOptionError, StoreUnavailableError } from "../../core/index.js";
 import { fromBase64 } from "../../env/base64.js";
 import { type Env, reasonOf, untilAborted } from "../../env/index.js";
+import { InvalidOptionError, StoreUnavailableError } from "../../lease/index.js";
 import type { FetchInit } from "./connection.js";
 
 /** A token, or a function that returns one: see {@link HttpOptions.token}. */

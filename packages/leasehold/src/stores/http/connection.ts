@@ -9,6 +9,7 @@
  * the time of the others: each has an equal share of it.
  */
 
+import type { Env, OpenSpan } from "../../env/index.js";
 import {
   ClosedError,
   connectionReason,
@@ -21,8 +22,7 @@ import {
   serverProblem,
   TLS_REMEDIES,
   wasNotSent,
-} from "../../core/index.js";
-import type { Env, OpenSpan } from "../../env/index.js";
+} from "../../lease/index.js";
 import { ACTOR_HEADER, BUDGET_HEADER, type Problem, type ProblemCode } from "../../wire/index.js";
 import type { Servers } from "./connection-servers.js";
 

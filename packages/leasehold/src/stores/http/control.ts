@@ -18,7 +18,7 @@ import type {
   TenantLimits,
   Verification,
 } from "../../control/index.js";
-import { InvalidOptionError, type Page } from "../../core/index.js";
+import { InvalidOptionError, type Page } from "../../lease/index.js";
 import type { AdminOutcome, TaskKey } from "../../tasks/port.js";
 import type * as wire from "../../wire/index.js";
 import { BOUNDS } from "../../wire/index.js";

@@ -5,7 +5,7 @@ import {
   LeaseholdError,
   StoreMisconfiguredError,
   StoreUnavailableError,
-} from "../../core/index.js";
+} from "../../lease/index.js";
 import type * as wire from "../../wire/index.js";
 
 export function isWireFailed(outcome: unknown): outcome is wire.Failed {

@@ -1,6 +1,6 @@
 /** The limits of tasks on a Leasehold server: the port over /v1/tasks/limits. */
 import type { Act } from "../../control/index.js";
-import { type CallOptions, LeaseholdError, StoreUnavailableError } from "../../core/index.js";
+import { type CallOptions, LeaseholdError, StoreUnavailableError } from "../../lease/index.js";
 import type {
   DeclareLimitOutcome,
   DeclareLimitRequest,

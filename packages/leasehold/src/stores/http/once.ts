@@ -7,7 +7,7 @@ import {
   LeaseholdError,
   type LeaseStore,
   type Page,
-} from "../../core/index.js";
+} from "../../lease/index.js";
 import {
   type FailOnceOutcome,
   type FailOnceRequest,

@@ -1,4 +1,5 @@
 import { retryingOperator } from "../../control/operations.js";
+import type { Env } from "../../env/index.js";
 import {
   BACKING_RETRIES,
   checkFetchPorts,
@@ -13,9 +14,8 @@ import {
   TASK_RETRIES,
   withRetries,
   withRetriesLater,
-} from "../../core/index.js";
-import type { TlsOptions } from "../../core/tls.js";
-import type { Env } from "../../env/index.js";
+} from "../../lease/index.js";
+import type { TlsOptions } from "../../lease/tls.js";
 import type * as wire from "../../wire/index.js";
 import { BOUNDS } from "../../wire/index.js";
 import type { StoreSource, Stores } from "../source.js";

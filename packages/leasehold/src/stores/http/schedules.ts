@@ -5,7 +5,7 @@ import {
   LeaseholdError,
   type Page,
   StoreUnavailableError,
-} from "../../core/index.js";
+} from "../../lease/index.js";
 import type {
   DeclareOutcome,
   DeclareRequest,

@@ -1,5 +1,5 @@
 /** Leases on a Leasehold server: the port over batches to /v1/leases. */
-import type * as port from "../../core/index.js";
+import type * as port from "../../lease/index.js";
 import type * as wire from "../../wire/index.js";
 import { BOUNDS, toWireLeaseId } from "../../wire/index.js";
 import { chunked, sendBatch } from "./batch.js";

@@ -1,4 +1,5 @@
 /** Tasks on a Leasehold server: the port over /api/tasks. */
+import { zip } from "../../env/index.js";
 import {
   type CallOptions,
   type Failed,
@@ -6,8 +7,7 @@ import {
   type LeaseView,
   type Page,
   withoutUndefined,
-} from "../../core/index.js";
-import { zip } from "../../env/index.js";
+} from "../../lease/index.js";
 import type {
   AdminOutcome,
   BlockedKey,

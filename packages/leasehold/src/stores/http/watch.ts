@@ -10,8 +10,8 @@
  * After a reconnect the server sends the missed events, or `resync` if it no longer has them.
  */
 import { createParser, type EventSourceMessage } from "eventsource-parser";
-import { type Failed, LeaseholdError, StoreUnavailableError } from "../../core/index.js";
 import { Backoff, sleep, withTimeout } from "../../env/index.js";
+import { type Failed, LeaseholdError, StoreUnavailableError } from "../../lease/index.js";
 import type { EventTopic } from "../../wire/index.js";
 import {
   checked,

@@ -2,8 +2,8 @@
 import { access, readFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { delimiter, join } from "node:path";
-import { StoreMisconfiguredError } from "../../core/index.js";
 import type { Clock } from "../../env/index.js";
+import { StoreMisconfiguredError } from "../../lease/index.js";
 import { type Cluster, type Credentials, CurrentAccess, Reread } from "./connection-access.js";
 import { openKubeconfig } from "./connection-kubeconfig.js";
 

@@ -9,12 +9,12 @@
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { dirname, resolve } from "node:path";
+import type { Clock } from "../../env/index.js";
 import {
   type LeaseholdError,
   StoreMisconfiguredError,
   StoreUnavailableError,
-} from "../../core/index.js";
-import type { Clock } from "../../env/index.js";
+} from "../../lease/index.js";
 import type { Credentials } from "./connection-access.js";
 
 /** A user's `exec` in a kubeconfig. */

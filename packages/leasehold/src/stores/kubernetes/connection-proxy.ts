@@ -3,7 +3,7 @@ import { type ClientRequestArgs, Agent as HttpAgent, request as httpRequest } fr
 import { type AgentOptions, Agent as HttpsAgent, request as httpsRequest } from "node:https";
 import type { Socket } from "node:net";
 import { type ConnectionOptions, connect } from "node:tls";
-import { StoreMisconfiguredError } from "../../core/index.js";
+import { StoreMisconfiguredError } from "../../lease/index.js";
 
 const TIMEOUT_MS = 10_000;
 

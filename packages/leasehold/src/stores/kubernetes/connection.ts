@@ -7,8 +7,8 @@
  */
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { request as httpsRequest } from "node:https";
-import { ClosedError } from "../../core/index.js";
 import { type Clock, type Env, type Timer, untilAborted } from "../../env/index.js";
+import { ClosedError } from "../../lease/index.js";
 import { type Access, type Cluster, closeIdle } from "./connection-access.js";
 import {
   type Asked,

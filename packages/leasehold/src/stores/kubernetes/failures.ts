@@ -1,13 +1,13 @@
 /** Maps failures of the API server to outcomes: did the write take effect, and can a retry help? */
 
+import { reasonOf } from "../../env/index.js";
 import {
   LeaseholdError,
   refusedRequest,
   StoreMisconfiguredError,
   StoreUnavailableError,
   serverProblem,
-} from "../../core/index.js";
-import { reasonOf } from "../../env/index.js";
+} from "../../lease/index.js";
 
 export type Verb = "get" | "list" | "watch" | "create" | "update";
 

@@ -3,6 +3,7 @@
  * election.
  */
 
+import type { Env } from "../../env/index.js";
 import {
   anyText,
   checkObject,
@@ -13,8 +14,7 @@ import {
   openServer,
   type ParameterTable,
   readParameters,
-} from "../../core/index.js";
-import type { Env } from "../../env/index.js";
+} from "../../lease/index.js";
 import type { LeaseStores, StoreSource } from "../source.js";
 import { DEFAULT_BUDGET_MS, KubernetesApi } from "./connection.js";
 import type { Cluster } from "./connection-access.js";

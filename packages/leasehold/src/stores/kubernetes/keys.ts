@@ -10,8 +10,8 @@
  * two keys share a name. If two digests collide, the annotations reveal it.
  */
 
-import type { Key } from "../../core/index.js";
 import { digestOf } from "../../env/index.js";
+import type { Key } from "../../lease/index.js";
 
 /** In this namespace, resources share their names with the Lease objects of other clients. */
 export const SHARED_NAMESPACE = "default";

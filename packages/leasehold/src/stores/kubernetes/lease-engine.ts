@@ -10,8 +10,8 @@
  * grant has expired, another contender has often replaced it, and the PUT would fail. Revocations read first, too: operators act on
  * the current grant.
  */
-import { type AcquireRequest, failedOutcome, type Grant } from "../../core/index.js";
 import { type Clock, zip } from "../../env/index.js";
+import { type AcquireRequest, failedOutcome, type Grant } from "../../lease/index.js";
 import { type Engine, type LeaseOperations, operationsOn } from "../../store-kit/index.js";
 import { DEFAULT_BUDGET_MS } from "./connection.js";
 import { objectNameOf } from "./keys.js";

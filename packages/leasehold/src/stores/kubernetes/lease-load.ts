@@ -1,5 +1,5 @@
 /** How keys of leases are loaded. No rule is stated here: store-kit/ decides on what this reads. */
-import type { Key } from "../../core/index.js";
+import type { Key } from "../../lease/index.js";
 import { EMPTY_QUEUE, type Found } from "../../store-kit/index.js";
 import type { Received } from "./objects.js";
 import { durationMsOf, isOurs, nextTokenOf, recordOf, viewIn } from "./records.js";

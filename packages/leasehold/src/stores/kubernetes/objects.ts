@@ -3,8 +3,8 @@
  * version and does nothing. Expiry is measured by observation: see observations.ts.
  */
 
-import { type Key, StoreMisconfiguredError } from "../../core/index.js";
 import type { Env } from "../../env/index.js";
+import { type Key, StoreMisconfiguredError } from "../../lease/index.js";
 import {
   type Answer,
   DEFAULT_BUDGET_MS,

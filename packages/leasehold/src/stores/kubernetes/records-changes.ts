@@ -1,6 +1,6 @@
 /** Builds the next version of a Lease object, with a grant, a renewal or an end written into it. */
-import type { Key, LeaseRecord } from "../../core/index.js";
 import { grantIdOf } from "../../env/index.js";
+import type { Key, LeaseRecord } from "../../lease/index.js";
 import { labelOf } from "./keys.js";
 import {
   GRANT_LABEL,

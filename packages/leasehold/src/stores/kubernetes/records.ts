@@ -17,8 +17,8 @@
  * Writes keep other annotations, labels and fields. records-changes.ts builds the next version.
  */
 
-import { type Key, type LeaseRecord, type LeaseView, viewOf } from "../../core/index.js";
 import { digestOf, grantIdOf } from "../../env/index.js";
+import { type Key, type LeaseRecord, type LeaseView, viewOf } from "../../lease/index.js";
 import { isPlainName, SHARED_NAMESPACE } from "./keys.js";
 
 export interface LeaseObject {

@@ -1,7 +1,7 @@
 /** Leases as Lease objects: the port. lease-engine.ts has the operations on single leases, views.ts the rest. */
 
-import type * as port from "../../core/index.js";
 import type { Env } from "../../env/index.js";
+import type * as port from "../../lease/index.js";
 import type { KubernetesApi } from "./connection.js";
 import { operationsByRules } from "./lease-engine.js";
 import { LeaseObjects } from "./objects.js";

@@ -8,7 +8,7 @@ import {
   type Page,
   resourceOfCursor,
   rules,
-} from "../../core/index.js";
+} from "../../lease/index.js";
 import { inParallel, type LeaseObjects } from "./objects.js";
 import { freedWallMsOf, GRANT_LABEL, isHeld, isOurs, keyOf, recordOf, viewIn } from "./records.js";
 import { forgottenIn } from "./records-changes.js";

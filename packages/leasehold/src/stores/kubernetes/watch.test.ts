@@ -2,12 +2,12 @@
 import { getEventListeners } from "node:events";
 import { expect, it } from "vitest";
 import { watchAbortListeners } from "../../../../../tests/support/worlds/abort-listeners.js";
+import { EventQueue } from "../../env/index.js";
 import {
   StoreMisconfiguredError,
   StoreUnavailableError,
   type WatchEvent,
-} from "../../core/index.js";
-import { EventQueue } from "../../env/index.js";
+} from "../../lease/index.js";
 import { manualEnv } from "../../testing/index.js";
 import type { ApiEvent, KubernetesApi } from "./connection.js";
 import type { LeaseObject } from "./records.js";

@@ -10,8 +10,8 @@
  * stream after a minute, so one that is silent for longer is broken.
  */
 
-import { LeaseholdError, type WatchEvent } from "../../core/index.js";
 import { Backoff, type Env, sleep } from "../../env/index.js";
+import { LeaseholdError, type WatchEvent } from "../../lease/index.js";
 import { DEFAULT_BUDGET_MS, type KubernetesApi, type LeaseList } from "./connection.js";
 import { labelOf, SHARED_NAMESPACE } from "./keys.js";
 import { isHeld, keyOf, type LeaseObject, NAMESPACE_LABEL, recordOf } from "./records.js";

@@ -1,6 +1,6 @@
 /** How many ended grants are kept in memory, and which. */
 import { expect, it } from "vitest";
-import type { LeaseView } from "../../core/index.js";
+import type { LeaseView } from "../../lease/index.js";
 import { manualEnv } from "../../testing/index.js";
 import { MemoryGrantHistory } from "./control-history.js";
 

@@ -1,7 +1,7 @@
 /** Ended grants in this process's memory. */
 import type { GrantHistory, GrantHistoryQuery } from "../../control/index.js";
-import { InvalidOptionError, type Key, type LeaseView, type Page } from "../../core/index.js";
 import type { Clock } from "../../env/index.js";
+import { InvalidOptionError, type Key, type LeaseView, type Page } from "../../lease/index.js";
 
 /** The newest grants kept per namespace, whatever their age, because memory is finite. */
 const KEPT = 100_000;

@@ -19,9 +19,9 @@ import {
   type TenantLimitStore,
   type TenantLimits,
 } from "../../control/index.js";
-import type { Page } from "../../core/index.js";
 import type { Clock } from "../../env/index.js";
 import { compareUtf8 } from "../../env/index.js";
+import type { Page } from "../../lease/index.js";
 import { memoryKeys, type StoredKey } from "./control-api-keys.js";
 import type { MemoryOnceStore } from "./once.js";
 import { backFrom, pageOf } from "./page.js";

@@ -1,6 +1,6 @@
 import { type Backing, memoryBacking } from "../../control/index.js";
-import { checkKnown, checkOptional } from "../../core/index.js";
 import type { Env } from "../../env/index.js";
+import { checkKnown, checkOptional } from "../../lease/index.js";
 import type { StoreSource, Stores } from "../source.js";
 import { MemoryControlState, memoryControl } from "./control.js";
 import { MemoryGrantHistory } from "./control-history.js";

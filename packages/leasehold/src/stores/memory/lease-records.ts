@@ -1,6 +1,6 @@
 /** The lease records of one namespace in memory, by resource and in the order of lists. */
-import type { LeaseRecord } from "../../core/index.js";
 import { compareUtf8 } from "../../env/index.js";
+import type { LeaseRecord } from "../../lease/index.js";
 import { SortedList } from "./sorted-list.js";
 
 type Entry = readonly [resource: string, record: LeaseRecord];

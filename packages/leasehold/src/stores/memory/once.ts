@@ -1,4 +1,5 @@
 /** The records of `once` in this process's memory. */
+import { compareUtf8, invariant } from "../../env/index.js";
 import {
   cursorAfter,
   InvalidOptionError,
@@ -6,8 +7,7 @@ import {
   type Page,
   resourceOfCursor,
   rules,
-} from "../../core/index.js";
-import { compareUtf8, invariant } from "../../env/index.js";
+} from "../../lease/index.js";
 import {
   type FailOnceOutcome,
   type FailOnceRequest,

@@ -1,6 +1,6 @@
 /** Pages by filters that nothing matches read a part of the records each, and all together. */
 import { expect, it } from "vitest";
-import type { Page } from "../../core/index.js";
+import type { Page } from "../../lease/index.js";
 import { manualEnv } from "../../testing/index.js";
 import { newTaskOf } from "../../testing/task-suite/new-task.js";
 import { memory } from "./index.js";

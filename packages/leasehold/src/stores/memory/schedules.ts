@@ -1,6 +1,6 @@
 /** Schedules in this process's memory, beside the tasks that they make. */
-import { cursorAfter, type Page, resourceOfCursor } from "../../core/index.js";
 import { compareUtf8 } from "../../env/index.js";
+import { cursorAfter, type Page, resourceOfCursor } from "../../lease/index.js";
 import { listedError } from "../../tasks/payloads.js";
 import type { Json } from "../../tasks/port.js";
 import { encodeJson, isUnfinished } from "../../tasks/record.js";

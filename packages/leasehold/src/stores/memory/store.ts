@@ -1,5 +1,6 @@
 /** Leases in this process's memory: the rules decide, and this keeps records and waiters in maps. */
 
+import { type Env, type EventQueue, grantIdOf, isoTime } from "../../env/index.js";
 import {
   type Capabilities,
   ClosedError,
@@ -12,8 +13,7 @@ import {
   rules,
   viewOf,
   type WatchEvent,
-} from "../../core/index.js";
-import { type Env, type EventQueue, grantIdOf, isoTime } from "../../env/index.js";
+} from "../../lease/index.js";
 import { type Change, type Loaded, operationsIn, type Transaction } from "../../store-kit/index.js";
 import { LeaseRecords } from "./lease-records.js";
 import { listOf } from "./views.js";

@@ -1,5 +1,5 @@
 /** Grants on the tasks of one namespace in memory, as leases. */
-import type { LeaseView, Page } from "../../core/index.js";
+import type { LeaseView, Page } from "../../lease/index.js";
 import {
   type TaskLeasePosition,
   taskLease,

@@ -1,13 +1,13 @@
 /** Tasks in this process's memory: applies the rules to a map. */
 
+import { claimDigestOf, type EventQueue } from "../../env/index.js";
 import {
   ClosedError,
   type Failed,
   InvalidOptionError,
   type LeaseView,
   rules as leaseRules,
-} from "../../core/index.js";
-import { claimDigestOf, type EventQueue } from "../../env/index.js";
+} from "../../lease/index.js";
 import { refuseAnothersClaim } from "../../tasks/claims.js";
 import { cancel, reap, retry } from "../../tasks/operator-rules.js";
 import { byteLength, CLAIMED_BYTES, RepeatedOutputs, tooMuchOutput } from "../../tasks/payloads.js";

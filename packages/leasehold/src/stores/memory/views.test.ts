@@ -1,6 +1,6 @@
 /** How many records a page looks at, and that pages together have all. */
 import { expect, it } from "vitest";
-import type { LeaseRecord, LeaseView, ListQuery } from "../../core/index.js";
+import type { LeaseRecord, LeaseView, ListQuery } from "../../lease/index.js";
 import { manualEnv } from "../../testing/index.js";
 import { MemoryLeaseState, MemoryLeaseStore } from "./store.js";
 

@@ -1,4 +1,5 @@
 /** Pages of leases in memory. */
+import { compareUtf8 } from "../../env/index.js";
 import {
   cursorAfter,
   type Key,
@@ -7,8 +8,7 @@ import {
   type ListQuery,
   type Page,
   resourceOfCursor,
-} from "../../core/index.js";
-import { compareUtf8 } from "../../env/index.js";
+} from "../../lease/index.js";
 import { matchesQuery } from "../../store-kit/index.js";
 import type { LeaseRecords } from "./lease-records.js";
 import { pageOf } from "./page.js";

@@ -1,7 +1,7 @@
 /** That a queue position costs the same however many waiters there are, and is the one that the rules state. */
 import { expect, it } from "vitest";
-import { acquireInTurn, LeaseClient, type QueuedWaiter } from "../../core/index.js";
 import { grantIdOf } from "../../env/index.js";
+import { acquireInTurn, LeaseClient, type QueuedWaiter } from "../../lease/index.js";
 import { manualEnv, seededRandom } from "../../testing/index.js";
 import { MemoryLeaseState, MemoryLeaseStore } from "./store.js";
 

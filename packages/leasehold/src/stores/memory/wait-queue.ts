@@ -1,5 +1,5 @@
 /** The wait queue of one namespace in memory: the waiters of each resource, in queue order. */
-import type { QueuedWaiter } from "../../core/index.js";
+import type { QueuedWaiter } from "../../lease/index.js";
 import {
   type Change,
   EMPTY_QUEUE,

@@ -4,14 +4,14 @@
  *   postgres://user:password@a:5432,b:5432/app?sslmode=verify-full
  *   postgres://user:password@/app?host=/var/run/postgresql          a socket of Unix, as in libpq
  */
+import type { Address } from "../../env/index.js";
 import {
   InvalidOptionError,
   isEncoded,
   readParameters,
   StoreMisconfiguredError,
-} from "../../core/index.js";
-import type { TlsFiles } from "../../core/tls.js";
-import type { Address } from "../../env/index.js";
+} from "../../lease/index.js";
+import type { TlsFiles } from "../../lease/tls.js";
 import { DRIVER_PARAMETERS, OWN_PARAMETERS, settleTimes, settleTls } from "./url-parameters.js";
 
 export interface ServerAddress {

@@ -3,6 +3,7 @@
  * instance.
  */
 
+import { type Clock, type Env, nextTurn, reasonOf, withTimeout } from "../../env/index.js";
 import {
   type CallOptions,
   ClosedError,
@@ -11,8 +12,7 @@ import {
   type LeaseholdError,
   StoreMisconfiguredError,
   StoreUnavailableError,
-} from "../../core/index.js";
-import { type Clock, type Env, nextTurn, reasonOf, withTimeout } from "../../env/index.js";
+} from "../../lease/index.js";
 import {
   DEFAULT_TIMEOUT_MS,
   decoderOf,

@@ -10,8 +10,8 @@ import {
   type PostgresServer,
   startPostgres,
 } from "../../../../../tests/support/engines/postgres.js";
-import { LeaseholdError } from "../../core/index.js";
 import { type Env, systemEnv } from "../../env/index.js";
+import { LeaseholdError } from "../../lease/index.js";
 import { manualClock } from "../../testing/index.js";
 import type { Sql } from "./connection.js";
 import { pgliteBackend } from "./connection-pglite.js";

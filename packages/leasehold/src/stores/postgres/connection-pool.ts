@@ -3,8 +3,8 @@
  * prepared: planning takes several times as long as running them.
  */
 
-import { type CallOptions, StoreUnavailableError } from "../../core/index.js";
 import { type Clock, digestOf } from "../../env/index.js";
+import { type CallOptions, StoreUnavailableError } from "../../lease/index.js";
 import {
   DEFAULT_TIMEOUT_MS,
   decoderOf,

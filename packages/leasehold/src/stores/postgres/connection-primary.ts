@@ -10,7 +10,7 @@
  * New connections go to the known one. Those to a former primary fail with their next statement, at the latest when it
  * refuses to write, and are closed.
  */
-import { StoreMisconfiguredError, StoreUnavailableError } from "../../core/index.js";
+import { StoreMisconfiguredError, StoreUnavailableError } from "../../lease/index.js";
 import { connectError } from "./failures.js";
 
 /** Resolves if the server of the URL takes writes, and ends what it has opened. */

@@ -10,7 +10,7 @@
  * No statement relies on the session of an earlier one, so the store works behind PgBouncer in
  * transaction mode.
  */
-import type { CallOptions, LeaseholdError } from "../../core/index.js";
+import type { CallOptions, LeaseholdError } from "../../lease/index.js";
 
 export type Scalar = string | number | boolean | null;
 export type Parameter = Scalar | readonly Scalar[];

@@ -1,6 +1,6 @@
 /**
  * Batches in which many requests contend for one resource: one statement takes all of them, and decides each
- * as core/queue.ts does, one after the other.
+ * as lease/queue.ts does, one after the other.
  */
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
@@ -11,6 +11,7 @@ import {
   freshDatabase,
 } from "../../../../../tests/support/engines/postgres.js";
 import { LONG_MS, requestOf } from "../../../../../tests/support/faults/queue-site.js";
+import { grantIdOf, systemEnv, zip } from "../../env/index.js";
 import {
   type AcquireOutcome,
   type AcquireRequest,
@@ -18,8 +19,7 @@ import {
   type LeaseRecord,
   type QueuedWaiter,
   RESERVED_MS,
-} from "../../core/index.js";
-import { grantIdOf, systemEnv, zip } from "../../env/index.js";
+} from "../../lease/index.js";
 import { seededRandom } from "../../testing/index.js";
 import { shuffled } from "../../testing/shuffled.js";
 import { until } from "../../testing/waiting.js";

@@ -3,7 +3,7 @@
  * that insert the same rows wait for each other in that order and cannot deadlock.
  */
 import type { GrantHistory, GrantHistoryQuery } from "../../control/index.js";
-import { InvalidOptionError, type Key, type LeaseView, type Page } from "../../core/index.js";
+import { InvalidOptionError, type Key, type LeaseView, type Page } from "../../lease/index.js";
 import type { Parameter, Sql } from "./connection.js";
 import type { Connections } from "./shared.js";
 

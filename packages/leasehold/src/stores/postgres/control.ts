@@ -16,7 +16,7 @@ import {
   entryOf,
   type Performed,
 } from "../../control/index.js";
-import type { Failed, LeaseholdError } from "../../core/index.js";
+import type { Failed, LeaseholdError } from "../../lease/index.js";
 import type { Session, Sql } from "./connection.js";
 import { keysIn } from "./control-api-keys.js";
 import { addEntries, auditIn, boundWaits } from "./control-audit.js";

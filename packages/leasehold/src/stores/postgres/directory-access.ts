@@ -6,7 +6,7 @@
 import { chmodSync, constants, readdirSync, statSync } from "node:fs";
 import { access, chmod, mkdir, readdir, realpath, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { StoreMisconfiguredError } from "../../core/index.js";
+import { StoreMisconfiguredError } from "../../lease/index.js";
 
 const DIRECTORY_MODE = 0o700;
 export const FILE_MODE = 0o600;

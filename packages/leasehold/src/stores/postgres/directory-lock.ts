@@ -22,8 +22,8 @@ import { chmod, readdir, readFile, rename, rm, writeFile } from "node:fs/promise
 import { connect, createServer, type Server } from "node:net";
 import { hostname } from "node:os";
 import { join } from "node:path";
-import { StoreMisconfiguredError } from "../../core/index.js";
 import { type Clock, type Random, sleep } from "../../env/index.js";
+import { StoreMisconfiguredError } from "../../lease/index.js";
 import { FILE_MODE, ownDirectory } from "./directory-access.js";
 
 const FILE = /^leasehold-(\d+)-[0-9a-f]{16}\.lock$/;

@@ -1,5 +1,6 @@
 /** Maps failures of PostgreSQL to outcomes: did the statement take effect, and can a retry help? */
 
+import { isError, reasonOf } from "../../env/index.js";
 import {
   ClosedError,
   failedOutcome,
@@ -9,8 +10,7 @@ import {
   StoreUnavailableError,
   serverProblem,
   sqlErrorOf,
-} from "../../core/index.js";
-import { isError, reasonOf } from "../../env/index.js";
+} from "../../lease/index.js";
 
 export { failedOutcome };
 

@@ -1,6 +1,7 @@
 /** Leases and tasks in PostgreSQL: a server by URL, the user's pool, or PGlite in this process. */
 import { existsSync } from "node:fs";
 import type { Backing, Control, GrantHistory } from "../../control/index.js";
+import { type Env, reasonOf } from "../../env/index.js";
 import {
   checkMethods,
   checkObject,
@@ -13,8 +14,7 @@ import {
   openServer,
   pathProblem,
   StoreMisconfiguredError,
-} from "../../core/index.js";
-import { type Env, reasonOf } from "../../env/index.js";
+} from "../../lease/index.js";
 import type { OnceStore } from "../../once/port.js";
 import type { TaskStore } from "../../tasks/port.js";
 import type { ScheduleStore } from "../../tasks/schedules/port.js";

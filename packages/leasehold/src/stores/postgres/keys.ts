@@ -1,5 +1,5 @@
 /** Keys of leases, as columns; ranges of texts. */
-import type { Key } from "../../core/index.js";
+import type { Key } from "../../lease/index.js";
 
 export function keyColumns(keys: readonly Key[]): string[][] {
   return [keys.map(({ namespace }) => namespace), keys.map(({ resource }) => resource)];

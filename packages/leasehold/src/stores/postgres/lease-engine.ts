@@ -5,7 +5,7 @@
  *               ├─ loaded by the same statement ─▶ rules ─▶ held, granted again; a save is rare
  *               └─ the rest ─▶ load ─▶ rules ─▶ save
  */
-import type { Grant } from "../../core/index.js";
+import type { Grant } from "../../lease/index.js";
 import {
   type Engine,
   type Lean,

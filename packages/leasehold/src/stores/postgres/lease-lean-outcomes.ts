@@ -1,4 +1,5 @@
 /** The values that the lean statements take, and what their rows decide. */
+import { invariant } from "../../env/index.js";
 import type {
   AcquireOutcome,
   AcquireRequest,
@@ -6,8 +7,7 @@ import type {
   LeaseView,
   RenewOutcome,
   RenewRequest,
-} from "../../core/index.js";
-import { invariant } from "../../env/index.js";
+} from "../../lease/index.js";
 import { EMPTY_QUEUE, type LeanAnswers, type Loaded } from "../../store-kit/index.js";
 import type { Parameter } from "./connection.js";
 import { keyColumns } from "./keys.js";

@@ -24,7 +24,7 @@
  * Names: c the clock, i a request, s a request with the row as seen, k as locked, x and g as changed. Columns of the request are
  * called asked_..., those of the row have the row's names.
  */
-import type { LeaseRecord, LeaseState } from "../../core/index.js";
+import type { LeaseRecord, LeaseState } from "../../lease/index.js";
 import {
   AWAITED_CLOCK,
   epochMs,

@@ -10,8 +10,8 @@ import {
   type FreshDatabase,
   freshDatabase,
 } from "../../../../../tests/support/engines/postgres.js";
-import type { AcquireRequest } from "../../core/index.js";
 import { grantIdOf, newLeaseId, systemEnv, systemRandom } from "../../env/index.js";
+import type { AcquireRequest } from "../../lease/index.js";
 import { openPostgres, type PostgresDatabase } from "./index.js";
 
 /** Above any clock in microseconds. */

@@ -2,6 +2,7 @@
  * The lean statements where callers wait: the first waiter takes a free resource, the others join the queue, and a release wakes
  * the next one. The rules decide what they leave: the answers to those that wait, and releases of what is not held, or by a holder that waits itself, as a lost answer may have left it.
  */
+import { invariant, isoTime } from "../../env/index.js";
 import {
   type AcquireOutcome,
   type AcquireRequest,
@@ -9,8 +10,7 @@ import {
   type ReleaseOutcome,
   type ReleaseRequest,
   viewOf,
-} from "../../core/index.js";
-import { invariant, isoTime } from "../../env/index.js";
+} from "../../lease/index.js";
 import type { Loaded } from "../../store-kit/index.js";
 import { keyColumns } from "./keys.js";
 import { type LeanLeases, NOTHING_LOADED } from "./lease-lean-outcomes.js";

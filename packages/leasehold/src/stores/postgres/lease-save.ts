@@ -10,7 +10,7 @@
  * - Rows are locked and created in key order, so that concurrent saves cannot deadlock.
  * - A row that was created and collected since the load is caught by `above_floor`, once the new row exists.
  */
-import type { LeaseRecord } from "../../core/index.js";
+import type { LeaseRecord } from "../../lease/index.js";
 import type { Change } from "../../store-kit/index.js";
 import type { Parameter } from "./connection.js";
 import { keyColumns } from "./keys.js";

@@ -10,7 +10,7 @@
  *   its own version       goes on
  *   a newer version       goes on if all newer steps are compatible with it, and refuses otherwise
  */
-import { StoreMisconfiguredError, StoreUnavailableError, sqlErrorOf } from "../../core/index.js";
+import { StoreMisconfiguredError, StoreUnavailableError, sqlErrorOf } from "../../lease/index.js";
 import type { MigrationStep } from "../source.js";
 import type { Schema, Session, Sql } from "./connection.js";
 import { BASELINE, MIGRATIONS, type Migration } from "./migrations.js";

@@ -1,4 +1,5 @@
 /** The records of `once` in PostgreSQL. */
+import { invariant } from "../../env/index.js";
 import {
   type CallOptions,
   checkInTransaction,
@@ -6,8 +7,7 @@ import {
   type LeaseStore,
   type Page,
   resourceOfCursor,
-} from "../../core/index.js";
-import { invariant } from "../../env/index.js";
+} from "../../lease/index.js";
 import {
   type FailOnceOutcome,
   type FailOnceRequest,

@@ -7,8 +7,8 @@
  *   change rows in place, and their log fits into the files that exist.
  */
 import { statfsSync } from "node:fs";
-import { StoreMisconfiguredError, StoreUnavailableError } from "../../core/index.js";
 import type { Clock } from "../../env/index.js";
+import { StoreMisconfiguredError, StoreUnavailableError } from "../../lease/index.js";
 import type { Session } from "./connection.js";
 
 const MIB = 1_048_576;

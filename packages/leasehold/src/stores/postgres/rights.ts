@@ -1,7 +1,7 @@
 /** What a refused user lacks: the statements that grant the rights, for the owner of the schema. */
 
-import { StoreMisconfiguredError } from "../../core/index.js";
 import { reasonOf } from "../../env/index.js";
+import { StoreMisconfiguredError } from "../../lease/index.js";
 import type { Scalar, Sql } from "./connection.js";
 
 /** The rights that the stores use, by table. A right to lock a row is UPDATE. */

@@ -1,12 +1,12 @@
 /** Schedules in PostgreSQL, beside the tasks that they make. */
+import type { Clock } from "../../env/index.js";
 import {
   type CallOptions,
   cursorAfter,
   type Page,
   resourceOfCursor,
   StoreUnavailableError,
-} from "../../core/index.js";
-import type { Clock } from "../../env/index.js";
+} from "../../lease/index.js";
 import type { Json } from "../../tasks/port.js";
 import { encodeJson } from "../../tasks/record.js";
 import {

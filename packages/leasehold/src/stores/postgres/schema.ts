@@ -7,7 +7,7 @@
  *   'leasehold.task_seq'        its name as text    '"app".task_seq'
  *   'leasehold', 'leasehold x'  channel, locks      'leasehold_app', 'leasehold_app x'
  */
-import { checkSchema } from "../../core/index.js";
+import { checkSchema } from "../../lease/index.js";
 import {
   type Backend,
   CHANNEL,

@@ -1,5 +1,5 @@
 /** What a session must allow, checked when a database is opened. */
-import { StoreMisconfiguredError, StoreUnavailableError } from "../../core/index.js";
+import { StoreMisconfiguredError, StoreUnavailableError } from "../../lease/index.js";
 import type { Session } from "./connection.js";
 
 type Asking = Pick<Session, "query">;

@@ -2,8 +2,8 @@
  * The statements that decide batches. A lean one decides what is simple of a batch, and leaves the rest to the general
  * one (decision 0022).
  */
-import type { Failed } from "../../core/index.js";
 import { invariant } from "../../env/index.js";
+import type { Failed } from "../../lease/index.js";
 import type { Parameter, Scalar, Sql } from "./connection.js";
 import { failedOutcome } from "./failures.js";
 

@@ -7,7 +7,6 @@ import {
   type PostgresServer,
   startPostgres,
 } from "../../../../../tests/support/engines/postgres.js";
-import type { AcquireOutcome, AcquireRequest, LeaseStore, RenewOutcome } from "../../core/index.js";
 import {
   type Clock,
   grantIdOf,
@@ -17,6 +16,12 @@ import {
   systemRandom,
   taskIds,
 } from "../../env/index.js";
+import type {
+  AcquireOutcome,
+  AcquireRequest,
+  LeaseStore,
+  RenewOutcome,
+} from "../../lease/index.js";
 import type { ClaimedTask } from "../../tasks/port.js";
 import { newTaskOf } from "../../testing/task-suite/new-task.js";
 import { openPostgres, type PostgresDatabase } from "./index.js";

@@ -11,7 +11,7 @@ import {
   type Page,
   resourceOfCursor,
   type WatchEvent,
-} from "../../core/index.js";
+} from "../../lease/index.js";
 import type { Sql } from "./connection.js";
 import { endOfPrefix, keyColumns } from "./keys.js";
 import { COLLECT, COLLECT_WAITERS } from "./lease-collect.js";

@@ -7,6 +7,7 @@
  *                                                             └─ only a lock was in the way: retry
  */
 
+import type { Clock } from "../../env/index.js";
 import {
   type CallOptions,
   ClosedError,
@@ -14,8 +15,7 @@ import {
   type Merging,
   oncePerGrant,
   StoreUnavailableError,
-} from "../../core/index.js";
-import type { Clock } from "../../env/index.js";
+} from "../../lease/index.js";
 import type { TaskGrant, TaskKey } from "../../tasks/port.js";
 import { isTaskId } from "../../tasks/record.js";
 import { DEFAULT_TIMEOUT_MS, type Parameter, type Sql } from "./connection.js";

@@ -3,8 +3,8 @@
  * repeated request from a conflict and a duplicate. Two statements, so that the second sees the transaction that the first
  * waited for.
  */
-import type { SqlTransaction } from "../../core/index.js";
 import { invariant, zip } from "../../env/index.js";
+import type { SqlTransaction } from "../../lease/index.js";
 import type { EnqueueOutcome, NewTask, TaskKey } from "../../tasks/port.js";
 import { FIRST_VERSION } from "../../tasks/port.js";
 import { encodeJson, isSameContent, type TaskContent } from "../../tasks/record.js";

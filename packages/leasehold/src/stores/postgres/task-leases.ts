@@ -2,7 +2,7 @@
  * Grants on tasks as leases: live ones from the tasks, ended ones from the attempts. Both come out of
  * an index in list order, read only as far as the page needs, and are merged.
  */
-import type { LeaseState, LeaseView, Page } from "../../core/index.js";
+import type { LeaseState, LeaseView, Page } from "../../lease/index.js";
 import {
   resultsOf,
   type TaskTerm,

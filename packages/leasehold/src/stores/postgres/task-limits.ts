@@ -1,5 +1,5 @@
 /** The limits of kinds and queues in PostgreSQL: see task-limited-claim.ts for the claims that keep them. */
-import type { CallOptions } from "../../core/index.js";
+import type { CallOptions } from "../../lease/index.js";
 import { type BlockingTask, NAMED_OF_KEY } from "../../tasks/blocked-keys.js";
 import {
   type DeclareLimitOutcome,

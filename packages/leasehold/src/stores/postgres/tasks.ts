@@ -1,12 +1,12 @@
 /** Tasks in PostgreSQL: the port over the task statements. */
 import { setMaxListeners } from "node:events";
+import { type Clock, type Random, sleep } from "../../env/index.js";
 import {
   type CallOptions,
   checkInTransaction,
   type LeaseView,
   type Page,
-} from "../../core/index.js";
-import { type Clock, type Random, sleep } from "../../env/index.js";
+} from "../../lease/index.js";
 import type { BlockedKey, BlockedKeysQuery } from "../../tasks/blocked-keys.js";
 import { refuseAnothersClaim } from "../../tasks/claims.js";
 import { ATTEMPTS_KEPT } from "../../tasks/payloads.js";

@@ -6,7 +6,7 @@ import {
   oneOf,
   type ParameterTable,
   wholeNumber,
-} from "../../core/index.js";
+} from "../../lease/index.js";
 
 /** Read here, and not passed on. */
 export const OWN_PARAMETERS: ParameterTable = { schema: anyText, watch: oneOf("poll") };

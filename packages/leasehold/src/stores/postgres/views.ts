@@ -1,7 +1,7 @@
 /** Views of leases: read-only statements, and their rows as views. */
 
-import type { LeaseState, LeaseView } from "../../core/index.js";
 import { invariant, isoTime } from "../../env/index.js";
+import type { LeaseState, LeaseView } from "../../lease/index.js";
 import { CLOCK, epochMs, excludes, isLive, KEY, untilMs } from "./lease-rows.js";
 import { afterMs, grantId, SAME_KEY, unnested } from "./sql-parts.js";
 

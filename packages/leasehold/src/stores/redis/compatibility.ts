@@ -11,9 +11,9 @@
  * of ended grants, and an acquire that arrives after its own release grants again.
  */
 
-import type * as port from "../../core/index.js";
-import { ClosedError, InvalidOptionError, NoTokenError } from "../../core/index.js";
 import { eventsUntil, grantIdOf, invariant, zip } from "../../env/index.js";
+import type * as port from "../../lease/index.js";
+import { ClosedError, InvalidOptionError, NoTokenError } from "../../lease/index.js";
 import type { COMPATIBILITY_SCRIPTS } from "./compatibility-scripts.js";
 import type { Format } from "./connection-address.js";
 import type { Lane, Script, Servers } from "./connection-servers.js";

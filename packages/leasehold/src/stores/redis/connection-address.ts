@@ -9,8 +9,8 @@ import {
   type ParameterTable,
   readParameters,
   StoreMisconfiguredError,
-} from "../../core/index.js";
-import { TLS_PARAMETERS, type TlsFiles, tlsFilesOf } from "../../core/tls.js";
+} from "../../lease/index.js";
+import { TLS_PARAMETERS, type TlsFiles, tlsFilesOf } from "../../lease/tls.js";
 
 export const FORMATS = ["redlock", "redis-semaphore"] as const;
 /** The clients whose locks Leasehold contends with. */

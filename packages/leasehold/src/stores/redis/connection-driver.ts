@@ -2,8 +2,8 @@
  * The interface to ioredis: the parts that the store uses, how it opens connections, and which features
  * it disables.
  */
-import { checkNotPromise, driverError, driverPart, InvalidOptionError } from "../../core/index.js";
-import { openTls, readTls } from "../../core/tls-connections.js";
+import { checkNotPromise, driverError, driverPart, InvalidOptionError } from "../../lease/index.js";
+import { openTls, readTls } from "../../lease/tls-connections.js";
 import type { Address, RedisAddress } from "./connection-address.js";
 
 /** One ioredis connection. */

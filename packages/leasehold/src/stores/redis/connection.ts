@@ -10,8 +10,8 @@
  * behind a network partition the reply would never come.
  */
 
-import { ClosedError, StoreUnavailableError } from "../../core/index.js";
 import { Backoff, type Env, sleep, withTimeout } from "../../env/index.js";
+import { ClosedError, StoreUnavailableError } from "../../lease/index.js";
 import type { RedisConnection } from "./connection-driver.js";
 import { breaksConnection, failureIn, isRefusal, storeError } from "./failures.js";
 

@@ -1,5 +1,5 @@
 /** Checks server settings that could lose granted leases. */
-import { StoreMisconfiguredError } from "../../core/index.js";
+import { StoreMisconfiguredError } from "../../lease/index.js";
 import type { Diagnosis } from "../source.js";
 import type { Servers } from "./connection-servers.js";
 

@@ -1,5 +1,6 @@
 /** Maps failures of Redis to outcomes: did the script take effect, and can a retry help? */
 
+import { isError, propertyOf, reasonOf } from "../../env/index.js";
 import {
   type Failed,
   failedOutcome,
@@ -9,8 +10,7 @@ import {
   StoreUnavailableError,
   serverProblem,
   TLS_REMEDIES,
-} from "../../core/index.js";
-import { isError, propertyOf, reasonOf } from "../../env/index.js";
+} from "../../lease/index.js";
 
 export { failedOutcome };
 

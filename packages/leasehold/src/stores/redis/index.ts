@@ -1,5 +1,6 @@
 /** Leases in Redis (6.2 or later) or Valkey: a single server, a cluster, or the user's client. */
 
+import type { Env } from "../../env/index.js";
 import {
   checkMethods,
   checkObject,
@@ -7,8 +8,7 @@ import {
   type ExpectedServer,
   InvalidOptionError,
   openServer,
-} from "../../core/index.js";
-import type { Env } from "../../env/index.js";
+} from "../../lease/index.js";
 import type { LeaseStores, StoreSource } from "../source.js";
 import { CompatibilityLeaseStore } from "./compatibility.js";
 import { COMPATIBILITY_SCRIPTS } from "./compatibility-scripts.js";

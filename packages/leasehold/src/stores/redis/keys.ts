@@ -9,7 +9,7 @@
  * The text in braces decides the cluster slot. So one script changes all keys of a resource, and a
  * batch needs at most 16 scripts, whatever its size.
  */
-import type { Key } from "../../core/index.js";
+import type { Key } from "../../lease/index.js";
 
 const PARTS = 16;
 /** Percent-encoded form of each reserved byte. */

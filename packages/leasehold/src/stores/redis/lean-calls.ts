@@ -1,4 +1,5 @@
 /** The arguments that the lean scripts take (lean-scripts.ts), and what their replies decide. */
+import { invariant, isoTime } from "../../env/index.js";
 import {
   type AcquireOutcome,
   type AcquireRequest,
@@ -9,8 +10,7 @@ import {
   type RenewOutcome,
   type RenewRequest,
   viewOf,
-} from "../../core/index.js";
-import { invariant, isoTime } from "../../env/index.js";
+} from "../../lease/index.js";
 import type { LeanAnswers, Loaded } from "../../store-kit/index.js";
 import type { Keys } from "./keys.js";
 import type { LEAN_SCRIPTS } from "./lean-scripts.js";

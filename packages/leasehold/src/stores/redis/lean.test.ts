@@ -6,8 +6,8 @@ import {
   startRedis,
 } from "../../../../../tests/support/engines/redis-engine.js";
 import { endAll } from "../../../../../tests/support/processes/processes.js";
-import type { AcquireRequest, LeaseStore } from "../../core/index.js";
 import { newLeaseId, systemEnv, systemRandom } from "../../env/index.js";
+import type { AcquireRequest, LeaseStore } from "../../lease/index.js";
 import { redis } from "./index.js";
 import { Keys } from "./keys.js";
 

@@ -5,8 +5,8 @@
  *                         ├─ loaded by the same script ─▶ rules ─▶ held, granted again; a save is rare
  *                         └─ several requests of a key ─▶ load ─▶ rules ─▶ save
  */
-import type { AcquireRequest, CallOptions, Grant, Key } from "../../core/index.js";
 import { Recent } from "../../env/index.js";
+import type { AcquireRequest, CallOptions, Grant, Key } from "../../lease/index.js";
 import {
   type Engine,
   type Lean,

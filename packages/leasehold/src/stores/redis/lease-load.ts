@@ -1,6 +1,6 @@
 /** How keys of leases are loaded. No rule is stated here: store-kit/ decides on what this reads. */
-import type { LeaseRecord } from "../../core/index.js";
 import { invariant } from "../../env/index.js";
+import type { LeaseRecord } from "../../lease/index.js";
 import {
   EMPTY_QUEUE,
   type KeyToLoad,

@@ -7,8 +7,8 @@ import {
 } from "../../../../../tests/support/engines/redis-engine.js";
 import { compile } from "../../../../../tests/support/processes/compile.js";
 import { Child, endAll } from "../../../../../tests/support/processes/processes.js";
-import type { AcquireRequest, LeaseholdError, LeaseStore } from "../../core/index.js";
 import { grantIdOf, newLeaseId, systemEnv, systemRandom } from "../../env/index.js";
+import type { AcquireRequest, LeaseholdError, LeaseStore } from "../../lease/index.js";
 import { only } from "../../testing/calls.js";
 import { LeaseWatching } from "../../testing/lease-suite/fixture.js";
 import { until } from "../../testing/waiting.js";

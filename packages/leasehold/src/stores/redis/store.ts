@@ -1,6 +1,6 @@
 /** Leases in Redis: the port over scripts. lease-engine.ts has the operations on single leases, views.ts the rest. */
-import type * as port from "../../core/index.js";
-import { ClosedError } from "../../core/index.js";
+import type * as port from "../../lease/index.js";
+import { ClosedError } from "../../lease/index.js";
 import type { LeaseOperations } from "../../store-kit/index.js";
 import { operationsByRules } from "./lease-engine.js";
 import type { ScriptCalls } from "./scripts-call.js";

@@ -1,5 +1,6 @@
 /** Reads single leases and pages of a namespace, and collects grants that ended long ago. */
 
+import { chunked, isoTime, zip } from "../../env/index.js";
 import {
   cursorAfter,
   type Key,
@@ -8,8 +9,7 @@ import {
   type Page,
   resourceOfCursor,
   viewOf,
-} from "../../core/index.js";
-import { chunked, isoTime, zip } from "../../env/index.js";
+} from "../../lease/index.js";
 import type { Engine } from "../../store-kit/index.js";
 import type { Servers } from "./connection-servers.js";
 import type { Keys } from "./keys.js";

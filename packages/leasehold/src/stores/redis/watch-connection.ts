@@ -9,8 +9,8 @@
  * A server that has become a replica keeps its connections, and what is published at the new primary may not reach it. So
  * the connection is lost as soon as a call learns of that, and a new one subscribes at a primary only.
  */
-import { StoreUnavailableError } from "../../core/index.js";
 import { Backoff, sleep, type Timer } from "../../env/index.js";
+import { StoreUnavailableError } from "../../lease/index.js";
 import type { Connection } from "./connection.js";
 import type { RedisConnection } from "./connection-driver.js";
 import type { Servers } from "./connection-servers.js";

@@ -1,7 +1,7 @@
 /** Passes the events of one watch from the shared connection to the loop that reads them. */
 
-import type { WatchEvent } from "../../core/index.js";
 import { eventsUntil } from "../../env/index.js";
+import type { WatchEvent } from "../../lease/index.js";
 import type { Notifications } from "./watch-connection.js";
 
 /** The message that wait-queue.ts publishes: the grant id of the waiter to wake, and the resource. */

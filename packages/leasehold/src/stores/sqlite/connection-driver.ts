@@ -1,6 +1,6 @@
 /** The SQLite that this process has: that of Node from version 22.13 on, else the one inside the package libsql. */
-import { driverError, StoreMisconfiguredError } from "../../core/index.js";
 import { propertyOf, reasonOf } from "../../env/index.js";
+import { driverError, StoreMisconfiguredError } from "../../lease/index.js";
 
 export interface Statement {
   get(...values: readonly Value[]): unknown;

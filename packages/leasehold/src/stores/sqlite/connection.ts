@@ -13,8 +13,8 @@
  *   the process is killed                SQLite rolls the transaction back when the next one opens the file
  *   a process is stopped in between      all others wait; holders stop by their own clocks
  */
-import { ClosedError, LeaseholdError, StoreUnavailableError } from "../../core/index.js";
 import { type Env, nextTurn, reasonOf, sleep } from "../../env/index.js";
+import { ClosedError, LeaseholdError, StoreUnavailableError } from "../../lease/index.js";
 import {
   codeOf,
   type Database,

@@ -1,6 +1,6 @@
 /** Leases in a SQLite file, for the processes of one machine. Experimental. */
 import { resolve } from "node:path";
-import { checkKnown, checkObject, InvalidOptionError } from "../../core/index.js";
+import { checkKnown, checkObject, InvalidOptionError } from "../../lease/index.js";
 import type { LeaseStores, StoreSource } from "../source.js";
 import { SqliteFile } from "./connection.js";
 import { SqliteLeaseStore } from "./store.js";

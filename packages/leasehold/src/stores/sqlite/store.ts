@@ -1,13 +1,13 @@
 /** Leases in a SQLite file: the rules decide a batch inside one transaction. */
-import type * as port from "../../core/index.js";
+import { grantIdOf, isoTime } from "../../env/index.js";
+import type * as port from "../../lease/index.js";
 import {
   asStoreError,
   ClosedError,
   cursorAfter,
   resourceOfCursor,
   viewOf,
-} from "../../core/index.js";
-import { grantIdOf, isoTime } from "../../env/index.js";
+} from "../../lease/index.js";
 import { matchesQuery, operationsIn } from "../../store-kit/index.js";
 import type { QueuedWaiter } from "../source.js";
 import type { SqliteFile } from "./connection.js";

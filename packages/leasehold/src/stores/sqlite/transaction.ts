@@ -1,6 +1,6 @@
 /** What the rules load and save in one transaction. No rule is stated here. */
-import type { Key, LeaseRecord } from "../../core/index.js";
 import { grantIdOf } from "../../env/index.js";
+import type { Key, LeaseRecord } from "../../lease/index.js";
 import {
   type Change,
   EMPTY_QUEUE,

@@ -3,8 +3,8 @@
  *
  *   a release that wakes a waiter ──▶ a row in leasehold_notice ──▶ data_version changes ──▶ read by every process that watches
  */
-import type { WatchEvent } from "../../core/index.js";
 import { type EventQueue, eventsUntil, type Timer } from "../../env/index.js";
+import type { WatchEvent } from "../../lease/index.js";
 import type { SqliteFile } from "./connection.js";
 
 /** A look costs 6 us, and a waiter of another process is woken after half of this time. */

@@ -10,14 +10,14 @@ import {
   readParameters,
   StoreMisconfiguredError,
   wholeNumber,
-} from "../../core/index.js";
+} from "../../lease/index.js";
 import {
   checkCertificates,
   TLS_PARAMETERS,
   type TlsFiles,
   type TlsOptions,
   tlsFilesOf,
-} from "../../core/tls.js";
+} from "../../lease/tls.js";
 
 /** Options of `zookeeper()`. */
 export interface ZooKeeperOptions {

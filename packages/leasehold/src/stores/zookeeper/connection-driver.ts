@@ -13,9 +13,9 @@
 
 import { isIP } from "node:net";
 import { connect } from "node:tls";
-import { driverError, driverPart, StoreMisconfiguredError } from "../../core/index.js";
-import type { SecureContext } from "../../core/tls-connections.js";
 import { reasonOf } from "../../env/index.js";
+import { driverError, driverPart, StoreMisconfiguredError } from "../../lease/index.js";
+import type { SecureContext } from "../../lease/tls-connections.js";
 import { hostAndPort } from "./connection-address.js";
 
 export interface Stat {

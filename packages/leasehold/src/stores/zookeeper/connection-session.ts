@@ -10,8 +10,8 @@
  * as long as their callers do, and holders trust their leases until their own deadlines.
  */
 
-import { ClosedError, LeaseholdError, StoreMisconfiguredError } from "../../core/index.js";
 import { Backoff, type Env, sleep } from "../../env/index.js";
+import { ClosedError, LeaseholdError, StoreMisconfiguredError } from "../../lease/index.js";
 import { Link, SessionEnded, type SessionIdentity } from "./connection.js";
 import type { Driver, Tls } from "./connection-driver.js";
 import { isRefused, storeError, Unanswered } from "./failures.js";

@@ -5,8 +5,8 @@
  * A small request every twelfth of the session keeps its certain lifetime up to date (see
  * connection-lifetime.ts). It also detects a silent server, which the driver does not.
  */
-import { StoreMisconfiguredError, serverProblem } from "../../core/index.js";
 import { type Env, nextTurn, type Timer } from "../../env/index.js";
+import { StoreMisconfiguredError, serverProblem } from "../../lease/index.js";
 import {
   type ClientOptions,
   connectByTls,

@@ -1,5 +1,5 @@
 /**
- * Decides what becomes of a request, by the rules of core/rules.ts and core/queue.ts, on what was read of its lock. A lock's
+ * Decides what becomes of a request, by the rules of lease/rules.ts and lease/queue.ts, on what was read of its lock. A lock's
  * znode records its last grant. The grant itself is an ephemeral znode below it, which Curator clients see as a contender.
  *
  *   acquire   read ─▶ no contender ──▶ one transaction: write the lock's znode if its version is
@@ -18,6 +18,7 @@
  * session has left. If the caller gives up earlier, own-grants.ts keeps a record, and the contender is
  * deleted at the end of its TTL or with the session.
  */
+import type { Clock } from "../../env/index.js";
 import {
   type AcquireOutcome,
   type AcquireRequest,
@@ -32,8 +33,7 @@ import {
   type RevokeOutcome,
   type RevokeRequest,
   rules,
-} from "../../core/index.js";
-import type { Clock } from "../../env/index.js";
+} from "../../lease/index.js";
 import { exact } from "./connection-driver.js";
 import { isRefused, Refused } from "./failures.js";
 import { contenderOf, contenderPrefix, inOrder } from "./keys.js";

@@ -1,13 +1,13 @@
 /** Maps failures of ZooKeeper to outcomes: did the request take effect, and can a retry help? */
 
+import { isInstance, reasonOf } from "../../env/index.js";
 import {
   type Failed,
   LeaseholdError,
   refusedRequest,
   StoreMisconfiguredError,
   StoreUnavailableError,
-} from "../../core/index.js";
-import { isInstance, reasonOf } from "../../env/index.js";
+} from "../../lease/index.js";
 
 /** The server's result codes that the store handles. */
 export const CODES = {

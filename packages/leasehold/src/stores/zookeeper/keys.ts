@@ -12,8 +12,8 @@
  * Leasehold. A percent sign is always escaped: no resource is named `%...`.
  */
 
-import type { Key } from "../../core/index.js";
 import { digestOf } from "../../env/index.js";
+import type { Key } from "../../lease/index.js";
 
 /** Characters that znode names may not contain, and those that Leasehold reserves. */
 const FORBIDDEN = /[%/\p{Cc}\ud800-\uf8ff\ufff0-\u{10ffff}]/u;

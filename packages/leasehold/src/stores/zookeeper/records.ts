@@ -2,7 +2,7 @@
  * The contents of Leasehold's znodes: a lock records its last grant; a contender and a waiter describe
  * themselves.
  */
-import type { LeaseState } from "../../core/index.js";
+import type { LeaseState } from "../../lease/index.js";
 
 /** The marker distinguishes Leasehold's data from that of other clients. */
 const FORMAT = 1;

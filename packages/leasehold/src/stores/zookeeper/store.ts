@@ -1,10 +1,9 @@
 /** Leases in ZooKeeper: the port over decisions and views of single locks. */
 
-import type * as port from "../../core/index.js";
-import { ClosedError, StoreUnavailableError } from "../../core/index.js";
-import { Own } from "../../core/own.js";
-
 import { type Env, SerialExecutor } from "../../env/index.js";
+import type * as port from "../../lease/index.js";
+import { ClosedError, StoreUnavailableError } from "../../lease/index.js";
+import { Own } from "../../lease/own.js";
 import type { Session } from "./connection-session.js";
 import { AGAIN, type Again, Deciding, revoke } from "./decide.js";
 import { failedOutcome, storeError, Unanswered } from "./failures.js";

@@ -1,5 +1,5 @@
 /** Reads and writes one lock, within a call's time and on one connection. */
-import type { Key, LeaseRecord } from "../../core/index.js";
+import type { Key, LeaseRecord } from "../../lease/index.js";
 import type { Link } from "./connection.js";
 import { type Driver, exact, MODES, type Stat } from "./connection-driver.js";
 import { type Code, isRefused, Refused } from "./failures.js";

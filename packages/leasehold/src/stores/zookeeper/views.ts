@@ -1,5 +1,6 @@
 /** Reads single leases and pages of a namespace, and collects grants that ended long ago. */
 
+import { digestOf, grantIdOf, isoTime } from "../../env/index.js";
 import {
   cursorAfter,
   type Key,
@@ -7,8 +8,7 @@ import {
   type ListQuery,
   type Page,
   resourceOfCursor,
-} from "../../core/index.js";
-import { digestOf, grantIdOf, isoTime } from "../../env/index.js";
+} from "../../lease/index.js";
 import { exact } from "./connection-driver.js";
 import { Refused } from "./failures.js";
 import { nameOf } from "./keys.js";

@@ -1,6 +1,6 @@
 /** For how long a free lock is reserved for those who waited for it. */
 import { expect, it } from "vitest";
-import { RESERVED_MS, reservedForMs } from "../../core/index.js";
+import { RESERVED_MS, reservedForMs } from "../../lease/index.js";
 import { manualClock } from "../../testing/index.js";
 import type { LockState, Talk } from "./transactions.js";
 import { WaitQueue } from "./wait-queue.js";

@@ -1,5 +1,5 @@
 /**
- * The wait queue of core/queue.ts. A waiter is an ephemeral znode in a folder beside the lock. It is not
+ * The wait queue of lease/queue.ts. A waiter is an ephemeral znode in a folder beside the lock. It is not
  * a contender below the lock: the first contender holds the lock, even while its process is paused or dead.
  *
  *   refused ─▶ add waiter ─▶ read again: still held, or reserved for waiters ahead ─▶ watch, return
@@ -23,10 +23,10 @@
  * watches, so every waiter of this client polls once.
  */
 
-import { type AcquireRequest, type Grant, type Key, waiterOf } from "../../core/index.js";
-import type { Own } from "../../core/own.js";
-import { Sightings } from "../../core/sightings.js";
 import { type Clock, grantIdOf } from "../../env/index.js";
+import { type AcquireRequest, type Grant, type Key, waiterOf } from "../../lease/index.js";
+import type { Own } from "../../lease/own.js";
+import { Sightings } from "../../lease/sightings.js";
 import { exact } from "./connection-driver.js";
 import { contenderOf, inOrder, waiterPrefix } from "./keys.js";
 import { encode } from "./records.js";

@@ -1,6 +1,6 @@
 /** One watch of a znode for all its waiters, and notifications for the watchers of a namespace. */
 import { expect, it } from "vitest";
-import type { WatchEvent } from "../../core/index.js";
+import type { WatchEvent } from "../../lease/index.js";
 import { Watches } from "./watch.js";
 
 /** Sets watches whose znodes the test lets change. */

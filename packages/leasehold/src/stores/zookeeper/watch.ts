@@ -3,8 +3,8 @@
  * shared by all its waiters, which fires once. A waiter that gives up leaves it for the next one.
  */
 
-import type { WatchEvent } from "../../core/index.js";
 import { type EventQueue, eventsUntil } from "../../env/index.js";
+import type { WatchEvent } from "../../lease/index.js";
 
 interface ActiveWatch {
   /** The state of the znode when the watch was set. */

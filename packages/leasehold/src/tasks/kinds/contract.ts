@@ -1,8 +1,8 @@
 /** What the definition of a kind says of its data: the schema, and the version. */
 
 import type { StandardSchemaV1 } from "@standard-schema/spec";
-import { checkFunction, checkInteger, InvalidOptionError, kindOf } from "../../core/index.js";
 import { shown } from "../../env/index.js";
+import { checkFunction, checkInteger, InvalidOptionError, kindOf } from "../../lease/index.js";
 import { FIRST_VERSION, type Json, LARGEST_VERSION } from "../values.js";
 import type { JsonSchema, SchemaCheck } from "./json-schema.js";
 

@@ -12,8 +12,8 @@ import {
   type ValidationResult,
   Validator,
 } from "@cfworker/json-schema";
-import { InvalidOptionError } from "../../core/index.js";
 import { reasonOf } from "../../env/index.js";
+import { InvalidOptionError } from "../../lease/index.js";
 import type { Json } from "../values.js";
 
 /** A JSON Schema: an object of its keywords. */

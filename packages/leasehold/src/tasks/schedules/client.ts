@@ -1,4 +1,5 @@
 /** The schedules of one namespace, as programs use them. Most programs have none, so what they need is loaded at first use. */
+import type { Env, Repeating } from "../../env/index.js";
 import {
   checkKnown,
   InvalidOptionError,
@@ -7,8 +8,7 @@ import {
   SCHEDULE_RETRIES,
   StoreUnavailableError,
   withRetries,
-} from "../../core/index.js";
-import type { Env, Repeating } from "../../env/index.js";
+} from "../../lease/index.js";
 import type { ScheduleOptions } from "./declaration.js";
 import type { ScheduleChange, ScheduleQuery, ScheduleStore, ScheduleView } from "./port.js";
 

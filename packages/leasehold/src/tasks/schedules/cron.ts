@@ -1,5 +1,5 @@
 /** The grammar of cron expressions: that of crontab(5), and seconds, L, W and #. The cron library computes the times. */
-import { InvalidOptionError } from "../../core/index.js";
+import { InvalidOptionError } from "../../lease/index.js";
 
 /** An expression that the cron library reads without an error. */
 export interface CronExpression {

@@ -1,6 +1,6 @@
 /** What a program's declaration says, with what its kind says, and the fire times that are shown of it. */
 import { expect, it } from "vitest";
-import { InvalidOptionError } from "../../core/index.js";
+import { InvalidOptionError } from "../../lease/index.js";
 import { defineTask } from "../define.js";
 import { declarationOf, nextFireTimes } from "./declaration.js";
 import type { ScheduleView } from "./port.js";

@@ -1,4 +1,5 @@
 /** What a program says of a schedule, checked and with its defaults. */
+import { isoTime } from "../../env/index.js";
 import {
   checkInteger,
   checkKnown,
@@ -7,8 +8,7 @@ import {
   checkObject,
   InvalidOptionError,
   kindOf,
-} from "../../core/index.js";
-import { isoTime } from "../../env/index.js";
+} from "../../lease/index.js";
 import { checkDefinition, defineTask, type TaskDefinition } from "../define.js";
 import { toJson } from "../json.js";
 import { settingsOf, TASK_DEFAULTS, type TaskDefaults } from "../settings.js";

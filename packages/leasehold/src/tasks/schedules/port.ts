@@ -9,7 +9,7 @@
  * Every change of a row draws a new revision, so a fire time makes at most one task, whichever process ticks and whatever
  * became of the task since. Fire times are by the store's clock.
  */
-import type { CallOptions, Failed, Page } from "../../core/index.js";
+import type { CallOptions, Failed, Page } from "../../lease/index.js";
 import type { NewTask, TaskState } from "../port.js";
 import type { Concurrency } from "../values.js";
 

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { recordedCalls, triesOf } from "../../../../../tests/support/faults/retried-store.js";
-import { SCHEDULE_RETRIES, withRetriesLater } from "../../core/index.js";
 import type { Env } from "../../env/index.js";
+import { SCHEDULE_RETRIES, withRetriesLater } from "../../lease/index.js";
 import type { DeclareRequest, ScheduleStore } from "./port.js";
 
 const KEY = { namespace: "n", name: "nightly" };

@@ -2,8 +2,8 @@
 import { expect, it, vi } from "vitest";
 import { importsSettled } from "../../../../../tests/support/runner/imports.js";
 import { recordedTelemetry } from "../../../../../tests/support/worlds/recorded-telemetry.js";
-import { StoreUnavailableError } from "../../core/index.js";
 import { silentLogger } from "../../env/index.js";
+import { StoreUnavailableError } from "../../lease/index.js";
 import { manualEnv } from "../../testing/index.js";
 import type { DueSchedule, FireOutcome, FireRequest, Ticking } from "./port.js";
 import { startTicker } from "./ticker.js";

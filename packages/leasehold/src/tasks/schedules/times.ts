@@ -1,5 +1,5 @@
 /** The fire times of a declaration. The cron library is loaded when the first one needs it. */
-import { InvalidOptionError, kindOf } from "../../core/index.js";
+import { InvalidOptionError, kindOf } from "../../lease/index.js";
 import { readCron } from "./cron.js";
 import type { ScheduleDeclaration } from "./port.js";
 import { everyTimes, type FireTimes } from "./rules.js";

@@ -10,7 +10,7 @@ import type {
   RenewRequest,
   RevokeOutcome,
   RevokeRequest,
-} from "../../core/index.js";
+} from "../../lease/index.js";
 
 /** Each operation of the port that changes a lease, with its request and its outcome. */
 interface Operations {

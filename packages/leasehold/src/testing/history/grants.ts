@@ -15,7 +15,7 @@
  * An operator's revoke that frees at once, and whose answer was lost, may have ended any one grant:
  * each excuses one overlap of its resource.
  */
-import type { Key } from "../../core/index.js";
+import type { Key } from "../../lease/index.js";
 import { type HistoryEntry, keyText } from "./entry.js";
 
 /** The result of `checkGrants`. */

@@ -7,8 +7,8 @@
  * not know. Histories of 8 clients and 200 requests each are well within it.
  */
 
-import type { Capabilities } from "../../core/index.js";
 import { invariant } from "../../env/index.js";
+import type { Capabilities } from "../../lease/index.js";
 import { type HistoryEntry, keyText, lineOf } from "./entry.js";
 import { describeState } from "./model.js";
 import { type Limits, search, unanswered } from "./search.js";

@@ -1,5 +1,5 @@
 /**
- * The sequential model of one resource: the rules (core/rules.ts), decided at a time that the history
+ * The sequential model of one resource: the rules (lease/rules.ts), decided at a time that the history
  * does not show. A client knows when it sent a request and when the answer arrived. In between, the store
  * read its clock once, decided by that reading, and the decision took effect:
  *
@@ -32,7 +32,7 @@
  * - Of an outcome `unknown` only the request is known. A request that would change nothing is the same as
  *   one that never took effect.
  */
-import { type Capabilities, type LeaseRecord, rules } from "../../core/index.js";
+import { type Capabilities, type LeaseRecord, rules } from "../../lease/index.js";
 import type { HistoryEntry } from "./entry.js";
 
 /** Inclusive, in milliseconds of the history's clock. */

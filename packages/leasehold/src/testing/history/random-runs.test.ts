@@ -14,7 +14,7 @@ import {
   revoked,
   type Window,
 } from "../../../../../tests/support/worlds/history-entries.js";
-import { type Decision, type LeaseRecord, rules } from "../../core/index.js";
+import { type Decision, type LeaseRecord, rules } from "../../lease/index.js";
 import type { HistoryEntry } from "./entry.js";
 import { checkGrants } from "./grants.js";
 import { checkLinearizability } from "./linearizability.js";

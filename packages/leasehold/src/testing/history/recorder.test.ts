@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { type LeaseStore, StoreUnavailableError } from "../../core/index.js";
+import { type LeaseStore, StoreUnavailableError } from "../../lease/index.js";
 import { manualEnv } from "../manual-clock.js";
 import { History, recordHistory } from "./recorder.js";
 

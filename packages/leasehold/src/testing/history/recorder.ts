@@ -1,7 +1,7 @@
 /** A store that records each request and its outcome. */
 
-import type { Failed, LeaseStore } from "../../core/index.js";
 import { type Clock, invariant } from "../../env/index.js";
+import type { Failed, LeaseStore } from "../../lease/index.js";
 import type { HistoryEntry, Operation } from "./entry.js";
 
 /**

@@ -1,5 +1,5 @@
-import type { AcquireOutcome } from "../../core/index.js";
 import { newLeaseId, systemRandom, zip } from "../../env/index.js";
+import type { AcquireOutcome } from "../../lease/index.js";
 import { shuffled } from "../shuffled.js";
 import { type Fixture, grantOf, type Held, type Section } from "./fixture.js";
 

@@ -1,5 +1,5 @@
-import type { AcquireOutcome, RenewOutcome } from "../../core/index.js";
 import { invariant, nextTurn, zip } from "../../env/index.js";
+import type { AcquireOutcome, RenewOutcome } from "../../lease/index.js";
 import { type Fixture, grantOf, needsLockRow, type Section } from "./fixture.js";
 
 export const concurrency: Section = (test, expect) => {

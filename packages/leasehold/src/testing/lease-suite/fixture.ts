@@ -1,5 +1,6 @@
 /** The fixture of each test: a store, names of its own, and control of time. */
 
+import { grantIdOf, newLeaseId, sleep, systemClock, systemRandom } from "../../env/index.js";
 import type {
   AcquireOutcome,
   AcquireRequest,
@@ -14,8 +15,7 @@ import type {
   RevokeOutcome,
   RevokeRequest,
   WatchEvent,
-} from "../../core/index.js";
-import { grantIdOf, newLeaseId, sleep, systemClock, systemRandom } from "../../env/index.js";
+} from "../../lease/index.js";
 import { only, settled } from "../calls.js";
 import type { Expect } from "../framework.js";
 import type * as suite from "../suite.js";

@@ -1,6 +1,6 @@
 /**
  * The conformance suite of lease stores: every engine passes it, and so can yours. It holds a store
- * against the rules (core/rules.ts) and the port (core/port.ts), within the capabilities that the
+ * against the rules (lease/rules.ts) and the port (lease/port.ts), within the capabilities that the
  * store declares.
  */
 import type { TestFramework } from "../framework.js";

@@ -8,8 +8,8 @@
  * A store that decides in one step of its engine has no such moment: then the others act before the call, and the answers
  * are the same.
  */
-import { type AcquireRequest, RESERVED_MS } from "../../core/index.js";
 import { grantIdOf } from "../../env/index.js";
+import { type AcquireRequest, RESERVED_MS } from "../../lease/index.js";
 import {
   aheadOf,
   every,

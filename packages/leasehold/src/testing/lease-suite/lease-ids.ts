@@ -1,6 +1,6 @@
 /** Only the whole lease id names a grant or a waiter: its public half, the grant id, is in views and logs. */
-import type { AcquireRequest } from "../../core/index.js";
 import { grantIdOf, newLeaseId, systemRandom } from "../../env/index.js";
+import type { AcquireRequest } from "../../lease/index.js";
 import { type Fixture, needsQueue, type Section } from "./fixture.js";
 
 export const leaseIds: Section = (test, expect) => {

@@ -3,13 +3,13 @@
  * outcome and each record must have the values of its own request, whatever statement, script or
  * transaction carried hundreds of them.
  */
+import { systemClock, zip } from "../../env/index.js";
 import {
   type AcquireOutcome,
   type AcquireRequest,
   MOST_AWAITED,
   RESERVED_MS,
-} from "../../core/index.js";
-import { systemClock, zip } from "../../env/index.js";
+} from "../../lease/index.js";
 import type { Expect } from "../framework.js";
 import { shuffled } from "../shuffled.js";
 import { type Fixture, grantOf, type Held, needsQueue, type Section } from "./fixture.js";

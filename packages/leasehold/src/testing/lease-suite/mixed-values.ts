@@ -1,6 +1,6 @@
 /** Requests that differ in everything, and what the store must show of their grants. */
-import type { AcquireRequest, Key, LeaseView } from "../../core/index.js";
 import { grantIdOf, systemClock, zip } from "../../env/index.js";
+import type { AcquireRequest, Key, LeaseView } from "../../lease/index.js";
 import type { Expect } from "../framework.js";
 import { shuffled } from "../shuffled.js";
 import type { Fixture, Held } from "./fixture.js";

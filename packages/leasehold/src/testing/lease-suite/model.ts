@@ -1,13 +1,13 @@
 /** Random commands, sent to the store and to the rules: both must answer the same. */
 import type { Arbitrary } from "fast-check";
+import { digestOf, grantIdOf } from "../../env/index.js";
 import {
   type AcquireOutcome,
   type Key,
   type LeaseRecord,
   type RevokeRequest,
   rules,
-} from "../../core/index.js";
-import { digestOf, grantIdOf } from "../../env/index.js";
+} from "../../lease/index.js";
 import type { Expect } from "../framework.js";
 import { every, type Fixture, needsAdvance, needsCollect, type Section } from "./fixture.js";
 

@@ -1,7 +1,7 @@
-/** The wait queue, by core/queue.ts. */
+/** The wait queue, by lease/queue.ts. */
 
-import { type AcquireRequest, RESERVED_MS } from "../../core/index.js";
 import { grantIdOf, systemClock } from "../../env/index.js";
+import { type AcquireRequest, RESERVED_MS } from "../../lease/index.js";
 import type { Expect } from "../framework.js";
 import {
   aheadOf,

@@ -1,4 +1,4 @@
-import type { Key } from "../../core/index.js";
+import type { Key } from "../../lease/index.js";
 import {
   every,
   type Fixture,

@@ -1,5 +1,5 @@
-import type { LeaseView, ListQuery } from "../../core/index.js";
 import { grantIdOf } from "../../env/index.js";
+import type { LeaseView, ListQuery } from "../../lease/index.js";
 import { type Fixture, type Held, needsStoreClock, type Section } from "./fixture.js";
 
 export const views: Section = (test, expect) => {

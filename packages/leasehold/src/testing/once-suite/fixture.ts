@@ -1,6 +1,6 @@
 /** The fixture of each test: a store of records, names of its own, and control of time. */
-import type { AcquireOutcome } from "../../core/index.js";
 import { newLeaseId, sleep, systemClock, systemRandom } from "../../env/index.js";
+import type { AcquireOutcome } from "../../lease/index.js";
 import {
   type FailOnceRequest,
   type OnceGrant,

@@ -1,6 +1,6 @@
 /** A seeded walk of random calls to a store of records, and what each must answer by the port (once/port.ts). */
-import type { AcquireOutcome } from "../../core/index.js";
 import { newLeaseId } from "../../env/index.js";
+import type { AcquireOutcome } from "../../lease/index.js";
 import { type OnceGrant, type OnceStore, type OnceView, resourceOf } from "../../once/port.js";
 import { only } from "../calls.js";
 import { Choices } from "../choices.js";

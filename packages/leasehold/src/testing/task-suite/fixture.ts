@@ -1,7 +1,7 @@
 /** The fixture of each test: a store, a namespace of its own, and control of time. */
 
-import type { LeaseView, Page } from "../../core/index.js";
 import { newLeaseId, sleep, systemClock, systemRandom, taskIds } from "../../env/index.js";
+import type { LeaseView, Page } from "../../lease/index.js";
 import type {
   AdminOutcome,
   ClaimedTask,

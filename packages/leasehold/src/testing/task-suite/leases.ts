@@ -1,7 +1,7 @@
 /** Grants on tasks as leases: how each ended, and that a walk through the pages meets each once. */
 
-import type { LeaseState } from "../../core/index.js";
 import { grantIdOf, zip } from "../../env/index.js";
+import type { LeaseState } from "../../lease/index.js";
 import { leasesOfTask } from "../../tasks/leases.js";
 import {
   type Fixture,

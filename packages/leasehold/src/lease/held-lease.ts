@@ -48,7 +48,7 @@ const SHORTEST_RETRY_MS = 5;
 const EARLY_RATIO = 0.05;
 const FINISHED = Promise.resolve();
 
-/** A {@link Lease}, and what the core does with it. */
+/** A {@link Lease}, and what the client does with it. */
 export class HeldLease implements Lease {
   readonly resource: string;
   readonly holder: string;

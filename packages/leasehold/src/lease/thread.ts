@@ -1,4 +1,4 @@
-/** A second thread that renews a client's leases, as the core sees it. See renewal-thread/ and docs/decisions/0019. */
+/** A second thread that renews a client's leases, as the client sees it. See renewal-thread/ and docs/decisions/0019. */
 import type { Clock, Env } from "../env/index.js";
 import type { GrantedLease, KeepOptions } from "./grant.js";
 import type { RenewOutcome } from "./port.js";

@@ -1,5 +1,5 @@
 /**
- * The port between the core and the engines: what a store must offer.
+ * The port between the client and the engines: what a store must offer.
  *
  * - Batch first: one outcome per request, in the order of the requests, each atomic on its own. The
  *   same key may stand several times in a batch; then it is decided in order.
@@ -223,7 +223,7 @@ export interface CallOptions {
 }
 
 /**
- * The port of leases: what an engine offers to the core. Each request of a batch is atomic on its own, and
+ * The port of leases: what an engine offers to the client. Each request of a batch is atomic on its own, and
  * failures are outcomes.
  */
 export interface LeaseStore {

@@ -1,5 +1,5 @@
 /**
- * The core: one lease, from the rules that every store decides by to the client that a program calls.
+ * One lease, from the rules that every store decides by to the client that a program calls.
  *
  * Read it in this order:
  *   rules.ts       when a store grants, renews, releases and revokes; pure functions
@@ -8,7 +8,7 @@
  *   trust.ts       how long a holder may trust a grant, by its own clocks
  *   held-lease.ts  one grant in the hands of its holder
  *   renewal-scheduler.ts      the renewal scheduler: one timer for all renewals
- *   thread.ts      a second thread that renews, as the core sees it
+ *   thread.ts      a second thread that renews, as the client sees it
  *   batching.ts    many requests in one call to the store
  *   retrying.ts    again, where a store fails for a while only; retries.ts: which calls, and how
  *   acquire.ts     from the call to the grant: attempts, waiting, retries
