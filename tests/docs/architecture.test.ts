@@ -91,7 +91,7 @@ it("finds a path that does not exist, and takes NAME for any name", () => {
   const server = "Paths in this section begin in `packages/leasehold-server/src/`.";
   const markdown = [
     "`lease/rules.ts` `lease/gone.ts` `README.md` `gone/` `stores/NAME/` `stores/NAME/gone.ts`",
-    "```\ncore/gone.ts ─▶ lease/port.ts, port.ts, gone.ts\n```",
+    "```\nlease/gone.ts ─▶ lease/port.ts, port.ts, gone.ts\n```",
     `## Server\n${server} \`http/app.ts\` \`lease/rules.ts\``,
   ].join("\n\n");
   expect(missingPaths(markdown)).toEqual([

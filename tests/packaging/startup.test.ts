@@ -59,6 +59,7 @@ it("loads of the library what every client uses: no engine, no driver, no operat
       "election",
       "env",
       "instrumentation",
+      "store-kit",
       "stores",
       "tasks",
       "tasks/kinds",

@@ -9,6 +9,9 @@ import { matchesGlob } from "node:path";
 const LIBRARY = "packages/leasehold/src";
 const SERVER = "packages/leasehold-server/src/http";
 
+/** What stores share besides their decisions: connections, failures, own grants. */
+const STORES =
+  "{blocked-ports,connecting,driver,opening-server,own,rounds,sightings,tls,tls-connections,url-parameters}";
 const RULES = [`${LIBRARY}/lease/rules.ts`, `${LIBRARY}/lease/queue.ts`];
 
 /**
@@ -53,11 +56,19 @@ export const PARTS = [
   },
   {
     name: "lease",
-    what: "leases, independent of any engine, without the rules",
+    what: "leases, independent of any engine, without the rules, and what stores share",
     target: 90,
-    mutate: [`${LIBRARY}/lease/*.ts`, ...RULES.map((file) => `!${file}`)],
+    mutate: [
+      `${LIBRARY}/lease/*.ts`,
+      ...RULES.map((file) => `!${file}`),
+      `${LIBRARY}/store-kit/${STORES}.ts`,
+    ],
     // The test that is left out has a thousand waiters, and takes a minute.
-    tests: [`${LIBRARY}/lease/*.test.ts`, `!${LIBRARY}/lease/acquire.test.ts`],
+    tests: [
+      `${LIBRARY}/lease/*.test.ts`,
+      `!${LIBRARY}/lease/acquire.test.ts`,
+      `${LIBRARY}/store-kit/${STORES}.test.ts`,
+    ],
   },
   {
     name: "once",

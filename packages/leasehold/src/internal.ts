@@ -116,17 +116,14 @@ export {
   asStoreError,
   Batcher,
   batched,
-  blockedPort,
   type CallOptions,
   type Capabilities,
-  checkFetchPorts,
   checkInteger,
   checkKnown,
   checkName,
   checkNewName,
   checkNumber,
   cursorAfter,
-  damagedCertificate,
   defaultTtlMs,
   type Failed,
   failedOutcome,
@@ -173,6 +170,8 @@ export {
   resourceOf,
   VALUE_BYTES,
 } from "./once/port.js";
+export { blockedPort, checkFetchPorts } from "./store-kit/blocked-ports.js";
+export { damagedCertificate } from "./store-kit/connecting.js";
 export { type Diagnosis } from "./stores/source.js";
 export { comesBefore, explain } from "./tasks/explain.js";
 export {

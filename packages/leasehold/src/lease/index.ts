@@ -20,19 +20,9 @@
 
 export { type Abort, Aborting } from "./aborting.js";
 export { Batcher, batched, type Submission } from "./batching.js";
-export { blockedPort, checkFetchPorts } from "./blocked-ports.js";
 export { LeaseClient, type Owned, type RevokeResult, type TryRunResult } from "./client.js";
 export { KEEP_ENDED_MS, startCollector } from "./collector.js";
-export {
-  connectionReason,
-  damagedCertificate,
-  serverProblem,
-  serverProblemOf,
-  TLS_REMEDIES,
-  wasNotSent,
-} from "./connecting.js";
 export { cursorAfter, resourceOfCursor } from "./cursor.js";
-export { driverError, driverPart } from "./driver.js";
 export * from "./errors.js";
 export type { GrantedLease, KeepOptions } from "./grant.js";
 export type { GrantActions } from "./grant-actions.js";
@@ -41,13 +31,6 @@ export type { AnyLease, HeldResource, Lease, LostHandler, UnfencedLease } from "
 export type { LeaseGroup } from "./lease-group.js";
 export { checkName, checkNames, checkNewName, checkSchema, isPlainName } from "./names.js";
 export { OnceDoneError, OnceFailedError } from "./once-errors.js";
-export {
-  checkServer,
-  type ExpectedServer,
-  expectedHttp,
-  OtherServerError,
-  openServer,
-} from "./opening-server.js";
 export {
   type AcquireOptions,
   type ClientOptions,
@@ -99,13 +82,6 @@ export {
   UNLESS_APPLIED,
 } from "./retrying.js";
 export type { ReusableLease } from "./reusable-lease.js";
-export {
-  allDiffer,
-  grantText,
-  longest,
-  type Merging,
-  oncePerGrant,
-} from "./rounds.js";
 export { type Decision, type LeaseRecord, rules } from "./rules.js";
 export type { OnUnavailable, RunOptions, Work } from "./run.js";
 export * from "./run-errors.js";
@@ -124,21 +100,6 @@ export type * from "./thread.js";
 export { logThrownLate, lossOr } from "./thrown-late.js";
 export { TimedOutError } from "./timed-out.js";
 export { type Instant, instant, later, type Trust, trustFrom, trustLeftMs } from "./trust.js";
-export {
-  anyText,
-  checkExpanded,
-  checkNoFragment,
-  checkOneScheme,
-  filePath,
-  isEncoded,
-  nearestOf,
-  oneOf,
-  originOf,
-  type ParameterTable,
-  pathProblem,
-  readParameters,
-  wholeNumber,
-} from "./url-parameters.js";
 export { stateOf, viewOf } from "./view.js";
 export { type Held, Wakeup } from "./waiter.js";
 export { type LiveWorker, liveWorkers } from "./workers.js";

@@ -1,6 +1,7 @@
 /** The requests of a batch by their keys. */
-import { allDiffer, type Key } from "../lease/index.js";
+import type { Key } from "../lease/index.js";
 import type { KeyToLoad } from "./engine.js";
+import { allDiffer } from "./rounds.js";
 
 export interface Request extends Key {
   /** Undefined: it names no grant. */

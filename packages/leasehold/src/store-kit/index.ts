@@ -24,4 +24,5 @@ export {
   operationsIn,
   operationsOn,
 } from "./operations.js";
+export { grantText, longest, type Merging, oncePerGrant } from "./rounds.js";
 export { listRecords, matchesQuery } from "./views.js";

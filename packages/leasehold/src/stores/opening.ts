@@ -1,21 +1,23 @@
 /** From a URL to the stores behind it, by a table of engines. */
 import { type Env, withTimeout } from "../env/index.js";
 import {
-  anyText,
-  checkExpanded,
-  checkNoFragment,
   checkNumber,
-  checkOneScheme,
   detailsOf,
   InvalidOptionError,
   kindOf,
   type LeaseholdError,
-  nearestOf,
   notingFailures,
-  readParameters,
   StoreUnavailableError,
 } from "../lease/index.js";
 import type { OnceStore } from "../once/port.js";
+import {
+  anyText,
+  checkExpanded,
+  checkNoFragment,
+  checkOneScheme,
+  nearestOf,
+  readParameters,
+} from "../store-kit/url-parameters.js";
 import type { LeaseStores, MigrationStep, Source, StoreSource, Stores } from "./source.js";
 
 type Engine = (url: string) => Promise<StoreSource>;

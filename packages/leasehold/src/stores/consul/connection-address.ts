@@ -1,20 +1,20 @@
 /** Parses the address of Consul from a URL: `consul://a:8500,b:8500/prefix?dc=dc1`. */
-import {
-  anyText,
-  InvalidOptionError,
-  oneOf,
-  originOf,
-  type ParameterTable,
-  readParameters,
-  wholeNumber,
-} from "../../lease/index.js";
+import { InvalidOptionError } from "../../lease/index.js";
 import {
   asksForTls,
   TLS_PARAMETERS,
   TLS_SWITCH,
   type TlsFiles,
   tlsFilesOf,
-} from "../../lease/tls.js";
+} from "../../store-kit/tls.js";
+import {
+  anyText,
+  oneOf,
+  originOf,
+  type ParameterTable,
+  readParameters,
+  wholeNumber,
+} from "../../store-kit/url-parameters.js";
 
 const DEFAULT_PREFIX = "leasehold";
 const DEFAULT_SESSION_TTL_MS = 20_000;

@@ -3,15 +3,13 @@
 import {
   asStoreError,
   ClosedError,
-  connectionReason,
   failedOutcome,
   type LeaseholdError,
   refusedRequest,
   StoreMisconfiguredError,
   StoreUnavailableError,
-  serverProblem,
-  wasNotSent,
 } from "../../lease/index.js";
+import { connectionReason, serverProblem, wasNotSent } from "../../store-kit/connecting.js";
 
 export { failedOutcome };
 

@@ -1,19 +1,11 @@
 /** Leases in Consul (1.7 or later), by its HTTP API and fetch alone. */
 
 import type { Env } from "../../env/index.js";
-import {
-  checkFetchPorts,
-  checkObject,
-  checkServer,
-  checkUrl,
-  expectedHttp,
-  LEASE_RETRIES,
-  openServer,
-  Retrying,
-  withRetries,
-} from "../../lease/index.js";
-import { checkTls, type TlsOptions } from "../../lease/tls.js";
-import { fetchOver, openTls } from "../../lease/tls-connections.js";
+import { checkObject, checkUrl, LEASE_RETRIES, Retrying, withRetries } from "../../lease/index.js";
+import { checkFetchPorts } from "../../store-kit/blocked-ports.js";
+import { checkServer, expectedHttp, openServer } from "../../store-kit/opening-server.js";
+import { checkTls, type TlsOptions } from "../../store-kit/tls.js";
+import { fetchOver, openTls } from "../../store-kit/tls-connections.js";
 import type { LeaseStores, StoreSource } from "../source.js";
 import { ConsulClient } from "./connection.js";
 import { addressOf } from "./connection-address.js";
@@ -21,7 +13,7 @@ import { diagnoseConsul } from "./diagnose.js";
 import { withStoreErrors } from "./failures.js";
 import { ConsulLeaseStore } from "./store.js";
 
-export type { TlsOptions } from "../../lease/tls.js";
+export type { TlsOptions } from "../../store-kit/tls.js";
 
 const DEFAULT_OPEN_TIMEOUT_MS = 5_000;
 

@@ -1,7 +1,7 @@
 /** The grants and waiters of this client, which end at their own expiry: the session would keep them. */
 import { type Clock, SerialExecutor } from "../../env/index.js";
 import type { Grant, Key, QueuedWaiter, ReleaseOutcome } from "../../lease/index.js";
-import { Own } from "../../lease/own.js";
+import { Own } from "../../store-kit/own.js";
 import type { Connection } from "./connection.js";
 import { identityOf, placeOf } from "./keys.js";
 

@@ -1,8 +1,14 @@
 /** Leases in Consul: the port. The rules decide (store-kit/); lease-engine.ts reads and writes for them. */
 import { zip } from "../../env/index.js";
 import type * as port from "../../lease/index.js";
-import { grantText, longest, oncePerGrant, StoreUnavailableError } from "../../lease/index.js";
-import { type LeaseOperations, operationsOn } from "../../store-kit/index.js";
+import { StoreUnavailableError } from "../../lease/index.js";
+import {
+  grantText,
+  type LeaseOperations,
+  longest,
+  oncePerGrant,
+  operationsOn,
+} from "../../store-kit/index.js";
 import { type ConsulClient, DEFAULT_TIMEOUT_MS } from "./connection.js";
 import { transactionOf } from "./connection-api.js";
 import { Sessions } from "./connection-session.js";

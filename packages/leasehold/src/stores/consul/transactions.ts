@@ -4,7 +4,7 @@
  */
 import { chunked, Recent } from "../../env/index.js";
 import type { Key } from "../../lease/index.js";
-import { MOST_KNOWN, Sightings } from "../../lease/sightings.js";
+import { MOST_KNOWN, Sightings } from "../../store-kit/sightings.js";
 import type { ConsulClient } from "./connection.js";
 import {
   type FailedOperation,

@@ -5,12 +5,12 @@ import {
   ClosedError,
   type Failed,
   type LeaseholdError,
-  OtherServerError,
   failedOutcome as outcomeOf,
   refusedRequest,
   StoreMisconfiguredError,
   StoreUnavailableError,
 } from "../../lease/index.js";
+import { OtherServerError } from "../../store-kit/opening-server.js";
 
 /** Why a call failed, besides the error for users. */
 export class CallFailure extends Error {

@@ -4,13 +4,10 @@
  */
 import type * as Grpc from "@grpc/grpc-js";
 import type Protobuf from "protobufjs";
-import {
-  driverError,
-  driverPart,
-  StoreMisconfiguredError,
-  serverProblemOf,
-} from "../../lease/index.js";
-import type { SecureContext } from "../../lease/tls-connections.js";
+import { StoreMisconfiguredError } from "../../lease/index.js";
+import { serverProblemOf } from "../../store-kit/connecting.js";
+import { driverError, driverPart } from "../../store-kit/driver.js";
+import type { SecureContext } from "../../store-kit/tls-connections.js";
 import type { RequestContext, Transport } from "./connection.js";
 import type { Method, WatchMessage, WatchRequest } from "./connection-api.js";
 import { CallFailure, noEtcd, saidFailure, unavailable } from "./failures.js";

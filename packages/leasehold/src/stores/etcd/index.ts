@@ -3,17 +3,13 @@
 import type { Env } from "../../env/index.js";
 import {
   checkObject,
-  checkServer,
   checkUrl,
-  expectedHttp,
   InvalidOptionError,
   LEASE_RETRIES,
-  openServer,
-  originOf,
   Retrying,
-  readParameters,
   withRetries,
 } from "../../lease/index.js";
+import { checkServer, expectedHttp, openServer } from "../../store-kit/opening-server.js";
 import {
   asksForTls,
   checkTls,
@@ -22,8 +18,9 @@ import {
   type TlsFiles,
   type TlsOptions,
   tlsFilesOf,
-} from "../../lease/tls.js";
-import { openTls } from "../../lease/tls-connections.js";
+} from "../../store-kit/tls.js";
+import { openTls } from "../../store-kit/tls-connections.js";
+import { originOf, readParameters } from "../../store-kit/url-parameters.js";
 import type { LeaseStores, StoreSource } from "../source.js";
 import { type Connection, DEFAULT_TIMEOUT_MS, EtcdClient } from "./connection.js";
 import { COMPARE } from "./connection-api.js";
@@ -34,7 +31,7 @@ import { openGrpc } from "./grpc-transport.js";
 import { recordFolder } from "./keys.js";
 import { EtcdLeaseStore } from "./store.js";
 
-export type { TlsOptions } from "../../lease/tls.js";
+export type { TlsOptions } from "../../store-kit/tls.js";
 
 /** Options of {@link etcd}. */
 export interface EtcdOptions {

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { MOST_KNOWN } from "../../lease/sightings.js";
+import { MOST_KNOWN } from "../../store-kit/sightings.js";
 import { manualEnv } from "../../testing/index.js";
 import { KnownEntries } from "./known-entries.js";
 import { type Entry, NOTHING } from "./records.js";

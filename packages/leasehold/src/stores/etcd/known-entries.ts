@@ -4,7 +4,7 @@
  * its TTL, so that no renewal of a held lease reads first, however many are held.
  */
 import { type Clock, Recent } from "../../env/index.js";
-import { MOST_KNOWN } from "../../lease/sightings.js";
+import { MOST_KNOWN } from "../../store-kit/sightings.js";
 import { type Entry, excludesOthers } from "./records.js";
 
 export interface Known {

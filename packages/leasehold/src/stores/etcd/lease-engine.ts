@@ -15,7 +15,6 @@
  */
 import { chunked, isoTime, zip } from "../../env/index.js";
 import { type Failed, MOST_AWAITED } from "../../lease/index.js";
-import { Sightings } from "../../lease/sightings.js";
 import type {
   Change,
   Engine,
@@ -25,6 +24,7 @@ import type {
   LoadedKeys,
   SaveResult,
 } from "../../store-kit/index.js";
+import { Sightings } from "../../store-kit/sightings.js";
 import type { EtcdClient } from "./connection.js";
 import { type Operation, type Response, revisionOf } from "./connection-api.js";
 import type { EngineLease, EngineLeases } from "./engine-leases.js";

@@ -1,11 +1,11 @@
 /** Parses the addresses of servers from a URL: `https://KEY@a:4040,b:4040/base?cacert=/etc/ca.pem`. */
+import { InvalidOptionError } from "../../lease/index.js";
 import {
   checkExpanded,
   checkOneScheme,
-  InvalidOptionError,
   type ParameterTable,
   readParameters,
-} from "../../lease/index.js";
+} from "../../store-kit/url-parameters.js";
 
 export interface Address {
   /** Of each server, with the base path and without a trailing slash; at least one. */

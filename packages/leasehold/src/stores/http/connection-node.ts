@@ -1,22 +1,17 @@
 /** In Node: a client's own certificates, and the proxies that the environment names. Both need the package undici. */
 import type { Env } from "../../env/index.js";
-import {
-  checkFetchPorts,
-  checkServer,
-  driverError,
-  expectedHttp,
-  InvalidOptionError,
-  openServer,
-  StoreMisconfiguredError,
-} from "../../lease/index.js";
+import { InvalidOptionError, StoreMisconfiguredError } from "../../lease/index.js";
+import { checkFetchPorts } from "../../store-kit/blocked-ports.js";
+import { driverError } from "../../store-kit/driver.js";
+import { checkServer, expectedHttp, openServer } from "../../store-kit/opening-server.js";
 import {
   checkCertificates,
   TLS_PARAMETERS,
   type TlsFiles,
   type TlsOptions,
   tlsFilesOf,
-} from "../../lease/tls.js";
-import { openTls } from "../../lease/tls-connections.js";
+} from "../../store-kit/tls.js";
+import { openTls } from "../../store-kit/tls-connections.js";
 import type { Fetch } from "./connection.js";
 import { type Address, addressOf } from "./connection-address.js";
 import { fetchWithToken, type TokenSource, Tokens } from "./connection-token.js";

@@ -12,17 +12,19 @@
 import type { Env, OpenSpan } from "../../env/index.js";
 import {
   ClosedError,
-  connectionReason,
   type Failed,
   InvalidOptionError,
   LeaseholdError,
   refusedRequest,
   StoreMisconfiguredError,
   StoreUnavailableError,
+} from "../../lease/index.js";
+import {
+  connectionReason,
   serverProblem,
   TLS_REMEDIES,
   wasNotSent,
-} from "../../lease/index.js";
+} from "../../store-kit/connecting.js";
 import { ACTOR_HEADER, BUDGET_HEADER, type Problem, type ProblemCode } from "../../wire/index.js";
 import type { Servers } from "./connection-servers.js";
 

@@ -1,7 +1,7 @@
 import type { StoreSource, Stores } from "../source.js";
 import { type HttpOptions, httpSource } from "./opening.js";
 
-export type { TlsOptions } from "../../lease/tls.js";
+export type { TlsOptions } from "../../store-kit/tls.js";
 export type { HttpOptions } from "./opening.js";
 
 /**

@@ -2,20 +2,20 @@ import { retryingOperator } from "../../control/operations.js";
 import type { Env } from "../../env/index.js";
 import {
   BACKING_RETRIES,
-  checkFetchPorts,
   checkObject,
   checkUrl,
   InvalidOptionError,
   LEASE_RETRIES,
   ONCE_RETRIES,
-  type ParameterTable,
   Retrying,
   SCHEDULE_RETRIES,
   TASK_RETRIES,
   withRetries,
   withRetriesLater,
 } from "../../lease/index.js";
-import type { TlsOptions } from "../../lease/tls.js";
+import { checkFetchPorts } from "../../store-kit/blocked-ports.js";
+import type { TlsOptions } from "../../store-kit/tls.js";
+import type { ParameterTable } from "../../store-kit/url-parameters.js";
 import type * as wire from "../../wire/index.js";
 import { BOUNDS } from "../../wire/index.js";
 import type { StoreSource, Stores } from "../source.js";

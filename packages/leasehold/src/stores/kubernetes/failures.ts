@@ -6,8 +6,8 @@ import {
   refusedRequest,
   StoreMisconfiguredError,
   StoreUnavailableError,
-  serverProblem,
 } from "../../lease/index.js";
+import { serverProblem } from "../../store-kit/connecting.js";
 
 export type Verb = "get" | "list" | "watch" | "create" | "update";
 

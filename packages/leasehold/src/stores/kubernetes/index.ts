@@ -4,17 +4,14 @@
  */
 
 import type { Env } from "../../env/index.js";
+import { checkObject, checkOptional, InvalidOptionError } from "../../lease/index.js";
+import { expectedHttp, openServer } from "../../store-kit/opening-server.js";
 import {
   anyText,
-  checkObject,
-  checkOptional,
-  expectedHttp,
   filePath,
-  InvalidOptionError,
-  openServer,
   type ParameterTable,
   readParameters,
-} from "../../lease/index.js";
+} from "../../store-kit/url-parameters.js";
 import type { LeaseStores, StoreSource } from "../source.js";
 import { DEFAULT_BUDGET_MS, KubernetesApi } from "./connection.js";
 import type { Cluster } from "./connection-access.js";

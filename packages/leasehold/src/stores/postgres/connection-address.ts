@@ -5,13 +5,9 @@
  *   postgres://user:password@/app?host=/var/run/postgresql          a socket of Unix, as in libpq
  */
 import type { Address } from "../../env/index.js";
-import {
-  InvalidOptionError,
-  isEncoded,
-  readParameters,
-  StoreMisconfiguredError,
-} from "../../lease/index.js";
-import type { TlsFiles } from "../../lease/tls.js";
+import { InvalidOptionError, StoreMisconfiguredError } from "../../lease/index.js";
+import type { TlsFiles } from "../../store-kit/tls.js";
+import { isEncoded, readParameters } from "../../store-kit/url-parameters.js";
 import { DRIVER_PARAMETERS, OWN_PARAMETERS, settleTimes, settleTls } from "./url-parameters.js";
 
 export interface ServerAddress {

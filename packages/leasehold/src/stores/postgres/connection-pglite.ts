@@ -7,12 +7,11 @@ import { type Clock, type Env, nextTurn, reasonOf, withTimeout } from "../../env
 import {
   type CallOptions,
   ClosedError,
-  driverError,
-  driverPart,
   type LeaseholdError,
   StoreMisconfiguredError,
   StoreUnavailableError,
 } from "../../lease/index.js";
+import { driverError, driverPart } from "../../store-kit/driver.js";
 import {
   DEFAULT_TIMEOUT_MS,
   decoderOf,

@@ -1,8 +1,8 @@
 /** A PostgreSQL server: by URL through the store's own pools, or through the user's pool. */
 
 import type { Env } from "../../env/index.js";
-import { driverError, driverPart } from "../../lease/index.js";
-import { openTls } from "../../lease/tls-connections.js";
+import { driverError, driverPart } from "../../store-kit/driver.js";
+import { openTls } from "../../store-kit/tls-connections.js";
 import type { RawBackend, Subscription } from "./connection.js";
 import { readAddress } from "./connection-address.js";
 import { Demotions } from "./connection-demotions.js";

@@ -8,9 +8,9 @@ import {
   refusedRequest,
   StoreMisconfiguredError,
   StoreUnavailableError,
-  serverProblem,
   sqlErrorOf,
 } from "../../lease/index.js";
+import { serverProblem } from "../../store-kit/connecting.js";
 
 export { failedOutcome };
 

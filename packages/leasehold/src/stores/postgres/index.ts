@@ -11,11 +11,11 @@ import {
   kindOf,
   type LeaseholdError,
   type LeaseStore,
-  openServer,
-  pathProblem,
   StoreMisconfiguredError,
 } from "../../lease/index.js";
 import type { OnceStore } from "../../once/port.js";
+import { openServer } from "../../store-kit/opening-server.js";
+import { pathProblem } from "../../store-kit/url-parameters.js";
 import type { TaskStore } from "../../tasks/port.js";
 import type { ScheduleStore } from "../../tasks/schedules/port.js";
 import type { Diagnosis, MigrationStep, QueuedWaiter } from "../source.js";

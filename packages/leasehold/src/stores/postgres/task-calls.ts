@@ -12,10 +12,9 @@ import {
   type CallOptions,
   ClosedError,
   type Failed,
-  type Merging,
-  oncePerGrant,
   StoreUnavailableError,
 } from "../../lease/index.js";
+import { type Merging, oncePerGrant } from "../../store-kit/index.js";
 import type { TaskGrant, TaskKey } from "../../tasks/port.js";
 import { isTaskId } from "../../tasks/record.js";
 import { DEFAULT_TIMEOUT_MS, type Parameter, type Sql } from "./connection.js";

@@ -1,12 +1,12 @@
 /** The parameters that a `postgres://` URL may have, with their values, and which of them contradict each other. */
+import { InvalidOptionError } from "../../lease/index.js";
 import {
   anyText,
   filePath,
-  InvalidOptionError,
   oneOf,
   type ParameterTable,
   wholeNumber,
-} from "../../lease/index.js";
+} from "../../store-kit/url-parameters.js";
 
 /** Read here, and not passed on. */
 export const OWN_PARAMETERS: ParameterTable = { schema: anyText, watch: oneOf("poll") };

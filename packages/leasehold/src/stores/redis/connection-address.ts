@@ -2,15 +2,14 @@
  * Parses the address of Redis from a URL: `redis://user:password@host:port/database`, the nodes of a cluster separated
  * by commas, or `redis+sentinel://user:password@sentinel:port,sentinel2/name/database`.
  */
+import { InvalidOptionError, StoreMisconfiguredError } from "../../lease/index.js";
+import { TLS_PARAMETERS, type TlsFiles, tlsFilesOf } from "../../store-kit/tls.js";
 import {
   anyText,
-  InvalidOptionError,
   oneOf,
   type ParameterTable,
   readParameters,
-  StoreMisconfiguredError,
-} from "../../lease/index.js";
-import { TLS_PARAMETERS, type TlsFiles, tlsFilesOf } from "../../lease/tls.js";
+} from "../../store-kit/url-parameters.js";
 
 export const FORMATS = ["redlock", "redis-semaphore"] as const;
 /** The clients whose locks Leasehold contends with. */

@@ -2,8 +2,9 @@
  * The interface to ioredis: the parts that the store uses, how it opens connections, and which features
  * it disables.
  */
-import { checkNotPromise, driverError, driverPart, InvalidOptionError } from "../../lease/index.js";
-import { openTls, readTls } from "../../lease/tls-connections.js";
+import { checkNotPromise, InvalidOptionError } from "../../lease/index.js";
+import { driverError, driverPart } from "../../store-kit/driver.js";
+import { openTls, readTls } from "../../store-kit/tls-connections.js";
 import type { Address, RedisAddress } from "./connection-address.js";
 
 /** One ioredis connection. */

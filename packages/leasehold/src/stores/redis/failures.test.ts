@@ -3,7 +3,7 @@ import { Redis } from "ioredis";
 import { expect, it, onTestFinished } from "vitest";
 import { endAll } from "../../../../../tests/support/processes/processes.js";
 import { newAuthority } from "../../../../../tests/support/server/certificates.js";
-import type { TlsFiles } from "../../lease/tls.js";
+import type { TlsFiles } from "../../store-kit/tls.js";
 import { driverByAddress } from "./connection-driver.js";
 import { storeError } from "./failures.js";
 

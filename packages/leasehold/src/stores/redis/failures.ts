@@ -8,9 +8,8 @@ import {
   refusedRequest,
   StoreMisconfiguredError,
   StoreUnavailableError,
-  serverProblem,
-  TLS_REMEDIES,
 } from "../../lease/index.js";
+import { serverProblem, TLS_REMEDIES } from "../../store-kit/connecting.js";
 
 export { failedOutcome };
 

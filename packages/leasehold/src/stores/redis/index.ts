@@ -1,14 +1,8 @@
 /** Leases in Redis (6.2 or later) or Valkey: a single server, a cluster, or the user's client. */
 
 import type { Env } from "../../env/index.js";
-import {
-  checkMethods,
-  checkObject,
-  checkUrl,
-  type ExpectedServer,
-  InvalidOptionError,
-  openServer,
-} from "../../lease/index.js";
+import { checkMethods, checkObject, checkUrl, InvalidOptionError } from "../../lease/index.js";
+import { type ExpectedServer, openServer } from "../../store-kit/opening-server.js";
 import type { LeaseStores, StoreSource } from "../source.js";
 import { CompatibilityLeaseStore } from "./compatibility.js";
 import { COMPATIBILITY_SCRIPTS } from "./compatibility-scripts.js";

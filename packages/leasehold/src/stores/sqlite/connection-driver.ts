@@ -1,6 +1,7 @@
 /** The SQLite that this process has: that of Node from version 22.13 on, else the one inside the package libsql. */
 import { propertyOf, reasonOf } from "../../env/index.js";
-import { driverError, StoreMisconfiguredError } from "../../lease/index.js";
+import { StoreMisconfiguredError } from "../../lease/index.js";
+import { driverError } from "../../store-kit/driver.js";
 
 export interface Statement {
   get(...values: readonly Value[]): unknown;

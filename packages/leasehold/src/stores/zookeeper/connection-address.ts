@@ -6,10 +6,7 @@ import {
   checkArray,
   checkInteger,
   InvalidOptionError,
-  type ParameterTable,
-  readParameters,
   StoreMisconfiguredError,
-  wholeNumber,
 } from "../../lease/index.js";
 import {
   checkCertificates,
@@ -17,7 +14,12 @@ import {
   type TlsFiles,
   type TlsOptions,
   tlsFilesOf,
-} from "../../lease/tls.js";
+} from "../../store-kit/tls.js";
+import {
+  type ParameterTable,
+  readParameters,
+  wholeNumber,
+} from "../../store-kit/url-parameters.js";
 
 /** Options of `zookeeper()`. */
 export interface ZooKeeperOptions {

@@ -14,8 +14,9 @@
 import { isIP } from "node:net";
 import { connect } from "node:tls";
 import { reasonOf } from "../../env/index.js";
-import { driverError, driverPart, StoreMisconfiguredError } from "../../lease/index.js";
-import type { SecureContext } from "../../lease/tls-connections.js";
+import { StoreMisconfiguredError } from "../../lease/index.js";
+import { driverError, driverPart } from "../../store-kit/driver.js";
+import type { SecureContext } from "../../store-kit/tls-connections.js";
 import { hostAndPort } from "./connection-address.js";
 
 export interface Stat {

@@ -6,7 +6,8 @@
  * connection-lifetime.ts). It also detects a silent server, which the driver does not.
  */
 import { type Env, nextTurn, type Timer } from "../../env/index.js";
-import { StoreMisconfiguredError, serverProblem } from "../../lease/index.js";
+import { StoreMisconfiguredError } from "../../lease/index.js";
+import { serverProblem } from "../../store-kit/connecting.js";
 import {
   type ClientOptions,
   connectByTls,

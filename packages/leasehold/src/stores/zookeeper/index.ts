@@ -1,7 +1,8 @@
 /** Leases in ZooKeeper, in the layout of Curator's lock recipes. */
 import type { Env } from "../../env/index.js";
-import { checkObject, type ExpectedServer, openServer } from "../../lease/index.js";
-import { openTls } from "../../lease/tls-connections.js";
+import { checkObject } from "../../lease/index.js";
+import { type ExpectedServer, openServer } from "../../store-kit/opening-server.js";
+import { openTls } from "../../store-kit/tls-connections.js";
 import type { LeaseStores, StoreSource } from "../source.js";
 import {
   checkOptions,
@@ -19,7 +20,7 @@ import { ZooKeeperLeaseStore } from "./store.js";
 import { aclsOf, Talk } from "./transactions.js";
 import { Watches } from "./watch.js";
 
-export type { TlsOptions } from "../../lease/tls.js";
+export type { TlsOptions } from "../../store-kit/tls.js";
 export type { ZooKeeperOptions } from "./connection-address.js";
 
 const DEFAULT_OPEN_TIMEOUT_MS = 5_000;

@@ -1,7 +1,7 @@
 /** The grants of this client, as it knows them. */
 import { grantIdOf } from "../../env/index.js";
 import type { AcquireRequest, Grant, Key, LeaseRecord } from "../../lease/index.js";
-import type { Own } from "../../lease/own.js";
+import type { Own } from "../../store-kit/own.js";
 import { contenderOf, contenderPrefix, type Paths } from "./keys.js";
 import type { ContenderRecord } from "./records.js";
 import { type Call, type Contender, grantOf, type LockState, type Talk } from "./transactions.js";

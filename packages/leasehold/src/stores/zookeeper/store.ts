@@ -3,7 +3,7 @@
 import { type Env, SerialExecutor } from "../../env/index.js";
 import type * as port from "../../lease/index.js";
 import { ClosedError, StoreUnavailableError } from "../../lease/index.js";
-import { Own } from "../../lease/own.js";
+import { Own } from "../../store-kit/own.js";
 import type { Session } from "./connection-session.js";
 import { AGAIN, type Again, Deciding, revoke } from "./decide.js";
 import { failedOutcome, storeError, Unanswered } from "./failures.js";

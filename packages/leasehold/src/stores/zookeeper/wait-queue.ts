@@ -25,8 +25,8 @@
 
 import { type Clock, grantIdOf } from "../../env/index.js";
 import { type AcquireRequest, type Grant, type Key, waiterOf } from "../../lease/index.js";
-import type { Own } from "../../lease/own.js";
-import { Sightings } from "../../lease/sightings.js";
+import type { Own } from "../../store-kit/own.js";
+import { Sightings } from "../../store-kit/sightings.js";
 import { exact } from "./connection-driver.js";
 import { contenderOf, inOrder, waiterPrefix } from "./keys.js";
 import { encode } from "./records.js";

@@ -3,9 +3,8 @@
  * also run elsewhere may import this file.
  */
 import { reasonOf } from "../env/index.js";
+import { StoreMisconfiguredError, withoutUndefined } from "../lease/index.js";
 import { damagedCertificate } from "./connecting.js";
-import { StoreMisconfiguredError } from "./errors.js";
-import { withoutUndefined } from "./options.js";
 import type { TlsFiles, TlsOptions } from "./tls.js";
 
 /**

@@ -1,5 +1,5 @@
 /** Ports to which fetch never connects, in browsers as in Node: https://fetch.spec.whatwg.org/#port-blocking. */
-import { InvalidOptionError } from "./errors.js";
+import { InvalidOptionError } from "../lease/index.js";
 
 const BLOCKED: ReadonlySet<number> = new Set([
   1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { RenewOutcome, RenewRequest } from "./port.js";
+import type { RenewOutcome, RenewRequest } from "../lease/port.js";
 import { grantText, longest, oncePerGrant } from "./rounds.js";
 
 describe("requests of grants", () => {

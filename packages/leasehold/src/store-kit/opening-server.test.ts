@@ -2,8 +2,8 @@
 import { createServer } from "node:http";
 import { type AddressInfo, createServer as createSocketServer, type Server } from "node:net";
 import { expect, it, onTestFinished } from "vitest";
+import { StoreMisconfiguredError, StoreUnavailableError } from "../lease/errors.js";
 import { manualEnv } from "../testing/index.js";
-import { StoreMisconfiguredError, StoreUnavailableError } from "./errors.js";
 import { checkServer, expectedHttp, OtherServerError, openServer } from "./opening-server.js";
 
 async function addressOf(server: Server) {

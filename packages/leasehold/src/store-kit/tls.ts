@@ -1,6 +1,5 @@
 /** Certificates of one's own for TLS: PEM files that a store's URL names, or options. */
-import { InvalidOptionError } from "./errors.js";
-import { checkObject, checkOptional } from "./options.js";
+import { checkObject, checkOptional, InvalidOptionError } from "../lease/index.js";
 import { filePath, oneOf, type ParameterTable } from "./url-parameters.js";
 
 /** Certificates for the connections of a store, each as the text of a PEM file. */

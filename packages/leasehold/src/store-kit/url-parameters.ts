@@ -1,5 +1,5 @@
 /** The parameters of a store's URL: a misspelt name or value would have no effect, unnoticed. */
-import { InvalidOptionError } from "./errors.js";
+import { InvalidOptionError } from "../lease/index.js";
 
 /** More changes than this make another word of it. */
 const FARTHEST = 3;

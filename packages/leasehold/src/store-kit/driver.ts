@@ -3,7 +3,7 @@
  * bundlers then only warn of a package that is not installed, and the bundle can do without it.
  */
 import { classOf, isError, propertyOf, reasonOf } from "../env/index.js";
-import { StoreMisconfiguredError } from "./errors.js";
+import { StoreMisconfiguredError } from "../lease/index.js";
 
 /** The messages of Node, Bun, Deno, bundlers and Jest. */
 const NOT_FOUND =

@@ -1,6 +1,6 @@
 /** Opening a store at an address: a server of another kind is reported as such, and soon. */
 import { type Address, type Env, otherProtocolAt, type Protocol } from "../env/index.js";
-import { LeaseholdError, StoreMisconfiguredError } from "./errors.js";
+import { LeaseholdError, StoreMisconfiguredError } from "../lease/index.js";
 
 /** The server does not speak what the store needs. Which one it is instead, {@link openServer} asks. */
 export class OtherServerError extends StoreMisconfiguredError {}

@@ -3,7 +3,7 @@
  * one grant are sent as one.
  */
 import { zip } from "../env/index.js";
-import type { Grant, RenewOutcome, RenewRequest } from "./port.js";
+import type { Grant, RenewOutcome, RenewRequest } from "../lease/index.js";
 
 /** How several requests of one grant are sent as one. */
 export interface Merging<Request, Outcome> {
