@@ -140,13 +140,15 @@ async function decideRest<Asked extends Request, Outcome extends { readonly stat
           continue;
         }
         noteJoins(one);
-        const isFound = typeof result === "object" && "loaded" in result;
+        if (result === true) continue;
+        if (typeof result === "object" && !("loaded" in result)) {
+          amend(outcomes, decided, result);
+          continue;
+        }
+        if (result) found.set(nameOf(change), result);
         const isRefused = decided.every(({ index }) => outcomes[index]?.status === "held");
-        if (isFound) found.set(nameOf(change), result);
-        if (isFound || result === false) {
-          // A waiter has joined all the same: in the end its refusal is the answer, and it asks again.
-          if (!(isLast && isRefused)) unsaved.push(...decided);
-        } else if (result !== true) amend(outcomes, decided, result);
+        // A waiter has joined all the same: in the end its refusal is the answer, and it asks again.
+        if (!(isLast && isRefused)) unsaved.push(...decided);
       }
     } catch (error) {
       const failed = engine.failed(error);
@@ -158,11 +160,15 @@ async function decideRest<Asked extends Request, Outcome extends { readonly stat
     return unsaved;
   };
   let open: readonly Entry<Asked>[] = requests.map((request, index) => ({ request, index }));
+  /** Those requests by their keys; null: others are open now. */
+  let openGroups: readonly Group<Asked>[] | null = null;
   if (engine.guess) {
-    const guessed = byKey(open).flatMap((group): Readable<Asked, V>[] => {
-      const guess = engine.guess?.(toLoad(group));
-      return guess ? [{ group, ...guess }] : [];
-    });
+    openGroups = byKey(open);
+    const guessed: Readable<Asked, V>[] = [];
+    for (const group of openGroups) {
+      const guess = engine.guess(toLoad(group));
+      if (guess) guessed.push({ group, nowMs: guess.nowMs, loaded: guess.loaded });
+    }
     const { folded } = fold(guessed, outcomes, step);
     // Waiters would join in any case, behind a guess that fails.
     const changed = changesOf(folded, NONE).filter(
@@ -171,8 +177,11 @@ async function decideRest<Asked extends Request, Outcome extends { readonly stat
     const rests = new Set(changed.flatMap(({ decided }) => decided));
     // What is not written rests on a load.
     for (const entry of open) if (!rests.has(entry)) outcomes[entry.index] = null;
-    for (const { index } of await save(changed, false)) outcomes[index] = null;
-    open = open.filter(({ index }) => outcomes[index] === null);
+    if (changed.length > 0) {
+      for (const { index } of await save(changed, false)) outcomes[index] = null;
+      open = open.filter(({ index }) => outcomes[index] === null);
+      openGroups = null;
+    }
   }
   /** These requests need the queue of their key, which a lean statement may not load. */
   let later: readonly Entry<Asked>[] = [];
@@ -194,7 +203,8 @@ async function decideRest<Asked extends Request, Outcome extends { readonly stat
       open = begun.open;
       if (open.length === 0) break;
     }
-    const groups = byKey(open);
+    const groups = openGroups ?? byKey(open);
+    openGroups = null;
     const unknown = groups.filter(([{ request }]) => !found.has(nameOf(request)));
     let loaded = begun?.loaded;
     try {
@@ -292,7 +302,8 @@ function amend<Asked, Outcome extends { readonly status: string }>(
 }
 
 /**
- * Returns what is to be saved of a key, as a plain object, which an engine may copy; null: nothing.
+ * Returns what is to be saved of a key, as a plain object, which an engine may copy; null: nothing. Written out, as each
+ * object that is made by spreading costs more.
  * @param joined the lease id that has joined since the load: if it has the resource after all, only its own position goes
  */
 function changeOf<V>(key: KeyFold<V>, joined: string | undefined): Change<V> | null {
@@ -301,8 +312,17 @@ function changeOf<V>(key: KeyFold<V>, joined: string | undefined): Change<V> | n
   if (joined !== undefined && record === null) return null;
   const joins = joined === undefined ? key.joins : [];
   const withdrawn = joined === undefined || joined === served ? key.withdrawn : [joined];
-  const change = { namespace, resource, version, record, changesGrant };
-  return { ...change, joins, served, withdrawn, wakes };
+  return {
+    namespace,
+    resource,
+    version,
+    record,
+    changesGrant,
+    joins,
+    served,
+    withdrawn,
+    wakes,
+  };
 }
 
 /** The same where no one else changes the keys meanwhile: each request is decided on what those before it have saved. */

@@ -48,6 +48,7 @@ export function byKey<Asked extends Request>(
 
 export function toLoad<Asked extends Request>(group: Group<Asked>): KeyToLoad {
   const { namespace, resource } = group[0].request;
-  const ids = group.flatMap(({ request: { leaseId } }) => (leaseId === undefined ? [] : [leaseId]));
+  const ids: string[] = [];
+  for (const { request } of group) if (request.leaseId !== undefined) ids.push(request.leaseId);
   return { namespace, resource, leaseIds: ids.length > 1 ? [...new Set(ids)] : ids };
 }

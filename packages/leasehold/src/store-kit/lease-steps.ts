@@ -48,10 +48,11 @@ export function acquireStep(
     }
     key.write(record);
     if (outcome.status === "held") {
-      const { remainingMs } = outcome;
+      const { status, holder, grantId, remainingMs: heldMs, ahead } = outcome;
       // The end of another program's lock may not be known.
-      const isKnown = remainingMs !== null && Number.isFinite(remainingMs);
-      return { ...outcome, remainingMs: isKnown ? wholeMs(remainingMs) : null };
+      const remainingMs = heldMs === null || !Number.isFinite(heldMs) ? null : wholeMs(heldMs);
+      const held = { status, holder, grantId, remainingMs };
+      return ahead === undefined ? held : { ...held, ahead };
     }
     if (outcome.status !== "acquired") return outcome;
     if (record === before) return withTerm(key.trusted(outcome), nowMs, textOf);

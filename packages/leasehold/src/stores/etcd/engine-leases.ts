@@ -31,8 +31,10 @@ export interface EngineLease {
 export class EngineLeases {
   readonly #client: EtcdClient;
   readonly #clock: Clock;
-  /** The current engine lease for each TTL in whole seconds, possibly still being granted. */
-  readonly #current = new Map<number, Promise<EngineLease>>();
+  /** The current engine lease for each TTL in whole seconds. */
+  readonly #current = new Map<number, EngineLease>();
+  /** Those that are being granted, by the same. */
+  readonly #granting = new Map<number, Promise<EngineLease>>();
   /** Expiry of all granted engine leases that may still be alive, by id. */
   readonly #ends = new Map<string, number>();
   #sweptMs = -Infinity;
@@ -56,26 +58,28 @@ export class EngineLeases {
    * @throws CallFailure; no key has changed then
    */
   async take(ttlMs: number, deadlineMs: number): Promise<EngineLease> {
-    const seconds = Math.max(this.#minSeconds, Math.ceil(ttlMs / 1_000));
+    const current = this.current(ttlMs);
+    if (current) return current;
+    const seconds = this.#secondsOf(ttlMs);
     const untilMs = this.#clock.monotonic() + seconds * 1_000;
     for (;;) {
-      const current = this.#current.get(seconds) ?? this.#next(seconds, deadlineMs);
-      const lease = await current;
+      const lease = await (this.#granting.get(seconds) ?? this.#next(seconds, deadlineMs));
       if (lease.endsMs >= untilMs) return lease;
-      if (this.#current.get(seconds) === current) this.#current.delete(seconds);
     }
+  }
+
+  /** Returns what {@link take} would without a call; null: it would have to call. */
+  current(ttlMs: number): EngineLease | null {
+    const seconds = this.#secondsOf(ttlMs);
+    const lease = this.#current.get(seconds);
+    return lease && lease.endsMs >= this.#clock.monotonic() + seconds * 1_000 ? lease : null;
   }
 
   /** Forgets an engine lease that the server no longer knows: it was revoked, or it ended meanwhile. */
   forget(ids: readonly string[]): void {
     for (const id of ids) this.#ends.delete(id);
-    for (const [seconds, current] of this.#current) {
-      const drop = ({ id }: EngineLease) => {
-        if (ids.includes(id) && this.#current.get(seconds) === current) {
-          this.#current.delete(seconds);
-        }
-      };
-      void current.then(drop, () => {});
+    for (const [seconds, { id }] of this.#current) {
+      if (ids.includes(id)) this.#current.delete(seconds);
     }
   }
 
@@ -102,13 +106,20 @@ export class EngineLeases {
     return Math.max(0, Number(TTL ?? 0)) * 1_000;
   }
 
-  #next(seconds: number, deadlineMs: number): Promise<EngineLease> {
-    const next = this.#grant(seconds, deadlineMs);
-    this.#current.set(seconds, next);
-    next.catch(() => {
-      if (this.#current.get(seconds) === next) this.#current.delete(seconds);
-    });
-    return next;
+  async #next(seconds: number, deadlineMs: number): Promise<EngineLease> {
+    const granting = this.#grant(seconds, deadlineMs);
+    this.#granting.set(seconds, granting);
+    try {
+      const lease = await granting;
+      this.#current.set(seconds, lease);
+      return lease;
+    } finally {
+      this.#granting.delete(seconds);
+    }
+  }
+
+  #secondsOf(ttlMs: number): number {
+    return Math.max(this.#minSeconds, Math.ceil(ttlMs / 1_000));
   }
 
   async #grant(seconds: number, deadlineMs: number): Promise<EngineLease> {

@@ -31,6 +31,7 @@ export class Place {
   readonly record: string;
   readonly #prefix: string;
   readonly #key: Key;
+  #escaped: string | undefined;
 
   constructor(prefix: string, key: Key) {
     this.#prefix = prefix;
@@ -56,7 +57,8 @@ export class Place {
   }
 
   get #folder(): string {
-    return `${escapeName(this.#key.resource)}/`;
+    this.#escaped ??= `${escapeName(this.#key.resource)}/`;
+    return this.#escaped;
   }
 }
 

@@ -14,7 +14,7 @@
  * acquire might meet a lock of etcd's own clients, which leaves the record unchanged: its outcome stays unknown.
  */
 import { chunked, isoTime, zip } from "../../env/index.js";
-import { type Failed, MOST_AWAITED } from "../../lease/index.js";
+import type { Failed } from "../../lease/index.js";
 import type {
   Change,
   Engine,
@@ -32,30 +32,22 @@ import { CallFailure, failedOutcome } from "./failures.js";
 import type { Place } from "./keys.js";
 import { KnownEntries } from "./known-entries.js";
 import { type Asked, askedFor, entryIn, loadedOf, readingOf, type Version } from "./lease-load.js";
-import { entryAfter, lockChange, operationOf, type Prepared, writtenOf } from "./lease-save.js";
+import {
+  entryAfter,
+  lockChange,
+  MOST_LEAVING,
+  MOST_OPERATIONS,
+  operationOf,
+  type Prepared,
+  shared,
+  type TimeText,
+  writtenOf,
+} from "./lease-save.js";
 import { type Entry, excludesOthers, type GrantRecord, NOTHING } from "./records.js";
 import { countBefore, deleteWaiter, findWaiter, putWaiter, type Waiter } from "./wait-queue.js";
 
-/** etcd's default limit of operations in a transaction (--max-txn-ops). */
-const MOST_OPERATIONS = 128;
 /** A record, the locks, the queue, and queue positions. */
 const MOST_READS = Math.floor(MOST_OPERATIONS / 7);
-/** Waiters that leave by themselves with a change; more of them leave before it. */
-const MOST_LEAVING = 4;
-/**
- * The operations of a nested transaction count in addition to those beside it: a record, a lock, a bell, the keys of two waiters that
- * are served or join, the waiters passed over, and the keys of those that leave.
- */
-const MOST_CHANGES = MOST_OPERATIONS - 7 - MOST_AWAITED - 2 * MOST_LEAVING;
-/**
- * Parsing a transaction's JSON takes etcd much longer than committing it, and uses one processor each.
- * So more changes than this are split between two transactions.
- */
-const ENOUGH_CHANGES = 32;
-/** etcd refuses requests above 1.5 MiB by default (--max-request-bytes), with all changes in them. */
-const MOST_CHARACTERS = 1_000_000;
-/** A change has so many characters without its metadata. A character of metadata may have six: JSON writes a control character so. */
-const [CHANGE_CHARACTERS, METADATA_CHARACTERS] = [2_000, 6];
 
 export class EtcdEngine implements Engine<Version> {
   readonly #client: EtcdClient;
@@ -81,18 +73,14 @@ export class EtcdEngine implements Engine<Version> {
     const nowMs = this.#nowMs();
     const { owner, record, waiters } = entry;
     const leftMs = owner ? this.#leases.knownMs(owner.lease) : null;
-    // What is promised counts from what is left.
-    if (owner && leftMs === null && isOf(key, record)) return null;
-    const loaded = loadedOf(
-      { ...asked, entry, changes, nowMs },
-      {
-        leftMs,
-        freeForMs: this.#freeForMs(asked, entry, nowMs),
-        waitersMs: new Map(),
-        aheadOf: () => waiters.first.length,
-      },
-    );
-    return { nowMs, loaded };
+    // What others hold changes nothing, and what is promised counts from what is left.
+    if (owner && (leftMs === null || !isOf(key, record))) return null;
+    const { place } = asked;
+    const freeForMs = this.#freeForMs(asked, entry, nowMs);
+    const aheadOf = () => waiters.first.length;
+    const version = { place, key, entry, changes, nowMs };
+    const terms = { leftMs, freeForMs, waitersMs: NO_TERMS, aheadOf };
+    return { nowMs, loaded: loadedOf(version, terms) };
   }
 
   async load(
@@ -115,15 +103,23 @@ export class EtcdEngine implements Engine<Version> {
     timeoutMs: number,
   ): Promise<SaveResult<Version>[]> {
     const deadlineMs = this.#nowMs() + timeoutMs;
-    const prepared = await Promise.all(changes.map((change) => this.#prepare(change, deadlineMs)));
-    const results = new Map<Change<Version>, SaveResult<Version>>();
+    const textAt = times(this.#client.connection.env.clock.wall());
     const ready: Prepared[] = [];
-    for (const [change, one] of zip(changes, prepared)) {
-      if ("status" in one) results.set(change, one);
-      else ready.push(one);
+    const preparing = changes.flatMap((change) => {
+      const prepared = this.#prepareNow(change, textAt);
+      if (prepared) ready.push(prepared);
+      return prepared ? [] : [this.#prepare(change, textAt, deadlineMs)];
+    });
+    const results = new Map<Change<Version>, SaveResult<Version>>();
+    for (const prepared of preparing.length === 0 ? NONE : await Promise.all(preparing)) {
+      if ("failed" in prepared) results.set(prepared.change, prepared.failed);
+      else ready.push(prepared);
     }
+    const shares = shared(ready);
+    // Most of the time all are sent at once, in their order.
+    if (preparing.length === 0 && shares.length === 1) return this.#send(ready, deadlineMs);
     await Promise.all(
-      shared(ready).map(async (some) => {
+      shares.map(async (some) => {
         const saved = await this.#send(some, deadlineMs);
         for (const [{ change }, result] of zip(some, saved)) results.set(change, result);
       }),
@@ -159,8 +155,27 @@ export class EtcdEngine implements Engine<Version> {
     }
   }
 
+  /** What most changes take: no call, and so no promise, which costs as much as the decision. Null: it takes more. */
+  #prepareNow(change: Change<Version>, textAt: TimeText): Prepared | null {
+    const { record, version, joins, withdrawn } = change;
+    if (joins.length > 0 || withdrawn.length > MOST_LEAVING) return null;
+    const lock = lockChange(change);
+    const written = writtenOf(change, lock === "freed", textAt);
+    let lease: EngineLease | null = null;
+    if (record && (lock === "granted" || lock === "renewed")) {
+      const beforeMs = version.entry.record?.ttlMs ?? 0;
+      lease = this.#leases.current(record.ttlMs);
+      if (!lease || (lock === "renewed" && lease.ttlMs < beforeMs)) return null;
+    }
+    return { change, lease, leftMs: null, joins: NONE, withdrawn, record: written };
+  }
+
   /** Takes the engine leases of a change. */
-  async #prepare(change: Change<Version>, deadlineMs: number): Promise<Prepared | Failed> {
+  async #prepare(
+    change: Change<Version>,
+    textAt: TimeText,
+    deadlineMs: number,
+  ): Promise<Prepared | Unprepared> {
     const { record, version } = change;
     const { clock } = this.#client.connection.env;
     const lock = lockChange(change);
@@ -180,13 +195,12 @@ export class EtcdEngine implements Engine<Version> {
         }
       }
       const waiting = await this.#waiting(change, deadlineMs);
-      const wallMs = clock.wall();
-      const written = writtenOf(change, lock === "freed", (inMs) => isoTime(wallMs + inMs));
+      const written = writtenOf(change, lock === "freed", textAt);
       return { change, lease, leftMs, ...waiting, record: written };
     } catch (error) {
       // Most of these calls concern only engine leases: no key has changed. But some of many waiters may have joined, or left.
       const isAlone = change.joins.length <= 1 && change.withdrawn.length <= MOST_LEAVING;
-      return failedOutcome(error, isAlone ? "no" : "maybe");
+      return { change, failed: failedOutcome(error, isAlone ? "no" : "maybe") };
     }
   }
 
@@ -219,13 +233,18 @@ export class EtcdEngine implements Engine<Version> {
     try {
       const operations = some.map(operationOf);
       const { responses, revision } = await this.#transaction(operations, false, deadlineMs);
-      return await Promise.all(
-        some.map(async (one, at) => {
-          const { response_txn: part } = responses[at] ?? {};
-          if (part?.succeeded) return this.#saved(one, revision);
-          return this.#found(one, part?.responses ?? [], revision, deadlineMs);
-        }),
-      );
+      const results: SaveResult<Version>[] = [];
+      const finding = some.flatMap((one, at) => {
+        const { response_txn: part } = responses[at] ?? {};
+        if (part?.succeeded) {
+          results[at] = this.#saved(one, revision);
+          return [];
+        }
+        const found = this.#found(one, part?.responses ?? [], revision, deadlineMs);
+        return [found.then((result) => (results[at] = result))];
+      });
+      await Promise.all(finding);
+      return results;
     } catch (error) {
       for (const { change } of some) this.#known.delete(change.version.place.record);
       if (error instanceof CallFailure && error.reason === "noLease") {
@@ -288,24 +307,19 @@ export class EtcdEngine implements Engine<Version> {
       : isOf(asked.key, record)
         ? await this.#leases.remainingMs(entry.owner.lease, deadlineMs)
         : this.#leases.knownMs(entry.owner.lease);
-    const own = leaseIds.flatMap((leaseId) => findWaiter(waiters, leaseId) ?? []);
+    const freeForMs = this.#freeForMs(asked, entry, nowMs);
+    const { place, key } = asked;
+    const version = { place, key, entry, changes: 0, nowMs };
+    const own =
+      waiters.count === 0 ? NONE : leaseIds.flatMap((id) => findWaiter(waiters, id) ?? []);
+    if (own.length === 0) return loadedOf(version, { leftMs, freeForMs, ...NO_WAITERS });
+    const behind = own.filter((one) => !waiters.first.includes(one));
     const [waitersMs, ahead] = await Promise.all([
       this.#waitersMs(own, deadlineMs),
-      this.#ahead(
-        asked,
-        own.filter((one) => !waiters.first.includes(one)),
-        deadlineMs,
-      ),
+      this.#ahead(asked, behind, deadlineMs),
     ]);
-    return loadedOf(
-      { ...asked, entry, changes: 0, nowMs },
-      {
-        leftMs,
-        freeForMs: this.#freeForMs(asked, entry, nowMs),
-        waitersMs,
-        aheadOf: (leaseId) => ahead.get(leaseId) ?? waiters.first.length,
-      },
-    );
+    const aheadOf = (leaseId: string) => ahead.get(leaseId) ?? waiters.first.length;
+    return loadedOf(version, { leftMs, freeForMs, waitersMs, aheadOf });
   }
 
   async #waitersMs(
@@ -352,6 +366,26 @@ export class EtcdEngine implements Engine<Version> {
 
 /** Nothing is stored, and the next conflict reads. */
 const GUESS = { entry: NOTHING, changes: 2 };
+const NONE: readonly never[] = [];
+const NO_TERMS: ReadonlyMap<string, number> = new Map();
+/** None of the requests waits. */
+const NO_WAITERS = { waitersMs: NO_TERMS, aheadOf: () => 0 };
+
+/** A change whose engine leases cannot be had. */
+interface Unprepared {
+  readonly change: Change<Version>;
+  readonly failed: Failed;
+}
+
+/** Changes of one batch share most of their times. */
+function times(wallMs: number): TimeText {
+  const texts = new Map<number, string>();
+  return (inMs) => {
+    let text = texts.get(inMs);
+    if (text === undefined) texts.set(inMs, (text = isoTime(wallMs + inMs)));
+    return text;
+  };
+}
 
 /** Whether requests are about this grant: by its lease id, or as operators, who name none. */
 function isOf({ leaseIds }: KeyToLoad, record: GrantRecord | null): boolean {
@@ -362,25 +396,4 @@ function isOf({ leaseIds }: KeyToLoad, record: GrantRecord | null): boolean {
 function leasesOf({ lease, joins }: Prepared): string[] {
   const own = lease ? [lease.id] : [];
   return [...own, ...joins.map((one) => one.lease)];
-}
-
-/** The changes of each transaction: half of them, fewer if those were too many or too large. */
-function shared(changes: readonly Prepared[]): Prepared[][] {
-  const half = Math.max(ENOUGH_CHANGES, Math.ceil(changes.length / 2));
-  const most = Math.min(MOST_CHANGES, half);
-  const shares: Prepared[][] = [];
-  let characters = 0;
-  for (const change of changes) {
-    const { record } = change;
-    const more = CHANGE_CHARACTERS + METADATA_CHARACTERS * (record?.metadata?.length ?? 0);
-    const share = shares.at(-1);
-    if (share && share.length < most && characters + more <= MOST_CHARACTERS) {
-      share.push(change);
-      characters += more;
-    } else {
-      shares.push([change]);
-      characters = more;
-    }
-  }
-  return shares;
 }

@@ -2,7 +2,7 @@
  * One change as a nested transaction: it compares everything that the decision rests on, and reads if that has changed. Waiters
  * join in either case.
  */
-import type { LeaseRecord } from "../../lease/index.js";
+import { type LeaseRecord, MOST_AWAITED } from "../../lease/index.js";
 import type { Change } from "../../store-kit/index.js";
 import type { Operation } from "./connection-api.js";
 import type { EngineLease } from "./engine-leases.js";
@@ -20,6 +20,24 @@ import {
   without,
 } from "./wait-queue.js";
 
+/** etcd's default limit of operations in a transaction (--max-txn-ops). */
+export const MOST_OPERATIONS = 128;
+/** Waiters that leave by themselves with a change; more of them leave before it. */
+export const MOST_LEAVING = 4;
+/**
+ * The operations of a nested transaction count in addition to those beside it: a record, a lock, a bell, the keys of two waiters that
+ * are served or join, the waiters passed over, and the keys of those that leave.
+ */
+const MOST_CHANGES = MOST_OPERATIONS - 7 - MOST_AWAITED - 2 * MOST_LEAVING;
+/**
+ * Parsing a transaction's JSON takes etcd much longer than committing it, and uses one processor each.
+ * So more changes than this are split between two transactions.
+ */
+const ENOUGH_CHANGES = 32;
+/** etcd refuses requests above 1.5 MiB by default (--max-request-bytes), with all changes in them. */
+const MOST_CHARACTERS = 1_000_000;
+/** A change has so many characters without its metadata. A character of metadata may have six: JSON writes a control character so. */
+const [CHANGE_CHARACTERS, METADATA_CHARACTERS] = [2_000, 6];
 /** After this many consecutive changes by this client, the next one expects no other writer. */
 const UNDISTURBED = 3;
 
@@ -37,6 +55,9 @@ export interface Prepared {
   readonly leftMs: number | null;
 }
 
+/** The time in so many milliseconds by a client's wall clock, for people. */
+export type TimeText = (inMs: number) => string;
+
 /** What a change does to the lock key. */
 export function lockChange({ record, changesGrant, version }: Change<Version>) {
   if (record === null) return "kept";
@@ -48,7 +69,7 @@ export function lockChange({ record, changesGrant, version }: Change<Version>) {
 export function writtenOf(
   { record, changesGrant, version }: Change<Version>,
   isFreed: boolean,
-  textAt: (inMs: number) => string,
+  textAt: TimeText,
 ): GrantRecord | null {
   if (record === null) return null;
   const { ttlMs, ended } = record;
@@ -60,10 +81,25 @@ export function writtenOf(
 
 function newGrant(
   { leaseId, holder, ttlMs, metadata }: LeaseRecord,
-  textAt: (inMs: number) => string,
+  textAt: TimeText,
 ): GrantRecord {
-  const times = { grantedAt: textAt(0), renewedAt: null, expiresAt: textAt(ttlMs) };
-  return { leaseId, holder, token: 0, ttlMs, ...times, ended: null, metadata };
+  return {
+    leaseId,
+    holder,
+    token: 0,
+    ttlMs,
+    grantedAt: textAt(0),
+    renewedAt: null,
+    expiresAt: textAt(ttlMs),
+    ended: null,
+    metadata,
+  };
+}
+
+/** Written out, as {@link newGrant}: each object that is made by spreading costs more. */
+function withToken(record: GrantRecord, token: number): GrantRecord {
+  const { leaseId, holder, ttlMs, grantedAt, renewedAt, expiresAt, ended, metadata } = record;
+  return { leaseId, holder, token, ttlMs, grantedAt, renewedAt, expiresAt, ended, metadata };
 }
 
 export function operationOf(prepared: Prepared): Operation {
@@ -99,12 +135,14 @@ export function entryAfter(prepared: Prepared, revision: number): Entry {
   const { place, entry: before } = change.version;
   const waiters = without(place, before.waiters, leaving(prepared));
   if (!record) return { ...before, waiters };
-  const token = record.token || revision;
-  const entry = { record: { ...record, token }, modRevision: revision, waiters };
-  if (lockChange(change) === "freed") return { ...entry, owner: null };
-  if (!lease) return { ...entry, owner: before.owner };
-  const { key, value } = lockOf(prepared, lease);
-  return { ...entry, owner: { key, createRevision: token, lease: lease.id, value } };
+  const written = record.token === 0 ? withToken(record, revision) : record;
+  let { owner } = before;
+  if (lockChange(change) === "freed") owner = null;
+  else if (lease) {
+    const { key, value } = lockOf(prepared, lease);
+    owner = { key, createRevision: written.token, lease: lease.id, value };
+  }
+  return { record: written, modRevision: revision, owner, waiters };
 }
 
 function lockOperations(prepared: Prepared): Operation[] {
@@ -148,4 +186,25 @@ function ringOf(change: Change<Version>): Ring {
   }
   if (record !== null && lockChange(change) !== "freed") return { given: [], deleted: [] };
   return ringing(place, { ...entry.waiters, first });
+}
+
+/** The changes of each transaction: half of them, fewer if those were too many or too large. */
+export function shared(changes: readonly Prepared[]): Prepared[][] {
+  const half = Math.max(ENOUGH_CHANGES, Math.ceil(changes.length / 2));
+  const most = Math.min(MOST_CHANGES, half);
+  const shares: Prepared[][] = [];
+  let characters = 0;
+  for (const change of changes) {
+    const { record } = change;
+    const more = CHANGE_CHARACTERS + METADATA_CHARACTERS * (record?.metadata?.length ?? 0);
+    const share = shares.at(-1);
+    if (share && share.length < most && characters + more <= MOST_CHARACTERS) {
+      share.push(change);
+      characters += more;
+    } else {
+      shares.push([change]);
+      characters = more;
+    }
+  }
+  return shares;
 }
