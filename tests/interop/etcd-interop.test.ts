@@ -59,6 +59,16 @@ describeEtcd("etcdctl and we", () => {
     await lock.end("SIGINT");
   });
 
+  it("an operator of ours does not end what `etcdctl lock` holds", async () => {
+    await open();
+    const lock = server.etcdctl("lock", name);
+    const key = await lock.until(({ out }) => out[0]);
+    const request = { namespace: "default", resource: name, free: "now" } as const;
+    expect(await stores.leases.revoke([request])).toEqual([{ status: "notHeld" }]);
+    expect(await keysOf(`${name}/`)).toEqual([key]);
+    await lock.end("SIGINT");
+  });
+
   it("we wait while `etcdctl lock` holds, and are woken when it is done", async () => {
     await open();
     const watching = new LeaseWatching(stores.leases, "default");

@@ -160,7 +160,7 @@ async function decideRest<Asked extends Request, Outcome extends { readonly stat
     return unsaved;
   };
   let open: readonly Entry<Asked>[] = requests.map((request, index) => ({ request, index }));
-  /** Those requests by their keys; null: others are open now. */
+  /** The open requests by their keys; null: they must be grouped anew. */
   let openGroups: readonly Group<Asked>[] | null = null;
   if (engine.guess) {
     openGroups = byKey(open);
@@ -201,6 +201,7 @@ async function decideRest<Asked extends Request, Outcome extends { readonly stat
       }
       for (const index of begun.joined) joined.add(index);
       open = begun.open;
+      openGroups = null;
       if (open.length === 0) break;
     }
     const groups = openGroups ?? byKey(open);
@@ -302,8 +303,8 @@ function amend<Asked, Outcome extends { readonly status: string }>(
 }
 
 /**
- * Returns what is to be saved of a key, as a plain object, which an engine may copy; null: nothing. Written out, as each
- * object that is made by spreading costs more.
+ * Returns what is to be saved of a key, as a plain object, which an engine may copy; null: nothing. It is written
+ * out, because an object that is made by spreading costs more.
  * @param joined the lease id that has joined since the load: if it has the resource after all, only its own position goes
  */
 function changeOf<V>(key: KeyFold<V>, joined: string | undefined): Change<V> | null {

@@ -33,7 +33,7 @@ export class EngineLeases {
   readonly #clock: Clock;
   /** The current engine lease for each TTL in whole seconds. */
   readonly #current = new Map<number, EngineLease>();
-  /** Those that are being granted, by the same. */
+  /** Engine leases that are still being granted, by their TTLs in whole seconds. */
   readonly #granting = new Map<number, Promise<EngineLease>>();
   /** Expiry of all granted engine leases that may still be alive, by id. */
   readonly #ends = new Map<string, number>();

@@ -155,7 +155,7 @@ export class EtcdEngine implements Engine<Version> {
     }
   }
 
-  /** What most changes take: no call, and so no promise, which costs as much as the decision. Null: it takes more. */
+  /** Prepares a change that needs no call, as most do, without a promise, which would cost as much. Null: it needs one. */
   #prepareNow(change: Change<Version>, textAt: TimeText): Prepared | null {
     const { record, version, joins, withdrawn } = change;
     if (joins.length > 0 || withdrawn.length > MOST_LEAVING) return null;

@@ -63,6 +63,16 @@ function storeOf(entry: Entry, terms: Partial<Terms> = {}) {
   return { ...operations, saved };
 }
 
+it.each([null, RECORD])("an operator ends no lock of another program", async (record) => {
+  const owner = { ...OWNER, createRevision: TOKEN + 1 };
+  for (const free of ["now", "atExpiry"] as const) {
+    const store = storeOf({ ...LIVE, record, owner });
+    const [outcome] = await store.revoke([{ ...KEY, free }]);
+    expect(outcome).toEqual({ status: "notHeld" });
+    expect(store.saved).toEqual([]);
+  }
+});
+
 it("a renewal tells why the lease is lost", async () => {
   const cases: [Entry, string][] = [
     [NOTHING, "gone"],

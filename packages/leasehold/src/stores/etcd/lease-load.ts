@@ -83,10 +83,15 @@ export function loadedOf(version: Version, terms: Terms): Loaded<Version> {
 
 const NEITHER = { ttlMs: 0, grantedAtMs: 0, renewedAtMs: null, metadata: null };
 
-function recordOf({ entry, nowMs }: Version, { leftMs, freeForMs }: Terms): LeaseRecord | null {
+function recordOf(
+  { entry, key, nowMs }: Version,
+  { leftMs, freeForMs }: Terms,
+): LeaseRecord | null {
   const { record, owner, waiters } = entry;
   const { token = 0 } = record ?? {};
   if (owner && !excludesOthers(entry)) {
+    // An operator, who names no lease id, ends no lock of another program.
+    if (key.leaseIds.length === 0) return null;
     const holder = foreignHolder(owner);
     const expiresAtMs = Number.POSITIVE_INFINITY;
     return { ...NEITHER, leaseId: "", holder, token, expiresAtMs, ended: null };

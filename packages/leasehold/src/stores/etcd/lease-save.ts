@@ -96,7 +96,7 @@ function newGrant(
   };
 }
 
-/** Written out, as {@link newGrant}: each object that is made by spreading costs more. */
+/** Returns the record with its token. It is written out, because an object that is made by spreading costs more. */
 function withToken(record: GrantRecord, token: number): GrantRecord {
   const { leaseId, holder, ttlMs, grantedAt, renewedAt, expiresAt, ended, metadata } = record;
   return { leaseId, holder, token, ttlMs, grantedAt, renewedAt, expiresAt, ended, metadata };
