@@ -103,7 +103,8 @@ export class EtcdEngine implements Engine<Version> {
     timeoutMs: number,
   ): Promise<SaveResult<Version>[]> {
     const deadlineMs = this.#nowMs() + timeoutMs;
-    const textAt = times(this.#client.connection.env.clock.wall());
+    const wallMs = this.#client.connection.env.clock.wall();
+    const textAt = (inMs: number) => isoTime(wallMs + inMs);
     const ready: Prepared[] = [];
     const preparing = changes.flatMap((change) => {
       const prepared = this.#prepareNow(change, textAt);
@@ -368,23 +369,13 @@ export class EtcdEngine implements Engine<Version> {
 const GUESS = { entry: NOTHING, changes: 2 };
 const NONE: readonly never[] = [];
 const NO_TERMS: ReadonlyMap<string, number> = new Map();
-/** None of the requests waits. */
+/** What is known of waiters where none of the requests waits. */
 const NO_WAITERS = { waitersMs: NO_TERMS, aheadOf: () => 0 };
 
 /** A change whose engine leases cannot be had. */
 interface Unprepared {
   readonly change: Change<Version>;
   readonly failed: Failed;
-}
-
-/** Changes of one batch share most of their times. */
-function times(wallMs: number): TimeText {
-  const texts = new Map<number, string>();
-  return (inMs) => {
-    let text = texts.get(inMs);
-    if (text === undefined) texts.set(inMs, (text = isoTime(wallMs + inMs)));
-    return text;
-  };
 }
 
 /** Whether requests are about this grant: by its lease id, or as operators, who name none. */
