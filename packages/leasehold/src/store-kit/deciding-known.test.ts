@@ -40,11 +40,17 @@ const held = (leaseId: string, expiresAtMs = 500): Loaded<number> => ({
 const found = (loaded: Loaded<number>, nowMs = 0): Found<number> => ({ nowMs, loaded });
 
 /** @param results of the saves, in order; then they succeed */
-function open(loaded: Loaded<number>, results: SaveResult<number>[] = [], guess?: Found<number>) {
+function open(
+  loaded: Loaded<number>,
+  results: SaveResult<number>[] = [],
+  guess?: Found<number> | ((resource: string) => Found<number>),
+) {
   const { clock } = manualEnv();
   const log: string[] = [];
   const engine: Engine<number> = {
-    ...(guess && { guess: () => guess }),
+    ...(guess && {
+      guess: ({ resource }) => (typeof guess === "function" ? guess(resource) : guess),
+    }),
     async load(keys) {
       log.push("load");
       return { nowMs: 0, keys: keys.map(() => loaded) };
@@ -73,6 +79,14 @@ it("answers nothing by a guess that is not saved", async () => {
   const { log, renew } = open(held("mine"), [], found(held("mine"), 500));
   expect(await renew([request("mine")])).toMatchObject([{ status: "renewed" }]);
   expect(log).toEqual(["load", "save on 2"]);
+});
+
+it("answers nothing by a guess that is not saved, beside one of the batch that is", async () => {
+  const guess = (resource: string) => found(held("mine"), resource === "r" ? 0 : 500);
+  const { log, renew } = open(held("mine"), [], guess);
+  const outcomes = await renew([request("mine"), { ...request("mine"), resource: "s" }]);
+  expect(outcomes).toMatchObject([{ status: "renewed" }, { status: "renewed" }]);
+  expect(log).toEqual(["save on 2", "load", "save on 2"]);
 });
 
 it("answers nothing by a guess that there was no time to save", async () => {
