@@ -160,8 +160,8 @@ export const STRANGERS_2 = [
     also: [
       {
         file: `${STORES}/etcd/engine-leases.ts`,
-        find: "    const lease = { id: answer.ID, ttlMs: grantedMs - SPARE_MS, endsMs: sentMs + grantedMs };\n    this.#ends.set(lease.id, lease.endsMs);\n    this.#sweep(sentMs);",
-        by: "    const nowMs = this.#clock.monotonic();\n    const lease = { id: answer.ID, ttlMs: grantedMs - SPARE_MS, endsMs: nowMs + grantedMs };\n    this.#ends.set(lease.id, lease.endsMs);\n    this.#sweep(nowMs);",
+        find: "    const lease = { id: answer.ID, ttlMs: grantedMs - SPARE_MS, endsMs: sentMs + grantedMs };\n    const latestMs = this.#clock.monotonic() + grantedMs;\n    this.#ends.set(lease.id, { earliestMs: lease.endsMs, latestMs });\n    this.#sweep(sentMs);",
+        by: "    const nowMs = this.#clock.monotonic();\n    const lease = { id: answer.ID, ttlMs: grantedMs - SPARE_MS, endsMs: nowMs + grantedMs };\n    const latestMs = lease.endsMs;\n    this.#ends.set(lease.id, { earliestMs: lease.endsMs, latestMs });\n    this.#sweep(nowMs);",
       },
     ],
   },

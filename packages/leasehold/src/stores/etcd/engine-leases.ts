@@ -28,6 +28,12 @@ export interface EngineLease {
   readonly endsMs: number;
 }
 
+/** Bounds of what is left of an engine lease. Whoever relies on it relies on no more than `mostMs`. */
+export interface LeftOfLease {
+  readonly leastMs: number;
+  readonly mostMs: number;
+}
+
 export class EngineLeases {
   readonly #client: EtcdClient;
   readonly #clock: Clock;
@@ -35,8 +41,8 @@ export class EngineLeases {
   readonly #current = new Map<number, EngineLease>();
   /** Engine leases that are still being granted, by their TTLs in whole seconds. */
   readonly #granting = new Map<number, Promise<EngineLease>>();
-  /** Expiry of all granted engine leases that may still be alive, by id. */
-  readonly #ends = new Map<string, number>();
+  /** When the granted engine leases that may still be alive end, at the earliest and at the latest, by id. */
+  readonly #ends = new Map<string, { readonly earliestMs: number; readonly latestMs: number }>();
   #sweptMs = -Infinity;
   /** The shortest TTL that the server grants, minus the margin. */
   #minSeconds = 0;
@@ -85,8 +91,21 @@ export class EngineLeases {
 
   /** Returns a lower bound of the remaining time of a known engine lease, by this process's clock. */
   knownMs(id: string): number | null {
-    const endsMs = this.#ends.get(id);
-    return endsMs === undefined ? null : Math.max(0, endsMs - this.#clock.monotonic());
+    const ends = this.#ends.get(id);
+    return ends === undefined ? null : Math.max(0, ends.earliestMs - this.#clock.monotonic());
+  }
+
+  /** Whether a key lasts as long under `lease` as under the granted one with this id; null: the latter is not known. */
+  outlasts(lease: EngineLease, id: string): boolean | null {
+    const ends = this.#ends.get(id);
+    return ends === undefined ? null : lease.id === id || lease.endsMs >= ends.latestMs;
+  }
+
+  /** Returns bounds of what is left of any engine lease, of which etcd says the whole seconds. */
+  async leftOf(id: string, deadlineMs: number): Promise<LeftOfLease> {
+    const leastMs = await this.remainingMs(id, deadlineMs);
+    const ends = this.#ends.get(id);
+    return { leastMs, mostMs: ends ? ends.latestMs - this.#clock.monotonic() : leastMs + 1_000 };
   }
 
   /**
@@ -134,7 +153,8 @@ export class EngineLeases {
     });
     const grantedMs = Number(answer.TTL) * 1_000;
     const lease = { id: answer.ID, ttlMs: grantedMs - SPARE_MS, endsMs: sentMs + grantedMs };
-    this.#ends.set(lease.id, lease.endsMs);
+    const latestMs = this.#clock.monotonic() + grantedMs;
+    this.#ends.set(lease.id, { earliestMs: lease.endsMs, latestMs });
     this.#sweep(sentMs);
     return lease;
   }
@@ -143,6 +163,6 @@ export class EngineLeases {
   #sweep(nowMs: number): void {
     if (nowMs - this.#sweptMs < SPARE_MS) return;
     this.#sweptMs = nowMs;
-    for (const [id, endsMs] of this.#ends) if (endsMs < nowMs) this.#ends.delete(id);
+    for (const [id, { latestMs }] of this.#ends) if (latestMs < nowMs) this.#ends.delete(id);
   }
 }

@@ -136,6 +136,14 @@ it("a renewal with a shorter TTL shortens no grant, whose time is known to the s
   }
 });
 
+it("a renewal shortens no grant after one that was shorter, and so changed the record alone", async () => {
+  const shorter = { ...RECORD, ttlMs: 5_000 };
+  const { renew, changes } = open({ ...HELD, record: shorter }, 9);
+  const [outcome] = await renew([{ ...REQUEST, ttlMs: 5_000 }]);
+  expect(outcome).toMatchObject({ status: "renewed", remainingMs: 5_000 });
+  expect(changes.flatMap(putsOf).filter(({ key }) => key === "r/1f")).toEqual([]);
+});
+
 it("a grant to a waiter deletes both of its keys, and the waiters before it", async () => {
   const { acquire, changes, env } = open({
     record: null,

@@ -164,9 +164,11 @@ export class EtcdEngine implements Engine<Version> {
     const written = writtenOf(change, lock === "freed", textAt);
     let lease: EngineLease | null = null;
     if (record && (lock === "granted" || lock === "renewed")) {
-      const beforeMs = version.entry.record?.ttlMs ?? 0;
+      const { owner } = version.entry;
       lease = this.#leases.current(record.ttlMs);
-      if (!lease || (lock === "renewed" && lease.ttlMs < beforeMs)) return null;
+      if (!lease || (lock === "renewed" && owner && !this.#leases.outlasts(lease, owner.lease))) {
+        return null;
+      }
     }
     return { change, lease, leftMs: null, joins: NONE, withdrawn, record: written };
   }
@@ -186,12 +188,12 @@ export class EtcdEngine implements Engine<Version> {
       if (record && (lock === "granted" || lock === "renewed")) {
         lease = await this.#leases.take(record.ttlMs, deadlineMs);
         const { owner, record: before } = version.entry;
-        if (lock === "renewed" && owner && before && lease.ttlMs < before.ttlMs) {
-          const remainingMs = await this.#leases.remainingMs(owner.lease, deadlineMs);
-          // Never shortens a grant. The remaining time is known to the second.
-          if (lease.endsMs - clock.monotonic() < remainingMs + 1_000) {
+        // Never shortens a grant: not by its last TTL, as one before may have promised more.
+        if (lock === "renewed" && owner && !this.#leases.outlasts(lease, owner.lease)) {
+          const left = await this.#leases.leftOf(owner.lease, deadlineMs);
+          if (lease.endsMs - clock.monotonic() < left.mostMs) {
             lease = null;
-            leftMs = Math.min(before.ttlMs, remainingMs);
+            leftMs = Math.min(Math.max(record.ttlMs, before?.ttlMs ?? 0), left.leastMs);
           }
         }
       }
