@@ -28,7 +28,7 @@ export interface EngineLease {
   readonly endsMs: number;
 }
 
-/** Bounds of what is left of an engine lease. Whoever relies on it relies on no more than `mostMs`. */
+/** Bounds of what is left of an engine lease. A client relies on `leastMs`; no grant under it was promised more than `mostMs`. */
 export interface LeftOfLease {
   readonly leastMs: number;
   readonly mostMs: number;
