@@ -1,7 +1,9 @@
 import { describe, expect, it, vi } from "vitest";
 import { instead } from "../../../../tests/support/worlds/instead.js";
 import { onceWith, onceWorld } from "../../../../tests/support/worlds/once-world.js";
+import { EventQueue } from "../env/index.js";
 import { connect, LeaseLostError, openStores, StoreUnavailableError } from "../index.js";
+import type { WatchEvent } from "../lease/index.js";
 import { memory } from "../stores/memory/index.js";
 import { manualEnv } from "../testing/index.js";
 import type { OnceLease } from "./lease.js";
@@ -267,6 +269,48 @@ describe("once", () => {
     });
     expect(await client.once("bill", {}, () => "a")).toMatchObject({ ran: false, value: "b" });
     await client.close();
+  });
+
+  it("keeps the value that it found while it waited, though an earlier look comes back later", async () => {
+    const { a, env, records } = await onceWorld();
+    const [work, events] = [step(), new EventQueue<WatchEvent>()];
+    let answerLate = () => {};
+    const { release } = records.leases;
+    const leases = instead(records.leases, {
+      watch: () => events.read(),
+      async release(...call: Parameters<typeof release>) {
+        answerLate();
+        await env.clock.advance(1);
+        return release.apply(records.leases, call);
+      },
+    });
+    const leasehold = await connect(leases, { env, holder: "b" });
+    let looks = 0;
+    const client = onceWith(leasehold, records, {
+      async get(key) {
+        looks += 1;
+        if (looks !== 3) return records.get(key);
+        await new Promise<void>((resolve) => (answerLate = resolve));
+        return null;
+      },
+    });
+    const done = a.once("bill", async () => {
+      await work.wait();
+      return "a";
+    });
+    await work.begun;
+    const answer = client.once("bill", {}, () => "b");
+    await vi.waitUntil(() => looks === 2);
+    const changed = { type: "changed", namespace: "default", resource: "once:bill" } as const;
+    events.push(changed);
+    await vi.waitUntil(() => looks === 3);
+    work.end();
+    await done;
+    events.push(changed);
+    expect(await answer).toMatchObject({ ran: false, value: "a" });
+    events.end();
+    await client.close();
+    await leasehold.close();
   });
 
   it("records work whose value cannot be kept, and tells its caller alone", async () => {

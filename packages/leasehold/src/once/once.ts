@@ -200,8 +200,11 @@ class Once<T> {
     const waiting = new AbortController();
     let answer: OnceResult<T> | null = null;
     const look = async () => {
-      answer ??= await this.#answer();
-      if (answer) waiting.abort(ANSWERED);
+      // Looks may end in another order than they began: one that found nothing takes no answer back.
+      const found = answer ?? (await this.#answer());
+      if (!found) return;
+      answer = found;
+      waiting.abort(ANSWERED);
     };
     const lookAgain = () =>
       void look().catch((err: unknown) => this.#env.logger.debug({ err }, "record not read"));
