@@ -74,8 +74,8 @@ export const ETCD = [
     name: "etcd-second-shorter-renewal-shortens",
     what: "A renewal compares its TTL with that of the renewal before, not with the engine lease that an earlier grant was promised: the second of two short renewals ends the grant early.",
     file: "packages/leasehold/src/stores/etcd/lease-engine.ts",
-    find: "          if (lease.endsMs - clock.monotonic() < left.mostMs) {",
-    by: "          if (lease.ttlMs < (before?.ttlMs ?? 0)) {",
+    find: "          if (keptMs !== null) {",
+    by: "          if (keptMs !== null && lease.ttlMs < (before?.ttlMs ?? 0)) {",
     check: etcdSuite("never shortens a grant"),
   },
 ];

@@ -43,14 +43,12 @@ const found = (loaded: Loaded<number>, nowMs = 0): Found<number> => ({ nowMs, lo
 function open(
   loaded: Loaded<number>,
   results: SaveResult<number>[] = [],
-  guess?: Found<number> | ((resource: string) => Found<number>),
+  guess?: NonNullable<Engine<number>["guess"]>,
 ) {
   const { clock } = manualEnv();
   const log: string[] = [];
   const engine: Engine<number> = {
-    ...(guess && {
-      guess: ({ resource }) => (typeof guess === "function" ? guess(resource) : guess),
-    }),
+    ...(guess && { guess }),
     async load(keys) {
       log.push("load");
       return { nowMs: 0, keys: keys.map(() => loaded) };
@@ -67,22 +65,23 @@ function open(
 }
 
 it("saves on a guess without a load, and loads where others have changed the key since", async () => {
-  const known = open(FREE, [], found(held("mine")));
+  const known = open(FREE, [], () => found(held("mine")));
   expect(await known.renew([request("mine")])).toMatchObject([{ status: "renewed", token: 7 }]);
   expect(known.log).toEqual(["save on 2"]);
-  const changed = open(held("theirs"), [false], found(held("mine")));
+  const changed = open(held("theirs"), [false], () => found(held("mine")));
   expect(await changed.renew([request("mine")])).toEqual([{ status: "lost", reason: "taken" }]);
   expect(changed.log).toEqual(["save on 2", "load"]);
 });
 
 it("answers nothing by a guess that is not saved", async () => {
-  const { log, renew } = open(held("mine"), [], found(held("mine"), 500));
+  const { log, renew } = open(held("mine"), [], () => found(held("mine"), 500));
   expect(await renew([request("mine")])).toMatchObject([{ status: "renewed" }]);
   expect(log).toEqual(["load", "save on 2"]);
 });
 
 it("answers nothing by a guess that is not saved, beside one of the batch that is", async () => {
-  const guess = (resource: string) => found(held("mine"), resource === "r" ? 0 : 500);
+  const guess = ({ resource }: { resource: string }) =>
+    found(held("mine"), resource === "r" ? 0 : 500);
   const { log, renew } = open(held("mine"), [], guess);
   const outcomes = await renew([request("mine"), { ...request("mine"), resource: "s" }]);
   expect(outcomes).toMatchObject([{ status: "renewed" }, { status: "renewed" }]);
@@ -90,7 +89,7 @@ it("answers nothing by a guess that is not saved, beside one of the batch that i
 });
 
 it("answers nothing by a guess that there was no time to save", async () => {
-  const { log, renew } = open(held("mine"), [], found(held("mine")));
+  const { log, renew } = open(held("mine"), [], () => found(held("mine")));
   const outcomes = await renew([request("mine")], { timeoutMs: 0 });
   expect(outcomes).toMatchObject([{ status: "failed", applied: "no" }]);
   expect(log).toEqual(["load"]);
@@ -132,7 +131,7 @@ it("trusts a grant that it has read for as long as the engine says, and writes i
 });
 
 it("no waiter joins on a guess: it would stand before those whose requests came earlier", async () => {
-  const { log, acquire } = open(held("other"), [], found(FREE));
+  const { log, acquire } = open(held("other"), [], () => found(FREE));
   const waits = (leaseId: string) => ({ ...request(leaseId), queueMs: 1_000 });
   expect(await acquire([waits("a"), waits("b")])).toMatchObject([{ ahead: 0 }, { ahead: 1 }]);
   expect(log).toEqual(["load", "save on 2"]);
@@ -150,7 +149,7 @@ it("gives several requests for a key the token that its save has assigned", asyn
 it("does not know what was applied when a save on a guess has no answer", async () => {
   const error = new Error("no answer") as unknown as Failed["error"];
   const failed: Failed = { status: "failed", applied: "maybe", retryable: true, error };
-  const { log, acquire } = open(FREE, [failed], found(FREE));
+  const { log, acquire } = open(FREE, [failed], () => found(FREE));
   expect(await acquire([request("mine")])).toEqual([failed]);
   expect(log).toEqual(["save on 1"]);
 });

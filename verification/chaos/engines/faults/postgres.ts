@@ -108,7 +108,10 @@ export function postgresKinds(opened: OpenedPostgres): Kind[] {
           // A server that lacked room for its log panics later than it says so. A checkpoint writes what is left, so
           // a server that ends one does not take the next fault's sessions along.
           await delay(site.ttlMs / 4);
-          const settled = asAdmin(server.url, checkpoint).catch(() => false);
+          const settled = asAdmin(server.url, (admin) => admin.query("CHECKPOINT")).then(
+            () => true,
+            () => false,
+          );
           if (!(await Promise.race([settled, delay(RECOVERY_MS, false)]))) {
             await server.kill9();
             await start();
@@ -153,11 +156,6 @@ async function useUp(url: string, own: pg.Client[]): Promise<void> {
     }
     own.push(client);
   }
-}
-
-async function checkpoint(admin: pg.Client): Promise<boolean> {
-  await admin.query("CHECKPOINT");
-  return true;
 }
 
 /** Until there is no room for more of the log, and the server ends in panic. */

@@ -28,12 +28,6 @@ export interface EngineLease {
   readonly endsMs: number;
 }
 
-/** Bounds of what is left of an engine lease. A client relies on `leastMs`; no grant under it was promised more than `mostMs`. */
-export interface LeftOfLease {
-  readonly leastMs: number;
-  readonly mostMs: number;
-}
-
 export class EngineLeases {
   readonly #client: EtcdClient;
   readonly #clock: Clock;
@@ -95,17 +89,19 @@ export class EngineLeases {
     return ends === undefined ? null : Math.max(0, ends.earliestMs - this.#clock.monotonic());
   }
 
-  /** Whether a key lasts as long under `lease` as under the granted one with this id; null: the latter is not known. */
-  outlasts(lease: EngineLease, id: string): boolean | null {
-    const ends = this.#ends.get(id);
-    return ends === undefined ? null : lease.id === id || lease.endsMs >= ends.latestMs;
+  /** Whether a key lasts as long under `lease` as under the engine lease `id`, as far as that is known without a call. */
+  outlasts(lease: EngineLease, id: string): boolean {
+    const latestMs = this.#ends.get(id)?.latestMs ?? Number.POSITIVE_INFINITY;
+    return lease.id === id || lease.endsMs >= latestMs;
   }
 
-  /** Returns bounds of what is left of any engine lease, of which etcd says the whole seconds. */
-  async leftOf(id: string, deadlineMs: number): Promise<LeftOfLease> {
-    const leastMs = await this.remainingMs(id, deadlineMs);
-    const ends = this.#ends.get(id);
-    return { leastMs, mostMs: ends ? ends.latestMs - this.#clock.monotonic() : leastMs + 1_000 };
+  /** Returns a lower bound of what is left of the engine lease `id` if it may end later than `lease`, and else null. */
+  async leftAfter(lease: EngineLease, id: string, deadlineMs: number): Promise<number | null> {
+    if (this.outlasts(lease, id)) return null;
+    const isKnown = this.#ends.has(id);
+    const leftMs = await this.remainingMs(id, deadlineMs);
+    // etcd says the whole seconds.
+    return isKnown || lease.endsMs - this.#clock.monotonic() < leftMs + 1_000 ? leftMs : null;
   }
 
   /**

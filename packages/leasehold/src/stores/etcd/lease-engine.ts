@@ -180,7 +180,6 @@ export class EtcdEngine implements Engine<Version> {
     deadlineMs: number,
   ): Promise<Prepared | Unprepared> {
     const { record, version } = change;
-    const { clock } = this.#client.connection.env;
     const lock = lockChange(change);
     try {
       let lease: EngineLease | null = null;
@@ -188,12 +187,12 @@ export class EtcdEngine implements Engine<Version> {
       if (record && (lock === "granted" || lock === "renewed")) {
         lease = await this.#leases.take(record.ttlMs, deadlineMs);
         const { owner, record: before } = version.entry;
-        // Never shortens a grant: not by its last TTL, as one before may have promised more.
-        if (lock === "renewed" && owner && !this.#leases.outlasts(lease, owner.lease)) {
-          const left = await this.#leases.leftOf(owner.lease, deadlineMs);
-          if (lease.endsMs - clock.monotonic() < left.mostMs) {
+        if (lock === "renewed" && owner) {
+          // Never shortens a grant: not by its last TTL, as one before may have promised more.
+          const keptMs = await this.#leases.leftAfter(lease, owner.lease, deadlineMs);
+          if (keptMs !== null) {
             lease = null;
-            leftMs = Math.min(Math.max(record.ttlMs, before?.ttlMs ?? 0), left.leastMs);
+            leftMs = Math.min(Math.max(record.ttlMs, before?.ttlMs ?? 0), keptMs);
           }
         }
       }
